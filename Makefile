@@ -1,0 +1,24 @@
+# `make run` is all that a newcomer needs; `make test` is the whole suite.
+# PYTHON: the interpreter behind .venv.  PIP_OPTIONS: passed on to pip.  ARGS: passed on to pytest.
+
+PYTHON ?= python3
+PIP_OPTIONS ?=
+ARGS ?=
+VENV_PYTHON := .venv/bin/python
+INSTALL := $(PYTHON) workers/embedded/install.py
+
+.PHONY: run test lint
+
+run:
+	@$(INSTALL) "" $(PIP_OPTIONS)
+	@$(VENV_PYTHON) manage.py up
+
+lint:
+	@$(INSTALL) dev $(PIP_OPTIONS)
+	@$(VENV_PYTHON) -m ruff check
+	@$(VENV_PYTHON) -m ruff format --check
+	@.venv/bin/lint-imports
+
+test:
+	@$(INSTALL) dev $(PIP_OPTIONS)
+	@$(VENV_PYTHON) -m pytest $(ARGS)

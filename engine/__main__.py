@@ -1,0 +1,120 @@
+"""`python -m engine`: the trainer without the web side."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from engine.config import ConfigError, RunConfig, load_recipe, recipe_names
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Dispatch a command; returns the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m engine", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for add in (_add_train, _add_prepare, _add_config, _add_starters, _add_golden, _add_doctor):
+        add(commands)
+    arguments = parser.parse_args(argv)
+    try:
+        return int(arguments.run(arguments) or 0)
+    except (ValueError, OSError) as error:
+        print(f"{type(error).__name__}: {error}", file=sys.stderr)
+        return 2
+
+
+def _add_train(commands: Any) -> None:
+    command = commands.add_parser("train", help="train, or resume, the run of a directory")
+    command.add_argument("run_dir", type=Path, metavar="RUN_DIR", help="holds config.json")
+    command.add_argument(
+        "--lease-seconds", type=float, help="stop when RUN_DIR/lease is not touched for this long"
+    )
+    command.set_defaults(run=_train)
+
+
+def _train(arguments: argparse.Namespace) -> int:
+    from engine.training.run import train
+
+    return train(arguments.run_dir.absolute(), arguments.lease_seconds)
+
+
+def _add_prepare(commands: Any) -> None:
+    command = commands.add_parser("prepare", help="write RUN_DIR/config.json from a recipe")
+    command.add_argument("run_dir", type=Path, metavar="RUN_DIR")
+    command.add_argument("recipe", metavar="RECIPE", help=f"one of {', '.join(recipe_names())}")
+    command.add_argument(
+        "overrides", nargs="*", metavar="PATH=VALUE", help="e.g. search.nodes_per_tree=4"
+    )
+    command.set_defaults(run=_prepare)
+
+
+def _prepare(arguments: argparse.Namespace) -> int:
+    config = load_recipe(arguments.recipe, dict(map(_override, arguments.overrides)))
+    arguments.run_dir.mkdir(parents=True, exist_ok=True)
+    (arguments.run_dir / "config.json").write_text(config.model_dump_json(indent=1))
+    return 0
+
+
+def _override(text: str) -> tuple[str, Any]:
+    path, equals, value = text.partition("=")
+    if not equals:
+        reason = "overrides are written PATH=VALUE, e.g. search.nodes_per_tree=4"
+        raise ConfigError([{"path": path, "value": text, "reason": reason}])
+    try:
+        return path, json.loads(value)
+    except ValueError:
+        return path, value
+
+
+def _add_config(commands: Any) -> None:
+    command = commands.add_parser("config", help="print the JSON schema of all settings")
+    command.set_defaults(run=lambda _: print(json.dumps(RunConfig.model_json_schema(), indent=1)))
+
+
+def _add_starters(commands: Any) -> None:
+    command = commands.add_parser("starters", help="make the two starter policies from a seed")
+    command.add_argument("--seed", type=int, default=1)
+    command.add_argument("--out", type=Path, required=True, metavar="DIR")
+    command.set_defaults(run=_starters)
+
+
+def _starters(arguments: argparse.Namespace) -> int:
+    from engine.policy.starters.make import make_starters
+
+    def report(name: str, step: int, steps: int, loss: float) -> None:
+        print(f"{name}: step {step} of {steps}, loss {loss:.3f}", flush=True)
+
+    for path in make_starters(arguments.seed, arguments.out, report):
+        print(path)
+    return 0
+
+
+def _add_golden(commands: Any) -> None:
+    command = commands.add_parser(
+        "golden", help="run worked numbers through the training functions"
+    )
+    command.add_argument("file", type=Path)
+    command.set_defaults(run=_golden)
+
+
+def _golden(arguments: argparse.Namespace) -> int:
+    from engine.golden import main as golden
+
+    return golden([str(arguments.file)])
+
+
+def _add_doctor(commands: Any) -> None:
+    command = commands.add_parser("doctor", help="check sandbox, torch and Ray on this machine")
+    command.set_defaults(run=_doctor)
+
+
+def _doctor(_: argparse.Namespace) -> int:
+    from engine.doctor import examine
+
+    return examine()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

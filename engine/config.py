@@ -1,0 +1,385 @@
+"""The one typed tree of settings: command line, web form, REST schema and run record.
+
+Invariant: a `RunConfig` that exists is possible. Whatever is unknown, out of range or
+contradicts another field is refused by `parse_config` with the field's path, the value that
+was given and what is allowed, before anything starts.
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    ValidationError,
+    model_validator,
+)
+
+RECIPES = Path(__file__).parent / "recipes"
+STARTERS = Path(__file__).parent / "policy" / "starters"
+
+Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9-]{0,39}$")]
+
+
+class ConfigError(ValueError):
+    """Settings that cannot run. `problems` holds one dict (path, value, reason) per fault."""
+
+    def __init__(self, problems: list[dict[str, Any]]):
+        self.problems = problems
+        super().__init__(
+            "\n".join(f"{p['path']} = {p['value']!r}: {p['reason']}" for p in problems)
+        )
+
+
+class Posterior(StrEnum):
+    """Family of the Thompson posteriors (mars2.md, section 2)."""
+
+    BETA = "beta"
+    GAUSSIAN = "gaussian"
+
+
+class SelectionOrder(StrEnum):
+    """Which choice comes first in an expansion (mars2.md, section 2)."""
+
+    AGENT_FIRST = "agent_first"
+    NODE_FIRST = "node_first"
+
+
+class Score(StrEnum):
+    """How test verdicts become the raw score of a node (mars2.md, section 4)."""
+
+    BINARY = "binary"
+    FRACTION = "fraction"
+
+
+class Schedule(StrEnum):
+    """Learning rate after the warm-up."""
+
+    CONSTANT = "constant"
+    COSINE = "cosine"
+
+
+class Level(StrEnum):
+    """Over what one importance weight is formed (mars2.md, section 7)."""
+
+    TOKEN = "token"
+    SEQUENCE = "sequence"
+    GEOMETRIC = "geometric"
+
+
+class WeightMode(StrEnum):
+    """What happens to importance weights beyond the threshold."""
+
+    TRUNCATE = "truncate"
+    MASK = "mask"
+
+
+class Settings(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+
+
+class SamplingConfig(Settings):
+    temperature: float = Field(1.0, gt=0, le=5)
+    """Softmax temperature of the generator; the losses use the same one."""
+    top_p: float = Field(1.0, gt=0, le=1)
+    """Nucleus mass; 1 keeps the whole distribution."""
+    max_prompt_tokens: int = Field(4096, ge=16)
+    """A refinement prompt longer than this loses feedback first, never the statement."""
+    max_new_tokens: int = Field(1024, ge=1)
+    """Most tokens of one answer."""
+
+
+class OptimizerConfig(Settings):
+    learning_rate: float = Field(1e-6, gt=0, le=1)
+    """Peak learning rate of AdamW."""
+    schedule: Schedule = Schedule.COSINE
+    """Learning rate after the warm-up."""
+    warmup_fraction: float = Field(0.03, ge=0, lt=1)
+    """Share of the run over which the rate grows from 0 to its peak."""
+    final_fraction: float = Field(0.1, ge=0, le=1)
+    """Where the cosine ends, as a share of the peak."""
+    beta1: float = Field(0.9, ge=0, lt=1)
+    beta2: float = Field(0.95, ge=0, lt=1)
+    weight_decay: float = Field(0.0, ge=0)
+    max_gradient_norm: float = Field(1.0, gt=0)
+    """Gradients are scaled down to this norm."""
+
+
+class AgentConfig(Settings):
+    name: Name
+    """Shown on the page and written on every node."""
+    model: str = Field(min_length=1)
+    """Directory in Hugging Face layout, or `starter:NAME` for one that ships with Grove."""
+    role: str = Field("", max_length=4000)
+    """System text that opens every prompt of this agent."""
+    trainable: bool = True
+    """A frozen agent only generates."""
+    sampling: SamplingConfig = SamplingConfig()
+    optimizer: OptimizerConfig = OptimizerConfig()
+
+
+class ProblemsConfig(Settings):
+    dataset: str = Field("generated", min_length=1)
+    """`generated`, or the path of a JSONL file of problems."""
+    seed: int = Field(0, ge=0)
+    """Seed of the built-in generator; also of the split of a file."""
+    train: int = Field(4000, ge=1)
+    """Problems in the training split."""
+    validation: int = Field(100, ge=0)
+    test: int = Field(300, ge=0)
+
+
+class SearchConfig(Settings):
+    nodes_per_tree: int = Field(8, ge=1, le=4096)
+    """Budget of one tree: nodes other than the root."""
+    nodes_in_flight: int = Field(1, ge=1, le=256)
+    """Expansions of one tree that may be under way at once; 1 is the sequential algorithm."""
+    posterior: Posterior = Posterior.BETA
+    selection_order: SelectionOrder = SelectionOrder.AGENT_FIRST
+
+    @model_validator(mode="after")
+    def _flight_fits_budget(self) -> SearchConfig:
+        if self.nodes_in_flight > self.nodes_per_tree:
+            raise ValueError(
+                f"nodes_in_flight = {self.nodes_in_flight} is more than "
+                f"nodes_per_tree = {self.nodes_per_tree}; lower it"
+            )
+        return self
+
+
+class CreditConfig(Settings):
+    score: Score = Score.BINARY
+    shaping_gamma: float = Field(0.5, ge=0, le=10)
+    """Weight of the difference to the baseline; 0 turns shaping off."""
+    shaping_lambda: float = Field(0.5, ge=0, le=1)
+    """Share of the siblings, against the parent, in the baseline."""
+    overlong_buffer_tokens: int = Field(0, ge=0)
+    """Answers that end within this many tokens of the limit are penalised; 0 is off."""
+    overlong_factor: float = Field(1.0, ge=0)
+    dynamic_filter: bool = True
+    """Leave out trees in which every node scored the same 0 or 1."""
+    advantage: str = "mars2"
+    """Name in `engine.credit.ADVANTAGES`."""
+
+
+class LossConfig(Settings):
+    policy: str = "gspo"
+    """Name in `engine.losses.POLICY_LOSSES`."""
+    clip_low: float = Field(3e-4, ge=0, lt=1)
+    clip_high: float = Field(4e-4, ge=0)
+    importance_level: Level = Level.TOKEN
+    importance_mode: WeightMode = WeightMode.TRUNCATE
+    importance_threshold: float = Field(2.0, ge=1)
+    """C of truncated importance sampling, generator against learner."""
+    kl_coefficient: float = Field(1e-3, ge=0)
+    """Weight of the k3 divergence to the agent's own starting weights; 0 is off."""
+
+
+class TrainingConfig(Settings):
+    steps: int = Field(100, ge=1)
+    minutes: float | None = Field(None, gt=0)
+    """Training stops after the step in which this many minutes have passed, if set."""
+    trees_per_step: int = Field(32, ge=1, le=65536)
+    """Trees that advance together in one step."""
+    batch_nodes: int = Field(1, ge=1)
+    """An agent learns when its buffer holds this many of its own nodes; leftovers are kept."""
+    minibatches: int = Field(1, ge=1)
+    """Optimizer steps into which one batch is divided."""
+    micro_batch_tokens: int = Field(16384, ge=16)
+    """Most padded tokens in one forward pass of the learner; changes memory, not gradients."""
+    max_staleness: int = Field(4, ge=0)
+    """Nodes written more than this many policy versions ago are dropped and counted."""
+    validate_every: int = Field(10, ge=1)
+    checkpoint_every: int = Field(5, ge=1)
+    keep_checkpoints: int = Field(2, ge=1)
+
+
+class EvaluationConfig(Settings):
+    temperature: float = Field(1.0, gt=0, le=5)
+    samples_per_problem: int = Field(1, ge=1, le=256)
+    """Samples behind one Pass@1; more of them only narrow its error."""
+    tree_nodes: int = Field(8, ge=1, le=4096)
+    """Budget of the team's search, and of the independent samples it is compared with."""
+    nodes_in_flight: int = Field(2, ge=1, le=256)
+
+
+class SandboxConfig(Settings):
+    workers: int = Field(1, ge=1, le=256)
+    """Programs that are run at once."""
+    cpu_seconds: float = Field(2.0, gt=0, le=3600)
+    wall_seconds: float = Field(4.0, gt=0, le=3600)
+    """Deadline of one program over all its tests."""
+    memory_mb: int = Field(256, ge=32)
+    output_bytes: int = Field(65536, ge=256)
+    """Most bytes that a program may return or print for one test."""
+
+
+class ComputeConfig(Settings):
+    device: str = Field("auto", pattern=r"^(auto|cpu|cuda)$")
+    dtype: str = Field("float32", pattern=r"^(float32|bfloat16)$")
+    threads_per_agent: int = Field(1, ge=1)
+    """Cores, and torch threads, that one agent's actor gets."""
+    lanes: int = Field(2, ge=1, le=16)
+    """Groups of trees that take turns: while one is verified, the next is written. One lane has
+    the largest batches, and is best where agents and sandbox share the same few cores."""
+    ray_address: str | None = None
+    """Cluster to join; unset, the RAY_ADDRESS variable or a local Ray is used."""
+
+
+class RunConfig(Settings):
+    """Everything that defines a run; enough to run it again."""
+
+    recipe: Name = "mars2"
+    """The recipe these settings came from; kept for the record."""
+    seed: int = Field(0, ge=0, lt=2**31)
+    agents: tuple[AgentConfig, ...] = Field(min_length=1, max_length=64)
+    problems: ProblemsConfig = ProblemsConfig()
+    search: SearchConfig = SearchConfig()
+    credit: CreditConfig = CreditConfig()
+    loss: LossConfig = LossConfig()
+    training: TrainingConfig = TrainingConfig()
+    evaluation: EvaluationConfig = EvaluationConfig()
+    sandbox: SandboxConfig = SandboxConfig()
+    compute: ComputeConfig = ComputeConfig()
+
+    @model_validator(mode="after")
+    def _names_are_unique(self) -> RunConfig:
+        names = [agent.name for agent in self.agents]
+        if len(set(names)) < len(names):
+            raise ValueError(f"agents: names must differ, got {names}")
+        if not any(agent.trainable for agent in self.agents):
+            raise ValueError("agents: at least one agent must be trainable")
+        return self
+
+
+def parse_config(data: Any) -> RunConfig:
+    """Build a `RunConfig` from plain data (JSON, TOML or a form).
+
+    Raises:
+        ConfigError: with the path, the value and the reason of every fault.
+    """
+    try:
+        config = RunConfig.model_validate(data)
+    except ValidationError as error:
+        raise ConfigError(_faults(error)) from None
+    if faults := _unknown_names(config):
+        raise ConfigError(faults)
+    return config
+
+
+def recipe_names() -> list[str]:
+    """Names of the recipes that ship with the engine."""
+    return sorted(path.stem for path in RECIPES.glob("*.toml"))
+
+
+def load_recipe(name: str, overrides: dict[str, Any] | None = None) -> RunConfig:
+    """A recipe with dotted overrides, e.g. `{"search.nodes_per_tree": 4}`.
+
+    List items are addressed by position (`agents.0.model`) or, for agents, by name
+    (`agents.oak.model`).
+
+    Raises:
+        ConfigError: unknown recipe, unknown path or impossible value.
+    """
+    return parse_config(recipe_data(name, overrides))
+
+
+def recipe_data(name: str, overrides: dict[str, Any] | None = None) -> dict[str, Any]:
+    """The plain data behind `load_recipe`, not yet validated."""
+    path = RECIPES / f"{name}.toml"
+    if name not in recipe_names():
+        reason = f"unknown recipe; choose one of {', '.join(recipe_names())}"
+        raise ConfigError([{"path": "recipe", "value": name, "reason": reason}])
+    data = tomllib.loads(path.read_text())
+    data["recipe"] = name
+    for dotted, value in (overrides or {}).items():
+        _set(data, dotted, value)
+    return data
+
+
+def read_config(path: Path) -> RunConfig:
+    """The resolved config of a run directory."""
+    return parse_config(json.loads(path.read_text()))
+
+
+def _set(data: dict[str, Any], dotted: str, value: Any) -> None:
+    *parents, last = dotted.split(".")
+    here: Any = data
+    try:
+        for key in parents:
+            here = (
+                here[_position(here, key)] if isinstance(here, list) else here.setdefault(key, {})
+            )
+        here[_position(here, last) if isinstance(here, list) else last] = value
+    except (KeyError, IndexError, TypeError, AttributeError):
+        raise ConfigError(
+            [{"path": dotted, "value": value, "reason": "no such setting in this recipe"}]
+        ) from None
+
+
+def _position(items: list[Any], key: str) -> int:
+    if key.isdigit():
+        return int(key)
+    for index, item in enumerate(items):
+        if isinstance(item, dict) and item.get("name") == key:
+            return index
+    raise KeyError(key)
+
+
+def _faults(error: ValidationError) -> list[dict[str, Any]]:
+    faults = [_fault(e) for e in error.errors()]
+    # A faulty item also makes its list too short: that is noise, not a second fault.
+    paths = [fault["path"] for fault in faults]
+    return [f for f in faults if not any(path.startswith(f"{f['path']}.") for path in paths)]
+
+
+def _fault(error: dict[str, Any]) -> dict[str, Any]:
+    path = ".".join(str(part) for part in error["loc"]) or "config"
+    value = error["input"]
+    if isinstance(value, BaseModel | dict):
+        value = "..."
+    reason = error["msg"].removeprefix("Value error, ")
+    if error["type"] == "extra_forbidden":
+        reason = "unknown setting; check the spelling against `python -m engine config --schema`"
+    return {"path": path, "value": value, "reason": reason}
+
+
+def _unknown_names(config: RunConfig) -> list[dict[str, Any]]:
+    # The registries' names are read from file names: importing them would cost torch.
+    faults = _unknown_starters(config)
+    for path, value, package in (
+        ("credit.advantage", config.credit.advantage, "credit"),
+        ("loss.policy", config.loss.policy, "losses"),
+    ):
+        names = registered(package)
+        if value not in names:
+            faults.append(
+                {"path": path, "value": value, "reason": f"choose one of {', '.join(names)}"}
+            )
+    return faults
+
+
+def _unknown_starters(config: RunConfig) -> list[dict[str, Any]]:
+    names = sorted(path.parent.name for path in STARTERS.glob("*/lineage.json"))
+    return [
+        {
+            "path": f"agents.{position}.model",
+            "value": agent.model,
+            "reason": f"no such starter; choose one of {', '.join(names)}, or give a directory",
+        }
+        for position, agent in enumerate(config.agents)
+        if agent.model.startswith("starter:") and agent.model.removeprefix("starter:") not in names
+    ]
+
+
+def registered(package: str) -> list[str]:
+    """Names of the methods in `engine/<package>/methods`: one module each, named alike."""
+    folder = Path(__file__).parent / package / "methods"
+    return sorted(p.stem for p in folder.glob("*.py") if p.stem != "__init__")

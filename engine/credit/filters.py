@@ -1,0 +1,19 @@
+"""Dynamic filter (DAPO, arXiv 2503.14476; mars2.md, section 7).
+
+A group whose mean score lies at an end of the range holds no difference to learn from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+MARGIN = 1e-6
+
+
+def informative(scores: Sequence[float], low: float = 0.0, high: float = 1.0) -> bool:
+    """Whether low < mean(scores) < high, by a margin of 1e-6; False for no scores at all."""
+    if len(scores) == 0:
+        return False
+    return low + MARGIN < float(np.mean(scores)) < high - MARGIN

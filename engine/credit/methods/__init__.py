@@ -1,0 +1,1 @@
+"""Advantage methods: one module each, named as in the registry."""

@@ -1,0 +1,24 @@
+"""Soft overlong penalty (DAPO, arXiv 2503.14476; mars2.md, section 7).
+
+With L output tokens, limit L_max and buffer B: e = min(L - (L_max - B), B); if e > 0 the reward
+gets -(e / B) factor.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+def overlong_penalty(
+    lengths_N: np.ndarray, limits_N: np.ndarray | int, buffer_tokens: int, factor: float
+) -> np.ndarray:
+    """What is added to each reward: 0 well below the limit, -factor at it.
+
+    `limits_N` is one limit in tokens, or one per node where agents differ. A buffer of 0 turns
+    the penalty off.
+    """
+    lengths_N = np.asarray(lengths_N, dtype=np.float64)
+    if buffer_tokens == 0:
+        return np.zeros_like(lengths_N)
+    excess_N = np.minimum(lengths_N - (np.asarray(limits_N) - buffer_tokens), buffer_tokens)
+    return -np.maximum(excess_N, 0.0) / buffer_tokens * factor

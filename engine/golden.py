@@ -1,0 +1,120 @@
+"""Worked numeric cases, run through the very functions that training uses.
+
+A file holds `{"cases": [...]}`; a case has name, kind, inputs, expected, tolerance, and perhaps
+status and notes. The expected value is a number, a truth value, a text, or lists and objects of
+these; every one of its parts must be met within the tolerance. Statistical kinds draw from a
+fixed seed, with enough draws that their own error is small beside the tolerance.
+
+Invariant: nothing is computed here that training computes elsewhere; a kind only translates.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from dataclasses import dataclass
+from math import inf, isnan
+from pathlib import Path
+from typing import Any
+
+from engine.golden_kinds import KINDS
+
+
+@dataclass(frozen=True)
+class Deviation:
+    """One part of an expected value that was not met."""
+
+    where: str
+    expected: Any
+    actual: Any
+
+    def __str__(self) -> str:
+        return f"{self.where or 'value'}: expected {self.expected!r}, got {self.actual!r}"
+
+
+def deviations(expected: Any, actual: Any, tolerance: float, where: str = "") -> list[Deviation]:
+    """Every part of `expected` that `actual` misses; what is not expected is not looked at."""
+    if isinstance(expected, dict):
+        if not isinstance(actual, dict):
+            return [Deviation(where, expected, actual)]
+        return [
+            found
+            for key, part in expected.items()
+            for found in deviations(part, actual.get(key), tolerance, f"{where}.{key}".strip("."))
+        ]
+    if isinstance(expected, list):
+        if not isinstance(actual, list) or len(actual) != len(expected):
+            return [Deviation(where, expected, actual)]
+        return [
+            found
+            for index, part in enumerate(expected)
+            for found in deviations(part, actual[index], tolerance, f"{where}[{index}]")
+        ]
+    return [] if _meets(expected, actual, tolerance) else [Deviation(where, expected, actual)]
+
+
+def _meets(expected: Any, actual: Any, tolerance: float) -> bool:
+    if actual == inf and (expected is None or str(expected).lower() in ("inf", "infinity")):
+        return True  # JSON has no infinity of its own
+    if isinstance(expected, bool) or isinstance(actual, bool) or not _is_number(expected):
+        return type(expected) is type(actual) and expected == actual
+    if not _is_number(actual) or isnan(actual):
+        return False
+    return expected == actual or abs(expected - actual) <= tolerance
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float)
+
+
+def run_case(case: dict[str, Any]) -> list[str]:
+    """What is wrong with one case, in sentences; empty if it passes."""
+    kind = case.get("kind")
+    if kind not in KINDS:
+        return [f"unknown kind {kind!r}; known are {', '.join(sorted(KINDS))}"]
+    missing = [key for key in ("inputs", "expected", "tolerance") if key not in case]
+    if missing:
+        return [f"the case lacks {', '.join(missing)}"]
+    try:
+        actual = KINDS[kind](case)
+    except Exception as error:  # a case must never hide those after it
+        return [f"{type(error).__name__}: {error}"]
+    found = deviations(case["expected"], actual, float(case["tolerance"]))
+    return [str(deviation) for deviation in found]
+
+
+def run_file(path: Path | str) -> tuple[int, int]:
+    """Run every case of a file; prints each deviation and a last line `N passed, M failed`.
+
+    Raises:
+        OSError, ValueError: the file cannot be read, or holds no list of cases.
+    """
+    data = json.loads(Path(path).read_text())
+    cases = data.get("cases") if isinstance(data, dict) else data
+    if not isinstance(cases, list) or not all(isinstance(case, dict) for case in cases):
+        raise ValueError('no cases: expected {"cases": [{"name": ..., "kind": ...}, ...]}')
+    failed = 0
+    for case in cases:
+        problems = run_case(case)
+        failed += bool(problems)
+        for problem in problems:
+            print(f"{case.get('name', '(unnamed)')} ({case.get('kind')}): {problem}")
+    passed = len(cases) - failed
+    print(f"{passed} passed, {failed} failed")
+    return passed, failed
+
+
+def main(argv: list[str] | None = None) -> int:
+    """`python -m engine golden FILE`: 0 if all pass, 1 if some fail, 2 if it cannot be read."""
+    parser = argparse.ArgumentParser(
+        prog="python -m engine golden", description="Check the algorithm against worked numbers."
+    )
+    parser.add_argument("file", type=Path, help="JSON file of cases")
+    path = parser.parse_args(argv).file
+    try:
+        _, failed = run_file(path)
+    except (OSError, ValueError) as error:
+        print(f"{path}: {error}", file=sys.stderr)
+        return 2
+    return 1 if failed else 0

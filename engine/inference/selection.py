@@ -1,0 +1,31 @@
+"""Which node of a finished search is the answer (mars2.md, sections 4 and 8).
+
+Invariant: the choice sees public tests only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A node that could be the answer."""
+
+    node: int
+    """Order of creation within its tree."""
+    public: float | None
+    """Share of public tests passed; None where verification failed technically."""
+
+
+def rank_answers(candidates: Iterable[Candidate]) -> list[Candidate]:
+    """Best first: by public share, ties to the latest node; unverified ones are left out."""
+    verified = [c for c in candidates if c.public is not None]
+    return sorted(verified, key=lambda c: (c.public, c.node), reverse=True)
+
+
+def select_answer(nodes: Iterable[Candidate]) -> Candidate | None:
+    """The search's answer; None if no node was verified."""
+    ranked = rank_answers(nodes)
+    return ranked[0] if ranked else None

@@ -1,0 +1,1 @@
+"""Policy losses: one module each, named as in the registry."""

@@ -1,0 +1,114 @@
+"""The whole loss of one agent: policy loss with its rollout correction, and KL to its reference.
+
+    loss = policy loss + kl_coefficient * mean over all tokens of k3      (mars2.md, section 7)
+
+Invariant: both parts are divided by the units of the whole batch, so the losses and gradients of
+its micro-batches add up to those of the batch, however it is split.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from engine.config import LossConfig
+from engine.losses import policy_loss, policy_units
+from engine.losses.importance import importance_weights
+from engine.losses.kl import kl_tokens
+from engine.losses.terms import masked_sum, tokens
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Sequences to learn from, (N, L) each; log-probs are natural and without gradient."""
+
+    old_logprobs_NL: Tensor
+    """Of the learner's weights at the start of the update."""
+    rollout_logprobs_NL: Tensor
+    """Of the generator that wrote the tokens."""
+    advantages_NL: Tensor
+    mask_NL: Tensor
+    """Set where a token was written by the agent."""
+    reference_logprobs_NL: Tensor | None = None
+    """Of the agent's starting weights; needed only for a positive KL coefficient."""
+
+
+@dataclass(frozen=True)
+class BatchUnits:
+    """Denominators of a whole batch."""
+
+    policy: int
+    tokens: int
+
+
+@dataclass(frozen=True)
+class TotalLoss:
+    """One micro-batch's share of the batch: the parts of all micro-batches add up."""
+
+    loss: Tensor
+    """Scalar with gradient; the others are detached."""
+    policy: Tensor
+    kl: Tensor
+    """Mean k3, before its coefficient; 0 without a reference."""
+    clip_fraction: Tensor
+    mismatch: Tensor
+    """Mean |log pi_old - log pi_rollout|."""
+
+
+def count_units(masks: Iterable[Tensor], config: LossConfig) -> BatchUnits:
+    """Denominators of the batch that these micro-batches form.
+
+    Raises:
+        ValueError: there is no token to learn from.
+    """
+    masks = list(masks)
+    units = BatchUnits(
+        policy=sum(policy_units(mask_NL, config) for mask_NL in masks),
+        tokens=sum(tokens(mask_NL) for mask_NL in masks),
+    )
+    if units.tokens == 0:
+        raise ValueError("the batch has no token to learn from; leave empty answers out")
+    return units
+
+
+def total_loss(logprobs_NL: Tensor, rows: Rows, units: BatchUnits, config: LossConfig) -> TotalLoss:
+    """The share of one micro-batch; call `backward` on `loss`.
+
+    Raises:
+        ValueError: a KL coefficient without reference log-probs.
+    """
+    mask_NL = rows.mask_NL
+    weights_NL = importance_weights(
+        rows.old_logprobs_NL,
+        rows.rollout_logprobs_NL,
+        mask_NL,
+        config.importance_level,
+        config.importance_mode,
+        config.importance_threshold,
+    )
+    terms = policy_loss(
+        logprobs_NL, rows.old_logprobs_NL, rows.advantages_NL, mask_NL, weights_NL, config
+    )
+    policy = terms.loss_sum / units.policy
+    kl = _kl(logprobs_NL, rows, config) / units.tokens
+    gap_NL = (rows.old_logprobs_NL - rows.rollout_logprobs_NL).abs()
+    return TotalLoss(
+        loss=policy + config.kl_coefficient * kl,
+        policy=policy.detach(),
+        kl=kl.detach(),
+        clip_fraction=terms.clipped_sum / units.policy,
+        mismatch=masked_sum(gap_NL, mask_NL) / units.tokens,
+    )
+
+
+def _kl(logprobs_NL: Tensor, rows: Rows, config: LossConfig) -> Tensor:
+    if rows.reference_logprobs_NL is not None:
+        return kl_tokens(logprobs_NL, rows.reference_logprobs_NL, rows.mask_NL).sum()
+    if config.kl_coefficient > 0:
+        raise ValueError(
+            f"loss.kl_coefficient = {config.kl_coefficient} needs reference log-probs; "
+            "give them, or set it to 0"
+        )
+    return logprobs_NL.new_zeros(())

@@ -1,0 +1,118 @@
+"""Figures that evaluations report (mars2.md, section 9), and how sure one may be of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import comb, exp, log, sqrt
+
+import numpy as np
+
+from engine.inference.selection import Candidate, rank_answers
+
+
+def pass_at_k(n: int, correct: int, k: int) -> float:
+    """Unbiased pass@k = 1 - C(n - c, k) / C(n, k) (Chen et al., arXiv 2107.03374).
+
+    Raises:
+        ValueError: unless 1 <= k <= n and 0 <= correct <= n.
+    """
+    if not (1 <= k <= n and 0 <= correct <= n):
+        raise ValueError(f"pass@{k} of {correct} right in {n}: needs 1 <= k <= n, 0 <= c <= n")
+    return 1.0 - comb(n - correct, k) / comb(n, k)
+
+
+@dataclass(frozen=True)
+class TreeOutcome:
+    """What one searched tree is worth under the private tests."""
+
+    pass1_tree: float
+    """Whether one of the `top_k` selected answers passes; Pass@1(tree) for one."""
+    pass_n: float
+    """Whether any node passes."""
+    mean_private_over_public_perfect: float
+    """Mean over the nodes that pass all public tests; 0 if none does."""
+
+
+def tree_outcome(
+    public_N: Sequence[float | None], private_N: Sequence[float], top_k: int = 1
+) -> TreeOutcome:
+    """Outcome of a tree whose nodes are given in the order of creation.
+
+    `public_N` is None where verification failed; such a node is never selected. A tree without
+    a verified node scores 0.
+    """
+    candidates = [Candidate(node, share) for node, share in enumerate(public_N)]
+    ranked = rank_answers(candidates)
+    perfect = [private_N[c.node] for c in ranked if c.public == 1.0]
+    return TreeOutcome(
+        pass1_tree=max((float(private_N[c.node]) for c in ranked[:top_k]), default=0.0),
+        pass_n=max((float(private_N[c.node]) for c in ranked), default=0.0),
+        mean_private_over_public_perfect=float(np.mean(perfect)) if perfect else 0.0,
+    )
+
+
+def distinct_at_k(cluster_sizes: Sequence[int], k: int) -> float:
+    """DA@K = M - sum_m C(N - s_m, K) / C(N, K): clusters expected among K of N answers.
+
+    Source: Lee et al. 2025, arXiv 2503.00691. With K of N or more, all M clusters.
+    """
+    total = sum(cluster_sizes)
+    if k >= total:
+        return float(len(cluster_sizes))
+    return len(cluster_sizes) - sum(comb(total - s, k) for s in cluster_sizes) / comb(total, k)
+
+
+def effective_clusters(cluster_sizes: Sequence[int]) -> float:
+    """EA = exp(entropy of the clusters' shares); 1 if all answers are alike."""
+    total = sum(cluster_sizes)
+    shares = [size / total for size in cluster_sizes if size]
+    return exp(-sum(share * log(share) for share in shares))
+
+
+def area_under_distinct(cluster_sizes: Sequence[int], k_max: int) -> float:
+    """NAUADC: area under DA@K for K = 1..k_max by trapezia, divided by k_max - 1."""
+    values = [distinct_at_k(cluster_sizes, k) for k in range(1, k_max + 1)]
+    if k_max == 1:
+        return values[0]
+    return float(np.trapezoid(values)) / (k_max - 1)
+
+
+def standard_error(values: Sequence[float]) -> float:
+    """Standard error of the mean of one value per problem; 0 for fewer than two problems."""
+    if len(values) < 2:
+        return 0.0
+    return float(np.std(values, ddof=1)) / sqrt(len(values))
+
+
+@dataclass(frozen=True)
+class Interval:
+    """Mean of b - a over the same problems, with the ends of its confidence interval."""
+
+    difference: float
+    low: float
+    high: float
+
+
+def paired_bootstrap(
+    a: Sequence[float],
+    b: Sequence[float],
+    rng: np.random.Generator,
+    resamples: int = 10_000,
+    confidence: float = 0.95,
+) -> Interval:
+    """Percentile interval of the mean difference under resampling of problems (Efron 1979).
+
+    Raises:
+        ValueError: the runs were not evaluated on the same, non-empty list of problems.
+    """
+    if len(a) != len(b) or len(a) == 0:
+        raise ValueError(f"{len(a)} and {len(b)} values: give one per problem, the same problems")
+    differences = np.asarray(b, dtype=np.float64) - np.asarray(a, dtype=np.float64)
+    count = len(differences)
+    means = np.empty(resamples)
+    for i in range(resamples):  # one row at a time: 10,000 x problems would not fit for many
+        means[i] = differences[rng.integers(0, count, count)].mean()
+    tail = (1.0 - confidence) / 2
+    low, high = np.quantile(means, [tail, 1.0 - tail])
+    return Interval(float(differences.mean()), float(low), float(high))

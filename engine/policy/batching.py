@@ -1,0 +1,44 @@
+"""Padding and grouping of rows of different lengths."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+
+WASTE = 1.5
+
+
+def length_buckets(lengths: Sequence[int], max_tokens: int) -> list[list[int]]:
+    """Row numbers grouped so that a group padded to its longest stays under `max_tokens`.
+
+    A group also ends where padding would make its shortest row cost more than half as much again,
+    plus a margin below which another forward pass would cost more than the padding.
+    """
+    groups: list[list[int]] = []
+    for row in sorted(range(len(lengths)), key=lambda r: (-lengths[r], r)):
+        group = groups[-1] if groups else []
+        longest = lengths[group[0]] if group else 0
+        fits = group and longest * (len(group) + 1) <= max_tokens
+        if fits and longest <= WASTE * lengths[row] + 16:
+            group.append(row)
+        else:
+            groups.append([row])
+    return groups
+
+
+def left_pad(rows: Sequence[list[int]], pad_id: int, device) -> tuple[torch.Tensor, torch.Tensor]:
+    """(ids_BL, mask_BL) with the rows flush right."""
+    width = max(map(len, rows))
+    ids = [[pad_id] * (width - len(row)) + row for row in rows]
+    mask = [[0] * (width - len(row)) + [1] * len(row) for row in rows]
+    return torch.tensor(ids, device=device), torch.tensor(mask, device=device)
+
+
+def right_pad(
+    rows: Sequence[Sequence[float]], width: int, fill: float, dtype, device
+) -> torch.Tensor:
+    """values_BL with the rows flush left."""
+    return torch.tensor(
+        [[*row, *[fill] * (width - len(row))] for row in rows], dtype=dtype, device=device
+    )

@@ -1,0 +1,42 @@
+"""What passes between the training loop and an agent. Invariant: no torch here: the loop's
+process holds no model and must not pay for one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from engine.events import StopReason
+from engine.policy.prompts import Feedback
+from engine.problems.problem import Problem
+
+
+@dataclass(frozen=True, slots=True)
+class Generation:
+    """One answer. `output_ids` ends with the end-of-text id when that is why it stopped.
+
+    `logprobs[i]` is the natural log-probability of `output_ids[i]` under the distribution it was
+    sampled from: temperature and nucleus applied.
+    """
+
+    prompt_ids: list[int]
+    output_ids: list[int]
+    logprobs: list[float]
+    stop: StopReason
+    policy_version: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """Ask for one answer: to the problem, or as a repair of a parent's program."""
+
+    problem: Problem
+    feedback: Feedback | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the agent wrote, as tokens and as the program found in it ("" if none)."""
+
+    generation: Generation
+    program: str

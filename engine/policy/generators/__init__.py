@@ -1,0 +1,1 @@
+"""Generators: token ids in, token ids and log-probabilities out."""

@@ -1,0 +1,201 @@
+"""The learner of one agent: loss, gradient, optimizer.
+
+Invariants:
+- A batch gives the same gradient however it is cut into micro-batches.
+- log pi_old is taken from the weights at the start of the update, before its first step.
+- The reference never changes: it is the agent's starting policy.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from transformers import PreTrainedModel
+
+from engine.config import AgentConfig, LossConfig, Schedule, TrainingConfig
+from engine.losses.total import Rows, count_units, total_loss
+from engine.policy.batching import length_buckets
+from engine.policy.forward import PaddedRows, output_logprobs, pad_rows
+from engine.policy.rows import TrainingRow, UpdateStats
+
+
+@dataclass
+class MicroBatch:
+    padded: PaddedRows
+    old_logprobs_NL: Tensor | None = None
+    reference_logprobs_NL: Tensor | None = None
+
+
+class Learner:
+    """Owns the weights' optimizer, schedule and version; changes `model` in place."""
+
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        pad_id: int,
+        agent: AgentConfig,
+        loss: LossConfig,
+        training: TrainingConfig,
+    ):
+        self.model = model
+        self.pad_id = pad_id
+        self.agent = agent
+        self.loss = loss
+        self.training = training
+        self.version = 0
+        self.progress = 0.0
+        """Share of the run that is done, from 0 to 1; drives the schedule."""
+        self.reference = copy.deepcopy(model).requires_grad_(False) if loss.kl_coefficient else None
+        options = agent.optimizer
+        self.optimizer = torch.optim.AdamW(
+            model.parameters(),
+            lr=options.learning_rate,
+            betas=(options.beta1, options.beta2),
+            weight_decay=options.weight_decay,
+        )
+
+    def update(self, rows: Sequence[TrainingRow], progress: float) -> UpdateStats:
+        """Learn from a batch of the agent's own nodes.
+
+        `progress` is the share of the run that is done. Rows older than `max_staleness` policy
+        versions are left out and counted.
+
+        Raises:
+            FloatingPointError: the gradient is not finite; the weights are left as they were.
+        """
+        self.progress = progress
+        fresh = [
+            row for row in rows if self.version - row.policy_version <= self.training.max_staleness
+        ]
+        rate = self._set_learning_rate()
+        totals = {
+            "loss": 0.0,
+            "policy": 0.0,
+            "kl": 0.0,
+            "clip": 0.0,
+            "mismatch": 0.0,
+            "entropy": 0.0,
+            "norm": 0.0,
+        }
+        batches = [self._micro_batches(part) for part in _split(fresh, self.training.minibatches)]
+        if len(batches) > 1:
+            self._score_old(batches)
+        lag = sum(self.version - row.policy_version for row in fresh) / max(1, len(fresh))
+        for batch in batches:
+            for name, value in self._step(batch).items():
+                totals[name] += value / len(batches)
+        if batches:
+            self.version += 1
+        return UpdateStats(
+            version=self.version,
+            nodes=len(fresh),
+            loss=totals["loss"],
+            policy_loss=totals["policy"],
+            kl=totals["kl"],
+            clip_fraction=totals["clip"],
+            entropy=totals["entropy"],
+            gradient_norm=totals["norm"],
+            learning_rate=rate,
+            lag=lag,
+            mismatch=totals["mismatch"],
+            stale_nodes=len(rows) - len(fresh),
+        )
+
+    def state(self) -> dict[str, Any]:
+        """What a resume needs besides the weights."""
+        return {"optimizer": self.optimizer.state_dict(), "version": self.version}
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        self.optimizer.load_state_dict(state["optimizer"])
+        self.version = state["version"]
+
+    def _step(self, batch: list[MicroBatch]) -> dict[str, float]:
+        self.model.train()
+        units = count_units([micro.padded.mask_NL for micro in batch], self.loss)
+        totals = dict.fromkeys(("loss", "policy", "kl", "clip", "mismatch", "entropy"), 0.0)
+        self.optimizer.zero_grad(set_to_none=True)
+        for micro in batch:
+            self._score_reference(micro)
+            logprobs_NL, entropy_NL = self._logprobs(self.model, micro)
+            terms = total_loss(logprobs_NL, self._loss_rows(micro, logprobs_NL), units, self.loss)
+            terms.loss.backward()
+            totals["loss"] += terms.loss.item()
+            totals["policy"] += terms.policy.item()
+            totals["kl"] += terms.kl.item()
+            totals["clip"] += float(terms.clip_fraction)
+            totals["mismatch"] += float(terms.mismatch)
+            totals["entropy"] += float((entropy_NL * micro.padded.mask_NL).sum()) / units.tokens
+        limit = self.agent.optimizer.max_gradient_norm
+        norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), limit).item()
+        if not math.isfinite(norm):
+            raise FloatingPointError(
+                f"agent {self.agent.name}: the gradient norm is {norm} at version {self.version}; "
+                "lower optimizer.learning_rate, or look at the mismatch with the generator"
+            )
+        self.optimizer.step()
+        self.model.eval()
+        return {**totals, "norm": norm}
+
+    def _loss_rows(self, micro: MicroBatch, logprobs_NL: Tensor) -> Rows:
+        # With one optimizer step per batch the current weights are the old ones.
+        old_NL = (
+            micro.old_logprobs_NL if micro.old_logprobs_NL is not None else logprobs_NL.detach()
+        )
+        return Rows(
+            old_logprobs_NL=old_NL,
+            rollout_logprobs_NL=micro.padded.rollout_logprobs_NL,
+            advantages_NL=micro.padded.advantages_NL,
+            mask_NL=micro.padded.mask_NL,
+            reference_logprobs_NL=micro.reference_logprobs_NL,
+        )
+
+    def _micro_batches(self, rows: Sequence[TrainingRow]) -> list[MicroBatch]:
+        lengths = [len(row.prompt_ids) + len(row.output_ids) for row in rows]
+        groups = length_buckets(lengths, self.training.micro_batch_tokens)
+        device = self.model.device
+        return [
+            MicroBatch(pad_rows([rows[i] for i in group], self.pad_id, device)) for group in groups
+        ]
+
+    @torch.no_grad()
+    def _score_old(self, batches: list[list[MicroBatch]]) -> None:
+        for batch in batches:
+            for micro in batch:
+                micro.old_logprobs_NL = self._logprobs(self.model, micro)[0]
+
+    @torch.no_grad()
+    def _score_reference(self, micro: MicroBatch) -> None:
+        if self.reference is not None:
+            micro.reference_logprobs_NL = self._logprobs(self.reference, micro)[0]
+
+    def _logprobs(self, model: PreTrainedModel, micro: MicroBatch) -> tuple[Tensor, Tensor]:
+        return output_logprobs(model, micro.padded, self.agent.sampling.temperature)
+
+    def _set_learning_rate(self) -> float:
+        rate = self.agent.optimizer.learning_rate * schedule_factor(self.agent, self.progress)
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate
+        return rate
+
+
+def schedule_factor(agent: AgentConfig, progress: float) -> float:
+    """Learning rate as a share of its peak, after `progress` (0 to 1) of the run."""
+    options = agent.optimizer
+    if progress < options.warmup_fraction:
+        return max(progress / options.warmup_fraction, 0.05)
+    if options.schedule is Schedule.CONSTANT:
+        return 1.0
+    share = (progress - options.warmup_fraction) / (1 - options.warmup_fraction)
+    cosine = 0.5 * (1 + math.cos(math.pi * min(1.0, share)))
+    return options.final_fraction + (1 - options.final_fraction) * cosine
+
+
+def _split(rows: Sequence[TrainingRow], parts: int) -> list[Sequence[TrainingRow]]:
+    """The batch in `parts` interleaved parts of like size, none empty."""
+    return [rows[start::parts] for start in range(min(parts, len(rows)))]

@@ -1,0 +1,148 @@
+"""Loads a policy from a directory in Hugging Face layout.
+
+Invariant: a directory that does not load is refused with the name of the file at fault; weights
+are read from safetensors only, and no code of the directory is ever run.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from safetensors import SafetensorError, safe_open
+
+from engine.policy.starters import starter_directory
+
+STARTER_PREFIX = "starter:"
+
+
+class ModelError(ValueError):
+    """A model directory that cannot be used; names the file and the remedy."""
+
+
+@dataclass(frozen=True)
+class Policy:
+    """A causal language model with the tokenizer that it was trained with."""
+
+    model: object
+    tokenizer: object
+    end_ids: tuple[int, ...]
+    pad_id: int
+
+
+def model_directory(reference: str) -> Path:
+    """Directory of `starter:NAME`, or the path itself. Raises ValueError for unknown starters."""
+    if reference.startswith(STARTER_PREFIX):
+        return starter_directory(reference.removeprefix(STARTER_PREFIX))
+    return Path(reference).expanduser()
+
+
+def check_model_directory(reference: str) -> Path:
+    """Look at every file that loading will need, without torch.
+
+    Raises:
+        ModelError: what is missing or broken, by file.
+    """
+    try:
+        directory = model_directory(reference)
+    except ValueError as error:
+        raise ModelError(str(error)) from None
+    if not directory.is_dir():
+        raise ModelError(
+            f"model = {reference}: {directory} is not a directory; give one in Hugging Face layout"
+        )
+    config = _read_json(directory / "config.json", "the model's shape")
+    if "architectures" not in config:
+        raise ModelError(
+            f"{directory / 'config.json'}: names no `architectures`; save it with save_pretrained"
+        )
+    _read_json(directory / "tokenizer.json", "the tokenizer")
+    options = _read_json(directory / "tokenizer_config.json", "the tokenizer's settings")
+    if "chat_template" not in options and not (directory / "chat_template.jinja").is_file():
+        raise ModelError(
+            f"{directory}: chat_template.jinja is missing, and tokenizer_config.json holds none"
+        )
+    for file in _weight_files(directory):
+        _check_weights(file)
+    return directory
+
+
+def load_policy(reference: str, device: str = "cpu", dtype: str = "float32") -> Policy:
+    """Load model and tokenizer.
+
+    Raises:
+        ModelError: naming the file at fault.
+    """
+    # Late: looking at a directory must not cost the import of torch.
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    directory = check_model_directory(reference)
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(directory)
+    except Exception as error:
+        raise ModelError(f"{directory / 'tokenizer.json'}: {_first_line(error)}") from error
+    try:
+        model = AutoModelForCausalLM.from_pretrained(
+            directory, dtype=getattr(torch, dtype), use_safetensors=True
+        ).to(device)
+    except Exception as error:
+        raise ModelError(
+            f"{directory / 'model.safetensors'} with config.json: {_first_line(error)}"
+        ) from error
+    if tokenizer.eos_token_id is None:
+        raise ModelError(
+            f"{directory / 'tokenizer_config.json'}: it names no eos_token; answers would never end"
+        )
+    if len(tokenizer) > model.get_input_embeddings().num_embeddings:
+        raise ModelError(
+            f"{directory / 'tokenizer.json'}: {len(tokenizer)} tokens, but config.json has a "
+            f"vocabulary of {model.get_input_embeddings().num_embeddings}; not a pair"
+        )
+    model.eval()
+    return Policy(model, tokenizer, _end_ids(model, tokenizer), _pad_id(tokenizer))
+
+
+def _end_ids(model, tokenizer) -> tuple[int, ...]:
+    configured = model.generation_config.eos_token_id
+    listed = configured if isinstance(configured, list) else [configured]
+    return tuple(sorted({tokenizer.eos_token_id, *(i for i in listed if i is not None)}))
+
+
+def _pad_id(tokenizer) -> int:
+    return tokenizer.eos_token_id if tokenizer.pad_token_id is None else tokenizer.pad_token_id
+
+
+def _read_json(file: Path, what: str) -> dict:
+    if not file.is_file():
+        raise ModelError(f"{file} is missing: it holds {what}")
+    try:
+        data = json.loads(file.read_text())
+    except (ValueError, UnicodeDecodeError) as error:
+        raise ModelError(f"{file} is not valid JSON: {error}") from None
+    if not isinstance(data, dict):
+        raise ModelError(f"{file} holds {type(data).__name__}, not an object")
+    return data
+
+
+def _weight_files(directory: Path) -> list[Path]:
+    index = directory / "model.safetensors.index.json"
+    if not index.is_file():
+        return [directory / "model.safetensors"]
+    names = _read_json(index, "the list of weight files").get("weight_map", {})
+    return [directory / name for name in sorted(set(names.values()))]
+
+
+def _check_weights(file: Path) -> None:
+    if not file.is_file():
+        raise ModelError(f"{file} is missing: weights must be in safetensors format")
+    try:
+        with safe_open(file, framework="numpy") as weights:
+            weights.keys()
+    except (SafetensorError, OSError) as error:
+        raise ModelError(f"{file} is damaged: {_first_line(error)}; copy it again") from None
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]

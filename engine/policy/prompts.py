@@ -1,0 +1,78 @@
+"""What an agent reads: the problem, or the problem with a program and its feedback.
+
+Source: mars2.md, section 3. Invariant: nothing of a private test enters a prompt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from engine.events import TestReport, Verdict
+from engine.problems.problem import Problem
+
+FEEDBACK_TESTS = 2
+FEEDBACK_CHARACTERS = 120
+
+Message = dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Feedback:
+    """A parent's program and its verdicts on the public tests."""
+
+    program: str
+    public: tuple[TestReport, ...]
+
+
+def root_prompt(problem: Problem, role: str = "") -> list[Message]:
+    """Chat messages that ask for a first program."""
+    return _messages(role, f"{problem.statement}\nAnswer with one complete program.")
+
+
+def refinement_prompts(
+    problem: Problem, feedback: Feedback, role: str = ""
+) -> Iterator[list[Message]]:
+    """Chat messages that ask to repair a program, from the fullest to the shortest.
+
+    The caller takes the first that fits its prompt limit: failing tests go first, then the
+    program, never the statement.
+    """
+    for shown in range(FEEDBACK_TESTS, -1, -1):
+        yield _messages(role, _refinement_text(problem, feedback, shown))
+    yield root_prompt(problem, role)
+
+
+def describe_failures(entry_point: str, reports: Sequence[TestReport], shown: int) -> str:
+    """One line for each of the first `shown` public tests that did not pass."""
+    failing = [report for report in reports if report.verdict is not Verdict.PASSED]
+    return "".join(f"{_failure_line(entry_point, report)}\n" for report in failing[:shown])
+
+
+def _refinement_text(problem: Problem, feedback: Feedback, shown: int) -> str:
+    passed = sum(report.verdict is Verdict.PASSED for report in feedback.public)
+    program = feedback.program.rstrip("\n") or "(no program was found in the answer)"
+    return (
+        f"{problem.statement}\n"
+        f"This program passed {passed} of {len(feedback.public)} public tests:\n"
+        f"{program}\n"
+        f"{describe_failures(problem.entry_point, feedback.public, shown)}"
+        f"Answer with one complete program that passes them all."
+    )
+
+
+def _failure_line(entry_point: str, report: TestReport) -> str:
+    call = f"{entry_point}({_clip(report.input)})"
+    if report.verdict is Verdict.WRONG_ANSWER:
+        return f"{call} gave {_clip(report.actual)}, expected {_clip(report.expected)}."
+    reason = _clip(report.error) or report.verdict.value.replace("_", " ")
+    return f"{call} ended with {reason}, expected {_clip(report.expected)}."
+
+
+def _clip(text: str) -> str:
+    return text if len(text) <= FEEDBACK_CHARACTERS else text[: FEEDBACK_CHARACTERS - 3] + "..."
+
+
+def _messages(role: str, text: str) -> list[Message]:
+    system = [{"role": "system", "content": role}] if role else []
+    return [*system, {"role": "user", "content": text}]

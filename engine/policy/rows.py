@@ -1,0 +1,37 @@
+"""What an agent learns from: its own nodes, as token ids."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingRow:
+    """One node. Ids and rollout log-probs are the generator's own, never encoded again."""
+
+    prompt_ids: list[int]
+    output_ids: list[int]
+    rollout_logprobs: list[float]
+    advantage: float
+    policy_version: int
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateStats:
+    """What one update of one agent did; means over tokens unless they say otherwise."""
+
+    version: int
+    nodes: int
+    loss: float
+    policy_loss: float
+    kl: float
+    clip_fraction: float
+    entropy: float
+    """Of the learner's distribution at the written positions, in nats."""
+    gradient_norm: float
+    """Before clipping; the mean over the optimizer steps of the update."""
+    learning_rate: float
+    lag: float
+    """Mean policy versions between writing and learning."""
+    mismatch: float
+    stale_nodes: int

@@ -1,0 +1,1 @@
+"""Problems: what agents are asked, and the tests that say whether they succeeded."""

@@ -1,0 +1,38 @@
+"""Faults of a data set: all of them at once, each with its place and its remedy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+_MAX_SHOWN = 20
+_MAX_VALUE_CHARS = 80
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetFault:
+    """One thing that is wrong. `line` counts from 1; 0 is the file as a whole."""
+
+    file: str
+    line: int
+    field: str
+    value: Any
+    remedy: str
+
+    def __str__(self) -> str:
+        value = repr(self.value)
+        if len(value) > _MAX_VALUE_CHARS:
+            value = value[: _MAX_VALUE_CHARS - 1] + "…"
+        place = f"{self.file}:{self.line}" if self.line else self.file
+        return f"{place}: {self.field} = {value}: {self.remedy}"
+
+
+class DatasetError(ValueError):
+    """A data set that cannot be used; `faults` holds every fault that was found."""
+
+    def __init__(self, faults: list[DatasetFault]):
+        self.faults = faults
+        lines = [str(fault) for fault in faults[:_MAX_SHOWN]]
+        if len(faults) > _MAX_SHOWN:
+            lines.append(f"... and {len(faults) - _MAX_SHOWN} more")
+        super().__init__("\n".join(lines))

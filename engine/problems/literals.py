@@ -1,0 +1,164 @@
+"""Plain Python values as text and back: the only form in which untrusted values travel.
+
+Invariant: only None, bool, int, float, complex, str, bytes and list, tuple, set, frozenset and
+dict of them, each of exactly that type, can be written or read; whatever else is refused, so
+neither direction ever runs a method that a stranger wrote. The module imports nothing of ours:
+the sandbox loads it by path.
+"""
+
+import ast
+import warnings
+from typing import Any
+
+MAX_DEPTH = 100
+_DECIMAL_BITS = 4096  # longer integers are written in hex, which is linear in time both ways
+_PLAIN = (bool, type(None), float, complex)
+_CONSTANTS = (bool, type(None), int, float, complex, str, bytes)
+_BRACKETS = {list: ("[", "]"), tuple: ("(", ")"), set: ("{", "}"), frozenset: ("frozenset({", "})")}
+_EMPTY = {set: "set()", frozenset: "frozenset()"}
+_NAMES = {"nan": float("nan"), "inf": float("inf")}
+
+
+# A doubtful escape in a stranger's text is not worth a line in our log.
+warnings.filterwarnings("ignore", module="<literal>")
+
+
+class LiteralError(ValueError):
+    """A value that is not plain, or a text that is not a literal."""
+
+
+class LiteralTooLong(LiteralError):
+    """The text of a value would exceed the limit."""
+
+
+def to_literal(value: Any, max_chars: int = 1 << 24) -> str:
+    """The value as a Python expression of at most `max_chars` characters.
+
+    Raises:
+        LiteralTooLong: the text would be longer.
+        LiteralError: the value, or one inside it, is not plain, or is nested too deeply.
+    """
+    parts: list[str] = []
+    _write(value, parts, max_chars, 0)
+    return "".join(parts)
+
+
+def _write(value: Any, parts: list[str], room: int, depth: int) -> int:
+    """Append the text of `value`; returns the room that is left."""
+    kind = type(value)
+    if kind is int:
+        bits = value.bit_length()
+        if bits > 4 * room + 64:
+            raise LiteralTooLong
+        text = repr(value) if bits <= _DECIMAL_BITS else hex(value)
+    elif kind is str or kind is bytes:
+        if len(value) > room:
+            raise LiteralTooLong
+        text = repr(value)
+    elif kind in _PLAIN:
+        text = repr(value)
+    elif kind in _BRACKETS or kind is dict:
+        return _write_container(value, parts, room, depth)
+    else:
+        raise LiteralError(f"{kind.__name__} is not a plain value")
+    if len(text) > room:
+        raise LiteralTooLong
+    parts.append(text)
+    return room - len(text)
+
+
+def _write_container(value: Any, parts: list[str], room: int, depth: int) -> int:
+    if depth >= MAX_DEPTH:
+        raise LiteralError(f"value is nested more than {MAX_DEPTH} deep")
+    kind = type(value)
+    if not value and kind in _EMPTY:
+        parts.append(_EMPTY[kind])
+        return _less(room, len(_EMPTY[kind]))
+    opening, closing = _BRACKETS.get(kind, ("{", "}"))
+    room = _less(room, len(opening) + len(closing))
+    parts.append(opening)
+    first = True
+    for item in value:
+        if not first:
+            parts.append(", ")
+            room = _less(room, 2)
+        first = False
+        room = _write(item, parts, room, depth + 1)
+        if kind is dict:
+            parts.append(": ")
+            room = _write(value[item], parts, _less(room, 2), depth + 1)
+    if kind is tuple and len(value) == 1:
+        parts.append(",")
+    parts.append(closing)
+    return room
+
+
+def _less(room: int, spent: int) -> int:
+    if spent > room:
+        raise LiteralTooLong
+    return room - spent
+
+
+def from_literal(text: str) -> Any:
+    """The value that `to_literal` wrote; also reads what a person would write.
+
+    Raises:
+        LiteralError: the text is anything else than one plain value.
+    """
+    try:
+        return _value(ast.parse(text.strip(), "<literal>", "eval").body)
+    except LiteralError:
+        raise
+    except (SyntaxError, ValueError, TypeError, MemoryError, RecursionError) as error:
+        raise LiteralError(f"not a literal: {error}") from None
+
+
+def _value(node: ast.expr) -> Any:
+    kind = type(node)
+    if kind is ast.Constant and type(node.value) in _CONSTANTS:
+        return node.value
+    if kind is ast.List:
+        return [_value(item) for item in node.elts]
+    if kind is ast.Tuple:
+        return tuple([_value(item) for item in node.elts])
+    if kind is ast.Set:
+        return {_value(item) for item in node.elts}
+    if kind is ast.Dict and None not in node.keys:
+        return {_value(k): _value(v) for k, v in zip(node.keys, node.values, strict=True)}
+    if kind is ast.Name and node.id in _NAMES:
+        return _NAMES[node.id]
+    if kind is ast.UnaryOp:
+        return _signed(node)
+    if kind is ast.BinOp:
+        return _complex(node)
+    if kind is ast.Call:
+        return _empty_or_frozen(node)
+    raise LiteralError(f"{kind.__name__} is not part of a plain value")
+
+
+def _signed(node: ast.UnaryOp) -> Any:
+    value = _value(node.operand)
+    if type(value) in (int, float, complex) and isinstance(node.op, ast.UAdd | ast.USub):
+        return -value if isinstance(node.op, ast.USub) else value
+    raise LiteralError("only numbers have a sign")
+
+
+def _complex(node: ast.BinOp) -> complex:
+    left, right = _value(node.left), _value(node.right)
+    if type(left) in (int, float) and type(right) is complex:
+        if isinstance(node.op, ast.Add):
+            return left + right
+        if isinstance(node.op, ast.Sub):
+            return left - right
+    raise LiteralError("an operator is only allowed inside a complex number")
+
+
+def _empty_or_frozen(node: ast.Call) -> Any:
+    name = node.func.id if isinstance(node.func, ast.Name) else ""
+    if name == "set" and not node.args and not node.keywords:
+        return set()
+    if name == "frozenset" and len(node.args) <= 1 and not node.keywords:
+        items = _value(node.args[0]) if node.args else ()
+        if type(items) in (set, list, tuple):
+            return frozenset(items)
+    raise LiteralError("only set() and frozenset(...) may be called in a literal")

@@ -1,0 +1,68 @@
+"""Runs equal programs once: agents that learn write the same right program again and again.
+
+Invariant: only a verdict that another run would give again is remembered. One that hangs on the
+load of the machine (a limit that was reached, a failure of the sandbox) never is.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import OrderedDict
+from collections.abc import Iterable
+
+from engine.events import Verdict
+from engine.problems.problem import Problem
+from engine.sandbox.sandbox import Sandbox
+from engine.sandbox.verify import Verification, verify
+
+LASTING = {
+    Verdict.PASSED,
+    Verdict.WRONG_ANSWER,
+    Verdict.RUNTIME_ERROR,
+    Verdict.SYNTAX_ERROR,
+}
+
+Key = bytes
+"""Digest of all that a verdict depends on: tests, entry point, program."""
+
+
+class RememberingVerifier:
+    """Verifies through one sandbox and remembers the last `most` verdicts."""
+
+    def __init__(self, sandbox: Sandbox, most: int = 10_000):
+        self.sandbox = sandbox
+        self.most = most
+        self._known: OrderedDict[Key, Verification] = OrderedDict()
+
+    def verify(self, programs: Iterable[tuple[Problem, str]]) -> list[Verification]:
+        """As `verify`, in order; programs that are equal, on equal tests, share one run.
+
+        Raises:
+            SandboxUnavailable: the sandbox cannot be started.
+        """
+        pairs = [(_key(problem, program), problem, program) for problem, program in programs]
+        todo = {
+            key: (problem, program) for key, problem, program in pairs if key not in self._known
+        }
+        fresh = dict(zip(todo, verify(self.sandbox, todo.values()), strict=True))
+        results = [fresh[key] if key in fresh else self._recall(key) for key, *_ in pairs]
+        for key, verification in fresh.items():
+            self._remember(key, verification)
+        return results
+
+    def _recall(self, key: Key) -> Verification:
+        self._known.move_to_end(key)
+        return self._known[key]
+
+    def _remember(self, key: Key, verification: Verification) -> None:
+        near_its_limit = verification.seconds > self.sandbox.config.cpu_seconds / 2
+        if verification.verdict not in LASTING or near_its_limit:
+            return
+        self._known[key] = verification
+        if len(self._known) > self.most:
+            self._known.popitem(last=False)
+
+
+def _key(problem: Problem, program: str) -> Key:
+    told = (problem.public_tests, problem.private_tests, problem.entry_point, program)
+    return hashlib.sha256(repr(told).encode("utf-8", "surrogatepass")).digest()

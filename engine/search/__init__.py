@@ -1,0 +1,1 @@
+"""Search: posteriors, the shared tree, and when it may grow."""

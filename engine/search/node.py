@@ -1,0 +1,63 @@
+"""One node of a search tree and the Thompson arms that its expansions compete by.
+
+Invariant: a node's arms know only closed, scored children; GEN, CONT and the children are kept
+in pools: one per agent (agent_first), or a single shared one (node_first).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from engine.config import Posterior
+from engine.search.agents import ThompsonChooser
+from engine.search.posteriors import ThompsonPosterior, make_posterior
+
+SHARED = "shared"
+
+
+class NodeState(StrEnum):
+    """Where a node stands between the choice of its parent and its score."""
+
+    OPEN = "open"
+    """Being written or verified: it may not be descended into."""
+    SCORED = "scored"
+    """Closed with a score; it competes."""
+    FAILED = "failed"
+    """Closed without a score, because verification failed technically; it takes no part."""
+
+
+class Pool:
+    """GEN (widen here), CONT (go deeper) and the children that CONT leads to."""
+
+    __slots__ = ("children", "cont", "gen")
+
+    def __init__(self, family: Posterior):
+        self.gen = make_posterior(family)
+        self.cont = make_posterior(family)
+        self.children: dict[int, ThompsonPosterior] = {}
+
+
+class Arms:
+    """All posteriors of one expanded node q: its pools, and action_q, one per agent."""
+
+    __slots__ = ("agents", "pools")
+
+    def __init__(self, agents: tuple[str, ...], pools: tuple[str, ...], family: Posterior):
+        self.agents = ThompsonChooser(agents, family)
+        self.pools = {name: Pool(family) for name in pools}
+
+
+@dataclass(slots=True)
+class SearchNode:
+    """Node 0 is the root: no agent, no score, and always there to be expanded."""
+
+    id: int
+    parent: int | None
+    depth: int
+    agent: str | None
+    arms: Arms
+    state: NodeState = NodeState.OPEN
+    score: float | None = None
+    children: list[int] = field(default_factory=list)
+    """All of them, in the order of creation, whatever their state."""

@@ -1,0 +1,145 @@
+"""Thompson posteriors over a reward in [0, 1], kept as running sums.
+
+Invariant: `observe` and `draw` cost O(1); no observation is stored. The parameters after any
+sequence of observations equal those of the batch formulas on the whole list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from math import sqrt
+from typing import Protocol, TypeVar
+
+import numpy as np
+
+from engine.config import Posterior
+
+Arm = TypeVar("Arm", bound=Hashable)
+
+
+class ThompsonPosterior(Protocol):
+    """What the search needs of a posterior, whatever its family."""
+
+    def observe(self, reward: float) -> None: ...
+
+    def draw(self, rng: np.random.Generator) -> float: ...
+
+    def mean(self) -> float: ...
+
+    def parameters(self) -> dict[str, float]: ...
+
+
+class BetaPosterior:
+    """Beta(a, b) with Jeffreys' prior by default; a += r, b += 1 - r (mars2.md, section 2).
+
+    A fractional reward counts as that share of a success (Agrawal & Goyal 2012 would draw a
+    Bernoulli instead; AB-MCTS-A adds the fraction itself, and so does Grove).
+    """
+
+    __slots__ = ("a", "b")
+
+    def __init__(self, a: float = 0.5, b: float = 0.5):
+        self.a = float(a)
+        self.b = float(b)
+
+    def observe(self, reward: float) -> None:
+        if not 0.0 <= reward <= 1.0:
+            raise ValueError(f"reward = {reward!r}: a Beta posterior takes values from 0 to 1")
+        self.a += reward
+        self.b += 1.0 - reward
+
+    def draw(self, rng: np.random.Generator) -> float:
+        if self.a <= 0.0 or self.b <= 0.0:  # a prior mean of 0 or 1: all mass at that end
+            return self.mean()
+        return float(rng.beta(self.a, self.b))
+
+    def mean(self) -> float:
+        return self.a / (self.a + self.b)
+
+    def parameters(self) -> dict[str, float]:
+        return {"a": self.a, "b": self.b}
+
+
+class GaussianPosterior:
+    """Normal with scaled inverse chi² variance (mars2.md, section 2; Murphy 2023, 3.4.3.3).
+
+    Mean and sum of squares are Welford's running ones, so long sequences of nearly equal
+    rewards lose no digits.
+    """
+
+    __slots__ = ("_average", "_count", "_kappa", "_m", "_nu", "_squares", "_tau_square")
+
+    def __init__(
+        self, m: float = 0.0, kappa: float = 1.0, nu: float = 1.0, tau_square: float = 0.1
+    ):
+        self._m = float(m)
+        self._kappa = float(kappa)
+        self._nu = float(nu)
+        self._tau_square = float(tau_square)
+        self._count = 0
+        self._average = 0.0
+        self._squares = 0.0
+
+    def observe(self, reward: float) -> None:
+        self._count += 1
+        before = reward - self._average
+        self._average += before / self._count
+        self._squares += before * (reward - self._average)
+
+    def draw(self, rng: np.random.Generator) -> float:
+        """sigma² ~ InvGamma(nu/2, nu tau²/2), mu ~ N(m, sigma²/kappa), with sigma² integrated out.
+
+        The marginal of mu is Student's t with nu degrees of freedom: one draw instead of two,
+        and no division by a vanishing gamma variate.
+        """
+        _, kappa, nu, tau_square = self._updated()
+        return self.mean() + sqrt(tau_square / kappa) * float(rng.standard_t(nu))
+
+    def mean(self) -> float:
+        kappa = self._kappa + self._count
+        return (self._kappa * self._m + self._count * self._average) / kappa
+
+    def parameters(self) -> dict[str, float]:
+        m, kappa, nu, tau_square = self._updated()
+        return {"m": m, "kappa": kappa, "nu": nu, "tau_square": tau_square}
+
+    def _updated(self) -> tuple[float, float, float, float]:
+        n = self._count
+        kappa = self._kappa + n
+        nu = self._nu + n
+        shift = n * self._kappa * (self._m - self._average) ** 2 / kappa
+        tau_square = (self._nu * self._tau_square + self._squares + shift) / nu
+        return self.mean(), kappa, nu, tau_square
+
+
+def make_posterior(
+    family: Posterior, reward_average_prior: float | None = None
+) -> ThompsonPosterior:
+    """A posterior before any observation.
+
+    `reward_average_prior` moves the prior's mean: Beta(p, 1 - p), or m = p.
+
+    Raises:
+        ValueError: a prior mean outside [0, 1] for the Beta family.
+    """
+    if family is Posterior.GAUSSIAN:
+        return (
+            GaussianPosterior()
+            if reward_average_prior is None
+            else GaussianPosterior(m=reward_average_prior)
+        )
+    if reward_average_prior is None:
+        return BetaPosterior()
+    if not 0.0 <= reward_average_prior <= 1.0:
+        raise ValueError(
+            f"reward_average_prior = {reward_average_prior!r}: give a value from 0 to 1"
+        )
+    return BetaPosterior(reward_average_prior, 1.0 - reward_average_prior)
+
+
+def thompson(
+    posteriors: Mapping[Arm, ThompsonPosterior], rng: np.random.Generator
+) -> tuple[Arm, dict[Arm, float]]:
+    """One draw per arm, in the mapping's order; returns the arm of the largest, and all draws."""
+    draws = {arm: posterior.draw(rng) for arm, posterior in posteriors.items()}
+    return max(draws, key=draws.__getitem__), draws

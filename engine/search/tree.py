@@ -1,0 +1,198 @@
+"""The shared search tree: Thompson sampling over agents and nodes (mars2.md, section 2).
+
+Invariants:
+- Nodes are numbered in the order of creation; node 0 is the root, the problem statement.
+- Only the root and scored nodes are expanded; open and failed nodes never compete.
+- `select` changes nothing but the generator's state and costs O(depth x children on its path);
+  `close` costs O(depth). Neither looks at the rest of the tree.
+- With one expansion in flight at a time this is the sequential algorithm, draw for draw.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from heapq import nlargest
+from typing import Any
+
+import numpy as np
+
+from engine.config import Posterior, SelectionOrder
+from engine.search.agents import AgentChooser, ThompsonChooser
+from engine.search.depth import depth_weight
+from engine.search.node import SHARED, Arms, NodeState, Pool, SearchNode
+from engine.search.posteriors import make_posterior, thompson
+
+RECORDED_CHILDREN = 32  # a level's record keeps its best draws only, so that events stay small
+
+
+@dataclass(frozen=True)
+class Expansion:
+    """The decision to let `agent` write a child of `parent`.
+
+    `draws` is JSON-safe: `{"levels": [...]}`, one entry per node that was passed, root first,
+    each with `node`, and as far as they were drawn `agents` (draw per agent), `agent`, `gen`,
+    `cont`, `children` (draw per child id, the largest first) and `choice`: "gen" for the last
+    entry, else the id of the child that was entered. A level that had no child to enter holds
+    no `gen` and `cont`: it expands without a draw.
+    """
+
+    parent: int
+    agent: str
+    depth: int
+    """Depth of the child to be written."""
+    draws: dict[str, Any]
+    node: int | None = None
+    """Id of the child, once it is open."""
+
+
+class SearchTree:
+    """One tree of one problem.
+
+    `agent_first`: at every node that is passed the agent is drawn from that node's action
+    posteriors, then GEN against CONT of that agent, then one of that agent's children (the
+    "stack" strategy of AB-MCTS-A). Drawing the agent anew at each level is what lets one agent
+    repair another's program; a single draw for the whole descent never could.
+    `node_first`: GEN, CONT and all children compete in one shared pool; the agent is drawn last,
+    from its scores in the whole tree. With one agent both are the same algorithm.
+
+    `rho` turns the depth-guided exploration of MARS²-T+ on (`engine.search.depth`).
+    """
+
+    def __init__(
+        self,
+        agents: Sequence[str],
+        posterior: Posterior,
+        order: SelectionOrder,
+        rng: np.random.Generator,
+        rho: float | None = None,
+    ):
+        if not agents or len(set(agents)) < len(agents):
+            raise ValueError(f"agents = {list(agents)!r}: name at least one, each only once")
+        self.agents = tuple(agents)
+        self.nodes: list[SearchNode] = []
+        self.in_flight = 0
+        """Nodes that are open."""
+        self.tree_wide = ThompsonChooser(self.agents, posterior)
+        self._posterior = posterior
+        self._per_agent = order is SelectionOrder.AGENT_FIRST
+        self._rng = rng
+        self._rho = rho
+        self._add(parent=None, depth=0, agent=None, state=NodeState.SCORED)
+
+    def select(self) -> Expansion:
+        """Where to write next, and by whom."""
+        levels: list[dict[str, Any]] = []
+        node = self.nodes[0]
+        while True:
+            level: dict[str, Any] = {"node": node.id}
+            levels.append(level)
+            agent = self._choose_agent(node.arms.agents, level) if self._per_agent else None
+            pool = node.arms.pools[agent or SHARED]
+            if self._widens(node, pool, level):
+                break
+            child, draws = thompson(pool.children, self._rng)
+            level |= {"choice": child, "children": _largest(draws)}
+            node = self.nodes[child]
+        level["choice"] = "gen"
+        agent = agent or self._choose_agent(self.tree_wide, level)
+        return Expansion(node.id, agent, node.depth + 1, {"levels": levels})
+
+    def open(self, expansion: Expansion) -> int:
+        """Create the node of an expansion; returns its id.
+
+        Raises:
+            ValueError: unknown agent, or a parent that is not the root or a scored node.
+        """
+        if expansion.agent not in self.agents:
+            raise ValueError(f"agent = {expansion.agent!r}: choose one of {', '.join(self.agents)}")
+        if not 0 <= expansion.parent < len(self.nodes):
+            raise ValueError(f"parent = {expansion.parent}: no such node")
+        parent = self.nodes[expansion.parent]
+        if parent.state is not NodeState.SCORED:
+            raise ValueError(
+                f"parent = {parent.id}: it is {parent.state}, only scored nodes expand"
+            )
+        node = self._add(parent.id, parent.depth + 1, expansion.agent, NodeState.OPEN)
+        parent.children.append(node.id)
+        self.in_flight += 1
+        return node.id
+
+    def close(self, node_id: int, score: float | None) -> None:
+        """Record a node's score, from 0 to 1; None if verification failed technically.
+
+        Raises:
+            ValueError: the node is not open, or the score is out of range.
+        """
+        node = self.nodes[node_id]
+        if node.state is not NodeState.OPEN:
+            raise ValueError(f"node {node_id} is {node.state}; only an open node can be closed")
+        if score is not None and not (math.isfinite(score) and 0.0 <= score <= 1.0):
+            raise ValueError(
+                f"score = {score!r} of node {node_id}: give a value from 0 to 1, or None"
+            )
+        self.in_flight -= 1
+        node.score = score
+        node.state = NodeState.FAILED if score is None else NodeState.SCORED
+        if score is not None:
+            self._credit(node, score)
+
+    def _credit(self, node: SearchNode, score: float) -> None:
+        """The update rule: GEN at the parent, then CONT on every edge from there to the root."""
+        assert node.parent is not None and node.agent is not None
+        self.tree_wide.observe(node.agent, score)
+        parent = self.nodes[node.parent]
+        self._pool(parent, node.agent).gen.observe(score)
+        self._observe_child(parent, node, score)
+        below = parent
+        while below.parent is not None:
+            above = self.nodes[below.parent]
+            assert below.agent is not None
+            self._pool(above, below.agent).cont.observe(score)
+            self._observe_child(above, below, score)
+            below = above
+
+    def _observe_child(self, parent: SearchNode, child: SearchNode, score: float) -> None:
+        assert child.agent is not None
+        children = self._pool(parent, child.agent).children
+        if child.id not in children:
+            children[child.id] = make_posterior(self._posterior)
+        children[child.id].observe(score)
+        parent.arms.agents.observe(child.agent, score)
+
+    def _pool(self, node: SearchNode, agent: str) -> Pool:
+        return node.arms.pools[agent if self._per_agent else SHARED]
+
+    def _widens(self, node: SearchNode, pool: Pool, level: dict[str, Any]) -> bool:
+        if not pool.children:
+            return True
+        gen, cont = pool.gen.draw(self._rng), pool.cont.draw(self._rng)
+        if self._rho is not None:
+            gen *= depth_weight(node.depth, len(node.children), self._rho)
+        level |= {"gen": _short(gen), "cont": _short(cont)}
+        return gen >= cont
+
+    def _choose_agent(self, chooser: AgentChooser, level: dict[str, Any]) -> str:
+        if len(self.agents) == 1:
+            return self.agents[0]
+        agent, values = chooser.choose(self._rng)
+        level |= {"agent": agent, "agents": {name: _short(draw) for name, draw in values.items()}}
+        return agent
+
+    def _add(
+        self, parent: int | None, depth: int, agent: str | None, state: NodeState
+    ) -> SearchNode:
+        arms = Arms(self.agents, self.agents if self._per_agent else (SHARED,), self._posterior)
+        node = SearchNode(len(self.nodes), parent, depth, agent, arms, state)
+        self.nodes.append(node)
+        return node
+
+
+def _largest(draws: dict[int, float]) -> dict[str, float]:
+    ranked = nlargest(RECORDED_CHILDREN, draws.items(), key=lambda item: item[1])
+    return {str(child): _short(draw) for child, draw in ranked}
+
+
+def _short(draw: float) -> float:
+    return round(draw, 4)

@@ -1,0 +1,136 @@
+"""The trees of one step, growing together.
+
+Invariants:
+- A tree is a pure function of its seed and of the answers: each has a generator of its own.
+- Nodes are closed in the order in which they were opened, so one seed gives one forest.
+- A node without a score (verification failed technically) takes no part and is counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from engine.config import Score, SearchConfig
+from engine.events import Verdict
+from engine.policy.exchange import Answer, Request
+from engine.policy.prompts import Feedback
+from engine.problems.problem import Problem
+from engine.sandbox.verify import Verification
+from engine.search.scheduler import TreeBudget
+from engine.search.tree import Expansion, SearchTree
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A node that was opened and waits for its answer."""
+
+    tree: GrowingTree
+    expansion: Expansion
+
+    @property
+    def node(self) -> int:
+        assert self.expansion.node is not None
+        return self.expansion.node
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenNode:
+    """A closed node."""
+
+    node: int
+    parent: int
+    agent: str
+    answer: Answer
+    verification: Verification
+    score: float | None
+
+
+@dataclass(eq=False)
+class GrowingTree:
+    """One problem, its search tree, and what was written so far by node id."""
+
+    problem: Problem
+    search: SearchTree
+    id: int = 0
+    """Id in the event log; 0 for a tree that is not logged."""
+    written: dict[int, WrittenNode] = field(default_factory=dict)
+
+    def scores(self) -> list[float]:
+        return [node.score for node in self.written.values() if node.score is not None]
+
+    @property
+    def solved(self) -> bool:
+        return any(score == 1.0 for score in self.scores())
+
+    def request(self, expansion: Expansion) -> Request:
+        """The prompt of an expansion: the problem, or its parent with feedback."""
+        if expansion.parent == 0:
+            return Request(self.problem)
+        parent = self.written[expansion.parent]
+        feedback = Feedback(parent.answer.program, parent.verification.public)
+        return Request(self.problem, feedback)
+
+
+Judge = Callable[[Verification], float | None]
+
+
+def training_score(kind: Score) -> Judge:
+    """Score on all tests: 1 if every one passes, or the share that does (mars2.md, section 4)."""
+
+    def judge(verification: Verification) -> float | None:
+        if verification.verdict is Verdict.SANDBOX_FAILURE:
+            return None
+        return verification.fraction if kind is Score.FRACTION else float(verification.passed)
+
+    return judge
+
+
+def public_score(verification: Verification) -> float | None:
+    """Share of public tests: what guides a search at evaluation, where private tests are hidden."""
+    if verification.verdict is Verdict.SANDBOX_FAILURE:
+        return None
+    return verification.public_passed / len(verification.public)
+
+
+class Forest:
+    """Claims expansions, takes answers with their verdicts, until every budget is spent."""
+
+    def __init__(
+        self,
+        problems: Sequence[Problem],
+        agents: Sequence[str],
+        search: SearchConfig,
+        judge: Judge,
+        seed: Sequence[int],
+    ):
+        self.judge = judge
+        self.budget = TreeBudget(search.nodes_per_tree, search.nodes_in_flight)
+        self.trees = [
+            GrowingTree(problem, self._tree(agents, search, [*seed, position]))
+            for position, problem in enumerate(problems)
+        ]
+
+    def claim(self, trees: Sequence[GrowingTree]) -> list[Claim]:
+        """Open what the budgets of these trees allow now."""
+        return [
+            Claim(tree, expansion) for tree in trees for expansion in self.budget.claim(tree.search)
+        ]
+
+    def close(self, claim: Claim, answer: Answer, verification: Verification) -> WrittenNode:
+        """Record an answer and its verdict; posteriors and tree advance."""
+        score = self.judge(verification)
+        claim.tree.search.close(claim.node, score)
+        expansion = claim.expansion
+        node = WrittenNode(
+            claim.node, expansion.parent, expansion.agent, answer, verification, score
+        )
+        claim.tree.written[node.node] = node
+        return node
+
+    @staticmethod
+    def _tree(agents: Sequence[str], search: SearchConfig, seed: list[int]) -> SearchTree:
+        rng = np.random.default_rng(seed)
+        return SearchTree(agents, search.posterior, search.selection_order, rng)

@@ -1,0 +1,119 @@
+"""Grows a forest: agents write while the sandbox verifies, in lanes that take turns.
+
+With two lanes the trees of one are verified while those of the other are written, so neither the
+agents nor the sandbox wait for long. The lanes are served in strict turns, which keeps the order
+of every actor's calls, and so the result, a function of the seed alone.
+
+What the loop waits for: the answers of the lane whose turn it is, then its verdicts. What it
+unblocks: the next expansions of that lane.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from engine.policy.exchange import Answer
+from engine.training.forest import Claim, Forest, GrowingTree, WrittenNode
+from engine.training.team import Team
+
+
+class Stopped(Exception):
+    """The run was asked to stop in the middle of a step."""
+
+
+class RolloutSink(Protocol):
+    """What is told as the trees grow."""
+
+    def opened(self, claim: Claim) -> None: ...
+
+    def closed(self, tree: GrowingTree, node: WrittenNode) -> None: ...
+
+
+@dataclass
+class Lane:
+    """Trees that advance together."""
+
+    trees: Sequence[GrowingTree]
+    claims: dict[str, list[Claim]] = field(default_factory=dict)
+    answers: list[Any] = field(default_factory=list)
+
+
+@dataclass
+class Rollout:
+    """One pass over one forest; `seconds` holds how long the driver waited, by phase."""
+
+    team: Team
+    forest: Forest
+    sink: RolloutSink | None = None
+    should_stop: Callable[[], bool] = lambda: False
+    temperature: float | None = None
+    starting_weights: bool = False
+    seconds: dict[str, float] = field(default_factory=lambda: {"generate": 0.0, "verify": 0.0})
+
+    def run(self) -> None:
+        """Grow every tree to the end of its budget.
+
+        Raises:
+            Stopped: between two waves, when a stop was asked for.
+        """
+        count = self.team.config.compute.lanes
+        lanes = [Lane(self.forest.trees[start::count]) for start in range(count)]
+        for lane in lanes:
+            self._write(lane)
+        while any(lane.claims for lane in lanes):
+            for lane in lanes:
+                if lane.claims:
+                    self._finish_wave(lane)
+                    self._write(lane)
+
+    def _write(self, lane: Lane) -> None:
+        if self.should_stop():
+            raise Stopped
+        claims = self.forest.claim(lane.trees)
+        lane.claims = _by_agent(claims, self.team.agents)
+        if self.sink:
+            for claim in claims:
+                self.sink.opened(claim)
+        lane.answers = [
+            self.team.agents[agent].answer.remote(
+                [claim.tree.request(claim.expansion) for claim in mine],
+                self.temperature,
+                self.starting_weights,
+            )
+            for agent, mine in lane.claims.items()
+        ]
+
+    def _finish_wave(self, lane: Lane) -> None:
+        answers = self._timed("generate", lane.answers)
+        pairs = list(_in_order_of_opening(lane.claims, answers))
+        programs = [(claim.tree.problem, answer.program) for claim, answer in pairs]
+        verifications = self._timed("verify", self.team.verifier.verify.remote(programs))
+        for (claim, answer), verification in zip(pairs, verifications, strict=True):
+            node = self.forest.close(claim, answer, verification)
+            if self.sink:
+                self.sink.closed(claim.tree, node)
+
+    def _timed(self, phase: str, futures: Any) -> Any:
+        started = time.perf_counter()
+        result = self.team.get(futures, {"generate": "agents to write", "verify": "sandbox"}[phase])
+        self.seconds[phase] += time.perf_counter() - started
+        return result
+
+
+def _by_agent(claims: Sequence[Claim], agents: dict[str, Any]) -> dict[str, list[Claim]]:
+    grouped = {name: [c for c in claims if c.expansion.agent == name] for name in agents}
+    return {name: mine for name, mine in grouped.items() if mine}
+
+
+def _in_order_of_opening(
+    claims: dict[str, list[Claim]], answers: Sequence[Sequence[Answer]]
+) -> Iterator[tuple[Claim, Answer]]:
+    pairs = [
+        pair
+        for mine, written in zip(claims.values(), answers, strict=True)
+        for pair in zip(mine, written, strict=True)
+    ]
+    return iter(sorted(pairs, key=lambda pair: pair[0].node))

@@ -1,0 +1,100 @@
+"""Runs a run directory: from config.json to an ending that has a name.
+
+RUN_DIR holds config.json (the resolved settings), events.jsonl (the log, also the lock against a
+second engine), checkpoints/ and models/. Invariant: whatever happens, the last event says how the
+engine ended, unless it was killed.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+import traceback
+from enum import IntEnum
+from pathlib import Path
+
+from engine.config import RunConfig, read_config
+from engine.events import (
+    ErrorRaised,
+    EventLog,
+    LogLine,
+    RunState,
+    RunStateChanged,
+    RunWaiting,
+)
+from engine.policy.load import check_model_directory
+from engine.problems.source import ProblemSet, load_problem_set
+from engine.training.lease import LeaseGuard
+from engine.training.rollout import Stopped
+from engine.training.system import SystemSampler
+from engine.training.team import Team
+from engine.training.trainer import Trainer
+
+
+class ExitCode(IntEnum):
+    """How the process of an engine ended."""
+
+    FINISHED = 0
+    FAILED = 1
+    STOPPED = 3
+    """On request, or because nobody held the run any more; it can be resumed."""
+
+
+def train(run_dir: Path, lease_seconds: float | None = None) -> ExitCode:
+    """Train, or resume, the run of a directory.
+
+    With `lease_seconds`, RUN_DIR/lease must be touched at least that often by whoever watches the
+    run; an engine without a watcher stops by itself. SIGTERM and SIGINT stop it too.
+
+    Raises:
+        ConfigError, ModelError, DatasetError: before anything has started.
+    """
+    config = read_config(run_dir / "config.json")
+    for agent in config.agents:
+        check_model_directory(agent.model)
+    problems = load_problem_set(config.problems)
+    stop = threading.Event()
+    _stop_on_signals(stop)
+    log = EventLog(run_dir)
+    guard = LeaseGuard(run_dir, lease_seconds, stop) if lease_seconds else None
+    try:
+        return _train(config, run_dir, log, problems, stop)
+    finally:
+        if guard:
+            guard.close()
+        log.close()
+
+
+def _stop_on_signals(stop: threading.Event) -> None:
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+
+
+def _train(
+    config: RunConfig, run_dir: Path, log: EventLog, problems: ProblemSet, stop: threading.Event
+) -> ExitCode:
+    team: Team | None = None
+    try:
+        log.append(RunStateChanged(RunState.STARTING))
+        team = Team(config, lambda name, deadline: log.append(RunWaiting(name, deadline)))
+        # Starting Ray puts a handler of its own on SIGTERM, which aborts: ours comes last.
+        _stop_on_signals(stop)
+        parameters = team.ready()
+        sizes = ", ".join(f"{name} {count:,} parameters" for name, count in parameters.items())
+        log.append(LogLine("info", f"agents are ready: {sizes}"))
+        log.append(RunStateChanged(RunState.RUNNING))
+        Trainer(config, run_dir, log, team, problems, stop.is_set, SystemSampler()).run()
+        log.append(RunStateChanged(RunState.FINISHED))
+        return ExitCode.FINISHED
+    except Stopped:
+        log.append(RunStateChanged(RunState.STOPPED, "asked to stop"))
+        return ExitCode.STOPPED
+    except Exception as error:
+        log.append(ErrorRaised(f"{type(error).__name__}: {error}", traceback.format_exc()))
+        log.append(RunStateChanged(RunState.FAILED, str(error)))
+        return ExitCode.FAILED
+    finally:
+        if team:
+            team.close()
+        # Closing Ray gives SIGTERM its default action back, which would belie the exit code.
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)

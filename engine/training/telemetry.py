@@ -1,0 +1,142 @@
+"""Turns what happens in a step into events. Invariant: the only place where the loop's own
+objects become telemetry."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from engine.credit.assign import Credit
+from engine.events import (
+    AgentUpdated,
+    EventLog,
+    NodeClosed,
+    NodeCredited,
+    NodeOpened,
+    TreeClosed,
+    TreeOpened,
+)
+from engine.policy.rows import UpdateStats
+from engine.training.forest import Claim, GrowingTree, WrittenNode
+
+
+@dataclass
+class StepRecorder:
+    """Logs one step's trees as they grow (a `RolloutSink`)."""
+
+    log: EventLog
+    step: int
+
+    def open_trees(self, trees: Sequence[GrowingTree]) -> None:
+        for tree in trees:
+            tree.id = self.log.seq + 1
+            problem = tree.problem
+            opened = TreeOpened(self.step, problem.id, problem.statement, problem.difficulty)
+            self.log.append(opened, tree=tree.id)
+
+    def opened(self, claim: Claim) -> None:
+        expansion = claim.expansion
+        payload = NodeOpened(expansion.agent, expansion.parent, expansion.depth, expansion.draws)
+        self.log.append(payload, tree=claim.tree.id, node=claim.node)
+
+    def closed(self, tree: GrowingTree, node: WrittenNode) -> None:
+        generation, verification = node.answer.generation, node.verification
+        tokens = len(generation.output_ids)
+        payload = NodeClosed(
+            program=node.answer.program,
+            verdict=verification.verdict,
+            score=node.score,
+            fraction=verification.fraction,
+            tests=list(verification.public),
+            tokens=tokens,
+            stop=generation.stop,
+            mean_logprob=sum(generation.logprobs) / max(1, tokens),
+            policy_version=generation.policy_version,
+            seconds=generation.seconds + verification.seconds,
+            error=verification.error,
+        )
+        self.log.append(payload, tree=tree.id, node=node.node)
+
+    def credited(self, tree: GrowingTree, credit: Credit) -> None:
+        nodes = sorted(tree.written)
+        for node, shaped, advantage in zip(
+            nodes, credit.shaped_N, credit.advantages_N, strict=True
+        ):
+            if not math.isnan(advantage):
+                payload = NodeCredited(float(shaped), float(advantage))
+                self.log.append(payload, tree=tree.id, node=node)
+        scores = tree.scores()
+        mean = sum(scores) / len(scores) if scores else 0.0
+        closed = TreeClosed(len(nodes), tree.solved, mean, credit.filtered)
+        self.log.append(closed, tree=tree.id)
+
+    def updated(self, agent: str, stats: UpdateStats) -> None:
+        payload = AgentUpdated(
+            agent=agent,
+            step=self.step,
+            version=stats.version,
+            nodes=stats.nodes,
+            loss=stats.loss,
+            policy_loss=stats.policy_loss,
+            kl=stats.kl,
+            clip_fraction=stats.clip_fraction,
+            entropy=stats.entropy,
+            gradient_norm=stats.gradient_norm,
+            learning_rate=stats.learning_rate,
+            lag=stats.lag,
+            mismatch=stats.mismatch,
+            stale_nodes=stats.stale_nodes,
+        )
+        self.log.append(payload)
+
+
+@dataclass
+class StepFigures:
+    """Sums over the nodes of one step."""
+
+    scores: dict[str, list[float]] = field(default_factory=dict)
+    nodes: dict[str, int] = field(default_factory=dict)
+    tokens: int = 0
+    dropped: int = 0
+    filtered: int = 0
+    solved: int = 0
+    trees: int = 0
+
+    @classmethod
+    def of(
+        cls, trees: Sequence[GrowingTree], credits: Sequence[Credit], agents: Sequence[str]
+    ) -> StepFigures:
+        figures = cls({name: [] for name in agents}, dict.fromkeys(agents, 0))
+        for tree, credit in zip(trees, credits, strict=True):
+            figures.trees += 1
+            figures.filtered += credit.filtered
+            figures.solved += tree.solved
+            for node in tree.written.values():
+                figures._add(node)
+        return figures
+
+    def _add(self, node: WrittenNode) -> None:
+        self.nodes[node.agent] += 1
+        self.tokens += len(node.answer.generation.output_ids)
+        if node.score is None:
+            self.dropped += 1
+        else:
+            self.scores[node.agent].append(node.score)
+
+    @property
+    def total(self) -> int:
+        return sum(self.nodes.values())
+
+    def reward(self) -> float:
+        return _mean([score for scores in self.scores.values() for score in scores])
+
+    def reward_by_agent(self) -> dict[str, float]:
+        return {name: _mean(scores) for name, scores in self.scores.items() if scores}
+
+    def node_share(self) -> dict[str, float]:
+        return {name: count / max(1, self.total) for name, count in self.nodes.items()}
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values) if values else 0.0

@@ -1,0 +1,269 @@
+"""The training loop.
+
+One step: grow a forest, credit its trees, let every agent learn from its own nodes, measure and
+save when it is time. Invariants:
+- The loop knows no method: credit and losses are chosen by name from the config.
+- What is saved is the state after a whole step; a step that was cut off is done again.
+- The test split is measured once, at the end, for the starting and the final weights.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from engine.config import RunConfig
+from engine.credit.assign import Credit, TreeRecord, assign_credit
+from engine.events import (
+    CheckpointSaved,
+    EventLog,
+    RunPlanned,
+    RunResumed,
+    RunWaiting,
+    StepEnded,
+    StepStarted,
+)
+from engine.policy.rows import TrainingRow
+from engine.problems.problem import Problem
+from engine.problems.source import ProblemSet
+from engine.training.buffers import AgentBuffer
+from engine.training.checkpoint import Checkpoints
+from engine.training.evaluation import Evaluator
+from engine.training.forest import Forest, GrowingTree, training_score
+from engine.training.progress import Progress
+from engine.training.rollout import Rollout, Stopped
+from engine.training.system import SystemSampler
+from engine.training.team import Team
+from engine.training.telemetry import StepFigures, StepRecorder
+
+VALIDATION, TEST = "validation", "test"
+
+
+class Trainer:
+    """Trains one team to the end of its plan, or until it is told to stop."""
+
+    def __init__(
+        self,
+        config: RunConfig,
+        run_dir: Path,
+        log: EventLog,
+        team: Team,
+        problems: ProblemSet,
+        should_stop: Callable[[], bool],
+        system: SystemSampler,
+    ):
+        self.config = config
+        self.run_dir = run_dir
+        self.log = log
+        self.team = team
+        self.problems = problems
+        self.should_stop = should_stop
+        self.system = system
+        self.trainable = [agent.name for agent in config.agents if agent.trainable]
+        self.buffers = {name: AgentBuffer(config.training.batch_nodes) for name in self.trainable}
+        self.checkpoints = Checkpoints(run_dir, config.training.keep_checkpoints)
+        self.progress = Progress()
+        self.saved_step = -1
+        self.evaluator = Evaluator(team, config, should_stop)
+
+    def run(self) -> None:
+        """Train, then measure the test split and save the final weights.
+
+        Raises:
+            Stopped: a stop was asked for; the last finished step is saved.
+        """
+        self._restore()
+        options = self.config.training
+        names = [agent.name for agent in self.config.agents]
+        self.log.append(RunPlanned(options.steps, names, options.minutes))
+        try:
+            while not self._is_done():
+                self._step(self.progress.step + 1)
+            self._measure_test_split()
+        except Stopped:
+            self._save()
+            raise
+        self._save_final()
+
+    def _is_done(self) -> bool:
+        if self.should_stop():
+            raise Stopped
+        minutes = self.config.training.minutes
+        spent = minutes is not None and self.progress.training_seconds >= 60 * minutes
+        return spent or self.progress.step >= self.config.training.steps
+
+    def _step(self, step: int) -> None:
+        started = time.monotonic()
+        options = self.config.training
+        batch = self.problems.training_batch(self.progress.problems_seen, options.trees_per_step)
+        self.log.append(StepStarted(step, len(batch)))
+        recorder = StepRecorder(self.log, step)
+        phases: dict[str, float] = {}
+        trees = self._grow(batch, step, recorder, phases)
+        with _timed(phases, "credit"):
+            credits = [self._credit(tree, recorder) for tree in trees]
+        if step == 1:
+            # The starting weights, as late as they are there: the first node comes sooner.
+            self._validate(phases)
+        with _timed(phases, "learn"):
+            self._learn(recorder)
+        training_seconds = time.monotonic() - started - phases.get("validate", 0.0)
+        self.progress.finish_step(step, len(batch), training_seconds)
+        if step % options.validate_every == 0:
+            self._validate(phases)
+        self._log_end(step, trees, credits, phases, time.monotonic() - started)
+        if sample := self.system.due():
+            self.log.append(sample)
+        if step % options.checkpoint_every == 0:
+            self._save()
+
+    def _grow(
+        self, batch: list[Problem], step: int, recorder: StepRecorder, phases: dict[str, float]
+    ) -> list[GrowingTree]:
+        config = self.config
+        names = tuple(agent.name for agent in config.agents)
+        forest = Forest(
+            batch, names, config.search, training_score(config.credit.score), [config.seed, step]
+        )
+        recorder.open_trees(forest.trees)
+        rollout = Rollout(self.team, forest, recorder, self.should_stop)
+        rollout.run()
+        phases.update(rollout.seconds)
+        return forest.trees
+
+    def _credit(self, tree: GrowingTree, recorder: StepRecorder) -> Credit:
+        nodes = [tree.written[node] for node in sorted(tree.written)]
+        record = TreeRecord(
+            node_ids=[node.node for node in nodes],
+            parents=[node.parent for node in nodes],
+            agents=[node.agent for node in nodes],
+            scores=[node.score for node in nodes],
+            lengths=[len(node.answer.generation.output_ids) for node in nodes],
+        )
+        limits = {agent.name: agent.sampling.max_new_tokens for agent in self.config.agents}
+        credit = assign_credit(record, self.config.credit, [limits[node.agent] for node in nodes])
+        recorder.credited(tree, credit)
+        if not credit.filtered:
+            rows: dict[str, list[TrainingRow]] = {name: [] for name in self.trainable}
+            for node, advantage in zip(nodes, credit.advantages_N, strict=True):
+                if node.agent in rows and node.score is not None:
+                    rows[node.agent].append(_training_row(node.answer.generation, float(advantage)))
+            for name, mine in rows.items():
+                self.buffers[name].add_tree(mine)
+        return credit
+
+    def _learn(self, recorder: StepRecorder) -> None:
+        batches = {name: rows for name, buffer in self.buffers.items() if (rows := buffer.take())}
+        share = self.progress.share(self.config.training)
+        futures = [
+            self.team.agents[name].learn.remote(rows, share) for name, rows in batches.items()
+        ]
+        for name, stats in zip(batches, self.team.get(futures, "agents to learn"), strict=True):
+            recorder.updated(name, stats)
+
+    def _validate(self, phases: dict[str, float]) -> None:
+        if not self.problems.validation:
+            return
+        with _timed(phases, "validate"):
+            result = self.evaluator.run(self.progress.step, VALIDATION, self.problems.validation)
+        self.log.append(result)
+
+    def _measure_test_split(self) -> None:
+        if not self.problems.test:
+            return
+        for step, starting in ((0, True), (self.progress.step, False)):
+            self.log.append(
+                RunWaiting(f"test split, {'starting' if starting else 'final'} weights", 3600)
+            )
+            result = self.evaluator.run(
+                step, TEST, self.problems.test, starting_weights=starting, search=True
+            )
+            self.log.append(result)
+        self.log.append(RunWaiting(""))
+
+    def _log_end(
+        self,
+        step: int,
+        trees: list[GrowingTree],
+        credits: list[Credit],
+        phases: dict[str, float],
+        seconds: float,
+    ) -> None:
+        figures = StepFigures.of(trees, credits, list(self.team.agents))
+        self.log.append(
+            StepEnded(
+                step=step,
+                seconds=seconds,
+                phases=phases,
+                nodes=figures.total,
+                reward=figures.reward(),
+                solved=figures.solved / max(1, figures.trees),
+                node_share=figures.node_share(),
+                reward_by_agent=figures.reward_by_agent(),
+                filtered_trees=figures.filtered,
+                dropped_nodes=figures.dropped,
+                tokens=figures.tokens,
+                training_seconds=self.progress.training_seconds,
+            )
+        )
+
+    def _save(self) -> None:
+        if self.saved_step == self.progress.step:
+            return
+        state = {
+            "progress": self.progress.state(),
+            "buffers": {name: buffer.state() for name, buffer in self.buffers.items()},
+        }
+        path = self.checkpoints.save(self.progress.step, state, self.team.save)
+        self.saved_step = self.progress.step
+        self.log.append(CheckpointSaved(self.progress.step, str(path.relative_to(self.run_dir))))
+
+    def _save_final(self) -> None:
+        folder = self.run_dir / "models"
+        actors = [self.team.agents[name] for name in self.trainable]
+        futures = [
+            a.save_model.remote(folder / n) for n, a in zip(self.trainable, actors, strict=True)
+        ]
+        self.team.get(futures, "agents to save")
+        models = {name: f"models/{name}" for name in self.trainable}
+        self.log.append(CheckpointSaved(self.progress.step, "models", final=True, models=models))
+
+    def _restore(self) -> None:
+        found = self.checkpoints.latest()
+        if found is None:
+            if self.log.continued:
+                self.log.append(RunResumed(0))
+            return
+        path, state = found
+        self.team.restore(path)
+        self.progress = Progress.of(state["progress"])
+        for name, rows in state["buffers"].items():
+            self.buffers[name].load_state(rows)
+        self.saved_step = self.progress.step
+        self.log.append(RunResumed(self.progress.step))
+
+
+def _training_row(generation, advantage: float) -> TrainingRow:
+    return TrainingRow(
+        generation.prompt_ids,
+        generation.output_ids,
+        generation.logprobs,
+        advantage,
+        generation.policy_version,
+    )
+
+
+class _timed:
+    """Adds the seconds of a block to a phase."""
+
+    def __init__(self, phases: dict[str, float], name: str):
+        self.phases, self.name = phases, name
+
+    def __enter__(self) -> None:
+        self.started = time.perf_counter()
+
+    def __exit__(self, *_: object) -> None:
+        self.phases[self.name] = (
+            self.phases.get(self.name, 0.0) + time.perf_counter() - self.started
+        )

@@ -1,0 +1,18 @@
+/** Building elements without markup strings: text stays text, whatever a program holds. */
+
+/** element("a", {class: "name", href}, "text", child, ...); null and undefined are left out. */
+export function element(tag, attributes = {}, ...children) {
+  const node = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (value === null || value === undefined || value === false) continue;
+    if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
+    else node.setAttribute(name, value === true ? "" : value);
+  }
+  node.append(...children.flat().filter((child) => child !== null && child !== undefined));
+  return node;
+}
+
+/** Replaces the children of a node only where the text would change. */
+export function setText(node, text) {
+  if (node.textContent !== text) node.textContent = text;
+}

@@ -1,0 +1,66 @@
+/** How far a run is and how long it will still take. Pure: the clock is an argument. */
+
+const RECENT = 10; // steps behind an estimate
+
+/**
+ * @returns {done, steps, share, minutesDone, minutes, secondsLeft|null}: `share` runs from 0 to 1
+ *   over whichever limit is nearer; `secondsLeft` is null until a step has ended.
+ */
+export function progressOf(state) {
+  const last = state.steps.at(-1);
+  const done = last?.step ?? 0;
+  const { steps, minutes } = state.plan;
+  const minutesDone = (last?.training_seconds ?? 0) / 60;
+  const shares = [steps ? done / steps : 0, minutes ? minutesDone / minutes : 0];
+  return {
+    done,
+    steps,
+    minutes,
+    minutesDone,
+    share: Math.min(1, Math.max(...shares)),
+    secondsLeft: secondsLeft(state),
+  };
+}
+
+function secondsLeft(state) {
+  const recent = state.steps.slice(-RECENT);
+  if (!recent.length) return null;
+  const wall = wallSecondsPerStep(recent);
+  const last = recent.at(-1);
+  const limits = [];
+  if (state.plan.steps) limits.push((state.plan.steps - last.step) * wall);
+  if (state.plan.minutes) {
+    const training = mean(recent.map((step) => step.seconds)) || wall;
+    const left = state.plan.minutes * 60 - last.training_seconds;
+    limits.push(Math.max(0, left) * Math.max(1, wall / training));
+  }
+  return limits.length ? Math.min(...limits) : null;
+}
+
+/** From one step's end to the next, so that validation and checkpoints count as well. */
+function wallSecondsPerStep(recent) {
+  if (recent.length < 2) return recent[0].seconds;
+  const span = (recent.at(-1).time - recent[0].time) / 1000;
+  const steps = recent.at(-1).step - recent[0].step;
+  return span > 0 && steps > 0 ? span / steps : mean(recent.map((step) => step.seconds));
+}
+
+function mean(values) {
+  return values.reduce((sum, value) => sum + value, 0) / values.length;
+}
+
+/** What the run is doing now, in a few words. */
+export function phaseOf(state) {
+  if (!state.step) return state.plan.steps ? "first evaluation" : "starting";
+  const trees = [...state.trees.values()].filter((tree) => tree.step === state.step);
+  if (trees.some((tree) => !tree.closed)) return "trees are growing";
+  const ended = state.steps.at(-1)?.step === state.step;
+  if (ended) return state.step >= state.plan.steps ? "last evaluation" : "between steps";
+  return trees.length ? "agents are learning" : "opening trees";
+}
+
+/** Nodes, trees and tokens of all steps that ended. */
+export function totals(state) {
+  const sum = (field) => state.steps.reduce((all, step) => all + step[field], 0);
+  return { nodes: sum("nodes"), tokens: sum("tokens") };
+}

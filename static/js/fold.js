@@ -1,0 +1,248 @@
+/**
+ * state(seq) = fold(the log up to seq). Free of the DOM, the clock and chance.
+ *
+ * Invariants:
+ * - Applying an event whose seq is not above `state.seq` changes nothing, so replays are harmless.
+ * - `run.resumed {step}` voids everything that was said of later steps (engine/events.py).
+ * - Only the trees of the two newest steps are kept: memory does not grow with the run.
+ *
+ * An event is [seq, milliseconds, kind, payload]; `tree` and `node` lie in the payload.
+ */
+
+const KEPT_LOG_LINES = 200;
+const KEPT_SYSTEM_SAMPLES = 600;
+
+export function emptyState() {
+  return {
+    seq: 0,
+    time: 0, // of the newest event, ms
+    startedAt: 0, // of the first event, ms
+    run: { state: "queued", reason: "", since: 0 },
+    plan: { steps: 0, agents: [], minutes: null },
+    step: 0, // newest step that started; 0 before the first
+    stepStartedAt: 0,
+    steps: [], // payloads of step.end, one per step, in order
+    updates: [], // payloads of agent.update, in order
+    evaluations: [], // payloads of eval.result, in order
+    checkpoint: null,
+    trees: new Map(), // tree id -> tree, of the two newest steps
+    waiting: null, // {name, deadline, since}
+    error: null, // the first cause since the run last went on
+    logs: [],
+    system: [],
+    resumes: 0,
+  };
+}
+
+/** Folds events into a state, which is changed and returned. */
+export function fold(events, state = emptyState()) {
+  for (const event of events) apply(state, event);
+  return state;
+}
+
+/** Applies one event; false when the state already holds it. */
+export function apply(state, [seq, time, kind, payload]) {
+  if (seq <= state.seq) return false;
+  state.seq = seq;
+  state.time = time;
+  state.startedAt ||= time;
+  HANDLERS[kind]?.(state, payload, time, seq);
+  return true;
+}
+
+const HANDLERS = {
+  "run.state": runState,
+  "run.resumed": runResumed,
+  "run.waiting": (state, payload, time) => {
+    state.waiting = payload.name
+      ? { name: payload.name, deadline: payload.deadline_seconds, since: time }
+      : null;
+  },
+  "run.planned": (state, payload) => {
+    state.plan = {
+      steps: payload.steps,
+      agents: payload.agents,
+      minutes: payload.minutes ?? null,
+    };
+  },
+  "step.start": (state, payload, time) => {
+    state.step = payload.step;
+    state.stepStartedAt = time;
+    dropOldTrees(state);
+  },
+  "step.end": (state, payload, time) => {
+    putByStep(state.steps, { ...payload, time });
+  },
+  "tree.open": (state, payload) => {
+    const id = payload.tree;
+    state.trees.set(id, {
+      id,
+      step: payload.step,
+      problem: payload.problem,
+      statement: payload.statement,
+      difficulty: payload.difficulty ?? 0,
+      nodes: new Map(),
+      closed: false,
+      solved: false,
+      meanScore: null,
+      filtered: false,
+    });
+  },
+  "node.open": (state, payload, time, seq) => {
+    state.trees.get(payload.tree)?.nodes.set(payload.node, {
+      id: payload.node,
+      tree: payload.tree,
+      agent: payload.agent,
+      parent: payload.parent,
+      depth: payload.depth,
+      draws: payload.draws,
+      openedAt: time,
+      openedSeq: seq,
+      closed: false,
+      score: null,
+      shaped: null,
+      advantage: null,
+    });
+  },
+  "node.close": (state, payload, time) => {
+    const node = nodeOf(state, payload);
+    if (!node) return;
+    Object.assign(node, {
+      closed: true,
+      closedAt: time,
+      program: payload.program,
+      verdict: payload.verdict,
+      score: payload.score,
+      fraction: payload.fraction,
+      tests: payload.tests,
+      tokens: payload.tokens,
+      stop: payload.stop,
+      meanLogprob: payload.mean_logprob,
+      policyVersion: payload.policy_version,
+      seconds: payload.seconds,
+      error: payload.error ?? "",
+    });
+    // Shown solved as soon as a node passes; tree.close only confirms it.
+    if (node.score === 1) state.trees.get(payload.tree).solved = true;
+  },
+  "node.credit": (state, payload) => {
+    const node = nodeOf(state, payload);
+    if (node) Object.assign(node, { shaped: payload.shaped, advantage: payload.advantage });
+  },
+  "tree.close": (state, payload) => {
+    const tree = state.trees.get(payload.tree);
+    if (!tree) return;
+    Object.assign(tree, {
+      closed: true,
+      solved: payload.solved,
+      meanScore: payload.mean_score,
+      filtered: payload.filtered,
+    });
+  },
+  "agent.update": (state, payload) => {
+    state.updates.push(payload);
+  },
+  "eval.result": (state, payload, time) => {
+    state.evaluations.push({ ...payload, time });
+  },
+  "checkpoint.saved": (state, payload, time) => {
+    state.checkpoint = { ...payload, time };
+  },
+  "system.sample": (state, payload, time) => {
+    state.system.push({ ...payload, time });
+    if (state.system.length > KEPT_SYSTEM_SAMPLES) state.system.shift();
+  },
+  "log.line": (state, payload, time) => {
+    state.logs.push({ ...payload, time });
+    if (state.logs.length > KEPT_LOG_LINES) state.logs.shift();
+  },
+  error: (state, payload, time) => {
+    state.error ??= { ...payload, time };
+  },
+};
+
+function runState(state, payload, time) {
+  state.run = { state: payload.state, reason: payload.reason ?? "", since: time };
+  if (["queued", "starting", "running"].includes(payload.state)) state.error = null;
+  if (["finished", "failed", "stopped"].includes(payload.state)) state.waiting = null;
+}
+
+function runResumed(state, payload) {
+  const kept = (item) => item.step <= payload.step;
+  state.resumes += 1;
+  state.step = Math.min(state.step, payload.step);
+  state.steps = state.steps.filter(kept);
+  state.updates = state.updates.filter(kept);
+  state.evaluations = state.evaluations.filter(kept);
+  for (const [id, tree] of state.trees) if (!kept(tree)) state.trees.delete(id);
+  state.waiting = null;
+}
+
+function dropOldTrees(state) {
+  for (const [id, tree] of state.trees) {
+    if (tree.step < state.step - 1) state.trees.delete(id);
+  }
+}
+
+/** A step that is reported again replaces what was said of it. */
+function putByStep(items, item) {
+  const last = items.at(-1);
+  if (!last || last.step < item.step) items.push(item);
+  else {
+    const place = items.findIndex((other) => other.step >= item.step);
+    items.splice(place, items[place].step === item.step ? 1 : 0, item);
+  }
+}
+
+function nodeOf(state, payload) {
+  return state.trees.get(payload.tree)?.nodes.get(payload.node);
+}
+
+/** The steps whose trees are kept, newest first. */
+export function forestSteps(state) {
+  return [...new Set([...state.trees.values()].map((tree) => tree.step))].sort((a, b) => b - a);
+}
+
+/** The trees of one step in the order in which they were opened. */
+export function treesOf(state, step) {
+  return [...state.trees.values()].filter((tree) => tree.step === step);
+}
+
+/** Names of the agents in their planned order, which also decides their marks and hues. */
+export function agentsOf(state) {
+  const names = [...state.plan.agents];
+  const more = (name) => names.includes(name) || names.push(name);
+  if (!names.length) {
+    for (const item of state.evaluations) Object.keys(item.agents).forEach(more);
+    for (const tree of state.trees.values()) for (const n of tree.nodes.values()) more(n.agent);
+  }
+  return names;
+}
+
+/** How one node shows: open | failure | passed | partial | failed. */
+export function outcome(node) {
+  if (!node.closed) return "open";
+  if (node.score === null || node.score === undefined) return "failure";
+  if (node.score >= 1) return "passed";
+  return node.fraction > 0 || node.score > 0 ? "partial" : "failed";
+}
+
+/**
+ * A tree with one older node and its parent, from what the server tells of the node
+ * ({tree, node, open, close, credit, problem, parent}).
+ */
+export function treeOfNode({ tree, node, open, close, credit, problem, parent }) {
+  const told = [["tree.open", null, problem]];
+  if (parent) {
+    const above = { agent: "", parent: 0, depth: open.depth - 1, draws: {} };
+    told.push(["node.open", open.parent, above], ["node.close", open.parent, parent]);
+  }
+  told.push(["node.open", node, open]);
+  if (close) told.push(["node.close", node, close]);
+  if (credit) told.push(["node.credit", node, credit]);
+  const events = told.map(([kind, id, payload], index) => {
+    const places = id === null ? { tree } : { tree, node: id };
+    return [index + 1, 0, kind, { ...payload, ...places }];
+  });
+  return fold(events).trees.get(tree);
+}

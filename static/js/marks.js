@@ -1,0 +1,134 @@
+/**
+ * How an agent and a score look on a canvas: an agent is a mark and a hue, a score is the fill.
+ *
+ * Neither is told by colour alone: marks differ in shape; passed is a dark fill with a tick,
+ * partial is filled from below by its share of tests, failed is pale with a bar, a sandbox
+ * failure is crossed out, and an open node is hollow and pulses.
+ */
+
+export const SHAPES = ["circle", "square", "triangle", "diamond", "hexagon", "star"];
+
+/** {shape, hue} of the agent at a position in the team; hues are CSS colour names of ours. */
+export function markOf(position) {
+  return {
+    shape: SHAPES[position % SHAPES.length],
+    hue: `--agent-${(position % SHAPES.length) + 1}`,
+  };
+}
+
+/** The palette of the page's theme, read once per theme. */
+export function readPalette(element = document.documentElement) {
+  const style = getComputedStyle(element);
+  const get = (name) => style.getPropertyValue(name).trim();
+  const names = ["text", "muted", "faint", "surface", "raised", "line", "accent", "grid"];
+  const palette = Object.fromEntries(names.map((name) => [name, get(`--${name}`)]));
+  for (const outcome of ["passed", "partial", "failed", "failure", "open"]) {
+    palette[outcome] = get(`--score-${outcome}`);
+    palette[`${outcome}Ink`] = get(`--score-${outcome}-ink`);
+  }
+  palette.refine = get("--edge-refine");
+  palette.generate = get("--edge-generate");
+  palette.agents = SHAPES.map((_, index) => get(`--agent-${index + 1}`));
+  return palette;
+}
+
+/** Traces a mark around (x, y); areas are about equal, so no agent looks bigger. */
+export function trace(context, shape, x, y, r) {
+  context.beginPath();
+  if (shape === "circle") context.arc(x, y, r, 0, 2 * Math.PI);
+  else if (shape === "square") context.roundRect(x - r * 0.9, y - r * 0.9, r * 1.8, r * 1.8, r / 4);
+  else polygon(context, x, y, CORNERS[shape](r));
+}
+
+const ring = (sides, turn, radius) =>
+  Array.from({ length: sides }, (_, index) => {
+    const angle = turn + (2 * Math.PI * index) / sides;
+    return [radius(index) * Math.cos(angle), radius(index) * Math.sin(angle)];
+  });
+
+const CORNERS = {
+  triangle: (r) => ring(3, -Math.PI / 2, () => r * 1.3).map(([x, y]) => [x, y + r * 0.15]),
+  diamond: (r) => ring(4, -Math.PI / 2, () => r * 1.25),
+  hexagon: (r) => ring(6, 0, () => r * 1.08),
+  star: (r) => ring(10, -Math.PI / 2, (index) => (index % 2 ? r * 0.6 : r * 1.35)),
+};
+
+function polygon(context, x, y, corners) {
+  corners.forEach(([dx, dy], index) => {
+    if (index) context.lineTo(x + dx, y + dy);
+    else context.moveTo(x + dx, y + dy);
+  });
+  context.closePath();
+}
+
+/**
+ * Draws one node.
+ *
+ * @param look {shape, hue, outcome, fraction, pulse}; pulse runs from 0 to 1 for open nodes.
+ */
+export function drawMark(context, x, y, r, look, palette) {
+  trace(context, look.shape, x, y, r);
+  context.fillStyle = look.outcome === "partial" ? palette.failed : palette[look.outcome];
+  context.fill();
+  if (look.outcome === "partial") fillFromBelow(context, x, y, r, look, palette);
+  trace(context, look.shape, x, y, r);
+  context.lineWidth = Math.max(1.25, r * 0.24);
+  context.strokeStyle = look.hue;
+  context.stroke();
+  if (look.outcome === "open") halo(context, x, y, r, look);
+  else if (r >= 4.5) sign(context, x, y, r, look.outcome, palette);
+}
+
+function fillFromBelow(context, x, y, r, look, palette) {
+  context.save();
+  context.clip();
+  context.fillStyle = palette.partial;
+  const top = y + r - 2 * r * Math.min(0.8, Math.max(0.35, look.fraction));
+  context.fillRect(x - 2 * r, top, 4 * r, 4 * r);
+  context.restore();
+}
+
+function halo(context, x, y, r, look) {
+  context.save();
+  context.globalAlpha = 0.55 * (1 - look.pulse);
+  trace(context, look.shape, x, y, r * (1.15 + 0.9 * look.pulse));
+  context.lineWidth = 1.5;
+  context.stroke();
+  context.restore();
+}
+
+function sign(context, x, y, r, outcome, palette) {
+  context.beginPath();
+  if (outcome === "passed") {
+    context.moveTo(x - r * 0.42, y + r * 0.02);
+    context.lineTo(x - r * 0.1, y + r * 0.36);
+    context.lineTo(x + r * 0.45, y - r * 0.34);
+  } else if (outcome === "failure") {
+    context.moveTo(x - r * 0.35, y - r * 0.35);
+    context.lineTo(x + r * 0.35, y + r * 0.35);
+    context.moveTo(x + r * 0.35, y - r * 0.35);
+    context.lineTo(x - r * 0.35, y + r * 0.35);
+  } else if (outcome === "failed") {
+    context.moveTo(x - r * 0.35, y + r * 0.05);
+    context.lineTo(x + r * 0.35, y + r * 0.05);
+  } else return;
+  context.lineWidth = Math.max(1.2, r * 0.22);
+  context.lineCap = "round";
+  context.lineJoin = "round";
+  context.strokeStyle = palette[`${outcome}Ink`];
+  context.stroke();
+}
+
+/** A small canvas with one mark, for legends and the node's panel. */
+export function markIcon(look, palette, size = 18) {
+  const canvas = document.createElement("canvas");
+  const ratio = window.devicePixelRatio || 1;
+  canvas.width = size * ratio;
+  canvas.height = size * ratio;
+  canvas.className = "mark";
+  canvas.setAttribute("aria-hidden", "true");
+  const context = canvas.getContext("2d");
+  context.scale(ratio, ratio);
+  drawMark(context, size / 2, size / 2, size * 0.32, { pulse: 0.35, ...look }, palette);
+  return canvas;
+}

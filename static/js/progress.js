@@ -1,0 +1,208 @@
+/** The strip above the trees: how far, how long, what it waits for; errors; the final result. */
+
+import { element, setText } from "./dom.js";
+import { phaseOf, progressOf, totals } from "./estimate.js";
+import { count, duration, percent, points } from "./format.js";
+import { markIcon } from "./marks.js";
+import { result, validationChange } from "./series.js";
+
+const ENDED = ["finished", "failed", "stopped"];
+const HALTED = ["failed", "stopped"];
+
+export class Progress {
+  /** @param parts the elements with these names; `page` is the page's JSON. */
+  constructor(parts, page) {
+    Object.assign(this, parts);
+    this.labels = new Map(page.states.map((state) => [state.value, state]));
+    this.canOperate = page.run.can_operate;
+  }
+
+  /** @param status the run's row as the server last told it; agents as in the forest. */
+  show(state, status, agents, palette, now) {
+    this.#state(status);
+    this.#facts(state, status, now);
+    this.#banners(state, status, now);
+    this.#figures(state, agents, palette);
+    this.#result(state, status, agents, palette);
+  }
+
+  #state(status) {
+    const { label, colour } = this.labels.get(status.state);
+    setText(this.pill, label);
+    this.pill.dataset.colour = colour;
+    this.pill.dataset.state = status.state;
+    const stoppable = ["queued", "starting", "running"].includes(status.state);
+    this.stop.hidden = !this.canOperate || !(stoppable || status.state === "stopping");
+    this.stopButton.disabled = status.state === "stopping" || status.stop_requested;
+    setText(this.stopButton, this.stopButton.disabled ? "Stopping…" : "Stop");
+    this.resume.hidden = !this.canOperate || !HALTED.includes(status.state);
+  }
+
+  #facts(state, status, now) {
+    const way = progressOf(state);
+    this.bar.value = status.state === "finished" ? 1 : way.share;
+    const facts = [fact("Step", `${way.done} of ${way.steps || "–"}`)];
+    if (way.minutes) facts.push(fact("Training", `${way.minutesDone.toFixed(1)} of ${way.minutes} min`));
+    const running = status.state === "running" || status.state === "starting";
+    if (running && way.secondsLeft !== null) {
+      facts.push(fact("Left", `about ${duration(way.secondsLeft)}`));
+    }
+    if (running) facts.push(fact("Now", phaseOf(state)));
+    const end = ENDED.includes(status.state) ? state.time : now;
+    if (state.startedAt) facts.push(fact("Elapsed", duration((end - state.startedAt) / 1000)));
+    const { nodes, tokens } = totals(state);
+    facts.push(fact("Written", `${count(nodes, "node")}, ${count(tokens, "token")}`));
+    if (state.resumes) facts.push(fact("Resumed", count(state.resumes, "time")));
+    replaceIfChanged(this.facts, facts);
+  }
+
+  #banners(state, status, now) {
+    const notes = [];
+    const waiting = ENDED.includes(status.state) ? null : waitingText(state, status, now);
+    if (waiting) notes.push(note("warn", "Waiting", waiting));
+    const error = status.state === "failed" ? state.error : null;
+    const message = error?.message ?? (status.state === "failed" ? status.error : "");
+    if (message) notes.push(note("bad", "This run failed", message, error?.traceback));
+    if (status.state === "stopped") notes.push(note("warn", "Stopped", stoppedText(state)));
+    replaceIfChanged(this.notes, notes);
+  }
+
+  #figures(state, agents, palette) {
+    const cards = validationChange(state, agents.map((agent) => agent.name)).map((row, index) => {
+      const change = row.before === null ? "on validation" : changeText(row.before, row.now, "on validation");
+      const icon = markIcon({ ...agents[index], outcome: "open" }, palette);
+      return figure([icon, `${row.agent} Pass@1`], percent(row.now), change);
+    });
+    const last = state.steps.at(-1);
+    const first = state.steps[0];
+    cards.push(
+      figure(["Reward"], percent(last?.reward), first ? changeText(first.reward, last.reward) : "mean of a step"),
+      figure(["Solved trees"], percent(last?.solved, 0), first ? changeText(first.solved, last.solved) : "of a step"),
+    );
+    if (last) {
+      const rate = last.nodes / last.seconds;
+      cards.push(figure(["Speed"], `${rate.toFixed(rate < 10 ? 1 : 0)}`, "nodes per second"));
+    }
+    replaceIfChanged(this.figures, cards, palette.text);
+  }
+
+  #result(state, status, agents, palette) {
+    const found = result(state);
+    this.result.hidden = !found || status.state !== "finished";
+    if (this.result.hidden) return;
+    const { before, after } = found;
+    const cells = agents.map((agent) =>
+      outcomeCell(
+        [markIcon({ ...agent, outcome: "open" }, palette), `${agent.name} Pass@1`],
+        before.agents[agent.name],
+        after.agents[agent.name],
+        `± ${percent(after.standard_errors[agent.name])}`,
+      ),
+    );
+    if (after.tree !== null && after.tree !== undefined) {
+      const samples = after.samples ?? null;
+      const aside = samples === null ? "" : `${percent(samples)} with independent samples`;
+      cells.push(outcomeCell([`Team, tree of ${after.tree_nodes}`], before.tree, after.tree, aside));
+    }
+    const title = element("h2", {}, "Result on problems never seen");
+    const about = `${count(after.problems, "test problem")}, before the first step and after the last`;
+    replaceIfChanged(
+      this.result,
+      [title, element("p", { class: "muted small" }, about), element("div", { class: "result-grid" }, cells)],
+      palette.text,
+    );
+  }
+}
+
+/** "sandbox, 12 s of 60 s": from the log, or from the run's row before the engine speaks. */
+export function waitingText(state, status, now) {
+  const wait = state.waiting ?? fromRow(status.waiting);
+  if (!wait) return status.state === "queued" ? "for a worker to take this run" : "";
+  const passed = duration((now - wait.since) / 1000);
+  return wait.deadline ? `for ${wait.name}, ${passed} of ${duration(wait.deadline)}` : `for ${wait.name}, ${passed}`;
+}
+
+function fromRow(waiting) {
+  if (!waiting) return null;
+  const since = Date.parse(waiting.since);
+  const deadline = waiting.deadline ? (Date.parse(waiting.deadline) - since) / 1000 : 0;
+  return { name: waiting.name, since, deadline };
+}
+
+function stoppedText(state) {
+  const step = state.checkpoint?.step;
+  return step ? `It resumes from its checkpoint of step ${step}.` : "It resumes from the beginning.";
+}
+
+function changeText(before, now, where = "since the start") {
+  return before === now ? `no change ${where}` : `${points(now - before)} points ${where}`;
+}
+
+function fact(name, value) {
+  return element("span", {}, element("span", { class: "muted" }, `${name} `), element("b", {}, value));
+}
+
+function figure(label, value, sub) {
+  return element(
+    "div",
+    { class: "card figure" },
+    element("div", { class: "label" }, ...label),
+    element("div", { class: "value" }, value),
+    element("div", { class: "sub" }, sub),
+  );
+}
+
+function outcomeCell(label, before, after, aside) {
+  return element(
+    "div",
+    {},
+    element("div", { class: "label muted small" }, ...label),
+    element(
+      "div",
+      { class: "value" },
+      percent(before),
+      element("span", { class: "arrow" }, " → "),
+      percent(after),
+    ),
+    element(
+      "div",
+      { class: "small" },
+      element("b", { class: after >= before ? "up" : "down" }, `${points(after - before)} points`),
+      element("span", { class: "muted" }, aside ? ` · ${aside}` : ""),
+    ),
+  );
+}
+
+function note(kind, title, text, traceback = "") {
+  const more = traceback
+    ? element(
+        "details",
+        {},
+        element("summary", { class: "small" }, "Traceback"),
+        element("pre", {}, traceback),
+      )
+    : null;
+  // A wait counts seconds: announced each time, it would never let a screen reader rest.
+  const role = kind === "bad" ? "alert" : null;
+  return element(
+    "div",
+    { class: `note ${kind}`, role },
+    element("div", {}, element("b", {}, title), " ", element("span", {}, text), more),
+  );
+}
+
+/** Keeps focus, open details and screen readers at rest while nothing changes. */
+function replaceIfChanged(host, children, extra = "") {
+  const said = extra + children.map((child) => child.textContent).join("\n");
+  if (host.dataset.said === String(hash(said))) return;
+  host.dataset.said = String(hash(said));
+  host.replaceChildren(...children);
+}
+
+function hash(text) {
+  let value = 0;
+  for (let index = 0; index < text.length; index += 1) {
+    value = (Math.imul(value, 31) + text.charCodeAt(index)) | 0;
+  }
+  return value;
+}

@@ -1,0 +1,254 @@
+/**
+ * The live log of one run over a websocket (subprotocol grove.v1), lossless by its cursor.
+ *
+ * Invariants:
+ * - Events reach `onEvents` in the order of their seq, without a gap: a frame that does not start
+ *   at `last + 1` is not applied; the stream subscribes again after the last event that it has.
+ * - Frames are handled one after another, also while a snapshot is being fetched.
+ * - A log with another `epoch` is another log: `onReset` is called before its first event.
+ *
+ * Waits: a lost socket is tried again after a random part of 0.5 to 30 s (full jitter); a socket
+ * that is silent for 45 s counts as lost.
+ */
+
+const PROTOCOL = "grove.v1";
+const SID = 1;
+const SILENCE_MS = 45_000;
+const ACK_MS = 1_000;
+const LIVE_HZ = 20;
+const HIDDEN_HZ = 1;
+// The server closes with these when asking again cannot help.
+const REFUSED = { 4400: "reload the page", 4401: "sign in again", 4403: "access was taken away" };
+const FATAL_ERRORS = new Set(["not_found", "too_many"]);
+
+/** Milliseconds before attempt n (0, 1, ...): full jitter under a doubling ceiling. */
+export function backoff(attempt, random = Math.random) {
+  return random() * Math.min(30_000, 500 * 2 ** attempt);
+}
+
+/** What the page says about its stream. `state` is the run's state, `time` formats a moment. */
+export function statusText(status, state, time) {
+  if (status.kind === "refused") return `disconnected: ${status.reason}`;
+  if (status.kind === "stale") return `stale since ${time(status.since)}`;
+  if (status.kind === "connecting") return "connecting";
+  if (status.kind === "catching-up") return `catching up ${status.percent} %`;
+  return ["finished", "failed", "stopped"].includes(state) ? "ended" : "live";
+}
+
+/** The browser as the stream needs it; tests give another one. */
+export const browser = {
+  open: (url, protocol) => new WebSocket(url, protocol),
+  now: () => Date.now(),
+  random: () => Math.random(),
+  later: (action, ms) => setTimeout(action, ms),
+  cancel: (timer) => clearTimeout(timer),
+  hidden: () => document.hidden,
+  load: async (href) => {
+    const reply = await fetch(href, { headers: { accept: "application/json" } });
+    if (!reply.ok) throw new Error(`${href} answered ${reply.status}`);
+    return reply.json();
+  },
+};
+
+export class RunStream {
+  /**
+   * @param options {url, run, stateUrl, after, epoch, onEvents, onReset, onStatus, onRunStatus}:
+   *   `after` is the seq of the last event that the page holds; 0, none, asks for a snapshot.
+   */
+  constructor(options, world = browser) {
+    Object.assign(this, options);
+    this.world = world;
+    this.last = options.after ?? 0;
+    this.attempt = 0;
+    this.since = world.now();
+    this.socket = null;
+    this.work = Promise.resolve();
+  }
+
+  start() {
+    this.#report({ kind: "connecting" });
+    this.#connect();
+  }
+
+  stop() {
+    this.ended = true;
+    this.world.cancel(this.timer);
+    this.world.cancel(this.watch);
+    this.socket?.close(1000);
+  }
+
+  /** A hidden tab asks for one frame a second, a visible one for all. */
+  visibilityChanged() {
+    this.#send({ type: "set", sid: SID, max_hz: this.#hz() });
+    if (!this.world.hidden() && !this.socket) this.#connect();
+  }
+
+  #connect() {
+    this.world.cancel(this.timer);
+    const socket = this.world.open(this.url, PROTOCOL);
+    this.socket = socket;
+    this.catchFrom = this.last;
+    socket.onopen = () => {
+      this.#send({ type: "hello", v: 1 });
+      this.#subscribe();
+    };
+    socket.onmessage = ({ data }) => {
+      this.#listen();
+      this.work = this.work.then(() => this.socket === socket && this.#handle(JSON.parse(data)));
+      this.work = this.work.catch((error) => this.#fault(socket, error));
+    };
+    socket.onclose = ({ code }) => this.#closed(socket, code);
+    this.#listen();
+  }
+
+  #subscribe() {
+    this.#send({
+      type: "sub",
+      sid: SID,
+      run: this.run,
+      topics: ["*"],
+      after: this.last || null,
+      epoch: this.epoch ?? null,
+      max_hz: this.#hz(),
+    });
+  }
+
+  async #handle(message) {
+    switch (message.type) {
+      case "subscribed":
+        return this.#subscribed(message);
+      case "snapshot":
+        return this.#snapshot(message.href);
+      case "batch":
+        return this.#batch(message);
+      case "gap":
+        return this.#gap(message);
+      case "status":
+        return this.onRunStatus(message.run);
+      case "error":
+        return FATAL_ERRORS.has(message.code) && this.#refuse(message.message);
+      case "bye":
+        this.retryIn = message.retry_ms ?? undefined;
+        return message.retry_ms === null && this.#refuse(message.reason);
+      default:
+        return undefined;
+    }
+  }
+
+  #subscribed({ epoch, head }) {
+    const other = this.epoch && epoch !== this.epoch;
+    this.epoch = epoch;
+    this.head = head;
+    this.attempt = 0;
+    if (other || head < this.last) {
+      // The server starts a log that we do not hold from its beginning.
+      this.last = 0;
+      this.onReset();
+    }
+    this.catchFrom = this.last;
+    this.#progress();
+  }
+
+  #batch({ from, to, events }) {
+    if (to <= this.last) return;
+    if (from > this.last + 1) {
+      this.#subscribe();
+      return;
+    }
+    this.onEvents(events);
+    this.last = to;
+    this.#progress();
+    this.#acknowledge();
+  }
+
+  async #snapshot(href) {
+    const { epoch, seq, events } = await this.world.load(href);
+    this.epoch = epoch;
+    if (seq <= this.last) return;
+    this.onReset();
+    this.onEvents(events);
+    this.last = seq;
+    this.#progress();
+  }
+
+  #gap({ from, to, reason }) {
+    if (reason === "retention") return this.#snapshot(this.stateUrl);
+    if (from <= this.last + 1) this.last = Math.max(this.last, to);
+    else this.#subscribe();
+    return undefined;
+  }
+
+  #progress() {
+    const left = (this.head ?? 0) - this.last;
+    if (left <= 0) {
+      this.#report({ kind: "live" });
+      return;
+    }
+    const way = this.head - this.catchFrom;
+    const percent = Math.min(99, Math.floor((100 * (this.last - this.catchFrom)) / way));
+    this.#report({ kind: "catching-up", percent });
+  }
+
+  #acknowledge() {
+    if (this.acknowledging) return;
+    this.acknowledging = this.world.later(() => {
+      this.acknowledging = null;
+      this.#send({ type: "ack", sid: SID, seq: this.last });
+    }, ACK_MS);
+  }
+
+  #closed(socket, code) {
+    if (this.socket !== socket || this.ended) return;
+    this.socket = null;
+    this.world.cancel(this.watch);
+    if (REFUSED[code]) {
+      this.#refuse(REFUSED[code]);
+      return;
+    }
+    if (this.status?.kind !== "stale") {
+      this.#report({ kind: "stale", since: this.world.now() });
+    }
+    const wait = this.retryIn ?? backoff(this.attempt, this.world.random);
+    this.retryIn = undefined;
+    this.attempt += 1;
+    this.timer = this.world.later(() => this.#connect(), wait);
+  }
+
+  #fault(socket, error) {
+    console.warn("grove stream:", error.message);
+    if (this.socket === socket) socket.close(4000);
+  }
+
+  #refuse(reason) {
+    this.#report({ kind: "refused", reason });
+    this.stop();
+  }
+
+  /** Restarts the watch on silence and keeps the socket warm from our side. */
+  #listen() {
+    this.world.cancel(this.watch);
+    const socket = this.socket;
+    this.watch = this.world.later(() => {
+      this.#send({ type: "ping" });
+      this.watch = this.world.later(() => {
+        // close() would wait for a peer that is gone, so the loss is declared here.
+        socket.close(4000);
+        this.#closed(socket, 4000);
+      }, SILENCE_MS / 3);
+    }, (2 * SILENCE_MS) / 3);
+  }
+
+  #hz() {
+    return this.world.hidden() ? HIDDEN_HZ : LIVE_HZ;
+  }
+
+  #send(message) {
+    if (this.socket?.readyState === 1) this.socket.send(JSON.stringify(message));
+  }
+
+  #report(status) {
+    if (JSON.stringify(status) === JSON.stringify(this.status)) return;
+    this.status = status;
+    this.onStatus(status);
+  }
+}

@@ -1,0 +1,64 @@
+"""A real Chromium, and a page that keeps what went wrong on it."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from playwright.sync_api import Browser, Page, sync_playwright
+
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+ARGUMENTS = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+
+
+@contextmanager
+def chromium() -> Iterator[Browser]:
+    """The machine's own Chromium.
+
+    Raises:
+        FileNotFoundError: none is installed.
+    """
+    found = next((path for name in NAMES if (path := shutil.which(name))), None)
+    if found is None:
+        raise FileNotFoundError(
+            f"no browser among {', '.join(NAMES)} on PATH; on Debian: apt-get install chromium"
+        )
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=found, args=list(ARGUMENTS))
+        try:
+            yield browser
+        finally:
+            browser.close()
+
+
+@dataclass
+class Faults:
+    """Console errors, thrown errors, refused policies and foreign requests of a page."""
+
+    told: list[str] = field(default_factory=list)
+    expected: tuple[str, ...] = ()
+    """Texts that a test brings about itself, such as a lost connection."""
+
+    def watch(self, page: Page, origin: str) -> None:
+        page.on("console", lambda m: self._tell(m.text) if m.type == "error" else None)
+        page.on("pageerror", lambda error: self._tell(str(error)))
+        page.on("request", lambda r: self._check(r.url, origin))
+
+    def _check(self, url: str, origin: str) -> None:
+        if not url.startswith((origin, origin.replace("http", "ws", 1), "data:", "blob:")):
+            self._tell(f"foreign request: {url}")
+
+    def _tell(self, text: str) -> None:
+        if not any(part in text for part in self.expected):
+            self.told.append(text)

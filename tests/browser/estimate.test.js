@@ -1,0 +1,44 @@
+import { phaseOf, progressOf, totals } from "/static/js/estimate.js";
+import { emptyState } from "/static/js/fold.js";
+import { equal, test } from "./check.js";
+
+function state(steps, plan) {
+  const made = emptyState();
+  made.plan = { agents: [], minutes: null, ...plan };
+  for (let step = 1; step <= steps; step += 1) {
+    made.steps.push({ step, seconds: 8, time: step * 10_000, training_seconds: step * 8, nodes: 4, tokens: 5 });
+  }
+  made.step = steps;
+  return made;
+}
+
+test("time left counts from step to step, so that validation counts too", () => {
+  const { done, share, secondsLeft } = progressOf(state(5, { steps: 20 }));
+  equal([done, share, secondsLeft], [5, 0.25, 150]);
+});
+
+test("the nearer of the two limits decides", () => {
+  const { share, secondsLeft, minutesDone } = progressOf(state(5, { steps: 1000, minutes: 2 }));
+  equal([share, minutesDone, secondsLeft], [1 / 3, 2 / 3, 100]);
+});
+
+test("before the first step nothing is promised", () => {
+  const { share, secondsLeft } = progressOf(state(0, { steps: 20 }));
+  equal([share, secondsLeft], [0, null]);
+});
+
+test("the phase follows the trees of the newest step", () => {
+  const made = state(1, { steps: 3 });
+  equal(phaseOf(state(0, { steps: 3 })), "first evaluation");
+  equal(phaseOf(made), "between steps");
+  made.step = 2;
+  equal(phaseOf(made), "opening trees");
+  made.trees.set(1, { step: 2, closed: false });
+  equal(phaseOf(made), "trees are growing");
+  made.trees.get(1).closed = true;
+  equal(phaseOf(made), "agents are learning");
+});
+
+test("totals are over the steps that count", () => {
+  equal(totals(state(3, { steps: 3 })), { nodes: 12, tokens: 15 });
+});

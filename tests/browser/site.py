@@ -1,0 +1,135 @@
+"""A served site with a run whose log grows as the test says: real server, real Postgres.
+
+Invariant: the run is held under a lease as a worker would hold it, and its events go through
+`telemetry.ingest`, so the page sees exactly what it sees in production.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterable
+from pathlib import Path
+
+from engine.config import parse_config
+from engine.events import Event
+from tests.browser.sample_log import Sample
+
+READY_SECONDS = 60.0
+STOP_SECONDS = 10.0
+
+
+class Server:
+    """uvicorn as its own process; it can be stopped and started again on the same port."""
+
+    def __init__(self, var: Path, database_url: str):
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.port = probe.getsockname()[1]
+        self.url = f"http://127.0.0.1:{self.port}"
+        self._environment = {
+            **os.environ,
+            "GROVE_VAR": str(var),
+            "DATABASE_URL": database_url,
+            "DJANGO_SETTINGS_MODULE": "webapp.settings",
+        }
+        self._process: subprocess.Popen | None = None
+
+    def start(self) -> None:
+        """Start, and wait until the server says that it is well.
+
+        Raises:
+            TimeoutError: it does not within 60 s.
+        """
+        command = [sys.executable, "-m", "uvicorn", "webapp.asgi:application"]
+        options = ["--port", str(self.port), "--log-level", "warning"]
+        self._process = subprocess.Popen([*command, *options], env=self._environment)
+        deadline = time.monotonic() + READY_SECONDS
+        while not self._is_well():
+            if time.monotonic() > deadline or self._process.poll() is not None:
+                raise TimeoutError(f"{self.url}/healthz did not answer in {READY_SECONDS:.0f} s")
+            time.sleep(0.1)
+
+    def kill(self) -> None:
+        """End it at once, as a crash would."""
+        if self._process:
+            self._process.kill()
+            self._process.wait(STOP_SECONDS)
+            self._process = None
+
+    def _is_well(self) -> bool:
+        try:
+            with urllib.request.urlopen(f"{self.url}/healthz", timeout=2) as reply:
+                return reply.status == 200
+        except (urllib.error.URLError, ConnectionError, TimeoutError):
+            return False
+
+
+class SampleRun:
+    """A run in the demo project, and the hand that feeds its log."""
+
+    def __init__(self, sample: Sample, name: str = "demo"):
+        from webapp.datasets.services import version_of
+        from webapp.experiments.leases import take_lease
+        from webapp.experiments.models import Experiment, Run
+        from webapp.experiments.services import mark_starting
+        from webapp.projects.services import ensure_demo
+
+        self.user, self.project = ensure_demo()
+        config = sample_config(sample)
+        experiment = Experiment.objects.create(
+            project=self.project, name=name, created_by=self.user, config={"recipe": "mars2"}
+        )
+        self.run = Run.objects.create(
+            experiment=experiment,
+            number=1,
+            config=config.model_dump(mode="json"),
+            seed=config.seed,
+            steps=config.training.steps,
+            dataset_version=version_of(self.project, config.problems),
+            created_by=self.user,
+        )
+        self.fencing = take_lease(self.run.pk, "sample", 3600.0)
+        mark_starting(self.run.pk, self.fencing)
+
+    def feed(self, events: Iterable[Event]) -> int:
+        """Ship events; returns the run's new head."""
+        from webapp.telemetry.ingest import ingest
+
+        return ingest(self.run.pk, self.fencing, list(events))
+
+    def end(self, how: str, error: str = "") -> None:
+        """finished | stopped | failed."""
+        from webapp.experiments import services
+
+        if how == "failed":
+            services.mark_failed(self.run.pk, self.fencing, error)
+        else:
+            getattr(services, f"mark_{how}")(self.run.pk, self.fencing)
+
+    def sign_in_path(self) -> str:
+        from webapp.accounts.services import create_sign_in_link
+
+        return create_sign_in_link(self.user) + f"?next=/runs/{self.run.pk}/"
+
+
+def sample_config(sample: Sample):
+    """The settings that such a run would have had."""
+    agents = [{"name": name, "model": f"starter:{name}"} for name in sample.agents]
+    return parse_config(
+        {
+            "seed": sample.seed,
+            "agents": agents,
+            "search": {"nodes_per_tree": sample.nodes},
+            "training": {
+                "steps": sample.planned_steps or sample.steps,
+                "minutes": sample.minutes,
+                "trees_per_step": sample.trees,
+            },
+        }
+    )

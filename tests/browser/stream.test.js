@@ -1,0 +1,192 @@
+import { backoff, RunStream, statusText } from "/static/js/stream.js";
+import { equal, ok, test } from "./check.js";
+
+/** A world under the test's hand: sockets that it opens, time that it moves. */
+function world() {
+  const made = {
+    sockets: [], clock: 0, timers: new Map(), next: 1, isHidden: false, states: {},
+    now: () => made.clock,
+    random: () => 1,
+    hidden: () => made.isHidden,
+    later: (action, ms) => {
+      made.timers.set(made.next, { action, at: made.clock + ms });
+      return made.next++;
+    },
+    cancel: (timer) => made.timers.delete(timer),
+    load: async (href) => made.states[href],
+    open: (url, protocol) => {
+      const socket = { url, protocol, readyState: 0, sent: [], closedWith: null };
+      socket.send = (text) => socket.sent.push(JSON.parse(text));
+      socket.close = (code) => (socket.closedWith = code);
+      made.sockets.push(socket);
+      return socket;
+    },
+    pass(ms) {
+      made.clock += ms;
+      for (const [id, timer] of [...made.timers]) {
+        if (timer.at <= made.clock && made.timers.delete(id)) timer.action();
+      }
+    },
+  };
+  return made;
+}
+
+function opened(after = 0) {
+  const its = world();
+  const told = { events: [], resets: 0, statuses: [], rows: [] };
+  const stream = new RunStream(
+    {
+      url: "ws://x/stream", run: "r", stateUrl: "/state", after, epoch: "e1",
+      onEvents: (events) => told.events.push(...events.map(([seq]) => seq)),
+      onReset: () => { told.resets += 1; told.events = []; },
+      onStatus: (status) => told.statuses.push(status),
+      onRunStatus: (row) => told.rows.push(row),
+    },
+    its,
+  );
+  stream.start();
+  accept(its.sockets[0]);
+  return { its, told, stream };
+}
+
+function accept(socket) {
+  socket.readyState = 1;
+  socket.onopen();
+}
+
+const say = async (socket, ...messages) => {
+  for (const message of messages) socket.onmessage({ data: JSON.stringify(message) });
+  // Frames are handled one after another, each in a turn of its own.
+  for (let turn = 0; turn < 20; turn += 1) await null;
+};
+const events = (from, to) => Array.from({ length: to - from + 1 }, (_, i) => [from + i, 0, "k", {}]);
+const batch = (from, to) => ({ type: "batch", sid: 1, from, to, events: events(from, to) });
+const subscribed = (head, epoch = "e1") => ({ type: "subscribed", sid: 1, epoch, head, oldest: 1 });
+
+test("it greets, subscribes after its last event and is live at the head", async () => {
+  const { its, told } = opened(3);
+  equal(its.sockets[0].protocol, "grove.v1");
+  equal(its.sockets[0].sent.map((message) => message.type), ["hello", "sub"]);
+  equal([its.sockets[0].sent[1].after, its.sockets[0].sent[1].max_hz], [3, 20]);
+  await say(its.sockets[0], subscribed(7), batch(4, 5));
+  equal(told.statuses.at(-1), { kind: "catching-up", percent: 50 });
+  await say(its.sockets[0], batch(6, 7));
+  equal(told.events, [4, 5, 6, 7]);
+  equal(told.statuses.at(-1).kind, "live");
+});
+
+test("a page that holds nothing asks for a snapshot; the tail waits until it is there", async () => {
+  const { its, told } = opened();
+  equal(its.sockets[0].sent[1].after, null);
+  its.states["/s"] = { epoch: "e1", seq: 100, events: [[1, 0, "k", {}], [90, 0, "k", {}]] };
+  await say(its.sockets[0], subscribed(100), { type: "snapshot", sid: 1, seq: 100, href: "/s" }, batch(101, 102));
+  equal(told.events, [1, 90, 101, 102]);
+});
+
+test("a frame that leaves a gap is not applied: it subscribes again after its last", async () => {
+  const { its, told } = opened(3);
+  await say(its.sockets[0], subscribed(9), batch(4, 5), batch(8, 9));
+  equal(told.events, [4, 5]);
+  equal(its.sockets[0].sent.at(-1).type, "sub");
+  equal(its.sockets[0].sent.at(-1).after, 5);
+  await say(its.sockets[0], subscribed(9), batch(6, 9), batch(6, 9));
+  equal(told.events, [4, 5, 6, 7, 8, 9]);
+});
+
+test("a lost socket is tried again, further and further apart, and goes on where it was", async () => {
+  const { its, told } = opened(3);
+  await say(its.sockets[0], subscribed(5), batch(4, 5));
+  its.sockets[0].onclose({ code: 1006 });
+  equal(told.statuses.at(-1).kind, "stale");
+  its.pass(499);
+  equal(its.sockets.length, 1);
+  its.pass(1);
+  equal(its.sockets.length, 2);
+  its.sockets[1].onclose({ code: 1006 });
+  its.pass(1000);
+  accept(its.sockets[2]);
+  equal(its.sockets[2].sent[1].after, 5);
+  await say(its.sockets[2], subscribed(6), batch(6, 6));
+  equal(told.events, [4, 5, 6]);
+  equal(told.statuses.at(-1).kind, "live");
+});
+
+test("what an old socket still says is not heard", async () => {
+  const { its, told } = opened(3);
+  await say(its.sockets[0], subscribed(4));
+  its.sockets[0].onclose({ code: 1006 });
+  its.pass(500);
+  accept(its.sockets[1]);
+  await say(its.sockets[0], batch(4, 4));
+  equal(told.events, []);
+});
+
+test("another epoch is another log: everything is forgotten first", async () => {
+  const { its, told } = opened(3);
+  await say(its.sockets[0], subscribed(2, "e2"), batch(1, 2));
+  equal([told.resets, told.events], [1, [1, 2]]);
+});
+
+test("a server that says no is not asked again", async () => {
+  const { its, told } = opened(3);
+  its.sockets[0].onclose({ code: 4403 });
+  equal(told.statuses.at(-1).kind, "refused");
+  its.pass(60_000);
+  equal(its.sockets.length, 1);
+});
+
+test("a server that asks for time gets it", async () => {
+  const { its } = opened(3);
+  await say(its.sockets[0], { type: "bye", code: 1012, reason: "restarting", retry_ms: 5000 });
+  its.sockets[0].onclose({ code: 1012 });
+  its.pass(4999);
+  equal(its.sockets.length, 1);
+  its.pass(1);
+  equal(its.sockets.length, 2);
+});
+
+test("a socket that is silent for 45 s counts as lost", async () => {
+  const { its, told } = opened(3);
+  await say(its.sockets[0], subscribed(3));
+  its.pass(30_000);
+  equal(its.sockets[0].sent.at(-1).type, "ping");
+  its.pass(15_000);
+  equal(told.statuses.at(-1).kind, "stale");
+  equal(its.sockets[0].closedWith, 4000);
+});
+
+test("a hidden tab asks for one frame a second", () => {
+  const { its, stream } = opened(3);
+  its.isHidden = true;
+  stream.visibilityChanged();
+  equal(its.sockets[0].sent.at(-1), { type: "set", sid: 1, max_hz: 1 });
+});
+
+test("coalesced gaps are passed over, the run's row is handed on, acks are held back", async () => {
+  const { its, told } = opened(3);
+  await say(
+    its.sockets[0],
+    subscribed(9),
+    { type: "gap", sid: 1, from: 4, to: 6, reason: "coalesced" },
+    batch(7, 9),
+    { type: "status", sid: 1, run: { state: "running" } },
+  );
+  equal([told.events, told.rows], [[7, 8, 9], [{ state: "running" }]]);
+  const acks = () => its.sockets[0].sent.filter((message) => message.type === "ack");
+  equal(acks(), []);
+  its.pass(1000);
+  equal(acks(), [{ type: "ack", sid: 1, seq: 9 }]);
+});
+
+test("waits double up to half a minute, with full jitter", () => {
+  equal([0, 1, 5, 6, 50].map((attempt) => backoff(attempt, () => 1)), [500, 1000, 16000, 30000, 30000]);
+  ok(backoff(3, () => 0) === 0);
+});
+
+test("the status line says which it is", () => {
+  const time = () => "12:34";
+  equal(statusText({ kind: "live" }, "running", time), "live");
+  equal(statusText({ kind: "live" }, "finished", time), "ended");
+  equal(statusText({ kind: "catching-up", percent: 40 }, "running", time), "catching up 40 %");
+  equal(statusText({ kind: "stale", since: 0 }, "running", time), "stale since 12:34");
+});

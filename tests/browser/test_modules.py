@@ -1,0 +1,59 @@
+"""The pure modules of static/js, tested where they run: one test per file, in a real Chromium."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+FILES = sorted(path.name for path in Path(__file__).parent.glob("*.test.js"))
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_module_does_what_its_tests_say(module_page, name):
+    results = module_page.evaluate(
+        """async (name) => {
+            const { tests, run } = await import("/tests/browser/check.js");
+            tests.length = 0;
+            await import(`/tests/browser/${name}`);
+            return run();
+        }""",
+        name,
+    )
+    assert results, f"{name} holds no test"
+    failed = [f"{one['name']}: {one['error']}" for one in results if one["error"]]
+    assert not failed, "\n".join(failed)
+
+
+def test_every_pure_module_has_tests():
+    pure = {"diff", "estimate", "fold", "format", "highlight", "layout", "series", "stream"}
+    assert pure <= {name.removesuffix(".test.js") for name in FILES}
+
+
+def test_what_is_vendored_is_what_was_published():
+    vendor = ROOT / "static" / "vendor"
+    libraries = json.loads((vendor / "VENDOR.json").read_text())
+    listed = {file["path"]: file["sha256"] for library in libraries for file in library["files"]}
+    found = {
+        str(path.relative_to(vendor)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in vendor.rglob("*")
+        if path.is_file() and path.name != "VENDOR.json"
+    }
+    assert found == listed
+    for library in libraries:
+        assert library["name"] and library["version"] and library["license"] and library["source"]
+        assert any(file["path"].endswith("/LICENSE") for file in library["files"])
+
+
+def test_the_run_page_stays_small():
+    """Everything that the page loads, compressed: at most 250 kB."""
+    import gzip
+
+    files = [*(ROOT / "static" / "js").glob("*.js"), *(ROOT / "static" / "vendor").rglob("*.js")]
+    size = sum(len(gzip.compress(path.read_bytes())) for path in files)
+    assert size <= 250_000, f"{size} bytes of JavaScript"

@@ -1,0 +1,98 @@
+"""Small real things for tests, and the standing cast.
+
+Alice owns the workspace, Bob is a member, Vera may only look, Charlie is a stranger.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors.numpy import save_file
+
+from engine.config import RunConfig, parse_config
+from engine.events import Event, RunState
+from webapp.accounts.models import User
+from webapp.experiments.leases import take_lease
+from webapp.experiments.models import Experiment, Run
+from webapp.experiments.services import mark_starting
+from webapp.projects.models import Membership, Project, Role
+from webapp.projects.services import create_project, create_workspace
+from webapp.telemetry.ingest import ingest
+
+
+@dataclass
+class Cast:
+    alice: User
+    bob: User
+    vera: User
+    charlie: User
+    project: Project
+
+
+def a_cast() -> Cast:
+    """The cast, and the project of which all but Charlie are members."""
+    alice, bob, vera, charlie = (
+        User.objects.create_user(name) for name in ("alice", "bob", "vera", "charlie")
+    )
+    workspace = create_workspace("Trees", "trees", alice)
+    Membership.objects.create(workspace=workspace, user=bob, role=Role.MEMBER)
+    Membership.objects.create(workspace=workspace, user=vera, role=Role.VIEWER)
+    create_workspace("Elsewhere", "elsewhere", charlie)
+    return Cast(alice, bob, vera, charlie, create_project(workspace, "Oaks", "oaks"))
+
+
+def a_config(**fields: Any) -> RunConfig:
+    """Settings of two agents."""
+    agents = [{"name": "oak", "model": "starter:oak"}, {"name": "fern", "model": "starter:fern"}]
+    return parse_config({"agents": agents, **fields})
+
+
+def a_run(cast: Cast, state: RunState = RunState.QUEUED, **fields: Any) -> Run:
+    """A run that Alice made, in the given state, without a lease."""
+    experiment = Experiment.objects.create(
+        project=cast.project, name="Shade", created_by=cast.alice, config={"recipe": "mars2"}
+    )
+    values = {"number": 1, "config": a_config().model_dump(mode="json"), "seed": 0, **fields}
+    return Run.objects.create(
+        experiment=experiment, created_by=cast.alice, state=state.value, **values
+    )
+
+
+def a_held_run(cast: Cast, seconds: float = 60) -> tuple[Run, int]:
+    """A starting run and the fencing token of its lease."""
+    run = a_run(cast)
+    fencing = take_lease(run.pk, "worker", seconds)
+    return mark_starting(run.pk, fencing), fencing
+
+
+def an_event(seq: int, kind: str = "log.line", **payload: Any) -> Event:
+    """One event; `tree` and `node` go to their own fields."""
+    tree, node = payload.pop("tree", None), payload.pop("node", None)
+    if kind == "log.line":
+        payload = {"level": "info", "message": f"line {seq}", **payload}
+    return Event(seq, time.time(), kind, tree, node, payload)
+
+
+def some_events(first: int, last: int, **payload: Any) -> list[Event]:
+    """Log lines of these seqs, both ends included."""
+    return [an_event(seq, **payload) for seq in range(first, last + 1)]
+
+
+def store(run: Run, fencing: int, last: int, **payload: Any) -> None:
+    """Ship log lines up to seq `last`, from wherever the run stands."""
+    run.refresh_from_db()
+    while run.head_seq < last:
+        upto = min(last, run.head_seq + 1000)
+        run.head_seq = ingest(run.pk, fencing, some_events(run.head_seq + 1, upto, **payload))
+
+
+def a_model_directory(path: Path, numbers: int = 6, seed: int = 0) -> Path:
+    """A directory with real safetensors weights of so many parameters."""
+    path.mkdir(parents=True)
+    weights = np.random.default_rng(seed).random(numbers, dtype=np.float32)
+    save_file({"embed": weights}, path / "model.safetensors", metadata={"format": "pt"})
+    return path

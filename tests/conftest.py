@@ -1,0 +1,40 @@
+"""One real Postgres for every test that asks for a database."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def postgres_url(tmp_path_factory):
+    """URL of an embedded Postgres that lives as long as the session."""
+    from workers.embedded.postgres import EmbeddedPostgres
+
+    server = EmbeddedPostgres(tmp_path_factory.mktemp("database") / "postgres")
+    yield server.start()
+    server.stop()
+
+
+@pytest.fixture(scope="session")
+def django_db_modify_db_settings(postgres_url):
+    """Point Django at it; pytest-django then makes its `test_` database there."""
+    from django.conf import settings
+    from django.db import connections
+
+    from webapp.environment import database
+
+    wanted = database(postgres_url)
+    # Sessions of the pool would keep the test database from being dropped at the end.
+    wanted["OPTIONS"].pop("pool", None)
+    settings.DATABASES["default"].update(wanted)
+    connections["default"].settings_dict.update(wanted)
+
+
+@pytest.fixture
+def var_directory(tmp_path: Path, settings):
+    """A GROVE_VAR of the test's own: runs, broker and all."""
+    settings.GROVE_VAR = tmp_path
+    settings.RUNS_DIR = tmp_path / "runs"
+    return tmp_path

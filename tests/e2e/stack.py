@@ -1,0 +1,114 @@
+"""The whole stack in a directory of its own: what `make run` starts, as one object.
+
+    with Stack(directory) as stack: ...
+
+Invariant: when the block is left nothing that it started is alive.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+
+from workers.processes import family, is_gone, kill_all
+
+ROOT = Path(__file__).resolve().parents[2]
+READY_SECONDS = 120.0
+STOP_SECONDS = 120.0
+
+
+class Stack:
+    """`manage.py up` on `var`. `environment` adds to ours, e.g. GROVE_ENGINE_COMMAND."""
+
+    def __init__(self, var: Path, environment: dict[str, str] | None = None):
+        self.var = var
+        self.port = free_port()
+        self.address = f"http://localhost:{self.port}"
+        self.output = var.with_name(var.name + ".out")
+        self.seconds_to_page = 0.0
+        self.environment = {
+            **{n: v for n, v in os.environ.items() if n not in ("DATABASE_URL", "BROKER_URL")},
+            "GROVE_VAR": str(var),
+            "GROVE_PORT": str(self.port),
+            **(environment or {}),
+        }
+        self.process: subprocess.Popen[bytes] | None = None
+        self._seen: set[psutil.Process] = set()
+
+    def __enter__(self) -> Stack:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        """Start it and wait until it tells its sign-in link."""
+        began = time.monotonic()
+        with self.output.open("wb") as output:
+            self.process = subprocess.Popen(
+                [sys.executable, str(ROOT / "manage.py"), "up"],
+                env=self.environment,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+            )
+        while "Sign in" not in self.said():
+            late = time.monotonic() - began > READY_SECONDS
+            if late or self.process.poll() is not None:
+                self.stop()
+                raise AssertionError(f"the stack did not start:\n{self.said()}")
+            time.sleep(0.05)
+        self.seconds_to_page = time.monotonic() - began
+        self.processes()
+
+    def said(self) -> str:
+        """All that it has printed."""
+        return self.output.read_text() if self.output.exists() else ""
+
+    def sign_in_link(self) -> str:
+        """The one-time link that it printed at its start; good for one use."""
+        return re.findall(r"works once\): (\S+)", self.said())[-1]
+
+    def processes(self) -> list[psutil.Process]:
+        """Every living process of the stack, itself included."""
+        if self.process is not None:
+            self._seen.update(family(self.process.pid))
+        return [process for process in self._seen if not is_gone(process)]
+
+    def find(self, word: str) -> psutil.Process:
+        """The process of the stack nearest to its root with `word` in its command line."""
+        for process in family(self.process.pid):
+            if not is_gone(process) and any(word in part for part in process.cmdline()):
+                return process
+        raise AssertionError(f"no process of the stack has {word!r} in its command line")
+
+    def stop(self, number: signal.Signals = signal.SIGINT) -> list[psutil.Process]:
+        """End it as Ctrl-C does; returns (and kills) what was left behind."""
+        if self.process is None:
+            return []
+        self.processes()
+        if self.process.poll() is None:
+            self.process.send_signal(number)
+        try:
+            self.process.wait(STOP_SECONDS)
+        finally:
+            left = self.processes()
+            kill_all(left)
+            self.process = None
+        return left
+
+
+def free_port() -> int:
+    """A port that nothing listens on now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]

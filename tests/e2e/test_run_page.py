@@ -1,0 +1,242 @@
+"""The run page against a real server and a log that grows: nothing is lost, nothing complains."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+
+import pytest
+
+from tests.browser.chromium import Faults, chromium
+from tests.browser.sample_log import Sample, sample_events
+from tests.browser.site import SampleRun, Server
+
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+
+SAMPLE = Sample(seed=3, steps=3, trees=4, nodes=5, failure_share=0.0)
+ARRIVAL_MS = 30_000
+
+LOST = ("WebSocket connection", "ERR_CONNECTION_REFUSED")
+"""What Chromium says of a server that a test has killed."""
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with chromium() as browser:
+        # Playwright keeps an event loop in this thread, which Django takes for async code.
+        os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"
+        yield browser
+        del os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"]
+
+
+@pytest.fixture(scope="module")
+def server(django_db_setup, postgres_url, tmp_path_factory):
+    """One server for all: what a test stores is gone after it, the server does not mind."""
+    from django.db import connection
+
+    name = connection.settings_dict["NAME"]
+    url = postgres_url.replace("/grove?", f"/{name}?")
+    server = Server(tmp_path_factory.mktemp("var"), url)
+    server.start()
+    yield server
+    server.kill()
+
+
+@pytest.fixture
+def run(transactional_db):
+    return SampleRun(SAMPLE)
+
+
+@pytest.fixture
+def log():
+    """What has not been shipped yet."""
+    return deque(sample_events(SAMPLE))
+
+
+@pytest.fixture
+def faults():
+    return Faults()
+
+
+@pytest.fixture
+def page(browser, server, run, faults):
+    """The run page, signed in; at the end nothing may have gone wrong on it."""
+    context = browser.new_context(viewport={"width": 1280, "height": 900}, base_url=server.url)
+    page = context.new_page()
+    faults.watch(page, server.url)
+    page.goto(server.url + run.sign_in_path())
+    yield page
+    context.close()
+    assert faults.told == []
+
+
+def ship(run: SampleRun, log: deque, kind: str, times: int = 1) -> int:
+    """Ship up to and with the next event of a kind, so many times; returns the head."""
+    batch = []
+    while log and times:
+        batch.append(log.popleft())
+        times -= batch[-1].kind == kind
+    return run.feed(batch)
+
+
+def ship_all(run: SampleRun, log: deque) -> int:
+    batch = list(log)
+    log.clear()
+    return run.feed(batch)
+
+
+def wait_for_seq(page, seq: int) -> None:
+    page.locator(f'[data-part="stream"][data-seq="{seq}"]').wait_for(timeout=ARRIVAL_MS)
+
+
+def twin(page) -> list[str]:
+    """The forest as the list says it."""
+    return page.locator('[data-part="twin"] li').all_text_contents()
+
+
+def open_first_tree(page) -> None:
+    page.locator('[data-part="stage"]').focus()
+    page.keyboard.press("Enter")
+
+
+def test_nodes_appear_while_they_are_written(page, run, log):
+    wait_for_seq(page, ship(run, log, "tree.open", SAMPLE.trees))
+    assert [line.split(" · ")[1] for line in twin(page)] == ["0 nodes"] * SAMPLE.trees
+    wait_for_seq(page, ship(run, log, "node.open", SAMPLE.trees))
+    assert [line.split(" · ")[1] for line in twin(page)] == ["1 node"] * SAMPLE.trees
+    wait_for_seq(page, ship(run, log, "tree.close", SAMPLE.trees))
+    assert all(line.endswith(("solved", "unsolved")) for line in twin(page))
+    wait_for_seq(page, ship(run, log, "step.end"))
+    page.get_by_text("Step 1 of 3").wait_for()
+
+
+def test_a_click_opens_a_node_with_its_program_tests_and_credit(page, run, log):
+    wait_for_seq(page, ship_all(run, log))
+    page.locator('[data-part="canvas"]').click(position={"x": 60, "y": 60})
+    panel = page.locator('[data-part="panel"]')
+    panel.get_by_role("heading", name="Program").wait_for()
+    assert "def solve(x):" in panel.locator(".code").inner_text()
+    assert panel.locator(".t-keyword").count() >= 2
+    assert panel.locator(".test").count() == 3
+    assert panel.get_by_text("Advantage").count() == 1
+    panel.get_by_role("heading", name="Why here").wait_for()
+    panel.get_by_role("button", name="Close the node").click()
+    panel.wait_for(state="hidden")
+
+
+def test_a_refinement_shows_its_changes(page, run, log):
+    wait_for_seq(page, ship_all(run, log))
+    state = page.request.get(f"/api/v1/runs/{run.run.pk}/state").json()
+    deep = [e[3] for e in state["events"] if e[2] == "node.open" and e[3]["parent"] > 0]
+    page.evaluate(f"location.hash = 'tree={deep[-1]['tree']}&node={deep[-1]['node']}'")
+    panel = page.locator('[data-part="panel"]')
+    panel.get_by_text(f"refines node {deep[-1]['parent']}").wait_for()
+    panel.locator(".segments button").nth(1).click()
+    assert "def solve(x):" in panel.locator(".code").inner_text()
+    page.reload()
+    panel.get_by_text(f"refines node {deep[-1]['parent']}").wait_for()
+
+
+def test_a_link_to_an_older_node_still_opens_it(page, run, log):
+    head = ship_all(run, log)
+    wait_for_seq(page, head)
+    first = next(e.payload for e in sample_events(SAMPLE) if e.kind == "node.close")
+    tree = next(e.tree for e in sample_events(SAMPLE) if e.kind == "node.close")
+    page.evaluate(f"location.hash = 'tree={tree}&node=1'")
+    code = page.locator('[data-part="panel"] .code')
+    code.wait_for()
+    assert "".join(code.locator(".code-line").all_inner_texts()).split() == first["program"].split()
+
+
+def test_arrow_keys_walk_over_a_tree_and_escape_leads_back(page, run, log):
+    wait_for_seq(page, ship(run, log, "step.end"))
+    open_first_tree(page)
+    title = page.locator('[data-part="panel"] h2')
+    title.wait_for()
+    seen = {title.inner_text()}
+    for key in ("ArrowUp", "ArrowUp", "ArrowLeft", "ArrowRight", "ArrowDown", "ArrowRight"):
+        page.keyboard.press(key)
+        page.wait_for_timeout(80)
+        seen.add(title.inner_text())
+    assert len(seen) > 1
+    page.keyboard.press("Escape")
+    page.keyboard.press("Escape")
+    page.locator('[data-part="back"]').wait_for(state="hidden")
+
+
+def test_reloading_keeps_everything(page, run, log):
+    head = ship(run, log, "step.end", 2)
+    wait_for_seq(page, head)
+    before = page.locator('[data-part="facts"]').inner_text(), twin(page)
+    page.reload()
+    wait_for_seq(page, head)
+    after = page.locator('[data-part="facts"]').inner_text(), twin(page)
+    assert [part for part in after[0].split("\n") if "Elapsed" not in part] == [
+        part for part in before[0].split("\n") if "Elapsed" not in part
+    ]
+    assert after[1] == before[1]
+
+
+def test_a_killed_server_costs_nothing(page, run, log, server, faults):
+    faults.expected = LOST
+    wait_for_seq(page, ship(run, log, "node.close", 7))
+    server.kill()
+    page.get_by_text("stale since").wait_for()
+    head = ship(run, log, "step.end", 2)
+    server.start()
+    wait_for_seq(page, head)
+    page.get_by_text("live", exact=True).wait_for()
+    lost = twin(page)
+    page.reload()
+    wait_for_seq(page, head)
+    assert twin(page) == lost
+
+
+def test_a_finished_run_shows_what_it_achieved(page, run, log):
+    wait_for_seq(page, ship_all(run, log))
+    run.end("finished")
+    page.get_by_role("heading", name="Result on problems never seen").wait_for()
+    page.get_by_text("ended").wait_for()
+    assert page.get_by_role("button", name="Stop").count() == 0
+
+
+def test_stop_and_resume_are_asked_for_and_shown(page, run, log):
+    ship(run, log, "step.end")
+    page.get_by_role("button", name="Stop").click()
+    page.get_by_role("button", name="Stopping…").wait_for()
+    run.end("stopped")
+    page.get_by_role("button", name="Resume").click()
+    page.get_by_text("Queued", exact=True).wait_for()
+    page.get_by_text("for a worker to take this run").wait_for()
+
+
+def test_a_failed_run_shows_its_first_cause(page, run, log):
+    ship(run, log, "step.end")
+    run.end("failed", "agent oak: the model directory lacks tokenizer.json")
+    page.get_by_role("alert").get_by_text("lacks tokenizer.json").wait_for()
+    page.get_by_role("button", name="Resume").wait_for()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_page_fits_400_pixels(browser, server, run, log, faults, scheme):
+    ship_all(run, log)
+    context = browser.new_context(viewport={"width": 400, "height": 800}, color_scheme=scheme)
+    page = context.new_page()
+    faults.watch(page, server.url)
+    page.goto(f"{server.url}/sign-in/")
+    assert fits(page)
+    page.goto(server.url + run.sign_in_path())
+    page.locator('[data-part="canvas"]').click(position={"x": 50, "y": 60})
+    page.locator('[data-part="panel"]').wait_for()
+    assert page.locator("html").get_attribute("data-theme") == scheme
+    assert fits(page)
+    for path in ("/", "/runs/new/", "/models/", "/datasets/"):
+        page.goto(server.url + path)
+        page.locator("h1").wait_for()
+        assert fits(page), path
+    context.close()
+    assert faults.told == []
+
+
+def fits(page) -> bool:
+    return page.evaluate("document.documentElement.scrollWidth <= innerWidth")

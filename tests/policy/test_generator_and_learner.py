@@ -1,0 +1,209 @@
+"""Token in, token out: what the generator reports is what the learner sees and learns from."""
+
+import copy
+
+import pytest
+import torch
+
+from engine.config import AgentConfig, LossConfig, OptimizerConfig, SamplingConfig, TrainingConfig
+from engine.events import StopReason
+from engine.policy.batching import length_buckets
+from engine.policy.forward import output_logprobs, pad_rows
+from engine.policy.generators.torch_generator import TorchGenerator
+from engine.policy.learner import Learner, schedule_factor
+from engine.policy.load import load_policy
+from engine.policy.rows import TrainingRow
+from tests.policies import tiny_policy
+
+PROMPTS = [[5, 6, 7], [9] * 40, [11, 12], [5, 6, 7], [20] * 17]
+
+
+@pytest.fixture(scope="module")
+def policy(tmp_path_factory):
+    return load_policy(str(tiny_policy(tmp_path_factory.mktemp("models") / "tiny")))
+
+
+def generator(policy, seed=0):
+    return TorchGenerator(policy.model, policy.end_ids, policy.pad_id, seed)
+
+
+def rows_of(policy, advantages=(1.0, -0.5, 0.7, -1.0, 0.3), version=0):
+    generations = generator(policy).generate(PROMPTS, SamplingConfig(max_new_tokens=12), version)
+    return [
+        TrainingRow(g.prompt_ids, g.output_ids, g.logprobs, a, g.policy_version)
+        for g, a in zip(generations, advantages, strict=True)
+    ]
+
+
+def learner(policy, loss=None, **training):
+    agent = AgentConfig(
+        name="tiny",
+        model="-",
+        optimizer=OptimizerConfig(learning_rate=1e-2, schedule="constant", warmup_fraction=0),
+    )
+    model = copy.deepcopy(policy.model)
+    return Learner(model, policy.pad_id, agent, loss or LossConfig(), TrainingConfig(**training))
+
+
+@pytest.mark.parametrize("temperature", [1.0, 0.7])
+def test_generator_and_learner_agree_on_every_log_probability(policy, temperature):
+    sampling = SamplingConfig(temperature=temperature, max_new_tokens=12)
+    generations = generator(policy).generate(PROMPTS, sampling, 0)
+    rows = [TrainingRow(g.prompt_ids, g.output_ids, g.logprobs, 1.0, 0) for g in generations]
+    padded = pad_rows(rows, policy.pad_id, "cpu")
+    with torch.no_grad():
+        logprobs_NL, _ = output_logprobs(policy.model, padded, temperature)
+    difference = (logprobs_NL - padded.rollout_logprobs_NL).abs() * padded.mask_NL
+    assert difference.max() < 1e-4
+
+
+def test_one_seed_gives_one_set_of_answers(policy):
+    first, second, other = (
+        [g.output_ids for g in generator(policy, s).generate(PROMPTS, SamplingConfig(), 0)]
+        for s in (4, 4, 5)
+    )
+    assert first == second != other
+
+
+def test_an_answer_says_why_it_ended(policy):
+    generations = generator(policy).generate(PROMPTS * 8, SamplingConfig(max_new_tokens=30), 3)
+    for g in generations:
+        ended = g.output_ids[-1] in policy.end_ids
+        assert g.stop is (StopReason.END_OF_TEXT if ended else StopReason.MAX_TOKENS)
+        assert ended or len(g.output_ids) == 30
+        assert not set(g.output_ids[:-1]) & set(policy.end_ids)
+        assert len(g.logprobs) == len(g.output_ids)
+        assert g.policy_version == 3
+
+
+def test_tokens_are_drawn_as_often_as_the_model_says(policy):
+    draws, sampling = 20_000, SamplingConfig(max_new_tokens=1)
+    generations = generator(policy).generate([PROMPTS[0]] * draws, sampling, 0)
+    with torch.no_grad():
+        logits_V = policy.model(torch.tensor([PROMPTS[0]])).logits[0, -1]
+    expected_V = draws * logits_V.double().softmax(-1)
+    drawn = torch.tensor([g.output_ids[0] for g in generations])
+    counts_V = torch.bincount(drawn, minlength=len(expected_V))
+    common_V = expected_V > 5
+    squares = ((counts_V - expected_V) ** 2 / expected_V)[common_V].sum().item()
+    degrees = int(common_V.sum()) - 1
+    # Chi-square: its mean is `degrees`, its variance twice that; five deviations up never happen.
+    assert degrees > 20
+    assert squares < degrees + 5 * (2 * degrees) ** 0.5
+
+
+def test_a_nucleus_holds_only_likely_tokens_and_their_mass_is_one(policy):
+    sampling = SamplingConfig(top_p=0.3, max_new_tokens=1)
+    model = policy.model
+    with torch.no_grad():
+        probabilities = torch.softmax(model(torch.tensor([PROMPTS[0]])).logits[0, -1], -1)
+    ordered, ids = probabilities.sort(descending=True)
+    nucleus = set(ids[: int((ordered.cumsum(0) < 0.3).sum()) + 1].tolist())
+    mass = sum(probabilities[i] for i in nucleus)
+    for g in generator(policy).generate([PROMPTS[0]] * 60, sampling, 0):
+        (token,) = g.output_ids
+        assert token in nucleus
+        assert g.logprobs[0] == pytest.approx(float((probabilities[token] / mass).log()), abs=1e-4)
+
+
+@pytest.mark.parametrize("policy_loss", ["gspo", "ppo"])
+def test_an_update_does_not_depend_on_the_micro_batches(policy, policy_loss):
+    rows = rows_of(policy)
+    whole, split = (
+        learner(policy, LossConfig(policy=policy_loss), micro_batch_tokens=limit)
+        for limit in (100_000, 60)
+    )
+    first, second = whole.update(rows, 0.5), split.update(rows, 0.5)
+    assert first.loss == pytest.approx(second.loss, abs=1e-6)
+    assert first.gradient_norm == pytest.approx(second.gradient_norm, rel=1e-4)
+    # The gradients, not the weights: Adam makes a whole step of a gradient that is only rounding.
+    for a, b in zip(whole.model.parameters(), split.model.parameters(), strict=True):
+        assert torch.allclose(a.grad, b.grad, rtol=1e-3, atol=1e-5 * first.gradient_norm)
+
+
+def test_learning_makes_good_answers_likelier_and_bad_ones_rarer(policy):
+    rows = rows_of(policy, advantages=(2.0, -2.0, 2.0, -2.0, 2.0))
+    student = learner(policy)
+    before = mean_logprobs(student.model, policy, rows)
+    student.update(rows, 0.5)
+    change = mean_logprobs(student.model, policy, rows) - before
+    signs = torch.tensor([row.advantage for row in rows]).sign()
+    assert (change * signs).sum() > 0
+    assert change[signs > 0].mean() > change[signs < 0].mean()
+
+
+def test_the_reference_stays_and_the_divergence_grows(policy):
+    rows = rows_of(policy)
+    student = learner(policy)
+    start = [p.clone() for p in student.reference.parameters()]
+    first = student.update(rows, 0.5)
+    second = student.update(rows, 0.5)
+    assert first.kl == pytest.approx(0.0, abs=1e-6)
+    assert second.kl > 0
+    assert all(
+        torch.equal(a, b) for a, b in zip(start, student.reference.parameters(), strict=True)
+    )
+
+
+def test_stale_rows_are_left_out_and_counted(policy):
+    rows = rows_of(policy)
+    student = learner(policy, max_staleness=1)
+    student.version = 2
+    stats = student.update(rows, 0.5)
+    assert (stats.stale_nodes, stats.nodes, stats.version) == (len(rows), 0, 2)
+
+
+def test_several_minibatches_take_several_steps_from_one_old_policy(policy):
+    rows = rows_of(policy)
+    student = learner(policy, minibatches=2)
+    stats = student.update(rows, 0.5)
+    assert stats.version == 1
+    # Old log-probs are those of the generator's weights, so the mismatch is rounding only.
+    assert stats.mismatch < 1e-4
+    assert stats.nodes == len(rows)
+
+
+def test_a_gradient_that_is_not_finite_changes_nothing(policy):
+    rows = rows_of(policy, advantages=(float("nan"), 1.0, 1.0, 1.0, 1.0))
+    student = learner(policy)
+    before = [p.clone() for p in student.model.parameters()]
+    with pytest.raises(FloatingPointError, match="gradient norm"):
+        student.update(rows, 0.5)
+    assert all(torch.equal(a, b) for a, b in zip(before, student.model.parameters(), strict=True))
+
+
+def test_a_learner_goes_on_exactly_where_its_state_was_taken(policy):
+    rows = rows_of(policy)
+    one = learner(policy)
+    one.update(rows, 0.2)
+    two = learner(policy)
+    two.model.load_state_dict(one.model.state_dict())
+    two.load_state(copy.deepcopy(one.state()))
+    one.update(rows, 0.4)
+    two.update(rows, 0.4)
+    for a, b in zip(one.model.parameters(), two.model.parameters(), strict=True):
+        assert torch.equal(a, b)
+
+
+def test_the_learning_rate_warms_up_and_falls():
+    agent = AgentConfig(name="a", model="-", optimizer=OptimizerConfig(warmup_fraction=0.1))
+    factors = [schedule_factor(agent, share / 100) for share in range(101)]
+    assert factors[0] < factors[5] < factors[10]
+    assert factors[10] == pytest.approx(1.0, abs=0.01)
+    assert factors[100] == pytest.approx(0.1)
+    assert factors[10:] == sorted(factors[10:], reverse=True)
+
+
+def test_buckets_hold_every_row_once_and_stay_under_the_limit():
+    lengths = [3, 500, 12, 7, 40, 41, 39, 200, 1]
+    groups = length_buckets(lengths, 128)
+    assert sorted(row for group in groups for row in group) == list(range(len(lengths)))
+    for group in groups:
+        assert len(group) == 1 or max(lengths[r] for r in group) * len(group) <= 128
+
+
+def mean_logprobs(model, policy, rows):
+    padded = pad_rows(rows, policy.pad_id, "cpu")
+    with torch.no_grad():
+        logprobs_NL, _ = output_logprobs(model, padded, 1.0)
+    return (logprobs_NL * padded.mask_NL).sum(1) / padded.mask_NL.sum(1)

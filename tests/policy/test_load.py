@@ -1,0 +1,70 @@
+"""A model directory that does not load names the file at fault."""
+
+import json
+import shutil
+
+import pytest
+
+from engine.policy.load import ModelError, check_model_directory, load_policy
+from tests.policies import tiny_policy
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory):
+    return tiny_policy(tmp_path_factory.mktemp("models") / "sound")
+
+
+@pytest.fixture
+def model(sound, tmp_path):
+    return shutil.copytree(sound, tmp_path / "model")
+
+
+def test_a_sound_directory_loads(model):
+    policy = load_policy(str(model))
+    assert policy.end_ids == (policy.tokenizer.eos_token_id,)
+    assert policy.pad_id == policy.tokenizer.pad_token_id
+
+
+@pytest.mark.parametrize(
+    "file", ["config.json", "model.safetensors", "tokenizer.json", "chat_template.jinja"]
+)
+def test_a_missing_file_is_named(model, file):
+    (model / file).unlink()
+    with pytest.raises(ModelError, match=file):
+        check_model_directory(str(model))
+
+
+@pytest.mark.parametrize("file", ["config.json", "model.safetensors", "tokenizer.json"])
+def test_a_damaged_file_is_named(model, file):
+    (model / file).write_bytes(b"\x00 not what it says")
+    with pytest.raises(ModelError, match=file):
+        check_model_directory(str(model))
+
+
+def test_a_cut_off_weight_file_is_named(model):
+    weights = model / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-100])
+    with pytest.raises(ModelError, match=r"model\.safetensors"):
+        check_model_directory(str(model))
+
+
+def test_weights_that_are_not_those_of_the_config_are_refused(model):
+    config = json.loads((model / "config.json").read_text())
+    config["hidden_size"] = 64
+    (model / "config.json").write_text(json.dumps(config))
+    with pytest.raises(ModelError, match=r"model\.safetensors"):
+        load_policy(str(model))
+
+
+def test_a_tokenizer_of_another_model_is_refused(model, tmp_path):
+    other = tiny_policy(tmp_path / "other", vocabulary=600)
+    shutil.copy(other / "tokenizer.json", model / "tokenizer.json")
+    with pytest.raises(ModelError, match=r"tokenizer\.json"):
+        load_policy(str(model))
+
+
+def test_a_path_that_is_no_directory_and_an_unknown_starter_are_refused(tmp_path):
+    with pytest.raises(ModelError, match="not a directory"):
+        check_model_directory(str(tmp_path / "nowhere"))
+    with pytest.raises(ModelError, match="oak, fern"):
+        check_model_directory("starter:birch")

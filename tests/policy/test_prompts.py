@@ -1,0 +1,59 @@
+"""Prompts: complete, in order of what may be left out, and blind to private tests."""
+
+from engine.events import TestReport as Report
+from engine.events import Verdict
+from engine.policy.prompts import FEEDBACK_CHARACTERS, Feedback, refinement_prompts, root_prompt
+from engine.problems.generator import make_problem
+
+PROBLEM, _ = make_problem(1, 1)
+WRONG = Report(Verdict.WRONG_ANSWER, "[1, 2]", "3", "4")
+BROKEN = Report(Verdict.RUNTIME_ERROR, "[]", "0", error="IndexError: list index out of range")
+PASSED = Report(Verdict.PASSED, "[9]", "9", "9")
+
+
+def texts(feedback, role=""):
+    return [messages[-1]["content"] for messages in refinement_prompts(PROBLEM, feedback, role)]
+
+
+def test_a_root_prompt_holds_the_statement_and_the_role():
+    messages = root_prompt(PROBLEM, "You check edge cases.")
+    assert [m["role"] for m in messages] == ["system", "user"]
+    assert messages[0]["content"] == "You check edge cases."
+    assert PROBLEM.statement in messages[1]["content"]
+
+
+def test_without_a_role_there_is_no_system_message():
+    assert [m["role"] for m in root_prompt(PROBLEM)] == ["user"]
+
+
+def test_a_refinement_shows_program_count_and_failures():
+    full = texts(Feedback("def solve(x):\n    return 4\n", (WRONG, PASSED, BROKEN)))[0]
+    assert "passed 1 of 3 public tests" in full
+    assert "return 4" in full
+    assert "solve([1, 2]) gave 4, expected 3." in full
+    assert "IndexError: list index out of range" in full
+
+
+def test_shorter_prompts_lose_failures_then_the_program_never_the_statement():
+    prompts = texts(Feedback("def solve(x):\n    return 4\n", (WRONG, BROKEN)))
+    assert [len(p) for p in prompts] == sorted((len(p) for p in prompts), reverse=True)
+    assert all(PROBLEM.statement in p for p in prompts)
+    assert "return 4" in prompts[-2]
+    assert "return 4" not in prompts[-1]
+
+
+def test_long_values_are_cut():
+    report = Report(Verdict.WRONG_ANSWER, "[1]", "x" * 5000, "y" * 5000)
+    assert len(texts(Feedback("pass", (report,)))[0]) < 1000 + 2 * FEEDBACK_CHARACTERS
+
+
+def test_private_tests_are_in_no_prompt():
+    for index in range(60):
+        problem, _ = make_problem(77, index)
+        feedback = Feedback(problem.reference, (WRONG,))
+        shown = "".join(m["content"] for p in refinement_prompts(problem, feedback) for m in p)
+        public = {repr(t.arguments[0]) for t in problem.public_tests}
+        for test in problem.private_tests:
+            hidden = repr(test.arguments[0])
+            if len(hidden) > 6 and hidden not in public:
+                assert hidden not in shown

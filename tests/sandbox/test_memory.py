@@ -1,0 +1,59 @@
+"""Equal programs share one run. CLOCK answers with the time of its run, which gives a run away."""
+
+from engine.events import Verdict
+from engine.problems.problem import CallTest, Problem
+from engine.sandbox.memory import RememberingVerifier
+
+CLOCK = "import time\ndef solve(x):\n    return time.monotonic_ns()\n"
+GOOD = "def solve(x):\n    return sorted(x)\n"
+ENDLESS_AFTER_A_WRONG_ANSWER = (
+    "import time\ndef solve(x):\n    while len(x) < 2: pass\n    return time.monotonic_ns()\n"
+)
+
+
+def problem(*argument, name="sort"):
+    tests = (CallTest((list(argument),), sorted(argument)),)
+    return Problem(name, "Sort.", "solve", tests, (CallTest(([1],), [1]),))
+
+
+A, B, C = problem(2, 1), problem(3, 1), problem(4, 1)
+
+
+def runs(results):
+    """What tells one run of CLOCK from another."""
+    return [result.public[0].actual for result in results]
+
+
+def test_equal_programs_of_one_call_are_run_once(sandbox):
+    verifier = RememberingVerifier(sandbox)
+    first, right, second = verifier.verify([(A, CLOCK), (A, GOOD), (A, CLOCK)])
+    assert right.verdict is Verdict.PASSED
+    assert first == second and first.verdict is Verdict.WRONG_ANSWER
+
+
+def test_a_later_call_remembers_what_was_run_on_the_same_tests(sandbox):
+    verifier = RememberingVerifier(sandbox)
+    (first,) = verifier.verify([(A, CLOCK)])
+    again, renamed, other = verifier.verify(
+        [(A, CLOCK), (problem(2, 1, name="another"), CLOCK), (B, CLOCK)]
+    )
+    assert again == renamed == first
+    assert runs([other]) != runs([first])
+
+
+def test_the_oldest_verdict_is_forgotten_first(sandbox):
+    verifier = RememberingVerifier(sandbox, most=2)
+    a, b = verifier.verify([(A, CLOCK), (B, CLOCK)])
+    verifier.verify([(A, CLOCK)])
+    verifier.verify([(C, CLOCK)])
+    kept, again = verifier.verify([(A, CLOCK), (B, CLOCK)])
+    assert kept == a
+    assert runs([again]) != runs([b])
+
+
+def test_what_came_near_a_limit_is_not_remembered(sandbox):
+    verifier = RememberingVerifier(sandbox)
+    (first,) = verifier.verify([(A, ENDLESS_AFTER_A_WRONG_ANSWER)])
+    (second,) = verifier.verify([(A, ENDLESS_AFTER_A_WRONG_ANSWER)])
+    assert first.verdict is second.verdict is Verdict.WRONG_ANSWER
+    assert runs([first]) != runs([second])

@@ -1,0 +1,87 @@
+"""Settings: one typed tree; every impossible value is named with its path and what is allowed."""
+
+import pytest
+
+from engine.config import (
+    ConfigError,
+    RunConfig,
+    load_recipe,
+    parse_config,
+    recipe_names,
+    registered,
+)
+
+AGENT = {"name": "oak", "model": "starter:oak"}
+
+
+def faults(data):
+    with pytest.raises(ConfigError) as caught:
+        parse_config(data)
+    return {fault["path"]: fault for fault in caught.value.problems}
+
+
+@pytest.mark.parametrize("recipe", recipe_names())
+def test_every_recipe_is_possible_and_survives_its_own_record(recipe):
+    config = load_recipe(recipe)
+    assert config.recipe == recipe
+    assert RunConfig.model_validate_json(config.model_dump_json()) == config
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("search.nodes_per_tree", 0),
+        ("training.steps", -1),
+        ("agents.oak.optimizer.learning_rate", -1e-3),
+        ("credit.shaping_lambda", 1.5),
+        ("loss.policy", "nothing"),
+        ("credit.advantage", "nothing"),
+        ("sandbox.memory_mb", 1),
+        ("compute.device", "abacus"),
+        ("agents.fern.model", "starter:birch"),
+    ],
+)
+def test_an_impossible_value_is_refused_with_its_path(path, value):
+    with pytest.raises(ConfigError) as caught:
+        load_recipe("demo", {path: value})
+    (fault,) = caught.value.problems
+    assert fault["path"] == path.replace("oak", "0").replace("fern", "1")
+    assert fault["value"] == value
+    assert fault["reason"]
+
+
+def test_an_unknown_setting_an_unknown_recipe_and_an_unknown_agent_are_refused():
+    assert "unknown setting" in faults({"agents": [AGENT], "serch": {}})["serch"]["reason"]
+    with pytest.raises(ConfigError, match="unknown recipe"):
+        load_recipe("nothing")
+    with pytest.raises(ConfigError, match="no such setting"):
+        load_recipe("demo", {"agents.birch.model": "x"})
+
+
+def test_all_faults_of_a_config_are_told_at_once():
+    found = faults({"agents": [AGENT], "search": {"nodes_per_tree": 0}, "training": {"steps": 0}})
+    assert set(found) == {"search.nodes_per_tree", "training.steps"}
+
+
+def test_a_faulty_agent_is_the_only_fault_that_is_told():
+    assert set(faults({"agents": [AGENT | {"modle": "x"}]})) == {"agents.0.modle"}
+
+
+def test_agents_must_exist_differ_and_some_must_learn():
+    assert "agents" in faults({"agents": []})
+    assert "names must differ" in str(list(faults({"agents": [AGENT, AGENT]}).values()))
+    frozen = AGENT | {"trainable": False}
+    assert "trainable" in str(list(faults({"agents": [frozen]}).values()))
+
+
+def test_more_in_flight_than_the_budget_is_refused():
+    found = faults({"agents": [AGENT], "search": {"nodes_per_tree": 2, "nodes_in_flight": 3}})
+    assert "lower it" in found["search"]["reason"]
+
+
+def test_registered_methods_are_those_of_the_registries():
+    from engine.credit import ADVANTAGES
+    from engine.losses import POLICY_LOSSES
+
+    assert registered("credit") == sorted(ADVANTAGES)
+    assert registered("losses") == sorted(POLICY_LOSSES)

@@ -1,0 +1,96 @@
+"""Buffers never split a tree; checkpoints are whole or absent; the lease ends an orphan."""
+
+import os
+import threading
+import time
+
+import pytest
+
+from engine.policy.rows import TrainingRow
+from engine.training.buffers import AgentBuffer
+from engine.training.checkpoint import Checkpoints
+from engine.training.lease import FILE_NAME, LeaseGuard
+from engine.training.progress import Progress
+from tests.waiting import eventually
+
+
+def row(number):
+    return TrainingRow([1, 2], [number], [-0.5], 1.0, 0)
+
+
+def test_a_buffer_keeps_what_does_not_fill_a_batch():
+    buffer = AgentBuffer(batch_nodes=4)
+    buffer.add_tree([row(1), row(2)])
+    buffer.add_tree([])
+    assert buffer.take() == []
+    buffer.add_tree([row(3), row(4), row(5)])
+    assert [r.output_ids[0] for r in buffer.take()] == [1, 2, 3, 4, 5]
+    assert buffer.take() == []
+
+
+def test_a_buffer_comes_back_from_its_state():
+    buffer, copy = AgentBuffer(3), AgentBuffer(3)
+    buffer.add_tree([row(1)])
+    buffer.add_tree([row(2)])
+    copy.load_state(buffer.state())
+    copy.add_tree([row(3)])
+    assert copy.take() == [row(1), row(2), row(3)]
+
+
+def test_only_the_newest_checkpoints_stay(tmp_path):
+    checkpoints = Checkpoints(tmp_path, keep=2)
+    for step in (5, 10, 15):
+        checkpoints.save(step, {"n": step}, lambda folder: (folder / "weights").write_text("w"))
+    assert [p.name for p in checkpoints.list()] == ["step-000010", "step-000015"]
+    path, state = checkpoints.latest()
+    assert (path.name, state) == ("step-000015", {"step": 15, "n": 15})
+
+
+def test_a_checkpoint_that_was_cut_off_is_not_one(tmp_path):
+    checkpoints = Checkpoints(tmp_path, keep=2)
+    checkpoints.save(5, {}, lambda folder: None)
+
+    def cut_off(folder):
+        (folder / "half").write_text("h")
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        checkpoints.save(10, {}, cut_off)
+    assert checkpoints.latest()[1]["step"] == 5
+    checkpoints.save(10, {}, lambda folder: None)
+    assert checkpoints.latest()[1]["step"] == 10
+
+
+def test_without_checkpoints_there_is_no_latest(tmp_path):
+    assert Checkpoints(tmp_path, keep=1).latest() is None
+
+
+def test_a_lease_that_is_touched_keeps_the_engine(tmp_path):
+    stop = threading.Event()
+    (tmp_path / FILE_NAME).touch()
+    guard = LeaseGuard(tmp_path, 3600, stop)
+    assert guard.age() < 60
+    assert not stop.is_set()
+    guard.close()
+
+
+def test_a_lapsed_lease_asks_the_engine_to_stop(tmp_path):
+    stop = threading.Event()
+    guard = LeaseGuard(tmp_path, 100, stop)
+    guard._started = time.time() - 150
+    lease = tmp_path / FILE_NAME
+    lease.touch()
+    os.utime(lease, (time.time() - 150,) * 2)
+    eventually(stop.is_set, "the guard to notice", seconds=20)
+    guard.close()
+
+
+def test_progress_counts_steps_or_minutes_whichever_is_ahead():
+    from engine.config import TrainingConfig
+
+    progress = Progress()
+    progress.finish_step(5, 32, 30.0)
+    assert progress.share(TrainingConfig(steps=10)) == 0.5
+    assert progress.share(TrainingConfig(steps=1000, minutes=1)) == 0.5
+    assert progress.share(TrainingConfig(steps=5)) == 1.0
+    assert Progress.of(progress.state()) == progress

@@ -1,0 +1,115 @@
+"""The real engine as a process: Ray, two policies, the sandbox; killed, stopped and resumed."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections import Counter
+
+import pytest
+
+from engine.config import RunConfig
+from engine.events import read_all
+from engine.policy.load import load_policy
+from tests.policies import tiny_config, tiny_policy
+from tests.waiting import eventually
+
+pytestmark = pytest.mark.slow
+DEADLINE = 400
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("models")
+    return [tiny_policy(folder / "a", 1), tiny_policy(folder / "b", 2, vocabulary=500)]
+
+
+def start(run_dir):
+    with (run_dir / "engine.log").open("ab") as log:
+        command = [sys.executable, "-m", "engine", "train", str(run_dir)]
+        environment = os.environ | {"RAY_ADDRESS": ""}
+        return subprocess.Popen(
+            command, stdout=log, stderr=log, start_new_session=True, env=environment
+        )
+
+
+def prepare(run_dir, config: RunConfig):
+    run_dir.mkdir()
+    (run_dir / "config.json").write_text(config.model_dump_json())
+    return run_dir
+
+
+def events(run_dir, kind=None):
+    return [e for e in read_all(run_dir) if kind in (None, e.kind)]
+
+
+def finished_steps(run_dir):
+    """Steps as a reader of the log counts them: a resume voids what came after its checkpoint."""
+    steps = []
+    for event in read_all(run_dir):
+        if event.kind == "run.resumed":
+            steps = [s for s in steps if s <= event.payload["step"]]
+        elif event.kind == "step.end":
+            steps.append(event.payload["step"])
+    return steps
+
+
+def test_a_run_trains_both_agents_and_ends_with_their_weights(models, tmp_path):
+    run_dir = prepare(tmp_path / "run", tiny_config(*models))
+    process = start(run_dir)
+    assert process.wait(DEADLINE) == 0, (run_dir / "engine.log").read_text()[-3000:]
+    log = events(run_dir)
+    assert [e.seq for e in log] == list(range(1, len(log) + 1))
+    assert all(e.typed() for e in log)
+    assert finished_steps(run_dir) == [1, 2, 3]
+    assert not events(run_dir, "run.resumed")
+    states = [e.payload["state"] for e in events(run_dir, "run.state")]
+    assert states == ["starting", "running", "finished"]
+
+    counts = Counter(e.kind for e in log)
+    assert counts["tree.open"] == counts["tree.close"] == 12
+    assert counts["node.open"] == counts["node.close"] == counts["node.credit"] == 48
+    updates = events(run_dir, "agent.update")
+    assert {u.payload["agent"] for u in updates} == {"agent-0", "agent-1"}
+    assert all(u.payload["mismatch"] < 1e-4 for u in updates)
+
+    tests = [e.payload for e in events(run_dir, "eval.result") if e.payload["split"] == "test"]
+    assert [t["step"] for t in tests] == [0, 3]
+    assert all(t["problems"] == 6 and t["tree"] is not None for t in tests)
+    (final,) = [e.payload for e in events(run_dir, "checkpoint.saved") if e.payload["final"]]
+    for name, model in final["models"].items():
+        assert load_policy(str(run_dir / model)), name
+
+
+def test_a_killed_and_a_stopped_run_go_on_from_their_last_step(models, tmp_path):
+    training = {"steps": 6, "trees_per_step": 4, "validate_every": 9, "checkpoint_every": 2}
+    problems = {"seed": 3, "train": 100, "validation": 0, "test": 0}
+    config = tiny_config(*models, training=training, problems=problems)
+    run_dir = prepare(tmp_path / "run", config)
+
+    killed = start(run_dir)
+    eventually(lambda: 3 in finished_steps(run_dir), "step 3 to end", DEADLINE)
+    os.killpg(killed.pid, signal.SIGKILL)
+    killed.wait(10)
+
+    stopped = start(run_dir)
+    eventually(lambda: events(run_dir, "run.resumed"), "the resume", DEADLINE)
+    eventually(lambda: max(finished_steps(run_dir)) >= 3, "step 3 again", DEADLINE)
+    stopped.terminate()
+    assert stopped.wait(DEADLINE) in (0, 3)
+
+    last = start(run_dir)
+    assert last.wait(DEADLINE) == 0, (run_dir / "engine.log").read_text()[-3000:]
+    log = events(run_dir)
+    assert [e.seq for e in log] == list(range(1, len(log) + 1))
+    assert finished_steps(run_dir) == [1, 2, 3, 4, 5, 6]
+    assert events(run_dir, "run.resumed")[0].payload["step"] == 2
+
+
+def test_what_cannot_run_is_refused_before_anything_starts(models, tmp_path):
+    config = tiny_config(models[0], tmp_path / "nowhere")
+    run_dir = prepare(tmp_path / "run", config)
+    process = start(run_dir)
+    assert process.wait(DEADLINE) == 2
+    assert "nowhere is not a directory" in (run_dir / "engine.log").read_text()
+    assert not (run_dir / "events.jsonl").exists()

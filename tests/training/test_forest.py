@@ -1,0 +1,91 @@
+"""A forest grows by its seed and its answers, whatever the scores; failed nodes take no part."""
+
+import numpy as np
+import pytest
+
+from engine.config import Score, SearchConfig
+from engine.events import StopReason, Verdict
+from engine.policy.exchange import Answer, Generation
+from engine.problems.generator import make_problem
+from engine.sandbox.verify import Verification
+from engine.training.forest import Forest, public_score, training_score
+
+PROBLEMS = [make_problem(2, i)[0] for i in range(3)]
+AGENTS = ("oak", "fern")
+
+
+def answer(text):
+    return Answer(Generation([1], [2], [-0.1], StopReason.END_OF_TEXT, 0, 0.0), text)
+
+
+def verification(verdict, fraction=0.5, public=1):
+    return Verification(verdict, fraction, (None,) * 3, public, False)
+
+
+def grow(seed, verdict_of, nodes=8, flight=2):
+    """Grow a forest; `verdict_of(rng)` draws the verdict of each node."""
+    search = SearchConfig(nodes_per_tree=nodes, nodes_in_flight=flight)
+    forest = Forest(PROBLEMS, AGENTS, search, training_score(Score.BINARY), [seed])
+    rng = np.random.default_rng(seed)
+    while claims := forest.claim(forest.trees):
+        for claim in claims:
+            if claim.expansion.parent:
+                assert claim.tree.request(claim.expansion).feedback.program
+            forest.close(claim, answer(f"program {claim.node}"), verdict_of(rng))
+    return forest
+
+
+def shapes(forest):
+    return [[(n.parent, n.agent, n.score) for n in t.written.values()] for t in forest.trees]
+
+
+def sometimes(rng):
+    passed = rng.random() < 0.4
+    return verification(Verdict.PASSED if passed else Verdict.WRONG_ANSWER)
+
+
+def test_every_tree_spends_its_whole_budget():
+    forest = grow(1, sometimes)
+    assert [len(tree.written) for tree in forest.trees] == [8, 8, 8]
+
+
+def test_one_seed_gives_one_forest_and_another_gives_another():
+    assert shapes(grow(5, sometimes)) == shapes(grow(5, sometimes)) != shapes(grow(6, sometimes))
+
+
+def test_both_agents_write_and_some_nodes_refine_others():
+    nodes = [
+        n for seed in range(6) for t in grow(seed, sometimes).trees for n in t.written.values()
+    ]
+    assert {n.agent for n in nodes} == set(AGENTS)
+    assert 0 < sum(n.parent > 0 for n in nodes) < len(nodes)
+
+
+def test_a_node_that_could_not_be_verified_has_no_score_and_no_children():
+    def failing(rng):
+        return verification(Verdict.SANDBOX_FAILURE) if rng.random() < 0.5 else sometimes(rng)
+
+    for tree in grow(3, failing).trees:
+        failed = {n.node for n in tree.written.values() if n.score is None}
+        assert failed
+        assert not failed & {n.parent for n in tree.written.values()}
+        assert len(tree.scores()) == len(tree.written) - len(failed)
+
+
+@pytest.mark.parametrize(
+    ("kind", "verdict", "expected"),
+    [
+        (Score.BINARY, Verdict.PASSED, 1.0),
+        (Score.BINARY, Verdict.WRONG_ANSWER, 0.0),
+        (Score.FRACTION, Verdict.WRONG_ANSWER, 0.5),
+        (Score.BINARY, Verdict.SANDBOX_FAILURE, None),
+        (Score.FRACTION, Verdict.SANDBOX_FAILURE, None),
+    ],
+)
+def test_training_scores(kind, verdict, expected):
+    assert training_score(kind)(verification(verdict)) == expected
+
+
+def test_at_evaluation_public_tests_alone_guide():
+    assert public_score(verification(Verdict.WRONG_ANSWER, fraction=0.9, public=2)) == 2 / 3
+    assert public_score(verification(Verdict.SANDBOX_FAILURE)) is None

@@ -1,0 +1,17 @@
+"""Waiting for what another process does, with a deadline and a name."""
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+def eventually(look: Callable[[], T], name: str, seconds: float = 60.0) -> T:
+    """The first truthy result of `look`; fails when the deadline passes."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if result := look():
+            return result
+        time.sleep(0.05)
+    raise AssertionError(f"waited {seconds:.0f} s for {name}")

@@ -1,0 +1,123 @@
+"""The real server in a thread, and a real client of its stream."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import uvicorn
+from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY
+from django.contrib.sessions.backends.db import SessionStore
+from websockets.sync.client import ClientConnection, connect
+
+from webapp.accounts.models import User
+from webapp.asgi import Application
+from webapp.telemetry.connection import Deadlines
+
+
+@contextmanager
+def a_server(**deadlines: float) -> Iterator[int]:
+    """Serve on a free port until the block ends; gives the port."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    app = Application(Deadlines(**deadlines))
+    config = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=5)
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+    thread.start()
+    wait_until(lambda: server.started or not thread.is_alive())
+    try:
+        yield listener.getsockname()[1]
+    finally:
+        server.should_exit = True
+        thread.join(20)
+        listener.close()
+    assert not thread.is_alive()
+
+
+def wait_until(condition: Any, seconds: float = 15.0) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.02)
+
+
+def a_session(user: User) -> SessionStore:
+    """A signed-in session of `user`, as after the sign-in page."""
+    session = SessionStore()
+    session[SESSION_KEY] = str(user.pk)
+    session[BACKEND_SESSION_KEY] = "django.contrib.auth.backends.ModelBackend"
+    session[HASH_SESSION_KEY] = user.get_session_auth_hash()
+    session.create()
+    return session
+
+
+class Client:
+    """Speaks grove.v1 and keeps every event that it was sent, checking the order."""
+
+    def __init__(self, port: int, session: SessionStore | None, **options: Any):
+        headers = {"Cookie": f"sessionid={session.session_key}"} if session else {}
+        options.setdefault("origin", f"http://127.0.0.1:{port}")
+        options.setdefault("subprotocols", ["grove.v1"])
+        self._open = ExitStack()
+        self.socket: ClientConnection = self._open.enter_context(
+            connect(
+                f"ws://127.0.0.1:{port}/stream",
+                additional_headers=headers,
+                max_size=None,
+                compression=None,
+                **options,
+            )
+        )
+        self.events: list[list[Any]] = []
+        self.said: list[dict[str, Any]] = []
+        self.last: int | None = None
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._open.close()
+
+    def say(self, **message: Any) -> None:
+        self.socket.send(json.dumps(message))
+
+    def hear(self, seconds: float = 15.0, pong: bool = False) -> dict[str, Any]:
+        """The next frame, a pong only if asked; batches are checked by the cursor and kept."""
+        message = json.loads(self.socket.recv(timeout=seconds))
+        if message["type"] == "pong" and not pong:
+            return self.hear(seconds)
+        self.said.append(message)
+        if message["type"] == "batch":
+            assert self.last is None or message["from"] == self.last + 1
+            assert all(message["from"] <= event[0] <= message["to"] for event in message["events"])
+            self.events += message["events"]
+            self.last = message["to"]
+        return message
+
+    def hear_of(self, kind: str) -> dict[str, Any]:
+        """The next frame of this type."""
+        while (message := self.hear(pong=kind == "pong"))["type"] != kind:
+            pass
+        return message
+
+    def follow(self, run: Any, after: int | None = 0, **options: Any) -> dict[str, Any]:
+        """Greet and subscribe; what the server answered."""
+        self.say(type="hello", v=1)
+        assert self.hear()["type"] == "welcome"
+        self.say(type="sub", sid=1, run=str(run.pk), after=after, max_hz=50, **options)
+        self.last = after
+        return self.hear()
+
+    def hear_until(self, seq: int) -> list[int]:
+        """Read on until this event; the seqs of all that came."""
+        while self.last is None or self.last < seq:
+            self.hear()
+        return [event[0] for event in self.events]

@@ -1,0 +1,179 @@
+"""REST: what each of the cast gets, and how refusals look."""
+
+import uuid
+
+import pytest
+from django.test import Client
+
+from engine.events import RunState
+from tests.builders import a_held_run, a_run, an_event
+from webapp.experiments.models import Run
+from webapp.registry.services import register_starters
+from webapp.telemetry.ingest import ingest
+
+
+def post(client, path, body=None):
+    return client.post(f"/api/v1{path}", body, content_type="application/json")
+
+
+def new_run(cast, **fields):
+    return {"project": cast.project.pk, "recipe": "mars2", "name": "Try", **fields}
+
+
+def of_a_run(run):
+    """(method, path) of every operation on one run."""
+    base = f"/runs/{run.pk}"
+    return [
+        ("get", base),
+        ("get", f"{base}/state"),
+        ("get", f"{base}/events"),
+        ("get", f"{base}/trees/1/nodes/1"),
+        ("post", f"{base}/stop"),
+        ("post", f"{base}/resume"),
+    ]
+
+
+def test_lists_hold_ones_own_things_only(client, cast, tmp_path):
+    from tests.builders import a_model_directory
+
+    run = a_run(cast)
+    register_starters(cast.project, {"oak": a_model_directory(tmp_path / "oak")}, {"seed": 1})
+    client.force_login(cast.bob)
+    assert [r["id"] for r in client.get("/api/v1/runs").json()["runs"]] == [str(run.pk)]
+    assert client.get("/api/v1/models").json()[0]["versions"][0]["parameters"] == 6
+    client.force_login(cast.charlie)
+    assert client.get("/api/v1/runs").json() == {"runs": [], "next": None}
+    assert client.get("/api/v1/models").json() == client.get("/api/v1/datasets").json() == []
+
+
+def test_a_run_is_made_from_a_recipe_and_overrides(client, cast):
+    client.force_login(cast.bob)
+    response = post(client, "/runs", new_run(cast, overrides={"training.steps": 3}))
+    assert response.status_code == 201
+    told = response.json()
+    assert told["state"] == "queued" and told["created_by"] == "bob" and told["steps"] == 3
+    assert client.get(f"/api/v1/runs/{told['id']}").json() == told
+    assert client.get("/api/v1/datasets").json()[0]["name"] == "generated"
+
+
+@pytest.mark.parametrize(
+    "overrides, path, value",
+    [
+        ({"search.nodes_per_tree": 0}, "search.nodes_per_tree", 0),
+        ({"loss.policy": "nope"}, "loss.policy", "nope"),
+        ({"search.nodes": 1}, "search.nodes", 1),
+        ({"problems.dataset": "/nowhere.jsonl"}, "problems.dataset", "/nowhere.jsonl"),
+    ],
+)
+def test_settings_that_cannot_run_are_named(client, cast, overrides, path, value):
+    client.force_login(cast.bob)
+    response = post(client, "/runs", new_run(cast, overrides=overrides))
+    assert response.status_code == 422
+    assert response.headers["Content-Type"] == "application/problem+json"
+    fault = response.json()["problems"][0]
+    assert (fault["path"], fault["value"]) == (path, value) and fault["reason"]
+    assert not Run.objects.exists()
+
+
+def test_an_unknown_recipe_or_field_is_named(client, cast):
+    client.force_login(cast.bob)
+    recipe = post(client, "/runs", new_run(cast, recipe="nope")).json()
+    assert recipe["problems"][0]["path"] == "recipe"
+    field = post(client, "/runs", new_run(cast, recipee="mars2"))
+    assert field.status_code == 422
+    assert field.json()["problems"][0]["path"].endswith("recipee")
+
+
+@pytest.mark.parametrize("who, status", [("vera", 403), ("charlie", 404)])
+def test_who_may_not_operate_a_project_makes_no_runs(client, cast, who, status):
+    client.force_login(getattr(cast, who))
+    assert post(client, "/runs", new_run(cast)).status_code == status
+    assert not Run.objects.exists()
+
+
+def test_a_stranger_is_told_that_there_is_no_such_run(client, cast):
+    run, fencing = a_held_run(cast)
+    ingest(run.pk, fencing, [an_event(1, "node.open", tree=1, node=1, parent=0)])
+    client.force_login(cast.charlie)
+    for method, path in of_a_run(run):
+        theirs = getattr(client, method)(f"/api/v1{path}")
+        nothing = getattr(client, method)(f"/api/v1{path.replace(str(run.pk), str(uuid.uuid4()))}")
+        assert theirs.status_code == nothing.status_code == 404, path
+        assert theirs.json() == nothing.json()
+
+
+def test_a_viewer_reads_but_does_not_operate(client, cast):
+    run, fencing = a_held_run(cast)
+    ingest(run.pk, fencing, [an_event(1, "node.open", tree=1, node=1, parent=0)])
+    client.force_login(cast.vera)
+    for method, path in of_a_run(run):
+        expected = 200 if method == "get" else 403
+        assert getattr(client, method)(f"/api/v1{path}").status_code == expected, path
+
+
+def test_nobody_reads_without_signing_in(client, cast):
+    run = a_run(cast)
+    paths = [path for _, path in of_a_run(run)]
+    for path in ["/runs", "/recipes", "/models", "/datasets", *paths]:
+        method = client.post if path.endswith(("stop", "resume")) else client.get
+        response = method(f"/api/v1{path}")
+        assert response.status_code == 401, path
+        assert response.json()["title"] == "Unauthorized"
+
+
+def test_a_change_needs_the_csrf_token(cast):
+    run = a_run(cast)
+    client = Client(enforce_csrf_checks=True)
+    client.force_login(cast.bob)
+    assert client.post(f"/api/v1/runs/{run.pk}/stop").status_code == 403
+    run.refresh_from_db()
+    assert run.run_state is RunState.QUEUED
+
+
+def test_stop_and_resume_answer_the_run(client, cast):
+    run = a_run(cast)
+    client.force_login(cast.bob)
+    assert post(client, f"/runs/{run.pk}/stop").json()["state"] == "stopped"
+    assert post(client, f"/runs/{run.pk}/resume").json()["state"] == "queued"
+
+
+def test_what_is_not_possible_now_is_a_conflict(client, cast):
+    run = a_run(cast, RunState.FINISHED)
+    client.force_login(cast.bob)
+    response = post(client, f"/runs/{run.pk}/resume")
+    assert response.status_code == 409
+    assert "finished cannot become queued" in response.json()["detail"]
+
+
+def test_the_list_is_paged_and_filtered(client, cast):
+    made = {str(a_run(cast).pk) for _ in range(5)}
+    a_run(cast, RunState.FAILED)
+    client.force_login(cast.bob)
+    seen, cursor = [], ""
+    while cursor is not None:
+        query = {"limit": 2, "state": "queued", **({"cursor": cursor} if cursor else {})}
+        page = client.get("/api/v1/runs", query).json()
+        seen += [run["id"] for run in page["runs"]]
+        cursor = page["next"]
+    assert len(seen) == 5 and set(seen) == made
+
+
+@pytest.mark.parametrize("query", ["cursor=x", "limit=0", "limit=201", "state=gone"])
+def test_a_bad_parameter_is_named(client, cast, query):
+    client.force_login(cast.bob)
+    response = client.get(f"/api/v1/runs?{query}")
+    assert response.status_code == 422
+    assert response.json()["problems"][0]["path"].endswith(query.partition("=")[0])
+
+
+def test_recipes_are_listed_with_their_settings(client, cast):
+    client.force_login(cast.bob)
+    recipes = {r["name"]: r["config"] for r in client.get("/api/v1/recipes").json()}
+    assert recipes["mars2"]["agents"]
+
+
+def test_the_schema_is_complete_and_loads_nothing_foreign(client, cast):
+    client.force_login(cast.bob)
+    schema = client.get("/api/v1/openapi.json").json()
+    assert "/api/v1/runs/{run_id}/trees/{tree}/nodes/{node}" in schema["paths"]
+    assert client.get("/api/v1/docs").status_code == 404

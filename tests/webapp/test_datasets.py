@@ -1,0 +1,52 @@
+"""Which problems a run trains on is recorded by content."""
+
+import pytest
+
+from engine.config import ConfigError, ProblemsConfig
+from engine.problems.generator import make_problem
+from engine.problems.jsonl import save_problems
+from webapp.datasets.services import version_of
+
+
+def test_the_same_settings_are_the_same_version(cast):
+    problems = ProblemsConfig(seed=4)
+    assert version_of(cast.project, problems) == version_of(cast.project, problems)
+
+
+def test_another_seed_is_another_version(cast):
+    first = version_of(cast.project, ProblemsConfig(seed=1))
+    second = version_of(cast.project, ProblemsConfig(seed=2))
+    assert (first.number, second.number) == (1, 2) and first.dataset == second.dataset
+
+
+def test_a_file_is_known_by_its_content_not_its_name(cast, tmp_path):
+    file = tmp_path / "problems.jsonl"
+    sizes = {"train": 3, "validation": 1, "test": 1}
+    problems = [make_problem(1, index)[0] for index in range(6)]
+    save_problems(file, problems[:5])
+    first = version_of(cast.project, ProblemsConfig(dataset=str(file), **sizes))
+    save_problems(file, problems)
+    second = version_of(cast.project, ProblemsConfig(dataset=str(file), **sizes))
+    assert first.content_hash != second.content_hash and second.number == 2
+
+
+def test_problems_without_tests_are_refused_by_line(cast, tmp_path):
+    file = tmp_path / "problems.jsonl"
+    problems = [make_problem(1, index)[0] for index in range(5)]
+    lines = []
+    for problem in problems:
+        save_problems(file, [problem])
+        lines.append(file.read_text())
+    file.write_text("".join(lines).replace('"private_tests": [', '"private_tests": [], "x": [', 1))
+    with pytest.raises(ConfigError) as caught:
+        version_of(cast.project, ProblemsConfig(dataset=str(file)))
+    assert {fault["path"] for fault in caught.value.problems} == {"problems.dataset"}
+    assert "problems.jsonl:1" in str(caught.value)
+    assert not cast.project.datasets.exists()
+
+
+def test_a_file_too_small_for_its_splits_is_refused(cast, tmp_path):
+    file = tmp_path / "problems.jsonl"
+    save_problems(file, [make_problem(1, 0)[0]])
+    with pytest.raises(ConfigError, match="lower problems"):
+        version_of(cast.project, ProblemsConfig(dataset=str(file)))

@@ -1,0 +1,95 @@
+"""What the environment may say, and how it is refused."""
+
+import stat
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from webapp import environment as env
+
+
+@pytest.mark.parametrize("text, value", [("1", True), ("Yes", True), ("off", False), ("", False)])
+def test_a_flag_is_read(text, value):
+    assert env.read_flag({"X": text}, "X", not value) is value
+
+
+def test_an_unset_flag_keeps_its_default():
+    assert env.read_flag({}, "X", True) is True
+
+
+def test_a_bad_flag_names_variable_value_and_remedy():
+    with pytest.raises(env.SettingError, match="GROVE_DEBUG = 'maybe': give 1 or 0"):
+        env.read_flag({"GROVE_DEBUG": "maybe"}, "GROVE_DEBUG", False)
+
+
+@pytest.mark.parametrize("text", ["0", "65536", "-1", "http", "8e3", "²"])
+def test_a_port_out_of_range_is_refused(text):
+    with pytest.raises(env.SettingError, match="from 1 to 65535"):
+        env.read_integer({"GROVE_PORT": text}, "GROVE_PORT", 8000, 1, 65535)
+
+
+def test_hosts_are_split_at_commas():
+    assert env.read_list({"H": "a.org, b.org,"}, "H", []) == ["a.org", "b.org"]
+
+
+def test_a_path_is_absolute():
+    assert env.read_path({"GROVE_VAR": "x"}, "GROVE_VAR", Path("/y")).is_absolute()
+
+
+def test_a_broker_of_unknown_kind_is_refused():
+    with pytest.raises(env.SettingError, match="redis"):
+        env.read_broker({"BROKER_URL": "kafka://x"}, "BROKER_URL", "filesystem://")
+
+
+def test_a_database_url_becomes_djangos_settings():
+    found = env.database("postgresql://me:se%40cret@db.example:5433/grove?sslmode=require")
+    assert found["NAME"] == "grove" and found["USER"] == "me" and found["PASSWORD"] == "se@cret"
+    assert found["HOST"] == "db.example" and found["PORT"] == "5433"
+    assert found["OPTIONS"]["sslmode"] == "require"
+
+
+def test_a_socket_directory_is_a_host():
+    found = env.database("postgresql://grove@/grove?host=/run/grove")
+    assert found["HOST"] == "/run/grove" and found["PORT"] == ""
+
+
+@pytest.mark.parametrize("url", ["sqlite:///x.db", "mysql://x/y"])
+def test_another_database_engine_is_refused(url):
+    with pytest.raises(env.SettingError, match="only postgresql"):
+        env.database(url)
+
+
+def test_a_database_without_a_name_is_refused():
+    with pytest.raises(env.SettingError, match="name the database"):
+        env.database("postgresql://me@host/")
+
+
+def test_a_running_embedded_server_is_found_by_the_url_it_left(tmp_path):
+    (tmp_path / "postgres.url").write_text("postgresql://grove@/grove?host=/s\n")
+    assert env.database_url({}, tmp_path) == "postgresql://grove@/grove?host=/s"
+
+
+def test_the_environment_wins_over_the_embedded_server(tmp_path):
+    (tmp_path / "postgres.url").write_text("postgresql://a@/a")
+    assert env.database_url({"DATABASE_URL": "postgresql://b@/b"}, tmp_path) == "postgresql://b@/b"
+
+
+def test_the_secret_key_is_made_once_for_its_owner_only(tmp_path):
+    var = tmp_path / "var"
+    key = env.secret_key({}, var)
+    assert env.secret_key({}, var) == key and len(key) >= 32
+    assert stat.S_IMODE((var / "secret_key").stat().st_mode) == 0o600
+    assert [path.name for path in var.iterdir()] == ["secret_key"]
+
+
+def test_processes_that_start_at_once_agree_on_the_secret_key(tmp_path):
+    with ThreadPoolExecutor(8) as pool:
+        keys = set(pool.map(lambda _: env.secret_key({}, tmp_path / "var"), range(32)))
+    assert len(keys) == 1
+
+
+def test_a_short_secret_key_is_refused_without_being_told():
+    with pytest.raises(env.SettingError, match="at least 32") as refusal:
+        env.secret_key({"GROVE_SECRET_KEY": "hunter2"}, Path("/nowhere"))
+    assert "hunter2" not in str(refusal.value)

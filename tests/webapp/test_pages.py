@@ -1,0 +1,230 @@
+"""Every page, for everybody of the cast."""
+
+import json
+import re
+import uuid
+
+import pytest
+from django.urls import get_resolver, reverse
+
+from engine.events import RunState
+from tests.builders import a_run
+from webapp.experiments.models import Run
+
+PAGES = ("runs", "launch", "models", "datasets")
+
+
+def page_json(response):
+    found = re.search(
+        rb'<script id="page" type="application/json"[^>]*>(.*?)</script>', response.content, re.S
+    )
+    return json.loads(found[1])
+
+
+@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("who", ["alice", "bob", "vera", "charlie"])
+def test_everybody_who_signed_in_sees_the_pages(client, cast, page, who):
+    client.force_login(getattr(cast, who))
+    assert client.get(reverse(page)).status_code == 200
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_who_is_not_signed_in_is_sent_to_sign_in(client, db, page):
+    response = client.get(reverse(page))
+    assert response.status_code == 302 and response.url.startswith("/sign-in/?next=")
+
+
+def test_the_list_shows_ones_own_runs_only(client, cast):
+    run = a_run(cast)
+    client.force_login(cast.bob)
+    assert list(client.get("/").context["runs"]) == [run]
+    client.force_login(cast.charlie)
+    assert list(client.get("/").context["runs"]) == []
+
+
+def test_the_list_is_filtered_by_state(client, cast):
+    a_run(cast)
+    failed = a_run(cast, RunState.FAILED)
+    client.force_login(cast.bob)
+    assert list(client.get("/?state=failed").context["runs"]) == [failed]
+
+
+def test_the_list_goes_on_over_pages_without_gap_or_double(client, cast):
+    made = {a_run(cast).pk for _ in range(55)}
+    client.force_login(cast.bob)
+    first = client.get("/").context
+    second = client.get("/", {"cursor": first["next_cursor"]}).context
+    seen = [run.pk for page in (first, second) for run in page["runs"]]
+    assert len(seen) == 55 and set(seen) == made and second["next_cursor"] is None
+
+
+def test_a_cursor_of_ones_own_making_is_a_bad_request(client, cast):
+    client.force_login(cast.bob)
+    assert client.get("/?cursor=1").status_code == 400
+
+
+def test_the_list_asks_the_database_a_fixed_number_of_times(
+    client, cast, django_assert_max_num_queries
+):
+    for _ in range(20):
+        a_run(cast)
+    client.force_login(cast.bob)
+    with django_assert_max_num_queries(8):
+        client.get("/")
+
+
+def test_the_run_page_tells_its_scripts_what_they_need(client, cast):
+    run = a_run(cast)
+    client.force_login(cast.bob)
+    page = page_json(client.get(reverse("run", args=[run.pk])))
+    assert page["run"]["id"] == str(run.pk) and page["run"]["can_operate"] is True
+    assert [agent["name"] for agent in page["agents"]] == ["oak", "fern"]
+    assert {state["value"] for state in page["states"]} == set(RunState)
+    assert all(state["label"] and state["colour"] for state in page["states"] + page["verdicts"])
+    assert client.get(page["urls"]["state"]).status_code == 200
+
+
+def test_a_viewer_sees_a_run_but_cannot_operate_it(client, cast):
+    run = a_run(cast)
+    client.force_login(cast.vera)
+    assert client.get(reverse("run", args=[run.pk])).context["can_operate"] is False
+    for action in ("stop-run", "resume-run"):
+        assert client.post(reverse(action, args=[run.pk])).status_code == 403
+    run.refresh_from_db()
+    assert run.run_state is RunState.QUEUED
+
+
+@pytest.mark.parametrize(
+    "method, page", [("get", "run"), ("post", "stop-run"), ("post", "resume-run")]
+)
+def test_a_stranger_is_told_that_there_is_no_such_run(client, cast, method, page):
+    run = a_run(cast)
+    client.force_login(cast.charlie)
+    theirs = getattr(client, method)(reverse(page, args=[run.pk]))
+    nothing = getattr(client, method)(reverse(page, args=[uuid.uuid4()]))
+    assert theirs.status_code == nothing.status_code == 404
+    run.refresh_from_db()
+    assert run.run_state is RunState.QUEUED
+
+
+def test_stop_and_resume_lead_back_to_the_run(client, cast):
+    run = a_run(cast)
+    client.force_login(cast.bob)
+    assert client.post(reverse("stop-run", args=[run.pk])).url == reverse("run", args=[run.pk])
+    run.refresh_from_db()
+    assert run.run_state is RunState.STOPPED
+    client.post(reverse("resume-run", args=[run.pk]))
+    run.refresh_from_db()
+    assert run.run_state is RunState.QUEUED
+
+
+def test_what_is_not_possible_is_said_not_done(client, cast):
+    run = a_run(cast, RunState.FINISHED)
+    client.force_login(cast.bob)
+    response = client.post(reverse("stop-run", args=[run.pk]), follow=True)
+    assert [str(m) for m in response.context["messages"]] == [
+        "Nothing changed: a run that is finished cannot become stopping."
+    ]
+
+
+def launch_form(cast, **fields):
+    return {"project": cast.project.pk, "recipe": "mars2", "name": "Try", "overrides": "", **fields}
+
+
+def test_the_form_starts_a_run(client, cast):
+    client.force_login(cast.bob)
+    form = launch_form(
+        cast, seed=3, steps=4, nodes_per_tree=6, overrides="loss.kl_coefficient = 0.5\n# why not"
+    )
+    response = client.post(reverse("launch"), form)
+    run = Run.objects.get()
+    assert response.url == reverse("run", args=[run.pk])
+    assert run.seed == 3 and run.config["training"]["steps"] == 4
+    assert run.config["search"]["nodes_per_tree"] == 6
+    assert run.config["loss"]["kl_coefficient"] == 0.5
+
+
+@pytest.mark.parametrize(
+    "fields, path",
+    [
+        ({"nodes_per_tree": 0}, "search.nodes_per_tree"),
+        ({"overrides": "agents.oak.optimizer.learning_rate = -1"}, "agents"),
+        ({"overrides": "search.nodes = 4"}, "search.nodes"),
+    ],
+)
+def test_settings_that_cannot_run_are_shown_with_their_path(client, cast, fields, path):
+    client.force_login(cast.bob)
+    response = client.post(reverse("launch"), launch_form(cast, **fields))
+    assert response.status_code == 422 and not Run.objects.exists()
+    assert response.context["problems"][0]["path"].startswith(path)
+
+
+def test_a_line_that_is_no_setting_is_refused_by_the_form(client, cast):
+    client.force_login(cast.bob)
+    response = client.post(reverse("launch"), launch_form(cast, overrides="faster please"))
+    assert response.status_code == 422 and "overrides" in response.context["form"].errors
+
+
+@pytest.mark.parametrize("who", ["vera", "charlie"])
+def test_who_may_not_operate_a_project_cannot_launch_there(client, cast, who):
+    client.force_login(getattr(cast, who))
+    assert client.post(reverse("launch"), launch_form(cast)).status_code == 422
+    assert not Run.objects.exists()
+
+
+def test_forms_need_their_token(cast):
+    from django.test import Client
+
+    client = Client(enforce_csrf_checks=True)
+    client.force_login(cast.bob)
+    response = client.post(reverse("stop-run", args=[a_run(cast).pk]))
+    assert response.status_code == 403 and b"Reload the page" in response.content
+
+
+def test_health_needs_no_account(client, db):
+    assert client.get("/healthz").json() == {"status": "ok"}
+
+
+def test_an_unknown_address_is_a_page_of_ours(client, cast):
+    client.force_login(cast.bob)
+    response = client.get("/nowhere/")
+    assert response.status_code == 404 and "error.html" in [t.name for t in response.templates]
+
+
+def test_every_page_keeps_foreign_code_out(client, cast):
+    client.force_login(cast.bob)
+    for page in PAGES:
+        response = client.get(reverse(page))
+        policy = response.headers["Content-Security-Policy"]
+        nonce = re.search(r"'nonce-([\w-]+)'", policy)[1]
+        assert "script-src 'self' 'nonce-" in policy and "style-src 'self';" in policy
+        assert "unsafe" not in policy and "default-src 'none'" in policy
+        inline = re.findall(rb"<script(?![^>]*\bsrc=)([^>]*)>", response.content)
+        allowed = (b'type="application/json"', f'nonce="{nonce}"'.encode())
+        assert all(any(sign in tag for sign in allowed) for tag in inline)
+        assert not re.search(rb"<[^>]+\s(on\w+|style)=", response.content)
+        assert response.headers["X-Frame-Options"] == "DENY"
+        assert response.headers["X-Content-Type-Options"] == "nosniff"
+
+
+def test_a_nonce_is_used_once(client, db):
+    policies = {client.get("/healthz").headers["Content-Security-Policy"] for _ in range(3)}
+    assert len(policies) == 3
+
+
+def test_every_page_of_a_run_is_in_these_tests():
+    names = {p.name for urls in get_resolver().url_patterns for p in _leaves(urls)} - {None}
+    mine = {*PAGES, "run", "stop-run", "resume-run", "healthz"}
+    accounts = {"sign-in", "sign-in-link", "sign-out"}
+    rest = {name for name in names if name.startswith(("api-root", "openapi"))}
+    assert {n for n in names if "_" not in n} - rest <= mine | accounts
+
+
+def _leaves(pattern):
+    if hasattr(pattern, "url_patterns"):
+        if getattr(pattern, "app_name", None):
+            return
+        for inner in pattern.url_patterns:
+            yield from _leaves(inner)
+    else:
+        yield pattern

@@ -1,0 +1,66 @@
+"""Small real engines for these tests: a script that keeps the contract of `engine train`.
+
+It appends events with the engine's own log, resumes after its last checkpoint, stops with code 3
+on SIGTERM, and ends itself when its lease is not touched. What it lacks is only the models.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from engine.events import read_all
+from webapp.experiments.models import Experiment, Run
+from webapp.projects.services import ensure_demo
+
+SCRIPT = Path(__file__).with_name("small_engine.py")
+
+
+def small_engine(**options: float | str) -> list[str]:
+    """Command of an engine: `steps`, `pause` between events, `crash_at` step, `fail` message."""
+    words = [f"{name}={value}" for name, value in options.items()]
+    return [sys.executable, str(SCRIPT), ",".join(words) or "-"]
+
+
+def a_run(**fields) -> Run:
+    """A queued run of the demo project."""
+    user, project = ensure_demo()
+    experiment = Experiment.objects.create(
+        project=project, name="Small", created_by=user, config={}
+    )
+    values = {"number": 1, "config": {}, "seed": 0, "created_by": user, **fields}
+    return Run.objects.create(experiment=experiment, **values)
+
+
+def kinds_of(run: Run) -> list[str]:
+    """Kinds of the run's stored events, in order."""
+    return list(run.events.order_by("seq").values_list("kind", flat=True))
+
+
+def states_of(run: Run) -> list[str]:
+    """The states that the run's stored events tell of, in order."""
+    told = run.events.filter(kind="run.state").order_by("seq")
+    return [event.payload["state"] for event in told]
+
+
+def steps_counted(run_dir: Path) -> list[int]:
+    """Steps that ended and were not voided by a resume, in order."""
+    steps: list[int] = []
+    for event in read_all(run_dir):
+        if event.kind == "run.resumed":
+            steps = [step for step in steps if step <= event.payload["step"]]
+        elif event.kind == "step.end":
+            steps.append(event.payload["step"])
+    return steps
+
+
+def wait_for(condition: Callable[[], Any], seconds: float = 120.0) -> Any:
+    """Poll until `condition` gives something true; its value."""
+    deadline = time.monotonic() + seconds
+    while not (value := condition()):
+        assert time.monotonic() < deadline, f"not within {seconds} s"
+        time.sleep(0.02)
+    return value

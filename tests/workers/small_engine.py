@@ -1,0 +1,97 @@
+"""See `engines.py`. Arguments: OPTIONS RUN_DIR --lease-seconds N."""
+
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from engine import events as ev
+
+
+def options_of(text):
+    pairs = dict(pair.split("=") for pair in text.split(",") if "=" in pair)
+    return {
+        "steps": int(pairs.get("steps", 3)),
+        "pause": float(pairs.get("pause", 0.0)),
+        "crash_at": int(pairs.get("crash_at", 0)),
+        "crash_always": int(pairs.get("crash_always", 0)),
+        "fail": pairs.get("fail", ""),
+        "children": int(pairs.get("children", 0)),
+        "deaf": int(pairs.get("deaf", 0)),
+    }
+
+
+def main(text, run_dir, lease_seconds):
+    options = options_of(text)
+    stop = []
+    signal.signal(signal.SIGTERM, lambda *_: None if options["deaf"] else stop.append(True))
+    log = ev.EventLog(run_dir)
+    for _ in range(options["children"]):
+        # In sessions of their own, as badly behaved as children get.
+        subprocess.Popen(["sleep", "300"], start_new_session=True)
+    checkpoint = run_dir / "checkpoint"
+    done = int(checkpoint.read_text()) if checkpoint.exists() else 0
+    fresh = log.seq == 0
+    log.append(ev.RunStateChanged(state=ev.RunState.STARTING))
+    if not fresh:
+        log.append(ev.RunResumed(step=done))
+    log.append(ev.RunStateChanged(state=ev.RunState.RUNNING))
+    if options["fail"]:
+        log.append(ev.ErrorRaised(message=options["fail"]))
+        raise RuntimeError("teardown noise")
+    if done == 0:
+        log.append(tested(0, 0.2))
+    for step in range(done + 1, options["steps"] + 1):
+        log.append(ev.StepStarted(step=step, trees=1))
+        grow_tree(log, step)
+        time.sleep(options["pause"])
+        crash_now = options["crash_at"] == step and not (run_dir / "crashed").exists()
+        if crash_now or options["crash_always"] == step:
+            (run_dir / "crashed").touch()
+            raise ValueError(f"step {step} went wrong")
+        log.append(ended(step))
+        checkpoint.write_text(str(step))
+        log.append(ev.CheckpointSaved(step=step, path=f"checkpoints/{step}"))
+        if stop:
+            log.append(ev.RunStateChanged(state=ev.RunState.STOPPED))
+            sys.exit(3)
+        if time.time() - (run_dir / "lease").stat().st_mtime > lease_seconds:
+            sys.exit(4)
+    log.append(tested(options["steps"], 0.6))
+    log.append(ev.CheckpointSaved(step=options["steps"], path="checkpoints/last", final=True))
+    log.append(ev.RunStateChanged(state=ev.RunState.FINISHED))
+
+
+def grow_tree(log, step):
+    tree = log.seq + 1
+    log.append(ev.TreeOpened(step=step, problem="p", statement="Return x."), tree=tree)
+    for node in (1, 2):
+        opened = ev.NodeOpened(agent="oak", parent=node - 1, depth=node, draws={})
+        log.append(opened, tree=tree, node=node)
+        closed = ev.NodeClosed(
+            program="def f(x): return x", verdict=ev.Verdict.PASSED, score=1.0, fraction=1.0,
+            tests=[], tokens=10, stop=ev.StopReason.END_OF_TEXT, mean_logprob=-0.1,
+            policy_version=step, seconds=0.01,
+        )  # fmt: skip
+        log.append(closed, tree=tree, node=node)
+
+
+def tested(step, score):
+    return ev.EvaluationResult(
+        step=step, split="test", agents={"oak": score, "fern": score + 0.1},
+        standard_errors={"oak": 0.02, "fern": 0.02}, problems=300, tree=score + 0.2,
+        samples=score + 0.15, tree_nodes=8, rollouts=100, tokens=1000,
+    )  # fmt: skip
+
+
+def ended(step):
+    return ev.StepEnded(
+        step=step, seconds=0.1, phases={"generate": 0.1}, nodes=8, reward=0.5, solved=0.5,
+        node_share={"oak": 1.0}, reward_by_agent={"oak": 0.5}, filtered_trees=0,
+        dropped_nodes=0, tokens=80, training_seconds=0.1 * step,
+    )  # fmt: skip
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], Path(sys.argv[2]), float(sys.argv[4]))

@@ -1,0 +1,116 @@
+"""An engine is started once, adopted, stopped, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+
+import psutil
+import pytest
+
+from engine.events import EventLog, read_all
+from tests.workers.engines import small_engine, wait_for
+from workers.engine_process import EXIT_UNKNOWN, EngineProcess, engine_environment, first_cause
+from workers.processes import family, is_gone
+
+STARTER = """
+import sys
+from pathlib import Path
+from workers.engine_process import EngineProcess
+EngineProcess.start(Path(sys.argv[1]), sys.argv[2:])
+"""
+
+
+@pytest.fixture
+def run_dir(tmp_path):
+    yield tmp_path
+    if engine := EngineProcess.adopt(tmp_path):
+        engine.kill()
+
+
+def exit_code_of(engine):
+    wait_for(lambda: engine.poll() is not None)
+    return engine.poll()
+
+
+def test_a_finished_engine_reports_its_exit_code(run_dir):
+    assert exit_code_of(EngineProcess.start(run_dir, small_engine())) == 0
+
+
+def test_sigterm_makes_it_stop_with_its_own_code(run_dir):
+    engine = EngineProcess.start(run_dir, small_engine(steps=1000, pause=0.05))
+    wait_for(lambda: list(read_all(run_dir)))
+    assert engine.stop() == 3
+
+
+def test_an_engine_that_does_not_listen_is_killed(run_dir):
+    engine = EngineProcess.start(run_dir, small_engine(steps=1000, pause=0.05, deaf=1))
+    wait_for(lambda: list(read_all(run_dir)))
+    assert engine.stop(seconds=0.3) == -signal.SIGKILL
+
+
+def test_a_second_engine_in_the_same_directory_is_refused(run_dir):
+    EngineProcess.start(run_dir, small_engine(steps=1000, pause=0.05))
+    with pytest.raises(RuntimeError, match="already running"):
+        EngineProcess.start(run_dir, small_engine())
+
+
+def test_an_engine_whose_worker_died_is_adopted_with_its_exit_code(run_dir):
+    command = small_engine(steps=8, pause=0.1)
+    subprocess.run([sys.executable, "-c", STARTER, str(run_dir), *command], check=True, timeout=20)
+    engine = EngineProcess.adopt(run_dir)
+    assert psutil.Process(engine.pid).is_running()
+    assert exit_code_of(engine) == 0
+    assert EngineProcess.adopt(run_dir) is None
+
+
+def test_a_pid_file_that_names_a_stranger_is_not_adopted(run_dir):
+    (run_dir / "engine.json").write_text(f'{{"pid": {os.getpid()}, "engine": 1}}')
+    assert EngineProcess.adopt(run_dir) is None
+
+
+def test_what_a_killed_engine_started_dies_with_it(run_dir):
+    engine = EngineProcess.start(run_dir, small_engine(steps=1000, pause=0.05, children=2))
+    sleepers = wait_for(lambda: [p for p in family(engine.pid) if p.name() == "sleep"][:2])
+    os.kill(engine.pid, signal.SIGKILL)
+    assert exit_code_of(engine) == -signal.SIGKILL
+    assert all(is_gone(sleeper) for sleeper in sleepers)
+
+
+def test_an_engine_dies_with_its_guardian(run_dir):
+    engine = EngineProcess.start(run_dir, small_engine(steps=1000, pause=0.05))
+    inner = psutil.Process(engine.pid)
+    inner.parent().kill()
+    assert exit_code_of(engine) == EXIT_UNKNOWN
+    assert is_gone(inner)
+    EventLog(run_dir).close()  # nobody else writes any more
+
+
+def test_an_unwatched_engine_ends_itself(run_dir):
+    engine = EngineProcess.start(run_dir, small_engine(steps=1000, pause=0.05))
+    os.utime(run_dir / "lease", (1, 1))
+    assert exit_code_of(engine) == 4
+
+
+def test_the_first_cause_is_the_last_traceback_of_the_log(run_dir):
+    engine = EngineProcess.start(run_dir, small_engine(crash_at=2))
+    assert exit_code_of(engine) == 1
+    assert first_cause(run_dir) == "ValueError: step 2 went wrong"
+
+
+def test_a_program_that_does_not_exist_says_so(run_dir):
+    engine = EngineProcess.start(run_dir, ["/no/such/program"])
+    assert exit_code_of(engine) != 0
+    assert "cannot start /no/such/program" in first_cause(run_dir)
+
+
+def test_the_engine_inherits_no_secret(monkeypatch):
+    monkeypatch.setenv("DATABASE_URL", "postgresql://u:hunter2@h/d")
+    monkeypatch.setenv("GROVE_SECRET_KEY", "hunter2")
+    monkeypatch.setenv("PGPASSWORD", "hunter2")
+    monkeypatch.setenv("RAY_ADDRESS", "ray.example:6379")
+    environment = engine_environment()
+    assert "hunter2" not in str(environment)
+    assert environment["RAY_ADDRESS"] == "ray.example:6379"

@@ -1,0 +1,80 @@
+"""The installer does nothing when nothing changed, and says why it cannot go on."""
+
+from __future__ import annotations
+
+import pytest
+
+from workers.embedded import install
+
+
+@pytest.fixture
+def checkout(tmp_path, monkeypatch):
+    """A directory that looks like a checkout, in which the installer works."""
+    (tmp_path / "pyproject.toml").write_text("[project]\n")
+    (tmp_path / "constraints.txt").write_text("torch==2.13.0\n")
+    venv = tmp_path / ".venv"
+    (venv / "bin").mkdir(parents=True)
+    (venv / "bin" / "python").touch()
+    for name, path in (
+        ("ROOT", tmp_path),
+        ("VENV", venv),
+        ("PYTHON", venv / "bin" / "python"),
+        ("STAMP", venv / "grove.stamp"),
+        ("LOG", venv / "install.log"),
+    ):
+        monkeypatch.setattr(install, name, path)
+    return tmp_path
+
+
+def stamp(extras):
+    install.STAMP.write_text(f"{install.fingerprint()} {extras}\n")
+
+
+def test_a_stamp_of_the_same_files_and_enough_extras_means_nothing_to_do(checkout):
+    stamp("dev")
+    assert install.installed(install.fingerprint(), "dev")
+    assert install.installed(install.fingerprint(), "")
+    stamp("")
+    assert install.installed(install.fingerprint(), "")
+    assert not install.installed(install.fingerprint(), "dev")
+
+
+def test_a_changed_pin_asks_for_a_new_installation(checkout):
+    stamp("")
+    (checkout / "constraints.txt").write_text("torch==2.14.0\n")
+    assert not install.installed(install.fingerprint(), "")
+
+
+@pytest.mark.parametrize(
+    ("output", "sentence", "remedy"),
+    [
+        (
+            "Collecting ray\nERROR: Could not find a version\n"
+            "ERROR: No matching distribution found for ray~=2.60.0\n",
+            "No matching distribution found for ray",
+            "Use another Python",
+        ),
+        ("ERROR: [Errno 28] No space left on device\n", "The disk is full", "Free about 3 GB"),
+        (
+            "WARNING: Failed to establish a new connection: [Errno -3]\nERROR: no torch\n",
+            "index cannot be reached",
+            "PIP_INDEX_URL",
+        ),
+        ("ERROR: something new\n", "something new", "install.log"),
+    ],
+)
+def test_what_pip_complains_of_becomes_a_sentence_and_a_remedy(checkout, output, sentence, remedy):
+    with pytest.raises(SystemExit) as ending:
+        install.explain(output)
+    first, second = str(ending.value).splitlines()
+    assert sentence in first and remedy in second
+
+
+def test_the_cause_is_told_before_what_follows_from_it(checkout):
+    # pip says "no matching distribution" also when it could not reach the index at all.
+    output = (
+        "WARNING: Failed to establish a new connection: [Errno -3]\n"
+        "ERROR: No matching distribution found for celery~=5.7.0\n"
+    )
+    with pytest.raises(SystemExit, match="index cannot be reached"):
+        install.explain(output)

@@ -1,0 +1,196 @@
+"""A kept run: its events are stored, its ending is told, and no crash or kill loses a step."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+
+import pytest
+from django.db import connection
+
+from engine.events import EventLog, LogLine, RunState, read_all
+from tests.workers.engines import (
+    a_run,
+    kinds_of,
+    small_engine,
+    states_of,
+    steps_counted,
+    wait_for,
+)
+from webapp.experiments.leases import LeaseLost, take_lease
+from webapp.experiments.services import request_stop, resume_run
+from workers.engine_process import EngineProcess
+from workers.keeper import Keeper, run_directory
+from workers.shipper import Shipper, offset_after, restore_log
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture(autouse=True)
+def runs(var_directory):
+    yield
+    for directory in (var_directory / "runs").glob("*"):
+        if engine := EngineProcess.adopt(directory):
+            engine.kill()
+
+
+class Kept:
+    """A keeper at work in its own thread, as in a worker."""
+
+    def __init__(self, run, owner="worker", **options):
+        self.closing = threading.Event()
+        self.fencing = take_lease(run.pk, owner, 15)
+        assert self.fencing is not None
+        self.keeper = Keeper(
+            run.pk, self.fencing, self.closing, small_engine(**options), restart_pause=0.05
+        )
+        self.error = None
+        self._thread = threading.Thread(target=self._keep, daemon=True)
+        self._thread.start()
+
+    def _keep(self):
+        try:
+            self.keeper.keep()
+        except BaseException as error:
+            self.error = error
+        finally:
+            connection.close()
+
+    def join(self, seconds=120.0):
+        self._thread.join(seconds)
+        assert not self._thread.is_alive(), "the keeper does not end"
+        return self
+
+
+def state_of(run):
+    run.refresh_from_db()
+    return run.run_state
+
+
+def test_a_run_is_kept_from_queued_to_finished_and_every_event_is_stored():
+    run = a_run()
+    Kept(run, steps=3).join()
+    assert state_of(run) is RunState.FINISHED
+    assert states_of(run) == ["starting", "running", "finished"]
+    assert run.head_seq == run.events.count() == len(list(read_all(run_directory(run.pk))))
+    assert run.lease_expires is None and run.step == 3
+
+
+def test_a_wish_to_stop_reaches_the_engine_and_the_run_resumes_where_it_was():
+    run = a_run()
+    kept = Kept(run, steps=100, pause=0.05)
+    wait_for(lambda: "step.end" in kinds_of(run))
+    request_stop(run.pk)
+    kept.join()
+    assert state_of(run) is RunState.STOPPED
+    resume_run(run.pk)
+    Kept(run, steps=run.step + 2).join()
+    assert state_of(run) is RunState.FINISHED
+    assert steps_counted(run_directory(run.pk)) == list(range(1, run.step + 1))
+
+
+def test_a_killed_engine_is_started_again_and_no_step_counts_twice():
+    run = a_run()
+    kept = Kept(run, steps=20, pause=0.05)
+    wait_for(lambda: kinds_of(run).count("step.end") >= 3)
+    os.kill(kept.keeper.engine.pid, signal.SIGKILL)
+    kept.join()
+    assert state_of(run) is RunState.FINISHED
+    assert "run.resumed" in kinds_of(run)
+    assert steps_counted(run_directory(run.pk)) == list(range(1, 21))
+
+
+def test_an_engine_that_crashes_once_recovers():
+    run = a_run()
+    Kept(run, steps=3, crash_at=2).join()
+    assert state_of(run) is RunState.FINISHED and run.error == ""
+    assert states_of(run).count("starting") == 2
+
+
+def test_an_engine_that_crashes_always_fails_with_the_first_cause():
+    run = a_run()
+    Kept(run, steps=3, crash_always=2).join()
+    assert state_of(run) is RunState.FAILED
+    assert run.error == "ValueError: step 2 went wrong"
+    assert states_of(run).count("starting") == 4
+    assert kinds_of(run)[-2:] == ["error", "run.state"]
+
+
+def test_an_error_that_the_engine_reports_twice_is_final_and_is_the_one_shown():
+    run = a_run()
+    Kept(run, fail="model oak: model.safetensors is damaged").join()
+    assert state_of(run) is RunState.FAILED
+    assert run.error == "model oak: model.safetensors is damaged"
+    assert states_of(run).count("starting") == 2
+
+
+def test_a_worker_that_closes_gives_its_run_back_with_a_checkpoint():
+    run = a_run()
+    kept = Kept(run, steps=30, pause=0.05)
+    wait_for(lambda: "step.end" in kinds_of(run))
+    kept.closing.set()
+    kept.join()
+    assert state_of(run) is RunState.RUNNING and run.lease_expires is None
+    assert EngineProcess.adopt(run_directory(run.pk)) is None
+    Kept(run, owner="another", steps=30, pause=0.0).join()
+    assert state_of(run) is RunState.FINISHED
+    assert steps_counted(run_directory(run.pk)) == list(range(1, 31))
+
+
+def test_a_keeper_that_lost_its_lease_leaves_the_engine_to_the_next_one():
+    run = a_run()
+    first = Kept(run, steps=40, pause=0.1)
+    wait_for(lambda: "step.end" in kinds_of(run))
+    pid = first.keeper.engine.pid
+    type(run).objects.filter(pk=run.pk).update(lease_expires="2000-01-01T00:00:00Z")
+    second = Kept(run, owner="another", steps=40, pause=0.1)
+    first.join()
+    assert isinstance(first.error, LeaseLost)
+    assert wait_for(lambda: second.keeper.engine).pid == pid
+    second.closing.set()
+    second.join()
+    assert "run.resumed" not in kinds_of(run)
+
+
+def test_an_end_that_nobody_saw_is_told_by_the_next_keeper():
+    run = a_run()
+    first = Kept(run, steps=5, pause=0.2)
+    wait_for(lambda: "run.state" in kinds_of(run) and state_of(run) is RunState.RUNNING)
+    engine = first.keeper.engine
+    type(run).objects.filter(pk=run.pk).update(fencing=first.fencing + 1)
+    first.join()
+    wait_for(lambda: engine.poll() is not None)
+    type(run).objects.filter(pk=run.pk).update(lease_expires=None)
+    Kept(run, owner="another").join()
+    assert state_of(run) is RunState.FINISHED
+    assert steps_counted(run_directory(run.pk)) == [1, 2, 3, 4, 5]
+
+
+def test_lines_that_the_disk_lost_come_back_from_the_database(tmp_path):
+    run = a_run()
+    log = EventLog(tmp_path)
+    for number in range(10):
+        log.append(LogLine(level="info", message=f"línea {number}"))
+    log.close()
+    whole = (tmp_path / "events.jsonl").read_bytes()
+    Shipper(run.pk, take_lease(run.pk, "worker", 15), tmp_path).ship()
+    (tmp_path / "events.jsonl").write_bytes(whole[: offset_of_line(whole, 6) + 7])
+    assert restore_log(run.pk, tmp_path) == 4
+    restored = list(read_all(tmp_path))
+    assert [event.seq for event in restored] == list(range(1, 11))
+    assert [event.payload["message"] for event in restored][6:] == [
+        f"línea {number}" for number in range(6, 10)
+    ]
+
+
+def offset_of_line(text, lines):
+    return len(b"".join(text.splitlines(keepends=True)[:lines]))
+
+
+def test_the_offset_after_some_lines_is_found_over_chunks(tmp_path):
+    log = tmp_path / "log"
+    log.write_bytes(b"one\ntwo two\n\nfour\n")
+    assert [offset_after(log, lines, read_bytes=7) for lines in range(5)] == [0, 4, 12, 13, 18]
+    with pytest.raises(ValueError, match="has 4 lines, the database 5"):
+        offset_after(log, 5)

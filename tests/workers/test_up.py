@@ -1,0 +1,120 @@
+"""`manage.py up`, as a process: one command up, one Ctrl-C down, and nothing left behind."""
+
+from __future__ import annotations
+
+import shlex
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import httpx
+import pytest
+
+from engine.events import read_all
+from tests.e2e.stack import ROOT, Stack
+from tests.workers.engines import small_engine, steps_counted, wait_for
+from workers.processes import wait_gone
+
+
+@pytest.fixture(scope="module")
+def var():
+    """One directory for the whole module: every stack but the first starts warm."""
+    with tempfile.TemporaryDirectory(prefix="grove-up-") as directory:
+        yield Path(directory) / "var"
+
+
+def stack_on(var, **engine):
+    return Stack(var, {"GROVE_ENGINE_COMMAND": shlex.join(small_engine(**engine))})
+
+
+def run_directory(var):
+    return wait_for(lambda: next((var / "runs").glob("*"), None))
+
+
+def steps_written(var):
+    return [e.payload["step"] for e in read_all(run_directory(var)) if e.kind == "step.end"]
+
+
+def up_again(stack, **environment):
+    return subprocess.run(
+        [sys.executable, str(ROOT / "manage.py"), "up"],
+        env={**stack.environment, **environment},
+        capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+
+
+def test_up_serves_a_page_signs_in_once_and_leaves_nothing_on_ctrl_c(var):
+    with stack_on(var, steps=10_000, pause=0.05) as stack:
+        with httpx.Client(follow_redirects=True) as browser:
+            page = browser.get(stack.sign_in_link())
+            assert page.status_code == 200 and "/runs/" in str(page.url)
+        assert httpx.get(stack.sign_in_link()).status_code == 410
+        wait_for(lambda: len(steps_written(var)) >= 2)
+        assert stack.stop() == []
+        assert "Stopping" in stack.said()
+
+
+def test_the_next_up_goes_on_with_the_interrupted_run(var):
+    before = max(steps_written(var))
+    with stack_on(var, steps=before + 20, pause=0.05) as stack:
+        wait_for(lambda: max(steps_written(var)) == before + 20)
+        assert len(list((var / "runs").glob("*"))) == 1
+        assert "Launching" not in stack.said()
+        assert stack.stop() == []
+    assert steps_counted(run_directory(var)) == list(range(1, before + 21))
+
+
+@pytest.fixture(scope="module")
+def running(var):
+    """One stack for the tests that only look at it, or kill it."""
+    with stack_on(var) as stack:
+        yield stack
+
+
+def test_a_second_up_gets_the_address_of_the_first(running):
+    second = up_again(running)
+    assert second.returncode == 1
+    assert f"already running on {running.var}, at {running.address}" in second.stdout
+    # What the first one's services need when they are started again is still there.
+    assert (running.var / "postgres.url").exists()
+    assert "Traceback" not in second.stdout + second.stderr
+
+
+def test_a_busy_port_gets_a_sentence_and_a_remedy(running, tmp_path):
+    busy = up_again(running, GROVE_VAR=str(tmp_path / "other"))
+    assert busy.returncode == 1
+    assert f"Port {running.port} is in use" in busy.stdout and "GROVE_PORT=" in busy.stdout
+
+
+def test_a_killed_web_and_worker_come_back(running):
+    for word, name in (("uvicorn", "web"), ("celery", "worker")):
+        old = running.find(word)
+        old.kill()
+        assert wait_gone([old], 10) == []
+        new = wait_for(lambda word=word: _found(running, word))
+        assert new.pid != old.pid
+        assert f"The {name} ended" in running.said()
+    wait_for(lambda: _answers(running), 400)
+
+
+def test_nothing_outlives_a_supervisor_that_is_killed(running):
+    everything = running.processes()
+    assert "postgres" in {process.name() for process in everything}
+    running.process.send_signal(signal.SIGKILL)
+    assert wait_gone(everything, 90) == []
+
+
+def _found(stack, word):
+    try:
+        return stack.find(word)
+    except AssertionError:
+        return None
+
+
+def _answers(stack):
+    try:
+        return httpx.get(f"{stack.address}/healthz", timeout=30).status_code == 200
+    except httpx.HTTPError:
+        return False

@@ -1,0 +1,196 @@
+"""A real Celery worker as its own process: takes runs, survives kills, gives back what it holds."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+
+import psutil
+import pytest
+from django.db import connection
+
+from engine.events import RunState
+from tests.workers.engines import a_run, kinds_of, small_engine, steps_counted, wait_for
+from webapp.experiments.services import request_stop
+from workers.embedded.services import worker_command
+from workers.engine_process import EngineProcess
+from workers.keeper import run_directory
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+needs_redis = pytest.mark.skipif(
+    not shutil.which("redis-server") and not os.environ.get("CI"),
+    reason="redis-server is not installed (apt-get install redis-server)",
+)
+
+
+class Worker:
+    """A worker process on the test's database, with a broker and an engine of its own."""
+
+    def __init__(self, var, broker="filesystem://", **engine):
+        parts = connection.settings_dict
+        self.environment = {
+            **os.environ,
+            "DATABASE_URL": f"postgresql://{parts['USER']}@/{parts['NAME']}?host={parts['HOST']}",
+            "GROVE_VAR": str(var),
+            "BROKER_URL": broker,
+            "GROVE_ENGINE_COMMAND": shlex.join(small_engine(**engine)),
+        }
+        self.log = var / "worker.log"
+        with self.log.open("ab") as output:
+            self.process = subprocess.Popen(
+                worker_command(), env=self.environment, stdout=output, stderr=output
+            )
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait(10)
+
+    def tell(self, run):
+        """Send a message of `run` from a process of its own, as the web side does."""
+        code = f"from webapp.celery import app; app.send_task('workers.run', ['{run.pk}'])"
+        command = [sys.executable, "-c", code]
+        subprocess.run(command, env=self.environment, check=True, timeout=30)
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait(10)
+
+    def close(self):
+        """SIGTERM, as at the end of `make run`; its exit code."""
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(120)
+
+
+@pytest.fixture
+def var(var_directory):
+    yield var_directory
+    for directory in (var_directory / "runs").glob("*"):
+        if engine := EngineProcess.adopt(directory):
+            engine.kill()
+
+
+def state_of(run):
+    run.refresh_from_db()
+    return run.run_state
+
+
+def lapse(run):
+    """What 15 seconds without a renewal do."""
+    type(run).objects.filter(pk=run.pk).update(lease_expires="2000-01-01T00:00:00Z")
+
+
+def test_a_run_that_was_queued_before_there_was_a_worker_is_swept_and_finished(var):
+    run = a_run()
+    with Worker(var, steps=3) as worker:
+        wait_for(lambda: state_of(run) is RunState.FINISHED)
+        assert worker.close() == 0
+    assert steps_counted(run_directory(run.pk)) == [1, 2, 3]
+
+
+def test_a_killed_worker_leaves_its_engine_to_the_next_worker(var):
+    run = a_run()
+    with Worker(var, steps=60, pause=0.1) as worker:
+        wait_for(lambda: "step.end" in kinds_of(run))
+        worker.kill()
+    engine = EngineProcess.adopt(run_directory(run.pk))
+    pid = engine.pid
+    lapse(run)
+    with Worker(var, steps=60, pause=0.1):
+        wait_for(lambda: state_of(run) is RunState.FINISHED)
+        assert run.restarts == 1
+    assert "run.resumed" not in kinds_of(run)
+    assert not psutil.pid_exists(pid) or psutil.Process(pid).status() == "zombie"
+    assert steps_counted(run_directory(run.pk)) == list(range(1, 61))
+
+
+def test_killing_engine_and_worker_together_loses_no_step(var):
+    run = a_run()
+    with Worker(var, steps=25, pause=0.1) as worker:
+        wait_for(lambda: kinds_of(run).count("step.end") >= 2)
+        engine = EngineProcess.adopt(run_directory(run.pk))
+        os.kill(engine.pid, signal.SIGKILL)
+        worker.kill()
+    wait_for(lambda: engine.poll() is not None)
+    lapse(run)
+    with Worker(var, steps=25, pause=0.02):
+        wait_for(lambda: state_of(run) is RunState.FINISHED)
+    assert steps_counted(run_directory(run.pk)) == list(range(1, 26))
+    assert run.head_seq == run.events.count()
+
+
+def test_sigterm_gives_the_run_back_and_the_next_worker_goes_on(var):
+    run = a_run()
+    with Worker(var, steps=40, pause=0.05) as worker:
+        wait_for(lambda: "step.end" in kinds_of(run))
+        assert worker.close() == 0
+    assert EngineProcess.adopt(run_directory(run.pk)) is None
+    assert state_of(run) is RunState.RUNNING and run.lease_expires is None
+    with Worker(var, steps=40):
+        wait_for(lambda: state_of(run) is RunState.FINISHED)
+    assert steps_counted(run_directory(run.pk)) == list(range(1, 41))
+
+
+def test_web_and_worker_never_pay_for_torch_or_ray():
+    for module in ("workers.app", "workers.tasks", "workers.sweep"):
+        check = f"import sys, {module}; print(sorted({{'torch', 'ray'}} & set(sys.modules)))"
+        code = f"import django; django.setup(); {check}"
+        out = subprocess.run(
+            [sys.executable, "-c", code],
+            env={**os.environ, "DJANGO_SETTINGS_MODULE": "webapp.settings"},
+            capture_output=True, text=True, timeout=60, check=True,
+        )  # fmt: skip
+        assert out.stdout.strip() == "[]"
+
+
+@pytest.fixture
+def redis_url(tmp_path):
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    command = ["redis-server", "--port", str(port), "--save", "", "--appendonly", "no"]
+    server = subprocess.Popen([*command, "--dir", str(tmp_path)], stdout=subprocess.DEVNULL)
+    wait_for(lambda: _listens(port))
+    yield f"redis://127.0.0.1:{port}/0"
+    server.terminate()
+    server.wait(10)
+
+
+def _listens(port):
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+@pytest.mark.redis
+@needs_redis
+def test_over_a_real_redis_a_run_is_taken_once_although_told_of_thrice(var, redis_url):
+    run = a_run(dispatched_at="2100-01-01T00:00:00Z")  # so the sweep leaves it alone
+    with (
+        Worker(var, redis_url, steps=1000, pause=0.05) as worker,
+        Worker(var, redis_url, steps=1000, pause=0.05) as other,
+    ):
+        for _ in range(3):
+            worker.tell(run)
+        wait_for(lambda: "step.end" in kinds_of(run))
+        request_stop(run.pk)
+        wait_for(lambda: state_of(run) is RunState.STOPPED)
+        assert worker.close() == 0
+        assert other.close() == 0
+    run.refresh_from_db()
+    assert (run.run_state, run.fencing) == (RunState.STOPPED, 1)
+
+
+def test_a_message_through_the_embedded_broker_is_taken(var):
+    run = a_run(dispatched_at="2100-01-01T00:00:00Z")
+    with Worker(var, steps=2) as worker:
+        worker.tell(run)
+        wait_for(lambda: state_of(run) is RunState.FINISHED)

@@ -1,0 +1,1 @@
+"""What people see, who may see it, and what is stored."""

@@ -1,0 +1,38 @@
+"""Signing in by a one-time link. The rest of signing in is Django's own."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.contrib.auth import login
+from django.contrib.auth.decorators import login_not_required
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils.http import url_has_allowed_host_and_scheme
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_GET
+
+from webapp.accounts.services import LinkRefused, use_sign_in_link
+
+
+@never_cache
+@login_not_required
+@require_GET
+def sign_in_link(request: HttpRequest, token: str) -> HttpResponse:
+    """Sign in the link's user and go on to `next`, or to the runs.
+
+    A link that does not work renders error.html (410) with `status`, `title` and `detail`.
+    """
+    try:
+        user = use_sign_in_link(token)
+    except LinkRefused:
+        context = {
+            "status": 410,
+            "title": "This sign-in link no longer works",
+            "detail": "It is used up or older than ten minutes. Make a new one on the server.",
+        }
+        return render(request, "error.html", context, status=410)
+    login(request, user, backend=settings.AUTHENTICATION_BACKENDS[0])
+    target = request.GET.get("next", "")
+    if not url_has_allowed_host_and_scheme(target, {request.get_host()}, request.is_secure()):
+        target = "runs"
+    return redirect(target)

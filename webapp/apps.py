@@ -1,0 +1,10 @@
+from django.apps import AppConfig
+
+
+class WebappConfig(AppConfig):
+    """The house itself: commands, templates and system checks that belong to no one app."""
+
+    name = "webapp"
+
+    def ready(self) -> None:
+        from webapp import checks  # noqa: F401

@@ -1,0 +1,65 @@
+"""What uvicorn serves: HTTP by Django, and the stream's websocket at /stream.
+
+Channels guards the stream's door (origin, cookies, session, user); behind it `Connection` speaks
+to the ASGI server itself, because a consumer costs twenty times as much per frame.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from typing import Any
+
+from django.core.asgi import get_asgi_application
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "webapp.settings")
+http = get_asgi_application()
+
+from channels.auth import AuthMiddlewareStack  # noqa: E402
+from channels.security.websocket import AllowedHostsOriginValidator  # noqa: E402
+
+from webapp.telemetry.connection import Connection, Deadlines  # noqa: E402
+from webapp.telemetry.hub import Hub  # noqa: E402
+from webapp.telemetry.protocol import SUBPROTOCOL  # noqa: E402
+
+STREAM_PATH = "/stream"
+
+# Static files come from WhiteNoise as plain iterators; they are small, so Django may read ahead.
+warnings.filterwarnings("ignore", message="StreamingHttpResponse must consume synchronous")
+
+
+class Application:
+    """One per process; its hub lives from the server's start to its end."""
+
+    def __init__(self, deadlines: Deadlines | None = None) -> None:
+        self._deadlines = deadlines or Deadlines()
+        self._hub: Hub | None = None
+        self._stream = AllowedHostsOriginValidator(AuthMiddlewareStack(self._serve_stream))
+
+    async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
+        if scope["type"] == "lifespan":
+            await self._live(receive, send)
+        elif scope["type"] == "http":
+            await http(scope, receive, send)
+        else:
+            await self._stream(scope, receive, send)
+
+    async def _live(self, receive: Any, send: Any) -> None:
+        await receive()
+        self._hub = Hub()
+        await self._hub.start()
+        await send({"type": "lifespan.startup.complete"})
+        await receive()
+        await self._hub.close()
+        await send({"type": "lifespan.shutdown.complete"})
+
+    async def _serve_stream(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
+        await receive()
+        known = scope["path"] == STREAM_PATH and SUBPROTOCOL in scope["subprotocols"]
+        if not known or self._hub is None:
+            await send({"type": "websocket.close", "code": 1002})
+            return
+        await Connection(self._hub, self._deadlines, scope, receive, send).serve()
+
+
+application = Application()

@@ -1,0 +1,99 @@
+"""Experiments and their runs.
+
+Invariant: the Run row is the truth about a run (state, lease, what was asked of it); the queue
+and the engine's process only follow it. Its state changes in `experiments.services` alone, its
+lease in `experiments.leases`, its progress in `telemetry.ingest`.
+"""
+
+import uuid
+
+from django.conf import settings
+from django.db import models
+
+from engine.events import RunState
+from webapp.datasets.models import DatasetVersion
+from webapp.projects.models import InProjectQuerySet, Project
+
+
+class Experiment(models.Model):
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="experiments")
+    name = models.CharField(max_length=200)
+    config = models.JSONField()
+    """What was asked for: recipe and overrides."""
+    created_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT)
+    created = models.DateTimeField(auto_now_add=True)
+
+    objects = InProjectQuerySet.as_manager()
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class RunQuerySet(InProjectQuerySet):
+    project_path = "experiment__project"
+
+
+class Run(models.Model):
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    experiment = models.ForeignKey(Experiment, on_delete=models.CASCADE, related_name="runs")
+    number = models.PositiveIntegerField()
+    config = models.JSONField()
+    """The resolved `RunConfig`: enough to run it again."""
+    seed = models.PositiveIntegerField()
+    dataset_version = models.ForeignKey(DatasetVersion, on_delete=models.PROTECT, null=True)
+    created_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT)
+    created = models.DateTimeField(auto_now_add=True)
+
+    state = models.CharField(
+        max_length=10, choices=[(s.value, s.label) for s in RunState], default=RunState.QUEUED.value
+    )
+    stop_requested = models.BooleanField(default=False)
+    queued_at = models.DateTimeField(null=True)
+    started_at = models.DateTimeField(null=True)
+    finished_at = models.DateTimeField(null=True)
+    dispatched_at = models.DateTimeField(null=True)
+    """When the queue was last told of this run; null if it is owed a message."""
+
+    lease_owner = models.CharField(max_length=200, blank=True)
+    lease_expires = models.DateTimeField(null=True)
+    fencing = models.BigIntegerField(default=0)
+    """Grows with every lease; whoever writes with an older one is refused."""
+    restarts = models.PositiveIntegerField(default=0)
+    """How often a lapsed lease was taken over."""
+    engine_pid = models.IntegerField(null=True)
+    engine_started = models.FloatField(null=True)
+    """Start time of that process, so that a reused pid is never taken for it."""
+
+    epoch = models.UUIDField(default=uuid.uuid4)
+    """Identity of the event log."""
+    head_seq = models.BigIntegerField(default=0)
+    """Every event up to this seq is stored."""
+
+    step = models.PositiveIntegerField(default=0)
+    steps = models.PositiveIntegerField(default=0)
+    waiting_name = models.CharField(max_length=200, blank=True)
+    waiting_since = models.DateTimeField(null=True)
+    waiting_deadline = models.DateTimeField(null=True)
+    error = models.TextField(blank=True)
+    result = models.JSONField(default=dict)
+    """Summary for lists, see `telemetry.projections`."""
+
+    objects = RunQuerySet.as_manager()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["experiment", "number"], name="run_number")]
+        indexes = [
+            models.Index(fields=["-created", "-id"], name="run_newest_first"),
+            models.Index(fields=["state", "lease_expires"], name="run_sweep"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.experiment} #{self.number}"
+
+    @property
+    def run_state(self) -> RunState:
+        return RunState(self.state)
+
+    @property
+    def project(self) -> Project:
+        return self.experiment.project

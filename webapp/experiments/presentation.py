@@ -1,0 +1,107 @@
+"""How a run is told to browsers and programs: the same words on pages, REST and the stream."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.urls import reverse
+
+from engine.events import RunState, Verdict
+from webapp.experiments.models import Run
+from webapp.registry.services import version_behind
+
+STATUS_COLUMNS = (
+    "state",
+    "stop_requested",
+    "step",
+    "steps",
+    "waiting_name",
+    "waiting_since",
+    "waiting_deadline",
+    "error",
+    "restarts",
+    "queued_at",
+    "started_at",
+    "finished_at",
+    "result",
+)
+"""Columns of the run's row behind `status`."""
+
+
+def status(row: Mapping[str, Any]) -> dict[str, Any]:
+    """What changes about a run while one watches: `STATUS_COLUMNS`, the wait as one object."""
+    told = {name: row[name] for name in STATUS_COLUMNS if not name.startswith("waiting_")}
+    told["waiting"] = None
+    if row["waiting_name"]:
+        told["waiting"] = {
+            "name": row["waiting_name"],
+            "since": row["waiting_since"],
+            "deadline": row["waiting_deadline"],
+        }
+    return told
+
+
+def status_of(run: Run) -> dict[str, Any]:
+    return status({name: getattr(run, name) for name in STATUS_COLUMNS})
+
+
+def summary(run: Run) -> dict[str, Any]:
+    """The run as REST tells it: who and what it is, and its status."""
+    return {
+        "id": run.pk,
+        "name": run.experiment.name,
+        "number": run.number,
+        "project": run.project.pk,
+        "seed": run.seed,
+        "created": run.created,
+        "created_by": run.created_by.username,
+        "epoch": run.epoch,
+        "head_seq": run.head_seq,
+        **status_of(run),
+    }
+
+
+def legend(states: type[RunState] | type[Verdict]) -> list[dict[str, str]]:
+    """Value, label and colour (a palette name) of every member, in order."""
+    return [{"value": s.value, "label": s.label, "colour": s.colour} for s in states]
+
+
+def page_data(run: Run, can_operate: bool) -> dict[str, Any]:
+    """What the run page's scripts start from, as plain JSON values."""
+    return {
+        "run": {
+            "id": str(run.pk),
+            "name": run.experiment.name,
+            "number": run.number,
+            "epoch": str(run.epoch),
+            "seed": run.seed,
+            "can_operate": can_operate,
+        },
+        "status": status_of(run),
+        "states": legend(RunState),
+        "verdicts": legend(Verdict),
+        "agents": [_agent(run, agent) for agent in run.config["agents"]],
+        "config": run.config,
+        "urls": {
+            "stream": "/stream",
+            "run": f"/api/v1/runs/{run.pk}",
+            "state": f"/api/v1/runs/{run.pk}/state",
+            "events": f"/api/v1/runs/{run.pk}/events",
+            "node": f"/api/v1/runs/{run.pk}/trees/TREE/nodes/NODE",
+            "stop": reverse("stop-run", args=[run.pk]),
+            "resume": reverse("resume-run", args=[run.pk]),
+        },
+    }
+
+
+def _agent(run: Run, agent: Mapping[str, Any]) -> dict[str, Any]:
+    version = version_behind(run.project, agent["model"])
+    return {
+        "name": agent["name"],
+        "model": agent["model"],
+        "version": str(version) if version else None,
+        "parameters": version.parameters if version else None,
+        "trainable": agent["trainable"],
+        "role": agent["role"],
+    }

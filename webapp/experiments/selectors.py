@@ -1,0 +1,75 @@
+"""Reads of runs. What a person sees starts with `visible_to`."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.db.models import Q, QuerySet
+from django.db.models.functions import Now
+from django.shortcuts import get_object_or_404
+
+from engine.events import RunState
+from webapp.accounts.models import User
+from webapp.experiments.leases import unheld
+from webapp.experiments.models import Run
+from webapp.experiments.states import HELD
+
+RESEND_AFTER = timedelta(seconds=5)
+
+
+def visible_runs(user: User) -> QuerySet[Run]:
+    """Runs that `user` may see, newest first, with what a list shows of each."""
+    return (
+        Run.objects.visible_to(user)
+        .select_related("experiment__project__workspace", "created_by")
+        .order_by("-created", "-id")
+    )
+
+
+def sweepable_runs() -> list[uuid.UUID]:
+    """Runs that no worker holds although one should, and of which none was told lately.
+
+    The sweep sends these to the queue again: a queued run whose message was lost, and a run
+    whose worker died or gave it back.
+    """
+    untold = Q(dispatched_at=None) | Q(dispatched_at__lt=Now() - RESEND_AFTER)
+    waiting = Run.objects.filter(untold, unheld(), state__in={RunState.QUEUED, *HELD})
+    return list(waiting.order_by("queued_at").values_list("pk", flat=True))
+
+
+@dataclass(frozen=True, slots=True)
+class RunsPage:
+    """Some runs, newest first, and the cursor of the next page if there is one."""
+
+    runs: list[Run]
+    next: str | None
+
+
+def runs_page(user: User, state: str | None, cursor: str | None, limit: int = 50) -> RunsPage:
+    """One keyset page of the runs that `user` may see, of one state if it is given.
+
+    Raises `ValueError` for a cursor that no page gave out.
+    """
+    runs = visible_runs(user)
+    if state:
+        runs = runs.filter(state=state)
+    if cursor:
+        created, run_id = _parse_cursor(cursor)
+        runs = runs.filter(Q(created__lt=created) | Q(created=created, pk__lt=run_id))
+    found = list(runs[: limit + 1])
+    if len(found) <= limit:
+        return RunsPage(found, None)
+    last = found[limit - 1]
+    return RunsPage(found[:limit], f"{last.created.isoformat()}_{last.pk}")
+
+
+def _parse_cursor(cursor: str) -> tuple[datetime, uuid.UUID]:
+    created, _, run_id = cursor.partition("_")
+    return datetime.fromisoformat(created), uuid.UUID(run_id)
+
+
+def visible_run(user: User, run_id: uuid.UUID) -> Run:
+    """The run, or `Http404` if it does not exist for `user`."""
+    return get_object_or_404(visible_runs(user), pk=run_id)

@@ -1,0 +1,44 @@
+"""Which run state may follow which (design: run states)."""
+
+from __future__ import annotations
+
+from engine.events import RunState
+
+Q, ST, R, SG, SD, FN, FL = (
+    RunState.QUEUED,
+    RunState.STARTING,
+    RunState.RUNNING,
+    RunState.STOPPING,
+    RunState.STOPPED,
+    RunState.FINISHED,
+    RunState.FAILED,
+)
+
+ALLOWED: dict[RunState, frozenset[RunState]] = {
+    Q: frozenset({ST, SD, FL}),
+    # A run that is found by its lapsed lease starts again: starting and running lead back.
+    ST: frozenset({ST, R, SG, SD, FN, FL}),
+    R: frozenset({ST, R, SG, SD, FN, FL}),
+    SG: frozenset({SD, FN, FL}),
+    SD: frozenset({Q}),
+    FL: frozenset({Q}),
+    FN: frozenset(),
+}
+
+HELD = frozenset({ST, R, SG})
+"""States in which some worker must hold a lease."""
+ENDED = frozenset({SD, FN, FL})
+
+
+class TransitionRefused(Exception):
+    """A state change that the table does not allow."""
+
+    def __init__(self, now: RunState, wanted: RunState):
+        self.now, self.wanted = now, wanted
+        super().__init__(f"a run that is {now} cannot become {wanted}")
+
+
+def check(now: RunState, wanted: RunState) -> None:
+    """Raises `TransitionRefused` unless `wanted` may follow `now`."""
+    if wanted not in ALLOWED[now]:
+        raise TransitionRefused(now, wanted)

@@ -1,0 +1,11 @@
+from django.urls import path
+
+from webapp.experiments import views
+
+urlpatterns = [
+    path("", views.runs, name="runs"),
+    path("runs/new/", views.launch, name="launch"),
+    path("runs/<uuid:run_id>/", views.run, name="run"),
+    path("runs/<uuid:run_id>/stop/", views.stop, name="stop-run"),
+    path("runs/<uuid:run_id>/resume/", views.resume, name="resume-run"),
+]

@@ -1,0 +1,5 @@
+from django.urls import path
+
+from webapp.registry import views
+
+urlpatterns = [path("models/", views.models, name="models")]

@@ -1,0 +1,121 @@
+"""Django's settings, all of them from `webapp.environment`. One Postgres, no second dialect."""
+
+import os
+from pathlib import Path
+
+from webapp import environment
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+
+GROVE_VAR = environment.read_path(os.environ, "GROVE_VAR", BASE_DIR / "var")
+GROVE_PORT = environment.read_integer(os.environ, "GROVE_PORT", 8000, 1, 65535)
+DEBUG = environment.read_flag(os.environ, "GROVE_DEBUG", False)
+SECRET_KEY = environment.secret_key(os.environ, GROVE_VAR)
+ALLOWED_HOSTS = environment.read_list(
+    os.environ, "GROVE_ALLOWED_HOSTS", ["localhost", "127.0.0.1", "[::1]"]
+)
+GROVE_HTTPS = environment.read_flag(os.environ, "GROVE_HTTPS", False)
+RUNS_DIR = GROVE_VAR / "runs"
+
+DATABASE_URL = environment.database_url(os.environ, GROVE_VAR)
+DATABASES = {"default": environment.database(DATABASE_URL)}
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+AUTH_USER_MODEL = "accounts.User"
+
+INSTALLED_APPS = [
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "webapp",
+    "webapp.accounts",
+    "webapp.projects",
+    "webapp.datasets",
+    "webapp.experiments",
+    "webapp.registry",
+    "webapp.telemetry",
+    "workers",
+]
+
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "webapp.security.ContentSecurityPolicy",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "webapp.security.SignInRequired",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+]
+
+ROOT_URLCONF = "webapp.urls"
+ASGI_APPLICATION = "webapp.asgi.application"
+
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "webapp" / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ]
+        },
+    }
+]
+
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": f"django.contrib.auth.password_validation.{name}"}
+    for name in (
+        "UserAttributeSimilarityValidator",
+        "MinimumLengthValidator",
+        "CommonPasswordValidator",
+        "NumericPasswordValidator",
+    )
+]
+LOGIN_URL = "sign-in"
+LOGIN_REDIRECT_URL = "runs"
+LOGOUT_REDIRECT_URL = "sign-in"
+CSRF_FAILURE_VIEW = "webapp.views.csrf_failure"
+
+LANGUAGE_CODE = "en"
+TIME_ZONE = "UTC"
+USE_I18N = False
+USE_TZ = True
+
+STATIC_URL = "/static/"
+STATICFILES_DIRS = [BASE_DIR / "static"]
+# Files are found once, at start-up, where they lie: nothing to collect on one machine.
+WHITENOISE_USE_FINDERS = True
+WHITENOISE_AUTOREFRESH = DEBUG
+
+SECURE_CONTENT_TYPE_NOSNIFF = True
+SECURE_REFERRER_POLICY = "same-origin"
+SECURE_CROSS_ORIGIN_OPENER_POLICY = "same-origin"
+X_FRAME_OPTIONS = "DENY"
+SESSION_COOKIE_HTTPONLY = True
+SESSION_COOKIE_SAMESITE = "Lax"
+CSRF_COOKIE_SAMESITE = "Lax"
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE_SSL_REDIRECT = GROVE_HTTPS
+SECURE_HSTS_SECONDS = 31_536_000 if GROVE_HTTPS else 0
+SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = GROVE_HTTPS
+if GROVE_HTTPS:
+    SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
+
+# The queue is never the truth (the Run row is), so an embedded folder does as well as Redis.
+BROKER_URL = environment.read_broker(os.environ, "BROKER_URL", "filesystem://localhost")
+BROKER_DIR = GROVE_VAR / "broker"
+
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s: %(message)s"}},
+    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "root": {"handlers": ["stderr"], "level": "INFO"},
+    "loggers": {"django.request": {"level": "ERROR"}, "httpx": {"level": "WARNING"}},
+}

@@ -1,0 +1,129 @@
+"""Wakes whoever watches a run: one LISTEN connection per web process, for all sockets.
+
+Invariant: whoever watches a run is woken at most `POLL_SECONDS` after its row changed, whether
+or not a notification arrived. A wake-up carries nothing: the watcher reads from its own cursor.
+Waits: for notifications (woken by Postgres), for the poll (1 s), for a lost connection (0.2 to
+5 s, then everybody is woken).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import uuid
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+import psycopg
+from django.db import connections
+from psycopg_pool import AsyncConnectionPool, PoolTimeout
+
+from webapp.experiments.services import CHANNEL
+
+POLL_SECONDS = 1.0
+_BACKOFF_SECONDS = (0.2, 5.0)
+_POOL_SIZE = 8
+_POOL_TIMEOUT_SECONDS = 10.0
+
+DatabaseTrouble = (psycopg.OperationalError, psycopg.InterfaceError, PoolTimeout)
+
+logger = logging.getLogger(__name__)
+
+
+def connection_settings() -> dict[str, Any]:
+    """What psycopg needs to reach the database that Django uses."""
+    settings = connections["default"].settings_dict
+    named = {
+        "dbname": settings["NAME"],
+        "user": settings["USER"],
+        "password": settings["PASSWORD"],
+        "host": settings["HOST"],
+        "port": settings["PORT"],
+    }
+    options = {name: value for name, value in settings["OPTIONS"].items() if name != "pool"}
+    return {**options, **{name: value for name, value in named.items() if value}}
+
+
+class Hub:
+    """Belongs to one event loop: make it there, `start` it, and `close` it there."""
+
+    def __init__(self) -> None:
+        self._settings = connection_settings()
+        self._watchers: dict[uuid.UUID, set[asyncio.Event]] = defaultdict(set)
+        self._versions: dict[uuid.UUID, str] = {}
+        self._tasks: list[asyncio.Task[None]] = []
+        # Connections are lent for one query at a time: an idle socket holds none.
+        self.pool = AsyncConnectionPool(
+            kwargs={**self._settings, "autocommit": True},
+            min_size=0,
+            max_size=_POOL_SIZE,
+            timeout=_POOL_TIMEOUT_SECONDS,
+            open=False,
+        )
+
+    async def start(self) -> None:
+        await self.pool.open()
+        self._tasks = [asyncio.create_task(self._listen()), asyncio.create_task(self._poll())]
+
+    async def close(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self.pool.close()
+
+    @contextmanager
+    def watch(self, run_id: uuid.UUID) -> Iterator[asyncio.Event]:
+        """An event that is set whenever the run may have news, and at the start."""
+        news = asyncio.Event()
+        news.set()
+        self._watchers[run_id].add(news)
+        try:
+            yield news
+        finally:
+            self._watchers[run_id].discard(news)
+            if not self._watchers[run_id]:
+                del self._watchers[run_id]
+                self._versions.pop(run_id, None)
+
+    def _wake(self, run_id: uuid.UUID) -> None:
+        for news in self._watchers.get(run_id, ()):
+            news.set()
+
+    async def _listen(self) -> None:
+        wait = _BACKOFF_SECONDS[0]
+        while True:
+            try:
+                async with await psycopg.AsyncConnection.connect(
+                    **self._settings, autocommit=True
+                ) as connection:
+                    await connection.execute(f"LISTEN {CHANNEL}")
+                    wait = _BACKOFF_SECONDS[0]
+                    for run_id in list(self._watchers):
+                        self._wake(run_id)
+                    async for notification in connection.notifies():
+                        with suppress(ValueError):
+                            self._wake(uuid.UUID(notification.payload))
+            except DatabaseTrouble as error:
+                logger.warning("no notifications (%s); polling, and trying again", error)
+            await asyncio.sleep(wait)
+            wait = min(_BACKOFF_SECONDS[1], wait * 2)
+
+    async def _poll(self) -> None:
+        while True:
+            await asyncio.sleep(POLL_SECONDS)
+            if self._watchers:
+                with suppress(*DatabaseTrouble):
+                    await self._wake_changed()
+
+    async def _wake_changed(self) -> None:
+        # xmin names the transaction that last wrote the row: it changes with every change.
+        query = "SELECT id, xmin::text FROM experiments_run WHERE id = ANY(%s)"
+        async with self.pool.connection() as connection:
+            cursor = await connection.execute(query, [list(self._watchers)])
+            rows = await cursor.fetchall()
+        for run_id, version in rows:
+            if run_id in self._watchers and self._versions.get(run_id) != version:
+                self._versions[run_id] = version
+                self._wake(run_id)

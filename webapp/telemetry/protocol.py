@@ -1,0 +1,193 @@
+"""The messages of the stream, subprotocol grove.v1: JSON text frames, tagged by `type`.
+
+Client: hello, sub, ack, set, unsub, ping. Server: welcome, subscribed, snapshot, batch, gap,
+status, error, bye, pong. `sid` is the client's name for a subscription. An event on the wire is
+[seq, t_ms, kind, payload], where payload also holds the event's `tree` and `node` if it has any.
+"""
+
+from __future__ import annotations
+
+import uuid
+from enum import IntEnum
+from typing import Annotated, Any
+
+import msgspec
+
+SUBPROTOCOL = "grove.v1"
+VERSION = 1
+HEARTBEAT_SECONDS = 15.0
+MAX_FRAME_BYTES = 64 * 1024
+MAX_SUBSCRIPTIONS = 8
+MAX_SOCKETS_PER_USER = 10
+MAX_MESSAGES_PER_SECOND = 20
+REPLAY_LIMIT = 20_000
+"""Events behind the head up to which a subscription is replayed rather than told a snapshot."""
+BATCH_EVENTS = 500
+BATCH_BYTES = 256 * 1024
+
+Sid = int | Annotated[str, msgspec.Meta(max_length=40)]
+Hertz = Annotated[float, msgspec.Meta(ge=0.1, le=60)]
+
+
+class Close(IntEnum):
+    """Why the server closed the socket."""
+
+    RESTARTING = 1012
+    TRY_LATER = 1013
+    PROTOCOL = 4400
+    NOT_SIGNED_IN = 4401
+    NO_ACCESS = 4403
+    TOO_SLOW = 4408
+    TOO_MANY = 4429
+
+
+class Message(msgspec.Struct, forbid_unknown_fields=True):
+    """Base of what a client may say."""
+
+
+class Hello(Message, tag="hello"):
+    v: int
+
+
+class Sub(Message, tag="sub"):
+    """Follow a run's log after an event; saying it again under the same sid starts anew."""
+
+    sid: Sid
+    run: uuid.UUID
+    topics: Annotated[tuple[str, ...], msgspec.Meta(max_length=40)] = ("*",)
+    """Kinds, or their first word ("node"), or "*"."""
+    after: Annotated[int, msgspec.Meta(ge=0)] | None = None
+    """Seq of the last event that the client has; null asks for a snapshot."""
+    epoch: uuid.UUID | None = None
+    max_hz: Hertz = 10.0
+
+
+class Ack(Message, tag="ack"):
+    sid: Sid
+    seq: int
+
+
+class Set(Message, tag="set"):
+    sid: Sid
+    max_hz: Hertz
+
+
+class Unsub(Message, tag="unsub"):
+    sid: Sid
+
+
+class Ping(Message, tag="ping"):
+    pass
+
+
+Inbound = Hello | Sub | Ack | Set | Unsub | Ping
+
+
+class Reply(msgspec.Struct, rename={"from_": "from"}):
+    """Base of what the server says."""
+
+
+class Welcome(Reply, tag="welcome"):
+    conn: str
+    heartbeat_s: float
+    limits: dict[str, int]
+
+
+class Subscribed(Reply, tag="subscribed"):
+    sid: Sid
+    epoch: uuid.UUID
+    head: int
+    oldest: int
+    """Seq of the oldest event that is stored."""
+    mode: str
+    """replay: batches follow from after + 1. snapshot: a snapshot follows, then the tail."""
+
+
+class Snapshot(Reply, tag="snapshot"):
+    sid: Sid
+    seq: int
+    href: str
+    """Answers the state at `seq`; batches follow from seq + 1."""
+
+
+class Batch(Reply, tag="batch"):
+    """Every event of the topics with from <= seq <= to."""
+
+    sid: Sid
+    from_: int
+    to: int
+    events: list[msgspec.Raw]
+
+
+class Gap(Reply, tag="gap"):
+    sid: Sid
+    from_: int
+    to: int
+    reason: str
+
+
+class Status(Reply, tag="status"):
+    """The run's row (`experiments.presentation.status`): at first, and whenever it changed."""
+
+    sid: Sid
+    run: dict[str, Any]
+
+
+class Error(Reply, tag="error"):
+    """A request that was refused; the socket stays open."""
+
+    code: str
+    message: str
+    sid: Sid | None = None
+
+
+class Bye(Reply, tag="bye"):
+    """The socket is about to be closed; `retry_ms` null: asking again does not help."""
+
+    code: int
+    reason: str
+    retry_ms: int | None
+
+
+class Pong(Reply, tag="pong"):
+    """Answers a ping, and is said unasked when there was nothing to say for a heartbeat."""
+
+
+LIMITS = {
+    "frame_bytes": MAX_FRAME_BYTES,
+    "subscriptions": MAX_SUBSCRIPTIONS,
+    "messages_per_second": MAX_MESSAGES_PER_SECOND,
+    "batch_events": BATCH_EVENTS,
+    "replay_events": REPLAY_LIMIT,
+}
+
+_encoder = msgspec.json.Encoder()
+_decoder = msgspec.json.Decoder(Inbound)
+
+
+class Closing(Exception):
+    """Ends the connection with a code, after saying why."""
+
+    def __init__(self, code: Close, reason: str, retry_ms: int | None = None):
+        self.bye = Bye(int(code), reason, retry_ms)
+        super().__init__(reason)
+
+
+class Refused(Exception):
+    """A request that the server will not do; the connection goes on."""
+
+    def __init__(self, code: str, message: str, sid: Sid | None = None):
+        self.error = Error(code, message, sid)
+        super().__init__(message)
+
+
+def encode(reply: Reply) -> str:
+    return _encoder.encode(reply).decode()
+
+
+def decode(frame: str) -> Inbound:
+    """Raises `Refused` for a frame that is no message of ours."""
+    try:
+        return _decoder.decode(frame)
+    except (msgspec.DecodeError, UnicodeEncodeError) as error:
+        raise Refused("bad_message", str(error)) from None

@@ -1,0 +1,115 @@
+"""Reads of the stored log, as bytes for the wire. Callers have checked who may see the run."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+from channels.db import database_sync_to_async
+from django.db import connection
+
+from engine.events import KINDS
+from webapp.experiments.models import Run
+from webapp.telemetry import rows
+from webapp.telemetry.models import Event
+
+STATE_STEPS = 2
+"""Steps of which a state holds all trees and nodes."""
+TAIL_EVENTS = 200
+"""Of what repeats without end, a state holds the newest so many of each kind."""
+PAGE = 500
+
+_TAIL = ("log.line", "system.sample", "run.waiting")
+_BULK = ("tree.open", "tree.close", "node.open", "node.close", "node.credit")
+
+_WHOLE = tuple(kind for kind in KINDS if kind not in _TAIL + _BULK)
+
+_STATE = f"""
+WITH cut AS (
+    SELECT coalesce(min(seq), 0) AS seq FROM (
+        -- A resumed run starts a step twice: its latest start counts.
+        SELECT max(seq) AS seq FROM telemetry_event
+        WHERE run_id = %(run)s AND kind = 'step.start' AND seq <= %(seq)s
+        GROUP BY payload->'step' ORDER BY max(seq) DESC LIMIT {STATE_STEPS}
+    ) AS latest
+), kept AS (
+    SELECT seq FROM telemetry_event
+    WHERE run_id = %(run)s AND kind = ANY(%(whole)s) AND seq <= %(seq)s
+    UNION ALL
+    SELECT tail.seq FROM unnest(%(tail)s::text[]) AS repeated (kind), LATERAL (
+        SELECT seq FROM telemetry_event
+        WHERE run_id = %(run)s AND kind = repeated.kind AND seq <= %(seq)s
+        ORDER BY seq DESC LIMIT {TAIL_EVENTS}
+    ) AS tail
+    UNION ALL
+    SELECT event.seq FROM telemetry_event AS event, cut
+    WHERE run_id = %(run)s AND kind = ANY(%(bulk)s)
+      AND event.seq >= cut.seq AND event.seq <= %(seq)s
+)
+{rows.SELECT} WHERE run_id = %(run)s AND seq IN (SELECT seq FROM kept) ORDER BY seq
+"""
+
+
+def state(run: Run, seq: int | None = None) -> bytes:
+    """JSON {epoch, seq, events}: the compacted log up to `seq` (the head if None).
+
+    Folding these events gives what folding the whole log would, as far as a page shows it: all
+    that is said of the run, its steps and agents; trees and nodes of the last two steps; the
+    newest 200 of log lines, samples and waits.
+    """
+    seq = run.head_seq if seq is None else min(seq, run.head_seq)
+    values = {
+        "run": run.pk,
+        "seq": seq,
+        "whole": list(_WHOLE),
+        "tail": list(_TAIL),
+        "bulk": list(_BULK),
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(_STATE, values)
+        events = b",".join(map(rows.encode_row, cursor.fetchall()))
+    return b'{"epoch":"%s","seq":%d,"events":[%s]}' % (str(run.epoch).encode(), seq, events)
+
+
+async def lines(run: Run, after: int) -> AsyncIterator[bytes]:
+    """NDJSON: every event after `after` that is stored now, one per line.
+
+    Holds no connection while the reader takes its time.
+    """
+    read = database_sync_to_async(_rows_after)
+    while after < run.head_seq and (found := await read(run, after)):
+        yield b"".join(rows.encode_row(row) + b"\n" for row in found if row[0] <= run.head_seq)
+        after = found[-1][0]
+
+
+def _rows_after(run: Run, after: int) -> list[rows.Row]:
+    with connection.cursor() as cursor:
+        cursor.execute(rows.AFTER, [run.pk, after, PAGE])
+        return cursor.fetchall()
+
+
+def node(run: Run, tree: int, node: int) -> dict[str, Any] | None:
+    """All that is stored about one node: its payloads by kind, its tree's and its parent's.
+
+    None if there is no such node.
+    """
+    told = {event.kind: event.payload for event in _about(run, tree, node)}
+    if "node.open" not in told:
+        return None
+    parent = told["node.open"]["parent"]
+    opened = Event.objects.filter(run=run, tree=tree, kind="tree.open").first()
+    return {
+        "tree": tree,
+        "node": node,
+        "open": told["node.open"],
+        "close": told.get("node.close"),
+        "credit": told.get("node.credit"),
+        "problem": opened.payload if opened else None,
+        "parent": {event.kind: event.payload for event in _about(run, tree, parent)}.get(
+            "node.close"
+        ),
+    }
+
+
+def _about(run: Run, tree: int, node: int) -> list[Event]:
+    return list(Event.objects.filter(run=run, tree=tree, node=node).order_by("seq"))

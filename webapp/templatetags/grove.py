@@ -1,0 +1,48 @@
+"""What templates need to say numbers as the scripts say them (static/js/format.js)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from django import template
+
+register = template.Library()
+
+
+@register.filter
+def percent(value: float | None) -> str:
+    """0.4312 -> "43.1 %"; nothing -> "–"."""
+    return "–" if value is None else f"{value * 100:.1f} %"
+
+
+@register.filter
+def parameters(value: int) -> str:
+    """524288 -> "0.52 M"; 8190000000 -> "8.19 B"."""
+    for size, unit in ((1e9, "B"), (1e6, "M")):
+        if value >= size / 10:
+            return f"{value / size:.3g} {unit}"
+    return f"{value:,}"
+
+
+@register.filter
+def changes(result: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Pass@1 per agent, before and after: of the test split once it has both, else validation.
+
+    Each has `name`, `before`, `after`, `up` (whether it rose) and `split`.
+    """
+    for split in ("test", "validation"):
+        told = result.get(split, {})
+        if "latest" in told and (split == "validation" or "before" in told):
+            before = told.get("before", {}).get("agents", {})
+            return [
+                {
+                    "name": name,
+                    "before": before.get(name),
+                    "after": after,
+                    "up": name in before and after >= before[name],
+                    "split": split,
+                }
+                for name, after in told["latest"]["agents"].items()
+            ]
+    return []

@@ -1,0 +1,20 @@
+"""Addresses: pages at the root, REST under /api/v1. The stream (/stream) is in asgi.py."""
+
+from django.urls import include, path
+
+from webapp import views
+from webapp.api import api
+
+handler400 = "webapp.views.bad_request"
+handler403 = "webapp.views.permission_denied"
+handler404 = "webapp.views.not_found"
+handler500 = "webapp.views.server_error"
+
+urlpatterns = [
+    path("healthz", views.healthz, name="healthz"),
+    path("api/v1/", api.urls),
+    path("", include("webapp.accounts.urls")),
+    path("", include("webapp.experiments.urls")),
+    path("", include("webapp.registry.urls")),
+    path("", include("webapp.datasets.urls")),
+]

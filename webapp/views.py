@@ -1,0 +1,52 @@
+"""Pages of no one app: health, and what is shown when something goes wrong."""
+
+from __future__ import annotations
+
+from django.contrib.auth.decorators import login_not_required
+from django.db import DatabaseError, connection
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import render
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_GET
+
+
+@never_cache
+@login_not_required
+@require_GET
+def healthz(request: HttpRequest) -> HttpResponse:
+    """200 {"status": "ok"} when the database answers, else 503."""
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT 1")
+    except DatabaseError:
+        return JsonResponse({"status": "the database does not answer"}, status=503)
+    return JsonResponse({"status": "ok"})
+
+
+def _error(request: HttpRequest, status: int, title: str, detail: str) -> HttpResponse:
+    """error.html: `status` (number), `title`, `detail` (one sentence each)."""
+    context = {"status": status, "title": title, "detail": detail}
+    return render(request, "error.html", context, status=status)
+
+
+def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
+    return _error(request, 400, "Bad request", str(exception) or "This address is malformed.")
+
+
+def permission_denied(request: HttpRequest, exception: Exception) -> HttpResponse:
+    detail = str(exception) or "Your role does not allow this; ask an owner of the workspace."
+    return _error(request, 403, "Not allowed", detail)
+
+
+def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
+    return _error(request, 404, "Not found", "It does not exist, or you may not see it.")
+
+
+def server_error(request: HttpRequest) -> HttpResponse:
+    # No template context of ours may be needed here: whatever failed may fail again.
+    detail = "Something went wrong on our side; the server's log tells what."
+    return _error(request, 500, "Server error", detail)
+
+
+def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
+    return _error(request, 403, "This form is out of date", "Reload the page and try again.")

@@ -1,0 +1,60 @@
+"""The Celery app of a worker: `celery -A workers.app worker -P threads`.
+
+It is the web side's app plus what only a worker does: the task, the sweep, and the way to end.
+On SIGTERM the engines make checkpoints and their runs are given back; a worker that has not
+ended `CLOSE_SECONDS` later ends its engines by force and itself.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from typing import Any
+
+from celery import bootsteps, signals
+
+from webapp.celery import app
+from workers.engine_process import STOP_SECONDS
+
+logger = logging.getLogger(__name__)
+
+CLOSE_SECONDS = STOP_SECONDS + 30.0
+
+app.conf.include = ["workers.tasks"]
+
+
+class SweepStep(bootsteps.StartStopStep):
+    """Starts the sweep with the worker's pool."""
+
+    requires = {"celery.worker.components:Pool"}
+
+    def start(self, worker: Any) -> None:
+        from workers.sweep import Sweep
+
+        Sweep(worker.concurrency).start()
+
+
+app.steps["worker"].add(SweepStep)
+
+
+@signals.worker_shutting_down.connect
+def close(**_: Any) -> None:
+    """The first signal to end: every keeper hears of it."""
+    from workers.duty import closing
+
+    if not closing.is_set():
+        closing.set()
+        last_resort = threading.Timer(CLOSE_SECONDS, _end_by_force)
+        last_resort.daemon = True
+        last_resort.start()
+
+
+def _end_by_force() -> None:
+    from workers.duty import kept
+
+    logger.error("the worker did not end within %.0f s", CLOSE_SECONDS)
+    for keeper in kept():
+        if keeper.engine is not None:
+            keeper.engine.kill()
+    os._exit(1)

@@ -1,0 +1,78 @@
+"""Becomes another program that dies with its holder; run as a script, never imported for effect.
+
+    python -I -S child.py HOLDER_PID SIGNAL ACCOUNT REACH COMMAND...
+
+Invariant: once COMMAND runs, the kernel sends it SIGNAL when the thread that started this
+script ends, however it ends. This is a script between fork and exec, and not a `preexec_fn`,
+because a holder has threads and Python code between their fork and exec can deadlock.
+
+ACCOUNT is `-` or UID:GID to change to. REACH `1` keeps the one capability that lets that account
+pass directories it may not enter (a project under /root): it is raised as an ambient capability,
+so nothing on disk has its permissions changed. The parent-death signal comes last: the kernel
+clears it whenever a process changes its account.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import sys
+
+PR_SET_PDEATHSIG = 1
+PR_SET_KEEPCAPS = 8
+PR_CAP_AMBIENT = 47
+PR_CAP_AMBIENT_RAISE = 2
+CAP_DAC_OVERRIDE = 1
+CAPABILITY_VERSION_3 = 0x20080522
+
+CANNOT_BECOME = 126
+"""Exit status when the account, the signal or the program could not be had."""
+
+
+def become(account: str, reach: bool) -> None:
+    """Drop from root to `account`, keeping at most the right to pass directories."""
+    uid, gid = (int(part) for part in account.split(":"))
+    if reach:
+        prctl(PR_SET_KEEPCAPS, 1)
+    os.setgroups([])
+    os.setresgid(gid, gid, gid)
+    os.setresuid(uid, uid, uid)
+    if reach:
+        keep_only(CAP_DAC_OVERRIDE)
+        prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, CAP_DAC_OVERRIDE)
+
+
+def keep_only(capability: int) -> None:
+    """Make `capability` the only one, effective, permitted and inheritable."""
+    bit = 1 << capability
+    header = (ctypes.c_uint32 * 2)(CAPABILITY_VERSION_3, 0)
+    sets = (ctypes.c_uint32 * 6)(bit, bit, bit, 0, 0, 0)
+    if ctypes.CDLL(None, use_errno=True).capset(header, sets) != 0:
+        raise OSError(ctypes.get_errno(), "capset: " + os.strerror(ctypes.get_errno()))
+
+
+def prctl(option: int, *arguments: int) -> None:
+    """`prctl(2)`; raises OSError."""
+    padded = [ctypes.c_ulong(a) for a in (*arguments, 0, 0, 0, 0)[:4]]
+    if ctypes.CDLL(None, use_errno=True).prctl(option, *padded) != 0:
+        raise OSError(ctypes.get_errno(), "prctl: " + os.strerror(ctypes.get_errno()))
+
+
+def main(arguments: list[str]) -> None:
+    holder, number, account, reach, *command = arguments
+    if account != "-":
+        become(account, reach == "1")
+    if sys.platform == "linux":
+        prctl(PR_SET_PDEATHSIG, int(number))
+        if os.getppid() != int(holder):  # it died before the line above took effect
+            signal.raise_signal(signal.SIGKILL)
+    os.execvp(command[0], command)
+
+
+if __name__ == "__main__":
+    try:
+        main(sys.argv[1:])
+    except OSError as error:
+        print(f"cannot start {sys.argv[5]}: {error}", file=sys.stderr)
+        sys.exit(CANNOT_BECOME)

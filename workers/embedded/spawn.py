@@ -1,0 +1,88 @@
+"""Starts and ends child processes that must not outlive this one.
+
+Invariant: every child leads its own session, so Ctrl-C in the terminal reaches only the holder,
+which then ends its children in order; and every child dies when the thread that spawned it dies.
+Spawn from the main thread.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+CHILD = Path(__file__).with_name("child.py")
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """Whom a child runs as. `reach`: it may pass directories closed to this account."""
+
+    uid: int
+    gid: int
+    reach: bool = False
+
+
+def command_of(
+    command: Sequence[str], death_signal: signal.Signals, account: Account | None = None
+) -> list[str]:
+    """`command` wrapped so that it gets `death_signal` when this process dies."""
+    who = f"{account.uid}:{account.gid}" if account else "-"
+    reach = "1" if account and account.reach else "0"
+    script = [sys.executable, "-I", "-S", str(CHILD)]
+    return [*script, str(os.getpid()), str(int(death_signal)), who, reach, *command]
+
+
+def spawn(
+    command: Sequence[str],
+    *,
+    death_signal: signal.Signals,
+    output: IO[bytes],
+    account: Account | None = None,
+    environment: dict[str, str] | None = None,
+    directory: Path | None = None,
+) -> subprocess.Popen[bytes]:
+    """Start `command` in its own session, with stdout and stderr in `output`."""
+    return subprocess.Popen(
+        command_of(command, death_signal, account),
+        stdin=subprocess.DEVNULL,
+        stdout=output,
+        stderr=output,
+        env=environment,
+        cwd=directory,
+        start_new_session=True,
+    )
+
+
+def end(
+    process: subprocess.Popen[bytes], steps: Sequence[tuple[signal.Signals, float]]
+) -> signal.Signals | None:
+    """Send each signal and wait its seconds, then SIGKILL the group; returns what ended it.
+
+    None: it had ended by itself.
+    """
+    if process.poll() is not None:
+        return None
+    for number, seconds in steps:
+        process.send_signal(number)
+        try:
+            process.wait(seconds)
+            return number
+        except subprocess.TimeoutExpired:
+            continue
+    kill_group(process.pid)
+    process.wait(10)
+    return signal.SIGKILL
+
+
+def kill_group(pid: int) -> None:
+    """SIGKILL the process group that `pid` leads, if there still is one."""
+    try:
+        os.killpg(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        return

@@ -1,0 +1,194 @@
+"""`manage.py demo`: the demo job through the whole stack, with its numbers in one JSON object."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import socket
+import sys
+import threading
+import time
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError
+from django.db import connection
+
+from engine.config import ConfigError
+from engine.events import Event, EventReader
+from webapp.experiments.models import Run
+from webapp.experiments.services import create_experiment_with_run
+from workers.demo_client import DemoClient
+from workers.embedded.ending import Ended, ignore_signals, raise_on_signals
+from workers.embedded.errors import StartError
+from workers.embedded.progress import Progress
+from workers.embedded.supervisor import Supervisor
+from workers.keeper import run_directory
+from workers.management.commands.up import DEMO_RECIPE, explain
+from workers.tally import Tally
+from workers.versions import versions
+
+TELL_SECONDS = 10.0
+"""How often progress is told."""
+
+
+class Command(BaseCommand):
+    help = "Run the demo job through the whole stack and write its numbers as JSON."
+    requires_system_checks = []
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--headless", action="store_true", help="tell no sign-in link")
+        parser.add_argument("--minutes", type=float, default=6.0, help="of training (6)")
+        parser.add_argument("--seed", type=int, default=1)
+        parser.add_argument("--json", type=Path, required=True, help="file for the numbers")
+        parser.add_argument("--var", type=Path, help="data directory (var/demo-SEED-TIME)")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        if not options["json"].resolve().parent.is_dir():
+            raise CommandError(f"--json {options['json']}: make its directory first")
+        _move_to(options["var"], options["seed"])
+        demo = Demo(options)
+        raise_on_signals()
+        try:
+            demo.run()
+        except Ended:
+            raise SystemExit(130) from None
+        except (StartError, ConfigError, PermissionError) as error:
+            demo.progress.say(str(error))
+            raise SystemExit(1) from None
+        except Exception as error:
+            demo.progress.say(f"The demo did not finish: {explain(error, settings.GROVE_VAR)}")
+            raise SystemExit(1) from None
+        finally:
+            ignore_signals()
+            demo.supervisor.stop()
+
+
+def _move_to(var: Path | None, seed: int) -> None:
+    """Start over with a data directory, and a port, of the demo's own.
+
+    Settings were read from the environment before this command was, hence the new start.
+    """
+    if "GROVE_DEMO" in os.environ:
+        return
+    stamp = time.strftime("%Y%m%d-%H%M%S")
+    var = var or settings.BASE_DIR / "var" / f"demo-{seed}-{stamp}"
+    environment = {"GROVE_VAR": str(var.resolve()), "GROVE_PORT": _free_port(), **_port_given()}
+    program = [sys.executable, str(settings.BASE_DIR / "manage.py"), *sys.argv[1:]]
+    os.execve(sys.executable, program, {**os.environ, **environment, "GROVE_DEMO": "1"})
+
+
+def _port_given() -> dict[str, str]:
+    return {"GROVE_PORT": os.environ["GROVE_PORT"]} if "GROVE_PORT" in os.environ else {}
+
+
+def _free_port() -> str:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return str(probe.getsockname()[1])
+
+
+class Demo:
+    """One demo: the services, the run, and the client that watches it from a second thread."""
+
+    def __init__(self, options: dict[str, Any]):
+        self.options = options
+        self.progress = Progress()
+        self.supervisor = Supervisor(self.progress)
+        self.tally = Tally()
+        self._began = time.monotonic()
+        self._up = 0.0
+        self._told = 0.0
+        self._error: BaseException | None = None
+
+    def run(self) -> None:
+        """Raises SystemExit if the run did not finish; the JSON is written all the same."""
+        self.supervisor.start()
+        self._up = time.monotonic()
+        self.progress.say(f"Grove is at {self.supervisor.address}")
+        if not self.options["headless"]:
+            self.progress.say(f"Sign in (works once): {self.supervisor.sign_in_link()}")
+        run = self._launch()
+        client = DemoClient(
+            self.supervisor.address, self.supervisor.sign_in_link(), str(run.pk), self._on_event
+        )
+        watcher = threading.Thread(target=self._follow, args=[client], daemon=True)
+        watcher.start()
+        self.supervisor.serve(until=lambda: not watcher.is_alive())
+        if self._error is not None:
+            raise self._error
+        self._report(run, client)
+
+    def _launch(self) -> Run:
+        overrides = {
+            "seed": self.options["seed"],
+            "training.minutes": self.options["minutes"],
+        }
+        name = f"Demo, seed {self.options['seed']}"
+        return create_experiment_with_run(
+            self.supervisor.project, self.supervisor.user, DEMO_RECIPE, overrides, name
+        )
+
+    def _follow(self, client: DemoClient) -> None:
+        try:
+            asyncio.run(client.follow())
+        except BaseException as error:
+            self._error = error
+
+    def _on_event(self, event: Event) -> None:
+        self.tally.add(event)
+        payload = event.payload
+        if event.kind == "step.end" and time.monotonic() - self._told > TELL_SECONDS:
+            self._told = time.monotonic()
+            self.progress.say(
+                f"Step {payload['step']}: reward {payload['reward']:.2f}, "
+                f"solved {payload['solved']:.2f}, {payload['training_seconds']:.0f} s of training"
+            )
+        elif event.kind == "eval.result":
+            scores = ", ".join(f"{name} {score:.3f}" for name, score in payload["agents"].items())
+            self.progress.say(f"Pass@1 on {payload['split']}, step {payload['step']}: {scores}")
+        elif event.kind in ("run.state", "error"):
+            self.progress.say(" ".join(str(value) for value in payload.values() if value))
+
+    def _report(self, run: Run, client: DemoClient) -> None:
+        # Postgres may have been restarted since this thread last asked it anything.
+        connection.close()
+        run.refresh_from_db()
+        first = client.first_node_at
+        result = {
+            "seconds_to_first_node": round(first - self._up, 2) if first else None,
+            "seconds_total": round(time.monotonic() - self._began, 2),
+            **self.tally.report(),
+            "events": {
+                "emitted": last_seq(run_directory(run.pk)),
+                "stored": run.events.count(),
+                "delivered": client.delivered,
+                "gaps": client.gaps,
+                "doubles": client.doubles,
+            },
+            "seed": self.options["seed"],
+            "versions": versions(postgres_version()),
+        }
+        self.options["json"].write_text(json.dumps(result, indent=1) + "\n")
+        self.progress.say(json.dumps(result))
+        if run.state != "finished":
+            self.progress.say(f"The run {run.state}: {run.error or 'it was stopped'}")
+            raise SystemExit(1)
+
+
+def last_seq(run_dir: Path) -> int:
+    """Seq of the last event in the engine's own log; 0 for none."""
+    reader, last = EventReader(run_dir), 0
+    while batch := reader.read():
+        last = batch[-1].seq
+    return last
+
+
+def postgres_version() -> str:
+    """What the server says of itself."""
+    with connection.cursor() as cursor:
+        cursor.execute("SHOW server_version")
+        return cursor.fetchone()[0]

@@ -1,0 +1,70 @@
+"""`manage.py up`: everything on this machine, until Ctrl-C. `make run` calls it."""
+
+from __future__ import annotations
+
+import errno
+import traceback
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand
+
+from webapp.experiments.models import Run
+from webapp.experiments.services import create_experiment_with_run
+from workers.embedded.ending import Ended, ignore_signals, raise_on_signals
+from workers.embedded.errors import StartError
+from workers.embedded.progress import Progress
+from workers.embedded.supervisor import Supervisor
+
+DEMO_RECIPE = "demo"
+
+
+class Command(BaseCommand):
+    help = "Start Postgres, web and worker on this machine and stop them all on Ctrl-C."
+    requires_system_checks = []
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        progress = Progress()
+        supervisor = Supervisor(progress)
+        raise_on_signals()
+        try:
+            supervisor.start()
+            run = ensure_demo_run(supervisor)
+            progress.say("")
+            progress.say(f"Grove is at {supervisor.address}")
+            progress.say(f"Sign in (works once): {supervisor.sign_in_link(f'/runs/{run.pk}/')}")
+            progress.say("Ctrl-C stops everything; the next `make run` goes on where this stopped.")
+            supervisor.serve(until=lambda: False)
+        except Ended:
+            progress.say("")
+        except StartError as error:
+            progress.say(error.sentence)
+            progress.say(error.remedy)
+            raise SystemExit(1) from None
+        except Exception as error:
+            progress.say(f"Grove did not start: {explain(error, supervisor.var)}")
+            raise SystemExit(1) from None
+        finally:
+            ignore_signals()
+            supervisor.stop()
+
+
+def explain(error: Exception, var: Path) -> str:
+    """A sentence and a remedy for what nobody foresaw; its traceback goes to a file."""
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return f"{var} is on a full disk. Free some space there and start again."
+    log = var / "logs" / "up.log"
+    log.parent.mkdir(parents=True, exist_ok=True)
+    log.write_text("".join(traceback.format_exception(error)))
+    return f"{type(error).__name__}: {error}. The whole story is in {log}."
+
+
+def ensure_demo_run(supervisor: Supervisor) -> Run:
+    """The demo project's first run; it is launched once, and gone on with ever after."""
+    runs = Run.objects.filter(experiment__project=supervisor.project).order_by("created")
+    if first := runs.first():
+        return first
+    supervisor.progress.say("Launching the demo experiment")
+    return create_experiment_with_run(
+        supervisor.project, supervisor.user, DEMO_RECIPE, {}, "Two agents, one tree"
+    )
