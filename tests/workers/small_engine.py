@@ -51,7 +51,9 @@ def main(text, run_dir, lease_seconds):
             (run_dir / "crashed").touch()
             raise ValueError(f"step {step} went wrong")
         log.append(ended(step))
-        checkpoint.write_text(str(step))
+        draft = checkpoint.with_suffix(".draft")  # a kill may come between any two lines
+        draft.write_text(str(step))
+        draft.replace(checkpoint)
         log.append(ev.CheckpointSaved(step=step, path=f"checkpoints/{step}"))
         if stop:
             log.append(ev.RunStateChanged(state=ev.RunState.STOPPED))
