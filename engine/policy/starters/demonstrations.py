@@ -6,8 +6,11 @@ stay unseen by the starters too.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from copy import deepcopy
 from dataclasses import dataclass
+from traceback import extract_tb
+from typing import Any
 
 import numpy as np
 
@@ -17,14 +20,19 @@ from engine.problems.generator.compose import (
     GeneratedProblems,
     Split,
     Step,
+    draw_steps,
     program,
-    run_steps,
 )
 from engine.problems.generator.operations import BY_SOURCE, OPERATIONS
 from engine.problems.problem import Problem
 
-REFINEMENT_SHARE = 0.3
-ALREADY_RIGHT_SHARE = 0.2
+REFINEMENT_SHARE = 0.4
+ALREADY_RIGHT_SHARE = 0.15
+NO_PROGRAM_SHARE = 0.1
+WRONG_STEP_SHARE = 0.4
+"""Of each further step of a wrong program; and of a missing step, and of one too many."""
+ANOTHER_TASK_SHARE = 0.2
+FILE_NAME = "program.py"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +58,11 @@ class Demonstration:
     answer: str
 
 
-def demonstrations(seed: int, noise: NoiseLevels, clean: int = 0) -> Iterator[Demonstration]:
-    """Endless stream, the first `clean` of them without noise; a pure function of its arguments."""
-    rng = np.random.default_rng([seed, 1])
-    problems = GeneratedProblems(seed).stream(Split.TRAIN)
-    for number, (_, problem) in enumerate(problems):
-        yield _demonstrate(problem, rng, CLEAN if number < clean else noise)
+def demonstrations(seed: int, noise: NoiseLevels, start: int = 0) -> Iterator[Demonstration]:
+    """Endless stream from problem `start` on; a pure function of its arguments."""
+    rng = np.random.default_rng([seed, 1, start])
+    for _, problem in GeneratedProblems(seed).stream(Split.TRAIN, start):
+        yield _demonstrate(problem, rng, noise)
 
 
 def _demonstrate(problem: Problem, rng: np.random.Generator, noise: NoiseLevels) -> Demonstration:
@@ -63,11 +70,14 @@ def _demonstrate(problem: Problem, rng: np.random.Generator, noise: NoiseLevels)
     answer = program(corrupt(steps, rng, noise))
     if rng.random() >= REFINEMENT_SHARE:
         return Demonstration(root_prompt(problem), answer)
-    if rng.random() < ALREADY_RIGHT_SHARE:
-        parent, answer = steps, program(steps)
+    kind = rng.random()
+    if kind < NO_PROGRAM_SHARE:
+        parent = ""
+    elif kind < NO_PROGRAM_SHARE + ALREADY_RIGHT_SHARE:
+        parent = answer = problem.reference
     else:
-        parent = wrong_version(steps, rng)
-    feedback = Feedback(program(parent), public_reports(problem, parent))
+        parent = program(wrong_version(steps, rng))
+    feedback = Feedback(parent, public_reports(problem, parent))
     return Demonstration(next(refinement_prompts(problem, feedback)), answer)
 
 
@@ -93,28 +103,64 @@ def corrupt(
 
 
 def wrong_version(steps: tuple[Step, ...], rng: np.random.Generator) -> tuple[Step, ...]:
-    """The composition with one or more steps wrong."""
+    """What an agent may have written instead: steps wrong, missing or added, or another task.
+
+    Wrong programs must be wrong in many ways: who has seen single slips only learns to copy the
+    program and change one line, and cannot repair its own.
+    """
+    if rng.random() < ANOTHER_TASK_SHARE:
+        return _another(steps, rng)
     wrong = int(rng.integers(len(steps)))
-    return tuple(
-        _other(step, rng) if position == wrong or rng.random() < 0.25 else step
+    written = [
+        _other(step, rng) if position == wrong or rng.random() < WRONG_STEP_SHARE else step
         for position, step in enumerate(steps)
+    ]
+    if len(written) > 1 and rng.random() < WRONG_STEP_SHARE / 2:
+        del written[int(rng.integers(len(written)))]
+    if rng.random() < WRONG_STEP_SHARE / 2:
+        position = int(rng.integers(len(written)))
+        written.insert(position, _other(written[position], rng))
+    return tuple(written)
+
+
+def public_reports(problem: Problem, text: str) -> tuple[TestReport, ...]:
+    """The verdicts of one of our own programs on the public tests, as the sandbox words them."""
+    solve = _function(text) if text else None
+    return tuple(_report(test.arguments[0], test.expected, solve) for test in problem.public_tests)
+
+
+def _function(text: str) -> Callable[[Any], Any]:
+    namespace: dict[str, Any] = {}
+    exec(compile(text, FILE_NAME, "exec"), namespace)
+    return namespace["solve"]
+
+
+def _report(value: Any, expected: Any, solve: Callable[[Any], Any] | None) -> TestReport:
+    shown = repr(value), repr(expected)
+    if solve is None:
+        return TestReport(Verdict.NO_PROGRAM, *shown)
+    try:
+        actual = solve(deepcopy(value))
+    except Exception as error:
+        return TestReport(Verdict.RUNTIME_ERROR, *shown, error=_describe(error))
+    right = type(actual) is type(expected) and actual == expected
+    return TestReport(Verdict.PASSED if right else Verdict.WRONG_ANSWER, *shown, repr(actual))
+
+
+def _describe(error: Exception) -> str:
+    *_, place = (f for f in extract_tb(error.__traceback__) if f.filename == FILE_NAME)
+    return (
+        f"{type(error).__name__}: {error}\n  {FILE_NAME}, line {place.lineno}, in {place.name}"
     )
 
 
-def public_reports(problem: Problem, steps: tuple[Step, ...]) -> tuple[TestReport, ...]:
-    """The verdicts that a composition gets on the public tests, without running its program."""
-    return tuple(_report(test.arguments[0], test.expected, steps) for test in problem.public_tests)
-
-
-def _report(value: object, expected: object, steps: tuple[Step, ...]) -> TestReport:
-    try:
-        actual = run_steps(steps, value)
-    except (TypeError, ValueError, AttributeError, IndexError) as error:
-        reason = f"{type(error).__name__}: {error}"
-        return TestReport(Verdict.RUNTIME_ERROR, repr(value), repr(expected), error=reason)
-    right = type(actual) is type(expected) and actual == expected
-    verdict = Verdict.PASSED if right else Verdict.WRONG_ANSWER
-    return TestReport(verdict, repr(value), repr(expected), repr(actual))
+def _another(steps: tuple[Step, ...], rng: np.random.Generator) -> tuple[Step, ...]:
+    """A composition for the same type of input."""
+    source = steps[0].operation.source
+    while True:
+        drawn = draw_steps(rng, int(rng.integers(1, 4)))
+        if drawn[0].operation.source == source and drawn != steps:
+            return drawn
 
 
 def _other(step: Step, rng: np.random.Generator) -> Step:

@@ -19,12 +19,19 @@ from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from engine.policy.allocator import keep_freed_memory
 from engine.policy.batching import length_buckets, right_pad
-from engine.policy.starters.demonstrations import Demonstration, NoiseLevels, demonstrations
+from engine.policy.starters.demonstrations import (
+    CLEAN,
+    Demonstration,
+    NoiseLevels,
+    demonstrations,
+)
 from engine.policy.starters.vocabulary import train_tokenizer
 from engine.problems.generator import VERSION
 
 TOKENIZER_TEXTS = 3000
-TOKENS_PER_BATCH = 1300
+CLEAN_TOKENS, NOISY_TOKENS = 1300, 4000
+"""Of a batch: doubt is a matter of frequencies, which many rows at once show better."""
+NOISY_START = 10_000_000  # a problem that the clean steps never reach
 POOL_ROWS = 512
 MAX_TOKENS = 200
 IGNORED = -100
@@ -40,16 +47,23 @@ class StarterRecipe:
     layers: int
     heads: int
     feed_forward: int
+    clean_steps: int
+    """On demonstrations without noise, by a one-cycle schedule: knowledge before doubt."""
+    clean_rate: float
+    """Highest learning rate of the clean steps."""
     noise: NoiseLevels
-    clean: int
-    """Demonstrations without noise that come first: knowledge before doubt."""
-    steps: int
-    learning_rate: float
+    noisy_steps: int
+    noisy_rate: float
+    """Learning rate of the noisy steps, constant: small, so that knowledge stays under the doubt."""
 
 
 RECIPES = (
-    StarterRecipe("oak", 1024, 128, 2, 4, 320, NoiseLevels(0.5, 0.65, 0.65), 52_000, 2000, 6e-3),
-    StarterRecipe("fern", 896, 112, 3, 4, 224, NoiseLevels(0.65, 0.5, 0.5), 52_000, 2000, 7e-3),
+    StarterRecipe(
+        "oak", 1024, 128, 2, 4, 320, 1700, 6e-3, NoiseLevels(0.5, 0.65, 0.65), 200, 1e-3
+    ),
+    StarterRecipe(
+        "fern", 896, 112, 3, 4, 224, 1700, 7e-3, NoiseLevels(0.65, 0.5, 0.5), 200, 1e-3
+    ),
 )
 
 Progress = Callable[[str, int, int, float], None]
@@ -82,11 +96,11 @@ def make_starter(
     """Warm-start one policy and save it in Hugging Face layout under `out`."""
     torch.set_num_threads(1)
     torch.manual_seed(seed)
-    stream = demonstrations(seed, recipe.noise, recipe.clean)
-    first = list(islice(stream, TOKENIZER_TEXTS))
+    clean = demonstrations(seed, CLEAN)
+    first = list(islice(clean, TOKENIZER_TEXTS))
     tokenizer = train_tokenizer((_text(d) for d in first), recipe.vocabulary)
     model = _new_model(recipe, tokenizer)
-    _warm_start(model, tokenizer, stream, recipe, progress)
+    _warm_start(model, tokenizer, recipe, seed, progress)
     out.mkdir(parents=True, exist_ok=True)
     model.save_pretrained(out)
     tokenizer.save_pretrained(out)
@@ -141,37 +155,43 @@ def _new_model(recipe: StarterRecipe, tokenizer: PreTrainedTokenizerFast) -> Lla
     return LlamaForCausalLM(config)
 
 
-def _warm_start(model, tokenizer, stream, recipe: StarterRecipe, progress: Progress | None) -> None:
+def _warm_start(model, tokenizer, recipe: StarterRecipe, seed: int, progress: Progress | None):
     optimizer = torch.optim.AdamW(
-        model.parameters(), lr=recipe.learning_rate, betas=(0.9, 0.95), weight_decay=0.01
+        model.parameters(), lr=recipe.clean_rate, betas=(0.9, 0.95), weight_decay=0.01
     )
     schedule = torch.optim.lr_scheduler.OneCycleLR(
-        optimizer, recipe.learning_rate, recipe.steps, pct_start=0.1
+        optimizer, recipe.clean_rate, recipe.clean_steps, pct_start=0.1
     )
-    average = 0.0
-    batches = _batches(tokenizer, stream)
-    for step in range(recipe.steps):
-        ids_NL, labels_NL = next(batches)
+    clean = _batches(tokenizer, demonstrations(seed, CLEAN), CLEAN_TOKENS)
+    noisy = _batches(tokenizer, demonstrations(seed, recipe.noise, NOISY_START), NOISY_TOKENS)
+    steps = recipe.clean_steps + recipe.noisy_steps
+    average = None
+    for step in range(1, steps + 1):
+        is_clean = step <= recipe.clean_steps
+        ids_NL, labels_NL = next(clean if is_clean else noisy)
         mask_NL = (ids_NL != tokenizer.pad_token_id).long()
         loss = model(input_ids=ids_NL, attention_mask=mask_NL, labels=labels_NL).loss
         optimizer.zero_grad()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
-        schedule.step()
-        average = loss.item() if not step else 0.95 * average + 0.05 * loss.item()
-        if progress and (step % 20 == 19 or step == recipe.steps - 1):
-            progress(recipe.name, step + 1, recipe.steps, average)
+        if is_clean:
+            schedule.step()
+        if step == recipe.clean_steps:
+            optimizer.param_groups[0]["lr"] = recipe.noisy_rate
+        average = loss.item() if average is None else 0.95 * average + 0.05 * loss.item()
+        if progress and (step % 20 == 0 or step == steps):
+            progress(recipe.name, step, steps, average)
 
 
 def _batches(
-    tokenizer, stream: Iterator[Demonstration]
+    tokenizer, stream: Iterator[Demonstration], tokens: int
 ) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
     """Batches of rows of like length, so that little is spent on padding; their order is drawn."""
     while True:
         rows = [_encode(tokenizer, demonstration) for demonstration in islice(stream, POOL_ROWS)]
         pool = [(p, a) for p, a in rows if len(p) + len(a) <= MAX_TOKENS]
-        groups = length_buckets([len(p) + len(a) for p, a in pool], TOKENS_PER_BATCH)
+        groups = length_buckets([len(p) + len(a) for p, a in pool], tokens)
         for position in torch.randperm(len(groups)).tolist():
             yield _pad([pool[row] for row in groups[position]], tokenizer.pad_token_id)
 
