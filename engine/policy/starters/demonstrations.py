@@ -26,7 +26,7 @@ from engine.problems.generator.compose import (
 from engine.problems.generator.operations import BY_SOURCE, OPERATIONS
 from engine.problems.problem import Problem
 
-REFINEMENT_SHARE = 0.4
+REFINEMENT_SHARE = 0.3
 ALREADY_RIGHT_SHARE = 0.15
 NO_PROGRAM_SHARE = 0.1
 WRONG_STEP_SHARE = 0.4
@@ -149,9 +149,7 @@ def _report(value: Any, expected: Any, solve: Callable[[Any], Any] | None) -> Te
 
 def _describe(error: Exception) -> str:
     *_, place = (f for f in extract_tb(error.__traceback__) if f.filename == FILE_NAME)
-    return (
-        f"{type(error).__name__}: {error}\n  {FILE_NAME}, line {place.lineno}, in {place.name}"
-    )
+    return f"{type(error).__name__}: {error}\n  {FILE_NAME}, line {place.lineno}, in {place.name}"
 
 
 def _another(steps: tuple[Step, ...], rng: np.random.Generator) -> tuple[Step, ...]:

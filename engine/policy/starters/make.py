@@ -10,7 +10,7 @@ import hashlib
 import json
 import multiprocessing
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from pathlib import Path
 
@@ -29,17 +29,29 @@ from engine.policy.starters.vocabulary import train_tokenizer
 from engine.problems.generator import VERSION
 
 TOKENIZER_TEXTS = 3000
-CLEAN_TOKENS, NOISY_TOKENS = 1300, 4000
-"""Of a batch: doubt is a matter of frequencies, which many rows at once show better."""
-NOISY_START = 10_000_000  # a problem that the clean steps never reach
+NOISY_START = 10_000_000  # a problem that the clean phase never reaches
 POOL_ROWS = 512
 MAX_TOKENS = 200
 IGNORED = -100
 
 
 @dataclass(frozen=True, slots=True)
+class Phase:
+    """Steps of AdamW by one cycle of the learning rate, which ends near zero."""
+
+    steps: int
+    batch_tokens: int
+    """Most padded tokens of a batch."""
+    learning_rate: float
+    """At its highest."""
+
+
+@dataclass(frozen=True, slots=True)
 class StarterRecipe:
-    """Shape, data and schedule of one starter."""
+    """Shape, data and schedule of one starter: first knowledge, then doubt.
+
+    The noisy phase is short and its steps small, so that what was learnt stays the likeliest.
+    """
 
     name: str
     vocabulary: int
@@ -47,24 +59,22 @@ class StarterRecipe:
     layers: int
     heads: int
     feed_forward: int
-    clean_steps: int
-    """On demonstrations without noise, by a one-cycle schedule: knowledge before doubt."""
-    clean_rate: float
-    """Highest learning rate of the clean steps."""
     noise: NoiseLevels
-    noisy_steps: int
-    noisy_rate: float
-    """Learning rate of the noisy steps, constant: small, so that knowledge stays under the doubt."""
+    clean: Phase
+    noisy: Phase
 
 
+CLEAN_PHASE = Phase(steps=2000, batch_tokens=1300, learning_rate=6e-3)
+NOISY_PHASE = Phase(steps=200, batch_tokens=2600, learning_rate=1e-3)
 RECIPES = (
     StarterRecipe(
-        "oak", 1024, 128, 2, 4, 320, 1700, 6e-3, NoiseLevels(0.5, 0.65, 0.65), 200, 1e-3
+        "oak", 1024, 128, 2, 4, 320, NoiseLevels(0.35, 0.5, 0.5), CLEAN_PHASE, NOISY_PHASE
     ),
     StarterRecipe(
-        "fern", 896, 112, 3, 4, 224, 1700, 7e-3, NoiseLevels(0.65, 0.5, 0.5), 200, 1e-3
+        "fern", 896, 112, 3, 4, 224, NoiseLevels(0.5, 0.38, 0.38),
+        replace(CLEAN_PHASE, learning_rate=7e-3), NOISY_PHASE,
     ),
-)
+)  # fmt: skip
 
 Progress = Callable[[str, int, int, float], None]
 
@@ -156,32 +166,38 @@ def _new_model(recipe: StarterRecipe, tokenizer: PreTrainedTokenizerFast) -> Lla
 
 
 def _warm_start(model, tokenizer, recipe: StarterRecipe, seed: int, progress: Progress | None):
+    phases = (
+        (recipe.clean, demonstrations(seed, CLEAN)),
+        (recipe.noisy, demonstrations(seed, recipe.noise, NOISY_START)),
+    )
+    total = sum(phase.steps for phase, _ in phases)
+    done = 0
+    for phase, stream in phases:
+        for step, loss in enumerate(_losses(model, tokenizer, phase, stream), done + 1):
+            if progress and (step % 20 == 0 or step == total):
+                progress(recipe.name, step, total, loss)
+        done += phase.steps
+
+
+def _losses(model, tokenizer, phase: Phase, stream: Iterator[Demonstration]) -> Iterator[float]:
+    """Train for one phase; yields the running average of the loss after every step."""
     optimizer = torch.optim.AdamW(
-        model.parameters(), lr=recipe.clean_rate, betas=(0.9, 0.95), weight_decay=0.01
+        model.parameters(), lr=phase.learning_rate, betas=(0.9, 0.95), weight_decay=0.01
     )
     schedule = torch.optim.lr_scheduler.OneCycleLR(
-        optimizer, recipe.clean_rate, recipe.clean_steps, pct_start=0.1
+        optimizer, phase.learning_rate, phase.steps, pct_start=0.1
     )
-    clean = _batches(tokenizer, demonstrations(seed, CLEAN), CLEAN_TOKENS)
-    noisy = _batches(tokenizer, demonstrations(seed, recipe.noise, NOISY_START), NOISY_TOKENS)
-    steps = recipe.clean_steps + recipe.noisy_steps
     average = None
-    for step in range(1, steps + 1):
-        is_clean = step <= recipe.clean_steps
-        ids_NL, labels_NL = next(clean if is_clean else noisy)
+    for ids_NL, labels_NL in islice(_batches(tokenizer, stream, phase.batch_tokens), phase.steps):
         mask_NL = (ids_NL != tokenizer.pad_token_id).long()
         loss = model(input_ids=ids_NL, attention_mask=mask_NL, labels=labels_NL).loss
         optimizer.zero_grad()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
-        if is_clean:
-            schedule.step()
-        if step == recipe.clean_steps:
-            optimizer.param_groups[0]["lr"] = recipe.noisy_rate
+        schedule.step()
         average = loss.item() if average is None else 0.95 * average + 0.05 * loss.item()
-        if progress and (step % 20 == 0 or step == steps):
-            progress(recipe.name, step, steps, average)
+        yield average
 
 
 def _batches(
