@@ -39,7 +39,8 @@ def permission_denied(request: HttpRequest, exception: Exception) -> HttpRespons
 
 
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
-    return _error(request, 404, "Not found", "It does not exist, or you may not see it.")
+    detail = "It does not exist, or you may not see it. Check the address, or ask who sent it."
+    return _error(request, 404, "Not found", detail)
 
 
 def server_error(request: HttpRequest) -> HttpResponse:

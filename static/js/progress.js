@@ -17,11 +17,14 @@ export class Progress {
     this.canOperate = page.run.can_operate;
   }
 
-  /** @param status the run's row as the server last told it; agents as in the forest. */
-  show(state, status, agents, palette, now) {
+  /**
+   * @param status the run's row as the server last told it; agents as in the forest;
+   *   `connection` is {kind, title, text}, or null while the page is up to date.
+   */
+  show(state, status, agents, palette, now, connection) {
     this.#state(status);
     this.#facts(state, status, now);
-    this.#banners(state, status, now);
+    this.#banners(state, status, now, connection);
     this.#figures(state, agents, palette);
     this.#result(state, status, agents, palette);
   }
@@ -56,8 +59,9 @@ export class Progress {
     replaceIfChanged(this.facts, facts);
   }
 
-  #banners(state, status, now) {
+  #banners(state, status, now, connection) {
     const notes = [];
+    if (connection) notes.push(note(connection.kind, connection.title, connection.text));
     const waiting = ENDED.includes(status.state) ? null : waitingText(state, status, now);
     if (waiting) notes.push(note("warn", "Waiting", waiting));
     const error = status.state === "failed" ? state.error : null;

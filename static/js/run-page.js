@@ -15,7 +15,7 @@ import { markIcon, markOf, readPalette } from "./marks.js";
 import { NodePanel } from "./node-panel.js";
 import { Progress } from "./progress.js";
 import { chartsOf } from "./series.js";
-import { browser, RunStream, statusText } from "./stream.js";
+import { browser, connectionNote, RunStream, statusText } from "./stream.js";
 import { Twin } from "./twin.js";
 
 const part = (name) => document.querySelector(`[data-part="${name}"]`);
@@ -71,7 +71,8 @@ function changed() {
 function draw() {
   const agents = team();
   const names = agents.map((agent) => agent.name);
-  progress.show(state, status, agents, palette, Date.now());
+  const now = Date.now();
+  progress.show(state, status, agents, palette, now, connectionNote(streamStatus, now, clock));
   followDeepLink();
   forest.show(state, agents);
   drawForestHead(agents);
@@ -180,7 +181,8 @@ function writeHash() {
   const fields = new URLSearchParams();
   if (forest.focus) fields.set("tree", forest.focus.id);
   if (forest.selected) fields.set("node", forest.selected.id);
-  history.replaceState(null, "", `${location.pathname}${location.search}#${fields}`);
+  const hash = fields.size ? `#${fields}` : "";
+  history.replaceState(null, "", `${location.pathname}${location.search}${hash}`);
 }
 
 /** Opens the tree and node of the address, from the fold or, for an older tree, the server. */

@@ -18,6 +18,8 @@ from webapp.experiments.states import HELD
 
 RESEND_AFTER = timedelta(seconds=5)
 
+_TOO_BIG_FOR_A_LIST = ("config", "experiment__config")
+
 
 def visible_runs(user: User) -> QuerySet[Run]:
     """Runs that `user` may see, newest first, with what a list shows of each."""
@@ -52,7 +54,7 @@ def runs_page(user: User, state: str | None, cursor: str | None, limit: int = 50
 
     Raises `ValueError` for a cursor that no page gave out.
     """
-    runs = visible_runs(user)
+    runs = visible_runs(user).defer(*_TOO_BIG_FOR_A_LIST)
     if state:
         runs = runs.filter(state=state)
     if cursor:
