@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
+
 from django.contrib.auth.decorators import login_not_required
-from django.db import DatabaseError, connection
+from django.db import DatabaseError, InterfaceError, OperationalError, connection
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 from django.views.decorators.cache import never_cache
@@ -45,8 +47,11 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 def server_error(request: HttpRequest) -> HttpResponse:
     # No template context of ours may be needed here: whatever failed may fail again.
-    detail = "Something went wrong on our side; the server's log tells what."
-    return _error(request, 500, "Server error", detail)
+    if isinstance(sys.exc_info()[1], OperationalError | InterfaceError):
+        detail = "Nothing is lost. Try again in a few seconds."
+        return _error(request, 503, "The database does not answer", detail)
+    detail = "Try again. If it stays so, logs/web.log in the server's data directory tells why."
+    return _error(request, 500, "Something went wrong on our side", detail)
 
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:

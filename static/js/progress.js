@@ -44,7 +44,7 @@ export class Progress {
   #facts(state, status, now) {
     const way = progressOf(state);
     this.bar.value = status.state === "finished" ? 1 : way.share;
-    const facts = [fact("Step", `${way.done} of ${way.steps || "–"}`)];
+    const facts = [fact("Step", `${way.done} of ${way.steps || status.steps || "–"}`)];
     if (way.minutes) facts.push(fact("Training", `${way.minutesDone.toFixed(1)} of ${way.minutes} min`));
     const running = status.state === "running" || status.state === "starting";
     if (running && way.secondsLeft !== null) {
@@ -66,8 +66,11 @@ export class Progress {
     if (waiting) notes.push(note("warn", "Waiting", waiting));
     const error = status.state === "failed" ? state.error : null;
     const message = error?.message ?? (status.state === "failed" ? status.error : "");
-    if (message) notes.push(note("bad", "This run failed", message, error?.traceback));
-    if (status.state === "stopped") notes.push(note("warn", "Stopped", stoppedText(state)));
+    if (message) {
+      const way = element("p", { class: "small" }, resumeText(state));
+      notes.push(note("bad", "This run failed:", message, traceback(error?.traceback), way));
+    }
+    if (status.state === "stopped") notes.push(note("warn", "Stopped.", resumeText(state)));
     replaceIfChanged(this.notes, notes);
   }
 
@@ -118,12 +121,15 @@ export class Progress {
   }
 }
 
-/** "sandbox, 12 s of 60 s": from the log, or from the run's row before the engine speaks. */
+/** "for sandbox, 12 s of 1 min": from the log, or from the run's row before the engine speaks. */
 export function waitingText(state, status, now) {
   const wait = state.waiting ?? fromRow(status.waiting);
   if (!wait) return status.state === "queued" ? "for a worker to take this run" : "";
-  const passed = duration((now - wait.since) / 1000);
-  return wait.deadline ? `for ${wait.name}, ${passed} of ${duration(wait.deadline)}` : `for ${wait.name}, ${passed}`;
+  const seconds = (now - wait.since) / 1000;
+  const passed = `for ${wait.name}, ${duration(seconds)}`;
+  if (!wait.deadline) return passed;
+  const most = duration(wait.deadline);
+  return seconds > wait.deadline ? `${passed}: longer than the ${most} it may take` : `${passed} of ${most}`;
 }
 
 function fromRow(waiting) {
@@ -133,9 +139,9 @@ function fromRow(waiting) {
   return { name: waiting.name, since, deadline };
 }
 
-function stoppedText(state) {
+function resumeText(state) {
   const step = state.checkpoint?.step;
-  return step ? `It resumes from its checkpoint of step ${step}.` : "It resumes from the beginning.";
+  return step ? `Resume goes on from its checkpoint of step ${step}.` : "Resume starts it from the beginning.";
 }
 
 function changeText(before, now, where = "since the start") {
@@ -177,15 +183,13 @@ function outcomeCell(label, before, after, aside) {
   );
 }
 
-function note(kind, title, text, traceback = "") {
-  const more = traceback
-    ? element(
-        "details",
-        {},
-        element("summary", { class: "small" }, "Traceback"),
-        element("pre", {}, traceback),
-      )
-    : null;
+function traceback(text) {
+  if (!text) return null;
+  const title = element("summary", { class: "small" }, "Traceback");
+  return element("details", {}, title, element("pre", {}, text));
+}
+
+function note(kind, title, text, ...more) {
   // A wait counts seconds: announced each time, it would never let a screen reader rest.
   const role = kind === "bad" ? "alert" : null;
   return element(

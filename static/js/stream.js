@@ -40,11 +40,11 @@ export function statusText(status, state, time) {
 export function connectionNote(status, now, time) {
   if (status.kind === "refused") {
     const text = `This page gets no more news: ${status.reason}. Reload it to go on.`;
-    return { kind: "bad", title: "Disconnected", text };
+    return { kind: "bad", title: "Disconnected.", text };
   }
   if (status.kind !== "stale" || now - status.since < BLINK_MS) return null;
   const text = `You see what was known at ${time(status.since)}. The page tries again by itself and will miss nothing.`;
-  return { kind: "warn", title: "Connection lost", text };
+  return { kind: "warn", title: "Connection lost.", text };
 }
 
 /** The browser as the stream needs it; tests give another one. */

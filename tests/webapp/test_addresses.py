@@ -20,6 +20,8 @@ from webapp.telemetry.ingest import ingest
 
 EVERYBODY = ("alice", "bob", "vera", "charlie", "nobody")
 METHODS = ("get", "post", "patch", "delete")
+ANY_METHOD = {"api-1:api-root", "api-1:openapi-json"}
+"""Ninja's own, which change nothing and ask for no method."""
 
 PAGE = (200, 200, 200, 200, 302)
 """What shows each their own; the others are sent to sign in."""
@@ -47,7 +49,7 @@ ROWS = (
     Row("sign-out", "post", (302,) * 5),
     Row("runs", "get", PAGE),
     Row("launch", "get", PAGE),
-    Row("launch", "post", (422, 422, 422, 422, 302)),
+    Row("launch", "post", (302, 302, 422, 422, 302), {"recipe": "mars2"}),
     Row("run", "get", RUN_PAGE),
     Row("stop-run", "post", RUN_FORM),
     Row("resume-run", "post", RUN_FORM),
@@ -107,8 +109,9 @@ def test_everybody_is_answered_as_the_row_says(client, cast, arguments, row, who
     sign_in(client, cast, who)
     address = filled_in(row.name, arguments)
     body = {"project": cast.project.pk, **row.body} if row.body else {}
-    kind = {"content_type": "application/json"} if row.name.startswith("api-") else {}
-    response = getattr(client, row.method)(address, body, **(kind if row.method != "get" else {}))
+    is_json = row.method == "post" and row.name.startswith("api-")
+    kind = {"content_type": "application/json"} if is_json else {}
+    response = getattr(client, row.method)(address, body, **kind)
     assert response.status_code == row.answers[EVERYBODY.index(who)]
     if response.status_code == 302 and row.answers is PAGE:
         assert response.url == f"/sign-in/?next={address}"
@@ -123,13 +126,13 @@ def tells_what_to_do(response) -> bool:
     return "error.html" in [template.name for template in response.templates]
 
 
-@pytest.mark.parametrize("name", sorted({row.name for row in ROWS}))
+@pytest.mark.parametrize("name", sorted({row.name for row in ROWS} - ANY_METHOD))
 def test_an_address_takes_the_methods_of_its_rows_only(client, cast, arguments, name):
-    client.force_login(cast.alice)
     address = filled_in(name, arguments)
     known = {row.method for row in ROWS if filled_in(row.name, arguments) == address}
-    taken = {m for m in METHODS if getattr(client, m)(address).status_code != 405}
-    assert taken - known == set()
+    for method in sorted(set(METHODS) - known):
+        client.force_login(cast.alice)
+        assert getattr(client, method)(address).status_code == 405, method
 
 
 def test_every_address_has_a_row():

@@ -212,6 +212,13 @@ def test_settings_that_cannot_run_are_shown_with_their_path(client, cast, fields
     assert response.context["problems"][0]["path"].startswith(path)
 
 
+def test_a_field_that_the_engine_refuses_is_marked_too(client, cast):
+    client.force_login(cast.bob)
+    response = client.post(reverse("launch"), launch_form(cast, nodes_per_tree=0, seed=3))
+    assert list(response.context["form"].errors) == ["nodes_per_tree"]
+    assert re.search(rb'name="nodes_per_tree"[^>]*aria-invalid="true"', response.content)
+
+
 def test_a_line_that_is_no_setting_is_refused_by_the_form(client, cast):
     client.force_login(cast.bob)
     response = client.post(reverse("launch"), launch_form(cast, overrides="faster please"))

@@ -75,13 +75,14 @@ def launch(request: HttpRequest) -> HttpResponse:
     On success: redirect to the run page.
     """
     projects = operable_projects(request.user)
-    form = LaunchForm(projects, request.POST or None)
+    form = LaunchForm(projects, request.POST if request.method == "POST" else None)
     problems: list[dict] = []
     if form.is_valid():
         try:
             return redirect("run", _create(request, form).pk)
         except ConfigError as error:
             problems = error.problems
+            form.mark(problems)
     status = 422 if form.is_bound else 200
     context = {"form": form, "problems": problems, "can_launch": bool(projects)}
     return render(request, "launch.html", context, status=status)

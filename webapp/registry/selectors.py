@@ -42,11 +42,12 @@ def visible_models(user: User) -> QuerySet[Model]:
 
 
 def models_with_newest(user: User) -> QuerySet[Model]:
-    """The same with the `NEWEST` versions of each, and `version_count`."""
+    """The same with `version_count`, and the newest of the versions only, as `newest`."""
+    newest = _versions().only(*_COLUMNS)[:NEWEST]
     return (
         _models(user)
         .annotate(version_count=Count("versions"))
-        .prefetch_related(Prefetch("versions", _versions().only(*_COLUMNS)[:NEWEST]))
+        .prefetch_related(Prefetch("versions", newest, to_attr="newest"))
     )
 
 

@@ -10,9 +10,9 @@ from webapp.registry.selectors import models_with_newest, versions_page
 
 @require_GET
 def models(request: HttpRequest) -> HttpResponse:
-    """models.html: `models` (Model: name, project, version_count; `model.versions.all`, the
-    newest first, each with number, parameters, sha256, created, metadata, agent, step, and run,
-    parent, dataset_version, which may be None)."""
+    """models.html: `models` (Model: name, project, version_count; `model.newest`, some
+    versions, newest first, each with number, parameters, sha256, created, metadata, agent, step,
+    and run, parent, dataset_version, which may be None)."""
     return render(request, "models.html", {"models": models_with_newest(request.user)})
 
 
