@@ -9,12 +9,12 @@ from django.db import DatabaseError, InterfaceError, OperationalError, connectio
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_GET
+from django.views.decorators.http import require_safe
 
 
 @never_cache
 @login_not_required
-@require_GET
+@require_safe
 def healthz(request: HttpRequest) -> HttpResponse:
     """200 {"status": "ok"} when the database answers, else 503."""
     try:
@@ -38,6 +38,11 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
 def permission_denied(request: HttpRequest, exception: Exception) -> HttpResponse:
     detail = str(exception) or "Your role does not allow this; ask an owner of the workspace."
     return _error(request, 403, "Not allowed", detail)
+
+
+def method_not_allowed(request: HttpRequest) -> HttpResponse:
+    detail = "It is where a button of a page leads. Open the page and press the button there."
+    return _error(request, 405, "This address cannot be opened", detail)
 
 
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:

@@ -9,6 +9,10 @@ import { result, validationChange } from "./series.js";
 const ENDED = ["finished", "failed", "stopped"];
 const HALTED = ["failed", "stopped"];
 
+export function hasEnded(state) {
+  return ENDED.includes(state);
+}
+
 export class Progress {
   /** @param parts the elements with these names; `page` is the page's JSON. */
   constructor(parts, page) {
@@ -51,7 +55,7 @@ export class Progress {
       facts.push(fact("Left", `about ${duration(way.secondsLeft)}`));
     }
     if (running) facts.push(fact("Now", phaseOf(state)));
-    const end = ENDED.includes(status.state) ? state.time : now;
+    const end = hasEnded(status.state) ? state.time : now;
     if (state.startedAt) facts.push(fact("Elapsed", duration((end - state.startedAt) / 1000)));
     const { nodes, tokens } = totals(state);
     facts.push(fact("Written", `${count(nodes, "node")}, ${count(tokens, "token")}`));
@@ -62,7 +66,7 @@ export class Progress {
   #banners(state, status, now, connection) {
     const notes = [];
     if (connection) notes.push(note(connection.kind, connection.title, connection.text));
-    const waiting = ENDED.includes(status.state) ? null : waitingText(state, status, now);
+    const waiting = hasEnded(status.state) ? null : waitingText(state, status, now);
     if (waiting) notes.push(note("warn", "Waiting", waiting));
     const error = status.state === "failed" ? state.error : null;
     const message = error?.message ?? (status.state === "failed" ? status.error : "");

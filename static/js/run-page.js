@@ -13,7 +13,7 @@ import { Forest } from "./forest.js";
 import { clock } from "./format.js";
 import { markIcon, markOf, readPalette } from "./marks.js";
 import { NodePanel } from "./node-panel.js";
-import { Progress } from "./progress.js";
+import { hasEnded, Progress } from "./progress.js";
 import { chartsOf } from "./series.js";
 import { browser, connectionNote, RunStream, statusText } from "./stream.js";
 import { Twin } from "./twin.js";
@@ -102,6 +102,7 @@ function drawForestHead(agents) {
   setText(part("solved"), text);
   part("noTrees").hidden = forest.trees.length > 0 || Boolean(forest.focus);
   part("stage").hidden = !part("noTrees").hidden;
+  if (hasEnded(status.state)) setText(part("noTreesText"), "The run ended before its first step.");
   twin.show(state.seq, forest.trees, forest.focus, forest.selected);
   drawLegend(agents);
 }

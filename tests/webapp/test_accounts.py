@@ -7,6 +7,7 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.utils import timezone
 
+from tests.builders import a_run
 from webapp.accounts.models import SignInLink
 from webapp.accounts.services import create_sign_in_link
 
@@ -73,3 +74,19 @@ def test_the_command_says_for_whom_it_can_make_links(cast, name):
     cast.charlie.save()
     with pytest.raises(CommandError, match=f"no open account '{name}'. Accounts: alice, bob, vera"):
         call_command("sign_in_link", name)
+
+
+@pytest.mark.parametrize(
+    "came_from, goes_to",
+    [
+        ("http://testserver/models/", "/models/"),
+        ("http://testserver/runs/?x=1", "/runs/"),
+        ("https://evil.example/models/", "/"),
+        ("http://testserver//evil.example/", "/"),
+        (None, "/"),
+    ],
+)
+def test_who_was_signed_out_goes_back_to_the_page_of_the_form(client, cast, came_from, goes_to):
+    path = f"/runs/{a_run(cast).pk}/stop/"
+    response = client.post(path, headers={"Referer": came_from} if came_from else {})
+    assert response.url == f"/sign-in/?next={goes_to}"

@@ -135,6 +135,15 @@ def test_an_address_takes_the_methods_of_its_rows_only(client, cast, arguments, 
         assert getattr(client, method)(address).status_code == 405, method
 
 
+@pytest.mark.parametrize(
+    "name", ["healthz", "runs", "launch", "run", "models", "model", "datasets"]
+)
+def test_a_page_may_be_asked_for_without_its_content(client, cast, arguments, name):
+    client.force_login(cast.bob)
+    response = client.head(filled_in(name, arguments))
+    assert response.status_code == 200 and response.content == b""
+
+
 def test_every_address_has_a_row():
     names = [name for name, _ in addresses()]
     assert not any(name.endswith("None") for name in names), "an address without a name"

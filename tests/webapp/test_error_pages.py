@@ -53,6 +53,7 @@ def visit(client, cast, settings):
     [
         ("/?cursor=1", 400, "Bad request", "give one that a page gave out"),
         ("/forbidden/", 403, "Not allowed", "ask an owner"),
+        ("/sign-out/", 405, "This address cannot be opened", "press the button"),
         ("/nowhere/", 404, "Not found", "Check the address"),
         ("/sign-in/nothing/", 410, "This sign-in link no longer works", "sign_in_link"),
         ("/broken/", 500, "Something went wrong on our side", "Try again"),

@@ -61,9 +61,26 @@ def test_the_list_goes_on_over_pages_without_gap_or_double(client, cast):
     assert len(seen) == 55 and set(seen) == made and second["next_cursor"] is None
 
 
-def test_a_cursor_of_ones_own_making_is_a_bad_request(client, cast):
+NOBODYS = "00000000-0000-0000-0000-000000000000"
+
+
+@pytest.mark.parametrize(
+    "cursor",
+    [
+        "1",
+        "_",
+        "\0",
+        "x" * 9000,
+        "2026-01-01T00:00:00+00:00_x",
+        f"9999-99-99_{NOBODYS}",
+        f"2026-01-01T00:00:00_{NOBODYS}",
+        f"0001-01-01T00:00:00+23:59_{NOBODYS}",
+        f"9999-12-31T23:59:59-23:59_{NOBODYS}",
+    ],
+)
+def test_a_cursor_of_ones_own_making_is_a_bad_request(client, cast, cursor):
     client.force_login(cast.bob)
-    assert client.get("/?cursor=1").status_code == 400
+    assert client.get("/", {"cursor": cursor}).status_code == 400
 
 
 def test_a_page_of_the_list_leads_on_and_back_to_the_newest(client, cast):

@@ -12,7 +12,7 @@ from django.contrib import messages
 from django.core.exceptions import BadRequest
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
-from django.views.decorators.http import require_GET, require_http_methods, require_POST
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from engine.config import ConfigError
 from engine.events import RunState
@@ -25,7 +25,7 @@ from webapp.experiments.states import TransitionRefused
 from webapp.projects.permissions import Action, may, operable_projects, require
 
 
-@require_GET
+@require_safe
 def runs(request: HttpRequest) -> HttpResponse:
     """runs.html: `runs` (Run objects: `run.experiment.name`, `run.number`, `run.project`,
     `run.run_state.label|colour`, `run.step`, `run.steps`, `run.result`, `run.error`,
@@ -51,7 +51,7 @@ def runs(request: HttpRequest) -> HttpResponse:
     return render(request, "runs.html", context)
 
 
-@require_GET
+@require_safe
 def run(request: HttpRequest, run_id: uuid.UUID) -> HttpResponse:
     """run.html: `run` (Run, as in the list), `can_operate`, and `page`, the dict for
     `{{ page|json_script:"page" }}`: run {id, name, number, epoch, seed, can_operate}, status
@@ -67,7 +67,7 @@ def run(request: HttpRequest, run_id: uuid.UUID) -> HttpResponse:
     return render(request, "run.html", context)
 
 
-@require_http_methods(["GET", "POST"])
+@require_http_methods(["GET", "HEAD", "POST"])
 def launch(request: HttpRequest) -> HttpResponse:
     """launch.html: `form` (LaunchForm: project, recipe, name, seed, minutes, steps,
     nodes_per_tree, overrides), `can_launch` (whether there is a project to start it in) and

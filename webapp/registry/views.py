@@ -3,12 +3,12 @@
 from django.core.exceptions import BadRequest
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
-from django.views.decorators.http import require_GET
+from django.views.decorators.http import require_safe
 
 from webapp.registry.selectors import models_with_newest, versions_page
 
 
-@require_GET
+@require_safe
 def models(request: HttpRequest) -> HttpResponse:
     """models.html: `models` (Model: name, project, version_count; `model.newest`, some
     versions, newest first, each with number, parameters, sha256, created, metadata, agent, step,
@@ -16,7 +16,7 @@ def models(request: HttpRequest) -> HttpResponse:
     return render(request, "models.html", {"models": models_with_newest(request.user)})
 
 
-@require_GET
+@require_safe
 def model(request: HttpRequest, model_id: int) -> HttpResponse:
     """model.html: `model` (as in the list), `versions` (one page of them, as there), `before`
     (whether newer ones were left out) and `next` (for `?before=`, or None)."""
