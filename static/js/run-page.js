@@ -21,6 +21,7 @@ import { Twin } from "./twin.js";
 const part = (name) => document.querySelector(`[data-part="${name}"]`);
 const page = JSON.parse(document.getElementById("page").textContent);
 
+const treesToCome = part("noTreesText").textContent;
 let state = emptyState();
 let status = page.status;
 let streamStatus = { kind: "connecting" };
@@ -102,7 +103,8 @@ function drawForestHead(agents) {
   setText(part("solved"), text);
   part("noTrees").hidden = forest.trees.length > 0 || Boolean(forest.focus);
   part("stage").hidden = !part("noTrees").hidden;
-  if (hasEnded(status.state)) setText(part("noTreesText"), "The run ended before its first step.");
+  const ended = "The run ended before its first step.";
+  setText(part("noTreesText"), hasEnded(status.state) ? ended : treesToCome);
   twin.show(state.seq, forest.trees, forest.focus, forest.selected);
   drawLegend(agents);
 }
@@ -169,7 +171,14 @@ function focused(tree) {
   if (tree) {
     setText(box, tree.statement);
     setText(part("forestTitle"), `Tree ${tree.id}: ${tree.problem}`);
+    showStage();
   } else setText(part("forestTitle"), "Search trees");
+}
+
+/** A tree is drawn at the top of the stage, which a tile far down may have left behind. */
+function showStage() {
+  const stage = part("stage");
+  if (stage.getBoundingClientRect().top < 0) stage.scrollIntoView({ block: "start" });
 }
 
 function readHash() {

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from tests.browser.sample_log import sample_events
 from tests.browser.site import SampleRun
 from tests.e2e.conftest import SAMPLE
 
@@ -87,6 +88,7 @@ def test_every_page_fits_400_pixels(visit, run, log, scheme):
     assert fits(page)
     page.goto(f"/runs/{long.run.pk}/")
     page.get_by_role("alert").wait_for()
+    page.get_by_text("The run ended before its first step").wait_for()
     assert fits(page)
     for path in PAGES:
         page.goto(path)
@@ -96,6 +98,25 @@ def test_every_page_fits_400_pixels(visit, run, log, scheme):
     page.get_by_role("button", name="Sign out").click()
     page.get_by_role("heading", name="Sign in").wait_for()
     assert fits(page)
+
+
+def test_a_tree_far_down_shows_itself_and_its_node_on_a_small_screen(visit):
+    many = SampleRun(replace(SAMPLE, trees=32), "many trees")
+    many.feed(sample_events(replace(SAMPLE, trees=32, steps=1)))
+    page = visit(f"/runs/{many.run.pk}/", 400)
+    canvas = page.locator('[data-part="canvas"]')
+    canvas.wait_for()
+    wait_for_tiles = "e => e.clientHeight > 1000"
+    page.wait_for_function(wait_for_tiles, arg=canvas.element_handle())
+    canvas.click(position={"x": 50, "y": canvas.bounding_box()["height"] - 40})
+    panel = page.locator('[data-part="panel"]')
+    panel.get_by_role("heading", name="Node").wait_for()
+    top = page.locator('[data-part="stage"]').bounding_box()["y"]
+    sheet = panel.bounding_box()
+    assert 0 <= top < sheet["y"] - 100, "the tree is on the screen, above the node"
+    assert sheet["y"] + sheet["height"] <= 900 and fits(page)
+    panel.get_by_role("button", name="Close the node").click()
+    panel.wait_for(state="hidden")
 
 
 @pytest.mark.parametrize("path", REFUSED)
