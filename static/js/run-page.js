@@ -103,7 +103,7 @@ function drawForestHead(agents) {
   setText(part("solved"), text);
   part("noTrees").hidden = forest.trees.length > 0 || Boolean(forest.focus);
   part("stage").hidden = !part("noTrees").hidden;
-  const ended = "The run ended before its first step.";
+  const ended = "The run was over before its first step.";
   setText(part("noTreesText"), hasEnded(status.state) ? ended : treesToCome);
   twin.show(state.seq, forest.trees, forest.focus, forest.selected);
   drawLegend(agents);

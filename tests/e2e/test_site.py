@@ -88,7 +88,7 @@ def test_every_page_fits_400_pixels(visit, run, log, scheme):
     assert fits(page)
     page.goto(f"/runs/{long.run.pk}/")
     page.get_by_role("alert").wait_for()
-    page.get_by_text("The run ended before its first step").wait_for()
+    page.get_by_text("The run was over before its first step").wait_for()
     assert fits(page)
     for path in PAGES:
         page.goto(path)
