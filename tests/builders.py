@@ -62,6 +62,23 @@ def a_run(cast: Cast, state: RunState = RunState.QUEUED, **fields: Any) -> Run:
     )
 
 
+def many_runs(cast: Cast, number: int, state: RunState = RunState.FINISHED) -> list[Run]:
+    """So many runs of Alice, each of its own experiment, with a result as a real one has."""
+    config = a_config().model_dump(mode="json")
+    told = {"agents": {"oak": 0.25, "fern": 0.5}, "standard_errors": {}, "problems": 300, "step": 0}
+    split = {"before": told, "latest": {**told, "step": 40}}
+    result = {"solved": 0.75, "reward": 0.5, "validation": split, "test": split}
+    experiments = Experiment.objects.bulk_create(
+        Experiment(project=cast.project, name=f"Sweep {place}", created_by=cast.alice, config={})
+        for place in range(number)
+    )
+    fields = {"config": config, "result": result, "step": 40, "steps": 40, "state": state.value}
+    return Run.objects.bulk_create(
+        Run(experiment=one, number=1, seed=place, created_by=cast.alice, **fields)
+        for place, one in enumerate(experiments)
+    )
+
+
 def a_held_run(cast: Cast, seconds: float = 60) -> tuple[Run, int]:
     """A starting run and the fencing token of its lease."""
     run = a_run(cast)

@@ -1,13 +1,16 @@
-"""Headers that keep a page from running or loading what is not ours."""
+"""Headers that keep a page from running or loading what is not ours, and the sign-in before it."""
 
 from __future__ import annotations
 
 import secrets
 from collections.abc import Callable
 from typing import Any
+from urllib.parse import urlsplit
 
 from django.contrib.auth.middleware import LoginRequiredMiddleware
+from django.contrib.auth.views import redirect_to_login
 from django.http import HttpRequest, HttpResponse
+from django.utils.http import url_has_allowed_host_and_scheme
 
 _POLICY = "; ".join(
     (
@@ -47,3 +50,17 @@ class SignInRequired(LoginRequiredMiddleware):
         if request.path.startswith("/api/"):
             return None
         return super().process_view(request, view_func, view_args, view_kwargs)
+
+    def handle_no_permission(self, request: HttpRequest, view_func: Any) -> HttpResponse:
+        if request.method in ("GET", "HEAD"):
+            return super().handle_no_permission(request, view_func)
+        # What a form was sent to cannot be opened; the page that it lies on can.
+        return redirect_to_login(_came_from(request))
+
+
+def _came_from(request: HttpRequest) -> str:
+    page = request.headers.get("Referer", "")
+    path = urlsplit(page).path
+    hosts = {request.get_host()}
+    ours = all(url_has_allowed_host_and_scheme(one, hosts) for one in (page, path))
+    return path if ours else "/"

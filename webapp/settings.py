@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 from webapp import environment
+from webapp.fingerprint import fingerprint
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 
@@ -46,6 +47,7 @@ MIDDLEWARE = [
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "webapp.refusals.MethodNotAllowedPage",
     "webapp.security.SignInRequired",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
@@ -88,11 +90,11 @@ TIME_ZONE = "UTC"
 USE_I18N = False
 USE_TZ = True
 
-STATIC_URL = "/static/"
 STATICFILES_DIRS = [BASE_DIR / "static"]
-# Files are found once, at start-up, where they lie: nothing to collect on one machine.
-WHITENOISE_USE_FINDERS = True
-WHITENOISE_AUTOREFRESH = DEBUG
+STATIC_URL = f"/static/{fingerprint(BASE_DIR / 'static')}/"
+# Files are served where they lie: nothing to collect on one machine. Each is looked at when it is
+# asked for, because a size remembered from the start breaks the answer once the file is edited.
+WHITENOISE_USE_FINDERS = WHITENOISE_AUTOREFRESH = True
 
 SECURE_CONTENT_TYPE_NOSNIFF = True
 SECURE_REFERRER_POLICY = "same-origin"

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import sys
+
 from django.contrib.auth.decorators import login_not_required
-from django.db import DatabaseError, connection
+from django.db import DatabaseError, InterfaceError, OperationalError, connection
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_GET
+from django.views.decorators.http import require_safe
 
 
 @never_cache
 @login_not_required
-@require_GET
+@require_safe
 def healthz(request: HttpRequest) -> HttpResponse:
     """200 {"status": "ok"} when the database answers, else 503."""
     try:
@@ -38,14 +40,23 @@ def permission_denied(request: HttpRequest, exception: Exception) -> HttpRespons
     return _error(request, 403, "Not allowed", detail)
 
 
+def method_not_allowed(request: HttpRequest) -> HttpResponse:
+    detail = "It is where a button of a page leads. Open the page and press the button there."
+    return _error(request, 405, "This address cannot be opened", detail)
+
+
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
-    return _error(request, 404, "Not found", "It does not exist, or you may not see it.")
+    detail = "It does not exist, or you may not see it. Check the address, or ask who sent it."
+    return _error(request, 404, "Not found", detail)
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
     # No template context of ours may be needed here: whatever failed may fail again.
-    detail = "Something went wrong on our side; the server's log tells what."
-    return _error(request, 500, "Server error", detail)
+    if isinstance(sys.exc_info()[1], OperationalError | InterfaceError):
+        detail = "Nothing is lost. Try again in a few seconds."
+        return _error(request, 503, "The database does not answer", detail)
+    detail = "Try again. If it stays so, logs/web.log in the server's data directory tells why."
+    return _error(request, 500, "Something went wrong on our side", detail)
 
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:

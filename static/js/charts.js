@@ -63,7 +63,7 @@ class ChartCard {
         "div",
         { class: "chart-head" },
         element("h3", {}, title),
-        element("span", { class: "small hint" }, hint),
+        element("span", { class: "small hint", title: hint }, hint),
         this.at,
       ),
       this.none,

@@ -7,6 +7,7 @@ import { drawMark } from "./marks.js";
 const FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", "DejaVu Sans", sans-serif';
 const DENSE_BELOW = 5; // px from one node to the next
 const HEAD = 22; // px kept for a tile's heading
+const DOTS_FROM = 34; // px from a tile's edge: behind a number of two digits
 const STATUS_WIDTH = 54; // of "solved" or "unsolved", with its margins
 
 /**
@@ -40,11 +41,11 @@ function heading(context, box, tree, { palette, number }) {
   context.textAlign = "left";
   context.fillText(String(number), box.x + 10, box.y + 13);
   // A dot per step of the problem, where all have room between the number and the badge.
-  const room = Math.floor((box.width - 28 - STATUS_WIDTH) / 5.5);
+  const room = Math.floor((box.width - DOTS_FROM - STATUS_WIDTH) / 5.5);
   const dots = tree.difficulty <= room ? tree.difficulty : 0;
   for (let step = 0; step < dots; step += 1) {
     context.beginPath();
-    context.arc(box.x + 29 + step * 5.5, box.y + 13, 1.8, 0, 2 * Math.PI);
+    context.arc(box.x + DOTS_FROM + step * 5.5, box.y + 13, 1.8, 0, 2 * Math.PI);
     context.fillStyle = palette.faint;
     context.fill();
   }

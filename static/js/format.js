@@ -26,13 +26,14 @@ export function number(value) {
   return value < 0 ? MINUS + text : text;
 }
 
-/** 75 -> "1 min 15 s"; 8100 -> "2 h 15 min". */
+/** 75 -> "1 min 15 s"; 8100 -> "2 h 15 min"; 190000 -> "2 d 4 h". */
 export function duration(seconds) {
   if (!Number.isFinite(seconds)) return "–";
   const s = Math.max(0, Math.round(seconds));
   if (s < 60) return `${s} s`;
   if (s < 3600) return s % 60 ? `${Math.floor(s / 60)} min ${s % 60} s` : `${s / 60} min`;
   const hours = Math.floor(s / 3600);
+  if (hours >= 48) return hours % 24 ? `${Math.floor(hours / 24)} d ${hours % 24} h` : `${hours / 24} d`;
   const minutes = Math.floor((s % 3600) / 60);
   return minutes ? `${hours} h ${minutes} min` : `${hours} h`;
 }

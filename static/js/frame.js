@@ -4,7 +4,8 @@ import { ago } from "./format.js";
 
 const HEALTH_MS = 30_000;
 
-function tellAges() {
+/** Says of every moment on the page how long ago it was. */
+export function tellAges() {
   for (const time of document.querySelectorAll("time[data-age]")) {
     time.textContent = ago(Date.now() - Date.parse(time.dateTime));
     time.title = new Date(time.dateTime).toLocaleString();

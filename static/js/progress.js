@@ -9,6 +9,10 @@ import { result, validationChange } from "./series.js";
 const ENDED = ["finished", "failed", "stopped"];
 const HALTED = ["failed", "stopped"];
 
+export function hasEnded(state) {
+  return ENDED.includes(state);
+}
+
 export class Progress {
   /** @param parts the elements with these names; `page` is the page's JSON. */
   constructor(parts, page) {
@@ -17,11 +21,14 @@ export class Progress {
     this.canOperate = page.run.can_operate;
   }
 
-  /** @param status the run's row as the server last told it; agents as in the forest. */
-  show(state, status, agents, palette, now) {
+  /**
+   * @param status the run's row as the server last told it; agents as in the forest;
+   *   `connection` is {kind, title, text}, or null while the page is up to date.
+   */
+  show(state, status, agents, palette, now, connection) {
     this.#state(status);
     this.#facts(state, status, now);
-    this.#banners(state, status, now);
+    this.#banners(state, status, now, connection);
     this.#figures(state, agents, palette);
     this.#result(state, status, agents, palette);
   }
@@ -41,14 +48,14 @@ export class Progress {
   #facts(state, status, now) {
     const way = progressOf(state);
     this.bar.value = status.state === "finished" ? 1 : way.share;
-    const facts = [fact("Step", `${way.done} of ${way.steps || "–"}`)];
+    const facts = [fact("Step", `${way.done} of ${way.steps || status.steps || "–"}`)];
     if (way.minutes) facts.push(fact("Training", `${way.minutesDone.toFixed(1)} of ${way.minutes} min`));
     const running = status.state === "running" || status.state === "starting";
     if (running && way.secondsLeft !== null) {
       facts.push(fact("Left", `about ${duration(way.secondsLeft)}`));
     }
     if (running) facts.push(fact("Now", phaseOf(state)));
-    const end = ENDED.includes(status.state) ? state.time : now;
+    const end = hasEnded(status.state) ? state.time : now;
     if (state.startedAt) facts.push(fact("Elapsed", duration((end - state.startedAt) / 1000)));
     const { nodes, tokens } = totals(state);
     facts.push(fact("Written", `${count(nodes, "node")}, ${count(tokens, "token")}`));
@@ -56,14 +63,18 @@ export class Progress {
     replaceIfChanged(this.facts, facts);
   }
 
-  #banners(state, status, now) {
+  #banners(state, status, now, connection) {
     const notes = [];
-    const waiting = ENDED.includes(status.state) ? null : waitingText(state, status, now);
+    if (connection) notes.push(note(connection.kind, connection.title, connection.text));
+    const waiting = hasEnded(status.state) ? null : waitingText(state, status, now);
     if (waiting) notes.push(note("warn", "Waiting", waiting));
     const error = status.state === "failed" ? state.error : null;
     const message = error?.message ?? (status.state === "failed" ? status.error : "");
-    if (message) notes.push(note("bad", "This run failed", message, error?.traceback));
-    if (status.state === "stopped") notes.push(note("warn", "Stopped", stoppedText(state)));
+    if (message) {
+      const way = element("p", { class: "small" }, resumeText(state));
+      notes.push(note("bad", "This run failed:", message, traceback(error?.traceback), way));
+    }
+    if (status.state === "stopped") notes.push(note("warn", "Stopped.", resumeText(state)));
     replaceIfChanged(this.notes, notes);
   }
 
@@ -114,12 +125,15 @@ export class Progress {
   }
 }
 
-/** "sandbox, 12 s of 60 s": from the log, or from the run's row before the engine speaks. */
+/** "for sandbox, 12 s of 1 min": from the log, or from the run's row before the engine speaks. */
 export function waitingText(state, status, now) {
   const wait = state.waiting ?? fromRow(status.waiting);
   if (!wait) return status.state === "queued" ? "for a worker to take this run" : "";
-  const passed = duration((now - wait.since) / 1000);
-  return wait.deadline ? `for ${wait.name}, ${passed} of ${duration(wait.deadline)}` : `for ${wait.name}, ${passed}`;
+  const seconds = (now - wait.since) / 1000;
+  const passed = `for ${wait.name}, ${duration(seconds)}`;
+  if (!wait.deadline) return passed;
+  const most = duration(wait.deadline);
+  return seconds > wait.deadline ? `${passed}: longer than the ${most} it may take` : `${passed} of ${most}`;
 }
 
 function fromRow(waiting) {
@@ -129,9 +143,9 @@ function fromRow(waiting) {
   return { name: waiting.name, since, deadline };
 }
 
-function stoppedText(state) {
+function resumeText(state) {
   const step = state.checkpoint?.step;
-  return step ? `It resumes from its checkpoint of step ${step}.` : "It resumes from the beginning.";
+  return step ? `Resume goes on from its checkpoint of step ${step}.` : "Resume starts it from the beginning.";
 }
 
 function changeText(before, now, where = "since the start") {
@@ -173,15 +187,13 @@ function outcomeCell(label, before, after, aside) {
   );
 }
 
-function note(kind, title, text, traceback = "") {
-  const more = traceback
-    ? element(
-        "details",
-        {},
-        element("summary", { class: "small" }, "Traceback"),
-        element("pre", {}, traceback),
-      )
-    : null;
+function traceback(text) {
+  if (!text) return null;
+  const title = element("summary", { class: "small" }, "Traceback");
+  return element("details", {}, title, element("pre", {}, text));
+}
+
+function note(kind, title, text, ...more) {
   // A wait counts seconds: announced each time, it would never let a screen reader rest.
   const role = kind === "bad" ? "alert" : null;
   return element(

@@ -13,14 +13,15 @@ import { Forest } from "./forest.js";
 import { clock } from "./format.js";
 import { markIcon, markOf, readPalette } from "./marks.js";
 import { NodePanel } from "./node-panel.js";
-import { Progress } from "./progress.js";
+import { hasEnded, Progress } from "./progress.js";
 import { chartsOf } from "./series.js";
-import { browser, RunStream, statusText } from "./stream.js";
+import { browser, connectionNote, RunStream, statusText } from "./stream.js";
 import { Twin } from "./twin.js";
 
 const part = (name) => document.querySelector(`[data-part="${name}"]`);
 const page = JSON.parse(document.getElementById("page").textContent);
 
+const treesToCome = part("noTreesText").textContent;
 let state = emptyState();
 let status = page.status;
 let streamStatus = { kind: "connecting" };
@@ -71,7 +72,8 @@ function changed() {
 function draw() {
   const agents = team();
   const names = agents.map((agent) => agent.name);
-  progress.show(state, status, agents, palette, Date.now());
+  const now = Date.now();
+  progress.show(state, status, agents, palette, now, connectionNote(streamStatus, now, clock));
   followDeepLink();
   forest.show(state, agents);
   drawForestHead(agents);
@@ -101,6 +103,8 @@ function drawForestHead(agents) {
   setText(part("solved"), text);
   part("noTrees").hidden = forest.trees.length > 0 || Boolean(forest.focus);
   part("stage").hidden = !part("noTrees").hidden;
+  const ended = "The run was over before its first step.";
+  setText(part("noTreesText"), hasEnded(status.state) ? ended : treesToCome);
   twin.show(state.seq, forest.trees, forest.focus, forest.selected);
   drawLegend(agents);
 }
@@ -167,7 +171,14 @@ function focused(tree) {
   if (tree) {
     setText(box, tree.statement);
     setText(part("forestTitle"), `Tree ${tree.id}: ${tree.problem}`);
+    showStage();
   } else setText(part("forestTitle"), "Search trees");
+}
+
+/** A tree is drawn at the top of the stage, which a tile far down may have left behind. */
+function showStage() {
+  const stage = part("stage");
+  if (stage.getBoundingClientRect().top < 0) stage.scrollIntoView({ block: "start" });
 }
 
 function readHash() {
@@ -180,7 +191,8 @@ function writeHash() {
   const fields = new URLSearchParams();
   if (forest.focus) fields.set("tree", forest.focus.id);
   if (forest.selected) fields.set("node", forest.selected.id);
-  history.replaceState(null, "", `${location.pathname}${location.search}#${fields}`);
+  const hash = fields.size ? `#${fields}` : "";
+  history.replaceState(null, "", `${location.pathname}${location.search}${hash}`);
 }
 
 /** Opens the tree and node of the address, from the fold or, for an older tree, the server. */

@@ -19,6 +19,7 @@ const LIVE_HZ = 20;
 const HIDDEN_HZ = 1;
 // The server closes with these when asking again cannot help.
 const REFUSED = { 4400: "reload the page", 4401: "sign in again", 4403: "access was taken away" };
+const BLINK_MS = 2_000; // a socket that is back sooner is not worth a banner
 const FATAL_ERRORS = new Set(["not_found", "too_many"]);
 
 /** Milliseconds before attempt n (0, 1, ...): full jitter under a doubling ceiling. */
@@ -33,6 +34,17 @@ export function statusText(status, state, time) {
   if (status.kind === "connecting") return "connecting";
   if (status.kind === "catching-up") return `catching up ${status.percent} %`;
   return ["finished", "failed", "stopped"].includes(state) ? "ended" : "live";
+}
+
+/** What a banner says while the page may be out of date: {kind, title, text}, or null. */
+export function connectionNote(status, now, time) {
+  if (status.kind === "refused") {
+    const text = `This page gets no more news: ${status.reason}. Reload it to go on.`;
+    return { kind: "bad", title: "Disconnected.", text };
+  }
+  if (status.kind !== "stale" || now - status.since < BLINK_MS) return null;
+  const text = `You see what was known at ${time(status.since)}. The page tries again by itself and will miss nothing.`;
+  return { kind: "warn", title: "Connection lost.", text };
 }
 
 /** The browser as the stream needs it; tests give another one. */

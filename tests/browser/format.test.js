@@ -13,6 +13,7 @@ test("numbers keep three digits", () => {
 });
 
 test("times read as people say them", () => {
+  equal([172800, 190000, 172799].map(duration), ["2 d", "2 d 4 h", "47 h 59 min"]);
   equal([0, 59.6, 75, 120, 3600, 8100, NaN].map(duration), [
     "0 s", "1 min", "1 min 15 s", "2 min", "1 h", "2 h 15 min", "–",
   ]);

@@ -1,4 +1,4 @@
-import { backoff, RunStream, statusText } from "/static/js/stream.js";
+import { backoff, connectionNote, RunStream, statusText } from "/static/js/stream.js";
 import { equal, ok, test } from "./check.js";
 
 /** A world under the test's hand: sockets that it opens, time that it moves. */
@@ -189,4 +189,19 @@ test("the status line says which it is", () => {
   equal(statusText({ kind: "live" }, "finished", time), "ended");
   equal(statusText({ kind: "catching-up", percent: 40 }, "running", time), "catching up 40 %");
   equal(statusText({ kind: "stale", since: 0 }, "running", time), "stale since 12:34");
+});
+
+test("a banner says since when the page is out of date, but not of a blink", () => {
+  const time = (ms) => `${ms / 1000} s`;
+  const lost = { kind: "stale", since: 5000 };
+  equal(connectionNote(lost, 6500, time), null);
+  ok(connectionNote(lost, 8000, time).text.includes("known at 5 s"));
+  equal(connectionNote({ kind: "live" }, 8000, time), null);
+  equal(connectionNote({ kind: "catching-up", percent: 3 }, 8000, time), null);
+});
+
+test("a banner says at once why no news will come, and what to do", () => {
+  const { kind, text } = connectionNote({ kind: "refused", reason: "sign in again" }, 0, String);
+  equal(kind, "bad");
+  ok(text.includes("sign in again") && text.includes("Reload"));
 });

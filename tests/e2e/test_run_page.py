@@ -2,60 +2,20 @@
 
 from __future__ import annotations
 
-import os
 from collections import deque
 
 import pytest
 
-from tests.browser.chromium import Faults, chromium
-from tests.browser.sample_log import Sample, sample_events
-from tests.browser.site import SampleRun, Server
+from tests.browser.sample_log import sample_events
+from tests.browser.site import SampleRun
+from tests.e2e.conftest import SAMPLE
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
-SAMPLE = Sample(seed=3, steps=3, trees=4, nodes=5, failure_share=0.0)
 ARRIVAL_MS = 30_000
 
 LOST = ("WebSocket connection", "ERR_CONNECTION_REFUSED")
 """What Chromium says of a server that a test has killed."""
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with chromium() as browser:
-        # Playwright keeps an event loop in this thread, which Django takes for async code.
-        os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"
-        yield browser
-        del os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"]
-
-
-@pytest.fixture(scope="module")
-def server(django_db_setup, postgres_url, tmp_path_factory):
-    """One server for all: what a test stores is gone after it, the server does not mind."""
-    from django.db import connection
-
-    name = connection.settings_dict["NAME"]
-    url = postgres_url.replace("/grove?", f"/{name}?")
-    server = Server(tmp_path_factory.mktemp("var"), url)
-    server.start()
-    yield server
-    server.kill()
-
-
-@pytest.fixture
-def run(transactional_db):
-    return SampleRun(SAMPLE)
-
-
-@pytest.fixture
-def log():
-    """What has not been shipped yet."""
-    return deque(sample_events(SAMPLE))
-
-
-@pytest.fixture
-def faults():
-    return Faults()
 
 
 @pytest.fixture
@@ -182,10 +142,13 @@ def test_a_killed_server_costs_nothing(page, run, log, server, faults):
     wait_for_seq(page, ship(run, log, "node.close", 7))
     server.kill()
     page.get_by_text("stale since").wait_for()
+    banner = page.get_by_text("Connection lost")
+    banner.wait_for()
     head = ship(run, log, "step.end", 2)
     server.start()
     wait_for_seq(page, head)
     page.get_by_text("live", exact=True).wait_for()
+    banner.wait_for(state="hidden")
     lost = twin(page)
     page.reload()
     wait_for_seq(page, head)
@@ -215,28 +178,3 @@ def test_a_failed_run_shows_its_first_cause(page, run, log):
     run.end("failed", "agent oak: the model directory lacks tokenizer.json")
     page.get_by_role("alert").get_by_text("lacks tokenizer.json").wait_for()
     page.get_by_role("button", name="Resume").wait_for()
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_every_page_fits_400_pixels(browser, server, run, log, faults, scheme):
-    ship_all(run, log)
-    context = browser.new_context(viewport={"width": 400, "height": 800}, color_scheme=scheme)
-    page = context.new_page()
-    faults.watch(page, server.url)
-    page.goto(f"{server.url}/sign-in/")
-    assert fits(page)
-    page.goto(server.url + run.sign_in_path())
-    page.locator('[data-part="canvas"]').click(position={"x": 50, "y": 60})
-    page.locator('[data-part="panel"]').wait_for()
-    assert page.locator("html").get_attribute("data-theme") == scheme
-    assert fits(page)
-    for path in ("/", "/runs/new/", "/models/", "/datasets/"):
-        page.goto(server.url + path)
-        page.locator("h1").wait_for()
-        assert fits(page), path
-    context.close()
-    assert faults.told == []
-
-
-def fits(page) -> bool:
-    return page.evaluate("document.documentElement.scrollWidth <= innerWidth")

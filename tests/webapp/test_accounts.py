@@ -1,10 +1,13 @@
 """Signing in."""
 
+import re
 from datetime import timedelta
 
 import pytest
+from django.core.management import CommandError, call_command
 from django.utils import timezone
 
+from tests.builders import a_run
 from webapp.accounts.models import SignInLink
 from webapp.accounts.services import create_sign_in_link
 
@@ -56,3 +59,34 @@ def test_a_password_signs_in_and_out(client, cast, settings):
     assert client.get("/sign-out/").status_code == 405
     assert client.post("/sign-out/").status_code == 302
     assert client.get("/").status_code == 302
+
+
+def test_a_command_prints_a_new_link(client, cast, capsys):
+    call_command("sign_in_link", "bob")
+    (path,) = re.findall(r"^http://localhost:\d+(/sign-in/\S+/)$", capsys.readouterr().out, re.M)
+    assert client.get(path).status_code == 302
+    assert client.get("/").wsgi_request.user == cast.bob
+
+
+@pytest.mark.parametrize("name", ["dave", "charlie"])
+def test_the_command_says_for_whom_it_can_make_links(cast, name):
+    cast.charlie.is_active = False
+    cast.charlie.save()
+    with pytest.raises(CommandError, match=f"no open account '{name}'. Accounts: alice, bob, vera"):
+        call_command("sign_in_link", name)
+
+
+@pytest.mark.parametrize(
+    "came_from, goes_to",
+    [
+        ("http://testserver/models/", "/models/"),
+        ("http://testserver/runs/?x=1", "/runs/"),
+        ("https://evil.example/models/", "/"),
+        ("http://testserver//evil.example/", "/"),
+        (None, "/"),
+    ],
+)
+def test_who_was_signed_out_goes_back_to_the_page_of_the_form(client, cast, came_from, goes_to):
+    path = f"/runs/{a_run(cast).pk}/stop/"
+    response = client.post(path, headers={"Referer": came_from} if came_from else {})
+    assert response.url == f"/sign-in/?next={goes_to}"

@@ -24,7 +24,9 @@ def test_empty_lines_and_comments_are_skipped():
     assert parse_overrides("\n# none\n  \na = 1\n") == {"a": 1}
 
 
-@pytest.mark.parametrize("text, reason", [("faster", "one `path = value`"), ("a=1\na=2", "twice")])
+@pytest.mark.parametrize(
+    "text, reason", [("faster", "one path = value"), ("= 3", "one path"), ("a=1\na=2", "twice")]
+)
 def test_a_line_that_cannot_be_meant_is_refused(text, reason):
     with pytest.raises(ConfigError, match=reason):
         parse_overrides(text)

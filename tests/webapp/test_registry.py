@@ -3,9 +3,10 @@
 import hashlib
 
 import pytest
+from django.urls import reverse
 
-from tests.builders import a_model_directory, a_run
-from webapp.registry.models import ModelVersion
+from tests.builders import a_model_directory, a_run, many_runs
+from webapp.registry.models import Model, ModelVersion
 from webapp.registry.services import register_final_weights, register_starters
 from webapp.registry.weights import WeightsError, inspect
 
@@ -94,3 +95,46 @@ def test_a_start_from_a_directory_finds_the_version_that_lies_there(cast, tmp_pa
     run.config["agents"][0]["model"] = str(tmp_path / "fern" / ".." / "oak")
     (version,) = register_final_weights(run, 1, {"oak": a_model_directory(tmp_path / "final")})
     assert version.parent == oak
+
+
+def many_versions(cast, number):
+    """A model of which so many runs have made a version."""
+    model = Model.objects.create(project=cast.project, name="oak")
+    fields = {"model": model, "path": "/models/oak", "sha256": "a" * 64, "parameters": 6}
+    ModelVersion.objects.bulk_create(
+        ModelVersion(number=place, run=run, agent="oak", step=40, **fields)
+        for place, run in enumerate(many_runs(cast, number), 1)
+    )
+    return model
+
+
+def test_the_list_of_models_shows_the_newest_versions_of_each(
+    client, cast, django_assert_max_num_queries
+):
+    model = many_versions(cast, 3000)
+    client.force_login(cast.bob)
+    with django_assert_max_num_queries(4):
+        page = client.get(reverse("models"))
+    (shown,) = page.context["models"]
+    assert [v.number for v in shown.newest] == list(range(3000, 2990, -1))
+    assert f'href="/models/{model.pk}/">All 3000 versions' in page.content.decode()
+    assert len(page.content) < 40_000
+
+
+def test_the_pages_of_a_model_hold_every_version_once(client, cast, django_assert_max_num_queries):
+    model = many_versions(cast, 120)
+    client.force_login(cast.bob)
+    seen, before = [], ""
+    while before is not None:
+        with django_assert_max_num_queries(4):
+            page = client.get(reverse("model", args=[model.pk]), {"before": before})
+        seen += [version.number for version in page.context["versions"]]
+        before = page.context["next"]
+    assert seen == list(range(120, 0, -1))
+
+
+@pytest.mark.parametrize("before", ["x", "-1", "1" * 30, "\u0663"])
+def test_a_page_before_no_number_is_a_bad_request(client, cast, before):
+    model = many_versions(cast, 1)
+    client.force_login(cast.bob)
+    assert client.get(reverse("model", args=[model.pk]), {"before": before}).status_code == 400

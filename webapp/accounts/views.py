@@ -28,7 +28,8 @@ def sign_in_link(request: HttpRequest, token: str) -> HttpResponse:
         context = {
             "status": 410,
             "title": "This sign-in link no longer works",
-            "detail": "It is used up or older than ten minutes. Make a new one on the server.",
+            "detail": "It is used up or older than ten minutes. The command "
+            "manage.py sign_in_link prints a new one on the server.",
         }
         return render(request, "error.html", context, status=410)
     login(request, user, backend=settings.AUTHENTICATION_BACKENDS[0])

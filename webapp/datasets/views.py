@@ -2,12 +2,12 @@
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
-from django.views.decorators.http import require_GET
+from django.views.decorators.http import require_safe
 
 from webapp.datasets.selectors import visible_datasets
 
 
-@require_GET
+@require_safe
 def datasets(request: HttpRequest) -> HttpResponse:
     """datasets.html: `datasets` (Dataset: name, project; `dataset.versions.all`, newest first,
     each with number, spec (dict), content_hash, created)."""

@@ -31,7 +31,7 @@ class LaunchForm(forms.Form):
     overrides = forms.CharField(
         widget=forms.Textarea(attrs={"rows": 6, "spellcheck": "false"}),
         required=False,
-        help_text="One `path = value` per line, for example loss.kl_coefficient = 0.01",
+        help_text="One setting per line, as in: loss.kl_coefficient = 0.01",
     )
 
     def __init__(self, projects: list[Project], *args: Any, **kwargs: Any):
@@ -45,6 +45,13 @@ class LaunchForm(forms.Form):
             return parse_overrides(self.cleaned_data["overrides"])
         except ConfigError as error:
             raise forms.ValidationError(str(error)) from None
+
+    def mark(self, problems: list[dict[str, Any]]) -> None:
+        """Say at a field what the engine has against its value."""
+        fields = {path: field for field, path in _SHORTCUTS.items()}
+        for problem in problems:
+            if field := fields.get(problem["path"]):
+                self.add_error(field, problem["reason"])
 
     def all_overrides(self) -> dict[str, Any]:
         """Dotted path to value, of the fields that were filled in and of the free lines."""

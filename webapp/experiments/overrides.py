@@ -15,16 +15,16 @@ def parse_overrides(text: str) -> dict[str, Any]:
     """Dotted path to value; empty lines and `#` comments are skipped.
 
     Raises:
-        ConfigError: a line without `=`, or a path that is given twice.
+        ConfigError: a line without a path or without `=`, or a path that is given twice.
     """
     overrides: dict[str, Any] = {}
     faults = []
     for line in text.splitlines():
         path, equals, value = (part.strip() for part in line.partition("="))
-        if not path or path.startswith("#"):
+        if not (path or equals) or path.startswith("#"):
             continue
-        if not equals or path in overrides:
-            reason = "given twice" if equals else "write one `path = value` per line"
+        if not (path and equals) or path in overrides:
+            reason = "given twice" if path in overrides else "write one path = value per line"
             faults.append({"path": path, "value": value, "reason": reason})
             continue
         overrides[path] = _value(value)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
@@ -17,6 +17,8 @@ from webapp.experiments.models import Run
 from webapp.experiments.states import HELD
 
 RESEND_AFTER = timedelta(seconds=5)
+
+_TOO_BIG_FOR_A_LIST = ("config", "experiment__config")
 
 
 def visible_runs(user: User) -> QuerySet[Run]:
@@ -52,7 +54,7 @@ def runs_page(user: User, state: str | None, cursor: str | None, limit: int = 50
 
     Raises `ValueError` for a cursor that no page gave out.
     """
-    runs = visible_runs(user)
+    runs = visible_runs(user).defer(*_TOO_BIG_FOR_A_LIST)
     if state:
         runs = runs.filter(state=state)
     if cursor:
@@ -67,7 +69,13 @@ def runs_page(user: User, state: str | None, cursor: str | None, limit: int = 50
 
 def _parse_cursor(cursor: str) -> tuple[datetime, uuid.UUID]:
     created, _, run_id = cursor.partition("_")
-    return datetime.fromisoformat(created), uuid.UUID(run_id)
+    moment = datetime.fromisoformat(created)
+    if moment.utcoffset() is None:
+        raise ValueError(f"{created} has no time zone")
+    try:
+        return moment.astimezone(UTC), uuid.UUID(run_id)
+    except OverflowError as error:  # a zone that leads out of the calendar
+        raise ValueError(str(error)) from None
 
 
 def visible_run(user: User, run_id: uuid.UUID) -> Run:

@@ -12,7 +12,7 @@ from django.contrib import messages
 from django.core.exceptions import BadRequest
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
-from django.views.decorators.http import require_GET, require_http_methods, require_POST
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from engine.config import ConfigError
 from engine.events import RunState
@@ -25,20 +25,24 @@ from webapp.experiments.states import TransitionRefused
 from webapp.projects.permissions import Action, may, operable_projects, require
 
 
-@require_GET
+@require_safe
 def runs(request: HttpRequest) -> HttpResponse:
     """runs.html: `runs` (Run objects: `run.experiment.name`, `run.number`, `run.project`,
     `run.run_state.label|colour`, `run.step`, `run.steps`, `run.result`, `run.error`,
     `run.created`, `run.created_by`), `states` (RunState members: value, label, colour),
-    `state` (the chosen filter or ""), `next_cursor` (for `?cursor=`, or None), `can_launch`.
+    `state` (the chosen filter or ""), `cursor` (of this page, or ""), `next_cursor` (for
+    `?cursor=`, or None), `can_launch`.
     """
-    state = request.GET.get("state", "")
+    state, cursor = request.GET.get("state", ""), request.GET.get("cursor", "")
+    if state and state not in set(RunState):
+        raise BadRequest(f"state: give one of {', '.join(RunState)}, or none")
     try:
-        page = runs_page(request.user, state, request.GET.get("cursor"))
+        page = runs_page(request.user, state, cursor)
     except ValueError:
         raise BadRequest("cursor: give one that a page gave out, or none") from None
     context = {
         "runs": page.runs,
+        "cursor": cursor,
         "next_cursor": page.next,
         "states": list(RunState),
         "state": state,
@@ -47,7 +51,7 @@ def runs(request: HttpRequest) -> HttpResponse:
     return render(request, "runs.html", context)
 
 
-@require_GET
+@require_safe
 def run(request: HttpRequest, run_id: uuid.UUID) -> HttpResponse:
     """run.html: `run` (Run, as in the list), `can_operate`, and `page`, the dict for
     `{{ page|json_script:"page" }}`: run {id, name, number, epoch, seed, can_operate}, status
@@ -63,22 +67,25 @@ def run(request: HttpRequest, run_id: uuid.UUID) -> HttpResponse:
     return render(request, "run.html", context)
 
 
-@require_http_methods(["GET", "POST"])
+@require_http_methods(["GET", "HEAD", "POST"])
 def launch(request: HttpRequest) -> HttpResponse:
     """launch.html: `form` (LaunchForm: project, recipe, name, seed, minutes, steps,
-    nodes_per_tree, overrides) and `problems`, a list of {path, value, reason}: the settings that
-    the engine refuses (status 422). On success: redirect to the run page.
+    nodes_per_tree, overrides), `can_launch` (whether there is a project to start it in) and
+    `problems`, a list of {path, value, reason}: the settings that the engine refuses (status 422).
+    On success: redirect to the run page.
     """
     projects = operable_projects(request.user)
-    form = LaunchForm(projects, request.POST or None)
+    form = LaunchForm(projects, request.POST if request.method == "POST" else None)
     problems: list[dict] = []
     if form.is_valid():
         try:
             return redirect("run", _create(request, form).pk)
         except ConfigError as error:
             problems = error.problems
+            form.mark(problems)
     status = 422 if form.is_bound else 200
-    return render(request, "launch.html", {"form": form, "problems": problems}, status=status)
+    context = {"form": form, "problems": problems, "can_launch": bool(projects)}
+    return render(request, "launch.html", context, status=status)
 
 
 def _create(request: HttpRequest, form: LaunchForm) -> Run:

@@ -22,6 +22,7 @@ class Action(StrEnum):
 _ROLES: dict[Action, frozenset[Role]] = {
     Action.OPERATE: frozenset({Role.OWNER, Role.MAINTAINER, Role.MEMBER}),
 }
+_WORDS: dict[Action, str] = {Action.OPERATE: "start, stop or resume runs"}
 
 
 def may(user: User, action: Action, project: Project) -> bool:
@@ -38,7 +39,7 @@ def require(user: User, action: Action, project: Project) -> None:
     """Raises `PermissionDenied` unless `may`."""
     if not may(user, action, project):
         raise PermissionDenied(
-            f"Your role in {project.workspace} does not allow to {action}; ask an owner."
+            f"Your role in {project.workspace} does not let you {_WORDS[action]}; ask an owner."
         )
 
 

@@ -7,6 +7,8 @@ from typing import Any
 
 from django import template
 
+from engine.config import ProblemsConfig
+
 register = template.Library()
 
 
@@ -23,6 +25,12 @@ def parameters(value: int) -> str:
         if value >= size / 10:
             return f"{value / size:.3g} {unit}"
     return f"{value:,}"
+
+
+@register.filter
+def settings_in_order(spec: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    """A dataset version's settings as `engine.config` orders them; the database does not."""
+    return [(name, spec[name]) for name in ProblemsConfig.model_fields if name in spec]
 
 
 @register.filter

@@ -1,0 +1,55 @@
+/**
+ * The list of runs, kept up to date while somebody looks: the page asks for itself again and takes
+ * over the rows that say something new. A row that says the same is left alone, and focus with it.
+ */
+
+import { tellAges } from "./frame.js";
+
+const EVERY_MS = 5_000;
+const LIST = '[data-part="list"]';
+
+async function refresh() {
+  if (document.hidden) return;
+  const reply = await fetch(location.href).catch(() => null); // the footer tells of a lost server
+  if (!reply?.ok || reply.redirected) return;
+  const page = new DOMParser().parseFromString(await reply.text(), "text/html");
+  takeOver(document.querySelector(LIST), page.querySelector(LIST));
+}
+
+function takeOver(shown, fresh) {
+  const [rows, news] = [shown, fresh].map((list) => list.querySelector("tbody"));
+  if (!rows || !news) {
+    if (Boolean(rows) !== Boolean(news)) shown.replaceWith(fresh);
+    return;
+  }
+  const focused = document.activeElement.closest("tr")?.id;
+  const known = new Map([...rows.rows].map((row) => [row.id, row]));
+  const wanted = [...news.rows].map((row) => sameAs(known.get(row.id), row) ?? row);
+  // What stays is never moved: an element that leaves the page loses the focus.
+  for (const row of known.values()) if (!wanted.includes(row)) row.remove();
+  wanted.forEach((row, place) => {
+    if (rows.rows[place] !== row) rows.insertBefore(row, rows.rows[place] ?? null);
+  });
+  if (focused && document.activeElement === document.body) {
+    document.getElementById(focused)?.querySelector("a").focus();
+  }
+  takeOverPager(shown, fresh);
+  tellAges();
+}
+
+/** Where the list goes on changes with what it shows: an old cursor would leave out a run. */
+function takeOverPager(shown, fresh) {
+  const [pager, next] = [shown, fresh].map((list) => list.querySelector(".pager"));
+  if (pager?.outerHTML === next?.outerHTML) return;
+  pager?.remove();
+  if (next) shown.append(next);
+}
+
+/** The row that is shown, if the new one says nothing else; how long ago is told by frame.js. */
+function sameAs(row, fresh) {
+  const said = (one) => [...one.cells].slice(0, -1).map((cell) => cell.innerHTML).join();
+  return row && said(row) === said(fresh) ? row : null;
+}
+
+setInterval(refresh, EVERY_MS);
+document.addEventListener("visibilitychange", refresh);

@@ -1,0 +1,191 @@
+"""Every page in a real browser: it fits, can be walked with the keyboard, and keeps up."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from tests.browser.sample_log import sample_events
+from tests.browser.site import SampleRun
+from tests.e2e.conftest import SAMPLE
+
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+
+PAGES = ("/", "/?state=failed", "/?state=starting", "/runs/new/", "/models/", "/datasets/")
+REFUSED = ("/nowhere/", "/?cursor=1", "/sign-in/nothing/")
+
+NO_FOCUS = "nothing"
+FRAME = [
+    "Skip to the content",
+    "Grove, to the runs",
+    "Runs",
+    "Models",
+    "Datasets",
+    "Switch between light and dark",
+    "Account of demo",
+]
+"""What one passes with Tab on every page before its own content."""
+FOCUSED = """() => {
+  const at = document.activeElement;
+  if (at === document.body) return ["nothing", true];
+  const box = at.getBoundingClientRect();
+  const ringed = getComputedStyle(at).outlineStyle !== "none" || at.matches("summary");
+  const seen = box.width > 0 && box.bottom > 0 && box.top < innerHeight;
+  return [at.ariaLabel ?? at.innerText.trim().split("\\n")[0], ringed && seen];
+}"""
+
+
+@pytest.fixture
+def visit(browser, server, run, faults):
+    """Opens an address as the demo user in a new window: visit(path, width, scheme)."""
+    contexts = []
+
+    def open_at(path: str, width: int = 1280, scheme: str = "light"):
+        context = browser.new_context(
+            viewport={"width": width, "height": 900}, color_scheme=scheme, base_url=server.url
+        )
+        contexts.append(context)
+        page = context.new_page()
+        faults.watch(page, server.url)
+        page.goto(run.sign_in_path())
+        page.goto(path)
+        return page
+
+    yield open_at
+    for context in contexts:
+        context.close()
+    assert faults.told == []
+
+
+def fits(page) -> bool:
+    return page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def tab_through(page, most: int = 80) -> list[str]:
+    """The names of what Tab leads to, each visible and marked, until it leaves the page."""
+    names = []
+    for _ in range(most):
+        page.keyboard.press("Tab")
+        name, shown = page.evaluate(FOCUSED)
+        if name == NO_FOCUS:
+            return names
+        assert shown, f"{name} has the focus, but one does not see it"
+        names.append(name)
+    raise AssertionError(f"no end after {names}")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_page_fits_400_pixels(visit, run, log, scheme):
+    run.feed(log)
+    long = SampleRun(SAMPLE, "a-name-without-a-space-" + "x" * 150)
+    long.end("failed", "agent oak: no model in /models/" + "long-name/" * 30)
+    page = visit(f"/runs/{run.run.pk}/", 400, scheme)
+    page.locator('[data-part="canvas"]').click(position={"x": 50, "y": 60})
+    page.locator('[data-part="panel"]').wait_for()
+    assert page.locator("html").get_attribute("data-theme") == scheme
+    assert fits(page)
+    page.goto(f"/runs/{long.run.pk}/")
+    page.get_by_role("alert").wait_for()
+    page.get_by_text("The run was over before its first step").wait_for()
+    assert fits(page)
+    for path in PAGES:
+        page.goto(path)
+        page.locator("h1").wait_for()
+        assert fits(page), path
+    page.locator(".menu summary").click()
+    page.get_by_role("button", name="Sign out").click()
+    page.get_by_role("heading", name="Sign in").wait_for()
+    assert fits(page)
+
+
+def test_a_tree_far_down_shows_itself_and_its_node_on_a_small_screen(visit):
+    many = SampleRun(replace(SAMPLE, trees=32), "many trees")
+    many.feed(sample_events(replace(SAMPLE, trees=32, steps=1)))
+    page = visit(f"/runs/{many.run.pk}/", 400)
+    canvas = page.locator('[data-part="canvas"]')
+    canvas.wait_for()
+    wait_for_tiles = "e => e.clientHeight > 1000"
+    page.wait_for_function(wait_for_tiles, arg=canvas.element_handle())
+    canvas.click(position={"x": 50, "y": canvas.bounding_box()["height"] - 40})
+    panel = page.locator('[data-part="panel"]')
+    panel.get_by_role("heading", name="Node").wait_for()
+    top = page.locator('[data-part="stage"]').bounding_box()["y"]
+    sheet = panel.bounding_box()
+    assert 0 <= top < sheet["y"] - 100, "the tree is on the screen, above the node"
+    assert sheet["y"] + sheet["height"] <= 900 and fits(page)
+    panel.get_by_role("button", name="Close the node").click()
+    panel.wait_for(state="hidden")
+
+
+@pytest.mark.parametrize("path", REFUSED)
+def test_a_page_that_tells_of_an_error_fits_and_leads_on(visit, faults, path):
+    faults.expected = ("Failed to load resource",)
+    page = visit(path, 400)
+    assert fits(page)
+    page.get_by_role("link", name="To the runs").click()
+    page.get_by_role("heading", name="Runs").wait_for()
+
+
+def test_what_is_refused_at_the_new_run_is_shown_within_the_screen(visit, faults):
+    faults.expected = ("Failed to load resource",)
+    page = visit("/runs/new/", 400)
+    page.get_by_label("Nodes per tree").fill("0")
+    page.get_by_label("More settings").fill("search.nodes = 4\nproblems.train = -3")
+    page.get_by_role("button", name="Start the run").click()
+    page.get_by_text("The engine refuses 3 settings").wait_for()
+    assert fits(page)
+    for words in ("search.nodes_per_tree", "unknown setting", "problems.train"):
+        box = page.get_by_text(words).first.bounding_box()
+        assert box["x"] >= 0 and box["x"] + box["width"] <= 400, words
+
+
+def test_tab_leads_through_the_list_in_reading_order(visit, run):
+    names = tab_through(visit("/"))
+    states = ["Queued", "Starting", "Running", "Stopping", "Stopped", "Finished", "Failed"]
+    assert names == [*FRAME, "New run", "All", *states, "demo #1"]
+
+
+def test_tab_leads_through_the_run_page_in_reading_order(visit, run, log):
+    run.feed(log)
+    page = visit(f"/runs/{run.run.pk}/")
+    page.locator('[data-chart="validation"] .chart-key button').first.wait_for()
+    names = tab_through(page)
+    trees = next(place for place, name in enumerate(names) if name.startswith("Search trees"))
+    assert names[:trees] == [*FRAME, "Stop", "Step 2", "Step 3"]
+    assert re.match(r"oak\s*", names[trees + 1]), "the charts follow the trees"
+
+
+def test_the_skip_link_leads_to_the_content(visit, run):
+    page = visit("/")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    page.keyboard.press("Tab")
+    assert page.evaluate(FOCUSED) == ["New run", True]
+
+
+def test_the_list_keeps_up_and_leaves_the_focus_where_it_is(visit, run, log):
+    page = visit("/")
+    page.evaluate("window.isTheSamePage = true")
+    page.get_by_role("link", name="demo #1").focus()
+    page.get_by_text("0 of 3 steps").wait_for()
+    run.feed(log)
+    page.get_by_text("3 of 3 steps").wait_for()
+    SampleRun(replace(SAMPLE, seed=5), "another")
+    page.get_by_role("link", name="another #1").wait_for()
+    assert page.locator("tbody tr").count() == 2
+    assert page.evaluate(FOCUSED) == ["demo #1", True]
+    assert page.evaluate("window.isTheSamePage")
+
+
+def test_the_first_run_appears_on_an_empty_list(visit, run):
+    from webapp.experiments.models import Run
+
+    page = visit("/")
+    Run.objects.all().delete()
+    page.reload()
+    page.get_by_role("heading", name="No run yet").wait_for()
+    SampleRun(SAMPLE, "first")
+    page.get_by_role("link", name="first #1").wait_for()
+    assert page.get_by_text("No run yet").count() == 0

@@ -1,0 +1,75 @@
+"""Static files: always whole, and never a mixture of two versions."""
+
+import re
+
+import pytest
+from django.conf import settings as project
+
+from webapp.fingerprint import fingerprint
+
+
+@pytest.fixture
+def directory(settings, tmp_path):
+    """Static files of the test's own; Django looks for them there."""
+    (tmp_path / "js").mkdir()
+    (tmp_path / "js" / "page.js").write_text("export const one = 1;")
+    settings.STATICFILES_DIRS = [tmp_path]
+    return tmp_path
+
+
+def body(response) -> bytes:
+    return b"".join(response.streaming_content)
+
+
+def address(name: str) -> str:
+    return project.STATIC_URL + name
+
+
+def test_a_file_that_is_edited_while_it_is_served_comes_whole(client, directory):
+    assert body(client.get(address("js/page.js"))) == b"export const one = 1;"
+    (directory / "js" / "page.js").write_text("export const one = 1;\nexport const two = 2;")
+    response = client.get(address("js/page.js"))
+    content = body(response)
+    assert content.endswith(b"two = 2;") and int(response["Content-Length"]) == len(content)
+
+
+def test_a_file_that_is_added_or_removed_while_others_are_served(client, directory):
+    assert client.get(address("js/new.js")).status_code == 404
+    (directory / "js" / "new.js").write_text("1")
+    assert client.get(address("js/new.js")).status_code == 200
+    (directory / "js" / "new.js").unlink()
+    assert client.get(address("js/new.js")).status_code == 404
+
+
+def test_what_did_not_change_is_not_sent_again(client, directory):
+    first = client.get(address("js/page.js"))
+    again = {"If-Modified-Since": first["Last-Modified"]}
+    assert client.get(address("js/page.js"), headers=again).status_code == 304
+
+
+@pytest.mark.parametrize(
+    "name", ["js", "js/", "../settings.py", "%2e%2e/manage.py", "js/\0", "x" * 5000, "js\\page.js"]
+)
+def test_only_files_of_these_directories_are_served(client, directory, name):
+    assert client.get(address(name)).status_code in (400, 404)
+
+
+def test_another_content_or_name_is_another_address(tmp_path):
+    file = tmp_path / "a.js"
+    file.write_text("1")
+    first = fingerprint(tmp_path)
+    file.touch()
+    assert fingerprint(tmp_path) == first and re.fullmatch("[0-9a-f]{12}", first)
+    file.write_text("2")
+    second = fingerprint(tmp_path)
+    file.rename(tmp_path / "b.js")
+    assert len({first, second, fingerprint(tmp_path)}) == 3
+
+
+def test_pages_name_static_files_by_their_content_only(client, db):
+    content = client.get("/sign-in/").content.decode()
+    named = re.findall(r'(?:src|href)="(/static/[^"]+)"', content)
+    assert named and all(path.startswith(project.STATIC_URL) for path in named)
+    assert fingerprint(project.BASE_DIR / "static") in project.STATIC_URL
+    for path in named:
+        assert client.get(path).status_code == 200, path

@@ -1,0 +1,38 @@
+"""`manage.py sign_in_link [USER]`: a new one-time link, when the last one is used up or too old."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.db import OperationalError
+
+from webapp.accounts.models import User
+from webapp.accounts.services import create_sign_in_link
+from webapp.projects.services import DEMO
+
+
+class Command(BaseCommand):
+    help = "Print a new sign-in link for a user; it works once, within ten minutes."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("user", nargs="?", default=DEMO, help="default: %(default)s")
+
+    def handle(self, *args: Any, user: str, **options: Any) -> None:
+        try:
+            path = create_sign_in_link(_find(user))
+        except OperationalError as error:
+            reason = str(error).strip().splitlines()[0]
+            raise CommandError(
+                f"The database does not answer ({reason}). Start Grove first: make run"
+            ) from None
+        self.stdout.write(f"http://localhost:{settings.GROVE_PORT}{path}")
+
+
+def _find(name: str) -> User:
+    if found := User.objects.filter(username=name, is_active=True).first():
+        return found
+    names = User.objects.filter(is_active=True).order_by("username")[:20]
+    known = ", ".join(user.username for user in names) or "none yet; the first `make run` makes one"
+    raise CommandError(f"There is no open account {name!r}. Accounts: {known}.")
