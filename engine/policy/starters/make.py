@@ -58,8 +58,12 @@ class StarterRecipe:
 
 
 RECIPES = (
-    StarterRecipe("oak", 1024, 128, 2, 4, 320, 1700, 6e-3, NoiseLevels(0.5, 0.65, 0.65), 200, 1e-3),
-    StarterRecipe("fern", 896, 112, 3, 4, 224, 1700, 7e-3, NoiseLevels(0.65, 0.5, 0.5), 200, 1e-3),
+    StarterRecipe(
+        "oak", 1024, 128, 2, 4, 320, 1700, 6e-3, NoiseLevels(0.5, 0.65, 0.65), 200, 1e-3
+    ),
+    StarterRecipe(
+        "fern", 896, 112, 3, 4, 224, 1700, 7e-3, NoiseLevels(0.65, 0.5, 0.5), 200, 1e-3
+    ),
 )
 
 Progress = Callable[[str, int, int, float], None]
