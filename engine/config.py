@@ -219,6 +219,9 @@ class SandboxConfig(Settings):
     memory_mb: int = Field(256, ge=32)
     output_bytes: int = Field(65536, ge=256)
     """Most bytes that a program may return or print for one test."""
+    allow_unsafe: bool = False
+    """Run programs even where the host allows neither tier of walls. For a single user who
+    trusts the models; never for a machine that is shared."""
 
 
 class ComputeConfig(Settings):

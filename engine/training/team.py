@@ -24,9 +24,10 @@ from engine.policy.allocator import keep_freed_memory
 from engine.policy.exchange import Answer, Request
 from engine.policy.rows import TrainingRow, UpdateStats
 from engine.problems.problem import Problem
+from engine.sandbox.checking import self_check
 from engine.sandbox.memory import RememberingVerifier
 from engine.sandbox.sandbox import Sandbox
-from engine.sandbox.verify import Verification, self_check
+from engine.sandbox.verify import Verification
 
 START_DEADLINE = 300.0
 CALL_DEADLINE = 3600.0

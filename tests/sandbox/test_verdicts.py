@@ -7,10 +7,11 @@ import pytest
 from engine.config import SandboxConfig
 from engine.events import Verdict
 from engine.problems.problem import CallTest, Problem
+from engine.sandbox.checking import self_check
 from engine.sandbox.errors import SandboxUnavailable
 from engine.sandbox.job import Job
 from engine.sandbox.sandbox import Sandbox
-from engine.sandbox.verify import self_check, verify
+from engine.sandbox.verify import verify
 
 
 def problem(*private):
