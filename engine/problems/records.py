@@ -222,7 +222,9 @@ class RecordReader:
         if type(tests) is not list or not tests:
             self.fault(field, tests, "must be a list of at least one test")
             return ()
-        return tuple([self._test(test, f"{field}[{i}]", entry_point) for i, test in enumerate(tests)])
+        return tuple(
+            [self._test(test, f"{field}[{i}]", entry_point) for i, test in enumerate(tests)]
+        )
 
     def _test(self, test: Any, field: str, entry_point: str) -> Test:
         if type(test) is not dict:
@@ -230,12 +232,16 @@ class RecordReader:
             return _NOTHING
         kind = next((kind for kind in ("code", "stdin") if kind in test), "arguments")
         if (kind == "stdin") != (entry_point == ""):
-            remedy = "an empty entry_point goes with tests of stdin, and any other with calls or code"
+            remedy = (
+                "an empty entry_point goes with tests of stdin, and any other with calls or code"
+            )
             self.fault(field, test, remedy)
         for key in test:
             name = key.removesuffix("_literal") if kind == "arguments" else key
             if f"'{name}'" not in _KINDS[kind]:
-                self.fault(f"{field}.{key}", test[key], f"unknown field; allowed are {_KINDS[kind]}")
+                self.fault(
+                    f"{field}.{key}", test[key], f"unknown field; allowed are {_KINDS[kind]}"
+                )
         if kind == "code":
             return CodeTest(self._test_text(test, "code", field))
         if kind == "stdin":
@@ -292,7 +298,9 @@ class RecordReader:
 def is_entry_point(value: Any) -> bool:
     """Whether this is `name` or `Class.name`."""
     names = value.split(".") if type(value) is str else []
-    return len(names) in (1, 2) and all(n.isidentifier() and not keyword.iskeyword(n) for n in names)
+    return len(names) in (1, 2) and all(
+        n.isidentifier() and not keyword.iskeyword(n) for n in names
+    )
 
 
 def _is_positive(value: Any) -> bool:

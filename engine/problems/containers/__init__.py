@@ -82,10 +82,7 @@ def _rows_of_file(path: Path, wanted: Collection[str] | None) -> Iterator[Row]:
     except OSError as error:
         remedy = f"cannot be read: {error.strerror}"
         raise DatasetError([DatasetFault(str(path), 0, "file", str(path), remedy)]) from None
-    if columns.is_columnar(start):
-        rows = columns.rows_of(path, wanted)
-    else:
-        rows = text.rows_of(path)
+    rows = columns.rows_of(path, wanted) if columns.is_columnar(start) else text.rows_of(path)
     for line, data in rows:
         yield Row(str(path), line, data)
 
