@@ -127,7 +127,10 @@ class AgentConfig(Settings):
 
 class ProblemsConfig(Settings):
     dataset: str = Field("generated", min_length=1)
-    """`generated`, or the path of a JSONL file of problems."""
+    """`generated`, or the path of a file or folder of problems: our own JSONL, or a published data
+    set as JSON, JSONL, Parquet or Arrow."""
+    format: str = Field("auto", min_length=1)
+    """Format of the file; `auto` tells it from its fields."""
     seed: int = Field(0, ge=0)
     """Seed of the built-in generator; also of the split of a file."""
     train: int = Field(4000, ge=1)

@@ -24,9 +24,13 @@ def load_problems(path: str | Path) -> list[Problem]:
     Raises:
         DatasetError: naming every fault; nothing is left out silently.
     """
-    path = Path(path)
+    return [problem for _, problem in numbered_problems(Path(path))]
+
+
+def numbered_problems(path: Path) -> list[tuple[int, Problem]]:
+    """All problems of a file with their lines; raises as `load_problems` does."""
     faults: list[DatasetFault] = []
-    problems: list[Problem] = []
+    problems: list[tuple[int, Problem]] = []
     first_line: dict[str, int] = {}
     for number, line in lines_of(path):
         reader = RecordReader(str(path), number)
@@ -38,7 +42,7 @@ def load_problems(path: str | Path) -> list[Problem]:
             remedy = f"already used in line {first_line[problem.id]}; ids must differ"
             faults.append(DatasetFault(str(path), number, "id", problem.id, remedy))
         first_line.setdefault(problem.id, number)
-        problems.append(problem)
+        problems.append((number, problem))
     if not problems and not faults:
         faults.append(DatasetFault(str(path), 0, "file", str(path), "holds no problem; add one"))
     if faults:

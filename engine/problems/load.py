@@ -13,12 +13,12 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 
-from engine.problems.containers import Row, files_below, rows_of
+from engine.problems.containers import Row, files_below, is_jsonl, rows_of
 from engine.problems.errors import DatasetError, DatasetFault
 from engine.problems.formats import DETECTED, FORMATS, OWN, format_of
 from engine.problems.formats.fields import Fields, RowError
 from engine.problems.identity import content_hash
-from engine.problems.jsonl import load_problems
+from engine.problems.jsonl import numbered_problems
 from engine.problems.problem import Problem
 from engine.problems.records import RecordReader
 
@@ -91,30 +91,22 @@ def _detected(path: Path) -> str:
 
 
 def _own(path: Path) -> LoadedDataset:
-    """Our own files; a folder or a table of them, too."""
-    problems: list[Problem] = []
-    places: list[Place] = []
+    """Our own files: lines of JSON, or any other container and folder of them."""
+    found: list[tuple[Place, Problem]] = []
     faults: list[DatasetFault] = []
     for file in files_below(path) if path.is_dir() else [path]:
-        if _is_text(file):
-            found = load_problems(file)
-            problems += found
-            places += [Place(str(file), i) for i in range(1, len(found) + 1)]
+        if is_jsonl(file):
+            found += [(Place(str(file), line), one) for line, one in numbered_problems(file)]
             continue
         for row in rows_of(file):
             reader = RecordReader(row.file, row.line)
             problem = reader.problem(row.data)
             faults += reader.faults
             if problem:
-                problems.append(problem)
-                places.append(Place(row.file, row.line))
+                found.append((Place(row.file, row.line), problem))
     if faults:
         raise DatasetError(faults)
-    return _collected(OWN, zip(places, problems, strict=True))
-
-
-def _is_text(file: Path) -> bool:
-    return file.suffix not in (".parquet", ".arrow")
+    return _collected(OWN, found)
 
 
 def _published(path: Path, format: str) -> LoadedDataset:

@@ -76,6 +76,8 @@ def _train(
     team: Team | None = None
     try:
         log.append(RunStateChanged(RunState.STARTING))
+        for fault in problems.left_out:
+            log.append(LogLine("warning", f"problem left out: {fault}"))
         team = Team(config, lambda name, deadline: log.append(RunWaiting(name, deadline)))
         # Starting Ray puts a handler of its own on SIGTERM, which aborts: ours comes last.
         _stop_on_signals(stop)

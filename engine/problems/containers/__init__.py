@@ -69,20 +69,36 @@ def files_below(folder: Path) -> list[Path]:
     return sorted(found)
 
 
+def is_jsonl(path: Path) -> bool:
+    """Whether a file holds one JSON value per line, as far as its beginning tells.
+
+    Raises:
+        DatasetError: it cannot be read.
+    """
+    if columns.is_columnar(_start(path)):
+        return False
+    first = next(text.lines_of(path), (0, b""))[1].strip()
+    return first != b"{" and not first.startswith(b"[")
+
+
 def _holds_rows(name: str) -> bool:
     if name.startswith((".", "cache-")) or name in _NO_ROWS:
         return False
     return name.endswith(tuple(kind + packed for kind in _SUFFIXES for packed in _PACKED))
 
 
-def _rows_of_file(path: Path, wanted: Collection[str] | None) -> Iterator[Row]:
+def _start(path: Path) -> bytes:
     try:
         with path.open("rb") as file:
-            start = file.read(8)
+            return file.read(8)
     except OSError as error:
         remedy = f"cannot be read: {error.strerror}"
         raise DatasetError([DatasetFault(str(path), 0, "file", str(path), remedy)]) from None
-    rows = columns.rows_of(path, wanted) if columns.is_columnar(start) else text.rows_of(path)
+
+
+def _rows_of_file(path: Path, wanted: Collection[str] | None) -> Iterator[Row]:
+    is_table = columns.is_columnar(_start(path))
+    rows = columns.rows_of(path, wanted) if is_table else text.rows_of(path)
     for line, data in rows:
         yield Row(str(path), line, data)
 

@@ -22,7 +22,7 @@ _WRAPPER_FIELDS = 4  # an object with more fields is a row
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 
 
-def lines_of(path: Path) -> Iterator[tuple[int, bytes]]:
+def lines_of(path: Path, max_line_bytes: int = MAX_LINE_BYTES) -> Iterator[tuple[int, bytes]]:
     """Lines that are not blank, with their number from 1.
 
     Raises:
@@ -31,10 +31,10 @@ def lines_of(path: Path) -> Iterator[tuple[int, bytes]]:
     number = 0
     try:
         with _opened(path) as file:
-            while line := file.readline(MAX_LINE_BYTES + 1):
+            while line := file.readline(max_line_bytes + 1):
                 number += 1
-                if len(line) > MAX_LINE_BYTES:
-                    raise ValueError(f"a line is longer than {MAX_LINE_BYTES >> 20} MiB; split it")
+                if len(line) > max_line_bytes:
+                    raise ValueError(f"a line is longer than {max_line_bytes} bytes; split it")
                 if line.strip():
                     yield number, line
     except (OSError, EOFError, zlib.error, ValueError) as error:

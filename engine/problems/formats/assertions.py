@@ -41,8 +41,10 @@ def split(body: Sequence[ast.stmt]) -> list[str] | None:
     body asserts.
     """
     body = [node for node in body if not _asserts_nothing(node)]
+    if not any(isinstance(n, ast.Assert | ast.Raise) for node in body for n in ast.walk(node)):
+        return []
     units = [i for i, node in enumerate(body) if _asserts(node)]
-    if not _splits(body, units):
+    if not units or not _splits(body, units):
         return None
     tests: list[str] = []
     for position in units:
@@ -73,7 +75,7 @@ def function_under_test(field: str, tests: Sequence[str], defined: str = "") -> 
         tree = parsed(field, test)
         local = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
         local |= {name.asname or name.name for node in ast.walk(tree) for name in _imported(node)}
-        counts.update(dict.fromkeys(_call_names(tree, local)))
+        counts.update(list(dict.fromkeys(_call_names(tree, local))))
     names = [name for name in counts if name in own] or list(counts)
     if not names:
         remedy = "calls no function by its name, so there is none to ask for"
@@ -107,7 +109,8 @@ def _asserts(node: ast.stmt) -> bool:
     """Whether running this statement checks something."""
     if isinstance(node, ast.FunctionDef | ast.ClassDef):
         return False
-    return any(isinstance(inner, ast.Assert) for inner in ast.walk(node)) or bool(_table(node))
+    checks = (ast.Assert, ast.Raise)
+    return any(isinstance(inner, checks) for inner in ast.walk(node)) or bool(_table(node))
 
 
 def _asserts_nothing(node: ast.stmt) -> bool:
