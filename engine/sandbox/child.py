@@ -175,8 +175,6 @@ def exit_status(error: BaseException) -> Failure | None:
     """What the end of a script by an exception means; exit() and exit(0) mean success."""
     if isinstance(error, SystemExit) and (error.code is None or error.code == 0):
         return None
-    if isinstance(error, OSError) and error.errno == 27:  # EFBIG: more than stdout may hold
-        return OUTPUT_LIMIT, TOO_MUCH_OUTPUT
     return describe(error)
 
 

@@ -1,7 +1,7 @@
 """What goes into the sandbox and what comes out.
 
-Invariant: no job holds both a program and an expected value; nothing that could be compared with
-ever enters the process that runs the program.
+Invariant: nothing that could be compared with ever enters the process that runs the program. A
+`Trial` names both program and code tests; its slot sends them to different processes.
 """
 
 from __future__ import annotations
@@ -27,8 +27,11 @@ class Bounds:
     """CPU seconds of one test of the job."""
 
 
+NO_LIMITS = Limits()
+
+
 def bounds(
-    config: SandboxConfig, limits: Limits = Limits(), tests: int = 1, output_bytes: int = 0
+    config: SandboxConfig, limits: Limits = NO_LIMITS, tests: int = 1, output_bytes: int = 0
 ) -> Bounds:
     """The bounds of a job of so many tests: the problem's where it has any.
 

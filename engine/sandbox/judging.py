@@ -11,6 +11,7 @@ ended, nor broke a limit or the protocol meanwhile, whatever the code did about 
 import builtins
 import marshal
 import random
+from contextlib import suppress
 from typing import Any
 
 from child import (
@@ -136,10 +137,8 @@ def judge(job: bytes) -> None:
     prelude, codes, entry_point, limit = marshal.loads(job)
     output = silence(limit)
     program = Program(limit)
-    try:
+    with suppress(Ended):
         program.load()
-    except Ended:
-        pass
     for index, code in enumerate(codes):
         send(STREAM, index, *verdict(program, prelude, code, entry_point, output))
 

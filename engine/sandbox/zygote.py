@@ -1,8 +1,8 @@
 """The zygote: a bare interpreter that forks one clean child per program and watches it.
 
-Run by path as `python -s -S -P -B zygote.py NUMBER safe|unsafe`, with the control socket as fd 0. Takes
-orders from its owner and answers each with one reply (wire.py). Imports only the standard
-library.
+Run by path as `python -s -S -P -B zygote.py NUMBER safe|unsafe`, with the control socket as
+fd 0. Takes orders from its owner and answers each with one reply (wire.py). Imports only the
+standard library.
 
 Invariants: one child at a time; when the reply is sent, no process of that job is alive; when
 the owner is gone, so is the zygote. No program, argument or value ever enters this process: it

@@ -1,6 +1,7 @@
 """What comes out of a child is believed only where it is exactly what an honest child sends."""
 
 import struct
+import time
 
 import pytest
 
@@ -121,6 +122,16 @@ def test_plain_values_survive_the_channel(value):
 def test_what_is_no_plain_literal_is_refused(text):
     with pytest.raises(LiteralError):
         from_literal(text)
+
+
+def test_a_set_that_was_made_to_take_long_is_refused_at_once():
+    same_hash = ", ".join(str(n * (2**61 - 1)) for n in range(1, 20_000))
+    started = time.monotonic()
+    for text in (f"{{{same_hash}}}", "{" + same_hash.replace(",", ": 0,") + ": 0}"):
+        with pytest.raises(LiteralError, match="equal hashes"):
+            from_literal(text)
+    assert time.monotonic() - started < 2
+    assert len(from_literal("{" + ", ".join(map(str, range(5000))) + "}")) == 5000
 
 
 def test_values_that_are_not_plain_or_too_deep_are_refused():
