@@ -64,6 +64,7 @@ MBPP_PLUS = {
     "plus_input": [[[], []], [[1, 2, 3], [3, 2]]],
     "atol": 0,
 }
+MBPP_PLUS_NUMBERED = {**MBPP_PLUS, "task_id": 2, "prompt": "'''\nFind the shared elements.\n'''"}
 MBPP = {
     "task_id": 11,
     "text": "Write a python function to remove the first occurrence of a character.",
@@ -224,7 +225,7 @@ KODCODE = {
         "def test_part():\n    assert divide(1, 3) == pytest.approx(0.3333333)\n\n"
         "@pytest.mark.parametrize('a, c', [(6, 3), (8, 4)])\ndef test_two(a, c):\n"
         "    assert divide(a, 2) == c\n\n"
-        "def test_zero():\n    with pytest.raises(ValueError, match='zer'):\n        divide(1, 0)\n"
+        "def test_zero():\n    from solution import divide\n    with pytest.raises(ValueError, match='zer'):\n        divide(1, 0)\n"
     ),
     "test_info": [{"docstring": "", "function_declaration": "def divide(a, b):",
                    "function_name": "divide", "parameter_list": "(a, b)"}],

@@ -20,6 +20,7 @@ ROWS = {
     "HUMANEVAL_PLUS_TABLE": "humaneval",
     "EVALPLUS": "evalplus",
     "MBPP_PLUS": "evalplus",
+    "MBPP_PLUS_NUMBERED": "evalplus",
     "MBPP": "mbpp",
     "MBPP_SANITIZED": "mbpp",
     "MBPP_PLUS_TABLE": "mbpp",
@@ -104,6 +105,23 @@ def test_a_check_that_cannot_be_taken_apart_is_called_whole(sandbox):
         assert result.passed, result.error
 
 
+def test_check_may_name_its_argument_otherwise(sandbox):
+    test = "def check(f):\n    assert f([2]) == 4\n    assert f([]) == 0\ncheck(total)\n"
+    problem = read({**rows.HUMANEVAL, "test": test})
+    right, wrong = verify(sandbox, [(problem, problem.reference), (problem, "def total(x): pass")])
+    assert right.passed and wrong.fraction == 0
+
+
+def test_a_published_pack_of_tests_is_read():
+    packed = (
+        "eJxrYJmaz8gABhEZQEZ0tVJmXkFpiZKVgpJhTF5iUnJMnpKOglJ+aQlUNNI1GCJUklpcUlJZkAoSLC5JycxTqtVR"
+        "QNJuDNWOILAYhCCIMdI0Ji85MQloWjKQSE5KjMlLSgSam5SciG64nz+y2WACJESMJWYY7ibFG8T5KnaKHgAcinnp"
+    )
+    problem = read({**rows.LIVECODEBENCH_STDIN, "private_test_cases": packed})
+    assert problem.private_tests[0] == StdinTest("1\nabc\n", "YES\n")
+    assert len(problem.private_tests) == 4
+
+
 def test_a_table_of_cases_is_cut_into_single_cases_and_groups():
     problem = read(rows.HUMANEVAL_PLUS_TABLE)
     tests = [*problem.public_tests, *problem.private_tests]
@@ -134,8 +152,11 @@ def test_evalplus_compares_with_a_reference_that_no_prompt_can_show(sandbox):
 
 
 def test_arguments_of_mbpp_are_tuples_again():
-    problem = read(rows.MBPP_PLUS)
-    assert problem.public_tests[0].code.startswith("inputs = [[(3, 4), (4, 5)]]")
+    for row in (rows.MBPP_PLUS, rows.MBPP_PLUS_NUMBERED):
+        problem = read(row)
+        assert problem.id == "Mbpp/2"
+        assert problem.public_tests[0].code.startswith("inputs = [[(3, 4), (4, 5)]]")
+        assert problem.statement.startswith("Find the shared elements.")
 
 
 def test_mbpp_shows_its_list_where_there_are_further_tests():
@@ -167,6 +188,9 @@ def test_apps_accepts_a_result_with_or_without_its_list():
 
 
 def test_limits_are_read():
+    assert read(rows.APPS_STDIN).limits == Limits(4.0)
+    assert read({**rows.TACO, "time_limit": None}).limits == Limits(4.0, 256)
+    assert read(rows.LIVECODEBENCH_STDIN).limits == Limits(6.0)
     assert read(rows.TACO).limits == Limits(2.0, 256)
     assert read(rows.CODECONTESTS).limits == Limits(1.5, 245)
 

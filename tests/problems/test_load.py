@@ -116,7 +116,7 @@ def test_ids_that_are_used_twice_are_made_different(tmp_path):
 def test_a_format_can_be_named(tmp_path):
     file = write(tmp_path / "a.jsonl", rows.TACO)
     assert load_dataset(file).problems[0].limits == Limits(2.0, 256)
-    assert load_dataset(file, "apps").problems[0].limits == Limits()
+    assert load_dataset(file, "apps").problems[0].limits == Limits(4.0)
     with pytest.raises(DatasetError, match="one of auto, grove, evalplus"):
         load_dataset(file, "leetcode")
     assert {"auto", "grove", "humaneval", "kodcode"} <= set(format_names())

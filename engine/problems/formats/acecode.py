@@ -37,17 +37,15 @@ def problem(fields: Fields) -> Problem:
     public, private = share([CodeTest(test) for test in tests], shown)
     return Problem(
         id=fields.id("id", "acecode"),
-        statement=statements.function(question, name, examples=[_code(test) for test in public]),
+        statement=statements.function(
+            question, name, statements.signature_of(reference, name), [t.code for t in public]
+        ),
         entry_point=name,
         public_tests=public,
         private_tests=private,
         reference=reference,
         tags=fields.tags("source"),
     )
-
-
-def _code(test: Any) -> str:
-    return test.code
 
 
 def _reference(fields: Fields) -> str:

@@ -30,6 +30,9 @@ FIELDS = (
     "problem_id", "id", "question", "input_output", "solutions", "starter_code", "difficulty",
 )  # fmt: skip
 
+LIMITS = Limits(seconds=4.0)
+"""Of one test in the authors' metric."""
+
 
 def recognises(row: Mapping[str, Any]) -> bool:
     return {"question", "input_output"} <= row.keys()
@@ -47,7 +50,7 @@ def of_row(fields: Fields, id: str, tags: tuple[str, ...], limits: Limits | None
         raise RowError("input_output", data, "is empty; a problem without tests cannot be judged")
     function = data.get("fn_name") if isinstance(data, dict) else None
     solutions, code = _solutions(fields), fields.text_or_empty("starter_code")
-    limits = limits or Limits()
+    limits = limits or LIMITS
     if not function:
         tests = [stdin_test("input_output", *pair) for pair in pairs("input_output", data)]
         return _program(id, question, tests, first_usable(solutions, ""), tags, limits)

@@ -1,7 +1,7 @@
 """HumanEval+ and MBPP+ as EvalPlus releases them: inputs, and a reference that says what is right.
 
-Row: `task_id`, `prompt`, `entry_point`, `canonical_solution` (a body after the prompt, or a whole
-function), `base_input` and `plus_input` (lists of argument lists), `atol`, `contract`.
+Row: `task_id` ("HumanEval/0", "Mbpp/2", or the number of a task of MBPP), `prompt`,
+`entry_point`, `canonical_solution` (a body after the prompt, or a whole function), `base_input` and `plus_input` (lists of argument lists), `atol`, `contract`.
 
 There are no expected results in the file, so each test calls the reference and the program with
 the same arguments, in the judge. The reference is packed there: public tests stand in prompts, and
@@ -71,10 +71,10 @@ def recognises(row: Mapping[str, Any]) -> bool:
 
 def problem(fields: Fields) -> Problem:
     prompt, name = fields.text("prompt"), fields.text("entry_point")
-    task = fields.id("task_id", "evalplus")
     reference = prompt + fields.text_or_empty("canonical_solution")
     is_code = f"def {name}" in prompt
-    arguments = _restored(task)
+    task = fields.id("task_id", "HumanEval" if is_code else "Mbpp")
+    arguments = list if is_code else _restored(task)
     base, plus = (_inputs(fields, field, arguments) for field in ("base_input", "plus_input"))
     if not base and not plus:
         raise RowError("base_input", base, "holds no input; a problem without tests is no problem")
@@ -87,7 +87,7 @@ def problem(fields: Fields) -> Problem:
         for i, inputs in enumerate(sets)
     ]
     public, private = share([CodeTest(write(inputs)) for inputs in sets], shown)
-    text = prompt.strip().strip('"').strip()
+    text = prompt.strip(" \n\"'")
     signature = statements.signature_of(reference, name)
     return Problem(
         id=task,
@@ -140,10 +140,8 @@ def _restored(task: str) -> Callable[[list[Any]], Any]:
     JSON has no tuples, sets or complex numbers; EvalPlus restores them by the number of the task
     (`mbpp_deserialize_inputs` in evalplus/data/mbpp.py).
     """
-    source, _, number = task.partition("/")
-    if source.lower() != "mbpp" or not number.isdigit():
-        return list
-    return next((how for tasks, how in _RESTORE.items() if int(number) in tasks), list)
+    number = task.rpartition("/")[2]
+    return next((how for tasks, how in _RESTORE.items() if number in map(str, tasks)), list)
 
 
 def _deep(value: Any) -> Any:

@@ -62,11 +62,12 @@ def _tests(test: str) -> list[str]:
     check = next((n for n in body if isinstance(n, ast.FunctionDef) and n.name == "check"), None)
     if check is None:
         raise RowError("test", test, "defines no check(candidate)")
-    if [argument.arg for argument in check.args.args] != ["candidate"]:
-        raise RowError(
-            "test", ast.unparse(check.args), "check must take candidate and nothing else"
-        )
+    parameters = [argument.arg for argument in check.args.args]
+    if len(parameters) != 1:
+        raise RowError("test", ast.unparse(check.args), "check must take the function, no more")
     around = [node for node in body if node is not check and not _is_call_of_check(node)]
+    if parameters != ["candidate"]:
+        around += ast.parse(f"{parameters[0]} = candidate").body
     tests = assertions.split([*around, *check.body])
     if tests is None:
         whole = ast.unparse(ast.Module([*around, check], []))

@@ -34,10 +34,11 @@ def recognises(row: Mapping[str, Any]) -> bool:
 def problem(fields: Fields) -> Problem:
     question, solution = fields.text("question"), fields.text("solution")
     field = "test" if "test" in fields.data else "test_code"
-    body = assertions.parsed(field, fields.text(field)).body
-    imported = _from_solution(field, body)
+    tree = assertions.parsed(field, fields.text(field))
+    imported = _from_solution(field, tree)
+    body = _WithoutSolution().visit(tree).body
     local, name = _function(fields, field, imported)
-    tests = _tests(field, [node for node in body if node not in imported], local, name)
+    tests = _tests(field, body, local, name)
     statement = squeezed(question)
     calls = [assertions.called(test, local) for test in tests]
     shown = [bool(call) and shows_call(statement, name, call) for call in calls]
@@ -54,18 +55,24 @@ def problem(fields: Fields) -> Problem:
     )
 
 
-def _from_solution(field: str, body: Sequence[ast.stmt]) -> list[ast.ImportFrom]:
-    for node in body:
+def _from_solution(field: str, tree: ast.Module) -> list[ast.ImportFrom]:
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import) and any(name.name == "solution" for name in node.names):
             remedy = "uses the solution as a module; only a function of it can be called"
             raise RowError(field, ast.unparse(node), remedy)
-    found = [n for n in body if isinstance(n, ast.ImportFrom) and n.module == "solution"]
-    return found
+    return [n for n in ast.walk(tree) if isinstance(n, ast.ImportFrom) and n.module == "solution"]
+
+
+class _WithoutSolution(ast.NodeTransformer):
+    """Takes `from solution import ...` out, wherever it stands: the judge has the name."""
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.stmt:
+        return ast.copy_location(ast.Pass(), node) if node.module == "solution" else node
 
 
 def _function(fields: Fields, field: str, imported: Sequence[ast.ImportFrom]) -> tuple[str, str]:
     """(name in the tests, name in the solution) of the function under test."""
-    aliases = [alias for node in imported for alias in node.names]
+    aliases = list({(a.name, a.asname): a for node in imported for a in node.names}.values())
     if len(aliases) > 1:
         names = ", ".join(alias.name for alias in aliases)
         raise RowError(field, names, "imports more than one name; only one function can be judged")

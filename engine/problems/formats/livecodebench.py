@@ -20,12 +20,14 @@ from engine.problems.formats.fields import Fields, RowError, plain
 from engine.problems.formats.input_output import comparison_of_calls, comparison_of_texts
 from engine.problems.formats.references import USUAL_IMPORTS, method_or_function
 from engine.problems.formats.sharing import share
-from engine.problems.problem import CallTest, Problem, StdinTest
+from engine.problems.problem import CallTest, Limits, Problem, StdinTest
 
 FIELDS = (
     "question_title", "question_content", "question_id", "platform", "difficulty", "starter_code",
     "public_test_cases", "private_test_cases", "metadata",
 )  # fmt: skip
+_LIMITS = Limits(seconds=6.0)
+"""Of one test in the authors' metric."""
 _EXACT = 1e-9
 """The metric compares decimal numbers as decimals, so 1.0 is 1.00 and nothing more."""
 
@@ -67,6 +69,7 @@ def problem(fields: Fields) -> Problem:
         private_tests=private,
         tags=fields.tags("platform", "difficulty"),
         prelude=USUAL_IMPORTS if is_call else "",
+        limits=_LIMITS,
         comparison=comparison_of_calls() if is_call else comparison_of_texts(outputs, _EXACT),
     )
 

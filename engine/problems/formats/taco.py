@@ -24,7 +24,8 @@ def recognises(row: Mapping[str, Any]) -> bool:
 
 def problem(fields: Fields) -> Problem:
     limits = Limits(
-        seconds(fields.data.get("time_limit")), megabytes(fields.data.get("memory_limit"))
+        seconds(fields.data.get("time_limit")) or apps.LIMITS.seconds,
+        megabytes(fields.data.get("memory_limit")),
     )
     tags = (*fields.tags("difficulty", "source"), *_listed(fields.data.get("skill_types")))
     return apps.of_row(fields, fields.id("id", "taco"), tuple(dict.fromkeys(tags)), limits)
