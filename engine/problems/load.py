@@ -20,7 +20,7 @@ from engine.problems.formats.fields import Fields, RowError
 from engine.problems.identity import content_hash
 from engine.problems.jsonl import numbered_problems
 from engine.problems.problem import Problem
-from engine.problems.records import RecordReader
+from engine.problems.records import REQUIRED, RecordReader
 
 _TRIED_ROWS = 20
 
@@ -83,10 +83,9 @@ def _detected(path: Path) -> str:
     if not seen:
         nothing = DatasetFault(str(path), 0, "file", str(path), "holds no problem; add one")
         raise DatasetError(wrong or [nothing])
-    known = "; ".join(f"{name}: {', '.join(one.FIELDS)}" for name, one in FORMATS.items())
-    remedy = (
-        f"no format has these fields; name one with --format, or use the fields of one: {known}"
-    )
+    fields = {OWN: REQUIRED, **{name: one.FIELDS for name, one in FORMATS.items()}}
+    known = "; ".join(f"{name}: {', '.join(names)}" for name, names in fields.items())
+    remedy = f"no format has these fields; name its format, or use the fields of one: {known}"
     raise DatasetError([DatasetFault(str(path), 0, "fields", seen, remedy)])
 
 

@@ -225,7 +225,8 @@ KODCODE = {
         "def test_part():\n    assert divide(1, 3) == pytest.approx(0.3333333)\n\n"
         "@pytest.mark.parametrize('a, c', [(6, 3), (8, 4)])\ndef test_two(a, c):\n"
         "    assert divide(a, 2) == c\n\n"
-        "def test_zero():\n    from solution import divide\n    with pytest.raises(ValueError, match='zer'):\n        divide(1, 0)\n"
+        "def test_zero():\n    from solution import divide\n"
+        "    with pytest.raises(ValueError, match='zer'):\n        divide(1, 0)\n"
     ),
     "test_info": [{"docstring": "", "function_declaration": "def divide(a, b):",
                    "function_name": "divide", "parameter_list": "(a, b)"}],

@@ -11,6 +11,7 @@ import pytest
 
 from engine.problems.formats import FORMATS, format_of
 from engine.problems.formats.fields import Fields, RowError
+from engine.problems.formats.sharing import shows_call, shows_run, squeezed
 from engine.problems.problem import CallTest, CodeTest, Limits, StdinTest
 from engine.sandbox.verify import verify
 from tests.problems import rows
@@ -141,6 +142,8 @@ def test_the_fraction_passed_means_something(sandbox):
 def test_evalplus_compares_with_a_reference_that_no_prompt_can_show(sandbox):
     problem = read(rows.EVALPLUS)
     assert "return x / 2" not in problem.public_tests[0].code
+    shown = problem.public_tests[0].code[:400]  # what feedback shows of it
+    assert "inputs = [[3.0]]" in shown and "b64decode" not in shown
     near, far = (
         replace(problem, reference=f"def half(x):\n    return x / 2 + {error}")
         for error in ("1e-7", "1e-4")
@@ -151,11 +154,18 @@ def test_evalplus_compares_with_a_reference_that_no_prompt_can_show(sandbox):
     assert "half(3.0) is 1.5, not 1.5001" in result.error
 
 
+def test_evalplus_takes_inputs_that_are_no_numbers(sandbox):
+    inputs = [[float("nan")], [float("inf")]]
+    problem = read({**rows.EVALPLUS, "plus_input": inputs})
+    (result,) = verify(sandbox, [(problem, problem.reference)])
+    assert result.passed, result.error
+
+
 def test_arguments_of_mbpp_are_tuples_again():
     for row in (rows.MBPP_PLUS, rows.MBPP_PLUS_NUMBERED):
         problem = read(row)
         assert problem.id == "Mbpp/2"
-        assert problem.public_tests[0].code.startswith("inputs = [[(3, 4), (4, 5)]]")
+        assert problem.public_tests[0].code.splitlines()[1] == "inputs = [[(3, 4), (4, 5)]]"
         assert problem.statement.startswith("Find the shared elements.")
 
 
@@ -168,6 +178,15 @@ def test_mbpp_shows_its_list_where_there_are_further_tests():
     shared = read(rows.MBPP_SANITIZED)
     assert len(shared.public_tests) == 1 and len(shared.private_tests) == 2
     assert shared.public_tests[0].code.startswith("import math")
+
+
+def test_an_example_is_recognised_with_its_signs_and_whatever_its_layout():
+    statement = squeezed(
+        "-----Input-----\nx\n-----Example-----\n**Input:**\n-1 2\nOutput\n  3\n`f( -2 , 'a')`"
+    )
+    assert shows_run(statement, "-1 2\n", "3\n") and not shows_run(statement, "1 2\n", "3\n")
+    assert not shows_run(statement, "", "3")
+    assert shows_call(statement, "f", '-2, "a"') and not shows_call(statement, "f", "2, 'a'")
 
 
 def test_apps_shows_the_test_of_the_example():

@@ -1,7 +1,8 @@
 """HumanEval+ and MBPP+ as EvalPlus releases them: inputs, and a reference that says what is right.
 
-Row: `task_id` ("HumanEval/0", "Mbpp/2", or the number of a task of MBPP), `prompt`,
-`entry_point`, `canonical_solution` (a body after the prompt, or a whole function), `base_input` and `plus_input` (lists of argument lists), `atol`, `contract`.
+Row: `task_id` ("HumanEval/0", "Mbpp/2", or the number of a task of MBPP), `prompt`, `entry_point`,
+`canonical_solution` (a body after the prompt, or a whole function), `base_input` and `plus_input`
+(lists of argument lists), `atol`, `contract`.
 
 There are no expected results in the file, so each test calls the reference and the program with
 the same arguments, in the judge. The reference is packed there: public tests stand in prompts, and
@@ -46,22 +47,22 @@ _RULES = {
 _CLOSE_ENOUGH = "actual == expected or atol != 0 and _close(actual, expected, {rtol}, atol)"
 _TEST = """inputs = {inputs}
 
-import base64, copy, zlib
-nan, inf = float("nan"), float("inf")
-reference = {{}}
-exec(zlib.decompress(base64.b64decode("{packed}")), reference)
-{close}
-
-def is_floats(value):
-    items = value if isinstance(value, (list, tuple)) and value else [value]
-    return all(isinstance(item, float) for item in items)
-
-for given in inputs:
+def compare(given):
     expected = reference["{name}"](*copy.deepcopy(given))
     actual = candidate(*copy.deepcopy(given))
     atol = {atol} or (1e-6 if is_floats(expected) else 0)
     arguments = ", ".join(map(repr, given))
     assert {rule}, f"{name}({{arguments}}) is {{expected!r}}, not {{actual!r}}"
+
+def is_floats(value):
+    items = value if isinstance(value, (list, tuple)) and value else [value]
+    return all(isinstance(item, float) for item in items)
+{close}
+import base64, copy, zlib
+reference = {{}}
+exec(zlib.decompress(base64.b64decode("{packed}")), reference)
+for given in inputs:
+    compare(given)
 """
 
 

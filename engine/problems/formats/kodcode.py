@@ -102,7 +102,8 @@ def _tests(field: str, body: Sequence[ast.stmt], local: str, name: str) -> list[
     functions = [n for n in body if isinstance(n, ast.FunctionDef) and n.name.startswith("test")]
     if not functions:
         raise RowError(field, None, "defines no function test_...; there is nothing to judge")
-    setup = without_pytest(field, [node for node in body if node not in functions])
+    around = [n for n in body if n not in functions and not isinstance(n, ast.Pass)]
+    setup = without_pytest(field, around)
     shared = ast.unparse(ast.Module(setup, []))
     alias = "" if local == name else f"{local} = candidate\n"
     tests = []

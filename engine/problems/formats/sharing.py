@@ -1,8 +1,8 @@
 """Which tests agents may see, where a data set does not say it.
 
 Rule: tests whose example stands in the statement are public; if none does, the first third (at
-least one, in the order of the data set). The last test stays private, unless it is the only one:
-then it is both public and private.
+least one, in the order of the data set); if all do, all but the last one. The only test of a
+problem is both public and private.
 
 Invariant: the same tests in the same order are always shared the same way, and both shares have
 at least one test.
@@ -15,7 +15,7 @@ from collections.abc import Sequence
 
 from engine.problems.problem import Test
 
-_UNSEEN = re.compile(r"[\s`*:=\-#\"']+")
+_UNSEEN = re.compile(r"(?:[\s`*:=#\"']|-{2,})+")
 
 
 def share(
