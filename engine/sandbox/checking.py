@@ -7,6 +7,7 @@ is known to be good, and some that are known to be bad, as they deserve.
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 
 from engine.events import Verdict
@@ -27,6 +28,28 @@ CASES = (
     ("", PRINTED, "print(*sorted(input().split()))\n"),
     ("", PRINTED, "print(input())\n", Verdict.WRONG_ANSWER),
 )
+
+
+EVERY_SECONDS = 600.0
+
+
+class SelfCheck:
+    """Repeats the self-check of one sandbox when it is due."""
+
+    def __init__(self, sandbox: Sandbox, every_seconds: float = EVERY_SECONDS):
+        self._sandbox = sandbox
+        self._every_seconds = every_seconds
+        self._next = -float("inf")
+
+    def when_due(self) -> None:
+        """Check at the first call, and when so many seconds have passed since the last.
+
+        Raises:
+            SandboxUnavailable: see `self_check`.
+        """
+        if time.monotonic() >= self._next:
+            self_check(self._sandbox)
+            self._next = time.monotonic() + self._every_seconds
 
 
 def self_check(sandbox: Sandbox) -> None:

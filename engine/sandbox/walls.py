@@ -13,7 +13,7 @@ private uid as root, no capability, resource limits.
 Invariant: `confine` either puts up every wall or raises; a program never runs behind half.
 """
 
-# ruff: noqa: PTH101, PTH102, PTH103, PTH106, PTH108, PTH112, PTH114, PTH115, PTH120, PTH123
+# ruff: noqa: PTH102, PTH103, PTH112, PTH114, PTH115, PTH120, PTH123
 # ruff: noqa: PTH211
 
 import ctypes
@@ -107,7 +107,9 @@ class Walls:
     def empty(self) -> None:
         """Remove what a program left in its writable folder."""
         if "tmp" in self.standing:
-            _empty(TEMPORARY)
+            folder = os.open(TEMPORARY, os.O_RDONLY | os.O_DIRECTORY)
+            _empty(folder)
+            os.close(folder)
 
 
 def enter(number: int, library: str, become_init: Callable[[], None]) -> Walls:
@@ -162,15 +164,17 @@ def _libraries(library: str) -> list[str]:
     return sorted({os.path.realpath(library), *system})
 
 
-def _empty(folder: str) -> None:
+def _empty(folder: int) -> None:
+    """Remove all that a folder holds. By descriptor: what is nested deeply has no usable path."""
     with os.scandir(folder) as entries:
         for entry in list(entries):
             if entry.is_dir(follow_symlinks=False):
-                os.chmod(entry.path, 0o700)
-                _empty(entry.path)
-                os.rmdir(entry.path)
+                inner = os.open(entry.name, os.O_RDONLY | os.O_DIRECTORY, dir_fd=folder)
+                _empty(inner)
+                os.close(inner)
+                os.rmdir(entry.name, dir_fd=folder)
             else:
-                os.unlink(entry.path)
+                os.unlink(entry.name, dir_fd=folder)
 
 
 def _unshare(uid: int, gid: int) -> list[str]:
