@@ -197,6 +197,11 @@ def test_apps_shows_the_test_of_the_example():
     assert problem.comparison.tolerance is None
 
 
+def test_a_column_that_is_null_is_no_text():
+    row = {**rows.MBPP, "text": None, "prompt": rows.MBPP["text"]}
+    assert read(row) == read(rows.MBPP)
+
+
 def test_apps_accepts_a_result_with_or_without_its_list():
     problem = read(rows.APPS_CALL)
     assert problem.entry_point == "Solution.count"
@@ -338,6 +343,7 @@ def test_cruxeval_is_strict_about_types(sandbox):
          "fixtures"),
         ("KODCODE", {"test": "import pytest\ndef test_a():\n    pytest.skip()"}, "test",
          "pytest.skip"),
+        ("KODCODE", {"test": None}, "test_code", "not empty"),
         ("KODCODE", {"solution": "class divide: pass"}, "solution", "only functions"),
         ("CRUXEVAL", {"output": "object()"}, "output", "literal"),
     ],

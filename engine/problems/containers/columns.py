@@ -37,7 +37,7 @@ def rows_of(path: Path, wanted: Collection[str] | None) -> Iterator[tuple[int, A
                 number += 1
                 yield number, row
     except (OSError, ValueError, pyarrow.ArrowException) as error:
-        remedy = f"cannot be read: {str(error).splitlines()[0]}"
+        remedy = f"cannot be read: {(str(error) or type(error).__name__).splitlines()[0]}"
         raise DatasetError([DatasetFault(str(path), number, "file", str(path), remedy)]) from None
 
 

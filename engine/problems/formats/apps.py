@@ -39,7 +39,7 @@ def recognises(row: Mapping[str, Any]) -> bool:
 
 
 def problem(fields: Fields) -> Problem:
-    name = "problem_id" if "problem_id" in fields.data else "id"
+    name = "id" if fields.data.get("problem_id") is None else "problem_id"
     return of_row(fields, fields.id(name, "apps"), fields.tags("difficulty"))
 
 

@@ -35,8 +35,9 @@ class Fields:
         """Place of the row in its file, from 1; an id for rows that have none."""
 
     def text(self, name: str, *others: str) -> str:
-        """A text that is not blank, under the first of these names that is there."""
-        value = next((self.data[n] for n in (name, *others) if n in self.data), None)
+        """A text that is not blank, in the first of these fields that is not null."""
+        values = (self.data.get(field) for field in (name, *others))
+        value = next((value for value in values if value is not None), None)
         if not isinstance(value, str) or not value.strip():
             raise RowError(name, value, "must be a text that is not empty")
         return value

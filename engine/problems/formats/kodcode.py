@@ -33,7 +33,7 @@ def recognises(row: Mapping[str, Any]) -> bool:
 
 def problem(fields: Fields) -> Problem:
     question, solution = fields.text("question"), fields.text("solution")
-    field = "test" if "test" in fields.data else "test_code"
+    field = "test" if fields.data.get("test") else "test_code"
     tree = assertions.parsed(field, fields.text(field))
     imported = _from_solution(field, tree)
     body = _WithoutSolution().visit(tree).body
@@ -43,7 +43,7 @@ def problem(fields: Fields) -> Problem:
     calls = [assertions.called(test, local) for test in tests]
     shown = [bool(call) and shows_call(statement, name, call) for call in calls]
     public, private = share([CodeTest(test) for test in tests], shown)
-    identity = "question_id" if "question_id" in fields.data else "conversation_id"
+    identity = "question_id" if fields.data.get("question_id") else "conversation_id"
     return Problem(
         id=fields.id(identity, "kodcode"),
         statement=statements.function(question, name, statements.signature_of(solution, name)),
