@@ -31,8 +31,6 @@ class ProblemSet:
     test: list[Problem]
     left_out: list[DatasetFault] = field(default_factory=list)
     """What of the file could not be used, and why."""
-    content_hash: str = ""
-    """Identity of all problems of the file; empty for generated ones, which the settings name."""
 
     def training_batch(self, position: int, size: int) -> list[Problem]:
         """`size` problems from training position `position` on."""
@@ -76,20 +74,33 @@ def load_problem_set(config: ProblemsConfig) -> ProblemSet:
     return _split(dataset.problems, dataset.left_out, config)
 
 
-def check_problem_set(config: ProblemsConfig) -> ProblemSet:
-    """The problems of a run, if it could be trained on them.
+@dataclass(frozen=True)
+class Contents:
+    """What a file of problems holds, for the record; nothing for generated ones."""
+
+    hash: str = ""
+    """Identity of all its problems."""
+    left_out: list[DatasetFault] = field(default_factory=list)
+
+
+def check_problem_set(config: ProblemsConfig) -> Contents:
+    """Refuse problems that a run could not be trained on.
 
     Raises:
         ConfigError: every fault of the file, as faults of `problems.dataset`.
     """
+    if config.dataset == GENERATED:
+        return Contents()
     try:
-        return load_problem_set(config)
+        dataset = load_dataset(config.dataset, config.format)
     except DatasetError as error:
         faults = [
             {"path": "problems.dataset", "value": config.dataset, "reason": str(fault)}
             for fault in error.faults
         ]
         raise ConfigError(faults) from None
+    _split(dataset.problems, dataset.left_out, config)
+    return Contents(set_hash(dataset.problems), dataset.left_out)
 
 
 def _split(
@@ -108,5 +119,4 @@ def _split(
         validation=ordered[: config.validation],
         test=ordered[config.validation : held_back],
         left_out=left_out,
-        content_hash=set_hash(problems),
     )

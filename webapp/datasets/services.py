@@ -10,7 +10,7 @@ import msgspec
 from django.db import transaction
 
 from engine.config import ProblemsConfig
-from engine.problems.source import ProblemSet, check_problem_set
+from engine.problems.source import check_problem_set
 from webapp.datasets.models import Dataset, DatasetVersion
 from webapp.projects.models import Project
 
@@ -22,8 +22,8 @@ def version_of(project: Project, problems: ProblemsConfig) -> DatasetVersion:
     Raises:
         ConfigError: the file cannot be read, or holds problems that cannot be trained on.
     """
-    found = check_problem_set(problems)
-    spec, content_hash = _identity(problems, found)
+    contents = check_problem_set(problems)
+    spec, content_hash = _identity(problems, contents.hash)
     name = Path(problems.dataset).name
     Project.objects.select_for_update(no_key=True).get(pk=project.pk)
     dataset, _ = Dataset.objects.get_or_create(project=project, name=name)
@@ -34,13 +34,13 @@ def version_of(project: Project, problems: ProblemsConfig) -> DatasetVersion:
         number=number,
         spec=spec,
         content_hash=content_hash,
-        left_out=[str(fault) for fault in found.left_out],
+        left_out=[str(fault) for fault in contents.left_out],
     )
 
 
-def _identity(problems: ProblemsConfig, found: ProblemSet) -> tuple[dict[str, Any], str]:
+def _identity(problems: ProblemsConfig, contents_hash: str) -> tuple[dict[str, Any], str]:
     # How a file is packed and read does not count, only the problems that it holds.
     spec = problems.model_dump(mode="json", exclude={"format"})
     digest = hashlib.sha256(msgspec.json.encode(spec, order="sorted"))
-    digest.update(found.content_hash.encode())
+    digest.update(contents_hash.encode())
     return spec, digest.hexdigest()
