@@ -45,7 +45,8 @@ _RULES = {
     **dict.fromkeys(_BY_TRUTH, "bool(actual) == (expected is not None and expected is not False)"),
 }
 _CLOSE_ENOUGH = "actual == expected or atol != 0 and _close(actual, expected, {rtol}, atol)"
-_TEST = """inputs = {inputs}
+_TEST = """nan, inf = float("nan"), float("inf")
+inputs = {inputs}
 
 def compare(given):
     expected = reference["{name}"](*copy.deepcopy(given))
