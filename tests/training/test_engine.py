@@ -109,9 +109,10 @@ def test_a_killed_and_a_stopped_run_go_on_from_their_last_step(models, tmp_path)
 
 
 def test_a_run_on_a_published_file_says_what_it_left_out(models, tmp_path):
-    file = tmp_path / "mbpp.json"
-    without_tests = {**rows.MBPP, "test_list": []}
-    file.write_text(json.dumps([rows.MBPP, without_tests, rows.MBPP_SANITIZED]))
+    file = tmp_path / "acecode.json"
+    without_tests = {**rows.ACECODE, "test_cases": []}
+    other = {**rows.ACECODE, "id": "oss_2", "question": "Triple a number."}
+    file.write_text(json.dumps([rows.ACECODE, without_tests, other]))
     training = {"steps": 1, "trees_per_step": 2, "validate_every": 9, "checkpoint_every": 2}
     problems = {"dataset": str(file), "train": 1, "validation": 0, "test": 1}
     config = tiny_config(*models, training=training, problems=problems)
@@ -120,7 +121,7 @@ def test_a_run_on_a_published_file_says_what_it_left_out(models, tmp_path):
     assert process.wait(DEADLINE) == 0, (run_dir / "engine.log").read_text()[-3000:]
     lines = [event.payload["message"] for event in events(run_dir, "log.line")]
     (line,) = [line for line in lines if "left out" in line]
-    assert f"{file}:2: test_list" in line
+    assert f"{file}:2: test_cases" in line
 
 
 def test_what_cannot_run_is_refused_before_anything_starts(models, tmp_path):
