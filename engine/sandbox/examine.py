@@ -81,7 +81,10 @@ class Examination:
         Raises:
             SandboxFailed: the sandbox failed, not the program.
         """
-        for kind in (CallTest, CodeTest):
+        # A judge's calls are not frames that the zygote could time: with a limit for each code
+        # test, each is run alone.
+        batches = (CallTest, CodeTest) if self.problem.limits.seconds is None else (CallTest,)
+        for kind in batches:
             indices = [i for i, test in enumerate(self.tests) if isinstance(test, kind)]
             if indices:
                 self._results.update(zip(indices, self._judged(indices), strict=True))

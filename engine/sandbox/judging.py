@@ -81,7 +81,10 @@ class Program:
         kind, text = self.take()
         if kind == VALUE:
             return self.plain(text)
-        name, message, self.raised_text = self.plain(text)
+        told = self.plain(text)
+        if type(told) is not tuple or [type(part) for part in told] != [str] * 3:
+            self.broken()
+        name, message, self.raised_text = told
         self.raised = rebuilt(name, message)
         raise self.raised
 
@@ -119,8 +122,7 @@ class Program:
 
 def rebuilt(name: str, message: str) -> BaseException:
     """The exception of a program, as a built-in of the same name."""
-    kind = getattr(builtins, name, None) if type(name) is str else None
-    message = message if type(message) is str else ""
+    kind = getattr(builtins, name, None)
     if isinstance(kind, type) and issubclass(kind, BaseException) and name not in _STEERING:
         try:
             return kind(message)
@@ -160,7 +162,7 @@ def verdict(
     if error is None:
         return VALUE, "True"
     if error is program.raised:
-        return RUNTIME_ERROR, str(program.raised_text)
+        return RUNTIME_ERROR, program.raised_text
     return WRONG, describe(error)[1]
 
 

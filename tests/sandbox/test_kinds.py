@@ -291,6 +291,10 @@ def test_a_problems_limits_hold_for_each_of_its_tests(verdict):
     slow = (*tests, CallTest((2.0,), 1), CallTest((0.0,), 1))
     result = verdict(slow, burn, limits=Limits(seconds=0.6))
     assert (result.verdict, result.fraction) == (Verdict.TIME_LIMIT, 5 / 6)
+    codes = tuple(CodeTest("assert candidate(0.3) == 1") for _ in range(4))
+    assert verdict(codes, burn, limits=Limits(seconds=0.6)).passed
+    codes = (*codes, CodeTest("assert candidate(1.0) == 1"))
+    assert verdict(codes, burn, limits=Limits(seconds=0.6)).fraction == 0.8
     big = (CallTest((), 1),)
     program = "def solve(): return len(bytearray(100 << 20)) and 1"
     assert verdict(big, program).verdict == Verdict.MEMORY_LIMIT
