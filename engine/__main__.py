@@ -15,7 +15,10 @@ def main(argv: list[str] | None = None) -> int:
     """Dispatch a command; returns the exit code."""
     parser = argparse.ArgumentParser(prog="python -m engine", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for add in (_add_train, _add_prepare, _add_config, _add_starters, _add_golden, _add_doctor):
+    for add in (
+        _add_train, _add_prepare, _add_config, _add_starters, _add_golden, _add_doctor,
+        _add_problems,
+    ):  # fmt: skip
         add(commands)
     arguments = parser.parse_args(argv)
     try:
@@ -114,6 +117,12 @@ def _doctor(_: argparse.Namespace) -> int:
     from engine.doctor import examine
 
     return examine()
+
+
+def _add_problems(commands: Any) -> None:
+    from engine.problems.command import add_arguments
+
+    add_arguments(commands.add_parser("problems", help="check and compare data sets"))
 
 
 if __name__ == "__main__":

@@ -127,7 +127,10 @@ class AgentConfig(Settings):
 
 class ProblemsConfig(Settings):
     dataset: str = Field("generated", min_length=1)
-    """`generated`, or the path of a JSONL file of problems."""
+    """`generated`, or the path of a file or folder of problems: our own JSONL, or a published data
+    set as JSON, JSONL, Parquet or Arrow."""
+    format: str = Field("auto", min_length=1)
+    """Format of the file; `auto` tells it from its fields."""
     seed: int = Field(0, ge=0)
     """Seed of the built-in generator; also of the split of a file."""
     train: int = Field(4000, ge=1)
@@ -219,6 +222,9 @@ class SandboxConfig(Settings):
     memory_mb: int = Field(256, ge=32)
     output_bytes: int = Field(65536, ge=256)
     """Most bytes that a program may return or print for one test."""
+    allow_unsafe: bool = False
+    """Run programs even where the host allows neither tier of walls. For a single user who
+    trusts the models; never for a machine that is shared."""
 
 
 class ComputeConfig(Settings):

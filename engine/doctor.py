@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 
 from engine.config import SandboxConfig
+from engine.sandbox.checking import self_check
 from engine.sandbox.errors import SandboxUnavailable
 from engine.sandbox.sandbox import Sandbox
-from engine.sandbox.verify import self_check
 
 
 def examine() -> int:
@@ -22,7 +22,8 @@ def examine() -> int:
     try:
         with Sandbox(SandboxConfig()) as sandbox:
             self_check(sandbox)
-            print(f"sandbox: passes its self-check; walls: {', '.join(sandbox.walls())}, limits")
+            walls = ", ".join((*sandbox.walls(), "limits"))
+            print(f"sandbox: tier {sandbox.tier()}, passes its self-check; walls: {walls}")
     except SandboxUnavailable as error:
         print(f"sandbox: unavailable: {error}")
         return 1

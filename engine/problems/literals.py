@@ -14,6 +14,7 @@ MAX_DEPTH = 100
 _DECIMAL_BITS = 4096  # longer integers are written in hex, which is linear in time both ways
 _PLAIN = (bool, type(None), float, complex)
 _CONSTANTS = (bool, type(None), int, float, complex, str, bytes)
+_FEW = 64  # so few equal hashes cost nothing
 _BRACKETS = {list: ("[", "]"), tuple: ("(", ")"), set: ("{", "}"), frozenset: ("frozenset({", "})")}
 _EMPTY = {set: "set()", frozenset: "frozenset()"}
 _NAMES = {"nan": float("nan"), "inf": float("inf")}
@@ -122,9 +123,10 @@ def _value(node: ast.expr) -> Any:
     if kind is ast.Tuple:
         return tuple([_value(item) for item in node.elts])
     if kind is ast.Set:
-        return {_value(item) for item in node.elts}
+        return set(_hashable([_value(item) for item in node.elts]))
     if kind is ast.Dict and None not in node.keys:
-        return {_value(k): _value(v) for k, v in zip(node.keys, node.values, strict=True)}
+        keys = _hashable([_value(key) for key in node.keys])
+        return dict(zip(keys, map(_value, node.values), strict=True))
     if kind is ast.Name and node.id in _NAMES:
         return _NAMES[node.id]
     if kind is ast.UnaryOp:
@@ -134,6 +136,13 @@ def _value(node: ast.expr) -> Any:
     if kind is ast.Call:
         return _empty_or_frozen(node)
     raise LiteralError(f"{kind.__name__} is not part of a plain value")
+
+
+def _hashable(items: list[Any]) -> list[Any]:
+    """The items, unless most have equal hashes: a set of those takes quadratic time to build."""
+    if len(items) > _FEW and 2 * len({hash(item) for item in items}) < len(items):
+        raise LiteralError("most items of a set, or keys of a dict, have equal hashes")
+    return items
 
 
 def _signed(node: ast.UnaryOp) -> Any:
@@ -160,5 +169,5 @@ def _empty_or_frozen(node: ast.Call) -> Any:
     if name == "frozenset" and len(node.args) <= 1 and not node.keywords:
         items = _value(node.args[0]) if node.args else ()
         if type(items) in (set, list, tuple):
-            return frozenset(items)
+            return frozenset(_hashable(list(items)))
     raise LiteralError("only set() and frozenset(...) may be called in a literal")

@@ -1,23 +1,23 @@
 """Where a run's problems come from: the built-in generator or a file.
 
 Invariant: the three splits are disjoint; of generated problems by program structure, of a file by
-problem.
+the content of its problems, whatever their order. What of a file could not be used is named in
+`left_out`, never dropped silently.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import count, islice
-from pathlib import Path
-
-import numpy as np
 
 from engine.config import ConfigError, ProblemsConfig
-from engine.problems.errors import DatasetError
+from engine.problems.errors import DatasetError, DatasetFault
 from engine.problems.generator import GeneratedProblems, Split
-from engine.problems.jsonl import load_problems
+from engine.problems.identity import set_hash
+from engine.problems.load import load_dataset
 from engine.problems.problem import Problem
+from engine.problems.splits import shuffled
 
 GENERATED = "generated"
 
@@ -29,6 +29,8 @@ class ProblemSet:
     train: Sequence[Problem]
     validation: list[Problem]
     test: list[Problem]
+    left_out: list[DatasetFault] = field(default_factory=list)
+    """What of the file could not be used, and why."""
 
     def training_batch(self, position: int, size: int) -> list[Problem]:
         """`size` problems from training position `position` on."""
@@ -68,28 +70,42 @@ def load_problem_set(config: ProblemsConfig) -> ProblemSet:
             source.first(Split.VALIDATION, config.validation),
             source.first(Split.TEST, config.test),
         )
-    return _split(load_problems(Path(config.dataset)), config)
+    dataset = load_dataset(config.dataset, config.format)
+    return _split(dataset.problems, dataset.left_out, config)
 
 
-def check_problem_set(config: ProblemsConfig) -> None:
+@dataclass(frozen=True)
+class Contents:
+    """What a file of problems holds, for the record; nothing for generated ones."""
+
+    hash: str = ""
+    """Identity of all its problems."""
+    left_out: list[DatasetFault] = field(default_factory=list)
+
+
+def check_problem_set(config: ProblemsConfig) -> Contents:
     """Refuse problems that a run could not be trained on.
 
     Raises:
         ConfigError: every fault of the file, as faults of `problems.dataset`.
     """
     if config.dataset == GENERATED:
-        return
+        return Contents()
     try:
-        load_problem_set(config)
+        dataset = load_dataset(config.dataset, config.format)
     except DatasetError as error:
         faults = [
             {"path": "problems.dataset", "value": config.dataset, "reason": str(fault)}
             for fault in error.faults
         ]
         raise ConfigError(faults) from None
+    _split(dataset.problems, dataset.left_out, config)
+    return Contents(set_hash(dataset.problems), dataset.left_out)
 
 
-def _split(problems: list[Problem], config: ProblemsConfig) -> ProblemSet:
+def _split(
+    problems: list[Problem], left_out: list[DatasetFault], config: ProblemsConfig
+) -> ProblemSet:
     held_back = config.validation + config.test
     if len(problems) <= held_back:
         reason = (
@@ -97,10 +113,10 @@ def _split(problems: list[Problem], config: ProblemsConfig) -> ProblemSet:
             f"{held_back}; lower problems.validation or problems.test"
         )
         raise ConfigError([{"path": "problems", "value": len(problems), "reason": reason}])
-    order = np.random.default_rng(config.seed).permutation(len(problems))
-    shuffled = [problems[i] for i in order]
+    ordered = shuffled(problems, config.seed)
     return ProblemSet(
-        train=shuffled[held_back : held_back + config.train],
-        validation=shuffled[: config.validation],
-        test=shuffled[config.validation : held_back],
+        train=ordered[held_back : held_back + config.train],
+        validation=ordered[: config.validation],
+        test=ordered[config.validation : held_back],
+        left_out=left_out,
     )

@@ -1,16 +1,19 @@
-"""What a child does: run one program and send one frame per call.
+"""What a child does: run one program and write one frame per call.
 
 Standard library only, imported by the zygote before it forks, so that a child imports nothing.
 
 Invariant: a frame claims a value or names a failure; it never says whether a value is right.
 """
 
+import atexit
+import builtins
 import marshal
 import os
 import random
 import resource
 import sys
 import types
+from collections.abc import Callable
 from typing import Any
 
 from literals import LiteralError, LiteralTooLong, to_literal
@@ -18,13 +21,21 @@ from wire import (
     FRAME,
     MAX_ERROR_CHARS,
     MEMORY_LIMIT,
+    NOT_LOADED,
     OUTPUT_LIMIT,
+    RAISED,
+    REQUEST,
     RUNTIME_ERROR,
     SYNTAX_ERROR,
     VALUE,
 )
 
-FILE_NAME = "program.py"
+FILE_NAME, PRELUDE_NAME = "program.py", "prelude.py"
+STREAM, INCOMING, OUTGOING = 3, 4, 5
+TOO_MUCH_OUTPUT = "returned or printed more than is allowed"
+
+Failure = tuple[int, str]
+"""Kind and text of what went wrong."""
 
 
 class OutputLimit(BaseException):
@@ -34,17 +45,28 @@ class OutputLimit(BaseException):
 class BoundedOutput:
     """Stands for stdout and stderr: counts what is printed, keeps nothing."""
 
-    encoding = "utf-8"
+    encoding, errors, closed = "utf-8", "strict", False
 
     def __init__(self, limit: int):
         self.limit = limit
         self.room = limit
 
-    def write(self, text: str) -> int:
-        self.room -= len(text)
+    @property
+    def buffer(self) -> "BoundedOutput":
+        return self
+
+    def write(self, data: str | bytes) -> int:
+        self.room -= len(data)
         if self.room < 0:
             raise OutputLimit
-        return len(text)
+        return len(data)
+
+    def writelines(self, lines: Any) -> None:
+        for line in lines:
+            self.write(line)
+
+    def writable(self) -> bool:
+        return True
 
     def flush(self) -> None:
         pass
@@ -53,51 +75,182 @@ class BoundedOutput:
         return False
 
 
-def answer(program: str, entry_point: str, calls: list[bytes], limit: int, stream: int) -> None:
-    """Make every call, each with arguments of its own, and send its frame."""
+def calls(job: bytes) -> None:
+    """Make every call, each with arguments of its own, and write its frame."""
+    prelude, program, entry_point, arguments, limit = marshal.loads(job)
+    output = silence(limit)
+    function, failure = load(prelude, program, entry_point)
+    for index, packed in enumerate(arguments):
+        output.room = limit
+        send(STREAM, index, *(failure or call(function, packed, limit)))
+
+
+def call(function: Any, packed: bytes, limit: int) -> tuple[int, str]:
+    try:
+        return VALUE, to_literal(function(*marshal.loads(packed)), limit)
+    except BaseException as error:
+        return describe(error)
+
+
+def answer(job: bytes) -> None:
+    """Make the calls that a judge asks for, until it asks for no more.
+
+    The first response says whether the program could be loaded.
+    """
+    prelude, program, entry_point, limit = marshal.loads(job)
+    output = silence(limit)
+    function, failure = load(prelude, program, entry_point)
+    send(OUTGOING, 0, *(failure or (VALUE, "None")))
+    index = 0
+    while not failure and (packed := receive(INCOMING)) is not None:
+        index += 1
+        output.room = limit
+        send(OUTGOING, index, *respond(function, packed, limit))
+
+
+def respond(function: Any, packed: bytes, limit: int) -> tuple[int, str]:
+    try:
+        arguments, keywords = marshal.loads(packed)
+        return VALUE, to_literal(function(*arguments, **keywords), limit)
+    except BaseException as error:
+        kind, text = describe(error)
+        if kind != RUNTIME_ERROR:
+            return kind, text
+        return RAISED, to_literal((*builtin_form(error), text))
+
+
+def builtin_form(error: BaseException) -> tuple[str, str]:
+    """Name of the nearest built-in class of an exception, and its message."""
+    try:
+        names = [c.__name__ for c in type(error).__mro__ if getattr(builtins, c.__name__, 0) is c]
+        single = len(error.args) == 1 and type(error.args[0]) is str
+        message = error.args[0] if single else str(error)
+        return names[0], f"{message}"[:MAX_ERROR_CHARS]
+    except BaseException:
+        return "RuntimeError", "an exception that cannot be shown"
+
+
+def receive(source: int) -> bytes | None:
+    """The arguments of one call; None when the judge has gone."""
+    head = read_exactly(source, REQUEST.size)
+    return None if head is None else read_exactly(source, *REQUEST.unpack(head))
+
+
+def read_exactly(source: int, size: int) -> bytes | None:
+    data = bytearray()
+    while len(data) < size:
+        chunk = os.read(source, min(size - len(data), 1 << 20))
+        if not chunk:
+            return None
+        data += chunk
+    return bytes(data)
+
+
+def script(job: bytes) -> None:
+    """Run the program as `python program.py` would; a frame is written only if it fails."""
+    prelude, program = marshal.loads(job)
+    random.seed(0)
+    attach_standard_streams()
+    module = types.ModuleType("__main__")
+    sys.modules["__main__"] = module
+    code, failure = compiled(program, FILE_NAME)
+    try:
+        if code is not None:
+            execute(prelude, code, module)
+    except BaseException as error:
+        failure = exit_status(error)
+    failure = finish() or failure
+    if failure:
+        send(STREAM, 0, *failure)
+
+
+def attach_standard_streams() -> None:
+    """Text streams on descriptors 0, 1 and 2, with the buffers of a script."""
+    sys.stdin = sys.__stdin__ = open(0, encoding="utf-8", errors="surrogateescape")  # noqa: SIM115
+    sys.stdout = sys.__stdout__ = open(1, "w", encoding="utf-8")  # noqa: SIM115
+    sys.stderr = sys.__stderr__ = open(2, "w", encoding="utf-8", errors="backslashreplace")  # noqa: SIM115
+
+
+def exit_status(error: BaseException) -> Failure | None:
+    """What the end of a script by an exception means; exit() and exit(0) mean success."""
+    if isinstance(error, SystemExit) and (error.code is None or error.code == 0):
+        return None
+    return describe(error)
+
+
+def finish() -> Failure | None:
+    """What the interpreter does after a script: threads end, atexit runs, output is flushed."""
+    try:
+        if "threading" in sys.modules:
+            sys.modules["threading"]._shutdown()
+        atexit._run_exitfuncs()
+        for stream in (sys.stdout, sys.__stdout__):
+            if stream is not None and not stream.closed:
+                stream.flush()
+    except BaseException as error:
+        return exit_status(error)
+    return None
+
+
+def silence(limit: int) -> BoundedOutput:
     sys.stdout = sys.stderr = output = BoundedOutput(limit)
     random.seed(0)  # a fork seeds it anew; the same program shall give the same answer again
-    function, failure = load(program, entry_point)
-    for index, arguments in enumerate(calls):
-        output.room = limit
-        kind, text = failure or call(function, arguments, limit)
-        payload = text.encode("utf-8", "backslashreplace")
-        send(stream, FRAME.pack(index, kind, len(payload)) + payload)
+    return output
 
 
-def load(program: str, entry_point: str) -> tuple[Any, tuple[int, str] | None]:
-    """The entry point of the program, or the kind and text of what went wrong."""
-    try:
-        code = compile(program, FILE_NAME, "exec", dont_inherit=True)
-    except BaseException as error:
-        return None, (SYNTAX_ERROR, describe_syntax(error))
+def load(
+    prelude: str, program: str, entry_point: str
+) -> tuple[Callable[..., Any] | None, Failure | None]:
+    """What to call, or what went wrong before there was anything to call."""
+    code, failure = compiled(program, FILE_NAME)
+    if failure:
+        return None, not_loaded(failure)
     module = types.ModuleType("program")
-    module.__file__ = FILE_NAME
     sys.modules["program"] = module
     try:
-        exec(code, module.__dict__)
-        if entry_point not in module.__dict__:
-            raise NameError(f"name '{entry_point}' is not defined")
-        return module.__dict__[entry_point], None
+        execute(prelude, code, module)
+        return entry(module.__dict__, entry_point), None
     except BaseException as error:
-        return None, describe(error, program)
+        return None, not_loaded(describe(error))
 
 
-def call(function: Any, arguments: bytes, limit: int) -> tuple[int, str]:
+def not_loaded(failure: Failure) -> Failure:
+    kind, text = failure
+    return kind + NOT_LOADED, text
+
+
+def compiled(source: str, name: str) -> tuple[types.CodeType | None, Failure | None]:
     try:
-        return VALUE, to_literal(function(*marshal.loads(arguments)), limit)
+        return compile(source, name, "exec", dont_inherit=True), None
     except BaseException as error:
-        return describe(error, "")
+        return None, (SYNTAX_ERROR, describe_syntax(error))
 
 
-def describe(error: BaseException, program: str) -> tuple[int, str]:
+def execute(prelude: str, code: types.CodeType, module: types.ModuleType) -> None:
+    module.__file__ = FILE_NAME
+    if prelude:
+        exec(compile(prelude, PRELUDE_NAME, "exec", dont_inherit=True), module.__dict__)
+    exec(code, module.__dict__)
+
+
+def entry(names: dict[str, Any], entry_point: str) -> Callable[..., Any]:
+    """The function `name`, or one that calls the method of a new object for `Class.name`."""
+    owner, _, method = entry_point.rpartition(".")
+    if (owner or method) not in names:
+        raise NameError(f"name '{owner or method}' is not defined")
+    if not owner:
+        return names[method]
+    return lambda *arguments, **keywords: getattr(names[owner](), method)(*arguments, **keywords)
+
+
+def describe(error: BaseException) -> Failure:
     """Kind and text of an exception; its methods may be hostile, so each use is guarded."""
     try:
         if isinstance(error, MemoryError):
             _use_reserve()
             return MEMORY_LIMIT, "MemoryError"
         if isinstance(error, OutputLimit | LiteralTooLong):
-            return OUTPUT_LIMIT, "returned or printed more than is allowed"
+            return OUTPUT_LIMIT, TOO_MUCH_OUTPUT
         name = "TypeError" if isinstance(error, LiteralError) else type(error).__name__
         message = f"{name}: {error}".removesuffix(": ")
         return RUNTIME_ERROR, f"{message[: MAX_ERROR_CHARS // 2]}{_place(error)}"[:MAX_ERROR_CHARS]
@@ -111,7 +264,7 @@ def describe(error: BaseException, program: str) -> tuple[int, str]:
 def describe_syntax(error: BaseException) -> str:
     message = f"{type(error).__name__}: {error.msg if isinstance(error, SyntaxError) else error}"
     if isinstance(error, SyntaxError) and error.lineno:
-        message += f"\n  {FILE_NAME}, line {error.lineno}\n    {(error.text or '').strip()}"
+        message += f"\n  {error.filename}, line {error.lineno}\n    {(error.text or '').strip()}"
     return message[:MAX_ERROR_CHARS]
 
 
@@ -120,8 +273,8 @@ def _place(error: BaseException) -> str:
     place, step = "", error.__traceback__
     while step is not None:
         code = step.tb_frame.f_code
-        if code.co_filename == FILE_NAME:
-            place = f"\n  {FILE_NAME}, line {step.tb_lineno}, in {code.co_name}"
+        if code.co_filename in (FILE_NAME, PRELUDE_NAME):
+            place = f"\n  {code.co_filename}, line {step.tb_lineno}, in {code.co_name}"
         step = step.tb_next
     return place
 
@@ -131,7 +284,12 @@ def _use_reserve() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
 
 
-def send(stream: int, data: bytes) -> None:
+def send(stream: int, index: int, kind: int, text: str) -> None:
+    payload = text.encode("utf-8", "backslashreplace")
+    write(stream, FRAME.pack(index, kind, len(payload)) + payload)
+
+
+def write(stream: int, data: bytes) -> None:
     view = memoryview(data)
     while view:
         view = view[os.write(stream, view) :]

@@ -1,13 +1,29 @@
-"""When a returned value counts as the expected one.
+"""When a returned value, or a printed text, counts as the expected one.
 
-Invariant: equality is exact in type as well as value at every depth: True, 1 and 1.0 are three
-different answers, and so are [1] and (1,). nan equals nan, and 0.0 equals -0.0.
+Invariant: unless the problem's `Comparison` allows more, equality is exact in type as well as
+value at every depth: True, 1 and 1.0 are three different answers, and so are [1] and (1,). nan
+equals nan, and 0.0 equals -0.0.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+import math
+from collections.abc import Callable, Hashable
 from typing import Any
+
+from engine.problems.problem import Comparison
+
+
+def matches(actual: Any, expected: Any, comparison: Comparison) -> bool:
+    """Whether a returned value is the expected one."""
+    if same_value(actual, expected):
+        return True
+    if comparison.tolerance is None and not comparison.loose_types:
+        return False
+    try:
+        return _agree(actual, expected, comparison)
+    except RecursionError:
+        return False
 
 
 def same_value(left: Any, right: Any) -> bool:
@@ -16,6 +32,87 @@ def same_value(left: Any, right: Any) -> bool:
         return _key(left) == _key(right)
     except RecursionError:
         return False
+
+
+def same_text(actual: str, expected: str, tolerance: float | None = None) -> bool:
+    """Equality line by line; whitespace at the end of lines and empty last lines do not count.
+
+    With a tolerance, lines are compared word by word, and words that are numbers as numbers.
+    """
+    left, right = _lines(actual), _lines(expected)
+    if left == right:
+        return True
+    if tolerance is None or len(left) != len(right):
+        return False
+    close = _closeness(tolerance)
+    return all(_same_words(a.split(), b.split(), close) for a, b in zip(left, right, strict=True))
+
+
+def _lines(text: str) -> list[str]:
+    lines = [line.rstrip() for line in text.split("\n")]
+    while lines and not lines[-1]:
+        lines.pop()
+    return lines
+
+
+def _same_words(
+    actual: list[str], expected: list[str], close: Callable[[float, float], bool]
+) -> bool:
+    if len(actual) != len(expected):
+        return False
+    for left, right in zip(actual, expected, strict=True):
+        try:
+            if left != right and not close(float(left), float(right)):
+                return False
+        except ValueError:
+            return False
+    return True
+
+
+def _closeness(tolerance: float) -> Callable[[Any, Any], bool]:
+    """Whether two numbers differ by at most the tolerance, or that share of the expected."""
+
+    def close(actual: Any, expected: Any) -> bool:
+        try:
+            if actual == expected or (actual != actual and expected != expected):
+                return True
+            difference = abs(actual - expected)
+            return math.isfinite(difference) and difference <= tolerance * max(1.0, abs(expected))
+        except OverflowError:
+            return False
+
+    return close
+
+
+def _agree(actual: Any, expected: Any, comparison: Comparison) -> bool:
+    kind, other = type(actual), type(expected)
+    if kind in _NUMBERS and other in _NUMBERS:
+        return _same_number(actual, expected, comparison)
+    if kind in _SEQUENCES and other in _SEQUENCES:
+        return (
+            (kind is other or comparison.loose_types)
+            and len(actual) == len(expected)
+            and all(_agree(a, b, comparison) for a, b in zip(actual, expected, strict=True))
+        )
+    if kind is other is dict:
+        wanted = {_key(name): value for name, value in expected.items()}
+        return len(actual) == len(expected) and all(
+            (key := _key(name)) in wanted and _agree(value, wanted[key], comparison)
+            for name, value in actual.items()
+        )
+    return same_value(actual, expected)
+
+
+_NUMBERS = {int, float, complex}
+_SEQUENCES = {list, tuple}
+
+
+def _same_number(actual: Any, expected: Any, comparison: Comparison) -> bool:
+    if type(actual) is not type(expected) and not comparison.loose_types:
+        return False
+    if comparison.tolerance is None or type(actual) is type(expected) is int:
+        return actual == expected or (actual != actual and expected != expected)
+    return _closeness(comparison.tolerance)(actual, expected)
 
 
 def _key(value: Any) -> Hashable:

@@ -1,7 +1,7 @@
 """What goes into the sandbox and what comes out.
 
-Invariant: a job holds no expected value; nothing that could be compared with ever enters the
-process that runs the program.
+Invariant: nothing that could be compared with ever enters the process that runs the program. A
+`Trial` names both program and code tests; its slot sends them to different processes.
 """
 
 from __future__ import annotations
@@ -9,7 +9,45 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from engine.config import SandboxConfig
 from engine.events import Verdict
+from engine.problems.problem import Limits
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What one job may take."""
+
+    cpu_seconds: float
+    wall_seconds: float
+    memory_bytes: int
+    output_bytes: int
+    """Most bytes that is returned or printed for one test."""
+    step_seconds: float = 3600.0
+    """CPU seconds of one test of the job."""
+
+
+NO_LIMITS = Limits()
+
+
+def bounds(
+    config: SandboxConfig, limits: Limits = NO_LIMITS, tests: int = 1, output_bytes: int = 0
+) -> Bounds:
+    """The bounds of a job of so many tests: the problem's where it has any.
+
+    The sandbox's own seconds hold for the job as a whole, a problem's for each of its tests.
+    """
+    cpu, wall = config.cpu_seconds, config.wall_seconds
+    if limits.seconds is not None:
+        wall *= tests * limits.seconds / cpu
+        cpu = tests * limits.seconds
+    return Bounds(
+        cpu_seconds=cpu,
+        wall_seconds=wall,
+        memory_bytes=(limits.memory_mb or config.memory_mb) << 20,
+        output_bytes=max(config.output_bytes, output_bytes),
+        step_seconds=min(cpu, limits.seconds or cpu),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,21 +57,79 @@ class Job:
     program: str
     entry_point: str
     calls: tuple[tuple[Any, ...], ...]
+    prelude: str = ""
+    bounds: Bounds | None = None
+    """None: those of the sandbox's settings."""
+
+    @property
+    def tests(self) -> int:
+        return len(self.calls)
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """One program as a script, and what it reads from stdin. Its value is what it prints."""
+
+    program: str
+    stdin: str
+    prelude: str = ""
+    bounds: Bounds | None = None
+
+    @property
+    def tests(self) -> int:
+        return 1
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One program, and code that calls it from a process of its own. Values are True."""
+
+    program: str
+    entry_point: str
+    codes: tuple[str, ...]
+    prelude: str = ""
+    bounds: Bounds | None = None
+
+    @property
+    def tests(self) -> int:
+        return len(self.codes)
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """A checker, and its calls (given, expected, actual); runs where no program ever does."""
+
+    program: str
+    calls: tuple[tuple[Any, Any, Any], ...]
+    entry_point: str = "check"
+    prelude: str = ""
+    bounds: Bounds | None = None
+
+    @property
+    def tests(self) -> int:
+        return len(self.calls)
+
+
+AnyJob = Job | Script | Trial | Check
 
 
 @dataclass(frozen=True, slots=True)
 class CallOutcome:
-    """How one call ended. `verdict` None: it returned `value`, which is yet to be compared."""
+    """How one test ended. `verdict` None: it gave `value`, which is yet to be compared."""
 
     verdict: Verdict | None
     value: Any = None
     error: str = ""
     """Class, message and last traceback line of what the program raised."""
+    loaded: bool = True
+    """False: the program failed before any test began, and would do so before every test."""
 
 
 @dataclass(frozen=True, slots=True)
 class Execution:
-    """One outcome per call of the job, in order. `seconds` is wall time in the sandbox."""
+    """One outcome per test of the job, in order. `seconds` is wall time in the sandbox."""
 
     outcomes: tuple[CallOutcome, ...]
     seconds: float
+    strain: float = 0.0
+    """Largest share of a time limit that was used; 1 is all of it."""

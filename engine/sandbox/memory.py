@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections import OrderedDict
 from collections.abc import Iterable
+from dataclasses import replace
 
 from engine.events import Verdict
 from engine.problems.problem import Problem
@@ -23,7 +24,7 @@ LASTING = {
 }
 
 Key = bytes
-"""Digest of all that a verdict depends on: tests, entry point, program."""
+"""Digest of all that a verdict depends on: the problem but for its words, and the program."""
 
 
 class RememberingVerifier:
@@ -55,7 +56,7 @@ class RememberingVerifier:
         return self._known[key]
 
     def _remember(self, key: Key, verification: Verification) -> None:
-        near_its_limit = verification.seconds > self.sandbox.config.cpu_seconds / 2
+        near_its_limit = verification.strain > 0.5
         if verification.verdict not in LASTING or near_its_limit:
             return
         self._known[key] = verification
@@ -64,5 +65,7 @@ class RememberingVerifier:
 
 
 def _key(problem: Problem, program: str) -> Key:
-    told = (problem.public_tests, problem.private_tests, problem.entry_point, program)
+    # Whatever a later problem may hold is in the key, unless it is known to change no verdict.
+    judged = replace(problem, id="", statement="", reference="", difficulty=0, tags=())
+    told = (judged, program)
     return hashlib.sha256(repr(told).encode("utf-8", "surrogatepass")).digest()

@@ -8,19 +8,22 @@ one job at a time.
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Self
+from typing import Self, TypeVar
 
 from engine.config import SandboxConfig
-from engine.sandbox.job import Execution, Job
+from engine.sandbox.job import AnyJob, Execution
 from engine.sandbox.slot import Slot
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 
 class Sandbox:
     """`config.workers` slots. Zygotes start with the first job that needs them.
 
-    `run` may be called from several threads; their jobs share the slots.
+    Its methods may be called from several threads; their jobs share the slots.
     """
 
     def __init__(self, config: SandboxConfig):
@@ -30,16 +33,28 @@ class Sandbox:
         self._local = threading.local()
         self._slots: list[Slot] = []
 
-    def run(self, jobs: Sequence[Job]) -> list[Execution]:
+    def run(self, jobs: Sequence[AnyJob]) -> list[Execution]:
         """Run all jobs and wait for them; results are in the order of the jobs.
 
-        Each takes at most `wall_seconds` plus a fixed grace, twice if its zygote broke.
+        Each takes at most its wall time plus a fixed grace, twice if its zygote broke.
 
         Raises:
             SandboxUnavailable: a zygote cannot be started.
             ValueError: an argument is not a plain value.
         """
-        futures = [self._threads.submit(self._run_one, job) for job in jobs]
+        return self.each(lambda run, job: run(job), jobs)
+
+    def each(
+        self,
+        task: Callable[[Callable[[AnyJob], Execution], Item], Result],
+        items: Sequence[Item],
+    ) -> list[Result]:
+        """`task(run, item)` for every item, where `run` runs a job in the slot of the task.
+
+        Tasks of different slots run at once; results are in the order of the items. Raises what
+        a task, or `run` in it, raised first.
+        """
+        futures = [self._threads.submit(lambda i=item: task(self._slot().run, i)) for item in items]
         try:
             return [future.result() for future in futures]
         finally:
@@ -47,11 +62,15 @@ class Sandbox:
                 future.cancel()
 
     def zygote_pids(self) -> list[int]:
-        return [slot.pid for slot in self._slots if slot.pid is not None]
+        return [pid for slot in self._slots for pid in slot.pids]
+
+    def tier(self) -> str:
+        """`full`, `restricted`, or `none` where the settings allow it; starts a slot if need be."""
+        return self._threads.submit(lambda: self._slot().programs().tier).result()
 
     def walls(self) -> tuple[str, ...]:
         """Names of the walls around programs beyond rlimits; starts a slot if none is up."""
-        return self._threads.submit(self._walls_of_slot).result()
+        return self._threads.submit(lambda: self._slot().programs().walls).result()
 
     def close(self) -> None:
         """Kill the zygotes and all they run; waits for jobs that are under way."""
@@ -64,15 +83,6 @@ class Sandbox:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    def _run_one(self, job: Job) -> Execution:
-        return self._slot().run(job)
-
-    def _walls_of_slot(self) -> tuple[str, ...]:
-        slot = self._slot()
-        if slot.pid is None:
-            slot.start()
-        return slot.walls
 
     def _slot(self) -> Slot:
         if not hasattr(self._local, "slot"):

@@ -1,7 +1,9 @@
-"""System calls that a program has no business with, refused by the kernel.
+"""The system calls that a program may make; the kernel refuses all others.
 
-Invariant: behind this filter a process can signal, trace or open no other process, start none,
-reach no network and enter no namespace. Standard library only: loaded by path in the zygote.
+Invariants: what is not named here is refused, so a system call that the kernel learns tomorrow
+is too. Behind this filter a process can signal, trace or open no other process, start none,
+reach no network, enter no namespace and hand out no descriptor. Standard library only: loaded
+by path in the zygote.
 """
 
 import ctypes
@@ -9,34 +11,70 @@ import errno
 import os
 
 PR_SET_SECCOMP, MODE_FILTER = 22, 2
-_LOAD, _JUMP_EQUAL, _JUMP_AT_LEAST, _RETURN = 0x20, 0x15, 0x35, 0x06
-_KILL, _REFUSE, _ALLOW = 0x80000000, 0x00050000 | errno.EPERM, 0x7FFF0000
-_NUMBER, _ARCHITECTURE, _ARGUMENT_0 = 0, 4, 16  # offsets in struct seccomp_data
+_LOAD, _AND, _RETURN = 0x20, 0x54, 0x06
+_EQUAL, _AT_LEAST, _ANY_BIT = 0x15, 0x35, 0x45
+_NUMBER, _ARCHITECTURE = 0, 4  # offsets in struct seccomp_data
+_ARCHITECTURES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
 _X32 = 0x40000000  # a second table of the same calls on x86_64
 
-# name: (x86_64, aarch64); numbers from the kernel's syscall tables, None where there is none.
-REFUSED = {
-    "kill": (62, 129), "tkill": (200, 130), "tgkill": (234, 131),
-    "rt_sigqueueinfo": (129, 138), "rt_tgsigqueueinfo": (297, 240),
-    "pidfd_open": (434, 434), "pidfd_send_signal": (424, 424), "pidfd_getfd": (438, 438),
-    "ptrace": (101, 117), "kcmp": (312, 272),
-    "process_vm_readv": (310, 270), "process_vm_writev": (311, 271),
-    "process_madvise": (440, 440), "setpriority": (141, 140), "sched_setaffinity": (203, 122),
-    "sched_setscheduler": (144, 119), "sched_setparam": (142, 118), "sched_setattr": (314, 274),
-    "ioprio_set": (251, 30),
-    "clone": (56, 220), "clone3": (435, 435), "fork": (57, None), "vfork": (58, None),
-    "execve": (59, 221), "execveat": (322, 281), "unshare": (272, 97), "setns": (308, 268),
-    "socket": (41, 198), "socketpair": (53, 199), "io_uring_setup": (425, 425),
-    "mount": (165, 40), "umount2": (166, 39), "pivot_root": (155, 41), "chroot": (161, 51),
-    "open_tree": (428, 428), "move_mount": (429, 429), "fsopen": (430, 430),
-    "bpf": (321, 280), "perf_event_open": (298, 241), "userfaultfd": (323, 282),
-    "add_key": (248, 217), "request_key": (249, 218), "keyctl": (250, 219),
-    "shmget": (29, 194), "semget": (64, 190), "msgget": (68, 186), "mq_open": (240, 180),
-    "memfd_create": (319, 279), "memfd_secret": (447, 447),
-    "inotify_init1": (294, 26), "fanotify_init": (300, 262), "name_to_handle_at": (303, 264),
+Line = tuple[int, int, int, int]
+"""Operation, lines to jump over if true, if false, and the operation's value."""
+
+ALLOW: Line = (_RETURN, 0, 0, 0x7FFF0000)
+REFUSE: Line = (_RETURN, 0, 0, 0x00050000 | errno.EPERM)
+_ABSENT: Line = (_RETURN, 0, 0, 0x00050000 | errno.ENOSYS)
+_KILL: Line = (_RETURN, 0, 0, 0x80000000)
+
+# name: (x86_64, aarch64); numbers from the kernel's system call tables, None where there is none.
+READING = {
+    "read": (0, 63), "write": (1, 64), "readv": (19, 65), "writev": (20, 66),
+    "pread64": (17, 67), "pwrite64": (18, 68), "preadv": (295, 69), "pwritev": (296, 70),
+    "lseek": (8, 62), "close": (3, 57), "close_range": (436, 436),
+    "dup": (32, 23), "dup2": (33, None), "dup3": (292, 24),
+    "stat": (4, None), "lstat": (6, None), "fstat": (5, 80), "fstatat": (262, 79),
+    "statx": (332, 291), "access": (21, None), "faccessat": (269, 48), "faccessat2": (439, 439),
+    "readlink": (89, None), "readlinkat": (267, 78), "getdents64": (217, 61), "getcwd": (79, 17),
+    "chdir": (80, 49), "fchdir": (81, 50), "umask": (95, 166), "fadvise64": (221, 223),
+    "ftruncate": (77, 46), "fsync": (74, 82), "fdatasync": (75, 83),
+    "mmap": (9, 222), "munmap": (11, 215), "mremap": (25, 216), "mprotect": (10, 226),
+    "madvise": (28, 233), "brk": (12, 214), "msync": (26, 227), "mincore": (27, 232),
+    "rt_sigaction": (13, 134), "rt_sigprocmask": (14, 135), "rt_sigreturn": (15, 139),
+    "rt_sigpending": (127, 136), "rt_sigsuspend": (130, 133), "rt_sigtimedwait": (128, 137),
+    "sigaltstack": (131, 132), "pause": (34, None), "alarm": (37, None),
+    "setitimer": (38, 103), "getitimer": (36, 102),
+    "futex": (202, 98), "futex_waitv": (449, 449), "set_robust_list": (273, 99),
+    "set_tid_address": (218, 96), "rseq": (334, 293), "membarrier": (324, 283),
+    "restart_syscall": (219, 128), "sched_yield": (24, 124), "sched_getaffinity": (204, 123),
+    "clock_gettime": (228, 113), "clock_getres": (229, 114), "clock_nanosleep": (230, 115),
+    "nanosleep": (35, 101), "gettimeofday": (96, 169), "time": (201, None), "times": (100, 153),
+    "getpid": (39, 172), "gettid": (186, 178), "getppid": (110, 173), "getuid": (102, 174),
+    "geteuid": (107, 175), "getgid": (104, 176), "getegid": (108, 177), "getresuid": (118, 148),
+    "getresgid": (120, 150), "getgroups": (115, 158), "getpgrp": (111, None),
+    "getpgid": (121, 155), "getsid": (124, 156), "capget": (125, 90),
+    "uname": (63, 160), "sysinfo": (99, 179), "getrusage": (98, 165), "getcpu": (309, 168),
+    "getrandom": (318, 278), "getrlimit": (97, 163), "setrlimit": (160, 164),
+    "pipe": (22, None), "pipe2": (293, 59), "poll": (7, None), "ppoll": (271, 73),
+    "select": (23, None), "pselect6": (270, 72), "epoll_create1": (291, 20),
+    "epoll_ctl": (233, 21), "epoll_wait": (232, None), "epoll_pwait": (281, 22),
+    "eventfd2": (290, 19), "recvfrom": (45, 207), "shutdown": (48, 210),
+    "wait4": (61, 260), "waitid": (247, 95), "exit": (60, 93), "exit_group": (231, 94),
 }  # fmt: skip
-_PRLIMIT64 = (302, 261)
-_ARCHITECTURES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
+# Only where the one writable folder is the program's own.
+WRITING = {
+    "mkdir": (83, None), "mkdirat": (258, 34), "rmdir": (84, None), "unlink": (87, None),
+    "unlinkat": (263, 35), "rename": (82, None), "renameat": (264, 38), "renameat2": (316, 276),
+    "truncate": (76, 45), "utimensat": (280, 88),
+}  # fmt: skip
+_OPEN, _OPENAT = (2, None), (257, 56)
+_CLONE, _CLONE3, _OPENAT2 = (56, 220), (435, 435), (437, 437)
+_FCNTL, _IOCTL, _PRLIMIT = (72, 25), (16, 29), (302, 261)
+_SOCKETPAIR, _SENDTO = (53, 199), (44, 206)
+
+_WRITE_FLAGS = 0o1 | 0o2 | 0o100 | 0o1000 | 0o2000 | 0o20000000  # and CREAT, TRUNC, APPEND, TMPFILE
+_CLONE_THREAD = 0x10000
+_DUPFD, _GETFD, _SETFD, _GETFL, _SETFL, _DUPFD_CLOEXEC = 0, 1, 2, 3, 4, 1030
+_TCGETS, _TIOCGWINSZ, _FIONREAD, _FIONBIO, _FIOCLEX = 0x5401, 0x5413, 0x541B, 0x5421, 0x5451
+_UNIX = _STREAM = 1
 
 
 class _Instruction(ctypes.Structure):
@@ -48,34 +86,114 @@ class _Instruction(ctypes.Structure):
     ]
 
 
-class _Program(ctypes.Structure):
+class Program(ctypes.Structure):
+    """A filter as the kernel takes it."""
+
     _fields_ = [("length", ctypes.c_ushort), ("instructions", ctypes.POINTER(_Instruction))]
 
 
-def build() -> _Program | None:
-    """The filter for this machine; None if its kernel or architecture has no support."""
-    machine = os.uname().machine
-    libc = ctypes.CDLL(None, use_errno=True)
-    supported = libc.prctl(PR_SET_SECCOMP, MODE_FILTER, None, 0, 0) == -1
-    if machine not in _ARCHITECTURES or not (supported and ctypes.get_errno() == errno.EFAULT):
+def build(writes: bool) -> Program | None:
+    """The filter for this machine; None if its kernel or architecture has no support.
+
+    `writes`: whether files may be opened for writing, made and removed, as far as other walls
+    allow it.
+    """
+    if not supported():
         return None
-    column, architecture = _ARCHITECTURES[machine]
-    lines = [
+    column, _ = _ARCHITECTURES[os.uname().machine]
+    unconditional = READING | WRITING if writes else READING
+    blocks = {numbers[column]: [ALLOW] for numbers in unconditional.values()}
+    for numbers, block in _conditional(writes):
+        blocks[numbers[column]] = block
+    blocks.pop(None, None)
+    return assemble(blocks, [REFUSE])
+
+
+def supported() -> bool:
+    """Whether this kernel filters system calls, and the numbers of this machine are known."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    known = libc.prctl(PR_SET_SECCOMP, MODE_FILTER, None, 0, 0) == -1
+    return os.uname().machine in _ARCHITECTURES and known and ctypes.get_errno() == errno.EFAULT
+
+
+def _conditional(writes: bool) -> list[tuple[tuple[int | None, int | None], list[Line]]]:
+    """Calls whose arguments decide. Flags and commands are ints: the low half is all of them."""
+    opening = [[ALLOW], [ALLOW]]
+    if not writes:
+        opening = [[_argument(1), *_refuse_bits(_WRITE_FLAGS)],
+                   [_argument(2), *_refuse_bits(_WRITE_FLAGS)]]  # fmt: skip
+    return [
+        (_OPEN, opening[0]),
+        (_OPENAT, opening[1]),
+        # glibc falls back to the calls whose arguments a filter can see.
+        (_CLONE3, [_ABSENT]),
+        (_OPENAT2, [_ABSENT]),
+        (_CLONE, [_argument(0), (_ANY_BIT, 0, 1, _CLONE_THREAD), ALLOW, REFUSE]),
+        # Not F_SETOWN, F_SETSIG, F_NOTIFY: they make the kernel signal another process.
+        (_FCNTL, _only(1, _DUPFD, _GETFD, _SETFD, _GETFL, _SETFL, _DUPFD_CLOEXEC)),
+        (_IOCTL, _only(1, _TCGETS, _TIOCGWINSZ, _FIONREAD, _FIONBIO, _FIOCLEX)),
+        # Its own limits (pid 0), not another's.
+        (_PRLIMIT, _only(0, 0)),
+        # A pair that is connected for good, as asyncio needs it; never an address.
+        (_SOCKETPAIR, [_argument(0), (_EQUAL, 1, 0, _UNIX), REFUSE,
+                       _argument(1), (_AND, 0, 0, 0xF), (_EQUAL, 0, 1, _STREAM), ALLOW, REFUSE]),
+        (_SENDTO, [_argument(4), (_EQUAL, 1, 0, 0), REFUSE,
+                   _argument(4, high=True), (_EQUAL, 0, 1, 0), ALLOW, REFUSE]),
+    ]  # fmt: skip
+
+
+def _argument(index: int, high: bool = False) -> Line:
+    """Load one half of an argument; both machines are little-endian."""
+    return (_LOAD, 0, 0, 16 + 8 * index + 4 * high)
+
+
+def _refuse_bits(mask: int) -> list[Line]:
+    return [(_ANY_BIT, 0, 1, mask), REFUSE, ALLOW]
+
+
+def _only(index: int, *values: int) -> list[Line]:
+    lines: list[Line] = [_argument(index)]
+    for value in values:
+        lines += [(_EQUAL, 0, 1, value), ALLOW]
+    return [*lines, REFUSE]
+
+
+def assemble(blocks: dict[int, list[Line]], otherwise: list[Line]) -> Program:
+    """A filter that runs the block of a call's number, or `otherwise` for all other numbers.
+
+    The number is found by bisection: the kernel runs the filter for every number once when it
+    is installed, which a linear search makes slow.
+    """
+    _, architecture = _ARCHITECTURES[os.uname().machine]
+    lines: list[Line] = [
         (_LOAD, 0, 0, _ARCHITECTURE),
-        (_JUMP_EQUAL, 1, 0, architecture),
-        (_RETURN, 0, 0, _KILL),
+        (_EQUAL, 1, 0, architecture),
+        _KILL,
         (_LOAD, 0, 0, _NUMBER),
-        (_JUMP_AT_LEAST, 0, 1, _X32),
-        (_RETURN, 0, 0, _REFUSE),
+        *_bisect(_segments(blocks | {_X32: [REFUSE]}, otherwise)),
     ]
-    for numbers in REFUSED.values():
-        if numbers[column] is not None:
-            lines += [(_JUMP_EQUAL, 0, 1, numbers[column]), (_RETURN, 0, 0, _REFUSE)]
-    lines += [  # prlimit64 is how a process sets its own limits (pid 0), or another's
-        (_JUMP_EQUAL, 0, 3, _PRLIMIT64[column]),
-        (_LOAD, 0, 0, _ARGUMENT_0),
-        (_JUMP_EQUAL, 1, 0, 0),
-        (_RETURN, 0, 0, _REFUSE),
-        (_RETURN, 0, 0, _ALLOW),
-    ]
-    return _Program(len(lines), (_Instruction * len(lines))(*lines))
+    return Program(len(lines), (_Instruction * len(lines))(*lines))
+
+
+def _segments(blocks: dict[int, list[Line]], otherwise: list[Line]) -> list[tuple[int, list[Line]]]:
+    """(first number, block) of each run of numbers that share a block, in order."""
+    segments = [(0, otherwise)]
+    for number in sorted(blocks):
+        for start, block in ((number, blocks[number]), (number + 1, otherwise)):
+            if segments[-1][0] == start:
+                segments.pop()
+            if number == _X32 and start > number:
+                continue  # everything above the bit
+            if not segments or segments[-1][1] != block:
+                segments.append((start, block))
+    return segments
+
+
+def _bisect(segments: list[tuple[int, list[Line]]]) -> list[Line]:
+    if len(segments) == 1:
+        return segments[0][1]
+    middle = len(segments) // 2
+    below, above = _bisect(segments[:middle]), _bisect(segments[middle:])
+    # A jump reaches 255 lines; `below` ends in a return, so falling through is safe.
+    assert len(below) <= 255, "the filter has grown too long for one jump"
+    return [(_AT_LEAST, len(below), 0, segments[middle][0]), *below, *above]

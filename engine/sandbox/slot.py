@@ -1,7 +1,7 @@
-"""One slot of the sandbox: a zygote, its socket, and what to do when it dies.
+"""One slot of the sandbox: a zygote for programs, one for judges, and what to do when one dies.
 
-Invariant: a reply that is not exactly what an honest child would have sent never yields a
-value; a zygote that broke is replaced and its job run again, once.
+Invariants: judges and checkers, which know what is expected, run under a zygote that never runs
+a program; a zygote that broke is replaced and its job run again, once.
 """
 
 from __future__ import annotations
@@ -9,31 +9,19 @@ from __future__ import annotations
 import itertools
 import marshal
 import os
-import select
-import signal
-import socket
-import subprocess
-import sys
-import tempfile
-import time
-from pathlib import Path
-from typing import IO
+from contextlib import ExitStack
 
 from engine.config import SandboxConfig
 from engine.events import Verdict
-from engine.sandbox.errors import SandboxUnavailable
-from engine.sandbox.job import CallOutcome, Execution, Job
-from engine.sandbox.stream import read_reply
-from engine.sandbox.wire import HEAD, LENGTH
+from engine.sandbox import wire
+from engine.sandbox.job import AnyJob, Bounds, CallOutcome, Check, Execution, Job, Script, Trial
+from engine.sandbox.job import bounds as default_bounds
+from engine.sandbox.memfile import channel, content, memory_file
+from engine.sandbox.process import GRACE_SECONDS, Broken, Zygote
+from engine.sandbox.stream import read_frames, read_script, read_trial
+from engine.sandbox.wire import FRAME, max_payload
 
-ZYGOTE = Path(__file__).with_name("zygote.py")
-START_SECONDS = 20.0
-GRACE_SECONDS = 10.0  # over the wall limit, for the zygote to kill, reap and answer
 _numbers = itertools.count()
-
-
-class _Broken(Exception):
-    """The zygote died or does not answer."""
 
 
 class Slot:
@@ -41,108 +29,110 @@ class Slot:
 
     def __init__(self, config: SandboxConfig):
         self._config = config
-        self._number = os.getpid() % (1 << 22) * 256 + next(_numbers) % 256
-        self._process: subprocess.Popen[bytes] | None = None
-        self._socket: socket.socket | None = None
-        self._errors: IO[bytes] | None = None
-        self.walls: tuple[str, ...] = ()
+        self._zygotes: dict[str, Zygote] = {}
 
     @property
-    def pid(self) -> int | None:
-        return self._process.pid if self._process else None
+    def pids(self) -> list[int]:
+        return [zygote.pid for zygote in self._zygotes.values()]
 
-    def run(self, job: Job) -> Execution:
-        """Run one job; a broken zygote costs a restart and at most one repetition."""
-        request = _request(job, self._config)
-        for _ in range(2):
-            if self._process is None:
-                self.start()
-            try:
-                reply = self._ask(request)
-            except (_Broken, OSError):
-                cause = self._last_words()
-                self.close()
-                continue
-            return read_reply(reply, len(job.calls), self._config.output_bytes)
-        failure = CallOutcome(Verdict.SANDBOX_FAILURE, error=f"the sandbox died twice: {cause}")
-        return Execution((failure,) * len(job.calls), 0.0)
-
-    def start(self) -> None:
-        """Start a zygote.
+    def programs(self) -> Zygote:
+        """The zygote of programs, started if need be.
 
         Raises:
-            SandboxUnavailable: it did not come up within START_SECONDS.
+            SandboxUnavailable: it cannot be started.
         """
-        ours, theirs = socket.socketpair()
-        self._errors = tempfile.TemporaryFile()  # noqa: SIM115
-        self._process = subprocess.Popen(
-            [sys.executable, "-s", "-S", "-P", "-B", str(ZYGOTE), str(self._number)],
-            stdin=theirs, stdout=subprocess.DEVNULL, stderr=self._errors, cwd="/",
-            env={"PYTHONHASHSEED": "0"}, start_new_session=True,
-        )  # fmt: skip
-        theirs.close()
-        self._socket = ours
-        try:
-            hello = self._receive(time.monotonic() + START_SECONDS)
-        except (_Broken, OSError):
-            hello = b"E"
-        if hello[:1] != b"W":
-            cause = hello[1:].decode() or self._last_words()
-            self.close()
-            raise SandboxUnavailable(
-                f"the sandbox process did not start: {cause}; "
-                f"check that {sys.executable} runs, that /proc is mounted, and that the host "
-                "allows user namespaces or seccomp filters, or run as root"
-            )
-        self.walls = tuple(hello[1:].decode().split())
+        return self._zygote("programs")
 
-    def _last_words(self) -> str:
-        """The end of what the zygote wrote to its stderr."""
-        assert self._errors is not None
-        size = self._errors.seek(0, os.SEEK_END)
-        self._errors.seek(max(0, size - 300))
-        return self._errors.read().decode("utf-8", "replace").strip() or "it left no message"
+    def run(self, job: AnyJob) -> Execution:
+        """Run one job; a broken zygote costs a restart and at most one repetition.
+
+        Raises:
+            SandboxUnavailable: a zygote cannot be started.
+            ValueError: an argument is not a plain value.
+        """
+        for _ in range(2):
+            try:
+                return self._run(job, job.bounds or default_bounds(self._config))
+            except Broken:
+                cause = "; ".join({zygote.last_words() for zygote in self._zygotes.values()})
+                self.close()
+        failure = CallOutcome(Verdict.SANDBOX_FAILURE, error=f"the sandbox died twice: {cause}")
+        return Execution((failure,) * job.tests, 0.0)
 
     def close(self) -> None:
-        if self._socket is not None:
-            self._socket.close()
-            self._socket = None
-        if self._process is not None:
-            self._process.send_signal(signal.SIGKILL)  # takes its pid namespace along
-            self._process.wait()
-            self._process = None
-        if self._errors is not None:
-            self._errors.close()
-            self._errors = None
+        while self._zygotes:
+            self._zygotes.popitem()[1].close()
 
-    def _ask(self, request: bytes) -> bytes:
-        assert self._socket is not None
-        deadline = time.monotonic() + self._config.wall_seconds + GRACE_SECONDS
-        self._socket.settimeout(GRACE_SECONDS)
-        self._socket.sendall(LENGTH.pack(len(request)) + request)
-        reply = self._receive(deadline)
-        if len(reply) < HEAD.size:
-            raise _Broken
-        return reply
+    def _run(self, job: AnyJob, bounds: Bounds) -> Execution:
+        if isinstance(job, Script):
+            return self._run_script(job, bounds)
+        if isinstance(job, Trial):
+            return self._run_trial(job, bounds)
+        return self._run_calls(job, bounds)
 
-    def _receive(self, deadline: float) -> bytes:
-        return self._exactly(*LENGTH.unpack(self._exactly(LENGTH.size, deadline)), deadline)
+    def _run_calls(self, job: Job | Check, bounds: Bounds) -> Execution:
+        zygote = self._zygote("judges" if isinstance(job, Check) else "programs")
+        # Version 2 shares no references: equal rows of an argument are separate objects.
+        calls = [marshal.dumps(arguments, 2) for arguments in job.calls]
+        packed = marshal.dumps(
+            (job.prelude, job.program, job.entry_point, calls, bounds.output_bytes)
+        )
+        with memory_file(packed) as request, memory_file() as result:
+            most = _most(job.tests, bounds)
+            zygote.order(wire.CALLS, bounds, most, (request, result))
+            ending = zygote.ending(bounds.wall_seconds)
+            return read_frames(content(result, most), ending, job.tests, bounds)
 
-    def _exactly(self, size: int, deadline: float) -> bytes:
-        assert self._socket is not None
-        data = bytearray()
-        while len(data) < size:
-            if not select.select([self._socket], [], [], max(0.0, deadline - time.monotonic()))[0]:
-                raise _Broken
-            chunk = self._socket.recv(min(size - len(data), 1 << 20))
-            if not chunk:
-                raise _Broken
-            data += chunk
-        return bytes(data)
+    def _run_script(self, job: Script, bounds: Bounds) -> Execution:
+        zygote = self._zygote("programs")
+        stdin = job.stdin.encode("utf-8", "surrogateescape")
+        with (
+            memory_file(marshal.dumps((job.prelude, job.program))) as request,
+            memory_file() as result,
+            memory_file(stdin) as given,
+            memory_file() as printed,
+        ):
+            most = max(bounds.output_bytes + 1, _most(1, bounds))
+            zygote.order(
+                wire.SCRIPT, bounds, bounds.output_bytes + 1, (request, result, given, printed)
+            )
+            ending = zygote.ending(bounds.wall_seconds)
+            text = content(printed, bounds.output_bytes + 1)
+            return read_script(content(result, most), text, ending, bounds)
+
+    def _run_trial(self, job: Trial, bounds: Bounds) -> Execution:
+        programs, judges = self._zygote("programs"), self._zygote("judges")
+        limit = bounds.output_bytes
+        program = marshal.dumps((job.prelude, job.program, job.entry_point, limit))
+        judge = marshal.dumps((job.prelude, job.codes, job.entry_point, limit))
+        most = _most(job.tests, bounds)
+        with (
+            memory_file(program) as asked,
+            memory_file() as unused,
+            memory_file(judge) as request,
+            memory_file() as result,
+        ):
+            with ExitStack() as ends:
+                (take_request, send_request), (take_response, send_response) = (
+                    ends.enter_context(channel()),
+                    ends.enter_context(channel()),
+                )
+                programs.order(wire.ANSWER, bounds, 0, (asked, unused, take_request, send_response))
+                judges.order(
+                    wire.JUDGE, bounds, most, (request, result, take_response, send_request)
+                )
+            judged = judges.ending(bounds.wall_seconds)
+            programs.stop()
+            answered = programs.ending(GRACE_SECONDS)
+            return read_trial(content(result, most), judged, answered, job.tests, bounds)
+
+    def _zygote(self, role: str) -> Zygote:
+        if role not in self._zygotes:
+            number = os.getpid() % (1 << 22) * 256 + next(_numbers) % 256
+            self._zygotes[role] = Zygote(number, self._config.allow_unsafe)
+        return self._zygotes[role]
 
 
-def _request(job: Job, config: SandboxConfig) -> bytes:
-    # Version 2 shares no references: equal rows of an argument are separate objects.
-    calls = [marshal.dumps(arguments, 2) for arguments in job.calls]
-    limits = (config.output_bytes, config.cpu_seconds, config.wall_seconds, config.memory_mb << 20)
-    return marshal.dumps((job.program, job.entry_point, calls, *limits))
+def _most(tests: int, bounds: Bounds) -> int:
+    """Most bytes that an honest child writes."""
+    return tests * (FRAME.size + max_payload(bounds.output_bytes))

@@ -1,4 +1,4 @@
-"""Reads what a child sent, which a hostile program may have written.
+"""Reads what a child wrote, which a hostile program may have forged.
 
 Invariant: frames count only if the whole stream is well formed, each call's frame comes once
 and in order, and each value is a literal; a stream that is not so gives no value at all.
@@ -11,74 +11,138 @@ import signal
 from engine.events import Verdict
 from engine.problems.literals import LiteralError, from_literal
 from engine.sandbox import wire
-from engine.sandbox.job import CallOutcome, Execution
-from engine.sandbox.wire import FRAME, HEAD, READY
+from engine.sandbox.job import Bounds, CallOutcome, Execution
+from engine.sandbox.process import Ending
+from engine.sandbox.wire import FRAME
 
 FAILURES = {
     wire.RUNTIME_ERROR: Verdict.RUNTIME_ERROR,
     wire.SYNTAX_ERROR: Verdict.SYNTAX_ERROR,
     wire.MEMORY_LIMIT: Verdict.MEMORY_LIMIT,
     wire.OUTPUT_LIMIT: Verdict.OUTPUT_LIMIT,
+    wire.WRONG: Verdict.WRONG_ANSWER,
+    wire.GONE: Verdict.RUNTIME_ERROR,
 }
+FORGED = CallOutcome(Verdict.RUNTIME_ERROR, error="the program wrote into its result channel")
 
 
 class _Malformed(Exception):
     pass
 
 
-def read_reply(reply: bytes, calls: int, output_bytes: int) -> Execution:
-    """One outcome per call from a zygote's reply: HEAD, then the child's stream."""
-    ending, code, seconds = HEAD.unpack_from(reply)
-    stream = reply[HEAD.size :]
-    if stream[:1] != READY and ending != wire.OUT_OF_TIME:
-        # The first byte is written before the program is compiled: no program can withhold it.
-        reason = stream.decode("utf-8", "replace") or f"the child ended with {code}"
-        failure = CallOutcome(Verdict.SANDBOX_FAILURE, error=f"no walls: {reason}"[:200])
-        return Execution((failure,) * calls, seconds)
+def read_frames(stream: bytes, ending: Ending, calls: int, bounds: Bounds) -> Execution:
+    """One outcome per call, from the frames of a child and its end."""
+    if failure := _no_walls(ending):
+        return _all(failure, calls, ending, bounds)
     try:
-        outcomes = _frames(stream[1:], calls, output_bytes, ending != wire.EXITED)
+        frames = _frames(stream, calls, bounds.output_bytes, ending.ending != wire.EXITED)
+        outcomes = [_outcome(kind, payload) for kind, payload in frames]
     except (_Malformed, LiteralError):
-        error = "the program wrote into its result channel"
-        return Execution((CallOutcome(Verdict.RUNTIME_ERROR, error=error),) * calls, seconds)
-    missing = _missing(ending, code)
-    return Execution((*outcomes, *(missing,) * (calls - len(outcomes))), seconds)
+        return _all(FORGED, calls, ending, bounds)
+    missing = (end_of(ending),) * (calls - len(outcomes))
+    return Execution((*outcomes, *missing), ending.seconds, strain(ending, bounds))
 
 
-def _frames(stream: bytes, calls: int, output_bytes: int, may_be_torn: bool) -> list[CallOutcome]:
-    outcomes: list[CallOutcome] = []
+def read_script(stream: bytes, printed: bytes, ending: Ending, bounds: Bounds) -> Execution:
+    """The outcome of a script: what it printed, if it ended as a script should.
+
+    A script that leaves through os._exit(0) writes no frame, nor does one that comes to its end.
+    """
+    outcome = _no_walls(ending)
+    if outcome is None and len(printed) > bounds.output_bytes:
+        outcome = CallOutcome(Verdict.OUTPUT_LIMIT, error="output limit exceeded")
+    if outcome is None and (ending.ending != wire.EXITED or ending.code != 0):
+        outcome = end_of(ending)
+    if outcome is None:
+        try:
+            frames = _frames(stream, 1, bounds.output_bytes, False)
+            failed = [_outcome(kind, payload) for kind, payload in frames if kind != wire.VALUE]
+            text = printed.decode("utf-8", "surrogateescape")
+            outcome = failed[0] if failed else CallOutcome(None, text)
+        except (_Malformed, LiteralError):
+            outcome = FORGED
+    return _all(outcome, 1, ending, bounds)
+
+
+def read_trial(
+    stream: bytes, judged: Ending, answered: Ending, codes: int, bounds: Bounds
+) -> Execution:
+    """One outcome per code test, from the frames of the judge and both ends."""
+    failure = _no_walls(judged) or _no_walls(answered)
+    if failure:
+        return _all(failure, codes, judged, bounds)
+    try:
+        frames = _frames(stream, codes, bounds.output_bytes, judged.ending != wire.EXITED)
+        outcomes = [
+            end_of(answered) if kind == wire.GONE else _outcome(kind, payload)
+            for kind, payload in frames
+        ]
+    except (_Malformed, LiteralError):
+        return _all(FORGED, codes, judged, bounds)
+    missing = (end_of(judged),) * (codes - len(outcomes))
+    most = max(strain(judged, bounds), strain(answered, bounds))
+    return Execution((*outcomes, *missing), judged.seconds, most)
+
+
+def strain(ending: Ending, bounds: Bounds) -> float:
+    """Share of the time limit that was used."""
+    return max(ending.seconds / bounds.wall_seconds, ending.cpu_seconds / bounds.cpu_seconds)
+
+
+def end_of(ending: Ending) -> CallOutcome:
+    """The outcome of tests for which no frame came."""
+    if ending.ending == wire.OUT_OF_TIME:
+        return CallOutcome(Verdict.TIME_LIMIT, error="time limit exceeded")
+    if ending.ending == wire.SIGNALLED:
+        name = signal.strsignal(-ending.code) or f"signal {-ending.code}"
+        return CallOutcome(Verdict.KILLED, error=f"killed: {name}")
+    error = f"ended with exit status {ending.code}, no result"
+    return CallOutcome(Verdict.RUNTIME_ERROR, error=error)
+
+
+def _all(outcome: CallOutcome, tests: int, ending: Ending, bounds: Bounds) -> Execution:
+    return Execution((outcome,) * tests, ending.seconds, strain(ending, bounds))
+
+
+def _no_walls(ending: Ending) -> CallOutcome | None:
+    """A failure of the sandbox, if the child did not get as far as the program.
+
+    It says so before the program is compiled, through a pipe that no program has.
+    """
+    if not ending.fault or ending.ending == wire.OUT_OF_TIME:
+        return None
+    error = f"no walls: {ending.fault}, the child ended with {ending.code}"[:200]
+    return CallOutcome(Verdict.SANDBOX_FAILURE, error=error)
+
+
+def _frames(
+    stream: bytes, calls: int, output_bytes: int, may_be_torn: bool
+) -> list[tuple[int, bytes]]:
+    """Kind and payload of every frame."""
+    frames: list[tuple[int, bytes]] = []
     start = 0
     while start < len(stream):
         header, payload = start + FRAME.size, b""
         if header <= len(stream):
             index, kind, length = FRAME.unpack_from(stream, start)
-            if index != len(outcomes) or index >= calls or length > wire.max_payload(output_bytes):
+            if index != len(frames) or index >= calls or length > wire.max_payload(output_bytes):
                 raise _Malformed
             payload = stream[header : header + length]
         if header > len(stream) or len(payload) < length:
             if may_be_torn:  # it was killed while it wrote
                 break
             raise _Malformed
-        outcomes.append(_outcome(kind, payload))
+        frames.append((kind, payload))
         start = header + length
-    return outcomes
+    return frames
 
 
 def _outcome(kind: int, payload: bytes) -> CallOutcome:
     text = payload.decode("utf-8", "replace")
     if kind == wire.VALUE:
         return CallOutcome(None, from_literal(text))
+    loaded = kind < wire.NOT_LOADED
+    kind -= 0 if loaded else wire.NOT_LOADED
     if kind not in FAILURES:
         raise _Malformed
-    return CallOutcome(FAILURES[kind], error=text[: wire.MAX_ERROR_CHARS])
-
-
-def _missing(ending: int, code: int) -> CallOutcome:
-    """The outcome of calls for which no frame came."""
-    if ending == wire.OUT_OF_TIME:
-        return CallOutcome(Verdict.TIME_LIMIT, error="time limit exceeded")
-    if ending == wire.TOO_MUCH_OUTPUT:
-        return CallOutcome(Verdict.OUTPUT_LIMIT, error="output limit exceeded")
-    if ending == wire.SIGNALLED:
-        name = signal.strsignal(-code) or f"signal {-code}"
-        return CallOutcome(Verdict.KILLED, error=f"killed: {name}")
-    return CallOutcome(Verdict.RUNTIME_ERROR, error=f"ended with exit status {code}, no result")
+    return CallOutcome(FAILURES[kind], None, text[: wire.MAX_ERROR_CHARS], loaded)

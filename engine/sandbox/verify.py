@@ -1,22 +1,19 @@
 """From programs to verdicts: runs each on all tests of its problem and compares outside.
 
-Invariants: expected values stay in this process; a failure of the sandbox itself is repeated
-once and then reported as SANDBOX_FAILURE, never as a wrong answer.
+Invariants: expected values never enter a process that runs a program; a failure of the sandbox
+itself is repeated once and then reported as SANDBOX_FAILURE, never as a wrong answer.
 """
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from engine.events import TestReport, Verdict
 from engine.problems.literals import LiteralError, to_literal
-from engine.problems.problem import CallTest, Problem
-from engine.sandbox.compare import same_value
-from engine.sandbox.errors import SandboxUnavailable
-from engine.sandbox.job import CallOutcome, Execution, Job
+from engine.problems.problem import CallTest, Problem, StdinTest, Test
+from engine.sandbox.examine import Examination, Run, SandboxFailed, TestResult
+from engine.sandbox.job import CallOutcome
 from engine.sandbox.sandbox import Sandbox
 
 MAX_SHOWN_CHARS = 400
@@ -38,115 +35,94 @@ class Verification:
     error: str = ""
     """What the program raised on the first test that failed, if it raised."""
     seconds: float = 0.0
+    strain: float = 0.0
+    """Largest share of a time limit that one of its runs used; 1 is all of it."""
 
     @property
     def passed(self) -> bool:
         return self.verdict == Verdict.PASSED
 
 
-def verify(sandbox: Sandbox, programs: Iterable[tuple[Problem, str]]) -> list[Verification]:
+def verify(
+    sandbox: Sandbox, programs: Iterable[tuple[Problem, str]], stop_early: bool = False
+) -> list[Verification]:
     """Verify programs on the public and private tests of their problems, in order.
 
-    An empty program is NO_PROGRAM and is not run.
+    An empty program is NO_PROGRAM and is not run. With `stop_early`, a program is not run any
+    more once a test has failed, and all tests after that one count as failed.
 
     Raises:
-        SandboxUnavailable: the sandbox cannot be started.
+        SandboxUnavailable: the sandbox cannot be started, or no longer tells right from wrong.
     """
-    pairs = list(programs)
-    todo = {i: _job(problem, text) for i, (problem, text) in enumerate(pairs) if text.strip()}
-    done = dict(zip(todo, sandbox.run(list(todo.values())), strict=True))
-    again = [i for i, execution in done.items() if _failed_technically(execution)]
-    done.update(zip(again, sandbox.run([todo[i] for i in again]), strict=True))
-    return [
-        judge(problem, done[i]) if i in done else _no_program(problem)
-        for i, (problem, _) in enumerate(pairs)
-    ]
+
+    def verified(run: Run, pair: tuple[Problem, str]) -> Verification:
+        problem, program = pair
+        if not program.strip():
+            return _no_program(problem)
+        for _ in range(2):
+            examination = Examination(run, sandbox.config, problem, program, stop_early)
+            try:
+                results = examination.results()
+            except SandboxFailed as failure:
+                cause = str(failure)
+                continue
+            return summary(problem, results, examination.seconds, examination.strain)
+        failed = TestResult(
+            Verdict.SANDBOX_FAILURE, CallOutcome(Verdict.SANDBOX_FAILURE, error=cause)
+        )
+        count = len(problem.public_tests) + len(problem.private_tests)
+        return summary(problem, [failed] * count, 0.0, 0.0)
+
+    return sandbox.each(verified, list(programs))
 
 
-def judge(problem: Problem, execution: Execution) -> Verification:
-    """Compare what a program returned with what was expected."""
-    tests = (*problem.public_tests, *problem.private_tests)
-    verdicts = [_verdict(t, o) for t, o in zip(tests, execution.outcomes, strict=True)]
-    if Verdict.SANDBOX_FAILURE in verdicts:
-        verdicts = [Verdict.SANDBOX_FAILURE] * len(tests)
-    first = next((i for i, v in enumerate(verdicts) if v != Verdict.PASSED), None)
+def summary(
+    problem: Problem, results: Sequence[TestResult], seconds: float, strain: float
+) -> Verification:
+    """What the results of all tests, public ones first, say together."""
+    first = next((result for result in results if not result.passed), None)
     count = len(problem.public_tests)
-    reports = [
-        _report(t, o, v)
-        for t, o, v in zip(problem.public_tests, execution.outcomes, verdicts, strict=False)
-    ]
     return Verification(
-        verdict=Verdict.PASSED if first is None else verdicts[first],
-        fraction=verdicts.count(Verdict.PASSED) / len(tests),
-        public=tuple(reports),
-        public_passed=verdicts[:count].count(Verdict.PASSED),
-        private_passed=all(verdict == Verdict.PASSED for verdict in verdicts[count:]),
-        error="" if first is None else execution.outcomes[first].error,
-        seconds=execution.seconds,
+        verdict=Verdict.PASSED if first is None else first.verdict,
+        fraction=sum(result.passed for result in results) / len(results),
+        public=tuple(map(_report, problem.public_tests, results)),
+        public_passed=sum(result.passed for result in results[:count]),
+        private_passed=all(result.passed for result in results[count:]),
+        error="" if first is None else first.outcome.error,
+        seconds=seconds,
+        strain=strain,
     )
 
 
-def self_check(sandbox: Sandbox) -> None:
-    """Make sure that the sandbox tells right from wrong.
-
-    Raises:
-        SandboxUnavailable: it does not; names what came instead, and what to look at.
-    """
-    tests = (CallTest(([3, 1, 2],), [1, 2, 3]),)
-    problem = Problem("self-check", "Sort.", "solve", tests, tests)
-    cases = {
-        "import heapq, colorsys\ndef solve(x):\n    return sorted(x)\n": Verdict.PASSED,
-        "def solve(x):\n    return x\n": Verdict.WRONG_ANSWER,
-        "def solve(x):\n    return missing\n": Verdict.RUNTIME_ERROR,
-    }
-    for program, right in cases.items():
-        (result,) = verify(sandbox, [(problem, program)])
-        if result.verdict != right:
-            raise SandboxUnavailable(
-                f"the sandbox judged {program!r} as {result.verdict} instead of {right} "
-                f"({result.error or 'no error'}); look at sandbox.memory_mb "
-                f"= {sandbox.config.memory_mb}, sandbox.wall_seconds "
-                f"= {sandbox.config.wall_seconds}, the load of this machine, and whether an "
-                f"unprivileged account can read {Path(os.__file__).parent}"
-            )
-
-
-def _job(problem: Problem, program: str) -> Job:
-    tests = (*problem.public_tests, *problem.private_tests)
-    return Job(program, problem.entry_point, tuple(test.arguments for test in tests))
-
-
-def _failed_technically(execution: Execution) -> bool:
-    return any(o.verdict == Verdict.SANDBOX_FAILURE for o in execution.outcomes)
-
-
-def _verdict(test: CallTest, outcome: CallOutcome) -> Verdict:
-    if outcome.verdict is not None:
-        return outcome.verdict
-    same = same_value(outcome.value, test.expected)
-    return Verdict.PASSED if same else Verdict.WRONG_ANSWER
-
-
-def _report(test: CallTest, outcome: CallOutcome, verdict: Verdict) -> TestReport:
+def _report(test: Test, result: TestResult) -> TestReport:
+    outcome = result.outcome
+    returned = outcome.verdict is None and isinstance(test, CallTest | StdinTest)
     return TestReport(
-        verdict=verdict,
-        input=", ".join(shown(argument) for argument in test.arguments),
-        expected=shown(test.expected),
-        actual=shown(outcome.value) if outcome.verdict is None else "",
+        verdict=result.verdict,
+        input=_input(test),
+        expected=_expected(test),
+        actual=shown(outcome.value) if returned else "",
         error=outcome.error,
     )
 
 
 def _no_program(problem: Problem) -> Verification:
     reports = [
-        TestReport(
-            Verdict.NO_PROGRAM,
-            input=", ".join(shown(argument) for argument in test.arguments),
-            expected=shown(test.expected),
-        )
+        TestReport(Verdict.NO_PROGRAM, input=_input(test), expected=_expected(test))
         for test in problem.public_tests
     ]
     return Verification(Verdict.NO_PROGRAM, 0.0, tuple(reports), 0, False)
+
+
+def _input(test: Test) -> str:
+    """What the program was given: arguments or stdin as literals, or the code of the test."""
+    if isinstance(test, CallTest):
+        return ", ".join(shown(argument) for argument in test.arguments)
+    return shown(test.stdin) if isinstance(test, StdinTest) else _cut(test.code)
+
+
+def _expected(test: Test) -> str:
+    return shown(test.expected) if isinstance(test, CallTest | StdinTest) else ""
 
 
 def shown(value: object) -> str:
@@ -155,4 +131,8 @@ def shown(value: object) -> str:
         text = to_literal(value)
     except LiteralError:
         text = repr(value)
+    return _cut(text)
+
+
+def _cut(text: str) -> str:
     return text if len(text) <= MAX_SHOWN_CHARS else text[: MAX_SHOWN_CHARS - 1] + "…"

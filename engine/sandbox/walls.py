@@ -1,27 +1,39 @@
 """The walls around a program, as far as the host allows them.
 
-`enter_namespaces` is called once by a zygote, before it forks anything; `confine` by every
-child, after the fork and before the program is compiled. Standard library only: both run in a
-bare interpreter outside the package.
+`enter` is called once by a zygote, before it forks any child; `confine` by every child, after
+the fork and before the program is compiled. Standard library only: both run in a bare
+interpreter outside the package.
+
+Two tiers hold. `full`: namespaces, a read-only root without /proc in which only a small /tmp
+can be written, no network, and the walls of the second. `restricted`, for plain containers: a
+system call filter, and Landlock or, as root, a root directory and a uid of its own; nothing can
+be written, and of files only the standard library and shared libraries be read. Always: a
+private uid as root, no capability, resource limits.
 
 Invariant: `confine` either puts up every wall or raises; a program never runs behind half.
 """
 
-# ruff: noqa: PTH103, PTH112, PTH114, PTH115, PTH123, PTH211
+# ruff: noqa: PTH102, PTH103, PTH112, PTH114, PTH115, PTH120, PTH123
+# ruff: noqa: PTH211
 
 import ctypes
 import os
 import resource
+from collections.abc import Callable
 from contextlib import suppress
 
+import landlock
 import seccomp
 
 PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_NO_NEW_PRIVS, PR_SET_CHILD_SUBREAPER = 1, 4, 38, 36
 NEWNS, NEWUTS, NEWIPC, NEWUSER = 0x20000, 0x4000000, 0x8000000, 0x10000000
 NEWPID, NEWNET = 0x20000000, 0x40000000
 MS_RDONLY, MS_NOSUID, MS_NODEV, MS_REMOUNT, MS_BIND, MS_REC = 1, 2, 4, 32, 4096, 16384
-MS_PRIVATE, MS_RELATIME, MNT_DETACH = 1 << 18, 1 << 21, 2
+MS_NOEXEC, MS_PRIVATE, MNT_DETACH = 8, 1 << 18, 2
 SIGKILL = 9
+FULL = {"pid", "net", "ipc", "uts", "mount", "seccomp"}
+TEMPORARY = "/tmp"
+MOST_THREADS = 16
 _PRIVATE_UIDS = 1_000_000_000
 _CAPABILITY_VERSION_3 = 0x20080522
 
@@ -36,16 +48,8 @@ def _call(name: str, *arguments: object) -> None:
         raise OSError(code, f"{name}: {os.strerror(code)}")
 
 
-_filter = seccomp.build()
-
-
 def _prctl(option: int, value: int) -> None:
     _call("prctl", option, ctypes.c_ulong(value), 0, 0, 0)
-
-
-def filters_calls() -> bool:
-    """Whether children run behind a system call filter."""
-    return _filter is not None
 
 
 def die_with_parent() -> None:
@@ -62,18 +66,115 @@ def adopt_orphans() -> None:
     _prctl(PR_SET_CHILD_SUBREAPER, 1)
 
 
-def enter_namespaces(library: str) -> list[str]:
-    """Leave the host's namespaces; returns the names of the walls that now stand.
+class Walls:
+    """What stands around a zygote, and what its children put up on their own.
 
-    The pid namespace holds for processes forked after this call. `library` is the folder of
-    the standard library: with the system's shared libraries, the only files left to see.
+    `uid` 0: children keep the zygote's. `threads`: most threads of a child; 0 where the kernel
+    counts other processes of the same user too.
     """
+
+    def __init__(self, uid: int):
+        self.uid = uid
+        self.standing = ["uid"] * bool(uid)
+        self.filter: seccomp.Program | None = None
+
+    @property
+    def alone(self) -> bool:
+        """Whether every process that the zygote can see is its own."""
+        return "pid" in self.standing
+
+    @property
+    def threads(self) -> int:
+        return MOST_THREADS if {"uid", "user"} & set(self.standing) else 0
+
+    @property
+    def tier(self) -> str | None:
+        if set(self.standing) >= FULL:
+            return "full"
+        closed = {"landlock", "chroot"} & set(self.standing)
+        return "restricted" if closed and "seccomp" in self.standing else None
+
+    def missing(self) -> str:
+        """What a host without a tier lacks, and what would give it."""
+        remedies = {
+            "seccomp": "seccomp filters (a kernel with CONFIG_SECCOMP_FILTER, x86_64 or aarch64)",
+            "landlock": "Landlock (Linux 5.13 or newer with landlock in its lsm= list)",
+            "mount": "namespaces (as root, CAP_SYS_ADMIN; as a user, kernel.unprivileged_userns_"
+            "clone and user.max_user_namespaces, and a container profile that allows unshare)",
+        }
+        return "; ".join(text for name, text in remedies.items() if name not in self.standing)
+
+    def empty(self) -> None:
+        """Remove what a program left in its writable folder."""
+        if "tmp" in self.standing:
+            folder = os.open(TEMPORARY, os.O_RDONLY | os.O_DIRECTORY)
+            _empty(folder)
+            os.close(folder)
+
+
+def enter(number: int, library: str, become_init: Callable[[], None]) -> Walls:
+    """Put up all walls that children share; only what the host refuses is left out.
+
+    `library` is the folder of the standard library: with the system's shared libraries, the
+    only files left to see. `become_init` goes on in the first process of a new pid namespace.
+    """
+    inside = Walls(private_uid(number))
+    inside.standing += _enter_namespaces(library)
+    if "mount" not in inside.standing and inside.uid:
+        inside.standing += _enter_library(library)
+    die_with_parent()
+    if inside.alone:
+        become_init()
+        die_with_parent()
+    hide()
+    _prctl(PR_SET_NO_NEW_PRIVS, 1)
+    closed = {"mount", "chroot"} & set(inside.standing)
+    readable = ["/"] if closed else _libraries(library)
+    if landlock.restrict(readable, [TEMPORARY, os.devnull] if "tmp" in inside.standing else []):
+        inside.standing.append("landlock")
+    inside.filter = seccomp.build(writes="tmp" in inside.standing)
+    if inside.filter is not None:
+        inside.standing.append("seccomp")
+    return inside
+
+
+def _enter_namespaces(library: str) -> list[str]:
+    """Leave the host's namespaces, for all processes forked after this call."""
     walls = _unshare(os.getuid(), os.getgid())
     with suppress(OSError):  # what stands is named; what does not, is not
         if walls:
             _change_root(library)
-            walls.append("mount")
+            walls += ["mount", "tmp"]
     return walls
+
+
+def _enter_library(library: str) -> list[str]:
+    """Make the folder around the standard library the root; needs CAP_SYS_CHROOT."""
+    try:
+        os.chroot(os.path.dirname(library))
+    except OSError:
+        return []
+    os.chdir("/")
+    return ["chroot"]
+
+
+def _libraries(library: str) -> list[str]:
+    """Folders of the standard library and of shared libraries; some may be symbolic links."""
+    system = [d for d in ("/lib", "/lib64", "/usr/lib", "/usr/lib64") if os.path.isdir(d)]
+    return sorted({os.path.realpath(library), *system})
+
+
+def _empty(folder: int) -> None:
+    """Remove all that a folder holds. By descriptor: what is nested deeply has no usable path."""
+    with os.scandir(folder) as entries:
+        for entry in list(entries):
+            if entry.is_dir(follow_symlinks=False):
+                inner = os.open(entry.name, os.O_RDONLY | os.O_DIRECTORY, dir_fd=folder)
+                _empty(inner)
+                os.close(inner)
+                os.rmdir(entry.name, dir_fd=folder)
+            else:
+                os.unlink(entry.name, dir_fd=folder)
 
 
 def _unshare(uid: int, gid: int) -> list[str]:
@@ -101,13 +202,12 @@ def _mount(source: str, target: str, kind: str, flags: int, data: str = "") -> N
 
 
 def _change_root(library: str) -> None:
-    """A read-only root that holds shared libraries and the standard library, nothing else."""
+    """A read-only root that holds libraries, /dev/null and a small /tmp, nothing else."""
     root = "/tmp"
     _mount("none", "/", "", MS_REC | MS_PRIVATE)
-    wanted = {os.path.realpath(library)}
-    wanted |= {d for d in ("/lib", "/lib64", "/usr/lib", "/usr/lib64") if os.path.isdir(d)}
     # Held open, because the new root covers /tmp, and one of them may lie there.
-    folders = {path: os.open(path, os.O_PATH | os.O_DIRECTORY) for path in sorted(wanted)}
+    folders = {path: os.open(path, os.O_PATH | os.O_DIRECTORY) for path in _libraries(library)}
+    null = os.open(os.devnull, os.O_PATH)
     _mount("tmpfs", root, "tmpfs", MS_NOSUID | MS_NODEV, "size=64k,nr_inodes=256,mode=755")
     for path, folder in folders.items():
         if os.path.islink(path):
@@ -116,11 +216,18 @@ def _change_root(library: str) -> None:
             os.makedirs(root + path, exist_ok=True)
             _bind(f"/proc/self/fd/{folder}", root + path)
         os.close(folder)
+    os.mkdir(root + "/dev")
+    os.close(os.open(root + os.devnull, os.O_CREAT | os.O_WRONLY))
+    _mount(f"/proc/self/fd/{null}", root + os.devnull, "", MS_BIND)
+    os.close(null)
+    os.mkdir(root + TEMPORARY)
+    limits = MS_NOSUID | MS_NODEV | MS_NOEXEC
+    _mount("tmpfs", root + TEMPORARY, "tmpfs", limits, "size=1m,nr_inodes=64,mode=1777")
     _mount("none", root, "", MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV)
     os.chdir(root)
     _call("pivot_root", b".", b".")
     _call("umount2", b".", MNT_DETACH)
-    os.chdir("/")
+    os.chdir(TEMPORARY)
 
 
 def _bind(source: str, target: str) -> None:
@@ -143,8 +250,10 @@ def private_uid(number: int) -> int:
     return start + half + number % (half - 1)
 
 
-def confine(uid: int, cpu_seconds: float, memory_bytes: int, reserve_bytes: int) -> None:
-    """Put this process behind every wall a child has. `uid` 0 keeps the uid.
+def confine(
+    inside: Walls, cpu_seconds: float, memory_bytes: int, file_bytes: int, reserve_bytes: int
+) -> None:
+    """Put this process behind every wall a child has.
 
     Raises:
         OSError: a wall could not be put up; the program must not be run.
@@ -154,21 +263,21 @@ def confine(uid: int, cpu_seconds: float, memory_bytes: int, reserve_bytes: int)
     resource.setrlimit(resource.RLIMIT_CPU, (cpu, cpu))
     resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes + reserve_bytes))
     for limit, value in (
-        (resource.RLIMIT_FSIZE, 0),
+        (resource.RLIMIT_FSIZE, file_bytes),
         (resource.RLIMIT_NOFILE, 16),
-        (resource.RLIMIT_NPROC, 0),
+        (resource.RLIMIT_NPROC, inside.threads),
         (resource.RLIMIT_CORE, 0),
         (resource.RLIMIT_MSGQUEUE, 0),
         (resource.RLIMIT_MEMLOCK, 0),
     ):
         resource.setrlimit(limit, (value, value))
-    if uid:
+    if inside.uid:
         os.setgroups([])
-        os.setresgid(uid, uid, uid)
-        os.setresuid(uid, uid, uid)
+        os.setresgid(inside.uid, inside.uid, inside.uid)
+        os.setresuid(inside.uid, inside.uid, inside.uid)
     _call("capset", _CAPABILITY_HEADER, _NO_CAPABILITIES)
-    _prctl(PR_SET_NO_NEW_PRIVS, 1)
     die_with_parent()
     hide()
-    if _filter is not None:
-        _call("prctl", seccomp.PR_SET_SECCOMP, seccomp.MODE_FILTER, ctypes.byref(_filter), 0, 0)
+    if inside.filter is not None:
+        filter_ = ctypes.byref(inside.filter)
+        _call("prctl", seccomp.PR_SET_SECCOMP, seccomp.MODE_FILTER, filter_, 0, 0)

@@ -1,22 +1,40 @@
-"""The bytes between owner, zygote and child: one definition for both sides.
+"""The bytes between owner, zygote and child: one definition for all.
 
-Owner to zygote: LENGTH, then marshal (the owner is trusted). Zygote to owner: LENGTH, then
-HEAD and the child's stream, unread. A stream is READY, written before the program is compiled,
-and one frame per call: FRAME and a UTF-8 payload. Loaded by path in the zygote: standard
-library only.
+Owner to zygote: one ORDER with the descriptors of the job, or STOP. Zygote to owner: HEAD and
+READY, or HEAD and why the child has no walls. What a program is given and what it gives back
+lies in files in memory that owner and child share and a zygote never reads, so nothing of one
+job can be found in the memory from which the child of the next is forked:
+
+    CALLS    job, result                        calls of the entry point, in order
+    SCRIPT   job, result, stdin, stdout         the program as a script
+    ANSWER   job, result, requests, responses   calls as a judge makes them
+    JUDGE    job, result, responses, requests   code tests, whose calls go to an ANSWER
+
+A job is marshal (the owner is trusted), a result is one FRAME and UTF-8 payload per call.
+Loaded by path in the zygote: standard library only.
 """
 
 import struct
 
-LENGTH = struct.Struct("<I")
-HEAD = struct.Struct("<Bid")  # how the child ended, exit status or minus the signal, seconds
+CALLS, SCRIPT, ANSWER, JUDGE = range(4)
+ORDER = struct.Struct("<BdddQQ")
+"""Kind; seconds of CPU, of wall time, and of either until the next frame; bytes of memory, and
+of the biggest file."""
+HEAD = struct.Struct("<Bidd")  # ending, exit status or minus the signal, wall and CPU seconds
+STOP, READY = b"S", b"R"
+MAX_MESSAGE = 512
+
 FRAME = struct.Struct("<IBI")  # index of the call, kind, length of the payload
-READY = b"R"
-EXITED, SIGNALLED, OUT_OF_TIME, TOO_MUCH_OUTPUT = range(4)
-VALUE, RUNTIME_ERROR, SYNTAX_ERROR, MEMORY_LIMIT, OUTPUT_LIMIT = range(5)
+REQUEST = struct.Struct("<I")  # length of the marshalled arguments
+EXITED, SIGNALLED, OUT_OF_TIME, STOPPED = range(4)
+VALUE, RUNTIME_ERROR, SYNTAX_ERROR, MEMORY_LIMIT, OUTPUT_LIMIT, RAISED, WRONG, GONE = range(8)
+"""VALUE: the payload is a literal. RAISED, to a judge only: a literal (class, message, text).
+WRONG: a code test failed by itself. GONE: the program's process ended under the judge."""
+NOT_LOADED = 16
+"""Added to the kind of a failure that came before any call could be made."""
 MAX_ERROR_CHARS = 200
 
 
 def max_payload(output_bytes: int) -> int:
     """Most bytes of a frame's payload: a character takes up to four of them."""
-    return 4 * max(output_bytes, MAX_ERROR_CHARS)
+    return 4 * max(output_bytes, 4 * MAX_ERROR_CHARS)

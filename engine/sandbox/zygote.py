@@ -1,18 +1,19 @@
 """The zygote: a bare interpreter that forks one clean child per program and watches it.
 
-Run by path as `python -s -S -P -B zygote.py NUMBER`, with the control socket as fd 0. Reads
-jobs from its owner and answers each with one reply (wire.py). The child is not trusted, so its
-stream is carried unread. Imports only the standard library.
+Run by path as `python -s -S -P -B zygote.py NUMBER safe|unsafe`, with the control socket as
+fd 0. Takes orders from its owner and answers each with one reply (wire.py). Imports only the
+standard library.
 
 Invariants: one child at a time; when the reply is sent, no process of that job is alive; when
-the owner is gone, so is the zygote.
+the owner is gone, so is the zygote. No program, argument or value ever enters this process: it
+only hands descriptors on, so a child finds nothing of an earlier one in its memory.
 """
 
 # ruff: noqa: PTH100, PTH118, PTH120, PTH123
 # pathlib would make the zygote bigger, and every fork of it slower.
 
+import builtins
 import gc
-import marshal
 import os
 import select
 import signal
@@ -23,22 +24,33 @@ from contextlib import suppress
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path += [HERE, os.path.join(os.path.dirname(HERE), "problems")]
 
+import _sitebuiltins  # noqa: E402
+import _socket  # noqa: E402
+
 import child  # noqa: E402
+import judging  # noqa: E402
 import walls  # noqa: E402
 from wire import (  # noqa: E402
+    ANSWER,
+    CALLS,
     EXITED,
-    FRAME,
     HEAD,
-    LENGTH,
+    JUDGE,
+    MAX_MESSAGE,
+    ORDER,
     OUT_OF_TIME,
     READY,
+    SCRIPT,
     SIGNALLED,
-    TOO_MUCH_OUTPUT,
-    max_payload,
+    STOPPED,
 )
 
-CONTROL, NULL, STREAM = 3, 4, 3
+CONTROL, NULL, MOST_DESCRIPTORS = 3, 4, 4
+FIRST_FREE, TELL = 10, 9  # what a job brings lies above what a child gets
 RESERVE_BYTES = 8 << 20
+TASKS = {CALLS: child.calls, SCRIPT: child.script, ANSWER: child.answer, JUDGE: judging.judge}
+SINGLE = (child.calls, child.script)  # they talk to no other child
+STEP_CHECKS = 4  # how often a step is looked at, so that it takes a quarter too long at most
 # What programs import most; loaded here, an import in a child is a dictionary look-up.
 PRELOADED = (
     "abc bisect cmath collections collections.abc copy dataclasses decimal enum fractions"
@@ -51,18 +63,20 @@ def main() -> None:
     os.dup2(os.open(os.devnull, os.O_RDWR), NULL)
     os.dup2(NULL, 0)
     os.closerange(NULL + 1, 1024)
-    number = int(sys.argv[1])
+    for reserved in range(NULL + 1, FIRST_FREE):
+        os.dup2(NULL, reserved)
+    control = _socket.socket(fileno=CONTROL)
+    number, unsafe = int(sys.argv[1]), sys.argv[2] == "unsafe"
     try:
-        uid = walls.private_uid(number)
         baseline = address_space()
-        standing = set_up() + ["uid"] * bool(uid) + ["seccomp"] * walls.filters_calls()
-        if not {"pid", "uid", "seccomp"} & set(standing):
-            raise OSError("nothing on this host keeps a program from killing our processes")
+        inside = set_up(number)
+        if not (inside.tier or unsafe):
+            raise OSError(f"this host allows neither tier of walls: {inside.missing()}")
     except Exception as error:
-        reply(b"E" + f"{type(error).__name__}: {error}".encode())
+        control.send(b"E" + f"{type(error).__name__}: {error}".encode()[: MAX_MESSAGE - 1])
         return
-    reply(b"W" + " ".join(standing).encode())
-    serve(uid, baseline, alone="pid" in standing)
+    control.send(b"W" + " ".join((inside.tier or "none", *inside.standing)).encode())
+    serve(control, inside, baseline)
 
 
 def address_space() -> int:
@@ -71,135 +85,143 @@ def address_space() -> int:
         return int(file.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
 
 
-def set_up() -> list[str]:
-    """Put up the zygote's own walls; returns the names of all that stand."""
+def set_up(number: int) -> "walls.Walls":
+    """Load what children need and put up the walls that they share."""
     for name in PRELOADED.split():
         __import__(name)
+    builtins.exit = _sitebuiltins.Quitter("exit", "Ctrl-D")
+    builtins.quit = _sitebuiltins.Quitter("quit", "Ctrl-D")
     sys.path = [path for path in sys.path if not path.startswith(os.path.dirname(HERE))]
     sys.argv = [child.FILE_NAME]
-    for name in ("child", "literals", "seccomp", "walls", "wire"):
+    for name in ("child", "judging", "landlock", "literals", "seccomp", "walls", "wire"):
         del sys.modules[name]
     os.environ.clear()
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    standing = walls.enter_namespaces(os.path.dirname(os.__file__))
-    walls.die_with_parent()
-    if "pid" in standing:
-        become_init()
-    walls.hide()
+    inside = walls.enter(number, os.path.dirname(os.__file__), become_init)
+    if "chroot" in inside.standing:
+        relocate(os.path.dirname(os.path.dirname(os.__file__)))
     walls.adopt_orphans()
     gc.disable()
     gc.freeze()
-    return standing
+    return inside
+
+
+def relocate(root: str) -> None:
+    """The folder `root` has become /: look for modules where they are now."""
+    sys.path = [path.removeprefix(root) for path in sys.path]
+    sys.path_importer_cache.clear()
+    for module in list(sys.modules.values()):
+        if hasattr(module, "__path__"):
+            module.__path__ = [path.removeprefix(root) for path in module.__path__]
 
 
 def become_init() -> None:
     """Go on as process 1 of the new pid namespace, which no process inside it can kill."""
     pid = os.fork()
     if pid == 0:
-        walls.die_with_parent()
         return
     os.closerange(0, 1024)  # the owner must see the end of the socket when process 1 dies
     os.waitpid(pid, 0)
     os._exit(0)
 
 
-def serve(uid: int, baseline: int, alone: bool) -> None:
-    """Answer jobs until the owner closes the socket."""
-    while (head := receive(LENGTH.size)) is not None:
-        body = receive(*LENGTH.unpack(head))
-        if body is None:
+def serve(control: "_socket.socket", inside: "walls.Walls", baseline: int) -> None:
+    """Carry out orders until the owner closes the socket."""
+    room = _socket.CMSG_SPACE(4 * MOST_DESCRIPTORS)
+    while True:
+        message, extra, *_ = control.recvmsg(MAX_MESSAGE, room)
+        if not message:
             return
-        reply(run(marshal.loads(body), uid, baseline, alone))
-        del body
+        if len(message) == ORDER.size:  # else a STOP that came after the end
+            descriptors = [fd for *_, data in extra for fd in memoryview(data).cast("i")]
+            control.send(run(ORDER.unpack(message), descriptors, control, inside, baseline))
 
 
-def receive(size: int) -> bytes | None:
-    chunks = []
-    while size:
-        chunk = os.read(CONTROL, min(size, 1 << 20))
-        if not chunk:
-            return None
-        chunks.append(chunk)
-        size -= len(chunk)
-    return b"".join(chunks)
-
-
-def reply(data: bytes) -> None:
-    child.send(CONTROL, LENGTH.pack(len(data)) + data)
-
-
-def run(job: tuple, uid: int, baseline: int, alone: bool) -> bytes:
+def run(order, descriptors, control, inside, baseline) -> bytes:
     """Fork a child for one job, wait for its end, and leave nothing of it alive."""
-    *_, calls, output_bytes, cpu_seconds, wall_seconds, _ = job
+    kind, cpu_seconds, wall_seconds, step_seconds, memory_bytes, file_bytes = order
     started = time.monotonic()
-    reader, writer = os.pipe()
+    told, tell = os.pipe()
     pid = os.fork()
     if pid == 0:
-        be_child(job, uid, baseline, writer)
-    os.close(writer)
-    chunks: list[bytes] = []
-    most = len(READY) + len(calls) * (FRAME.size + max_payload(output_bytes))
+        limits = cpu_seconds, baseline + memory_bytes, file_bytes
+        be_child(TASKS[kind], descriptors, tell, inside, limits)
+    os.close(tell)
     pidfd = os.pidfd_open(pid)
     try:
-        ending = watch(pid, pidfd, reader, chunks, most, cpu_seconds, started + wall_seconds)
+        ending = watch(
+            pid, pidfd, descriptors[1], control, cpu_seconds, started + wall_seconds, step_seconds
+        )
     finally:
-        code = clean_up(pid, alone)
-        os.close(pidfd)
-        os.close(reader)
+        code, cpu = clean_up(pid, inside.alone)
+        inside.empty()
+        ready = os.read(told, MAX_MESSAGE - HEAD.size)
+        for descriptor in (pidfd, told, *descriptors):
+            os.close(descriptor)
     if ending == EXITED and code < 0:
         ending = OUT_OF_TIME if code == -signal.SIGXCPU else SIGNALLED
-    head = HEAD.pack(ending, code, time.monotonic() - started)
-    return head + b"".join(chunks)
+    return HEAD.pack(ending, code, time.monotonic() - started, cpu) + ready
 
 
-def be_child(job: tuple, uid: int, baseline: int, writer: int) -> None:
+def be_child(task, descriptors, tell, inside, limits) -> None:
     """Never returns."""
     try:
-        program, entry_point, calls, output_bytes, cpu_seconds, _, memory_bytes = job
-        for standard in (0, 1, 2):
-            os.dup2(NULL, standard)
-        os.dup2(writer, STREAM)
-        os.closerange(STREAM + 1, 64)
+        job = read_whole(descriptors[0])
+        for target, source in (*enumerate((NULL, NULL, NULL)), (child.STREAM, descriptors[1])):
+            os.dup2(source, target)
+        # Stdin and stdout of a script, or the two ends of a judge's channel.
+        first = 0 if task is child.script else child.INCOMING
+        for target, source in enumerate(descriptors[2:], first):
+            os.dup2(source, target)
+        os.dup2(tell, TELL)
+        os.closerange(child.INCOMING if task in SINGLE else child.OUTGOING + 1, TELL)
+        os.closerange(FIRST_FREE, 64)
         try:
-            walls.confine(uid, cpu_seconds, baseline + memory_bytes, RESERVE_BYTES)
+            walls.confine(inside, *limits, RESERVE_BYTES)
         except BaseException as error:
-            child.send(STREAM, str(error).encode("utf-8", "replace"))
+            child.write(TELL, str(error).encode("utf-8", "replace"))
             return
-        child.send(STREAM, READY)
-        child.answer(program, entry_point, calls, output_bytes, STREAM)
+        child.write(TELL, READY)
+        os.close(TELL)
+        task(job)
     finally:
         os._exit(0)
 
 
-def watch(pid, pidfd, reader, chunks, most, cpu_seconds, deadline) -> int:
-    """Collect the child's stream until it ends or breaks a limit; says how it ended.
+def read_whole(descriptor: int) -> bytes:
+    size = os.fstat(descriptor).st_size
+    data = bytearray()
+    while len(data) < size:
+        data += os.pread(descriptor, size - len(data), len(data))
+    return bytes(data)
 
-    Waits for: frames, the child's end, its wall and CPU deadlines, the owner's end.
+
+def watch(pid, pidfd, result, control, cpu_seconds, deadline, step_seconds) -> int:
+    """Wait until the child ends, breaks a limit, or is not wanted any more; says which.
+
+    Waits for: the child's end, its wall and CPU deadlines over all and from frame to frame, a
+    word of the owner, the owner's end.
     """
     cpu_clock = (~pid << 3) | 2  # the kernel's id of another process's CPU clock
     poller = select.poll()
-    poller.register(reader, select.POLLIN)
     poller.register(pidfd, select.POLLIN)
-    poller.register(CONTROL, 0)  # only its hang-up
-    flowing = True
+    poller.register(CONTROL, select.POLLIN)
+    written, step_start = 0, 0.0
     while True:
-        left = min(deadline - time.monotonic(), cpu_seconds - cpu_used(cpu_clock))
-        if left <= 0:
+        cpu = cpu_used(cpu_clock)
+        left = min(deadline - time.monotonic(), cpu_seconds - cpu)
+        if (size := os.fstat(result).st_size) > written:
+            written, step_start = size, cpu
+        if left <= 0 or cpu - step_start >= step_seconds:
             return OUT_OF_TIME
-        ready = dict(poller.poll(left * 1000 + 1))
-        if CONTROL in ready:
-            clean_up(pid, alone=os.getpid() == 1)
-            os._exit(0)
-        if pidfd in ready:
-            os.set_blocking(reader, False)
-        if flowing and (reader in ready or pidfd in ready):
-            flowing = drain(reader, chunks, once=pidfd not in ready, most=most)
-            if not flowing:
-                poller.unregister(reader)
-            if sum(map(len, chunks)) > most:
-                return TOO_MUCH_OUTPUT
+        ready = dict(poller.poll(min(left, step_seconds / STEP_CHECKS) * 1000 + 1))
         if pidfd in ready:
             return EXITED
+        if CONTROL in ready:
+            if not control.recv(MAX_MESSAGE):
+                clean_up(pid, alone=os.getpid() == 1)
+                os._exit(0)
+            return STOPPED
 
 
 def cpu_used(clock: int) -> float:
@@ -209,31 +231,20 @@ def cpu_used(clock: int) -> float:
         return 0.0
 
 
-def drain(reader: int, chunks: list[bytes], once: bool, most: int) -> bool:
-    """Read what is there; False at the end of the stream."""
-    while True:
-        try:
-            chunk = os.read(reader, 65536)
-        except BlockingIOError:
-            return True
-        if not chunk:
-            return False
-        chunks.append(chunk)
-        if once or sum(map(len, chunks)) > most:
-            return True
+def clean_up(pid: int, alone: bool) -> tuple[int, float]:
+    """Kill and reap everything the child left.
 
-
-def clean_up(pid: int, alone: bool) -> int:
-    """Kill and reap everything the child left; returns its exit status, or minus its signal."""
+    Returns its exit status, or minus its signal, and its seconds of CPU.
+    """
     targets = [(os.kill, pid), (os.killpg, pid)] + [(os.kill, -1)] * alone
     for kill, target in targets:
         with suppress(ProcessLookupError, PermissionError):
             kill(target, signal.SIGKILL)
-    code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    _, status, usage = os.wait4(pid, 0)
     with suppress(ChildProcessError):
         while os.waitpid(-1, 0 if alone else os.WNOHANG)[0]:
             pass
-    return code
+    return os.waitstatus_to_exitcode(status), usage.ru_utime + usage.ru_stime
 
 
 if __name__ == "__main__":

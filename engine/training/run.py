@@ -65,6 +65,17 @@ def train(run_dir: Path, lease_seconds: float | None = None) -> ExitCode:
         log.close()
 
 
+def walls_line(tier: str) -> LogLine:
+    """What the log says of the sandbox; a warning where a program could harm this machine."""
+    if tier != "none":
+        return LogLine("info", f"programs run behind the {tier} tier of the sandbox's walls")
+    message = (
+        "sandbox.allow_unsafe: this host allows neither tier of walls, and programs of the models "
+        "can read and write what this account can; do not share this machine"
+    )
+    return LogLine("warning", message)
+
+
 def _stop_on_signals(stop: threading.Event) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
@@ -76,12 +87,15 @@ def _train(
     team: Team | None = None
     try:
         log.append(RunStateChanged(RunState.STARTING))
+        for fault in problems.left_out:
+            log.append(LogLine("warning", f"problem left out: {fault}"))
         team = Team(config, lambda name, deadline: log.append(RunWaiting(name, deadline)))
         # Starting Ray puts a handler of its own on SIGTERM, which aborts: ours comes last.
         _stop_on_signals(stop)
         parameters = team.ready()
         sizes = ", ".join(f"{name} {count:,} parameters" for name, count in parameters.items())
         log.append(LogLine("info", f"agents are ready: {sizes}"))
+        log.append(walls_line(team.tier()))
         log.append(RunStateChanged(RunState.RUNNING))
         Trainer(config, run_dir, log, team, problems, stop.is_set, SystemSampler()).run()
         log.append(RunStateChanged(RunState.FINISHED))

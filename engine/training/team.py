@@ -24,9 +24,10 @@ from engine.policy.allocator import keep_freed_memory
 from engine.policy.exchange import Answer, Request
 from engine.policy.rows import TrainingRow, UpdateStats
 from engine.problems.problem import Problem
+from engine.sandbox.checking import SelfCheck
 from engine.sandbox.memory import RememberingVerifier
 from engine.sandbox.sandbox import Sandbox
-from engine.sandbox.verify import Verification, self_check
+from engine.sandbox.verify import Verification
 
 START_DEADLINE = 300.0
 CALL_DEADLINE = 3600.0
@@ -74,12 +75,22 @@ class Verifier:
 
     def __init__(self, run: RunConfig):
         self.sandbox = Sandbox(run.sandbox)
-        self_check(self.sandbox)
+        self.check = SelfCheck(self.sandbox)
+        self.check.when_due()
         self.verifier = RememberingVerifier(self.sandbox)
 
     def verify(self, programs: Sequence[tuple[Problem, str]]) -> list[Verification]:
-        """Verdicts in order; a program that was verified before is not run again."""
+        """Verdicts in order; a program that was verified before is not run again.
+
+        Raises:
+            SandboxUnavailable: the sandbox no longer tells right from wrong.
+        """
+        self.check.when_due()
         return self.verifier.verify(programs)
+
+    def tier(self) -> str:
+        """Name of the walls that stand around programs."""
+        return self.sandbox.tier()
 
     def close(self) -> None:
         self.sandbox.close()
@@ -117,6 +128,10 @@ class Team:
         )
         self.get(self.verifier.verify.remote([]), "sandbox to pass its self-check", START_DEADLINE)
         return dict(zip(self.agents, parameters, strict=True))
+
+    def tier(self) -> str:
+        """Name of the walls around programs; `none` where the settings let a run go on."""
+        return self.get(self.verifier.tier.remote(), "sandbox to name its walls")
 
     def get(self, futures: Any, name: str, deadline: float = CALL_DEADLINE) -> Any:
         """Result of one or several calls; a long wait is reported under its name.

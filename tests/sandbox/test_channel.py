@@ -1,23 +1,28 @@
 """What comes out of a child is believed only where it is exactly what an honest child sends."""
 
 import struct
+import time
 
 import pytest
 
 from engine.events import Verdict
 from engine.problems.literals import LiteralError, LiteralTooLong, from_literal, to_literal
-from engine.sandbox.stream import read_reply
+from engine.sandbox.job import Bounds
+from engine.sandbox.process import Ending
+from engine.sandbox.stream import read_frames
 from engine.sandbox.wire import (
     EXITED,
     FRAME,
-    HEAD,
+    NOT_LOADED,
     OUT_OF_TIME,
-    READY,
     RUNTIME_ERROR,
     SIGNALLED,
+    SYNTAX_ERROR,
     VALUE,
     max_payload,
 )
+
+BOUNDS = Bounds(1.0, 2.0, 1 << 26, 1000)
 
 
 def frame(index, text, kind=VALUE):
@@ -25,19 +30,19 @@ def frame(index, text, kind=VALUE):
     return FRAME.pack(index, kind, len(data)) + data
 
 
-def reply(stream, ending=EXITED, code=0):
-    return HEAD.pack(ending, code, 0.5) + stream
-
-
-def verdicts(stream, calls=2, ending=EXITED, code=0):
-    execution = read_reply(reply(stream, ending, code), calls, 1000)
+def outcomes(stream, calls=2, ending=EXITED, code=0, fault=""):
+    execution = read_frames(stream, Ending(ending, code, 0.5, 0.25, fault), calls, BOUNDS)
     assert len(execution.outcomes) == calls
-    return [outcome.verdict for outcome in execution.outcomes]
+    assert (execution.seconds, execution.strain) == (0.5, 0.25)
+    return execution.outcomes
+
+
+def verdicts(*arguments, **keywords):
+    return [outcome.verdict for outcome in outcomes(*arguments, **keywords)]
 
 
 def test_a_whole_stream_gives_its_values():
-    stream = READY + frame(0, "[1, 2]") + frame(1, "E: no", RUNTIME_ERROR)
-    first, second = read_reply(reply(stream), 2, 1000).outcomes
+    first, second = outcomes(frame(0, "[1, 2]") + frame(1, "E: no", RUNTIME_ERROR))
     assert (first.verdict, first.value) == (None, [1, 2])
     assert (second.verdict, second.error) == (Verdict.RUNTIME_ERROR, "E: no")
 
@@ -60,24 +65,34 @@ def test_a_whole_stream_gives_its_values():
     ],
 )
 def test_a_malformed_stream_gives_no_value_at_all(stream):
-    assert verdicts(READY + stream) == [Verdict.RUNTIME_ERROR] * 2
+    assert verdicts(stream) == [Verdict.RUNTIME_ERROR] * 2
 
 
 def test_a_missing_frame_is_named_by_the_end_of_the_child():
-    one = READY + frame(0, "1")
+    one = frame(0, "1")
     assert verdicts(one) == [None, Verdict.RUNTIME_ERROR]
     assert verdicts(one, ending=OUT_OF_TIME, code=-9) == [None, Verdict.TIME_LIMIT]
     assert verdicts(one, ending=SIGNALLED, code=-11) == [None, Verdict.KILLED]
 
 
 def test_a_frame_torn_by_the_kill_does_not_spoil_the_ones_before():
-    torn = READY + frame(0, "1") + frame(1, "12345")[:-2]
+    torn = frame(0, "1") + frame(1, "12345")[:-2]
     assert verdicts(torn, ending=OUT_OF_TIME, code=-9) == [None, Verdict.TIME_LIMIT]
 
 
 def test_a_child_that_never_got_ready_is_a_failure_of_the_sandbox():
-    assert verdicts(b"setuid: not permitted") == [Verdict.SANDBOX_FAILURE] * 2
-    assert verdicts(b"") == [Verdict.SANDBOX_FAILURE] * 2
+    fault = "setuid: not permitted"
+    assert verdicts(b"", fault=fault) == [Verdict.SANDBOX_FAILURE] * 2
+    assert verdicts(frame(0, "1"), fault=fault) == [Verdict.SANDBOX_FAILURE] * 2
+
+
+def test_a_failure_says_whether_it_came_before_the_first_call():
+    stream = frame(0, "E", SYNTAX_ERROR + NOT_LOADED) + frame(1, "E", SYNTAX_ERROR)
+    assert [(o.verdict, o.loaded) for o in outcomes(stream)] == [
+        (Verdict.SYNTAX_ERROR, False),
+        (Verdict.SYNTAX_ERROR, True),
+    ]
+    assert verdicts(frame(0, "1", VALUE + NOT_LOADED)) == [Verdict.RUNTIME_ERROR] * 2
 
 
 @pytest.mark.parametrize(
@@ -107,6 +122,16 @@ def test_plain_values_survive_the_channel(value):
 def test_what_is_no_plain_literal_is_refused(text):
     with pytest.raises(LiteralError):
         from_literal(text)
+
+
+def test_a_set_that_was_made_to_take_long_is_refused_at_once():
+    same_hash = ", ".join(str(n * (2**61 - 1)) for n in range(1, 20_000))
+    started = time.monotonic()
+    for text in (f"{{{same_hash}}}", "{" + same_hash.replace(",", ": 0,") + ": 0}"):
+        with pytest.raises(LiteralError, match="equal hashes"):
+            from_literal(text)
+    assert time.monotonic() - started < 2
+    assert len(from_literal("{" + ", ".join(map(str, range(5000))) + "}")) == 5000
 
 
 def test_values_that_are_not_plain_or_too_deep_are_refused():

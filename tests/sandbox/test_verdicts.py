@@ -7,10 +7,11 @@ import pytest
 from engine.config import SandboxConfig
 from engine.events import Verdict
 from engine.problems.problem import CallTest, Problem
+from engine.sandbox.checking import SelfCheck, self_check
 from engine.sandbox.errors import SandboxUnavailable
 from engine.sandbox.job import Job
 from engine.sandbox.sandbox import Sandbox
-from engine.sandbox.verify import self_check, verify
+from engine.sandbox.verify import verify
 
 
 def problem(*private):
@@ -210,6 +211,17 @@ def test_an_argument_that_is_not_plain_is_the_callers_error(sandbox, honest):
 
 def test_the_self_check_passes_here(sandbox):
     self_check(sandbox)
+
+
+def test_the_self_check_is_repeated_when_it_is_due(limits):
+    with Sandbox(SandboxConfig(workers=1, **limits)) as sandbox:
+        often, seldom = SelfCheck(sandbox, every_seconds=0), SelfCheck(sandbox)
+        often.when_due()
+        seldom.when_due()
+        sandbox.config = SandboxConfig(workers=1, **{**limits, "wall_seconds": 1e-9})
+        seldom.when_due()
+        with pytest.raises(SandboxUnavailable):
+            often.when_due()
 
 
 def test_the_self_check_names_what_is_wrong(limits):

@@ -1,27 +1,41 @@
-"""On a host that allows no namespaces, uid and system call filter still hold."""
+"""On a host that allows no namespaces, the second tier holds; without it, nothing is run."""
 
 import json
+import os
 import subprocess
 import sys
+from pathlib import Path
+
+import pytest
 
 from engine.events import Verdict
+from engine.training.run import walls_line
 
 # Refuses unshare(2) to itself and all it starts, as container runtimes do.
 OWNER = """
-import ctypes, json, sys
+import ctypes, json, os, sys
 from engine.config import SandboxConfig
 from engine.sandbox import seccomp
+from engine.sandbox.errors import SandboxUnavailable
 from engine.sandbox.job import Job
 from engine.sandbox.sandbox import Sandbox
 
-seccomp.REFUSED = {"unshare": seccomp.REFUSED["unshare"]}
-program, libc = seccomp.build(), ctypes.CDLL(None)
+UNSHARE, CHROOT = {"x86_64": (272, 161), "aarch64": (97, 51)}[os.uname().machine]
+refused = {UNSHARE: [seccomp.REFUSE]}
+for name in sys.argv[1:]:
+    refused[{"landlock": 444, "chroot": CHROOT}[name]] = [seccomp.REFUSE]
+program, libc = seccomp.assemble(refused, [seccomp.ALLOW]), ctypes.CDLL(None)
 assert libc.prctl(38, 1, 0, 0, 0) == 0
 assert libc.prctl(22, 2, ctypes.byref(program), 0, 0) == 0
-with Sandbox(SandboxConfig(workers=1, cpu_seconds=0.4)) as sandbox:
-    jobs = [Job(text, "solve", ((),)) for text in json.load(sys.stdin)]
-    outcomes = [execution.outcomes[0] for execution in sandbox.run(jobs)]
-    print(json.dumps([sandbox.walls(), [[o.verdict, o.value] for o in outcomes]]))
+settings, texts = json.load(sys.stdin)
+try:
+    with Sandbox(SandboxConfig(workers=1, cpu_seconds=0.4, **settings)) as sandbox:
+        jobs = [Job(text, "solve", ((),)) for text in texts]
+        outcomes = [execution.outcomes[0] for execution in sandbox.run(jobs)]
+        found = [[o.verdict, o.value] for o in outcomes]
+        print(json.dumps([sandbox.tier(), sandbox.walls(), found]))
+except SandboxUnavailable as error:
+    print(json.dumps(["unavailable", [], str(error)]))
 """
 REFUSED = [
     "import os\ndef solve(): os.kill(os.getppid(), 9)",
@@ -34,17 +48,56 @@ REFUSED = [
 HONEST = "def solve(): return [1]"
 
 
-def test_without_namespaces_a_program_still_harms_nobody():
-    programs = [HONEST, *REFUSED, "def solve():\n    while True: pass", HONEST]
-    command = [sys.executable, "-c", OWNER]
+def run(programs, *refused, **settings):
+    """Tier, walls and outcomes on a host that refuses unshare and these."""
     done = subprocess.run(
-        command, input=json.dumps(programs), capture_output=True, text=True, timeout=60
-    )
+        [sys.executable, "-c", OWNER, *refused],
+        input=json.dumps([settings, programs]), capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    walls, results = json.loads(done.stdout)
+    return json.loads(done.stdout)
+
+
+ROOT = os.getuid() == 0
+
+
+@pytest.mark.parametrize(
+    "refused",
+    [
+        (),
+        ("chroot",),
+        pytest.param(("landlock",), marks=pytest.mark.skipif(not ROOT, reason="needs root")),
+    ],
+)
+def test_without_namespaces_a_program_still_harms_nobody(refused):
+    if refused == ("chroot",) and ROOT and not library_is_readable():
+        pytest.skip("without a root of its own, a private uid cannot read this library")
+    endless = "def solve():\n    while True: pass"
+    tier, walls, results = run([HONEST, *REFUSED, endless, HONEST], *refused)
+    assert tier == "restricted"
     assert "seccomp" in walls
     assert not {"pid", "net", "mount"} & set(walls)
-    first, *refused, endless, last = results
+    assert not set(refused) & set(walls)
+    first, *others, late, last = results
     assert first == last == [None, [1]]
-    assert [verdict for verdict, _ in refused] == [Verdict.RUNTIME_ERROR] * len(REFUSED)
-    assert endless == [Verdict.TIME_LIMIT, None]
+    assert [verdict for verdict, _ in others] == [Verdict.RUNTIME_ERROR] * len(REFUSED)
+    assert late == [Verdict.TIME_LIMIT, None]
+
+
+def library_is_readable():
+    folders = [Path(os.__file__).parent, *Path(os.__file__).parents]
+    return all(folder.stat().st_mode & 0o5 == 0o5 for folder in folders)
+
+
+def test_a_host_without_either_tier_is_refused_with_what_it_lacks():
+    tier, _, error = run([HONEST], "landlock", "chroot")
+    assert tier == "unavailable"
+    for word in ("neither tier", "Landlock", "namespaces"):
+        assert word in error
+
+
+def test_only_the_explicit_setting_lets_a_single_user_go_on():
+    tier, _, results = run([HONEST], "landlock", "chroot", allow_unsafe=True)
+    assert (tier, results) == ("none", [[None, [1]]])
+    assert walls_line(tier).level == "warning"
+    assert walls_line("full").level == "info"

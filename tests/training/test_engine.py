@@ -1,5 +1,6 @@
 """The real engine as a process: Ray, two policies, the sandbox; killed, stopped and resumed."""
 
+import json
 import os
 import signal
 import subprocess
@@ -12,6 +13,7 @@ from engine.config import RunConfig
 from engine.events import read_all
 from engine.policy.load import load_policy
 from tests.policies import tiny_config, tiny_policy
+from tests.problems import rows
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.slow
@@ -104,6 +106,22 @@ def test_a_killed_and_a_stopped_run_go_on_from_their_last_step(models, tmp_path)
     assert [e.seq for e in log] == list(range(1, len(log) + 1))
     assert finished_steps(run_dir) == [1, 2, 3, 4, 5, 6]
     assert events(run_dir, "run.resumed")[0].payload["step"] == 2
+
+
+def test_a_run_on_a_published_file_says_what_it_left_out(models, tmp_path):
+    file = tmp_path / "acecode.json"
+    without_tests = {**rows.ACECODE, "test_cases": []}
+    other = {**rows.ACECODE, "id": "oss_2", "question": "Triple a number."}
+    file.write_text(json.dumps([rows.ACECODE, without_tests, other]))
+    training = {"steps": 1, "trees_per_step": 2, "validate_every": 9, "checkpoint_every": 2}
+    problems = {"dataset": str(file), "train": 1, "validation": 0, "test": 1}
+    config = tiny_config(*models, training=training, problems=problems)
+    run_dir = prepare(tmp_path / "run", config)
+    process = start(run_dir)
+    assert process.wait(DEADLINE) == 0, (run_dir / "engine.log").read_text()[-3000:]
+    lines = [event.payload["message"] for event in events(run_dir, "log.line")]
+    (line,) = [line for line in lines if "left out" in line]
+    assert f"{file}:2: test_cases" in line
 
 
 def test_what_cannot_run_is_refused_before_anything_starts(models, tmp_path):

@@ -1,11 +1,17 @@
 """Which problems a run trains on is recorded by content."""
 
+import gzip
+import json
+
 import pytest
 
 from engine.config import ConfigError, ProblemsConfig
 from engine.problems.generator import make_problem
 from engine.problems.jsonl import save_problems
+from tests.problems import rows
 from webapp.datasets.services import version_of
+
+SIZES = {"train": 1, "validation": 1, "test": 1}
 
 
 def test_the_same_settings_are_the_same_version(cast):
@@ -50,3 +56,35 @@ def test_a_file_too_small_for_its_splits_is_refused(cast, tmp_path):
     save_problems(file, [make_problem(1, 0)[0]])
     with pytest.raises(ConfigError, match="lower problems"):
         version_of(cast.project, ProblemsConfig(dataset=str(file)))
+
+
+def published(path):
+    without_tests = {**rows.MBPP, "task_id": 12, "test_list": []}
+    data = [rows.MBPP, without_tests, rows.MBPP_SANITIZED, rows.MBPP_PLUS_TABLE]
+    path.write_text("".join(json.dumps(row) + "\n" for row in data))
+    return ProblemsConfig(dataset=str(path), **SIZES)
+
+
+def test_what_a_published_file_leaves_out_is_on_the_page_and_in_the_api(cast, client, tmp_path):
+    version = version_of(cast.project, published(tmp_path / "mbpp.jsonl"))
+    (sentence,) = version.left_out
+    assert "mbpp.jsonl:2: test_list" in sentence and "without tests" in sentence
+    client.force_login(cast.bob)
+    page = client.get("/datasets/").content.decode()
+    assert "1 left out" in page and "mbpp.jsonl:2: test_list" in page
+    (dataset,) = client.get("/api/v1/datasets").json()
+    assert dataset["versions"][0]["left_out"] == [sentence]
+
+
+def test_how_a_file_is_packed_does_not_change_its_version(cast, tmp_path):
+    plain = published(tmp_path / "mbpp.jsonl")
+    first = version_of(cast.project, plain)
+    (tmp_path / "mbpp.jsonl").write_bytes(gzip.compress((tmp_path / "mbpp.jsonl").read_bytes()))
+    assert version_of(cast.project, plain) == first
+    assert version_of(cast.project, plain.model_copy(update={"format": "mbpp"})) == first
+
+
+def test_a_file_of_no_known_format_is_refused_with_its_fields(cast, tmp_path):
+    (tmp_path / "a.json").write_text('[{"x": 1}]')
+    with pytest.raises(ConfigError, match=r"fields = \['x'\]: no format has these fields"):
+        version_of(cast.project, ProblemsConfig(dataset=str(tmp_path / "a.json"), **SIZES))

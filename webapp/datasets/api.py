@@ -19,6 +19,7 @@ class VersionOut(Schema):
     number: int
     spec: dict[str, Any]
     content_hash: str
+    left_out: list[str]
     created: datetime
 
 

@@ -30,6 +30,8 @@ class DatasetVersion(models.Model):
     number = models.PositiveIntegerField()
     spec = models.JSONField()
     content_hash = models.CharField(max_length=64)
+    left_out = models.JSONField(default=list, blank=True)
+    """Problems of the file that could not be used: a sentence each, with place and reason."""
     created = models.DateTimeField(auto_now_add=True)
 
     class Meta:

@@ -1,0 +1,189 @@
+"""How fast programs are verified, against other ways to run them.
+
+The same programs, each with 10 calls of its function, one after the other, by one slot of the
+sandbox behind the best tier of this host, and by: a fresh unisolated `python -I -S` for each; a
+fresh python in bubblewrap for each, if bwrap is installed; and multiprocessing with a Manager
+for each, in a process that holds a model of 0.8 GB, as the authors' release of MARS2 does.
+Ways take turns in rounds, and a ratio is the median over the rounds, so that a load that comes
+and goes weighs on all alike. Programs are right, so none is run twice.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import platform
+import shutil
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from itertools import count
+from pathlib import Path
+
+import numpy as np
+
+from engine.config import SandboxConfig
+from engine.problems.problem import CallTest, Problem
+from engine.sandbox.process import ZYGOTE
+from engine.sandbox.sandbox import Sandbox
+from engine.sandbox.verify import verify
+
+SUMMARY = "programs per second in the sandbox, against fresh processes, bubblewrap and a Manager"
+LAYERS = Path(__file__).with_name("layers.py")
+MODEL_BYTES = 800_000_000
+TESTS = tuple(CallTest(([3, n, 1], n), [3 * n, n * n, n]) for n in range(10))
+PROBLEM = Problem("scale", "Scale.", "solve", TESTS[:3], TESTS[3:])
+SOURCE = "# program {}\ndef solve(row, factor):\n    return [x * factor for x in row]\n"
+WRONG = "# program {}\ndef solve(row, factor):\n    return row[:factor]\n"
+CALL = """
+import json, sys
+program, calls = json.load(sys.stdin)
+names = {}
+exec(program, names)
+print(json.dumps([names["solve"](*arguments) for arguments in calls]))
+"""
+
+Verify = Callable[[str], bool]
+_numbers = count()
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--programs", type=int, default=60, help="programs per way and round")
+    parser.add_argument("--rounds", type=int, default=5, help="rounds over all ways")
+
+
+def measure(arguments: argparse.Namespace) -> dict[str, dict[str, object]]:
+    """Ratios, figures and versions; seconds are wall time, per program unless named otherwise."""
+    model = np.ones(MODEL_BYTES, dtype=np.uint8)  # touched: it is in this process, not promised
+    config = SandboxConfig(workers=1, cpu_seconds=10, wall_seconds=20)
+    with Sandbox(config) as sandbox:
+        ways = dict(_ways(sandbox))
+        seconds: dict[str, list[list[float]]] = {name: [] for name in ways}
+        for _ in range(arguments.rounds):
+            for name, way in ways.items():
+                few = max(3, arguments.programs // 10) if name == "manager" else arguments.programs
+                seconds[name].append([_timed(way) for _ in range(few)])
+        figures = _figures(seconds) | _failing(sandbox, arguments.programs)
+        tier, walls = sandbox.tier(), sandbox.walls()
+    del model
+    medians = {name: [statistics.median(r) for r in rounds] for name, rounds in seconds.items()}
+    ratios = {
+        f"vs_{name}": round(
+            statistics.median(
+                peer / ours for peer, ours in zip(medians[name], medians["sandbox"], strict=True)
+            ),
+            2,
+        )
+        for name in ways
+        if name != "sandbox"
+    }
+    figures |= _layers(arguments.programs)
+    if "bwrap_python" not in ways:
+        figures["left_out"] = "vs_bwrap_python: bwrap is not installed, or may not run here"
+    versions = {
+        "python": platform.python_version(),
+        "kernel": platform.release(),
+        "machine": platform.machine(),
+        "bwrap": _version("bwrap"),
+        "tier": tier,
+        "walls": " ".join(walls),
+    }
+    return {"ratios": ratios, "figures": figures, "versions": versions}
+
+
+def _ways(sandbox: Sandbox) -> Iterator[tuple[str, Verify]]:
+    yield "sandbox", lambda program: verify(sandbox, [(PROBLEM, program)])[0].passed
+    python = [sys.executable, "-I", "-S", "-c", CALL]
+    yield "fresh_python", lambda program: _fresh(python, program)
+    if bwrap := shutil.which("bwrap"):
+        wrapped = [bwrap, "--unshare-all", "--die-with-parent", "--ro-bind", "/", "/", "--proc",
+                   "/proc", "--dev", "/dev", *python]  # fmt: skip
+        if _runs(wrapped):
+            yield "bwrap_python", lambda program: _fresh(wrapped, program)
+    yield "manager", _managed
+
+
+def _fresh(command: list[str], program: str) -> bool:
+    asked = json.dumps([program, [test.arguments for test in TESTS]])
+    done = subprocess.run(command, input=asked, capture_output=True, text=True, check=True)
+    return json.loads(done.stdout) == [test.expected for test in TESTS]
+
+
+def _runs(command: list[str]) -> bool:
+    asked = json.dumps([SOURCE, []])
+    return subprocess.run(command, input=asked, capture_output=True, text=True).returncode == 0
+
+
+def _managed(program: str) -> bool:
+    """Fork this process, model and all, and pass the result through a Manager."""
+    forked = multiprocessing.get_context("fork")
+    with forked.Manager() as manager:
+        results = manager.list()
+        process = forked.Process(target=_fill, args=(program, results))
+        process.start()
+        process.join()
+        return list(results) == [True] * len(TESTS)
+
+
+def _fill(program: str, results: object) -> None:
+    names: dict[str, object] = {}
+    exec(program, names)
+    for test in TESTS:
+        results.append(names["solve"](*test.arguments) == test.expected)
+
+
+def _timed(way: Verify, source: str = SOURCE, right: bool = True) -> float:
+    program = source.format(next(_numbers))
+    started = time.perf_counter()
+    passed = way(program)
+    seconds = time.perf_counter() - started
+    if passed != right:
+        raise RuntimeError(f"passed = {passed} for a program that should give {right}: {program}")
+    return seconds
+
+
+def _figures(seconds: dict[str, list[list[float]]]) -> dict[str, object]:
+    figures: dict[str, object] = {}
+    for name, rounds in seconds.items():
+        all_ = [second for one in rounds for second in one]
+        figures[f"{name}_ms"] = round(1000 * statistics.median(all_), 3)
+        figures[f"{name}_p99_ms"] = round(1000 * float(np.percentile(all_, 99)), 3)
+        figures[f"{name}_programs_per_second"] = round(len(all_) / sum(all_), 1)
+    figures["tests_per_second"] = round(len(TESTS) * figures["sandbox_programs_per_second"])
+    return figures
+
+
+def _failing(sandbox: Sandbox, programs: int) -> dict[str, object]:
+    """What it costs that a test that failed is run again alone; 9 of the 10 fail, 8 run again."""
+    fails = [
+        _timed(lambda p: verify(sandbox, [(PROBLEM, p)])[0].passed, WRONG, False)
+        for _ in range(programs)
+    ]
+    early = [
+        _timed(lambda p: verify(sandbox, [(PROBLEM, p)], stop_early=True)[0].passed, WRONG, False)
+        for _ in range(programs)
+    ]
+    return {
+        "wrong_program_ms": round(1000 * statistics.median(fails), 3),
+        "wrong_program_stopped_early_ms": round(1000 * statistics.median(early), 3),
+    }
+
+
+def _layers(programs: int) -> dict[str, object]:
+    """Milliseconds that each layer adds to those before it; `fork` is what there is without."""
+    command = [sys.executable, "-I", "-S", "-B", str(LAYERS), str(ZYGOTE.parent), str(programs)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    figures, before = {}, 0.0
+    for layer, milliseconds in json.loads(done.stdout).items():
+        figures[f"layer_{layer}_ms"] = round(milliseconds - before, 3)
+        before = milliseconds
+    return figures
+
+
+def _version(command: str) -> str:
+    if not shutil.which(command):
+        return "not installed"
+    return subprocess.run([command, "--version"], capture_output=True, text=True).stdout.strip()

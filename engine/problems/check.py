@@ -1,0 +1,95 @@
+"""Does every problem of a data set accept its own reference solution?
+
+Invariant: every problem is judged or named: `passed`, `failed` and `unverified` are disjoint, and
+with what was left out while reading they make up the whole data set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from engine.events import Verdict
+from engine.problems.errors import DatasetFault
+from engine.problems.load import LoadedDataset, Place
+from engine.problems.problem import Problem
+from engine.sandbox.sandbox import Sandbox
+from engine.sandbox.verify import Verification, verify
+
+_BATCH = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A problem that cannot be trusted, and why."""
+
+    place: Place
+    id: str
+    verdict: str
+    """How the reference ended; `no_reference` if there is none."""
+    passed: float
+    """Share of tests that the reference passed."""
+    reason: str
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a check found. `passed` are the problems whose reference passes every test."""
+
+    format: str
+    passed: list[Problem] = field(default_factory=list)
+    failed: list[Finding] = field(default_factory=list)
+    unverified: list[Finding] = field(default_factory=list)
+    """Problems without a reference, and those that the sandbox could not judge."""
+    left_out: list[DatasetFault] = field(default_factory=list)
+    tests: int = 0
+
+    @property
+    def clean(self) -> bool:
+        return not (self.failed or self.unverified or self.left_out)
+
+
+def check(
+    dataset: LoadedDataset, sandbox: Sandbox, progress: Callable[[int], None] = lambda _: None
+) -> Report:
+    """Run the reference of every problem on all its tests; `progress` is told how many are done.
+
+    Raises:
+        SandboxUnavailable: programs cannot be run here.
+    """
+    report = Report(dataset.format, left_out=list(dataset.left_out))
+    done, tests = 0, 0
+    for batch in _batches(list(zip(dataset.places, dataset.problems, strict=True))):
+        results = verify(sandbox, [(problem, problem.reference) for _, problem in batch])
+        for (place, problem), result in zip(batch, results, strict=True):
+            _file(report, place, problem, result)
+            tests += len(problem.public_tests) + len(problem.private_tests)
+        done += len(batch)
+        progress(done)
+    return Report(
+        report.format, report.passed, report.failed, report.unverified, report.left_out, tests
+    )
+
+
+def _file(report: Report, place: Place, problem: Problem, result: Verification) -> None:
+    if result.passed:
+        report.passed.append(problem)
+        return
+    reason = result.error or _first_difference(result)
+    if result.verdict == Verdict.NO_PROGRAM:
+        reason = "the data set has no reference for it"
+    finding = Finding(place, problem.id, result.verdict.value, result.fraction, reason)
+    unknown = result.verdict in (Verdict.NO_PROGRAM, Verdict.SANDBOX_FAILURE)
+    (report.unverified if unknown else report.failed).append(finding)
+
+
+def _first_difference(result: Verification) -> str:
+    for test in result.public:
+        if test.verdict != Verdict.PASSED:
+            return f"{test.input}: expected {test.expected}, got {test.actual}"
+    return "a private test"
+
+
+def _batches(pairs: Sequence[tuple[Place, Problem]]) -> Iterator[Sequence[tuple[Place, Problem]]]:
+    for start in range(0, len(pairs), _BATCH):
+        yield pairs[start : start + _BATCH]

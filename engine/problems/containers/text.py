@@ -1,0 +1,123 @@
+"""Text files of rows: JSON or JSONL; plain, gzip or zstd by their first bytes, not their name.
+
+Invariant: a file is gone through line by line; no line may be longer than MAX_LINE_BYTES after
+decompression, so a small file cannot take all memory.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import zlib
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+from typing import IO, Any
+
+from engine.problems.errors import DatasetError, DatasetFault
+
+MAX_LINE_BYTES = 1 << 30
+_WRAPPER_FIELDS = 4  # an object with more fields is a row
+_GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
+
+
+def lines_of(path: Path, max_line_bytes: int = MAX_LINE_BYTES) -> Iterator[tuple[int, bytes]]:
+    """Lines that are not blank, with their number from 1.
+
+    Raises:
+        DatasetError: the file cannot be read or decompressed, or a line is too long.
+    """
+    number = 0
+    try:
+        with _opened(path) as file:
+            while line := file.readline(max_line_bytes + 1):
+                number += 1
+                if len(line) > max_line_bytes:
+                    raise ValueError(f"a line is longer than {max_line_bytes} bytes; split it")
+                if line.strip():
+                    yield number, line
+    except (OSError, EOFError, zlib.error, ValueError) as error:
+        text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        fault = DatasetFault(str(path), number, "file", str(path), f"cannot be read: {text}")
+        raise DatasetError([fault]) from None
+
+
+def rows_of(path: Path) -> Iterator[tuple[int, Any]]:
+    """(line, row) of a JSONL file, or (position from 1, row) of a JSON file that holds rows.
+
+    A line that is no JSON comes as a ValueError in the place of its row. A JSON file may hold a
+    list of rows, an object with such a list as its only list, an object whose values are rows, or
+    one row.
+
+    Raises:
+        DatasetError: the file cannot be read, or is one JSON value that is broken.
+    """
+    lines = lines_of(path)
+    number, first = next(lines, (0, b""))
+    if first.strip() in (b"{", b"[{") or first.lstrip().startswith(b"["):
+        yield from enumerate(_rows_inside(_whole(path, first, lines)), start=1)
+        return
+    if not number:
+        return
+    row, following = parsed(first), next(lines, None)
+    if following is None and isinstance(row, dict):
+        yield from enumerate(_rows_inside(row), start=1)
+        return
+    yield number, row
+    if following is not None:
+        yield following[0], parsed(following[1])
+    for number, line in lines:
+        yield number, parsed(line)
+
+
+def parsed(text: bytes | str) -> Any:
+    """The JSON value; the ValueError that says why there is none."""
+    try:
+        return json.loads(text)
+    except RecursionError:
+        return ValueError("is nested too deeply")
+    except ValueError as error:
+        if "integer string conversion" not in str(error):
+            return ValueError(f"is not JSON: {error}")
+    # Python refuses to read decimal integers of more than 4300 digits unless told how.
+    try:
+        return json.loads(text, parse_int=lambda digits: int(Decimal(digits)))
+    except (ValueError, RecursionError) as error:
+        return ValueError(f"is not JSON: {error}")
+
+
+def _whole(path: Path, first: bytes, lines: Iterator[tuple[int, bytes]]) -> Any:
+    parts, size = [first], len(first)
+    for _, line in lines:
+        parts.append(line)
+        size += len(line)
+        if size > MAX_LINE_BYTES:
+            remedy = f"one JSON value of more than {MAX_LINE_BYTES >> 20} MiB; write it as JSONL"
+            raise DatasetError([DatasetFault(str(path), 0, "file", str(path), remedy)])
+    value = parsed(b"".join(parts))
+    if isinstance(value, ValueError):
+        raise DatasetError([DatasetFault(str(path), 0, "file", parts[0][:80], str(value))])
+    return value
+
+
+def _rows_inside(value: Any) -> list[Any]:
+    if isinstance(value, list):
+        return value
+    if value and all(isinstance(row, dict) for row in value.values()):
+        return list(value.values())
+    lists = [v for v in value.values() if isinstance(v, list) and v and isinstance(v[0], dict)]
+    return lists[0] if len(lists) == 1 and len(value) <= _WRAPPER_FIELDS else [value]
+
+
+def _opened(path: Path) -> IO[bytes]:
+    with path.open("rb") as file:
+        start = file.read(4)
+    if start.startswith(_GZIP):
+        return gzip.open(path, "rb")  # type: ignore[return-value]
+    if start == _ZSTD:
+        import pyarrow  # only who has such a file pays for it
+
+        stream = pyarrow.CompressedInputStream(pyarrow.OSFile(str(path)), "zstd")
+        return io.BufferedReader(stream, 1 << 16)
+    return path.open("rb")

@@ -1,0 +1,58 @@
+"""AceCode-87K (TIGER-Lab): questions with tests that models wrote.
+
+Row: `id`, `source`, `question`, `test_cases` (assertions), `inferences` (answers of models:
+`completion`, `pass_rate`).
+
+The function is the one that the assertions call. The reference is the program of an answer that
+passed all tests, if there is one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from engine.problems.extraction import extract_program
+from engine.problems.formats import assertions, statements
+from engine.problems.formats.fields import Fields, RowError
+from engine.problems.formats.sharing import share, shows_call, squeezed
+from engine.problems.problem import CodeTest, Problem
+
+FIELDS = ("id", "source", "question", "test_cases", "inferences")
+
+
+def recognises(row: Mapping[str, Any]) -> bool:
+    return {"question", "test_cases"} <= row.keys()
+
+
+def problem(fields: Fields) -> Problem:
+    question, tests = fields.text("question"), fields.texts("test_cases")
+    if not tests:
+        raise RowError("test_cases", tests, "holds no test; a problem without tests is no problem")
+    reference = _reference(fields)
+    name = assertions.function_under_test("test_cases", tests, reference)
+    statement = squeezed(question)
+    calls = [assertions.called(test, name) for test in tests]
+    shown = [bool(call) and shows_call(statement, name, call) for call in calls]
+    public, private = share([CodeTest(test) for test in tests], shown)
+    return Problem(
+        id=fields.id("id", "acecode"),
+        statement=statements.function(
+            question, name, statements.signature_of(reference, name), [t.code for t in public]
+        ),
+        entry_point=name,
+        public_tests=public,
+        private_tests=private,
+        reference=reference,
+        tags=fields.tags("source"),
+    )
+
+
+def _reference(fields: Fields) -> str:
+    answers = fields.data.get("inferences")
+    for answer in answers if isinstance(answers, list) else []:
+        if isinstance(answer, dict) and answer.get("pass_rate") == 1.0:
+            program = extract_program(str(answer.get("completion", "")))
+            if program:
+                return program
+    return ""

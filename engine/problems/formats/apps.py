@@ -1,0 +1,107 @@
+"""APPS (hendrycks/apps, codeparrot/apps), also in its original folders.
+
+Row: `problem_id`, `question`, `input_output` (JSON, see `input_output`), `solutions` (JSON list of
+programs), `starter_code`, `difficulty`, `url`.
+
+The reference is the first solution that parses as Python 3 and defines what is asked for. Public
+are tests that stand in the question.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from engine.problems.formats import statements
+from engine.problems.formats.fields import Fields, RowError
+from engine.problems.formats.input_output import (
+    call_test,
+    comparison_of_calls,
+    comparison_of_texts,
+    pairs,
+    stdin_test,
+)
+from engine.problems.formats.references import USUAL_IMPORTS, first_usable, method_or_function
+from engine.problems.formats.sharing import share, shows_call, shows_run, squeezed
+from engine.problems.literals import to_literal
+from engine.problems.problem import CallTest, Limits, Problem, StdinTest
+
+FIELDS = (
+    "problem_id", "id", "question", "input_output", "solutions", "starter_code", "difficulty",
+)  # fmt: skip
+
+LIMITS = Limits(seconds=4.0)
+"""Of one test in the authors' metric."""
+
+
+def recognises(row: Mapping[str, Any]) -> bool:
+    return {"question", "input_output"} <= row.keys()
+
+
+def problem(fields: Fields) -> Problem:
+    name = "id" if fields.data.get("problem_id") is None else "problem_id"
+    return of_row(fields, fields.id(name, "apps"), fields.tags("difficulty"))
+
+
+def of_row(fields: Fields, id: str, tags: tuple[str, ...], limits: Limits | None = None) -> Problem:
+    """The problem of a row of APPS, or of a data set with the same main fields."""
+    question, data = fields.text("question"), fields.json("input_output")
+    if not data:
+        raise RowError("input_output", data, "is empty; a problem without tests cannot be judged")
+    function = data.get("fn_name") if isinstance(data, dict) else None
+    solutions, code = _solutions(fields), fields.text_or_empty("starter_code")
+    limits = limits or LIMITS
+    if not function:
+        tests = [stdin_test("input_output", *pair) for pair in pairs("input_output", data)]
+        return _program(id, question, tests, first_usable(solutions, ""), tags, limits)
+    calls = [call_test("input_output", *pair) for pair in pairs("input_output", data)]
+    entry_point = method_or_function(str(function), code, *solutions)
+    reference = first_usable(solutions, entry_point)
+    statement = squeezed(question)
+    shown = [shows_call(statement, str(function), _arguments(call)) for call in calls]
+    public, private = share(calls, shown)
+    return Problem(
+        id=id,
+        statement=statements.starter(question, code, entry_point),
+        entry_point=entry_point,
+        public_tests=public,
+        private_tests=private,
+        reference=reference,
+        tags=tags,
+        prelude=USUAL_IMPORTS,
+        comparison=comparison_of_calls(),
+        limits=limits,
+    )
+
+
+def _program(
+    id: str,
+    question: str,
+    tests: list[StdinTest],
+    reference: str,
+    tags: tuple[str, ...],
+    limits: Limits,
+) -> Problem:
+    statement = squeezed(question)
+    shown = [shows_run(statement, test.stdin, test.expected) for test in tests]
+    public, private = share(tests, shown)
+    return Problem(
+        id=id,
+        statement=statements.whole_program(question),
+        entry_point="",
+        public_tests=public,
+        private_tests=private,
+        reference=reference,
+        tags=tags,
+        comparison=comparison_of_texts([test.expected for test in tests]),
+        limits=limits,
+    )
+
+
+def _arguments(test: CallTest) -> str:
+    return ", ".join(map(to_literal, test.arguments))
+
+
+def _solutions(fields: Fields) -> list[str]:
+    value = fields.json("solutions")
+    return [text for text in value if isinstance(text, str)] if isinstance(value, list) else []

@@ -1,0 +1,209 @@
+"""Taking test code apart: one `CodeTest` per assertion where that changes nothing.
+
+A body of statements is a row of set-up statements (imports, assignments, definitions) and units
+(statements that hold an `assert`, or a table loop as EvalPlus writes it). Each unit becomes a test
+with all set-up statements before it. That is the same as running the whole body if no unit makes
+or changes what a later statement uses, and if nothing else stands in the body; otherwise the body
+is kept whole.
+
+Invariant: all tests of a body together assert what the body asserts; nothing here runs code.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from collections import Counter
+from collections.abc import Sequence
+
+from engine.problems.formats.fields import RowError
+
+MAX_SINGLE_CASES = 8
+MAX_CASE_GROUPS = 16
+_SETUP = (
+    ast.Import, ast.ImportFrom, ast.Assign, ast.AnnAssign, ast.AugAssign, ast.FunctionDef,
+    ast.ClassDef, ast.Expr,
+)  # fmt: skip
+
+
+def parsed(field: str, code: str) -> ast.Module:
+    """The tree of test code."""
+    try:
+        return ast.parse(code)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        raise RowError(field, code, f"is not Python that can be parsed: {error}") from None
+
+
+def split(body: Sequence[ast.stmt]) -> list[str] | None:
+    """Code of each test of a body, set-up included; None if the body must be kept whole.
+
+    Assertions of a constant (`assert True`) test nothing and are left out. Empty if nothing in the
+    body asserts.
+    """
+    body = [node for node in body if not _asserts_nothing(node)]
+    if not any(isinstance(n, ast.Assert | ast.Raise) for node in body for n in ast.walk(node)):
+        return []
+    units = [i for i, node in enumerate(body) if _asserts(node)]
+    if not units or not _splits(body, units):
+        return None
+    tests: list[str] = []
+    for position in units:
+        setup = [node for node in body[:position] if not _asserts(node)]
+        tests += _cases(setup, body[position]) or [_code([*setup, body[position]])]
+    return tests
+
+
+def called(code: str, name: str) -> str:
+    """Arguments, as text, of the first call of `name` in test code; empty if there is none."""
+    for node in ast.walk(ast.parse(code)):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == name:
+            return ", ".join(ast.unparse(argument) for argument in (*node.args, *node.keywords))
+    return ""
+
+
+def function_under_test(field: str, tests: Sequence[str], defined: str = "") -> str:
+    """The function that test codes call: the one called by most, the first one among equals.
+
+    `defined` is a reference program; if it defines some of the functions, only those count.
+
+    Raises:
+        RowError: no function is called.
+    """
+    own = {node.name for node in _functions(defined)}
+    counts: Counter[str] = Counter()
+    for test in tests:
+        tree = parsed(field, test)
+        local = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+        local |= {name.asname or name.name for node in ast.walk(tree) for name in _imported(node)}
+        counts.update(list(dict.fromkeys(_call_names(tree, local))))
+    names = [name for name in counts if name in own] or list(counts)
+    if not names:
+        remedy = "calls no function by its name, so there is none to ask for"
+        raise RowError(field, tests[0] if tests else None, remedy)
+    return max(names, key=lambda name: counts[name])
+
+
+def _call_names(tree: ast.Module, local: set[str]) -> list[str]:
+    calls = [node.func for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    names = [func.id for func in calls if isinstance(func, ast.Name)]
+    return [name for name in names if name not in local and not hasattr(builtins, name)]
+
+
+def _imported(node: ast.AST) -> list[ast.alias]:
+    return node.names if isinstance(node, ast.Import | ast.ImportFrom) else []
+
+
+def _functions(program: str) -> list[ast.FunctionDef]:
+    try:
+        body = ast.parse(program).body
+    except (SyntaxError, ValueError, RecursionError):
+        return []
+    return [node for node in body if isinstance(node, ast.FunctionDef)]
+
+
+def _code(nodes: Sequence[ast.stmt]) -> str:
+    return ast.unparse(ast.Module(list(nodes), []))
+
+
+def _asserts(node: ast.stmt) -> bool:
+    """Whether running this statement checks something."""
+    if isinstance(node, ast.FunctionDef | ast.ClassDef):
+        return False
+    checks = (ast.Assert, ast.Raise)
+    return any(isinstance(inner, checks) for inner in ast.walk(node)) or bool(_table(node))
+
+
+def _asserts_nothing(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Assert) and isinstance(node.test, ast.Constant)
+
+
+def _splits(body: Sequence[ast.stmt], units: Sequence[int]) -> bool:
+    variables: set[str] = set()
+    left_behind: set[str] = set()  # what a unit may have made or changed
+    for position, node in enumerate(body):
+        used = _names(node, ast.Load)
+        if position in units:
+            if (used - _names(node, ast.Store)) & left_behind:
+                return False
+            left_behind |= _names(node, ast.Store) | (_receivers(node) & variables)
+        elif not isinstance(node, _SETUP) or used & left_behind:
+            return False
+        elif not isinstance(node, ast.FunctionDef | ast.ClassDef):
+            variables |= _names(node, ast.Store)
+    return True
+
+
+def _receivers(node: ast.AST) -> set[str]:
+    """Names of which a method is called: it may change them."""
+    calls = [inner.func for inner in ast.walk(node) if isinstance(inner, ast.Call)]
+    owners = [func.value for func in calls if isinstance(func, ast.Attribute)]
+    return {owner.id for owner in owners if isinstance(owner, ast.Name)}
+
+
+def _names(node: ast.AST, context: type[ast.expr_context]) -> set[str]:
+    found = [inner for inner in ast.walk(node) if isinstance(inner, ast.Name)]
+    return {inner.id for inner in found if isinstance(inner.ctx, context)}
+
+
+def _table(node: ast.stmt) -> list[str]:
+    """Names of the lists that a loop as EvalPlus writes it goes through in step; else empty.
+
+    `for i, (inp, exp) in enumerate(zip(inputs, results))`, or without enumerate or zip.
+    """
+    if not isinstance(node, ast.For):
+        return []
+    source = _argument_of(node.iter, "enumerate") or [node.iter]
+    source = _argument_of(source[0], "zip") or source
+    names = [item.id for item in source if isinstance(item, ast.Name)]
+    return names if len(names) == len(source) and names[0] == "inputs" else []
+
+
+def _argument_of(node: ast.expr, function: str) -> list[ast.expr]:
+    is_call = isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+    return node.args if is_call and node.func.id == function else []  # type: ignore[union-attr]
+
+
+def _cases(setup: Sequence[ast.stmt], loop: ast.stmt) -> list[str]:
+    """The loop over a table as loops over its parts; empty if it is no such loop.
+
+    The first MAX_SINGLE_CASES cases stand alone, the rest in at most MAX_CASE_GROUPS groups: a
+    judge is started for each test, and a table may have thousands of cases.
+    """
+    tables = {name: _list_of(setup, name) for name in _table(loop)}
+    lengths = {len(table) for table in tables.values() if table is not None}
+    if not tables or None in tables.values() or len(lengths) != 1:
+        return []
+    rest = [node for node in setup if _target(node) not in tables]
+    tests = []
+    for start, end in groups(lengths.pop()):
+        parts = [
+            ast.Assign([ast.Name(name, ast.Store())], ast.List(table[start:end], ast.Load()))
+            for name, table in tables.items()
+            if table is not None
+        ]
+        module = ast.fix_missing_locations(ast.Module([*rest, *parts, loop], []))
+        tests.append(ast.unparse(module))
+    return tests
+
+
+def groups(count: int) -> list[tuple[int, int]]:
+    """(start, end) of the groups in which `count` cases are tested."""
+    single = min(count, MAX_SINGLE_CASES)
+    size = max(1, -(-(count - single) // MAX_CASE_GROUPS))
+    return [(i, i + 1) for i in range(single)] + [
+        (start, min(start + size, count)) for start in range(single, count, size)
+    ]
+
+
+def _list_of(setup: Sequence[ast.stmt], name: str) -> list[ast.expr] | None:
+    for node in reversed(setup):
+        if _target(node) == name and isinstance(node, ast.Assign):
+            return node.value.elts if isinstance(node.value, ast.List) else None
+    return None
+
+
+def _target(node: ast.stmt) -> str:
+    if isinstance(node, ast.Assign) and len(node.targets) == 1:
+        target = node.targets[0]
+        return target.id if isinstance(target, ast.Name) else ""
+    return ""

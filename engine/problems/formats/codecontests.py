@@ -1,0 +1,91 @@
+"""CodeContests (google-deepmind/code_contests), as `datasets` or its JSON have it.
+
+Row: `name`, `description`, `public_tests`, `private_tests` and `generated_tests` (each
+{"input": [...], "output": [...]}, or a list of such pairs), `solutions` ({"language": [...],
+"solution": [...]}, language 3 or "PYTHON3" is Python 3), `time_limit` ({"seconds", "nanos"}),
+`memory_limit_bytes`, `input_file` and `output_file`, `cf_tags`, `difficulty`.
+
+Public tests stay public; private and generated tests are private. Problems that use files in
+place of stdin are left out. Numbers with decimal fractions agree within 1e-5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from engine.problems.formats import statements
+from engine.problems.formats.fields import Fields, RowError, seconds
+from engine.problems.formats.input_output import comparison_of_texts
+from engine.problems.formats.references import first_usable
+from engine.problems.formats.sharing import share
+from engine.problems.problem import Limits, Problem, StdinTest
+
+FIELDS = (
+    "name", "description", "public_tests", "private_tests", "generated_tests", "solutions",
+    "time_limit", "memory_limit_bytes", "input_file", "output_file", "cf_tags",
+)  # fmt: skip
+_PYTHON3 = (3, "3", "PYTHON3", "Python3", "python3")
+_MIB = 1 << 20
+
+
+def recognises(row: Mapping[str, Any]) -> bool:
+    return {"description", "public_tests", "private_tests"} <= row.keys()
+
+
+def problem(fields: Fields) -> Problem:
+    for field in ("input_file", "output_file"):
+        if name := fields.text_or_empty(field):
+            raise RowError(field, name, "the program would use a file; only stdin can be given")
+    description = fields.text("description")
+    shown, hidden = _tests(fields, "public_tests"), _tests(fields, "private_tests")
+    hidden += _tests(fields, "generated_tests")
+    tests = [*shown, *hidden]
+    if not tests:
+        remedy = "and private_tests are empty; a problem without tests cannot be judged"
+        raise RowError("public_tests", fields.data.get("public_tests"), remedy)
+    if shown and hidden:
+        public, private = tuple(shown), tuple(hidden)
+    else:
+        public, private = share(tests, [False] * len(tests))  # type: ignore[assignment]
+    memory = fields.data.get("memory_limit_bytes")
+    return Problem(
+        id=fields.id("name", "codecontests"),
+        statement=statements.whole_program(description),
+        entry_point="",
+        public_tests=public,
+        private_tests=private,
+        reference=first_usable(_python3(fields), ""),
+        tags=fields.tags("cf_tags"),
+        comparison=comparison_of_texts([test.expected for test in tests]),
+        limits=Limits(
+            seconds(fields.data.get("time_limit")),
+            -(-memory // _MIB) if type(memory) is int and memory > 0 else None,
+        ),
+    )
+
+
+def _tests(fields: Fields, field: str) -> list[StdinTest]:
+    table = _table(fields, field, ("input", "output"))
+    for text in (text for pair in table for text in pair):
+        if not isinstance(text, str):
+            raise RowError(field, text, "inputs and outputs must be texts")
+    return [StdinTest(given, expected) for given, expected in table]
+
+
+def _python3(fields: Fields) -> list[str]:
+    table = _table(fields, "solutions", ("language", "solution"))
+    return [text for kind, text in table if kind in _PYTHON3 and isinstance(text, str)]
+
+
+def _table(fields: Fields, field: str, names: tuple[str, str]) -> list[tuple[Any, Any]]:
+    """Pairs of a field that holds two lists of equal length, or a list of objects."""
+    value = fields.json(field)
+    if value is None:
+        return []
+    if isinstance(value, list) and all(isinstance(item, dict) for item in value):
+        return [(item.get(names[0]), item.get(names[1])) for item in value]
+    first, second = (value.get(name) for name in names) if isinstance(value, dict) else (None, None)
+    if not isinstance(first, list) or not isinstance(second, list) or len(first) != len(second):
+        raise RowError(field, value, f"must hold lists `{names[0]}` and `{names[1]}`, equally long")
+    return list(zip(first, second, strict=True))

@@ -1,0 +1,74 @@
+"""CRUXEval (facebookresearch/cruxeval): functions with one input and the output it gives.
+
+Row: `code` (defines `f`), `input` (the arguments, as Python), `output` (a Python literal), `id`.
+
+As a problem for agents it is the prediction of an output: the statement shows the function and the
+input, and the program that is asked for must return the same. The function itself is the
+reference. The one test is public and private. It is strict: the output has the type Python gave.
+
+Inputs that are no plain values (a lambda, a range, a variable of the code) cannot travel to the
+program's process. There the prelude brings those variables and a function `example` that makes the
+call, and the test calls that one.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from typing import Any
+
+from engine.problems.formats import assertions, statements
+from engine.problems.formats.fields import Fields, RowError
+from engine.problems.literals import LiteralError, from_literal
+from engine.problems.problem import CallTest, Problem
+
+FIELDS = ("code", "input", "output", "id")
+NAME, EXAMPLE = "f", "example"
+
+
+def recognises(row: Mapping[str, Any]) -> bool:
+    return {"code", "input", "output"} <= row.keys()
+
+
+def problem(fields: Fields) -> Problem:
+    code, output = fields.text("code"), fields.text("output")
+    given = fields.text_or_empty("input")
+    arguments = _literals(given)
+    test = CallTest(arguments or (), _literal(output))
+    text = (
+        f"What does this function return for `{NAME}({given})`?\n\n```python\n{code.rstrip()}\n```"
+    )
+    ask = statements.function(text, NAME, statements.signature_of(code, NAME))
+    return Problem(
+        id=fields.id("id", "cruxeval"),
+        statement=f"{ask} It must return the same.",
+        entry_point=EXAMPLE if arguments is None else NAME,
+        public_tests=(test,),
+        private_tests=(test,),
+        reference=code,
+        prelude=_prelude(code, given) if arguments is None else "",
+    )
+
+
+def _literals(arguments: str) -> tuple[Any, ...] | None:
+    """The arguments as plain values; None if one of them is none."""
+    if not arguments.strip():
+        return ()
+    try:
+        return from_literal(f"({arguments.strip().rstrip(',')},)")
+    except LiteralError:
+        return None
+
+
+def _literal(output: str) -> Any:
+    try:
+        return from_literal(output)
+    except LiteralError as error:
+        raise RowError("output", output, f"must be one Python literal: {error}") from None
+
+
+def _prelude(code: str, arguments: str) -> str:
+    variables = [n for n in assertions.parsed("code", code).body if isinstance(n, ast.Assign)]
+    call = f"def {EXAMPLE}():\n    return {NAME}({arguments})"
+    assertions.parsed("input", call)
+    return "\n".join([*map(ast.unparse, variables), call])

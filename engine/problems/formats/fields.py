@@ -1,0 +1,124 @@
+"""Reading the fields of a row that somebody else made.
+
+Invariant: a field that is not what its format promises raises `RowError` with its name, value and
+remedy; nothing is guessed.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+from engine.problems.containers.text import parsed
+from engine.problems.literals import LiteralError, to_literal
+
+_SHOWN_CHARS = 200
+
+
+class RowError(ValueError):
+    """A row that cannot become a problem."""
+
+    def __init__(self, field: str, value: Any, remedy: str):
+        super().__init__(f"{field}: {remedy}")
+        self.field = field
+        self.value = value[:_SHOWN_CHARS] if isinstance(value, str | bytes) else value
+        self.remedy = remedy
+
+
+class Fields:
+    """The fields of one row, by name and kind."""
+
+    def __init__(self, data: dict[str, Any], position: int):
+        self.data = data
+        self.position = position
+        """Place of the row in its file, from 1; an id for rows that have none."""
+
+    def text(self, name: str, *others: str) -> str:
+        """A text that is not blank, in the first of these fields that is not null."""
+        values = (self.data.get(field) for field in (name, *others))
+        value = next((value for value in values if value is not None), None)
+        if not isinstance(value, str) or not value.strip():
+            raise RowError(name, value, "must be a text that is not empty")
+        return value
+
+    def text_or_empty(self, name: str, *others: str) -> str:
+        """The first of these fields that is a text; empty if none is."""
+        return next((v for n in (name, *others) if isinstance(v := self.data.get(n), str)), "")
+
+    def texts(self, name: str) -> list[str]:
+        """A list of texts; empty where the field is missing or null."""
+        value = self.data.get(name)
+        if value is None:
+            return []
+        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+            raise RowError(name, value, "must be a list of texts")
+        return value
+
+    def json(self, name: str) -> Any:
+        """What the JSON in a text field says; a field that is no text is taken as it is.
+
+        None where the field is missing, null or an empty text.
+        """
+        value = self.data.get(name)
+        if not isinstance(value, str) or not value.strip():
+            return None if isinstance(value, str) else value
+        result = parsed(value)
+        if isinstance(result, ValueError):
+            raise RowError(name, value, f"the text {result}")
+        return result
+
+    def id(self, name: str, prefix: str) -> str:
+        """The row's id as text, after `prefix`; its position if it has none."""
+        value = self.data.get(name)
+        if isinstance(value, str) and value.strip():
+            return value
+        return f"{prefix}/{self.position if value is None else value}"
+
+    def tags(self, *names: str) -> tuple[str, ...]:
+        """The texts of these fields that are there, each a text or a list of texts."""
+        found: list[str] = []
+        for name in names:
+            value = self.data.get(name)
+            items = value if isinstance(value, list) else [value]
+            found += [item for item in items if isinstance(item, str) and item]
+        return tuple(dict.fromkeys(found))
+
+
+def plain(name: str, value: Any) -> Any:
+    """The value, if it is one that may travel to a sandbox."""
+    try:
+        to_literal(value)
+    except LiteralError as error:
+        raise RowError(name, str(value), f"{error}; only plain values can be tested") from None
+    return value
+
+
+def seconds(value: Any) -> float | None:
+    """Seconds from a number, a text like "2.0 seconds", or {"seconds": 2, "nanos": 5e8}."""
+    if isinstance(value, dict):
+        whole, nanos = value.get("seconds"), value.get("nanos")
+        value = (whole or 0) + (nanos or 0) / 1e9
+    return _number(value)
+
+
+def megabytes(value: Any) -> int | None:
+    """Whole megabytes from a text like "256 megabytes"; None if it says none."""
+    number = _number(value)
+    return None if number is None else math.ceil(number)
+
+
+def _number(value: Any) -> float | None:
+    if isinstance(value, str):
+        try:
+            value = float(value.split()[0])
+        except (ValueError, IndexError):
+            return None
+    if type(value) not in (int, float) or not 0 < value < math.inf:
+        return None
+    return float(value)
+
+
+def as_json(value: Any) -> str:
+    """Short JSON of a value, for a statement."""
+    return json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,81 @@
+"""HumanEval (openai/human-eval) and the table of HumanEval+ (evalplus/humanevalplus).
+
+Row: `task_id`, `prompt` (imports, helpers and a signature with its docstring), `entry_point`,
+`canonical_solution` (the body), `test` (Python that defines `check(candidate)`).
+
+The prompt's imports and helpers are the prelude. `check` is taken apart into its assertions where
+that is safe, and called whole otherwise. Public are assertions whose call stands in the docstring.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from typing import Any
+
+from engine.problems.formats import assertions, numpy_shim, statements
+from engine.problems.formats.fields import Fields, RowError
+from engine.problems.formats.sharing import share, shows_call, squeezed
+from engine.problems.problem import CodeTest, Problem
+
+FIELDS = ("task_id", "prompt", "entry_point", "canonical_solution", "test")
+
+
+def recognises(row: Mapping[str, Any]) -> bool:
+    return {"prompt", "entry_point", "canonical_solution", "test"} <= row.keys()
+
+
+def problem(fields: Fields) -> Problem:
+    prompt, name = fields.text("prompt"), fields.text("entry_point")
+    tests = _tests(fields.text("test"))
+    statement = squeezed(prompt)
+    calls = [assertions.called(code, "candidate") for code in tests]
+    shown = [bool(call) and shows_call(statement, name, call) for call in calls]
+    public, private = share([CodeTest(code) for code in tests], shown)
+    return Problem(
+        id=fields.id("task_id", "HumanEval"),
+        statement=statements.complete(prompt, name),
+        entry_point=name,
+        public_tests=public,
+        private_tests=private,
+        reference=prompt + fields.text_or_empty("canonical_solution"),
+        prelude=prelude(prompt, name),
+    )
+
+
+def prelude(prompt: str, name: str) -> str:
+    """What the prompt has before the function that is asked for."""
+    try:
+        body = ast.parse(prompt).body
+    except SyntaxError:
+        body = assertions.parsed("prompt", f"{prompt.rstrip()}\n    pass\n").body
+    for node in body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name == name:
+            lines = prompt.splitlines(keepends=True)
+            first = min([node.lineno, *(item.lineno for item in node.decorator_list)])
+            return "".join(lines[: first - 1]).strip()
+    raise RowError("prompt", prompt, f"has no function {name}, which entry_point names")
+
+
+def _tests(test: str) -> list[str]:
+    body = numpy_shim.without_numpy(assertions.parsed("test", test).body)
+    check = next((n for n in body if isinstance(n, ast.FunctionDef) and n.name == "check"), None)
+    if check is None:
+        raise RowError("test", test, "defines no check(candidate)")
+    parameters = [argument.arg for argument in check.args.args]
+    if len(parameters) != 1:
+        raise RowError("test", ast.unparse(check.args), "check must take the function, no more")
+    around = [node for node in body if node is not check and not _is_call_of_check(node)]
+    if parameters != ["candidate"]:
+        around += ast.parse(f"{parameters[0]} = candidate").body
+    tests = assertions.split([*around, *check.body])
+    if tests is None:
+        whole = ast.unparse(ast.Module([*around, check], []))
+        return [f"{whole}\ncheck(candidate)"]
+    if not tests:
+        raise RowError("test", test, "asserts nothing; a problem without tests cannot be judged")
+    return tests
+
+
+def _is_call_of_check(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Expr) and ast.unparse(node).startswith("check(")

@@ -1,0 +1,85 @@
+"""Tests as lists of inputs and outputs, as APPS writes them and others after it.
+
+    {"inputs": [...], "outputs": [...], "fn_name": "..."}
+
+Without `fn_name` an input is the text of stdin (or its lines), an output what must be printed.
+With it, an input is the list of arguments; an output is the result, or a list with the result as
+its first item: the metric of APPS counts both as right, so the other one is an accepted answer.
+Keys of dicts that are whole numbers in text become numbers again, where the metric does that.
+
+Printed text is compared line by line; where expected outputs have decimal fractions, numbers agree
+within 1e-5, as in the metric. Where they have none, every character counts: a tolerance would let
+large whole numbers pass that are off by one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from engine.problems.formats.fields import RowError, plain
+from engine.problems.problem import CallTest, Comparison, StdinTest
+
+TOLERANCE = 1e-5
+_FRACTION = re.compile(r"(?<![\w.])-?\d+\.\d+(?![\w.])")
+
+
+def pairs(field: str, value: Any) -> list[tuple[Any, Any]]:
+    """(input, output) of each test."""
+    value = value if isinstance(value, dict) else {}
+    inputs, outputs = value.get("inputs"), value.get("outputs")
+    if not isinstance(inputs, list) or not isinstance(outputs, list):
+        raise RowError(field, value or None, "must hold the lists `inputs` and `outputs`")
+    if len(inputs) != len(outputs):
+        remedy = "must have as many outputs as inputs"
+        raise RowError(field, f"{len(inputs)} inputs, {len(outputs)} outputs", remedy)
+    if not inputs:
+        raise RowError(field, value, "holds no test; a problem without tests cannot be judged")
+    return list(zip(inputs, outputs, strict=True))
+
+
+def stdin_test(field: str, given: Any, expected: Any) -> StdinTest:
+    """A test of a whole program."""
+    return StdinTest(_text(field, given), _text(field, expected))
+
+
+def _text(field: str, value: Any) -> str:
+    if isinstance(value, list) and all(isinstance(line, str) for line in value):
+        return "\n".join(value)
+    if not isinstance(value, str):
+        raise RowError(field, value, "must be a text or a list of lines, as there is no fn_name")
+    return value
+
+
+def call_test(field: str, given: Any, expected: Any) -> CallTest:
+    """A test of a function."""
+    if not isinstance(given, list):
+        raise RowError(field, given, "must be a list of arguments, as there is a fn_name")
+    if len(given) == 1 and isinstance(given[0], dict):
+        given = [_numbered(given[0])]
+    expected = _numbered(expected)
+    inner = isinstance(expected, list) and bool(expected)
+    accepted = (_numbered(expected[0]),) if inner else ()
+    for value in (given, expected):
+        plain(field, value)
+    return CallTest(tuple(given), expected, accepted)
+
+
+def _numbered(value: Any) -> Any:
+    if not isinstance(value, dict) or not value:
+        return value
+    try:
+        return {int(key): item for key, item in value.items()}
+    except ValueError:
+        return value
+
+
+def comparison_of_calls() -> Comparison:
+    """JSON knows neither tuples nor the difference of 1 and 1.0 that a program may make."""
+    return Comparison(loose_types=True)
+
+
+def comparison_of_texts(outputs: Sequence[str], tolerance: float = TOLERANCE) -> Comparison:
+    """With a tolerance only where some expected output has a decimal fraction."""
+    return Comparison(tolerance if any(map(_FRACTION.search, outputs)) else None)

@@ -1,0 +1,131 @@
+"""KodCode-V1 and its variants.
+
+Row: `question_id` (or `conversation_id`), `question`, `solution`, `test` or `test_code` (a pytest
+module with `from solution import f` and functions `test_...`), `test_info` (`function_name`,
+`function_declaration`), `style`, `subset`, `gpt_difficulty`.
+
+Each test function is one test. Of pytest, `raises` and `approx` are known, and `mark.parametrize`,
+each of whose cases is run; tests that need more of it, or that import a class, another module's
+state, or several functions from the solution, are left out with that reason.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from engine.problems.formats import assertions, statements
+from engine.problems.formats.fields import Fields, RowError
+from engine.problems.formats.pytest_shim import PYTEST, without_pytest
+from engine.problems.formats.sharing import share, shows_call, squeezed
+from engine.problems.problem import CodeTest, Problem
+
+FIELDS = (
+    "question_id", "conversation_id", "question", "solution", "test", "test_code", "test_info",
+    "test_entry_point", "style", "subset", "gpt_difficulty",
+)  # fmt: skip
+
+
+def recognises(row: Mapping[str, Any]) -> bool:
+    return {"question", "solution"} <= row.keys() and bool({"test", "test_code"} & row.keys())
+
+
+def problem(fields: Fields) -> Problem:
+    question, solution = fields.text("question"), fields.text("solution")
+    field = "test" if fields.data.get("test") else "test_code"
+    tree = assertions.parsed(field, fields.text(field))
+    imported = _from_solution(field, tree)
+    body = _WithoutSolution().visit(tree).body
+    local, name = _function(fields, field, imported)
+    tests = _tests(field, body, local, name)
+    statement = squeezed(question)
+    calls = [assertions.called(test, local) for test in tests]
+    shown = [bool(call) and shows_call(statement, name, call) for call in calls]
+    public, private = share([CodeTest(test) for test in tests], shown)
+    identity = "question_id" if fields.data.get("question_id") else "conversation_id"
+    return Problem(
+        id=fields.id(identity, "kodcode"),
+        statement=statements.function(question, name, statements.signature_of(solution, name)),
+        entry_point=name,
+        public_tests=public,
+        private_tests=private,
+        reference=solution,
+        tags=fields.tags("style", "subset", "gpt_difficulty"),
+    )
+
+
+def _from_solution(field: str, tree: ast.Module) -> list[ast.ImportFrom]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import) and any(name.name == "solution" for name in node.names):
+            remedy = "uses the solution as a module; only a function of it can be called"
+            raise RowError(field, ast.unparse(node), remedy)
+    return [n for n in ast.walk(tree) if isinstance(n, ast.ImportFrom) and n.module == "solution"]
+
+
+class _WithoutSolution(ast.NodeTransformer):
+    """Takes `from solution import ...` out, wherever it stands: the judge has the name."""
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.stmt:
+        return ast.copy_location(ast.Pass(), node) if node.module == "solution" else node
+
+
+def _function(fields: Fields, field: str, imported: Sequence[ast.ImportFrom]) -> tuple[str, str]:
+    """(name in the tests, name in the solution) of the function under test."""
+    aliases = list({(a.name, a.asname): a for node in imported for a in node.names}.values())
+    if len(aliases) > 1:
+        names = ", ".join(alias.name for alias in aliases)
+        raise RowError(field, names, "imports more than one name; only one function can be judged")
+    if aliases and aliases[0].name != "*":
+        name, local = aliases[0].name, aliases[0].asname or aliases[0].name
+    else:
+        name = local = _told(fields)
+    if not name:
+        raise RowError(
+            field, None, "imports nothing from solution, and test_info names no function"
+        )
+    solution = fields.text("solution")
+    if not statements.signature_of(solution, name):
+        remedy = "is no function at the top of the solution; only functions can be judged"
+        raise RowError("solution", name, remedy)
+    return local, name
+
+
+def _told(fields: Fields) -> str:
+    info = fields.json("test_info")
+    entries = info if isinstance(info, list) else [info]
+    names = [entry.get("function_name") for entry in entries if isinstance(entry, dict)]
+    return str(names[0]) if names and names[0] else fields.text_or_empty("test_entry_point")
+
+
+def _tests(field: str, body: Sequence[ast.stmt], local: str, name: str) -> list[str]:
+    functions = [n for n in body if isinstance(n, ast.FunctionDef) and n.name.startswith("test")]
+    if not functions:
+        raise RowError(field, None, "defines no function test_...; there is nothing to judge")
+    around = [n for n in body if n not in functions and not isinstance(n, ast.Pass)]
+    setup = without_pytest(field, around)
+    shared = ast.unparse(ast.Module(setup, []))
+    alias = "" if local == name else f"{local} = candidate\n"
+    tests = []
+    for function in functions:
+        taken = {argument.arg for argument in function.args.args}
+        if taken - _parameters(function):
+            remedy = f"{function.name} takes fixtures of pytest, which are not known here"
+            raise RowError(field, ", ".join(sorted(taken)), remedy)
+        code = ast.unparse(ast.Module([*without_pytest(field, [function])], []))
+        shim = PYTEST if "pytest." in code or "pytest." in shared else ""
+        tests.append(f"{shim}{alias}{shared}\n{code}\n{function.name}()\n".lstrip())
+    return tests
+
+
+def _parameters(function: ast.FunctionDef) -> set[str]:
+    """Arguments that `pytest.mark.parametrize` gives."""
+    names: set[str] = set()
+    for node in function.decorator_list:
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "pytest.mark.parametrize":
+            first = node.args[0] if node.args else None
+            if isinstance(first, ast.Constant) and isinstance(first.value, str):
+                names |= {name.strip() for name in first.value.split(",")}
+            elif isinstance(first, ast.List | ast.Tuple):
+                names |= {str(n.value) for n in first.elts if isinstance(n, ast.Constant)}
+    return names

@@ -1,0 +1,63 @@
+"""MBPP (google-research/mbpp), its sanitized variant, and the table of MBPP+ (evalplus/mbppplus).
+
+Row: `task_id`, `text` or (sanitized) `prompt`, `code` (a solution), `test_list` (assertions),
+`test_setup_code` or (sanitized) `test_imports`, `challenge_test_list`; MBPP+ adds `test`, Python
+with tables of inputs and results.
+
+The function is the one that the assertions call. Where there are tests beyond `test_list`, that
+list is public, as in the authors' own prompt; otherwise its first third is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from engine.problems.formats import assertions, numpy_shim, statements
+from engine.problems.formats.fields import Fields, RowError
+from engine.problems.formats.sharing import share
+from engine.problems.problem import CodeTest, Problem
+
+FIELDS = (
+    "task_id", "text", "prompt", "code", "test_list", "test_setup_code", "test_imports",
+    "challenge_test_list", "test",
+)  # fmt: skip
+
+
+def recognises(row: Mapping[str, Any]) -> bool:
+    return {"code", "test_list"} <= row.keys() and bool({"text", "prompt"} & row.keys())
+
+
+def problem(fields: Fields) -> Problem:
+    text, code, listed = (
+        fields.text("text", "prompt"),
+        fields.text("code"),
+        fields.texts("test_list"),
+    )
+    if not listed:
+        raise RowError("test_list", listed, "holds no test; a problem without tests is no problem")
+    name = assertions.function_under_test("test_list", listed, code)
+    further = [*fields.texts("challenge_test_list"), *_table(fields)]
+    setup = "\n".join([fields.text_or_empty("test_setup_code"), *fields.texts("test_imports")])
+    tests = [CodeTest("\n".join([setup, test]).strip()) for test in (*listed, *further)]
+    shown = [bool(further) and i < len(listed) for i in range(len(tests))]
+    public, private = share(tests, shown)
+    signature = statements.signature_of(code, name)
+    examples = listed if further else listed[: len(public)]
+    return Problem(
+        id=fields.id("task_id", "mbpp"),
+        statement=statements.function(text, name, signature, examples),
+        entry_point=name,
+        public_tests=public,
+        private_tests=private,
+        reference=code,
+    )
+
+
+def _table(fields: Fields) -> list[str]:
+    """The tests of MBPP+."""
+    test = fields.text_or_empty("test")
+    if not test:
+        return []
+    body = numpy_shim.without_numpy(assertions.parsed("test", test).body)
+    return assertions.split(body) or [test]

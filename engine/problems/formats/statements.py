@@ -1,0 +1,55 @@
+"""What is asked of an agent, in words: the data set's text and what kind of program is wanted.
+
+Invariant: every statement ends with the name of the function, or with the use of stdin and
+stdout, so that an answer can be judged by the tests.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+
+
+def complete(prompt: str, name: str) -> str:
+    """For a prompt that is code: a signature with a docstring."""
+    return (
+        f"Complete the Python function `{name}`. Answer with the whole program, including the "
+        f"imports it needs.\n\n```python\n{prompt.strip()}\n```"
+    )
+
+
+def function(text: str, name: str, signature: str = "", examples: Sequence[str] = ()) -> str:
+    """For a text that describes a function; `examples` are assertions that it must satisfy."""
+    parts = [text.strip(), f"Write a Python function `{signature or name}`."]
+    if examples:
+        parts.append("It must satisfy:\n```python\n" + "\n".join(examples) + "\n```")
+    return "\n\n".join(parts)
+
+
+def starter(text: str, code: str, entry_point: str) -> str:
+    """For a text with code to begin with; `entry_point` is a function or `Class.method`."""
+    what = "method" if "." in entry_point else "function"
+    ask = f"Write the Python {what} `{entry_point}`"
+    if not code.strip():
+        return f"{text.strip()}\n\n{ask}."
+    return f"{text.strip()}\n\n{ask}, beginning with this code:\n```python\n{code.rstrip()}\n```"
+
+
+def whole_program(text: str) -> str:
+    """For a text that describes input and output."""
+    return (
+        f"{text.strip()}\n\nWrite a Python program that reads the input from stdin and prints the "
+        "output to stdout."
+    )
+
+
+def signature_of(program: str, name: str) -> str:
+    """`name(arguments)` as the program defines it at its top level; empty if it does not."""
+    try:
+        body = ast.parse(program).body
+    except (SyntaxError, ValueError, RecursionError):
+        return ""
+    for node in body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name == name:
+            return f"{name}({ast.unparse(node.args)})"
+    return ""

@@ -1,0 +1,74 @@
+"""What a problem is known by: its content.
+
+Invariant: two problems have the same hash exactly if they ask the same and are judged the same.
+Id, reference, difficulty, tags, the file, the order of its fields, of tests and of the items of
+sets and dicts do not count.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from typing import Any
+
+from engine.problems.problem import CallTest, CodeTest, Problem, StdinTest, Test
+
+_VERSION = "1"
+
+
+def content_hash(problem: Problem) -> str:
+    """Hex SHA-256 of what is asked and how it is judged."""
+    comparison, limits = problem.comparison, problem.limits
+    parts = [
+        _VERSION,
+        problem.statement,
+        problem.entry_point,
+        problem.prelude,
+        repr((comparison.tolerance, comparison.loose_types, comparison.checker)),
+        repr((limits.seconds, limits.memory_mb)),
+        *_tests("public", problem.public_tests),
+        *_tests("private", problem.private_tests),
+    ]
+    return _digest(parts)
+
+
+def set_hash(problems: Iterable[Problem]) -> str:
+    """Hex SHA-256 of a set of problems, whatever their order."""
+    return _digest(sorted(map(content_hash, problems)))
+
+
+def _digest(parts: Iterable[str]) -> str:
+    digest = hashlib.sha256()
+    for part in parts:
+        data = part.encode("utf-8", "surrogatepass")
+        digest.update(len(data).to_bytes(8, "big") + data)
+    return digest.hexdigest()
+
+
+def _tests(share: str, tests: Iterable[Test]) -> list[str]:
+    return sorted(f"{share} {_test(test)}" for test in tests)
+
+
+def _test(test: Test) -> str:
+    match test:
+        case CallTest(arguments, expected, accepted):
+            return f"call {_canonical(arguments)} {_canonical(expected)} {_canonical(accepted)}"
+        case StdinTest(stdin, expected, accepted):
+            return f"stdin {stdin!r} {expected!r} {accepted!r}"
+        case CodeTest(code):
+            return f"code {code}"
+
+
+def _canonical(value: Any) -> str:
+    """A text that is the same exactly for the same plain value."""
+    kind = type(value)
+    if kind is int:
+        return hex(value)  # decimal text of long integers is refused, and slow
+    if kind is list or kind is tuple:
+        return f"{kind.__name__}[{', '.join(map(_canonical, value))}]"
+    if kind is set or kind is frozenset:
+        return f"{kind.__name__}{{{', '.join(sorted(map(_canonical, value)))}}}"
+    if kind is dict:
+        items = sorted(f"{_canonical(key)}: {_canonical(item)}" for key, item in value.items())
+        return f"dict{{{', '.join(items)}}}"
+    return repr(value)

@@ -1,0 +1,158 @@
+"""A whole data set from a local file or folder, in any format and container.
+
+Invariants:
+- Every row becomes a problem, or a fault in `left_out` with its file, row, field and remedy.
+- No two problems of a data set have the same id or the same content.
+- Our own files are read strictly: one fault in a row, and the file is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from pathlib import Path
+
+from engine.problems.containers import Row, files_below, is_jsonl, rows_of
+from engine.problems.errors import DatasetError, DatasetFault
+from engine.problems.formats import DETECTED, FORMATS, OWN, format_of
+from engine.problems.formats.fields import Fields, RowError
+from engine.problems.identity import content_hash
+from engine.problems.jsonl import numbered_problems
+from engine.problems.problem import Problem
+from engine.problems.records import REQUIRED, RecordReader
+
+_TRIED_ROWS = 20
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a problem came from; `line` counts rows of the file from 1."""
+
+    file: str
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}"
+
+
+@dataclass(frozen=True)
+class LoadedDataset:
+    """The problems of a data set, and what of it could not be used."""
+
+    format: str
+    problems: list[Problem] = field(default_factory=list)
+    places: list[Place] = field(default_factory=list)
+    """Of each problem, in the same order."""
+    left_out: list[DatasetFault] = field(default_factory=list)
+
+
+def format_names() -> tuple[str, ...]:
+    """Everything that may be given as a format."""
+    return (DETECTED, OWN, *FORMATS)
+
+
+def load_dataset(path: str | Path, format: str = DETECTED) -> LoadedDataset:
+    """Read a data set; `format` is `auto` or one of `format_names()`.
+
+    Raises:
+        DatasetError: nothing of it can be read, its format is not known, or it is one of our own
+            files and has faults.
+    """
+    path = Path(path)
+    if format not in format_names():
+        remedy = f"unknown format; one of {', '.join(format_names())}"
+        raise DatasetError([DatasetFault(str(path), 0, "format", format, remedy)])
+    if format == DETECTED:
+        format = _detected(path)
+    if format == OWN:
+        return _own(path)
+    return _published(path, format)
+
+
+def _detected(path: Path) -> str:
+    seen: list[str] = []
+    wrong: list[DatasetFault] = []
+    for row in islice(rows_of(path), _TRIED_ROWS):
+        if isinstance(row.data, dict):
+            if found := format_of(row.data):
+                return found
+            seen = seen or sorted(map(str, row.data))
+        else:
+            wrong.append(_not_a_row(row))
+    if not seen:
+        nothing = DatasetFault(str(path), 0, "file", str(path), "holds no problem; add one")
+        raise DatasetError(wrong or [nothing])
+    fields = {OWN: REQUIRED, **{name: one.FIELDS for name, one in FORMATS.items()}}
+    known = "; ".join(f"{name}: {', '.join(names)}" for name, names in fields.items())
+    remedy = f"no format has these fields; name its format, or use the fields of one: {known}"
+    raise DatasetError([DatasetFault(str(path), 0, "fields", seen, remedy)])
+
+
+def _own(path: Path) -> LoadedDataset:
+    """Our own files: lines of JSON, or any other container and folder of them."""
+    found: list[tuple[Place, Problem]] = []
+    faults: list[DatasetFault] = []
+    for file in files_below(path) if path.is_dir() else [path]:
+        if is_jsonl(file):
+            found += [(Place(str(file), line), one) for line, one in numbered_problems(file)]
+            continue
+        for row in rows_of(file):
+            reader = RecordReader(row.file, row.line)
+            problem = reader.problem(row.data)
+            faults += reader.faults
+            if problem:
+                found.append((Place(row.file, row.line), problem))
+    if faults:
+        raise DatasetError(faults)
+    return _collected(OWN, found)
+
+
+def _published(path: Path, format: str) -> LoadedDataset:
+    one = FORMATS[format]
+    rows = rows_of(path, one.FIELDS)
+    return _collected(format, ((Place(r.file, r.line), _problem(r, format)) for r in rows))
+
+
+def _problem(row: Row, format: str) -> Problem | DatasetFault:
+    if not isinstance(row.data, dict):
+        return _not_a_row(row)
+    try:
+        return FORMATS[format].problem(Fields(row.data, row.line))
+    except RowError as error:
+        return DatasetFault(row.file, row.line, error.field, error.value, error.remedy)
+
+
+def _not_a_row(row: Row) -> DatasetFault:
+    if isinstance(row.data, ValueError):
+        return DatasetFault(row.file, row.line, "line", None, str(row.data))
+    return DatasetFault(row.file, row.line, "line", row.data, "must be one JSON object")
+
+
+def _collected(format: str, found: Iterable[tuple[Place, Problem | DatasetFault]]) -> LoadedDataset:
+    dataset = LoadedDataset(format)
+    by_content: dict[str, tuple[Place, str]] = {}
+    ids: set[str] = set()
+    for place, problem in found:
+        if isinstance(problem, DatasetFault):
+            dataset.left_out.append(problem)
+            continue
+        content = content_hash(problem)
+        if content in by_content:
+            first, name = by_content[content]
+            remedy = f"the same problem as {name} at {first}; only that one is kept"
+            dataset.left_out.append(DatasetFault(place.file, place.line, "id", problem.id, remedy))
+            continue
+        if problem.id in ids:  # shards and splits often number their rows anew
+            problem = replace(problem, id=f"{problem.id}#{content[:12]}")
+        by_content[content] = place, problem.id
+        ids.add(problem.id)
+        dataset.problems.append(problem)
+        dataset.places.append(place)
+    if not dataset.problems:
+        raise DatasetError(dataset.left_out or [_empty(format)])
+    return dataset
+
+
+def _empty(format: str) -> DatasetFault:
+    return DatasetFault(format, 0, "file", None, "holds no problem; add one")

@@ -1,0 +1,188 @@
+"""What a judge's child does: run code tests whose calls go to the program's child.
+
+The program runs in another process, behind walls of its own, and is reached through two pipes;
+what comes back is a plain value or the name of a built-in exception, so nothing that a program
+made is ever executed here. Standard library only, imported by the zygote before it forks.
+
+Invariant: a test passes only if its code ran to its end and the program's process neither
+ended, nor broke a limit or the protocol meanwhile, whatever the code did about the exception.
+"""
+
+import builtins
+import marshal
+import random
+from contextlib import suppress
+from typing import Any
+
+from child import (
+    INCOMING,
+    OUTGOING,
+    PRELUDE_NAME,
+    STREAM,
+    BoundedOutput,
+    describe,
+    read_exactly,
+    send,
+    silence,
+    write,
+)
+from literals import LiteralError, from_literal
+from wire import (
+    FRAME,
+    GONE,
+    MEMORY_LIMIT,
+    NOT_LOADED,
+    OUTPUT_LIMIT,
+    RAISED,
+    REQUEST,
+    RUNTIME_ERROR,
+    SYNTAX_ERROR,
+    VALUE,
+    WRONG,
+    max_payload,
+)
+
+CODE_NAME = "test.py"
+_FAILURES = {RUNTIME_ERROR, SYNTAX_ERROR, MEMORY_LIMIT, OUTPUT_LIMIT}
+# They steer the interpreter: in a loop of the judge, one would end the loop, not the test.
+_STEERING = {"StopIteration", "StopAsyncIteration", "GeneratorExit", "BaseExceptionGroup"}
+
+
+class Ended(BaseException):
+    """The program cannot answer any more."""
+
+
+class Program:
+    """The program as the judge sees it. `failure`: kind and text of what ended it, for good."""
+
+    def __init__(self, limit: int):
+        self.limit = limit
+        self.calls = 0
+        self.failure: tuple[int, str] | None = None
+        self.raised: BaseException | None = None
+        self.raised_text = ""
+
+    def load(self) -> None:
+        """Wait until the program is loaded; `failure` says so if it cannot be."""
+        self.take()
+
+    def call(self, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+        if self.failure:
+            raise Ended
+        try:
+            packed = marshal.dumps((arguments, keywords), 2)
+        except ValueError:
+            raise TypeError("only plain values can be passed to the program") from None
+        self.calls += 1
+        try:
+            write(OUTGOING, REQUEST.pack(len(packed)) + packed)
+        except BrokenPipeError:
+            self.end(GONE, "")
+        kind, text = self.take()
+        if kind == VALUE:
+            return self.plain(text)
+        told = self.plain(text)
+        if type(told) is not tuple or [type(part) for part in told] != [str] * 3:
+            self.broken()
+        name, message, self.raised_text = told
+        self.raised = rebuilt(name, message)
+        raise self.raised
+
+    def take(self) -> tuple[int, str]:
+        """The next response, which must be VALUE or RAISED; everything else is the end."""
+        head = read_exactly(INCOMING, FRAME.size)
+        if head is None:
+            self.end(GONE, "")
+        index, kind, length = FRAME.unpack(head)
+        if index != self.calls or length > max_payload(self.limit):
+            self.broken()
+        payload = read_exactly(INCOMING, length)
+        if payload is None:
+            self.end(GONE, "")
+        text = payload.decode("utf-8", "replace")
+        if kind in _FAILURES or kind - NOT_LOADED in _FAILURES:
+            self.end(kind, text)
+        if kind not in (VALUE, RAISED):
+            self.broken()
+        return kind, text
+
+    def plain(self, text: str) -> Any:
+        try:
+            return from_literal(text)
+        except LiteralError:
+            self.broken()
+
+    def broken(self) -> None:
+        self.end(RUNTIME_ERROR, "the program wrote into its result channel")
+
+    def end(self, kind: int, text: str) -> None:
+        self.failure = kind, text
+        raise Ended
+
+
+def rebuilt(name: str, message: str) -> BaseException:
+    """The exception of a program, as a built-in of the same name."""
+    kind = getattr(builtins, name, None)
+    if isinstance(kind, type) and issubclass(kind, BaseException) and name not in _STEERING:
+        try:
+            return kind(message)
+        except TypeError:  # it wants more than a message
+            return next(base for base in kind.__mro__[1:] if base in _SIMPLE)(message)
+    return RuntimeError(f"{name}: {message}")
+
+
+_SIMPLE = {ValueError, Exception, BaseException}
+
+
+def judge(job: bytes) -> None:
+    """Run every code test in a namespace of its own and write its frame."""
+    prelude, codes, entry_point, limit = marshal.loads(job)
+    output = silence(limit)
+    program = Program(limit)
+    with suppress(Ended):
+        program.load()
+    for index, code in enumerate(codes):
+        send(STREAM, index, *verdict(program, prelude, code, entry_point, output))
+
+
+def verdict(
+    program: Program, prelude: str, code: str, entry_point: str, output: BoundedOutput
+) -> tuple[int, str]:
+    """Kind and text of one test's frame; VALUE if it passed."""
+    program.raised = error = None
+    output.room = output.limit
+    random.seed(0)
+    if not program.failure:
+        try:
+            run_code(program, prelude, code, entry_point)
+        except BaseException as caught:
+            error = caught
+    if program.failure:
+        return program.failure
+    if error is None:
+        return VALUE, "True"
+    if error is program.raised:
+        return RUNTIME_ERROR, program.raised_text
+    return WRONG, describe(error)[1]
+
+
+def run_code(program: Program, prelude: str, code: str, entry_point: str) -> None:
+    names: dict[str, Any] = {"__name__": "test"}
+    if prelude:
+        exec(compile(prelude, PRELUDE_NAME, "exec", dont_inherit=True), names)
+    bind(program, entry_point, names)
+    exec(compile(code, CODE_NAME, "exec", dont_inherit=True), names)
+
+
+def bind(program: Program, entry_point: str, names: dict[str, Any]) -> None:
+    """Put the proxy under `candidate`, and under the entry point's own name."""
+
+    def candidate(*arguments: Any, **keywords: Any) -> Any:
+        return program.call(arguments, keywords)
+
+    owner, _, method = entry_point.rpartition(".")
+    candidate.__name__ = method
+    names["candidate"] = candidate
+    names[owner or method] = (
+        type(owner, (), {method: staticmethod(candidate)}) if owner else candidate
+    )

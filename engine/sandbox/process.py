@@ -1,0 +1,132 @@
+"""The owner's end of one zygote.
+
+Invariant: whatever a zygote or its child does, `ask` ends within the order's wall time and a
+fixed grace; what does not answer as it should is `Broken`, and must be closed.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from engine.sandbox.errors import SandboxUnavailable
+from engine.sandbox.job import Bounds
+from engine.sandbox.wire import HEAD, MAX_MESSAGE, ORDER, READY, STOP
+
+ZYGOTE = Path(__file__).with_name("zygote.py")
+START_SECONDS = 20.0
+GRACE_SECONDS = 10.0  # over the wall limit, for the zygote to kill, reap and answer
+
+
+class Broken(Exception):
+    """The zygote died or does not answer."""
+
+
+class Ending(NamedTuple):
+    """How a child ended, in the words of wire.py."""
+
+    ending: int
+    code: int
+    seconds: float
+    cpu_seconds: float
+    fault: str
+    """Why its walls could not be put up; empty if they stood."""
+
+
+class Zygote:
+    """A zygote that runs. Ends with the thread that made it, and must be used by it alone."""
+
+    def __init__(self, number: int, allow_unsafe: bool = False):
+        """Start it.
+
+        Raises:
+            SandboxUnavailable: it did not come up within START_SECONDS.
+        """
+        self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115
+        self._process = subprocess.Popen(
+            [sys.executable, "-s", "-S", "-P", "-B", str(ZYGOTE), str(number),
+             "unsafe" if allow_unsafe else "safe"],
+            stdin=theirs, stdout=subprocess.DEVNULL, stderr=self._errors, cwd="/",
+            env={"PYTHONHASHSEED": "0"}, start_new_session=True,
+        )  # fmt: skip
+        theirs.close()
+        try:
+            hello = self._receive(time.monotonic() + START_SECONDS)
+        except (Broken, OSError):
+            hello = b"E"
+        if hello[:1] != b"W":
+            cause = hello[1:].decode("utf-8", "replace") or self.last_words()
+            self.close()
+            raise SandboxUnavailable(
+                f"the sandbox process did not start: {cause}; "
+                f"check that {sys.executable} runs, that /proc is mounted, and that the host "
+                "allows user namespaces, or Landlock and seccomp filters"
+            )
+        self.tier, *walls = hello[1:].decode().split()
+        self.walls = tuple(walls)
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def order(self, kind: int, bounds: Bounds, file_bytes: int, files: Sequence[int]) -> None:
+        """Start one job; `files` are the descriptors that its kind needs (wire.py)."""
+        message = ORDER.pack(
+            kind, bounds.cpu_seconds, bounds.wall_seconds, bounds.step_seconds,
+            bounds.memory_bytes, file_bytes,
+        )  # fmt: skip
+        try:
+            socket.send_fds(self._socket, [message], list(files))
+        except OSError:
+            raise Broken from None
+
+    def stop(self) -> None:
+        """End the job that is under way; `ending` still has to be called."""
+        try:
+            self._socket.send(STOP)
+        except OSError:
+            raise Broken from None
+
+    def ending(self, wall_seconds: float) -> Ending:
+        """Wait for the end of the job that was ordered."""
+        reply = self._receive(time.monotonic() + wall_seconds + GRACE_SECONDS)
+        if len(reply) < HEAD.size:
+            raise Broken
+        text = reply[HEAD.size :]
+        fault = "" if text == READY else text.decode("utf-8", "replace") or "it left no message"
+        return Ending(*HEAD.unpack_from(reply), fault)
+
+    def last_words(self) -> str:
+        """The end of what the zygote wrote to its stderr."""
+        size = self._errors.seek(0, os.SEEK_END)
+        self._errors.seek(max(0, size - 300))
+        return self._errors.read().decode("utf-8", "replace").strip() or "it left no message"
+
+    def close(self) -> None:
+        self._socket.close()
+        self._process.send_signal(signal.SIGKILL)  # takes its pid namespace along
+        self._process.wait()
+        self._errors.close()
+
+    def _receive(self, deadline: float) -> bytes:
+        left = max(0.0, deadline - time.monotonic())
+        if not math.isfinite(left) or not select.select([self._socket], [], [], left)[0]:
+            raise Broken
+        try:
+            data = self._socket.recv(MAX_MESSAGE)
+        except OSError:
+            raise Broken from None
+        if not data:
+            raise Broken
+        return data

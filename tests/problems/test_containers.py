@@ -1,0 +1,163 @@
+"""The same rows come out of every container."""
+
+import gzip
+import json
+
+import pyarrow
+import pytest
+from pyarrow import ipc, parquet
+
+from engine.problems import containers
+from engine.problems.containers.text import lines_of
+from engine.problems.errors import DatasetError
+
+ROWS = [{"task": f"t/{i}", "tests": ["é", str(i)], "n": i} for i in range(100)]
+LINES = "".join(json.dumps(row) + "\n" for row in ROWS).encode()
+
+
+def zstd(data):
+    sink = pyarrow.BufferOutputStream()
+    with pyarrow.CompressedOutputStream(sink, "zstd") as stream:
+        stream.write(data)
+    return sink.getvalue().to_pybytes()
+
+
+def arrow_stream(rows):
+    table = pyarrow.Table.from_pylist(rows)
+    sink = pyarrow.BufferOutputStream()
+    with ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return sink.getvalue().to_pybytes()
+
+
+def arrow_file(rows):
+    table = pyarrow.Table.from_pylist(rows)
+    sink = pyarrow.BufferOutputStream()
+    with ipc.new_file(sink, table.schema) as writer:
+        writer.write_table(table)
+    return sink.getvalue().to_pybytes()
+
+
+def parquet_file(rows):
+    sink = pyarrow.BufferOutputStream()
+    parquet.write_table(pyarrow.Table.from_pylist(rows), sink)
+    return sink.getvalue().to_pybytes()
+
+
+PACKED = {
+    "jsonl": LINES,
+    "jsonl without a last newline": LINES.rstrip(),
+    "json list": json.dumps(ROWS).encode(),
+    "json list in lines": json.dumps(ROWS, indent=2).encode(),
+    "json with a list inside": json.dumps({"version": 1, "data": ROWS}).encode(),
+    "json of named rows": json.dumps({row["task"]: row for row in ROWS}, indent=1).encode(),
+    "gzip": gzip.compress(LINES),
+    "gzip of a list": gzip.compress(json.dumps(ROWS).encode()),
+    "zstd": zstd(LINES),
+    "zstd in two frames": zstd(LINES[:700]) + zstd(LINES[700:]),
+    "parquet": parquet_file(ROWS),
+    "arrow stream": arrow_stream(ROWS),
+    "arrow file": arrow_file(ROWS),
+}
+
+
+def found(path, wanted=None):
+    return [row.data for row in containers.rows_of(path, wanted)]
+
+
+@pytest.mark.parametrize("name", PACKED)
+def test_rows_come_out_whatever_the_name_of_the_file(tmp_path, name):
+    file = tmp_path / "data"
+    file.write_bytes(PACKED[name])
+    assert found(file) == ROWS
+
+
+@pytest.mark.parametrize("name", ["parquet", "arrow stream"])
+def test_only_the_columns_that_are_wanted_are_read(tmp_path, name):
+    file = tmp_path / "data"
+    file.write_bytes(PACKED[name])
+    assert found(file, {"n", "other"}) == [{"n": i} for i in range(100)]
+
+
+def test_the_place_of_a_row_is_its_line(tmp_path):
+    file = tmp_path / "a.jsonl"
+    file.write_text('\n{"a": 1}\n\n{"a": 2}\n')
+    rows = list(containers.rows_of(file))
+    assert [(row.line, row.data) for row in rows] == [(2, {"a": 1}), (4, {"a": 2})]
+
+
+def test_a_torn_line_does_not_hide_the_others(tmp_path):
+    file = tmp_path / "a.jsonl"
+    file.write_text('{"a": 1}\n{"a": \n{"a": 3}\n')
+    rows = list(containers.rows_of(file))
+    assert [row.data for row in rows if isinstance(row.data, dict)] == [{"a": 1}, {"a": 3}]
+    assert isinstance(rows[1].data, ValueError) and rows[1].line == 2
+
+
+def test_long_integers_and_numbers_that_are_none_are_read(tmp_path):
+    file = tmp_path / "a.jsonl"
+    file.write_text('{"a": ' + "9" * 5000 + '}\n{"a": Infinity}\n')
+    assert found(file) == [{"a": 10**5000 - 1}, {"a": float("inf")}]
+
+
+def test_a_folder_that_datasets_saved_is_read_in_order(tmp_path):
+    for split, part in (("test", ROWS[:10]), ("train", ROWS[10:])):
+        folder = tmp_path / split
+        folder.mkdir()
+        half = len(part) // 2
+        for i, rows in enumerate((part[:half], part[half:])):
+            (folder / f"data-0000{i}-of-00002.arrow").write_bytes(arrow_stream(rows))
+        (folder / "cache-12ab.arrow").write_bytes(arrow_stream(part))
+        (folder / "state.json").write_text('{"_fingerprint": "x"}')
+        (folder / "dataset_info.json").write_text('{"features": {}}')
+    (tmp_path / "dataset_dict.json").write_text('{"splits": ["train", "test"]}')
+    assert found(tmp_path) == ROWS
+
+
+def test_a_copy_of_a_repository_is_read_in_order(tmp_path):
+    (tmp_path / "data").mkdir()
+    (tmp_path / ".git").mkdir()
+    (tmp_path / ".git" / "a.jsonl").write_bytes(LINES)
+    (tmp_path / "README.md").write_text("# A data set")
+    (tmp_path / "data" / "test-00000-of-00001.parquet").write_bytes(parquet_file(ROWS[:50]))
+    (tmp_path / "data" / "train.jsonl.gz").write_bytes(gzip.compress(LINES.split(b"\n", 50)[50]))
+    assert found(tmp_path) == ROWS
+
+
+def test_the_folders_of_apps_are_rows(tmp_path):
+    folder = tmp_path / "test" / "0042"
+    folder.mkdir(parents=True)
+    (folder / "question.txt").write_text("Add.")
+    (folder / "input_output.json").write_text('{"inputs": ["1"], "outputs": ["1"]}')
+    (folder / "metadata.json").write_text('{"difficulty": "interview"}')
+    (row,) = found(tmp_path)
+    assert (row["problem_id"], row["question"], row["difficulty"]) == ("0042", "Add.", "interview")
+    assert row["solutions"] == "" and "inputs" in row["input_output"]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [gzip.compress(LINES)[:200], zstd(LINES)[:200], parquet_file(ROWS)[:-40], b"PAR1",
+     arrow_stream(ROWS)[:100], b"[1, 2"],
+    ids=["gzip", "zstd", "parquet", "magic", "arrow", "json"],
+)  # fmt: skip
+def test_a_file_that_is_cut_off_is_named(tmp_path, data):
+    file = tmp_path / "cut"
+    file.write_bytes(data)
+    with pytest.raises(DatasetError, match=str(file)):
+        found(file)
+
+
+def test_a_folder_without_rows_is_named(tmp_path):
+    (tmp_path / "README.md").write_text("nothing")
+    with pytest.raises(DatasetError, match="holds no file that ends in"):
+        found(tmp_path)
+
+
+def test_a_line_cannot_take_all_memory(tmp_path):
+    file = tmp_path / "bomb.gz"
+    file.write_bytes(gzip.compress(b"1234\n" + b" " * 5000))
+    lines = lines_of(file, max_line_bytes=1000)
+    assert next(lines) == (1, b"1234\n")
+    with pytest.raises(DatasetError, match="is longer than 1000 bytes"):
+        next(lines)

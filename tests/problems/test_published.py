@@ -1,0 +1,63 @@
+"""Two whole published data sets: every reference passes, and nothing else does."""
+
+import hashlib
+import json
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from engine.problems.check import check
+from engine.problems.containers import rows_of
+from engine.problems.load import load_dataset
+from engine.sandbox.verify import verify
+
+DATA = Path(__file__).parents[1] / "data"
+HUMANEVAL = DATA / "humaneval" / "HumanEval.jsonl.gz"
+CRUXEVAL = DATA / "cruxeval" / "cruxeval.jsonl"
+
+
+@pytest.mark.parametrize("source", json.loads((DATA / "sources.json").read_text()), ids=str)
+def test_shipped_data_is_what_its_record_says(source):
+    assert hashlib.sha256((DATA / source["file"]).read_bytes()).hexdigest() == source["sha256"]
+    assert source["licence"] in (DATA / source["licence_file"]).read_text()
+    assert source["name"] and source["version"] and source["source"].startswith("https://")
+
+
+def test_all_164_canonical_solutions_of_humaneval_pass(sandbox):
+    report = check(load_dataset(HUMANEVAL), sandbox)
+    assert report.clean, [*report.failed, *report.left_out]
+    assert (report.format, len(report.passed), report.tests) == ("humaneval", 164, 1137)
+
+
+def test_no_problem_of_humaneval_passes_with_its_body_replaced_by_pass(sandbox):
+    problems = load_dataset(HUMANEVAL).problems
+    by_id = {problem.id: problem for problem in problems}
+    rows = [row.data for row in rows_of(HUMANEVAL)]
+    bodies = {row["task_id"]: row["prompt"] + "    pass\n" for row in rows}
+    results = verify(sandbox, [(by_id[name], program) for name, program in bodies.items()])
+    assert len(results) == 164
+    assert [result for result in results if result.passed] == []
+
+
+def test_most_problems_of_humaneval_have_public_tests_from_their_examples():
+    problems = load_dataset(HUMANEVAL).problems
+    assert sum(problem.public_tests == problem.private_tests for problem in problems) == 4
+    for problem in problems:
+        assert problem.public_tests and problem.private_tests
+        assert problem.entry_point in problem.statement
+
+
+def test_all_800_functions_of_cruxeval_reproduce_their_outputs(sandbox):
+    dataset = load_dataset(CRUXEVAL)
+    report = check(dataset, sandbox)
+    assert report.clean, [*report.failed, *report.left_out]
+    assert len(report.passed) == 800
+
+
+def test_a_function_of_cruxeval_does_not_pass_for_another(sandbox):
+    problems = load_dataset(CRUXEVAL).problems[:100]
+    wrong = [replace(p, reference=q.reference) for p, q in pairwise(problems)]
+    results = verify(sandbox, [(problem, problem.reference) for problem in wrong])
+    assert sum(result.passed for result in results) < 5

@@ -1,0 +1,12 @@
+"""Programs that try to get out, or to be rewarded without work: one file per attack.
+
+Each opens with a header that the tests read:
+
+    # tries: what it attempts, to the end of the sentence
+    # path: call | stdin | code | checker, the kind of test under which it is run
+    # observed: the verdicts of which one must come of it
+
+A program that attempts to break out answers right only if it succeeded, so whatever an attack
+tries, it is contained exactly if it is not rewarded. The task is to sort. @OWNER@, @PORT@,
+@SECRET@, @FOLDER@, @TESTS@ and @ENGINE@ stand for things of the machine that it attacks.
+"""

@@ -1,0 +1,14 @@
+# tries: to hide an object that equals every other inside a plain list
+# path: call
+# observed: runtime_error
+
+class Yes(int):
+    def __eq__(self, other):
+        return True
+
+    def __hash__(self):
+        return 0
+
+
+def solve(x):
+    return [Yes(), Yes()]

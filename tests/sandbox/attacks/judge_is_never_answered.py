@@ -1,0 +1,9 @@
+# tries: to take the call and never answer
+# path: code
+# observed: time_limit
+
+import time
+
+
+def solve(x):
+    time.sleep(10**6)

@@ -1,0 +1,17 @@
+# tries: to become the sender of signals through ioctl
+# path: call
+# observed: wrong_answer
+
+import ctypes
+import os
+import struct
+
+libc = ctypes.CDLL(None)
+
+
+def solve(x):
+    read, write = os.pipe()
+    for request in (0x8901, 0x8902, 0x5452):
+        if libc.ioctl(read, request, struct.pack("i", os.getppid())) == 0:
+            return sorted(x)
+    return None

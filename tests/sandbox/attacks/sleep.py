@@ -1,0 +1,9 @@
+# tries: to wait for ever without using any CPU
+# path: call
+# observed: time_limit
+
+import time
+
+
+def solve(x):
+    time.sleep(10**6)

@@ -1,0 +1,11 @@
+# tries: to wait for input that never comes
+# path: stdin
+# observed: time_limit
+
+import time
+
+try:
+    input()
+    input()
+except EOFError:
+    time.sleep(10**6)

@@ -1,0 +1,320 @@
+"""What a hostile program may try, and what must come of it.
+
+Each program is run for real. Whatever it does, it earns no value it did not return, no process
+of it outlives its job, and the next honest program is judged right.
+"""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import psutil
+import pytest
+
+from engine.config import SandboxConfig
+from engine.events import Verdict
+from engine.problems.problem import CallTest, Problem
+from engine.sandbox.job import Job
+from engine.sandbox.sandbox import Sandbox
+from engine.sandbox.verify import verify
+
+TESTS = (CallTest(([2, 1],), [1, 2]), CallTest(([3, 1],), [1, 3]))
+SORT = Problem("sort", "Sort.", "solve", TESTS, TESTS)
+
+CHEATS = {
+    "exits at once": "import os\nos._exit(0)",
+    "exits in the call": "import os\ndef solve(x): os._exit(0)",
+    "raises SystemExit in a thread hook": "import sys\nsys.exit(0)",
+    "prints what a judge would like": "def solve(x): print('PASSED', [1, 2])",
+    "an object equal to everything": """
+class Yes(list):
+    def __eq__(self, other): return True
+    def __hash__(self): return 0
+def solve(x): return Yes()""",
+    "a hostile repr": """
+class Liar:
+    def __repr__(self): return '[1, 2]'
+def solve(x): return Liar()""",
+    "a hostile class": """
+class Meta(type):
+    def __getattribute__(cls, name): raise SystemExit(0)
+class Liar(metaclass=Meta): pass
+def solve(x): return Liar()""",
+    "a patched repr": """
+import builtins
+builtins.repr = lambda value: '[1, 2]'
+def solve(x): return []""",
+    "an exception that cannot be shown": """
+class Bad(Exception):
+    def __str__(self): raise MemoryError
+def solve(x): raise Bad()""",
+    "a forged frame on every descriptor": """
+import os, struct
+def solve(x):
+    text = b'[1, 2]'
+    for fd in range(16):
+        for index in range(4):
+            try: os.write(fd, struct.pack('<IBI', index, 0, len(text)) + text)
+            except OSError: pass
+    return None""",
+    "noise on every descriptor": """
+import os
+for fd in range(16):
+    try: os.write(fd, b'PASSED' * 1000)
+    except OSError: pass
+def solve(x): return sorted(x)""",
+    "closing every descriptor": "import os\nos.closerange(0, 64)\ndef solve(x): return sorted(x)",
+    "looking for expected values in frames": """
+import sys, gc
+def solve(x):
+    frame = sys._getframe()
+    while frame:
+        for value in frame.f_locals.values():
+            if isinstance(value, (list, tuple)) and [1, 3] in value: return [1, 3]
+        frame = frame.f_back
+    for value in gc.get_objects():
+        if type(value).__name__ == 'CallTest': return value.expected""",
+    "a value that contains itself": "def solve(x):\n    x[0] = x\n    return x",
+    "a value nested without end": """
+def solve(x):
+    for _ in range(10 ** 5): x = [x]
+    return x""",
+    "deep recursion": "import sys\nsys.setrecursionlimit(10**9)\ndef solve(x): return solve(x)",
+}
+
+
+def leftovers(sandbox):
+    """Processes below the sandbox's zygotes; each has its init at most."""
+    found = []
+    for pid in sandbox.zygote_pids():
+        for process in psutil.Process(pid).children(recursive=True):
+            if process.status() == psutil.STATUS_ZOMBIE or process.ppid() != pid:
+                found.append(process)
+    return found
+
+
+@pytest.mark.parametrize("program", CHEATS.values(), ids=CHEATS.keys())
+def test_a_cheat_earns_nothing(sandbox, honest, program):
+    (result,) = verify(sandbox, [(SORT, program)])
+    assert not result.passed
+    assert result.fraction == 0.0
+    assert result.verdict != Verdict.SANDBOX_FAILURE
+    assert not leftovers(sandbox)
+    honest()
+
+
+BOMBS = {
+    "forks": "import os\ndef solve():\n    while True:\n        os.fork()",
+    "threads": """
+import threading, time
+def solve():
+    while True: threading.Thread(target=time.sleep, args=(60,)).start()""",
+    "executes": "import subprocess\ndef solve(): return subprocess.run(['/bin/true']).returncode",
+    "daemon": """
+import os
+def solve():
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            while True: pass
+    return 1""",
+    "kills its parent": "import os\ndef solve():\n    os.kill(os.getppid(), 9)\n    return 1",
+    "kills everybody": "import os\ndef solve():\n    os.kill(-1, 9)\n    return 1",
+    "kills its group": "import os\ndef solve():\n    os.killpg(0, 9)\n    return 1",
+    "traces its parent": """
+import ctypes, os
+def solve():
+    if ctypes.CDLL(None).ptrace(16, os.getppid(), 0, 0) == 0: return 1
+    raise PermissionError""",
+    "opens a socket": "import socket\ndef solve():\n    socket.socket()\n    return 1",
+    "connects": "import socket\ndef solve():\n    socket.create_connection(('127.0.0.1', PORT))",
+    "writes a file": "def solve():\n    open('/grove-was-here', 'w').write('x')\n    return 1",
+    "writes beside its library": """
+import os
+def solve():
+    open(os.path.join(os.path.dirname(os.__file__), 'owned.py'), 'w').write('x')
+    return 1""",
+    "becomes root": "import os\ndef solve():\n    os.setuid(0)\n    return 1",
+    "enters a namespace": """
+import ctypes
+def solve():
+    if ctypes.CDLL(None).unshare(0x10000000) == 0: return 1
+    raise PermissionError""",
+    "raises its limits": """
+import resource
+def solve():
+    resource.setrlimit(resource.RLIMIT_NPROC, (100, 100))
+    return 1""",
+}
+
+
+@pytest.mark.parametrize("program", BOMBS.values(), ids=BOMBS.keys())
+def test_a_break_out_is_refused(sandbox, outcomes, honest, program):
+    Path("/grove-was-here").unlink(missing_ok=True)  # of an earlier, weaker sandbox
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        (outcome,) = outcomes(program.replace("PORT", str(server.getsockname()[1])))
+    assert outcome.verdict in (Verdict.RUNTIME_ERROR, Verdict.KILLED, Verdict.TIME_LIMIT), outcome
+    assert not leftovers(sandbox)
+    assert not Path("/grove-was-here").exists()
+    honest()
+
+
+def test_ignored_signals_do_not_save_a_program_from_its_deadline(outcomes, honest):
+    program = """
+import signal
+for number in range(1, 65):
+    try: signal.signal(number, signal.SIG_IGN)
+    except (OSError, ValueError): pass
+def solve():
+    while True:
+        try:
+            while True: pass
+        except BaseException: pass
+"""
+    started = time.monotonic()
+    (outcome,) = outcomes(program)
+    assert outcome.verdict == Verdict.TIME_LIMIT
+    assert time.monotonic() - started < 10
+    honest()
+
+
+def test_a_program_that_closes_its_channel_and_goes_on_is_ended(outcomes, honest):
+    (outcome,) = outcomes("import os\ndef solve():\n    os.close(3)\n    while True: pass")
+    assert outcome.verdict == Verdict.TIME_LIMIT
+    honest()
+
+
+def test_a_flood_through_the_channel_is_cut_off(outcomes, honest):
+    flood = "import os\ndef solve():\n    while True: os.write(3, b'x' * 60000)"
+    (outcome,) = outcomes(flood)
+    assert outcome.verdict in (Verdict.OUTPUT_LIMIT, Verdict.RUNTIME_ERROR)
+    honest()
+
+
+def test_a_program_sees_no_environment_and_none_of_our_files(outcomes, monkeypatch):
+    monkeypatch.setenv("GROVE_TEST_SECRET", "hidden")
+    program = """
+import os, sys
+def solve(paths):
+    seen = [dict(os.environ), sorted(sys.argv)]
+    for path in paths:
+        try: seen.append(open(path).read())
+        except OSError as error: seen.append(type(error).__name__)
+    return seen
+"""
+    ours = [__file__, f"/proc/{os.getpid()}/environ", f"/proc/{os.getpid()}/mem", "/etc/shadow"]
+    (outcome,) = outcomes(program, (ours,))
+    environment, arguments, *files = outcome.value
+    assert (environment, arguments) == ({}, ["program.py"])
+    assert set(files) <= {"FileNotFoundError", "PermissionError"}
+
+
+def test_a_program_has_no_descriptor_of_ours(outcomes):
+    program = """
+import os
+def solve():
+    found = []
+    for fd in range(1024):
+        try: found.append((fd, os.fstat(fd).st_mode >> 12))
+        except OSError: pass
+    return found
+"""
+    (outcome,) = outcomes(program)
+    # Three /dev/null, and the file in memory to which it writes its frames.
+    assert outcome.value == [(0, 2), (1, 2), (2, 2), (3, 8)]
+
+
+def test_as_root_a_program_runs_as_nobody_else(outcomes):
+    (outcome,) = outcomes("import os\ndef solve(): return [*os.getresuid(), *os.getgroups()]")
+    real, *others = outcome.value
+    assert others == [real, real]
+    if os.getuid() == 0:
+        assert real > 65535
+
+
+def test_one_slow_program_does_not_delay_the_verdict_of_another(limits):
+    slow = Job("import time\ndef solve(): time.sleep(60)", "solve", ((),))
+    fast = Job("def solve(): return 1", "solve", ((),))
+    with Sandbox(SandboxConfig(workers=2, **limits)) as sandbox:
+        sandbox.run([fast, fast])
+        started = time.monotonic()
+        results = sandbox.run([slow, *[fast] * 20])
+    assert time.monotonic() - started < limits["wall_seconds"] + 5
+    assert results[0].outcomes[0].verdict == Verdict.TIME_LIMIT
+    assert [result.outcomes[0].value for result in results[1:]] == [1] * 20
+
+
+def alive(pids):
+    return [pid for pid in pids if psutil.pid_exists(pid) and _state(pid) != psutil.STATUS_ZOMBIE]
+
+
+def _state(pid):
+    try:
+        return psutil.Process(pid).status()
+    except psutil.NoSuchProcess:
+        return psutil.STATUS_ZOMBIE
+
+
+def family(pid):
+    return [pid, *(process.pid for process in psutil.Process(pid).children(recursive=True))]
+
+
+def wait_until(condition, seconds=15.0):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.02)
+
+
+def test_a_killed_zygote_is_replaced_and_its_job_run_again(limits):
+    config = SandboxConfig(workers=1, **limits)
+    with Sandbox(config) as sandbox, ThreadPoolExecutor(1) as elsewhere:
+        fast = Job("def solve(): return 1", "solve", ((),))
+        sandbox.run([fast])
+        (first,) = sandbox.zygote_pids()
+        members = family(first)
+        slow = Job("import time\ndef solve():\n    time.sleep(1)\n    return 2", "solve", ((),))
+        future = elsewhere.submit(sandbox.run, [slow])
+        wait_until(lambda: len(family(first)) > len(members))
+        members = family(first)
+        os.kill(first, signal.SIGKILL)
+        assert future.result(timeout=30)[0].outcomes[0].value == 2
+        assert sandbox.zygote_pids() != [first]
+        wait_until(lambda: not alive(members))
+        assert sandbox.run([fast])[0].outcomes[0].value == 1
+
+
+def test_closing_leaves_no_process(limits):
+    with Sandbox(SandboxConfig(workers=2, **limits)) as sandbox:
+        sandbox.run([Job("import time\ndef solve(): time.sleep(0.2)", "solve", ((),))] * 2)
+        members = [pid for zygote in sandbox.zygote_pids() for pid in family(zygote)]
+    assert len(members) >= 2
+    wait_until(lambda: not alive(members))
+
+
+OWNER = """
+from engine.config import SandboxConfig
+from engine.sandbox.job import Job
+from engine.sandbox.sandbox import Sandbox
+
+sandbox = Sandbox(SandboxConfig(workers=1, wall_seconds=60))
+sandbox.run([Job("def solve(): return 1", "solve", ((),))])
+print(*sandbox.zygote_pids(), flush=True)
+sandbox.run([Job("import time\\ndef solve(): time.sleep(60)", "solve", ((),))])
+"""
+
+
+def test_nothing_survives_an_owner_that_was_killed():
+    command = [sys.executable, "-c", OWNER]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as owner:
+        zygote = int(owner.stdout.readline())
+        quiet = len(family(zygote))
+        wait_until(lambda: len(family(zygote)) > quiet)
+        members = family(zygote)
+        owner.send_signal(signal.SIGKILL)
+    wait_until(lambda: not alive(members))

@@ -1,0 +1,57 @@
+"""A thousand programs at once, a tenth of them hostile."""
+
+import time
+
+import psutil
+import pytest
+
+from engine.config import SandboxConfig
+from engine.events import Verdict
+from engine.problems.problem import CallTest, Problem
+from engine.sandbox.sandbox import Sandbox
+from engine.sandbox.verify import verify
+
+PROGRAMS, HOSTILE_EVERY = 1000, 10
+LIMITS = {"cpu_seconds": 0.2, "wall_seconds": 1.0, "memory_mb": 64, "output_bytes": 4096}
+TESTS = tuple(CallTest(([n, 1],), [1, n]) for n in range(2, 6))
+SORT = Problem("sort", "Sort.", "solve", TESTS[:2], TESTS[2:])
+GOOD = "# {}\ndef solve(x):\n    return sorted(x)\n"
+HOSTILE = (
+    "def solve(x):\n    while True: pass",
+    "import os\ndef solve(x):\n    while True: os.fork()",
+    "def solve(x):\n    x = []\n    while True: x.append(bytearray(10 ** 6))",
+    "def solve(x):\n    while True: print('x' * 1000)",
+    "import time\ndef solve(x): time.sleep(60)",
+    "import os\ndef solve(x):\n    while True: os.write(3, b'x' * 4096)",
+    "import os\nos.kill(-1, 9)",
+    "import ctypes\nctypes.string_at(0)",
+    "def solve(x): return ['y' * 4000] * 1000",
+    "import threading, time\nwhile True: threading.Thread(target=time.sleep, args=(9,)).start()",
+)
+MOST_ENDINGS = 4  # the batch, and three runs into the limit: engine/sandbox/examine.py
+OURS_MB = 100
+
+
+@pytest.mark.slow
+def test_a_thousand_programs_a_tenth_hostile_end_in_time_with_memory_bounded():
+    programs = [
+        HOSTILE[i // HOSTILE_EVERY % len(HOSTILE)] if i % HOSTILE_EVERY == 0 else GOOD.format(i)
+        for i in range(PROGRAMS)
+    ]
+    with Sandbox(SandboxConfig(workers=2, **LIMITS)) as sandbox:
+        verify(sandbox, [(SORT, GOOD)] * 2)
+        before = psutil.Process().memory_info().rss
+        started = time.monotonic()
+        results = verify(sandbox, [(SORT, program) for program in programs])
+        seconds = time.monotonic() - started
+        grown = psutil.Process().memory_info().rss - before
+        zygotes = [psutil.Process(pid) for pid in sandbox.zygote_pids()]
+        theirs = [p.memory_info().rss for z in zygotes for p in (z, *z.children(recursive=True))]
+    hostile = PROGRAMS // HOSTILE_EVERY
+    assert seconds < hostile * MOST_ENDINGS * LIMITS["wall_seconds"] + PROGRAMS * 0.05
+    assert grown < OURS_MB << 20
+    assert max(theirs) < OURS_MB << 20
+    for i, result in enumerate(results):
+        assert result.passed == (i % HOSTILE_EVERY != 0), (i, result)
+        assert result.verdict != Verdict.SANDBOX_FAILURE
+        assert result.seconds < MOST_ENDINGS * (LIMITS["wall_seconds"] + 1)
