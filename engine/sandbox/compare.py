@@ -8,10 +8,14 @@ equals nan, and 0.0 equals -0.0.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Hashable
 from typing import Any
 
 from engine.problems.problem import Comparison
+
+
+_WHOLE = re.compile(r"[+-]?\d{1,4000}")
 
 
 def matches(actual: Any, expected: Any, comparison: Comparison) -> bool:
@@ -37,7 +41,8 @@ def same_value(left: Any, right: Any) -> bool:
 def same_text(actual: str, expected: str, tolerance: float | None = None) -> bool:
     """Equality line by line; whitespace at the end of lines and empty last lines do not count.
 
-    With a tolerance, lines are compared word by word, and words that are numbers as numbers.
+    With a tolerance, lines are compared word by word, and words that are numbers as numbers:
+    whole numbers exactly, others within it.
     """
     left, right = _lines(actual), _lines(expected)
     if left == right:
@@ -58,15 +63,19 @@ def _lines(text: str) -> list[str]:
 def _same_words(
     actual: list[str], expected: list[str], close: Callable[[float, float], bool]
 ) -> bool:
-    if len(actual) != len(expected):
+    return len(actual) == len(expected) and all(
+        left == right or _same_number(left, right, close)
+        for left, right in zip(actual, expected, strict=True)
+    )
+
+
+def _same_number(actual: str, expected: str, close: Callable[[float, float], bool]) -> bool:
+    try:
+        if _WHOLE.fullmatch(actual) and _WHOLE.fullmatch(expected):
+            return int(actual) == int(expected)  # a count that is one off is wrong, however large
+        return close(float(actual), float(expected))
+    except ValueError:
         return False
-    for left, right in zip(actual, expected, strict=True):
-        try:
-            if left != right and not close(float(left), float(right)):
-                return False
-        except ValueError:
-            return False
-    return True
 
 
 def _closeness(tolerance: float) -> Callable[[Any, Any], bool]:

@@ -107,6 +107,12 @@ def test_printed_numbers_may_differ_within_the_tolerance(verdict):
     assert not verdict(tests, program, "").passed
 
 
+def test_a_tolerance_does_not_excuse_a_wrong_whole_number(verdict):
+    tests, loose = (StdinTest("", "1000000007 0.5\n"),), Comparison(tolerance=1e-3)
+    assert verdict(tests, "print(1000000007, 0.5001)", "", comparison=loose).passed
+    assert not verdict(tests, "print(1000000008, 0.5)", "", comparison=loose).passed
+
+
 def test_large_outputs_are_compared_whole(verdict):
     text = "".join(f"{i}\n" for i in range(20_000))
     tests = (StdinTest("20000", text),)
