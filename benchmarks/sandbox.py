@@ -24,6 +24,7 @@ from itertools import count
 from pathlib import Path
 
 import numpy as np
+import torch
 
 from engine.config import SandboxConfig
 from engine.problems.problem import CallTest, Problem
@@ -33,7 +34,7 @@ from engine.sandbox.verify import verify
 
 SUMMARY = "programs per second in the sandbox, against fresh processes, bubblewrap and a Manager"
 LAYERS = Path(__file__).with_name("layers.py")
-MODEL_BYTES = 800_000_000
+MODEL_BYTES, LAYER_BYTES = 800_000_000, 8_000_000
 TESTS = tuple(CallTest(([3, n, 1], n), [3 * n, n * n, n]) for n in range(10))
 PROBLEM = Problem("scale", "Scale.", "solve", TESTS[:3], TESTS[3:])
 SOURCE = "# program {}\ndef solve(row, factor):\n    return [x * factor for x in row]\n"
@@ -57,7 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def measure(arguments: argparse.Namespace) -> dict[str, dict[str, object]]:
     """Ratios, figures and versions; seconds are wall time, per program unless named otherwise."""
-    model = np.ones(MODEL_BYTES, dtype=np.uint8)  # touched: it is in this process, not promised
+    model = [torch.ones(LAYER_BYTES // 4) for _ in range(MODEL_BYTES // LAYER_BYTES)]
     config = SandboxConfig(workers=1, cpu_seconds=10, wall_seconds=20)
     with Sandbox(config) as sandbox:
         ways = dict(_ways(sandbox))
