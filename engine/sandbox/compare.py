@@ -14,7 +14,6 @@ from typing import Any
 
 from engine.problems.problem import Comparison
 
-
 _WHOLE = re.compile(r"[+-]?\d{1,4000}")
 
 
@@ -64,12 +63,12 @@ def _same_words(
     actual: list[str], expected: list[str], close: Callable[[float, float], bool]
 ) -> bool:
     return len(actual) == len(expected) and all(
-        left == right or _same_number(left, right, close)
+        left == right or _same_numeral(left, right, close)
         for left, right in zip(actual, expected, strict=True)
     )
 
 
-def _same_number(actual: str, expected: str, close: Callable[[float, float], bool]) -> bool:
+def _same_numeral(actual: str, expected: str, close: Callable[[float, float], bool]) -> bool:
     try:
         if _WHOLE.fullmatch(actual) and _WHOLE.fullmatch(expected):
             return int(actual) == int(expected)  # a count that is one off is wrong, however large
