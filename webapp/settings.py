@@ -16,6 +16,7 @@ ALLOWED_HOSTS = environment.read_list(
     os.environ, "GROVE_ALLOWED_HOSTS", ["localhost", "127.0.0.1", "[::1]"]
 )
 GROVE_HTTPS = environment.read_flag(os.environ, "GROVE_HTTPS", False)
+ALLOW_UNSAFE = environment.read_flag(os.environ, "GROVE_ALLOW_UNSAFE", False)
 RUNS_DIR = GROVE_VAR / "runs"
 
 DATABASE_URL = environment.database_url(os.environ, GROVE_VAR)
@@ -66,6 +67,7 @@ TEMPLATES = [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
+                "webapp.experiments.walls.banner",
             ]
         },
     }

@@ -92,7 +92,7 @@ def test_a_making_cut_short_has_the_shipped_tokenizer_and_is_a_function_of_the_s
     assert first == second != (shipped / "model.safetensors").read_bytes()
 
 
-@pytest.mark.remake
+@pytest.mark.slow
 def test_a_starter_is_remade_from_its_seed(tmp_path):
     """The same tokenizer to the byte and the same skill; the last bits of weights may differ
     from one processor to another."""

@@ -23,6 +23,7 @@ from webapp.experiments.dispatch import dispatch_on_commit
 from webapp.experiments.leases import lock_leased
 from webapp.experiments.models import Experiment, Run
 from webapp.experiments.states import check
+from webapp.experiments.walls import refuse_unsafe
 from webapp.projects.models import Project
 
 CHANNEL = "grove_events"
@@ -39,6 +40,7 @@ def create_experiment_with_run(
         ConfigError: the settings cannot run; nothing was made.
     """
     config = load_recipe(recipe, overrides)
+    refuse_unsafe(config, project)
     experiment = Experiment.objects.create(
         project=project,
         name=name or recipe,

@@ -1,0 +1,33 @@
+"""Who may run programs of models without walls: nobody, but a single user who says so twice.
+
+Invariant: a run with `sandbox.allow_unsafe` is made only on a server whose every page carries the
+banner, and in a workspace that nobody else belongs to.
+"""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.http import HttpRequest
+
+from engine.config import ConfigError, RunConfig
+from webapp.projects.models import Membership, Project
+
+
+def refuse_unsafe(config: RunConfig, project: Project) -> None:
+    """Raises ConfigError if the run asks to go without walls and may not."""
+    if not config.sandbox.allow_unsafe:
+        return
+    if not settings.ALLOW_UNSAFE:
+        reason = "programs would have no walls; only a server with GROVE_ALLOW_UNSAFE=1 allows it"
+    elif Membership.objects.filter(workspace=project.workspace_id).count() > 1:
+        reason = (
+            f"programs would have no walls, and {project.workspace} is shared; use one of your own"
+        )
+    else:
+        return
+    raise ConfigError([{"path": "sandbox.allow_unsafe", "value": True, "reason": reason}])
+
+
+def banner(request: HttpRequest) -> dict[str, bool]:
+    """Context of every page: whether it has to warn."""
+    return {"unsafe_allowed": settings.ALLOW_UNSAFE}
