@@ -83,9 +83,8 @@ class Zygote:
     def order(self, kind: int, bounds: Bounds, file_bytes: int, files: Sequence[int]) -> None:
         """Start one job; `files` are the descriptors that its kind needs (wire.py)."""
         message = ORDER.pack(
-            kind, bounds.cpu_seconds, bounds.wall_seconds, bounds.step_seconds,
-            bounds.memory_bytes, file_bytes,
-        )  # fmt: skip
+            kind, bounds.cpu_seconds, bounds.wall_seconds, bounds.memory_bytes, file_bytes
+        )
         try:
             socket.send_fds(self._socket, [message], list(files))
         except OSError:

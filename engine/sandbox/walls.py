@@ -33,7 +33,7 @@ MS_NOEXEC, MS_PRIVATE, MNT_DETACH = 8, 1 << 18, 2
 SIGKILL = 9
 FULL = {"pid", "net", "ipc", "uts", "mount", "seccomp"}
 TEMPORARY = "/tmp"
-MOST_THREADS = 16
+MOST_THREADS = 40  # a ThreadPoolExecutor takes up to 32
 _PRIVATE_UIDS = 1_000_000_000
 _CAPABILITY_VERSION_3 = 0x20080522
 
@@ -109,6 +109,7 @@ class Walls:
         if "tmp" in self.standing:
             folder = os.open(TEMPORARY, os.O_RDONLY | os.O_DIRECTORY)
             _empty(folder)
+            os.utime(folder, (0, 0))  # a time would be a note to the next program
             os.close(folder)
 
 
@@ -219,6 +220,7 @@ def _change_root(library: str) -> None:
     os.mkdir(root + "/dev")
     os.close(os.open(root + os.devnull, os.O_CREAT | os.O_WRONLY))
     _mount(f"/proc/self/fd/{null}", root + os.devnull, "", MS_BIND)
+    _read_only(root + os.devnull, 0)  # or all could set the times of the host's node
     os.close(null)
     os.mkdir(root + TEMPORARY)
     limits = MS_NOSUID | MS_NODEV | MS_NOEXEC
@@ -232,8 +234,12 @@ def _change_root(library: str) -> None:
 
 def _bind(source: str, target: str) -> None:
     _mount(source, target, "", MS_BIND | MS_REC)
+    _read_only(target, MS_NODEV)
+
+
+def _read_only(target: str, flags: int) -> None:
     kept = os.statvfs(target).f_flag & 0xC0F  # flags of the source may not be taken off
-    _mount("none", target, "", MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV | kept)
+    _mount("none", target, "", MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | kept | flags)
 
 
 def private_uid(number: int) -> int:
