@@ -318,6 +318,31 @@ def test_a_test_that_failed_in_a_batch_is_run_again_alone(verdict):
     ).passed
 
 
+TWO_TRIES = """
+import sys
+def solve(x):
+    frame = sys._getframe()
+    while frame and "arguments" not in frame.f_locals:
+        frame = frame.f_back
+    return len(frame.f_locals["arguments"]) > 1
+"""
+
+
+def test_a_program_cannot_try_one_answer_in_a_batch_and_another_alone(verdict):
+    """Here it says yes in a batch and no alone; the first test is alone in both."""
+    answers = (True, False, True, True, False)
+    tests = tuple(CallTest((i,), answer) for i, answer in enumerate(answers))
+    assert verdict(tests, TWO_TRIES).fraction == 0.6  # the first, and each no
+
+
+def test_the_same_holds_for_code_tests_and_when_stopping_early(sandbox, verdict):
+    tries = "calls = []\ndef solve(x):\n    calls.append(x)\n    return len(calls) > 1\n"
+    tests = tuple(CodeTest(f"assert candidate(0) is {a}") for a in (False, True, False, True))
+    assert verdict(tests, tries).fraction == 0.5  # the first, and the no after it
+    (early,) = verify(sandbox, [(problem(tests), tries)], stop_early=True)
+    assert early.fraction == 0.25
+
+
 def test_a_test_that_is_missing_from_a_batch_is_run_alone(verdict):
     tests = tuple(CallTest((i,), i) for i in range(5))
     dies = "import os\ndef solve(x):\n    if x == 2: os._exit(0)\n    return x\n"
@@ -332,6 +357,21 @@ def test_an_endless_program_costs_a_few_limits_however_many_tests_there_are(verd
     result = verdict(tests, "def solve(x):\n    while True: pass\n")
     assert time.monotonic() - started < 5 * limits["cpu_seconds"] + 5
     assert (result.verdict, result.fraction) == (Verdict.TIME_LIMIT, 0.0)
+
+
+def test_neither_sleeping_nor_staying_below_the_limit_holds_a_slot_for_long(verdict):
+    """50 tests might take 50 limits, each 0.1 s of CPU and so 0.75 s of wall time."""
+    calls = tuple(CallTest((i,), i) for i in range(50))
+    scripts = tuple(StdinTest("", f"{i}") for i in range(50))
+    for tests, name, program in (
+        (calls, "solve", "import time\ndef solve(x): time.sleep(9)"),
+        (calls, "solve", "import time\ndef solve(x): time.sleep(0.5)"),
+        (scripts, "", "import time\ntime.sleep(0.5)"),
+    ):
+        started = time.monotonic()
+        result = verdict(tests, program, name, limits=Limits(seconds=0.1))
+        assert time.monotonic() - started < 12
+        assert result.fraction == 0.0
 
 
 def test_with_stop_early_nothing_is_run_after_the_first_failure(sandbox):
