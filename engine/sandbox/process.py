@@ -58,7 +58,8 @@ class Zygote:
             [sys.executable, "-s", "-S", "-P", "-B", str(ZYGOTE), str(number),
              "unsafe" if allow_unsafe else "safe"],
             stdin=theirs, stdout=subprocess.DEVNULL, stderr=self._errors, cwd="/",
-            env={"PYTHONHASHSEED": "0"}, start_new_session=True,
+            # One arena: each thread's own would take 64 MiB of what a program may map.
+            env={"PYTHONHASHSEED": "0", "MALLOC_ARENA_MAX": "1"}, start_new_session=True,
         )  # fmt: skip
         theirs.close()
         try:

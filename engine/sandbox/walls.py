@@ -34,6 +34,8 @@ SIGKILL = 9
 FULL = {"pid", "net", "ipc", "uts", "mount", "seccomp"}
 TEMPORARY = "/tmp"
 MOST_THREADS = 40  # a ThreadPoolExecutor takes up to 32
+# Modules that load shared libraries, which a root without them can only find loaded already.
+_WITH_LIBRARIES = ("zlib", "bz2", "lzma", "pyexpat", "_hashlib", "_ssl", "_sqlite3", "_uuid")
 _PRIVATE_UIDS = 1_000_000_000
 _CAPABILITY_VERSION_3 = 0x20080522
 
@@ -151,6 +153,9 @@ def _enter_namespaces(library: str) -> list[str]:
 
 def _enter_library(library: str) -> list[str]:
     """Make the folder around the standard library the root; needs CAP_SYS_CHROOT."""
+    for name in _WITH_LIBRARIES:
+        with suppress(ImportError):
+            __import__(name)
     try:
         os.chroot(os.path.dirname(library))
     except OSError:

@@ -26,6 +26,7 @@ sys.path += [HERE, os.path.join(os.path.dirname(HERE), "problems")]
 
 import _sitebuiltins  # noqa: E402
 import _socket  # noqa: E402
+import _thread  # noqa: E402
 
 import child  # noqa: E402
 import judging  # noqa: E402
@@ -48,6 +49,7 @@ from wire import (  # noqa: E402
 CONTROL, NULL, MOST_DESCRIPTORS = 3, 4, 4
 FIRST_FREE, TELL = 10, 9  # what a job brings lies above what a child gets
 RESERVE_BYTES = 8 << 20
+STACK_BYTES = 2 << 20  # of a thread: 32 of the usual 8 MiB would be all that a program may map
 TASKS = {CALLS: child.calls, SCRIPT: child.script, ANSWER: child.answer, JUDGE: judging.judge}
 SINGLE = (child.calls, child.script)  # they talk to no other child
 # What programs import most; loaded here, an import in a child is a dictionary look-up.
@@ -92,6 +94,7 @@ def set_up(number: int) -> "walls.Walls":
     builtins.quit = _sitebuiltins.Quitter("quit", "Ctrl-D")
     sys.path = [path for path in sys.path if not path.startswith(os.path.dirname(HERE))]
     sys.argv = [child.FILE_NAME]
+    _thread.stack_size(STACK_BYTES)
     for name in ("child", "judging", "landlock", "literals", "seccomp", "walls", "wire"):
         del sys.modules[name]
     os.environ.clear()

@@ -161,6 +161,38 @@ CODES = (
 )
 
 
+@pytest.mark.parametrize(
+    "program",
+    [
+        "\ufeffdef solve(): return 1\n",
+        "def solve():\r\n\tgröße = 1\r\n\treturn größe\r\n",
+        "import io, sys\nsys.stdout.reconfigure(encoding='utf-8')\n"
+        "sys.stdout = io.TextIOWrapper(sys.stdout.buffer, encoding='utf-8')\n"
+        "def solve():\n    print('é', flush=True)\n    return 1\n",
+        "import sys\nsys.setrecursionlimit(10 ** 6)\n"
+        "def deep(n): return 1 if n == 0 else deep(n - 1)\ndef solve(): return deep(10 ** 4)\n",
+        "import asyncio\nasync def one(): return 1\n"
+        "def solve(): return asyncio.run(asyncio.wait_for(one(), 1))\n",
+        "import pickle\nfrom dataclasses import dataclass\n@dataclass\nclass Point:\n    x: int\n"
+        "def solve(): return pickle.loads(pickle.dumps(Point(1))).x\n",
+        "import zlib, bz2, lzma, hashlib, uuid, sqlite3, ssl, xml.etree.ElementTree\n"
+        "def solve(): return int(uuid.uuid4().version == 4)\n",
+    ],
+)
+def test_honest_programs_of_all_kinds_pass(verdict, program):
+    result = verdict((CallTest((), 1),), program)
+    assert result.passed, result
+
+
+def test_a_program_may_use_as_many_threads_as_a_pool_takes():
+    program = "from concurrent.futures import ThreadPoolExecutor\nimport time\ndef solve():\n"
+    program += "    with ThreadPoolExecutor(32) as pool:\n"
+    program += "        return sum(pool.map(lambda x: time.sleep(0.01) or x, range(64)))\n"
+    with Sandbox(SandboxConfig(workers=1)) as sandbox:
+        tests = (CallTest((), sum(range(64))),)
+        assert verify(sandbox, [(problem(tests), program)])[0].passed
+
+
 def test_code_that_asserts_judges_from_outside(verdict):
     assert verdict(CODES, "def solve(x): return sorted(x)").passed
     result = verdict(CODES, "def solve(x): return x")
