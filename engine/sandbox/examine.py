@@ -92,23 +92,23 @@ class Examination:
             SandboxFailed: the sandbox failed, not the program.
         """
         for kind in (CallTest, CodeTest):
-            self._run_batches([i for i, test in enumerate(self.tests) if isinstance(test, kind)])
+            indices = [i for i, test in enumerate(self.tests) if isinstance(test, kind)]
+            if indices:
+                self._run_batch(indices)
         self._settle()
         self._settle()  # where a later test wavered, the batch of those before it is in doubt too
         return [self._results[index] for index in range(len(self.tests))]
 
-    def _run_batches(self, indices: list[int]) -> None:
-        """Run tests of one kind together; after a time limit, those still open in a new batch."""
-        while indices and not self.given_up:
-            results = self._judged(indices)
-            in_time = [i for i, r in enumerate(results) if r.verdict != Verdict.TIME_LIMIT]
-            done = max(1, len(in_time))
-            self.timeouts += not in_time
-            self._results.update(zip(indices[:done], results[:done], strict=True))
-            # In a batch, the arguments of all tests take up memory.
-            if results[0].verdict != Verdict.MEMORY_LIMIT:
-                self._alone.add(indices[0])
-            indices = indices[done:]
+    def _run_batch(self, indices: list[int]) -> None:
+        """Run tests of one kind in one process; what a time limit cut off stays open."""
+        results = self._judged(indices)
+        in_time = sum(result.verdict != Verdict.TIME_LIMIT for result in results)
+        self.timeouts += not in_time
+        done = max(1, in_time)
+        self._results.update(zip(indices[:done], results[:done], strict=True))
+        # In a batch, the arguments of all tests take up memory.
+        if results[0].verdict != Verdict.MEMORY_LIMIT:
+            self._alone.add(indices[0])
 
     def _settle(self) -> None:
         """Give every test the result that counts, as far as is known by now."""
