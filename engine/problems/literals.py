@@ -9,13 +9,14 @@ the sandbox loads it by path.
 import ast
 import re
 import warnings
+from collections import Counter
 from typing import Any
 
 MAX_DEPTH = 100
 _DECIMAL_BITS = 4096  # longer integers are written in hex, which is linear in time both ways
 _PLAIN = (bool, type(None), float, complex)
 _CONSTANTS = (bool, type(None), int, float, complex, str, bytes)
-_FEW = 64  # so few equal hashes cost nothing
+_MOST_EQUAL = 256  # so few equal hashes cost little
 _BRACKETS = {list: ("[", "]"), tuple: ("(", ")"), set: ("{", "}"), frozenset: ("frozenset({", "})")}
 _EMPTY = {set: "set()", frozenset: "frozenset()"}
 _NAMES = {"nan": float("nan"), "inf": float("inf")}
@@ -228,9 +229,9 @@ def _value(node: ast.expr) -> Any:
 
 
 def _hashable(items: list[Any]) -> list[Any]:
-    """The items, unless most have equal hashes: a set of those takes quadratic time to build."""
-    if len(items) > _FEW and 2 * len({hash(item) for item in items}) < len(items):
-        raise LiteralError("most items of a set, or keys of a dict, have equal hashes")
+    """The items, unless many have one hash: a set of those takes quadratic time to build."""
+    if len(items) > _MOST_EQUAL and max(Counter(map(hash, items)).values()) > _MOST_EQUAL:
+        raise LiteralError("too many items of a set, or keys of a dict, have equal hashes")
     return items
 
 
