@@ -7,14 +7,16 @@ the sandbox loads it by path.
 """
 
 import ast
+import re
 import warnings
+from collections import Counter
 from typing import Any
 
 MAX_DEPTH = 100
 _DECIMAL_BITS = 4096  # longer integers are written in hex, which is linear in time both ways
 _PLAIN = (bool, type(None), float, complex)
 _CONSTANTS = (bool, type(None), int, float, complex, str, bytes)
-_FEW = 64  # so few equal hashes cost nothing
+_MOST_EQUAL = 256  # so few equal hashes cost little
 _BRACKETS = {list: ("[", "]"), tuple: ("(", ")"), set: ("{", "}"), frozenset: ("frozenset({", "})")}
 _EMPTY = {set: "set()", frozenset: "frozenset()"}
 _NAMES = {"nan": float("nan"), "inf": float("inf")}
@@ -110,8 +112,96 @@ def from_literal(text: str) -> Any:
         return _value(ast.parse(text.strip(), "<literal>", "eval").body)
     except LiteralError:
         raise
-    except (SyntaxError, ValueError, TypeError, MemoryError, RecursionError) as error:
+    except (
+        SyntaxError, ValueError, TypeError, OverflowError, MemoryError, RecursionError
+    ) as error:  # fmt: skip
         raise LiteralError(f"not a literal: {error}") from None
+
+
+def read_literal(text: str) -> Any:
+    """The value whose text `to_literal` wrote, and of no other text: for what a stranger sent.
+
+    Takes time and memory in proportion to the text; the trees of `ast`, which `from_literal`
+    needs, are a thousand times the text of a list of small numbers.
+
+    Raises:
+        LiteralError: the text is anything else.
+    """
+    try:
+        value, end = _read(text, 0, 0)
+    except (ValueError, TypeError, SyntaxError) as error:
+        raise LiteralError(f"not a literal: {error}") from None
+    if end != len(text):
+        raise LiteralError("something stands after the literal")
+    return value
+
+
+_ATOM = re.compile(
+    r"""(?P<complex>\([-+.\dainfe]+j\)|[-+.\dainfe]+j)"""
+    r"""|(?P<hex>-?0x[\da-f]+)|(?P<float>-?(?:\d+\.\d+|\d+(?=e)|inf|nan)(?:e[-+]\d+)?)"""
+    r"""|(?P<int>-?\d+)|(?P<name>None|True|False|set\(\)|frozenset\(\))"""
+    r"""|(?P<str>'[^'\\\n]*(?:\\.[^'\\\n]*)*'|"[^"\\\n]*(?:\\.[^"\\\n]*)*")"""
+    r"""|(?P<bytes>b'[^'\\\n]*(?:\\.[^'\\\n]*)*'|b"[^"\\\n]*(?:\\.[^"\\\n]*)*")""",
+    re.ASCII,
+)
+_OPENING = re.compile(r"frozenset\(\{|[\[({]")
+_CLOSING = {"[": "]", "(": ")", "{": "}", "frozenset({": "})"}
+_NAMED = {"None": None, "True": True, "False": False}
+_EMPTY_SETS = {"set()": set, "frozenset()": frozenset}
+
+
+def _read(text: str, at: int, depth: int) -> tuple[Any, int]:
+    """The value that starts at a place of the text, and where it ends."""
+    atom = _ATOM.match(text, at)
+    if atom:
+        return _atom(atom.lastgroup, atom[0]), atom.end()
+    opening = _OPENING.match(text, at)
+    if not opening or depth >= MAX_DEPTH:
+        raise LiteralError("not a literal, or nested too deeply")
+    closing, at = _CLOSING[opening[0]], opening.end()
+    items: list[Any] = []
+    values: list[Any] | None = None  # of a dict
+    comma = False
+    while not text.startswith(closing, at):
+        if items and not comma:
+            raise LiteralError("a comma is missing")
+        item, at = _read(text, at, depth + 1)
+        items.append(item)
+        if closing == "}" and text.startswith(": ", at):
+            values = [] if values is None else values
+            value, at = _read(text, at + 2, depth + 1)
+            values.append(value)
+        comma = text.startswith(",", at)
+        at += comma + text.startswith(", ", at)
+    return _container(opening[0], items, values, comma), at + len(closing)
+
+
+def _container(opening: str, items: list[Any], values: list[Any] | None, comma: bool) -> Any:
+    if comma != (opening == "(" and len(items) == 1):
+        raise LiteralError("a comma is missing, or one too many")
+    if opening == "[":
+        return items
+    if opening == "(":
+        return tuple(items)
+    if opening == "{" and len(items) == len(values or ()):
+        return dict(zip(_hashable(items), values or (), strict=True))
+    if not items or values is not None:
+        raise LiteralError("neither a set nor a dict")
+    return set(_hashable(items)) if opening == "{" else frozenset(_hashable(items))
+
+
+def _atom(kind: str | None, text: str) -> Any:
+    if kind == "int" or kind == "hex":
+        return int(text, 16 if kind == "hex" else 10)
+    if kind == "float":
+        return float(text)
+    if kind == "complex":
+        return complex(text)
+    if kind == "name":
+        return _NAMED[text] if text in _NAMED else _EMPTY_SETS[text]()
+    if "\\" in text:
+        return ast.parse(text, "<literal>", "eval").body.value  # type: ignore[attr-defined]
+    return text[1:-1] if kind == "str" else text[2:-1].encode("ascii")
 
 
 def _value(node: ast.expr) -> Any:
@@ -139,9 +229,9 @@ def _value(node: ast.expr) -> Any:
 
 
 def _hashable(items: list[Any]) -> list[Any]:
-    """The items, unless most have equal hashes: a set of those takes quadratic time to build."""
-    if len(items) > _FEW and 2 * len({hash(item) for item in items}) < len(items):
-        raise LiteralError("most items of a set, or keys of a dict, have equal hashes")
+    """The items, unless many have one hash: a set of those takes quadratic time to build."""
+    if len(items) > _MOST_EQUAL and max(Counter(map(hash, items)).values()) > _MOST_EQUAL:
+        raise LiteralError("too many items of a set, or keys of a dict, have equal hashes")
     return items
 
 

@@ -68,11 +68,15 @@ class BoundedOutput:
     def writable(self) -> bool:
         return True
 
-    def flush(self) -> None:
+    def readable(self) -> bool:
+        return False
+
+    seekable = isatty = readable
+
+    def flush(self, **_: Any) -> None:
         pass
 
-    def isatty(self) -> bool:
-        return False
+    close = reconfigure = flush
 
 
 def calls(job: bytes) -> None:
@@ -221,7 +225,8 @@ def not_loaded(failure: Failure) -> Failure:
 
 def compiled(source: str, name: str) -> tuple[types.CodeType | None, Failure | None]:
     try:
-        return compile(source, name, "exec", dont_inherit=True), None
+        # A byte order mark is no part of a text that was read from a file.
+        return compile(source.removeprefix("\ufeff"), name, "exec", dont_inherit=True), None
     except BaseException as error:
         return None, (SYNTAX_ERROR, describe_syntax(error))
 

@@ -3,7 +3,9 @@
 Invariants: expected values stay in this process, or go to judges and checkers, never to a
 process that runs the program. A test that failed, or is missing, in a batch has been run alone
 before it counts as failed; the first test of a batch was alone, because nothing of another test
-had happened before it, and so was every test of a program that could not even be loaded.
+had happened before it, and so was every test of a program that could not even be loaded. Every
+test has one run that counts: a program that once answers otherwise alone than in a batch could
+try two answers, so nothing that a batch said of it counts any more.
 """
 
 from __future__ import annotations
@@ -29,9 +31,11 @@ from engine.sandbox.job import (
 
 Run = Callable[[AnyJob], Execution]
 
-MOST_TIMEOUTS = 3
-"""A program that ran into its time limit so often is not run again: its tests that are still
-open count as beyond the limit. Otherwise an endless program would cost one limit per test."""
+MOST_TIMEOUTS, MOST_WASTED = 3, 8.0
+"""A program that ran into its time limit so often, or whose runs with a failed test took so many
+time limits together, is not run again: its tests that are still open count as beyond the limit.
+Otherwise an endless program, or one that just stays below the limit, would cost one limit per
+test."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +56,7 @@ class SandboxFailed(Exception):
     """A run failed technically; nothing is known of the program."""
 
 
-NOT_RUN = "not run: the program had exceeded its time limit {} times"
+NOT_RUN = "not run: the program had taken too long on tests that it failed"
 STOPPED = "not run: an earlier test failed"
 
 
@@ -69,7 +73,13 @@ class Examination:
     seconds: float = 0.0
     strain: float = 0.0
     timeouts: int = 0
+    wasted: float = 0.0
+    """Time limits that runs with a failed test took together."""
     _results: dict[int, TestResult] = field(default_factory=dict)
+    _alone: set[int] = field(default_factory=set)
+    """Tests whose result is that of a run in which nothing came before them."""
+    _wavered: bool = False
+    """A test that failed in a batch has passed alone."""
 
     @property
     def tests(self) -> tuple[Test, ...]:
@@ -81,44 +91,62 @@ class Examination:
         Raises:
             SandboxFailed: the sandbox failed, not the program.
         """
-        # A judge's calls are not frames that the zygote could time: with a limit for each code
-        # test, each is run alone.
-        batches = (CallTest, CodeTest) if self.problem.limits.seconds is None else (CallTest,)
-        for kind in batches:
+        for kind in (CallTest, CodeTest):
             indices = [i for i, test in enumerate(self.tests) if isinstance(test, kind)]
             if indices:
-                self._results.update(zip(indices, self._judged(indices), strict=True))
+                self._run_batch(indices)
+        self._settle()
+        self._settle()  # where a later test wavered, the batch of those before it is in doubt too
+        return [self._results[index] for index in range(len(self.tests))]
+
+    def _run_batch(self, indices: list[int]) -> None:
+        """Run tests of one kind in one process; what a time limit cut off stays open."""
+        results = self._judged(indices)
+        in_time = sum(result.verdict != Verdict.TIME_LIMIT for result in results)
+        self.timeouts += not in_time
+        done = max(1, in_time)
+        self._results.update(zip(indices[:done], results[:done], strict=True))
+        # In a batch, the arguments of all tests take up memory.
+        if results[0].verdict != Verdict.MEMORY_LIMIT:
+            self._alone.add(indices[0])
+
+    def _settle(self) -> None:
+        """Give every test the result that counts, as far as is known by now."""
         failed: TestResult | None = None
         for index in range(len(self.tests)):
             if failed and self.stop_early:
                 self._results[index] = TestResult(failed.verdict, _unknown(STOPPED))
                 continue
-            if index not in self._results or self._in_doubt(index):
-                self._results[index] = self._alone(index)
+            if self._in_doubt(index):
+                self._run_alone(index)
             if not self._results[index].passed:
                 failed = failed or self._results[index]
-        return [self._results[index] for index in range(len(self.tests))]
 
     def _in_doubt(self, index: int) -> bool:
-        """Whether a result of a batch has to be seen alone before it counts."""
-        result = self._results[index]
-        if result.passed or not result.outcome.loaded:
+        """Whether a test has to be run alone before its result counts."""
+        if index in self._alone:
             return False
-        kind = type(self.tests[index])
-        first = next(i for i, test in enumerate(self.tests) if type(test) is kind)
-        # In a batch, the arguments of all tests take up memory.
-        return index != first or result.verdict == Verdict.MEMORY_LIMIT
+        result = self._results.get(index)
+        return result is None or self._wavered or (not result.passed and result.outcome.loaded)
 
-    def _alone(self, index: int) -> TestResult:
-        if self.timeouts >= MOST_TIMEOUTS:
-            return TestResult(Verdict.TIME_LIMIT, _unknown(NOT_RUN.format(MOST_TIMEOUTS)))
-        return self._judged([index])[0]
+    @property
+    def given_up(self) -> bool:
+        return self.timeouts >= MOST_TIMEOUTS or self.wasted >= MOST_WASTED
+
+    def _run_alone(self, index: int) -> None:
+        if self.given_up:
+            result = TestResult(Verdict.TIME_LIMIT, _unknown(NOT_RUN))
+        else:
+            (result,) = self._judged([index])
+            self.timeouts += result.verdict == Verdict.TIME_LIMIT
+        self._wavered |= index in self._results and result.passed
+        self._results[index] = result
+        self._alone.add(index)
 
     def _judged(self, indices: Sequence[int]) -> list[TestResult]:
         """Run tests of one kind in one process, and compare."""
         tests = [self.tests[index] for index in indices]
         execution = self._execute(self._job(tests))
-        self.timeouts += any(o.verdict == Verdict.TIME_LIMIT for o in execution.outcomes)
         verdicts = [
             outcome.verdict or self._compared(test, outcome)
             for test, outcome in zip(tests, execution.outcomes, strict=True)
@@ -127,7 +155,11 @@ class Examination:
             TestResult(verdict, outcome)
             for verdict, outcome in zip(verdicts, execution.outcomes, strict=True)
         ]
-        return self._checked(tests, results) if self.problem.comparison.checker else results
+        if self.problem.comparison.checker:
+            results = self._checked(tests, results)
+        if not all(result.passed for result in results):
+            self.wasted += execution.strain
+        return results
 
     def _execute(self, job: AnyJob) -> Execution:
         execution = self.run(job)
@@ -139,7 +171,7 @@ class Examination:
         return execution
 
     def _job(self, tests: Sequence[Test]) -> AnyJob:
-        problem, limits = self.problem, self._bounds(tests)
+        problem, limits = self.problem, self._bounds()
         first = tests[0]
         if isinstance(first, StdinTest):
             return Script(self.program, first.stdin, problem.prelude, limits)
@@ -149,10 +181,10 @@ class Examination:
         calls = tuple(test.arguments for test in tests)
         return Job(self.program, problem.entry_point, calls, problem.prelude, limits)
 
-    def _bounds(self, tests: Sequence[Test]) -> Bounds:
+    def _bounds(self) -> Bounds:
         longest = max((_length(test) for test in self.tests), default=0)
         # A power of two says little about the expected answers; the program can see its limits.
-        return bounds(self.config, self.problem.limits, len(tests), 1 << (2 * longest).bit_length())
+        return bounds(self.config, self.problem.limits, 1 << (2 * longest).bit_length())
 
     def _compared(self, test: Test, outcome: CallOutcome) -> Verdict:
         """The verdict on a value that came back; a checker's may still replace it."""

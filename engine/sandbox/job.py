@@ -23,30 +23,23 @@ class Bounds:
     memory_bytes: int
     output_bytes: int
     """Most bytes that is returned or printed for one test."""
-    step_seconds: float = 3600.0
-    """CPU seconds of one test of the job."""
 
 
 NO_LIMITS = Limits()
 
 
-def bounds(
-    config: SandboxConfig, limits: Limits = NO_LIMITS, tests: int = 1, output_bytes: int = 0
-) -> Bounds:
-    """The bounds of a job of so many tests: the problem's where it has any.
+def bounds(config: SandboxConfig, limits: Limits = NO_LIMITS, output_bytes: int = 0) -> Bounds:
+    """The bounds of a job, whether it runs one test or many: the problem's where it has any.
 
-    The sandbox's own seconds hold for the job as a whole, a problem's for each of its tests.
+    A batch gets no more time than a test alone: where one test ends and the next begins inside
+    a child, only the program could tell.
     """
-    cpu, wall = config.cpu_seconds, config.wall_seconds
-    if limits.seconds is not None:
-        wall *= tests * limits.seconds / cpu
-        cpu = tests * limits.seconds
+    cpu = config.cpu_seconds if limits.seconds is None else limits.seconds
     return Bounds(
         cpu_seconds=cpu,
-        wall_seconds=wall,
+        wall_seconds=config.wall_seconds * cpu / config.cpu_seconds,
         memory_bytes=(limits.memory_mb or config.memory_mb) << 20,
         output_bytes=max(config.output_bytes, output_bytes),
-        step_seconds=min(cpu, limits.seconds or cpu),
     )
 
 

@@ -26,7 +26,7 @@ from child import (
     silence,
     write,
 )
-from literals import LiteralError, from_literal
+from literals import LiteralError, read_literal
 from wire import (
     FRAME,
     GONE,
@@ -108,7 +108,7 @@ class Program:
 
     def plain(self, text: str) -> Any:
         try:
-            return from_literal(text)
+            return read_literal(text)
         except LiteralError:
             self.broken()
 

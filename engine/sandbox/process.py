@@ -58,7 +58,8 @@ class Zygote:
             [sys.executable, "-s", "-S", "-P", "-B", str(ZYGOTE), str(number),
              "unsafe" if allow_unsafe else "safe"],
             stdin=theirs, stdout=subprocess.DEVNULL, stderr=self._errors, cwd="/",
-            env={"PYTHONHASHSEED": "0"}, start_new_session=True,
+            # One arena: each thread's own would take 64 MiB of what a program may map.
+            env={"PYTHONHASHSEED": "0", "MALLOC_ARENA_MAX": "1"}, start_new_session=True,
         )  # fmt: skip
         theirs.close()
         try:
@@ -83,9 +84,8 @@ class Zygote:
     def order(self, kind: int, bounds: Bounds, file_bytes: int, files: Sequence[int]) -> None:
         """Start one job; `files` are the descriptors that its kind needs (wire.py)."""
         message = ORDER.pack(
-            kind, bounds.cpu_seconds, bounds.wall_seconds, bounds.step_seconds,
-            bounds.memory_bytes, file_bytes,
-        )  # fmt: skip
+            kind, bounds.cpu_seconds, bounds.wall_seconds, bounds.memory_bytes, file_bytes
+        )
         try:
             socket.send_fds(self._socket, [message], list(files))
         except OSError:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import signal
 
 from engine.events import Verdict
-from engine.problems.literals import LiteralError, from_literal
+from engine.problems.literals import LiteralError, read_literal
 from engine.sandbox import wire
 from engine.sandbox.job import Bounds, CallOutcome, Execution
 from engine.sandbox.process import Ending
@@ -36,7 +36,7 @@ def read_frames(stream: bytes, ending: Ending, calls: int, bounds: Bounds) -> Ex
         return _all(failure, calls, ending, bounds)
     try:
         frames = _frames(stream, calls, bounds.output_bytes, ending.ending != wire.EXITED)
-        outcomes = [_outcome(kind, payload) for kind, payload in frames]
+        outcomes = [_outcome(kind, payload, bounds) for kind, payload in frames]
     except (_Malformed, LiteralError):
         return _all(FORGED, calls, ending, bounds)
     missing = (end_of(ending),) * (calls - len(outcomes))
@@ -56,7 +56,7 @@ def read_script(stream: bytes, printed: bytes, ending: Ending, bounds: Bounds) -
     if outcome is None:
         try:
             frames = _frames(stream, 1, bounds.output_bytes, False)
-            failed = [_outcome(kind, payload) for kind, payload in frames if kind != wire.VALUE]
+            failed = [_outcome(*frame, bounds) for frame in frames if frame[0] != wire.VALUE]
             text = printed.decode("utf-8", "surrogateescape")
             outcome = failed[0] if failed else CallOutcome(None, text)
         except (_Malformed, LiteralError):
@@ -74,7 +74,7 @@ def read_trial(
     try:
         frames = _frames(stream, codes, bounds.output_bytes, judged.ending != wire.EXITED)
         outcomes = [
-            end_of(answered) if kind == wire.GONE else _outcome(kind, payload)
+            end_of(answered) if kind == wire.GONE else _outcome(kind, payload, bounds)
             for kind, payload in frames
         ]
     except (_Malformed, LiteralError):
@@ -137,12 +137,19 @@ def _frames(
     return frames
 
 
-def _outcome(kind: int, payload: bytes) -> CallOutcome:
+def _outcome(kind: int, payload: bytes, bounds: Bounds) -> CallOutcome:
     text = payload.decode("utf-8", "replace")
     if kind == wire.VALUE:
-        return CallOutcome(None, from_literal(text))
+        if len(text) > bounds.output_bytes:  # an honest child would have named the limit
+            raise _Malformed
+        return CallOutcome(None, read_literal(text))
     loaded = kind < wire.NOT_LOADED
     kind -= 0 if loaded else wire.NOT_LOADED
     if kind not in FAILURES:
         raise _Malformed
-    return CallOutcome(FAILURES[kind], None, text[: wire.MAX_ERROR_CHARS], loaded)
+    return CallOutcome(FAILURES[kind], None, _harmless(text[: wire.MAX_ERROR_CHARS]), loaded)
+
+
+def _harmless(text: str) -> str:
+    """Text for logs, databases and pages: what cannot be printed stands as its escape."""
+    return "".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in text)

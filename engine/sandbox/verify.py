@@ -129,7 +129,7 @@ def shown(value: object) -> str:
     """The literal of a value for people and prompts, cut where it gets long."""
     try:
         text = to_literal(value)
-    except LiteralError:
+    except LiteralError:  # only what a test expects is so large, or so deep
         text = repr(value)
     return _cut(text)
 

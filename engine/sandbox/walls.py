@@ -33,7 +33,9 @@ MS_NOEXEC, MS_PRIVATE, MNT_DETACH = 8, 1 << 18, 2
 SIGKILL = 9
 FULL = {"pid", "net", "ipc", "uts", "mount", "seccomp"}
 TEMPORARY = "/tmp"
-MOST_THREADS = 16
+MOST_THREADS = 40  # a ThreadPoolExecutor takes up to 32
+# Modules that load shared libraries, which a root without them can only find loaded already.
+_WITH_LIBRARIES = ("zlib", "bz2", "lzma", "pyexpat", "_hashlib", "_ssl", "_sqlite3", "_uuid")
 _PRIVATE_UIDS = 1_000_000_000
 _CAPABILITY_VERSION_3 = 0x20080522
 
@@ -109,6 +111,7 @@ class Walls:
         if "tmp" in self.standing:
             folder = os.open(TEMPORARY, os.O_RDONLY | os.O_DIRECTORY)
             _empty(folder)
+            os.utime(folder, (0, 0))  # a time would be a note to the next program
             os.close(folder)
 
 
@@ -150,6 +153,9 @@ def _enter_namespaces(library: str) -> list[str]:
 
 def _enter_library(library: str) -> list[str]:
     """Make the folder around the standard library the root; needs CAP_SYS_CHROOT."""
+    for name in _WITH_LIBRARIES:
+        with suppress(ImportError):
+            __import__(name)
     try:
         os.chroot(os.path.dirname(library))
     except OSError:
@@ -219,6 +225,7 @@ def _change_root(library: str) -> None:
     os.mkdir(root + "/dev")
     os.close(os.open(root + os.devnull, os.O_CREAT | os.O_WRONLY))
     _mount(f"/proc/self/fd/{null}", root + os.devnull, "", MS_BIND)
+    _read_only(root + os.devnull, 0)  # or all could set the times of the host's node
     os.close(null)
     os.mkdir(root + TEMPORARY)
     limits = MS_NOSUID | MS_NODEV | MS_NOEXEC
@@ -232,8 +239,12 @@ def _change_root(library: str) -> None:
 
 def _bind(source: str, target: str) -> None:
     _mount(source, target, "", MS_BIND | MS_REC)
+    _read_only(target, MS_NODEV)
+
+
+def _read_only(target: str, flags: int) -> None:
     kept = os.statvfs(target).f_flag & 0xC0F  # flags of the source may not be taken off
-    _mount("none", target, "", MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV | kept)
+    _mount("none", target, "", MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | kept | flags)
 
 
 def private_uid(number: int) -> int:

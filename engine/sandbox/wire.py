@@ -17,9 +17,8 @@ Loaded by path in the zygote: standard library only.
 import struct
 
 CALLS, SCRIPT, ANSWER, JUDGE = range(4)
-ORDER = struct.Struct("<BdddQQ")
-"""Kind; seconds of CPU, of wall time, and of either until the next frame; bytes of memory, and
-of the biggest file."""
+ORDER = struct.Struct("<BddQQ")
+"""Kind; seconds of CPU and of wall time; bytes of memory, and of the biggest file."""
 HEAD = struct.Struct("<Bidd")  # ending, exit status or minus the signal, wall and CPU seconds
 STOP, READY = b"S", b"R"
 MAX_MESSAGE = 512

@@ -26,6 +26,7 @@ sys.path += [HERE, os.path.join(os.path.dirname(HERE), "problems")]
 
 import _sitebuiltins  # noqa: E402
 import _socket  # noqa: E402
+import _thread  # noqa: E402
 
 import child  # noqa: E402
 import judging  # noqa: E402
@@ -48,9 +49,9 @@ from wire import (  # noqa: E402
 CONTROL, NULL, MOST_DESCRIPTORS = 3, 4, 4
 FIRST_FREE, TELL = 10, 9  # what a job brings lies above what a child gets
 RESERVE_BYTES = 8 << 20
+STACK_BYTES = 2 << 20  # of a thread: 32 of the usual 8 MiB would be all that a program may map
 TASKS = {CALLS: child.calls, SCRIPT: child.script, ANSWER: child.answer, JUDGE: judging.judge}
 SINGLE = (child.calls, child.script)  # they talk to no other child
-STEP_CHECKS = 4  # how often a step is looked at, so that it takes a quarter too long at most
 # What programs import most; loaded here, an import in a child is a dictionary look-up.
 PRELOADED = (
     "abc bisect cmath collections collections.abc copy dataclasses decimal enum fractions"
@@ -93,6 +94,7 @@ def set_up(number: int) -> "walls.Walls":
     builtins.quit = _sitebuiltins.Quitter("quit", "Ctrl-D")
     sys.path = [path for path in sys.path if not path.startswith(os.path.dirname(HERE))]
     sys.argv = [child.FILE_NAME]
+    _thread.stack_size(STACK_BYTES)
     for name in ("child", "judging", "landlock", "literals", "seccomp", "walls", "wire"):
         del sys.modules[name]
     os.environ.clear()
@@ -139,7 +141,7 @@ def serve(control: "_socket.socket", inside: "walls.Walls", baseline: int) -> No
 
 def run(order, descriptors, control, inside, baseline) -> bytes:
     """Fork a child for one job, wait for its end, and leave nothing of it alive."""
-    kind, cpu_seconds, wall_seconds, step_seconds, memory_bytes, file_bytes = order
+    kind, cpu_seconds, wall_seconds, memory_bytes, file_bytes = order
     started = time.monotonic()
     told, tell = os.pipe()
     pid = os.fork()
@@ -149,9 +151,7 @@ def run(order, descriptors, control, inside, baseline) -> bytes:
     os.close(tell)
     pidfd = os.pidfd_open(pid)
     try:
-        ending = watch(
-            pid, pidfd, descriptors[1], control, cpu_seconds, started + wall_seconds, step_seconds
-        )
+        ending = watch(pid, pidfd, control, cpu_seconds, started + wall_seconds)
     finally:
         code, cpu = clean_up(pid, inside.alone)
         inside.empty()
@@ -196,25 +196,20 @@ def read_whole(descriptor: int) -> bytes:
     return bytes(data)
 
 
-def watch(pid, pidfd, result, control, cpu_seconds, deadline, step_seconds) -> int:
+def watch(pid, pidfd, control, cpu_seconds, deadline) -> int:
     """Wait until the child ends, breaks a limit, or is not wanted any more; says which.
 
-    Waits for: the child's end, its wall and CPU deadlines over all and from frame to frame, a
-    word of the owner, the owner's end.
+    Waits for: the child's end, its wall and CPU deadlines, a word of the owner, the owner's end.
     """
     cpu_clock = (~pid << 3) | 2  # the kernel's id of another process's CPU clock
     poller = select.poll()
     poller.register(pidfd, select.POLLIN)
     poller.register(CONTROL, select.POLLIN)
-    written, step_start = 0, 0.0
     while True:
-        cpu = cpu_used(cpu_clock)
-        left = min(deadline - time.monotonic(), cpu_seconds - cpu)
-        if (size := os.fstat(result).st_size) > written:
-            written, step_start = size, cpu
-        if left <= 0 or cpu - step_start >= step_seconds:
+        left = min(deadline - time.monotonic(), cpu_seconds - cpu_used(cpu_clock))
+        if left <= 0:
             return OUT_OF_TIME
-        ready = dict(poller.poll(min(left, step_seconds / STEP_CHECKS) * 1000 + 1))
+        ready = dict(poller.poll(left * 1000 + 1))
         if pidfd in ready:
             return EXITED
         if CONTROL in ready:

@@ -2,11 +2,18 @@
 
 import struct
 import time
+from contextlib import suppress
 
 import pytest
 
 from engine.events import Verdict
-from engine.problems.literals import LiteralError, LiteralTooLong, from_literal, to_literal
+from engine.problems.literals import (
+    LiteralError,
+    LiteralTooLong,
+    from_literal,
+    read_literal,
+    to_literal,
+)
 from engine.sandbox.job import Bounds
 from engine.sandbox.process import Ending
 from engine.sandbox.stream import read_frames
@@ -61,6 +68,8 @@ def test_a_whole_stream_gives_its_values():
         frame(0, "1") + FRAME.pack(1, VALUE, max_payload(1000) + 1),
         frame(0, "1") + FRAME.pack(1, VALUE, 5) + b"1",
         frame(0, "[" * 500 + "]" * 500),
+        frame(0, "0x" + "f" * 400 + "+1j"),
+        frame(0, "'" + "x" * 999 + "'"),
         b"PASSED",
     ],
 )
@@ -107,16 +116,16 @@ def test_a_failure_says_whether_it_came_before_the_first_call():
 def test_plain_values_survive_the_channel(value):
     text = to_literal(value)
     text.encode()
-    back = from_literal(text)
-    assert type(back) is type(value)
-    assert back == value
+    for back in (from_literal(text), read_literal(text)):
+        assert type(back) is type(value)
+        assert back == value
 
 
 @pytest.mark.parametrize(
     "text",
     ["", "x", "...", "f'{1}'", "[*[1]]", "{**{}}", "1 + 1", "-'a'", "not 1", "[i for i in 'a']",
      "set([1])", "frozenset(x=1)", "lambda: 0", "().__class__", "{[]}", "1\n2", "nan.real",
-     "-" * 100_000 + "1", "(" * 100_000, "1\0"],
+     "-" * 100_000 + "1", "(" * 100_000, "1\0", "0x" + "f" * 400 + "+1j"],
     ids=lambda text: text[:9],
 )  # fmt: skip
 def test_what_is_no_plain_literal_is_refused(text):
@@ -124,13 +133,46 @@ def test_what_is_no_plain_literal_is_refused(text):
         from_literal(text)
 
 
+@pytest.mark.parametrize(
+    "text",
+    ["", "x", "[1,,2]", "[1", "[1, ]", "(1)", "(1,,)", "(1, 2, )", "{1: 2, 3}", "{1, 2: 3}", "[,]",
+     "{,}", "frozenset({})", "frozenset({1: 2})", "1 ", " 1", "[1 2]", "1_0", "0b1", "'a' 'b'",
+     "r'a'", "'\\x'", "b'\xe9'", "--1", "+1", "0x", "((1j)", "\u0661", "1  # one", "{[]}", "1\0",
+     "9" * 5000, "0x" + "f" * 400 + "+1j", "[" * 101 + "]" * 101, "f'{1}'", "nan.real", "()()"],
+    ids=lambda text: text[:9],
+)  # fmt: skip
+def test_of_a_stranger_only_what_an_honest_child_writes_is_read(text):
+    with pytest.raises(LiteralError):
+        read_literal(text)
+
+
+def test_the_longest_frames_are_read_fast():
+    for text in ("[" + "1, " * 300_000 + "1]", "'" + "\\n" * 400_000 + "'", "'" + "\\" * 999_999):
+        started = time.process_time()
+        with suppress(LiteralError):
+            read_literal(text)
+        assert time.process_time() - started < 3
+
+
+def test_what_an_error_would_do_to_a_terminal_or_a_database_is_escaped():
+    text = "E: \x1b[2J\0\r\u202e\x9b é\n  program.py"
+    first, _ = outcomes(frame(0, text, RUNTIME_ERROR))
+    assert first.error == "E: \\x1b[2J\\x00\\r\\u202e\\x9b é\n  program.py"
+
+
 def test_a_set_that_was_made_to_take_long_is_refused_at_once():
     same_hash = ", ".join(str(n * (2**61 - 1)) for n in range(1, 20_000))
+    diluted = ", ".join(map(str, range(30_000))) + ", " + same_hash
     started = time.monotonic()
-    for text in (f"{{{same_hash}}}", "{" + same_hash.replace(",", ": 0,") + ": 0}"):
-        with pytest.raises(LiteralError, match="equal hashes"):
-            from_literal(text)
-    assert time.monotonic() - started < 2
+    for text in (
+        f"{{{same_hash}}}",
+        "{" + same_hash.replace(",", ": 0,") + ": 0}",
+        f"{{{diluted}}}",
+    ):
+        for read in (from_literal, read_literal):
+            with pytest.raises(LiteralError, match="equal hashes"):
+                read(text)
+    assert time.monotonic() - started < 4
     assert len(from_literal("{" + ", ".join(map(str, range(5000))) + "}")) == 5000
 
 

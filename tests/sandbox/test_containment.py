@@ -305,15 +305,18 @@ from engine.sandbox.sandbox import Sandbox
 sandbox = Sandbox(SandboxConfig(workers=1, wall_seconds=60))
 sandbox.run([Job("def solve(): return 1", "solve", ((),))])
 print(*sandbox.zygote_pids(), flush=True)
+input()
 sandbox.run([Job("import time\\ndef solve(): time.sleep(60)", "solve", ((),))])
 """
 
 
 def test_nothing_survives_an_owner_that_was_killed():
     command = [sys.executable, "-c", OWNER]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as owner:
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen(command, text=True, **pipes) as owner:
         zygote = int(owner.stdout.readline())
         quiet = len(family(zygote))
+        print(file=owner.stdin, flush=True)
         wait_until(lambda: len(family(zygote)) > quiet)
         members = family(zygote)
         owner.send_signal(signal.SIGKILL)

@@ -161,6 +161,38 @@ CODES = (
 )
 
 
+@pytest.mark.parametrize(
+    "program",
+    [
+        "\ufeffdef solve(): return 1\n",
+        "def solve():\r\n\tgröße = 1\r\n\treturn größe\r\n",
+        "import io, sys\nsys.stdout.reconfigure(encoding='utf-8')\n"
+        "sys.stdout = io.TextIOWrapper(sys.stdout.buffer, encoding='utf-8')\n"
+        "def solve():\n    print('é', flush=True)\n    return 1\n",
+        "import sys\nsys.setrecursionlimit(10 ** 6)\n"
+        "def deep(n): return 1 if n == 0 else deep(n - 1)\ndef solve(): return deep(10 ** 4)\n",
+        "import asyncio\nasync def one(): return 1\n"
+        "def solve(): return asyncio.run(asyncio.wait_for(one(), 1))\n",
+        "import pickle\nfrom dataclasses import dataclass\n@dataclass\nclass Point:\n    x: int\n"
+        "def solve(): return pickle.loads(pickle.dumps(Point(1))).x\n",
+        "import zlib, bz2, lzma, hashlib, uuid, sqlite3, ssl, xml.etree.ElementTree\n"
+        "def solve(): return int(uuid.uuid4().version == 4)\n",
+    ],
+)
+def test_honest_programs_of_all_kinds_pass(verdict, program):
+    result = verdict((CallTest((), 1),), program)
+    assert result.passed, result
+
+
+def test_a_program_may_use_as_many_threads_as_a_pool_takes():
+    program = "from concurrent.futures import ThreadPoolExecutor\nimport time\ndef solve():\n"
+    program += "    with ThreadPoolExecutor(32) as pool:\n"
+    program += "        return sum(pool.map(lambda x: time.sleep(0.01) or x, range(64)))\n"
+    with Sandbox(SandboxConfig(workers=1)) as sandbox:
+        tests = (CallTest((), sum(range(64))),)
+        assert verify(sandbox, [(problem(tests), program)])[0].passed
+
+
 def test_code_that_asserts_judges_from_outside(verdict):
     assert verdict(CODES, "def solve(x): return sorted(x)").passed
     result = verdict(CODES, "def solve(x): return x")
@@ -307,6 +339,15 @@ def test_a_problems_limits_hold_for_each_of_its_tests(verdict):
     assert verdict(big, program, limits=Limits(memory_mb=256)).passed
 
 
+def test_an_honest_program_may_need_half_of_the_limit_on_each_of_many_tests(verdict):
+    burn = "import time\ndef solve(s):\n    end = time.process_time() + 0.05\n"
+    burn += "    while time.process_time() < end: pass\n    return s\n"
+    calls = tuple(CallTest((i,), i) for i in range(25))
+    codes = tuple(CodeTest(f"assert candidate({i}) == {i}") for i in range(25))
+    for tests in (calls, codes):
+        assert verdict(tests, burn, limits=Limits(seconds=0.12)).passed
+
+
 STATEFUL = "seen = []\ndef solve(x):\n    seen.append(x)\n    return len(seen)\n"
 
 
@@ -316,6 +357,31 @@ def test_a_test_that_failed_in_a_batch_is_run_again_alone(verdict):
     assert verdict(
         tuple(CodeTest(f"assert candidate({i}) == 1") for i in range(4)), STATEFUL
     ).passed
+
+
+TWO_TRIES = """
+import sys
+def solve(x):
+    frame = sys._getframe()
+    while frame and "arguments" not in frame.f_locals:
+        frame = frame.f_back
+    return len(frame.f_locals["arguments"]) > 1
+"""
+
+
+def test_a_program_cannot_try_one_answer_in_a_batch_and_another_alone(verdict):
+    """Here it says yes in a batch and no alone; the first test is alone in both."""
+    answers = (True, False, True, True, False)
+    tests = tuple(CallTest((i,), answer) for i, answer in enumerate(answers))
+    assert verdict(tests, TWO_TRIES).fraction == 0.6  # the first, and each no
+
+
+def test_the_same_holds_for_code_tests_and_when_stopping_early(sandbox, verdict):
+    tries = "calls = []\ndef solve(x):\n    calls.append(x)\n    return len(calls) > 1\n"
+    tests = tuple(CodeTest(f"assert candidate(0) is {a}") for a in (False, True, False, True))
+    assert verdict(tests, tries).fraction == 0.5  # the first, and the no after it
+    (early,) = verify(sandbox, [(problem(tests), tries)], stop_early=True)
+    assert early.fraction == 0.25
 
 
 def test_a_test_that_is_missing_from_a_batch_is_run_alone(verdict):
@@ -332,6 +398,21 @@ def test_an_endless_program_costs_a_few_limits_however_many_tests_there_are(verd
     result = verdict(tests, "def solve(x):\n    while True: pass\n")
     assert time.monotonic() - started < 5 * limits["cpu_seconds"] + 5
     assert (result.verdict, result.fraction) == (Verdict.TIME_LIMIT, 0.0)
+
+
+def test_neither_sleeping_nor_staying_below_the_limit_holds_a_slot_for_long(verdict):
+    """50 tests might take 50 limits, each 0.1 s of CPU and so 0.75 s of wall time."""
+    calls = tuple(CallTest((i,), i) for i in range(50))
+    scripts = tuple(StdinTest("", f"{i}") for i in range(50))
+    for tests, name, program in (
+        (calls, "solve", "import time\ndef solve(x): time.sleep(9)"),
+        (calls, "solve", "import time\ndef solve(x): time.sleep(0.5)"),
+        (scripts, "", "import time\ntime.sleep(0.5)"),
+    ):
+        started = time.monotonic()
+        result = verdict(tests, program, name, limits=Limits(seconds=0.1))
+        assert time.monotonic() - started < 12
+        assert result.fraction == 0.0
 
 
 def test_with_stop_early_nothing_is_run_after_the_first_failure(sandbox):

@@ -1,0 +1,21 @@
+# tries: to keep memory of the kernel in the buffers of sockets
+# path: call
+# observed: wrong_answer, runtime_error
+
+import os
+import socket
+
+kept = []
+
+
+def solve(x):
+    while True:
+        pair = socket.socketpair()
+        kept.append(pair)
+        for end in pair:
+            end.setblocking(False)
+            try:
+                while True:
+                    end.send(b"x" * 65536)
+            except BlockingIOError:
+                pass
