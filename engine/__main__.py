@@ -67,7 +67,7 @@ def _override(text: str) -> tuple[str, Any]:
         raise ConfigError([{"path": path, "value": text, "reason": reason}])
     try:
         return path, json.loads(value)
-    except ValueError:
+    except (ValueError, RecursionError):
         return path, value
 
 

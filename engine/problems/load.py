@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 
-from engine.problems.containers import Row, files_below, is_jsonl, rows_of
+from engine.problems.containers import Row, files_below, is_folder, is_jsonl, rows_of
 from engine.problems.errors import DatasetError, DatasetFault
 from engine.problems.formats import DETECTED, FORMATS, OWN, format_of
 from engine.problems.formats.fields import Fields, RowError
@@ -93,7 +93,7 @@ def _own(path: Path) -> LoadedDataset:
     """Our own files: lines of JSON, or any other container and folder of them."""
     found: list[tuple[Place, Problem]] = []
     faults: list[DatasetFault] = []
-    for file in files_below(path) if path.is_dir() else [path]:
+    for file in files_below(path) if is_folder(path) else [path]:
         if is_jsonl(file):
             found += [(Place(str(file), line), one) for line, one in numbered_problems(file)]
             continue
