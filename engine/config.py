@@ -354,8 +354,18 @@ def recipe_data(name: str, overrides: dict[str, Any] | None = None) -> dict[str,
 
 
 def read_config(path: Path) -> RunConfig:
-    """The resolved config of a run directory."""
-    return parse_config(json.loads(path.read_text()))
+    """The resolved config of a run directory.
+
+    Raises:
+        ConfigError: the file is broken, or its settings cannot run.
+    """
+    try:
+        return parse_config(json.loads(path.read_text("utf-8")))
+    except ConfigError:
+        raise
+    except (ValueError, RecursionError) as error:
+        reason = f"is not JSON ({error}); write it anew with `python -m engine prepare`"
+        raise ConfigError([{"path": "config", "value": str(path), "reason": reason}]) from None
 
 
 def _set(data: dict[str, Any], dotted: str, value: Any) -> None:
@@ -403,7 +413,7 @@ def _never(path: str, value: Any, depth: int) -> str:
     """Why this can be the value of no setting, or empty."""
     if depth > _MAX_DEPTH:
         return f"is nested more than {_MAX_DEPTH} deep"
-    if printable(path) != path or isinstance(value, str) and printable(value) != value:
+    if printable(path) != path or (isinstance(value, str) and printable(value) != value):
         return "must be text without NUL and without halves of surrogate pairs"
     if isinstance(value, float) and not math.isfinite(value):
         return "must be a finite number"

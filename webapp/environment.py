@@ -61,11 +61,9 @@ def read_integer(env: Environment, name: str, default: int, low: int, high: int)
 
 
 def read_list(env: Environment, name: str, default: list[str]) -> list[str]:
-    """Words separated by commas."""
-    value = env.get(name)
-    if value is None:
-        return default
-    return [word.strip() for word in value.split(",") if word.strip()]
+    """Words separated by commas; the default if there is none."""
+    words = [word.strip() for word in env.get(name, "").split(",")]
+    return [word for word in words if word] or default
 
 
 def read_path(env: Environment, name: str, default: Path) -> Path:
