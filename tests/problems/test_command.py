@@ -96,12 +96,12 @@ def test_half_a_surrogate_pair_is_left_out_or_refused(tmp_path):
     own = {"id": "\udc00", "statement": "s", "entry_point": "f"}
     tests = [{"arguments": [1], "expected": 1}]
     own |= {"public_tests": tests, "private_tests": tests}
-    with pytest.raises(DatasetError, match="id = .*half of a surrogate pair"):
+    with pytest.raises(DatasetError, match=r"id = .*half of a surrogate pair"):
         load_dataset(write(tmp_path / "b.jsonl", own))
 
 
 def test_a_terminal_is_only_told_what_it_can_show(tmp_path):
-    with open(tmp_path / "\udcff.jsonl", "w") as file:
+    with (tmp_path / "\udcff.jsonl").open("w") as file:
         file.write(json.dumps(rows.MBPP) + "\n" + json.dumps({**rows.MBPP, "text": 1}) + "\n")
     command = [sys.executable, "-m", "engine", "problems", "check", str(tmp_path)]
     environment = {**os.environ, "PYTHONIOENCODING": "utf-8:strict"}

@@ -93,7 +93,7 @@ def test_a_file_of_no_known_format_is_refused_with_its_fields(cast, tmp_path):
 def test_a_long_name_and_odd_problems_can_be_recorded(cast, tmp_path):
     folder = tmp_path / ("n" * 240)
     folder.mkdir()
-    with open(folder / "\udcff.jsonl", "w") as file:
+    with (folder / "\udcff.jsonl").open("w") as file:
         for name in (11, "a\0b\ud800"):  # the second is the first again
             file.write(json.dumps({**rows.MBPP, "task_id": name}) + "\n")
     problems = ProblemsConfig(dataset=str(folder), train=1, validation=0, test=0)

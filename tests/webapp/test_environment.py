@@ -101,7 +101,7 @@ def test_a_short_secret_key_is_refused_without_being_told():
 
 @pytest.mark.parametrize("url", ["redis://[::1", "redis://h:port", "amqp://h:99999"])
 def test_a_broker_that_is_no_url_is_refused(url):
-    with pytest.raises(env.SettingError, match="BROKER_URL = .* is no URL"):
+    with pytest.raises(env.SettingError, match=r"BROKER_URL = .* is no URL"):
         env.read_broker({"BROKER_URL": url}, "BROKER_URL", "filesystem://")
 
 
@@ -129,7 +129,7 @@ def test_a_path_that_cannot_be_is_refused(path):
 
 def test_a_data_directory_that_is_a_file_is_refused(tmp_path):
     (tmp_path / "var").write_text("")
-    with pytest.raises(env.SettingError, match="GROVE_VAR = .*var'.*give a directory"):
+    with pytest.raises(env.SettingError, match=r"GROVE_VAR = .*var'.*give a directory"):
         env.secret_key({}, tmp_path / "var")
 
 
