@@ -5,6 +5,7 @@ import math
 
 import pytest
 
+from engine.__main__ import main
 from engine.config import (
     ConfigError,
     RunConfig,
@@ -129,3 +130,27 @@ def test_a_broken_record_of_a_run_is_named(tmp_path, text):
     (tmp_path / "config.json").write_bytes(text)
     with pytest.raises(ConfigError, match=r"config\.json.*is not JSON"):
         read_config(tmp_path / "config.json")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["train", "x", "--lease-seconds", "nan"],
+        ["train", "x", "--lease-seconds", "-1"],
+        ["starters", "--out", "x", "--seed", "-1"],
+    ],
+)
+def test_a_number_that_no_command_can_use_is_refused(arguments, capsys):
+    with pytest.raises(SystemExit):
+        main(arguments)
+    assert ": give " in capsys.readouterr().err
+
+
+def test_starters_are_not_made_where_they_cannot_be_kept(capsys):
+    assert main(["starters", "--out", "/dev/null/x"]) == 2
+    assert "/dev/null" in capsys.readouterr().err
+
+
+def test_an_override_of_endless_brackets_is_refused(tmp_path, capsys):
+    assert main(["prepare", str(tmp_path), "demo", "training.steps=" + "[" * 5000]) == 2
+    assert "training.steps" in capsys.readouterr().err

@@ -176,12 +176,6 @@ def test_what_is_no_file_is_refused_and_never_read(tmp_path):
             found(tmp_path / name)
 
 
-def test_a_byte_order_mark_is_no_part_of_a_row(tmp_path):
-    file = tmp_path / "rows.jsonl"
-    file.write_bytes(b"\xef\xbb\xbf" + LINES)
-    assert found(file) == ROWS
-
-
 def test_a_fault_can_be_printed_and_stored_whatever_it_shows():
     text = str(DatasetFault("\udcff.jsonl", 1, "a\0b", 10**5000, "\ud800"))
     assert "\0" not in text and text.encode()

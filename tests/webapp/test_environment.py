@@ -11,6 +11,7 @@ import pytest
 from django.conf import settings
 
 from webapp import environment as env
+from workers.embedded.services import worker_command
 
 
 @pytest.mark.parametrize("text, value", [("1", True), ("Yes", True), ("off", False), ("", False)])
@@ -160,3 +161,9 @@ def test_a_command_refuses_a_variable_in_one_line(tmp_path, name, value):
     assert done.returncode == 1
     (line,) = done.stderr.splitlines()
     assert line.startswith(f"{name} = '{value}': ")
+
+
+def test_an_engine_command_that_no_shell_reads_is_refused(monkeypatch):
+    monkeypatch.setenv("GROVE_ENGINE_COMMAND", 'python "')
+    with pytest.raises(env.SettingError, match="GROVE_ENGINE_COMMAND"):
+        worker_command()
