@@ -32,9 +32,18 @@ def _add_train(commands: Any) -> None:
     command = commands.add_parser("train", help="train, or resume, the run of a directory")
     command.add_argument("run_dir", type=Path, metavar="RUN_DIR", help="holds config.json")
     command.add_argument(
-        "--lease-seconds", type=float, help="stop when RUN_DIR/lease is not touched for this long"
+        "--lease-seconds",
+        type=_seconds,
+        help="stop when RUN_DIR/lease is not touched for this long",
     )
     command.set_defaults(run=_train)
+
+
+def _seconds(text: str) -> float:
+    seconds = float(text)  # argparse tells of what is no number
+    if not 0 < seconds < 1e9:
+        raise argparse.ArgumentTypeError(f"{text}: give seconds, more than 0")
+    return seconds
 
 
 def _train(arguments: argparse.Namespace) -> int:
@@ -67,7 +76,7 @@ def _override(text: str) -> tuple[str, Any]:
         raise ConfigError([{"path": path, "value": text, "reason": reason}])
     try:
         return path, json.loads(value)
-    except ValueError:
+    except (ValueError, RecursionError):
         return path, value
 
 
@@ -78,9 +87,15 @@ def _add_config(commands: Any) -> None:
 
 def _add_starters(commands: Any) -> None:
     command = commands.add_parser("starters", help="make the two starter policies from a seed")
-    command.add_argument("--seed", type=int, default=1)
+    command.add_argument("--seed", type=_seed, default=1)
     command.add_argument("--out", type=Path, required=True, metavar="DIR")
     command.set_defaults(run=_starters)
+
+
+def _seed(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) < 10):
+        raise argparse.ArgumentTypeError(f"{text}: give a whole number of at most 9 digits")
+    return int(text)
 
 
 def _starters(arguments: argparse.Namespace) -> int:
@@ -89,6 +104,7 @@ def _starters(arguments: argparse.Namespace) -> int:
     def report(name: str, step: int, steps: int, loss: float) -> None:
         print(f"{name}: step {step} of {steps}, loss {loss:.3f}", flush=True)
 
+    arguments.out.mkdir(parents=True, exist_ok=True)  # not after minutes of training
     for path in make_starters(arguments.seed, arguments.out, report):
         print(path)
     return 0

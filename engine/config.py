@@ -2,12 +2,14 @@
 
 Invariant: a `RunConfig` that exists is possible. Whatever is unknown, out of range or
 contradicts another field is refused by `parse_config` with the field's path, the value that
-was given and what is allowed, before anything starts.
+was given and what is allowed, before anything starts. So is what a database or a strict JSON
+reader could not take: infinity, NUL, half a surrogate pair, numbers of more than 64 bits.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import tomllib
 from enum import StrEnum
 from pathlib import Path
@@ -26,16 +28,51 @@ RECIPES = Path(__file__).parent / "recipes"
 STARTERS = Path(__file__).parent / "policy" / "starters"
 
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9-]{0,39}$")]
+Whole = Annotated[int, Field(lt=2**31)]
+"""A whole number that every store and library can hold."""
+
+_MAX_DEPTH = 20
+_MAX_SHOWN_CHARS = 200
+_MAX_REASON_CHARS = 4000
 
 
 class ConfigError(ValueError):
-    """Settings that cannot run. `problems` holds one dict (path, value, reason) per fault."""
+    """Settings that cannot run. `problems` holds one dict (path, value, reason) per fault.
+
+    Invariant: `problems` is short and is JSON, whatever was given.
+    """
 
     def __init__(self, problems: list[dict[str, Any]]):
-        self.problems = problems
+        self.problems = [
+            {
+                "path": shown(p["path"]),
+                "value": shown(p["value"]),
+                "reason": printable(p["reason"][:_MAX_REASON_CHARS]),
+            }
+            for p in problems
+        ]
         super().__init__(
-            "\n".join(f"{p['path']} = {p['value']!r}: {p['reason']}" for p in problems)
+            "\n".join(f"{p['path']} = {p['value']!r}: {p['reason']}" for p in self.problems)
         )
+
+
+def printable(text: str) -> str:
+    """The text, with an escape for whatever a page, a terminal or a database would not take."""
+    return text.encode("utf-8", "backslashreplace").decode().replace("\0", "\\x00")
+
+
+def shown(value: Any) -> Any:
+    """A value that was given, as a message repeats it: short, and plain JSON."""
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
+    if isinstance(value, int):
+        value = value if value.bit_length() < 64 else hex(value)
+    if isinstance(value, str):
+        text = printable(value[:_MAX_SHOWN_CHARS])
+        return f"{text}…" if len(value) > _MAX_SHOWN_CHARS else text
+    return value if isinstance(value, int) or value == [] else "..."
 
 
 class Posterior(StrEnum):
@@ -82,7 +119,9 @@ class WeightMode(StrEnum):
 
 
 class Settings(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, use_attribute_docstrings=True, allow_inf_nan=False
+    )
 
 
 class SamplingConfig(Settings):
@@ -90,9 +129,9 @@ class SamplingConfig(Settings):
     """Softmax temperature of the generator; the losses use the same one."""
     top_p: float = Field(1.0, gt=0, le=1)
     """Nucleus mass; 1 keeps the whole distribution."""
-    max_prompt_tokens: int = Field(4096, ge=16)
+    max_prompt_tokens: Whole = Field(4096, ge=16)
     """A refinement prompt longer than this loses feedback first, never the statement."""
-    max_new_tokens: int = Field(1024, ge=1)
+    max_new_tokens: Whole = Field(1024, ge=1)
     """Most tokens of one answer."""
 
 
@@ -131,12 +170,12 @@ class ProblemsConfig(Settings):
     set as JSON, JSONL, Parquet or Arrow."""
     format: str = Field("auto", min_length=1)
     """Format of the file; `auto` tells it from its fields."""
-    seed: int = Field(0, ge=0)
+    seed: Whole = Field(0, ge=0)
     """Seed of the built-in generator; also of the split of a file."""
-    train: int = Field(4000, ge=1)
+    train: Whole = Field(4000, ge=1)
     """Problems in the training split."""
-    validation: int = Field(100, ge=0)
-    test: int = Field(300, ge=0)
+    validation: Whole = Field(100, ge=0)
+    test: Whole = Field(300, ge=0)
 
 
 class SearchConfig(Settings):
@@ -163,7 +202,7 @@ class CreditConfig(Settings):
     """Weight of the difference to the baseline; 0 turns shaping off."""
     shaping_lambda: float = Field(0.5, ge=0, le=1)
     """Share of the siblings, against the parent, in the baseline."""
-    overlong_buffer_tokens: int = Field(0, ge=0)
+    overlong_buffer_tokens: Whole = Field(0, ge=0)
     """Answers that end within this many tokens of the limit are penalised; 0 is off."""
     overlong_factor: float = Field(1.0, ge=0)
     dynamic_filter: bool = True
@@ -186,22 +225,22 @@ class LossConfig(Settings):
 
 
 class TrainingConfig(Settings):
-    steps: int = Field(100, ge=1)
+    steps: Whole = Field(100, ge=1)
     minutes: float | None = Field(None, gt=0)
     """Training stops after the step in which this many minutes have passed, if set."""
     trees_per_step: int = Field(32, ge=1, le=65536)
     """Trees that advance together in one step."""
-    batch_nodes: int = Field(1, ge=1)
+    batch_nodes: Whole = Field(1, ge=1)
     """An agent learns when its buffer holds this many of its own nodes; leftovers are kept."""
-    minibatches: int = Field(1, ge=1)
+    minibatches: Whole = Field(1, ge=1)
     """Optimizer steps into which one batch is divided."""
-    micro_batch_tokens: int = Field(16384, ge=16)
+    micro_batch_tokens: Whole = Field(16384, ge=16)
     """Most padded tokens in one forward pass of the learner; changes memory, not gradients."""
-    max_staleness: int = Field(4, ge=0)
+    max_staleness: Whole = Field(4, ge=0)
     """Nodes written more than this many policy versions ago are dropped and counted."""
-    validate_every: int = Field(10, ge=1)
-    checkpoint_every: int = Field(5, ge=1)
-    keep_checkpoints: int = Field(2, ge=1)
+    validate_every: Whole = Field(10, ge=1)
+    checkpoint_every: Whole = Field(5, ge=1)
+    keep_checkpoints: Whole = Field(2, ge=1)
 
 
 class EvaluationConfig(Settings):
@@ -219,8 +258,8 @@ class SandboxConfig(Settings):
     cpu_seconds: float = Field(2.0, gt=0, le=3600)
     wall_seconds: float = Field(4.0, gt=0, le=3600)
     """Deadline of one program over all its tests."""
-    memory_mb: int = Field(256, ge=32)
-    output_bytes: int = Field(65536, ge=256)
+    memory_mb: Whole = Field(256, ge=32)
+    output_bytes: Whole = Field(65536, ge=256)
     """Most bytes that a program may return or print for one test."""
     allow_unsafe: bool = False
     """Run programs even where the host allows neither tier of walls. For a single user who
@@ -230,7 +269,7 @@ class SandboxConfig(Settings):
 class ComputeConfig(Settings):
     device: str = Field("auto", pattern=r"^(auto|cpu|cuda)$")
     dtype: str = Field("float32", pattern=r"^(float32|bfloat16)$")
-    threads_per_agent: int = Field(1, ge=1)
+    threads_per_agent: Whole = Field(1, ge=1)
     """Cores, and torch threads, that one agent's actor gets."""
     lanes: int = Field(2, ge=1, le=16)
     """Groups of trees that take turns: while one is verified, the next is written. One lane has
@@ -271,6 +310,8 @@ def parse_config(data: Any) -> RunConfig:
     Raises:
         ConfigError: with the path, the value and the reason of every fault.
     """
+    if faults := _unstorable("", data):
+        raise ConfigError(faults)
     try:
         config = RunConfig.model_validate(data)
     except ValidationError as error:
@@ -306,13 +347,25 @@ def recipe_data(name: str, overrides: dict[str, Any] | None = None) -> dict[str,
     data = tomllib.loads(path.read_text())
     data["recipe"] = name
     for dotted, value in (overrides or {}).items():
+        if faults := _unstorable(dotted, value):  # a later override may hide it from the rest
+            raise ConfigError(faults)
         _set(data, dotted, value)
     return data
 
 
 def read_config(path: Path) -> RunConfig:
-    """The resolved config of a run directory."""
-    return parse_config(json.loads(path.read_text()))
+    """The resolved config of a run directory.
+
+    Raises:
+        ConfigError: the file is broken, or its settings cannot run.
+    """
+    try:
+        return parse_config(json.loads(path.read_text("utf-8")))
+    except ConfigError:
+        raise
+    except (ValueError, RecursionError) as error:
+        reason = f"is not JSON ({error}); write it anew with `python -m engine prepare`"
+        raise ConfigError([{"path": "config", "value": str(path), "reason": reason}]) from None
 
 
 def _set(data: dict[str, Any], dotted: str, value: Any) -> None:
@@ -324,19 +377,51 @@ def _set(data: dict[str, Any], dotted: str, value: Any) -> None:
                 here[_position(here, key)] if isinstance(here, list) else here.setdefault(key, {})
             )
         here[_position(here, last) if isinstance(here, list) else last] = value
-    except (KeyError, IndexError, TypeError, AttributeError):
+    except (KeyError, IndexError, TypeError, AttributeError, ValueError):
         raise ConfigError(
             [{"path": dotted, "value": value, "reason": "no such setting in this recipe"}]
         ) from None
 
 
 def _position(items: list[Any], key: str) -> int:
-    if key.isdigit():
+    if key.isascii() and key.isdigit():
         return int(key)
     for index, item in enumerate(items):
         if isinstance(item, dict) and item.get("name") == key:
             return index
     raise KeyError(key)
+
+
+def _unstorable(path: str, value: Any, depth: int = 0) -> list[dict[str, Any]]:
+    """What in a tree of settings no database would store, by its path."""
+    if reason := _never(path, value, depth):
+        return [{"path": path or "config", "value": value, "reason": reason}]
+    if isinstance(value, dict):
+        items = list(value.items())
+    elif isinstance(value, list | tuple):
+        items = list(enumerate(value))
+    else:
+        return []
+    return [
+        fault
+        for key, item in items
+        for fault in _unstorable(f"{path}.{key}".lstrip("."), item, depth + 1)
+    ]
+
+
+def _never(path: str, value: Any, depth: int) -> str:
+    """Why this can be the value of no setting, or empty."""
+    if depth > _MAX_DEPTH:
+        return f"is nested more than {_MAX_DEPTH} deep"
+    if printable(path) != path or (isinstance(value, str) and printable(value) != value):
+        return "must be text without NUL and without halves of surrogate pairs"
+    if isinstance(value, float) and not math.isfinite(value):
+        return "must be a finite number"
+    if isinstance(value, int) and value.bit_length() >= 64:
+        return "is a number too large for any setting"
+    if not isinstance(value, bool | int | float | str | list | tuple | dict | None):
+        return f"must be a number, a text, true or false, not a {type(value).__name__}"
+    return ""
 
 
 def _faults(error: ValidationError) -> list[dict[str, Any]]:
@@ -353,7 +438,7 @@ def _fault(error: dict[str, Any]) -> dict[str, Any]:
         value = "..."
     reason = error["msg"].removeprefix("Value error, ")
     if error["type"] == "extra_forbidden":
-        reason = "unknown setting; check the spelling against `python -m engine config --schema`"
+        reason = "unknown setting; check the spelling against `python -m engine config`"
     return {"path": path, "value": value, "reason": reason}
 
 

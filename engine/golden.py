@@ -5,7 +5,10 @@ status and notes. The expected value is a number, a truth value, a text, or list
 these; every one of its parts must be met within the tolerance. Statistical kinds draw from a
 fixed seed, with enough draws that their own error is small beside the tolerance.
 
-Invariant: nothing is computed here that training computes elsewhere; a kind only translates.
+Invariants:
+- Nothing is computed here that training computes elsewhere; a kind only translates.
+- A case passes only if something was compared: one that cannot be read, or tolerates everything,
+  fails; an empty object is met by an empty one only.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ from math import inf, isnan
 from pathlib import Path
 from typing import Any
 
+from engine.config import printable, shown
 from engine.golden_kinds import KINDS
 
 
@@ -33,15 +37,25 @@ class Deviation:
         return f"{self.where or 'value'}: expected {self.expected!r}, got {self.actual!r}"
 
 
+class _Nothing:
+    def __repr__(self) -> str:
+        return "nothing"
+
+
+_NOTHING = _Nothing()
+
+
 def deviations(expected: Any, actual: Any, tolerance: float, where: str = "") -> list[Deviation]:
     """Every part of `expected` that `actual` misses; what is not expected is not looked at."""
     if isinstance(expected, dict):
-        if not isinstance(actual, dict):
+        if not isinstance(actual, dict) or (actual and not expected):
             return [Deviation(where, expected, actual)]
         return [
             found
             for key, part in expected.items()
-            for found in deviations(part, actual.get(key), tolerance, f"{where}.{key}".strip("."))
+            for found in deviations(
+                part, actual.get(key, _NOTHING), tolerance, f"{where}.{key}".strip(".")
+            )
         ]
     if isinstance(expected, list):
         if not isinstance(actual, list) or len(actual) != len(expected):
@@ -61,7 +75,10 @@ def _meets(expected: Any, actual: Any, tolerance: float) -> bool:
         return type(expected) is type(actual) and expected == actual
     if not _is_number(actual) or isnan(actual):
         return False
-    return expected == actual or abs(expected - actual) <= tolerance
+    try:
+        return expected == actual or abs(expected - actual) <= tolerance
+    except OverflowError:  # a whole number beyond all floats
+        return False
 
 
 def _is_number(value: Any) -> bool:
@@ -71,17 +88,30 @@ def _is_number(value: Any) -> bool:
 def run_case(case: dict[str, Any]) -> list[str]:
     """What is wrong with one case, in sentences; empty if it passes."""
     kind = case.get("kind")
-    if kind not in KINDS:
+    if not isinstance(kind, str) or kind not in KINDS:
         return [f"unknown kind {kind!r}; known are {', '.join(sorted(KINDS))}"]
     missing = [key for key in ("inputs", "expected", "tolerance") if key not in case]
     if missing:
         return [f"the case lacks {', '.join(missing)}"]
+    if wrong := _unusable(case):
+        return wrong
     try:
         actual = KINDS[kind](case)
     except Exception as error:  # a case must never hide those after it
         return [f"{type(error).__name__}: {error}"]
-    found = deviations(case["expected"], actual, float(case["tolerance"]))
+    found = deviations(case["expected"], actual, case["tolerance"])
     return [str(deviation) for deviation in found]
+
+
+def _unusable(case: dict[str, Any]) -> list[str]:
+    """Why a case could not tell right from wrong."""
+    wrong = []
+    tolerance = case["tolerance"]
+    if type(tolerance) not in (int, float) or not 0 <= tolerance <= sys.float_info.max:
+        wrong.append(f"tolerance = {shown(tolerance)!r}: must be a finite number, 0 or more")
+    if not isinstance(case["inputs"], dict):
+        wrong.append(f"inputs = {shown(case['inputs'])!r}: must be an object")
+    return wrong
 
 
 def run_file(path: Path | str) -> tuple[int, int]:
@@ -90,16 +120,23 @@ def run_file(path: Path | str) -> tuple[int, int]:
     Raises:
         OSError, ValueError: the file cannot be read, or holds no list of cases.
     """
-    data = json.loads(Path(path).read_text())
+    try:
+        data = json.loads(Path(path).read_text("utf-8"))
+    except RecursionError:
+        raise ValueError("is nested too deeply to be a file of cases") from None
     cases = data.get("cases") if isinstance(data, dict) else data
-    if not isinstance(cases, list) or not all(isinstance(case, dict) for case in cases):
+    if (
+        not isinstance(cases, list)
+        or not cases
+        or not all(isinstance(case, dict) for case in cases)
+    ):
         raise ValueError('no cases: expected {"cases": [{"name": ..., "kind": ...}, ...]}')
     failed = 0
     for case in cases:
         problems = run_case(case)
         failed += bool(problems)
         for problem in problems:
-            print(f"{case.get('name', '(unnamed)')} ({case.get('kind')}): {problem}")
+            print(printable(f"{case.get('name', '(unnamed)')} ({case.get('kind')}): {problem}"))
     passed = len(cases) - failed
     print(f"{passed} passed, {failed} failed")
     return passed, failed

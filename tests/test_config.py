@@ -1,12 +1,17 @@
 """Settings: one typed tree; every impossible value is named with its path and what is allowed."""
 
+import json
+import math
+
 import pytest
 
+from engine.__main__ import main
 from engine.config import (
     ConfigError,
     RunConfig,
     load_recipe,
     parse_config,
+    read_config,
     recipe_names,
     registered,
 )
@@ -85,3 +90,67 @@ def test_registered_methods_are_those_of_the_registries():
 
     assert registered("credit") == sorted(ADVANTAGES)
     assert registered("losses") == sorted(POLICY_LOSSES)
+
+
+NESTED = [1]
+for _ in range(3000):
+    NESTED = [NESTED]
+
+
+@pytest.mark.parametrize(
+    "value", [math.inf, math.nan, "\0", "\ud800", 2**64, NESTED, 10**5000], ids=range(7)
+)
+@pytest.mark.parametrize(
+    "path", ["training.minutes", "agents.0.role", "problems.seed", "agents.0.model"]
+)
+def test_what_no_database_could_store_is_refused_in_few_words(path, value):
+    with pytest.raises(ConfigError) as caught:
+        # The later setting hides the earlier one, which is stored with the run all the same.
+        load_recipe("demo", {path: value, "training": {}, "problems": {}, "agents": [AGENT]})
+    (fault,) = caught.value.problems
+    assert fault["path"].startswith(path)
+    assert len(json.dumps(fault, allow_nan=False)) < 1000
+    str(caught.value).encode()
+
+
+def test_the_name_of_a_number_is_no_way_around_its_bounds():
+    for path, text in [("training.minutes", "inf"), ("training.steps", str(2**31))]:
+        with pytest.raises(ConfigError, match=path):
+            load_recipe("demo", {path: text})
+
+
+def test_a_position_is_written_in_plain_digits():
+    for position in ("\u00b2", "\u0663", "9" * 5000):
+        with pytest.raises(ConfigError, match="no such setting"):
+            load_recipe("demo", {f"agents.{position}.model": "x"})
+
+
+@pytest.mark.parametrize("text", [b"{", b"\xff", b"[" * 5000])
+def test_a_broken_record_of_a_run_is_named(tmp_path, text):
+    (tmp_path / "config.json").write_bytes(text)
+    with pytest.raises(ConfigError, match=r"config\.json.*is not JSON"):
+        read_config(tmp_path / "config.json")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["train", "x", "--lease-seconds", "nan"],
+        ["train", "x", "--lease-seconds", "-1"],
+        ["starters", "--out", "x", "--seed", "-1"],
+    ],
+)
+def test_a_number_that_no_command_can_use_is_refused(arguments, capsys):
+    with pytest.raises(SystemExit):
+        main(arguments)
+    assert ": give " in capsys.readouterr().err
+
+
+def test_starters_are_not_made_where_they_cannot_be_kept(capsys):
+    assert main(["starters", "--out", "/dev/null/x"]) == 2
+    assert "/dev/null" in capsys.readouterr().err
+
+
+def test_an_override_of_endless_brackets_is_refused(tmp_path, capsys):
+    assert main(["prepare", str(tmp_path), "demo", "training.steps=" + "[" * 5000]) == 2
+    assert "training.steps" in capsys.readouterr().err

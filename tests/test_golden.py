@@ -69,3 +69,23 @@ def test_infinity_is_written_as_text_or_null():
         assert deviations({"a": written}, {"a": float("inf")}, 1e-6) == []
     assert deviations({"a": 1.0}, {"a": float("nan")}, 1e-6) != []
     assert deviations({"a": 1.0}, {}, 1e-6) != []
+
+
+@pytest.mark.parametrize(
+    "field, value",
+    [
+        ("kind", []), ("inputs", []), ("inputs", None), ("tolerance", None), ("tolerance", "x"),
+        ("tolerance", float("inf")), ("tolerance", float("nan")), ("tolerance", -1),
+        ("tolerance", True), ("expected", {}), ("expected", {"m": 10**400}),
+        ("expected", {"nothing": None}),
+    ],
+)  # fmt: skip
+def test_a_case_that_could_not_fail_fails(field, value):
+    assert run_case({**CASES[0], field: value}) != []
+
+
+@pytest.mark.parametrize("text", ['{"cases": []}', "[" * 5000, "[1]", "\x00"])
+def test_a_file_without_cases_does_not_pass(tmp_path, text):
+    path = tmp_path / "cases.json"
+    path.write_text(text)
+    assert main([str(path)]) == 2

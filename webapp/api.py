@@ -1,6 +1,9 @@
 """The REST API under /api/v1: one router per app, sessions with CSRF, problem details."""
 
+from typing import Any
+
 from ninja import NinjaAPI
+from ninja.openapi.schema import OpenAPISchema
 from ninja.security import SessionAuth
 
 from webapp import problems
@@ -18,8 +21,17 @@ class ActiveSession(SessionAuth):
         return request.user if request.user.is_authenticated and request.user.is_active else None
 
 
+class DocumentedAPI(NinjaAPI):
+    """Its schema also tells how each operation refuses."""
+
+    def get_openapi_schema(self, **options: Any) -> OpenAPISchema:
+        schema = super().get_openapi_schema(**options)
+        problems.document(schema)
+        return schema
+
+
 # Its own pages of documentation load scripts from a foreign host: off.
-api = NinjaAPI(title="Grove", version="1", auth=ActiveSession(), docs_url=None)
+api = DocumentedAPI(title="Grove", version="1", auth=ActiveSession(), docs_url=None)
 problems.install(api)
 api.add_router("/runs", runs, tags=["runs"])
 api.add_router("/runs", telemetry, tags=["telemetry"])

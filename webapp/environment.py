@@ -7,21 +7,25 @@ which names the variable, the value and the remedy, before anything starts.
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from psycopg import ProgrammingError
 from psycopg.conninfo import conninfo_to_dict
+
+from engine.config import printable, shown
 
 Environment = Mapping[str, str]
 
 _TRUE = {"1", "true", "yes", "on"}
 _FALSE = {"0", "false", "no", "off", ""}
 _BROKERS = ("filesystem", "redis", "rediss", "sentinel", "amqp", "amqps")
+_PASSWORD = re.compile(r"(?<=:)[^:/@]+(?=@)")
 _POOL = {"min_size": 0, "max_size": 16, "timeout": 10}
 
 
@@ -29,7 +33,10 @@ class SettingError(ValueError):
     """An environment variable that cannot be used."""
 
     def __init__(self, name: str, value: str, remedy: str):
-        super().__init__(f"{name} = {value!r}: {remedy}")
+        hidden = shown(_PASSWORD.sub("***", value))
+        for password in _PASSWORD.findall(value):
+            remedy = remedy.replace(password, "***")
+        super().__init__(f"{name} = {hidden!r}: {remedy}")
 
 
 def read_flag(env: Environment, name: str, default: bool) -> bool:
@@ -47,29 +54,42 @@ def read_integer(env: Environment, name: str, default: int, low: int, high: int)
     value = env.get(name)
     if value is None or value == "":
         return default
-    if value.isascii() and value.isdigit() and low <= int(value) <= high:
+    is_number = value.isascii() and value.isdigit() and len(value) < 20
+    if is_number and low <= int(value) <= high:
         return int(value)
     raise SettingError(name, value, f"give a whole number from {low} to {high}")
 
 
 def read_list(env: Environment, name: str, default: list[str]) -> list[str]:
-    """Words separated by commas."""
-    value = env.get(name)
-    if value is None:
-        return default
-    return [word.strip() for word in value.split(",") if word.strip()]
+    """Words separated by commas; the default if there is none."""
+    words = [word.strip() for word in env.get(name, "").split(",")]
+    return [word for word in words if word] or default
 
 
 def read_path(env: Environment, name: str, default: Path) -> Path:
     """A directory, made absolute; it need not exist yet."""
     value = env.get(name)
-    return Path(value).expanduser().resolve() if value else default
+    if not value:
+        return default
+    try:
+        path = Path(value).expanduser().resolve()
+        path.exists()
+    except (OSError, RuntimeError, ValueError) as error:
+        raise SettingError(name, value, f"give a directory ({error})") from None
+    if printable(str(path)) != str(path):
+        raise SettingError(name, value, "give a path that is text in UTF-8")
+    return path
 
 
 def read_broker(env: Environment, name: str, default: str) -> str:
     """The URL of a message broker that kombu speaks to."""
     value = env.get(name) or default
-    if urlsplit(value).scheme not in _BROKERS:
+    try:
+        parts = urlsplit(value)
+        parts.port  # noqa: B018  (reading it checks it)
+    except ValueError as error:
+        raise SettingError(name, value, f"is no URL ({error}); as in redis://host:6379/0") from None
+    if parts.scheme not in _BROKERS:
         raise SettingError(name, value, f"its scheme must be one of {', '.join(_BROKERS)}")
     return value
 
@@ -84,18 +104,23 @@ def database_url(env: Environment, var: Path) -> str:
         return value
     left_behind = var / "postgres.url"
     if left_behind.is_file():
-        return left_behind.read_text().strip()
-    return f"postgresql://grove@/grove?host={var / 'postgres'}"
+        try:
+            return left_behind.read_text().strip()
+        except (OSError, UnicodeDecodeError):
+            pass  # damaged: as if the server had left nothing behind
+    return f"postgresql://grove@/grove?host={quote(str(var / 'postgres'), safe='')}"
 
 
 def database(url: str) -> dict[str, Any]:
     """Django's description of the one database that a Postgres URL names."""
-    if urlsplit(url).scheme not in ("postgresql", "postgres"):
+    if not url.startswith(("postgresql://", "postgres://")):
         raise SettingError("DATABASE_URL", url, "only postgresql:// is spoken here")
     try:
         parts = conninfo_to_dict(url)
-    except ProgrammingError as error:
+    except (ProgrammingError, ValueError) as error:
         raise SettingError("DATABASE_URL", url, str(error).strip()) from None
+    for port in filter(None, str(parts.get("port", "")).split(",")):
+        read_integer({"DATABASE_URL": port}, "DATABASE_URL", 0, 1, 65535)
     named = {
         "NAME": parts.pop("dbname", ""),
         "USER": parts.pop("user", ""),
@@ -121,9 +146,18 @@ def secret_key(env: Environment, var: Path) -> str:
         return value
     path = var / "secret_key"
     try:
-        return _stored_key(path)
-    except FileNotFoundError:
-        var.mkdir(parents=True, exist_ok=True)
+        try:
+            return _stored_key(path)
+        except FileNotFoundError:
+            return _new_key(path)
+    except OSError as error:
+        remedy = f"{error.filename or path}: {error.strerror}; give a directory to write in"
+        raise SettingError("GROVE_VAR", str(var), remedy) from None
+
+
+def _new_key(path: Path) -> str:
+    var = path.parent
+    var.mkdir(parents=True, exist_ok=True)
     # Written aside and linked into place: of two processes that start at once, one key wins.
     descriptor, draft = tempfile.mkstemp(prefix=".secret_key.", dir=var)  # for us alone: 0600
     with os.fdopen(descriptor, "w") as file:
@@ -138,7 +172,7 @@ def secret_key(env: Environment, var: Path) -> str:
 
 
 def _stored_key(path: Path) -> str:
-    key = path.read_text().strip()
-    if len(key) < 32:
+    key = path.read_text(errors="replace").strip()
+    if len(key) < 32 or not key.isascii():
         raise SettingError("GROVE_SECRET_KEY", "...", f"{path} is damaged; delete it")
     return key

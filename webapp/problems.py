@@ -1,7 +1,7 @@
 """Problem details (RFC 9457): every refusal of the REST API in one shape.
 
 {type, title, status, detail, problems: [{path, value, reason}]}; `problems` names each field at
-fault and what is allowed.
+fault and what is allowed. `document` tells of them in the schema.
 """
 
 from __future__ import annotations
@@ -11,12 +11,19 @@ from collections.abc import Callable
 from http import HTTPStatus
 from typing import Any
 
-from django.core.exceptions import PermissionDenied
-from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
-from ninja import NinjaAPI
+from django.core.exceptions import (
+    BadRequest,
+    PermissionDenied,
+    RequestDataTooBig,
+    SuspiciousOperation,
+)
+from django.db import InterfaceError, OperationalError
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse, UnreadablePostError
+from django.http.multipartparser import MultiPartParserError
+from ninja import NinjaAPI, Schema
 from ninja.errors import AuthenticationError, HttpError, ValidationError
 
-from engine.config import ConfigError
+from engine.config import ConfigError, printable, shown
 from webapp.experiments.states import TransitionRefused
 
 logger = logging.getLogger(__name__)
@@ -26,8 +33,50 @@ class Invalid(Exception):
     """A parameter that cannot be used although its type is right."""
 
     def __init__(self, path: str, value: Any, reason: str):
-        self.problems = [{"path": path, "value": value, "reason": reason}]
+        self.problems = [{"path": path, "value": shown(value), "reason": reason}]
         super().__init__(reason)
+
+
+class Fault(Schema):
+    path: str
+    value: Any
+    reason: str
+
+
+class Problem(Schema):
+    """Every refusal."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    problems: list[Fault]
+
+
+def document(schema: dict[str, Any]) -> dict[str, Any]:
+    """The OpenAPI document with the refusals of each operation added to it."""
+    models = Problem.model_json_schema(ref_template="#/components/schemas/{model}")
+    named = schema.setdefault("components", {}).setdefault("schemas", {})
+    named |= {**models.pop("$defs"), "Problem": models}
+    content = {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
+    for operations in schema["paths"].values():
+        for method, operation in operations.items():
+            for status in _refusals(method, operation):
+                told = {"description": HTTPStatus(status).phrase, "content": content}
+                operation["responses"].setdefault(status, told)
+    return schema
+
+
+def _refusals(method: str, operation: dict[str, Any]) -> list[int]:
+    places = {parameter["in"] for parameter in operation.get("parameters", ())}
+    statuses = {401, 503}
+    if "path" in places:
+        statuses.add(404)
+    if places:
+        statuses |= {400, 422}
+    if method == "post":
+        statuses |= {400, 403, 404, 409, 413, 422}
+    return sorted(statuses)
 
 
 def problem(status: int, detail: str, problems: list[dict[str, Any]] | None = None) -> HttpResponse:
@@ -56,8 +105,8 @@ def _handler(
 def _invalid(error: ValidationError) -> HttpResponse:
     problems = [
         {
-            "path": ".".join(str(part) for part in fault["loc"][1:]),
-            "value": _plain(fault.get("input")),
+            "path": shown(".".join(str(part) for part in fault["loc"][1:])),
+            "value": shown(fault.get("input")),
             "reason": fault["msg"],
         }
         for fault in error.errors
@@ -65,8 +114,13 @@ def _invalid(error: ValidationError) -> HttpResponse:
     return problem(422, "Some parameters cannot be used.", problems)
 
 
-def _plain(value: Any) -> Any:
-    return value if isinstance(value, str | int | float | bool | None) else "..."
+def _malformed(error: Exception) -> HttpResponse:
+    return problem(400, f"The request cannot be read: {printable(str(error))}")
+
+
+def _no_database(error: Exception) -> HttpResponse:
+    logger.error("the database does not answer", exc_info=error)
+    return problem(503, "The database does not answer. Nothing is lost; try again in seconds.")
 
 
 def _failed(error: Exception) -> HttpResponse:
@@ -83,5 +137,12 @@ _ANSWERS: dict[type[Exception], Callable[[Any], HttpResponse]] = {
     Http404: lambda e: problem(404, "It does not exist, or you may not see it."),
     AuthenticationError: lambda e: problem(401, "Sign in first."),
     HttpError: lambda e: problem(e.status_code, e.message),
+    RequestDataTooBig: lambda e: problem(413, "The body is too large; a run needs a few kB."),
+    SuspiciousOperation: _malformed,
+    BadRequest: _malformed,
+    MultiPartParserError: _malformed,
+    UnreadablePostError: _malformed,
+    OperationalError: _no_database,
+    InterfaceError: _no_database,
     Exception: _failed,
 }

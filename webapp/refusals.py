@@ -1,4 +1,4 @@
-"""Refusals that Django makes with an empty page: people are shown one of ours instead."""
+"""Refusals that Django makes with an empty page: one of ours instead, or problem details."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from webapp.views import method_not_allowed
 
 
 class MethodNotAllowedPage:
-    """The page of a 405; REST tells it in its own way."""
+    """The page of a 405."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]):
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         response = self.get_response(request)
-        if response.status_code != 405 or request.path.startswith("/api/"):
+        if response.status_code != 405:
             return response
         page = method_not_allowed(request)
         page.headers["Allow"] = response.headers["Allow"]

@@ -11,6 +11,8 @@ from django.shortcuts import render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
+from webapp.problems import problem
+
 
 @never_cache
 @login_not_required
@@ -26,7 +28,9 @@ def healthz(request: HttpRequest) -> HttpResponse:
 
 
 def _error(request: HttpRequest, status: int, title: str, detail: str) -> HttpResponse:
-    """error.html: `status` (number), `title`, `detail` (one sentence each)."""
+    """error.html: `status` (number), `title`, `detail` (one sentence each); REST has its own."""
+    if request.path.startswith("/api/"):
+        return problem(status, detail)
     context = {"status": status, "title": title, "detail": detail}
     return render(request, "error.html", context, status=status)
 
@@ -42,6 +46,8 @@ def permission_denied(request: HttpRequest, exception: Exception) -> HttpRespons
 
 def method_not_allowed(request: HttpRequest) -> HttpResponse:
     detail = "It is where a button of a page leads. Open the page and press the button there."
+    if request.path.startswith("/api/"):
+        detail = f"{request.method} is not possible here; the Allow header names what is."
     return _error(request, 405, "This address cannot be opened", detail)
 
 

@@ -5,14 +5,18 @@ from __future__ import annotations
 import os
 import shlex
 
-from webapp.environment import read_integer
+from webapp.environment import SettingError, read_integer
 from workers.engine_process import DEFAULT_COMMAND, EngineCommand
 
 
 def engine_command() -> EngineCommand:
     """GROVE_ENGINE_COMMAND, e.g. `srun python -m engine train`; else this Python's engine."""
-    words = shlex.split(os.environ.get("GROVE_ENGINE_COMMAND", ""))
-    return words or DEFAULT_COMMAND
+    value = os.environ.get("GROVE_ENGINE_COMMAND", "")
+    try:
+        return shlex.split(value) or DEFAULT_COMMAND
+    except ValueError as error:
+        remedy = f"write it as in a shell ({error})"
+        raise SettingError("GROVE_ENGINE_COMMAND", value, remedy) from None
 
 
 def runs_at_once() -> int:

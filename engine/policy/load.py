@@ -35,7 +35,10 @@ def model_directory(reference: str) -> Path:
     """Directory of `starter:NAME`, or the path itself. Raises ValueError for unknown starters."""
     if reference.startswith(STARTER_PREFIX):
         return starter_directory(reference.removeprefix(STARTER_PREFIX))
-    return Path(reference).expanduser()
+    try:
+        return Path(reference).expanduser()
+    except RuntimeError as error:  # ~somebody whom this machine does not know
+        raise ValueError(f"model = {reference}: {error}") from None
 
 
 def check_model_directory(reference: str) -> Path:
@@ -118,8 +121,8 @@ def _read_json(file: Path, what: str) -> dict:
     if not file.is_file():
         raise ModelError(f"{file} is missing: it holds {what}")
     try:
-        data = json.loads(file.read_text())
-    except (ValueError, UnicodeDecodeError) as error:
+        data = json.loads(file.read_text("utf-8"))
+    except (ValueError, RecursionError) as error:
         raise ModelError(f"{file} is not valid JSON: {error}") from None
     if not isinstance(data, dict):
         raise ModelError(f"{file} holds {type(data).__name__}, not an object")
@@ -130,8 +133,11 @@ def _weight_files(directory: Path) -> list[Path]:
     index = directory / "model.safetensors.index.json"
     if not index.is_file():
         return [directory / "model.safetensors"]
-    names = _read_json(index, "the list of weight files").get("weight_map", {})
-    return [directory / name for name in sorted(set(names.values()))]
+    names = _read_json(index, "the list of weight files").get("weight_map")
+    files = names.values() if isinstance(names, dict) else ()
+    if not files or any(not isinstance(name, str) or "/" in name for name in files):
+        raise ModelError(f"{index}: its weight_map must give each tensor a file beside it")
+    return [directory / name for name in sorted(set(files))]
 
 
 def _check_weights(file: Path) -> None:

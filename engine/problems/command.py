@@ -36,17 +36,38 @@ def add_arguments(command: Any) -> None:
     checking = actions.add_parser("check", help="run the reference of every problem on its tests")
     checking.add_argument("file", type=Path, metavar="FILE", help="a file or folder of problems")
     checking.add_argument("--keep", type=Path, metavar="OUT", help="write what passes, as JSONL")
-    checking.add_argument("--workers", type=int, default=os.cpu_count(), help="programs at once")
+    checking.add_argument(
+        "--workers", type=_workers, default=os.cpu_count(), help="programs at once (1-256)"
+    )
     comparing = actions.add_parser("overlap", help="problems of A that are also in B")
     comparing.add_argument("file", type=Path, metavar="A")
     comparing.add_argument("other", type=Path, metavar="B")
     comparing.add_argument(
-        "--threshold", type=float, default=THRESHOLD, help="share of n-grams that is too much"
+        "--threshold",
+        type=_share,
+        default=THRESHOLD,
+        help="share of n-grams that is too much (0-1)",
     )
     for action in (checking, comparing):
         action.add_argument("--format", default=DETECTED, choices=format_names())
         action.add_argument("--json", action="store_true", help="one JSON object, for machines")
     command.set_defaults(run=run)
+
+
+def _workers(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and 1 <= int(text[:9]) <= 256):
+        raise argparse.ArgumentTypeError(f"{text}: give a whole number from 1 to 256")
+    return int(text)
+
+
+def _share(text: str) -> float:
+    try:
+        share = float(text)
+    except ValueError:
+        share = -1.0
+    if not 0 < share <= 1:
+        raise argparse.ArgumentTypeError(f"{text}: give a number above 0, at most 1")
+    return share
 
 
 def _check(arguments: argparse.Namespace) -> int:
@@ -134,9 +155,14 @@ def _print(titles: Sequence[str], rows: Sequence[Sequence[str]], end: str) -> No
         table = Table(*titles)
         for row in rows:
             # Text, as the words of strangers may look like markup.
-            table.add_row(*(Text(cell[:_REASON_CHARS], overflow="fold") for cell in row))
+            table.add_row(*(Text(_told(cell, console.encoding), overflow="fold") for cell in row))
         console.print(table)
-    console.print(Text(end))
+    console.print(Text(_told(end, console.encoding)))
+
+
+def _told(text: str, encoding: str) -> str:
+    """The beginning of a text, as far as the terminal can show it."""
+    return text[:_REASON_CHARS].encode(encoding, "backslashreplace").decode(encoding)
 
 
 def _overlap(arguments: argparse.Namespace) -> int:

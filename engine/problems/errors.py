@@ -5,13 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-_MAX_SHOWN = 20
+from engine.config import printable
+
+MAX_SHOWN = 20
 _MAX_VALUE_CHARS = 80
 
 
 @dataclass(frozen=True, slots=True)
 class DatasetFault:
-    """One thing that is wrong. `line` counts from 1; 0 is the file as a whole."""
+    """One thing that is wrong. `line` counts from 1; 0 is the file as a whole.
+
+    As text it can be printed and stored, whatever the file and its name hold.
+    """
 
     file: str
     line: int
@@ -20,11 +25,18 @@ class DatasetFault:
     remedy: str
 
     def __str__(self) -> str:
-        value = repr(self.value)
+        value = _represented(self.value)
         if len(value) > _MAX_VALUE_CHARS:
             value = value[: _MAX_VALUE_CHARS - 1] + "…"
         place = f"{self.file}:{self.line}" if self.line else self.file
-        return f"{place}: {self.field} = {value}: {self.remedy}"
+        return printable(f"{place}: {self.field} = {value}: {self.remedy}")
+
+
+def _represented(value: Any) -> str:
+    try:
+        return repr(value)
+    except (ValueError, RecursionError):  # a number of very many digits, lists without end
+        return f"({type(value).__name__})"
 
 
 class DatasetError(ValueError):
@@ -32,7 +44,7 @@ class DatasetError(ValueError):
 
     def __init__(self, faults: list[DatasetFault]):
         self.faults = faults
-        lines = [str(fault) for fault in faults[:_MAX_SHOWN]]
-        if len(faults) > _MAX_SHOWN:
-            lines.append(f"... and {len(faults) - _MAX_SHOWN} more")
+        lines = [str(fault) for fault in faults[:MAX_SHOWN]]
+        if len(faults) > MAX_SHOWN:
+            lines.append(f"... and {len(faults) - MAX_SHOWN} more")
         super().__init__("\n".join(lines))

@@ -13,14 +13,14 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 
-from engine.problems.containers import Row, files_below, is_jsonl, rows_of
+from engine.problems.containers import Row, files_below, is_folder, is_jsonl, rows_of
 from engine.problems.errors import DatasetError, DatasetFault
 from engine.problems.formats import DETECTED, FORMATS, OWN, format_of
 from engine.problems.formats.fields import Fields, RowError
 from engine.problems.identity import content_hash
 from engine.problems.jsonl import numbered_problems
-from engine.problems.problem import Problem
-from engine.problems.records import REQUIRED, RecordReader
+from engine.problems.problem import CodeTest, Problem, StdinTest
+from engine.problems.records import HALF_PAIR, REQUIRED, RecordReader, is_unicode
 
 _TRIED_ROWS = 20
 
@@ -93,7 +93,7 @@ def _own(path: Path) -> LoadedDataset:
     """Our own files: lines of JSON, or any other container and folder of them."""
     found: list[tuple[Place, Problem]] = []
     faults: list[DatasetFault] = []
-    for file in files_below(path) if path.is_dir() else [path]:
+    for file in files_below(path) if is_folder(path) else [path]:
         if is_jsonl(file):
             found += [(Place(str(file), line), one) for line, one in numbered_problems(file)]
             continue
@@ -134,6 +134,8 @@ def _collected(format: str, found: Iterable[tuple[Place, Problem | DatasetFault]
     by_content: dict[str, tuple[Place, str]] = {}
     ids: set[str] = set()
     for place, problem in found:
+        if not isinstance(problem, DatasetFault) and (field := _half_pair(problem)):
+            problem = DatasetFault(place.file, place.line, field, problem.id, HALF_PAIR)
         if isinstance(problem, DatasetFault):
             dataset.left_out.append(problem)
             continue
@@ -152,6 +154,17 @@ def _collected(format: str, found: Iterable[tuple[Place, Problem | DatasetFault]
     if not dataset.problems:
         raise DatasetError(dataset.left_out or [_empty(format)])
     return dataset
+
+
+def _half_pair(problem: Problem) -> str:
+    """The first text of a problem that is no Unicode, and could be given to no model; or empty."""
+    texts = [("id", problem.id), ("statement", problem.statement)]
+    for test in (*problem.public_tests, *problem.private_tests):
+        if isinstance(test, StdinTest):
+            texts += [("tests", test.stdin), ("tests", test.expected)]
+        elif isinstance(test, CodeTest):
+            texts.append(("tests", test.code))
+    return next((field for field, text in texts if not is_unicode(text)), "")
 
 
 def _empty(format: str) -> DatasetFault:

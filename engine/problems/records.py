@@ -50,6 +50,7 @@ _KINDS = {
     "arguments": "{'arguments', 'expected', 'accepted'}, each with or without _literal",
 }
 _NOTHING = CodeTest("")
+HALF_PAIR = "holds half of a surrogate pair, which is no character; remove it"
 _FAULTY = object()
 
 
@@ -155,6 +156,8 @@ class RecordReader:
         value = data.get(field)
         if type(value) is not str or not value.strip():
             self.fault(field, value, "must be a text that is not empty")
+        elif not is_unicode(value):
+            self.fault(field, value, HALF_PAIR)
         return value  # type: ignore[return-value]
 
     def _entry_point(self, data: dict[str, Any]) -> str:
@@ -260,6 +263,8 @@ class RecordReader:
         if type(test.get(name)) is not str:
             self.fault(f"{field}.{name}", test.get(name), "must be a text")
             return ""
+        if not is_unicode(test[name]):
+            self.fault(f"{field}.{name}", test[name], HALF_PAIR)
         return test[name]
 
     def _call_test(self, test: dict[str, Any], field: str) -> CallTest:
@@ -293,6 +298,15 @@ class RecordReader:
             self.fault(f"{field}.{key}", test[key], f"{error}; write plain values only")
             return _FAULTY
         return value
+
+
+def is_unicode(text: str) -> bool:
+    """Whether a model, a file and a database can be given this text."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def is_entry_point(value: Any) -> bool:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from itertools import count, islice
 
 from engine.config import ConfigError, ProblemsConfig
-from engine.problems.errors import DatasetError, DatasetFault
+from engine.problems.errors import MAX_SHOWN, DatasetError, DatasetFault
 from engine.problems.generator import GeneratedProblems, Split
 from engine.problems.identity import set_hash
 from engine.problems.load import load_dataset
@@ -87,7 +87,7 @@ def check_problem_set(config: ProblemsConfig) -> Contents:
     """Refuse problems that a run could not be trained on.
 
     Raises:
-        ConfigError: every fault of the file, as faults of `problems.dataset`.
+        ConfigError: the first faults of the file, as faults of `problems.dataset`.
     """
     if config.dataset == GENERATED:
         return Contents()
@@ -96,8 +96,11 @@ def check_problem_set(config: ProblemsConfig) -> Contents:
     except DatasetError as error:
         faults = [
             {"path": "problems.dataset", "value": config.dataset, "reason": str(fault)}
-            for fault in error.faults
+            for fault in error.faults[:MAX_SHOWN]
         ]
+        if len(error.faults) > MAX_SHOWN:
+            more = f"... and {len(error.faults) - MAX_SHOWN} more; `problems check` lists them"
+            faults.append({"path": "problems.dataset", "value": config.dataset, "reason": more})
         raise ConfigError(faults) from None
     _split(dataset.problems, dataset.left_out, config)
     return Contents(set_hash(dataset.problems), dataset.left_out)

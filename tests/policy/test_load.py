@@ -68,3 +68,19 @@ def test_a_path_that_is_no_directory_and_an_unknown_starter_are_refused(tmp_path
         check_model_directory(str(tmp_path / "nowhere"))
     with pytest.raises(ModelError, match="oak, fern"):
         check_model_directory("starter:birch")
+
+
+@pytest.mark.parametrize("files", [[], {"a": 1}, {"a": None, "b": "x"}, {"a": "../x"}])
+def test_a_list_of_weight_files_that_is_none_is_refused(model, files):
+    index = model / "model.safetensors.index.json"
+    index.write_text(json.dumps({"weight_map": files}))
+    with pytest.raises(ModelError, match=r"index\.json: its weight_map"):
+        check_model_directory(str(model))
+
+
+def test_endless_brackets_and_the_home_of_nobody_are_refused(model):
+    (model / "config.json").write_text("[" * 5000)
+    with pytest.raises(ModelError, match=r"config\.json is not valid JSON"):
+        check_model_directory(str(model))
+    with pytest.raises(ModelError, match="home directory"):
+        check_model_directory("~nobody-here/x")

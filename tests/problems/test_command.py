@@ -1,8 +1,14 @@
 """`python -m engine problems`: what people and scripts see of a data set."""
 
 import json
+import os
+import subprocess
+import sys
+
+import pytest
 
 from engine.__main__ import main
+from engine.problems.errors import DatasetError
 from engine.problems.load import load_dataset
 from tests.problems import rows
 
@@ -72,3 +78,32 @@ def test_overlap_is_reported_and_is_a_complaint(tmp_path, capsys):
     third = write(tmp_path / "c.jsonl", rows.MBPP_SANITIZED)
     assert main(["problems", "overlap", first, third]) == 0
     assert "0 of 2 problems" in capsys.readouterr().out
+
+
+def test_options_out_of_range_are_refused(tmp_path, capsys):
+    file = write(tmp_path / "a.jsonl", rows.MBPP)
+    for wrong in (["check", file, "--workers", "0"], ["overlap", file, file, "--threshold", "nan"]):
+        with pytest.raises(SystemExit):
+            main(["problems", *wrong])
+        assert ": give a" in capsys.readouterr().err
+
+
+def test_half_a_surrogate_pair_is_left_out_or_refused(tmp_path):
+    broken = {**rows.MBPP, "task_id": 12, "text": "Half \ud800."}
+    dataset = load_dataset(write(tmp_path / "a.jsonl", rows.MBPP, broken))
+    (fault,) = dataset.left_out
+    assert len(dataset.problems) == 1 and fault.field == "statement" and "half" in str(fault)
+    own = {"id": "\udc00", "statement": "s", "entry_point": "f"}
+    tests = [{"arguments": [1], "expected": 1}]
+    own |= {"public_tests": tests, "private_tests": tests}
+    with pytest.raises(DatasetError, match=r"id = .*half of a surrogate pair"):
+        load_dataset(write(tmp_path / "b.jsonl", own))
+
+
+def test_a_terminal_is_only_told_what_it_can_show(tmp_path):
+    with (tmp_path / "\udcff.jsonl").open("w") as file:
+        file.write(json.dumps(rows.MBPP) + "\n" + json.dumps({**rows.MBPP, "text": 1}) + "\n")
+    command = [sys.executable, "-m", "engine", "problems", "check", str(tmp_path)]
+    environment = {**os.environ, "PYTHONIOENCODING": "utf-8:strict"}
+    done = subprocess.run(command, env=environment, capture_output=True, timeout=120)
+    assert done.returncode == 1 and b"left out" in done.stdout, done.stderr

@@ -2,6 +2,8 @@
 
 import gzip
 import json
+import os
+from pathlib import Path
 
 import pyarrow
 import pytest
@@ -9,7 +11,7 @@ from pyarrow import ipc, parquet
 
 from engine.problems import containers
 from engine.problems.containers.text import lines_of
-from engine.problems.errors import DatasetError
+from engine.problems.errors import DatasetError, DatasetFault
 
 ROWS = [{"task": f"t/{i}", "tests": ["é", str(i)], "n": i} for i in range(100)]
 LINES = "".join(json.dumps(row) + "\n" for row in ROWS).encode()
@@ -161,3 +163,20 @@ def test_a_line_cannot_take_all_memory(tmp_path):
     assert next(lines) == (1, b"1234\n")
     with pytest.raises(DatasetError, match="is longer than 1000 bytes"):
         next(lines)
+
+
+def test_what_is_no_file_is_refused_and_never_read(tmp_path):
+    os.mkfifo(tmp_path / "pipe.jsonl")
+    (tmp_path / "loop.jsonl").symlink_to("loop.jsonl")
+    for path in (tmp_path / "pipe.jsonl", tmp_path, Path("/dev/zero")):
+        with pytest.raises(DatasetError, match=r"is neither a file nor|symbolic links"):
+            found(path)
+    for name in ("loop.jsonl", "x" * 5000, "a\0b"):
+        with pytest.raises(DatasetError, match="cannot be read"):
+            found(tmp_path / name)
+
+
+def test_a_fault_can_be_printed_and_stored_whatever_it_shows():
+    text = str(DatasetFault("\udcff.jsonl", 1, "a\0b", 10**5000, "\ud800"))
+    assert "\0" not in text and text.encode()
+    assert "(int)" in text

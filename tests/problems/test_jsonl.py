@@ -169,3 +169,9 @@ def test_bytes_that_are_not_utf8_are_named(tmp_path):
     (tmp_path / "set.jsonl").write_bytes(b'{"id": "\xff"}\n')
     (fault,) = faults(tmp_path / "set.jsonl")
     assert (fault.line, fault.field) == (1, "line")
+
+
+def test_a_byte_order_mark_is_no_part_of_the_first_line(tmp_path):
+    save_problems(tmp_path / "a.jsonl", [problem()])
+    (tmp_path / "b.jsonl").write_bytes(b"\xef\xbb\xbf" + (tmp_path / "a.jsonl").read_bytes())
+    assert load_problems(tmp_path / "b.jsonl") == [problem()]

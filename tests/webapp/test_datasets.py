@@ -88,3 +88,25 @@ def test_a_file_of_no_known_format_is_refused_with_its_fields(cast, tmp_path):
     (tmp_path / "a.json").write_text('[{"x": 1}]')
     with pytest.raises(ConfigError, match=r"fields = \['x'\]: no format has these fields"):
         version_of(cast.project, ProblemsConfig(dataset=str(tmp_path / "a.json"), **SIZES))
+
+
+def test_a_long_name_and_odd_problems_can_be_recorded(cast, tmp_path):
+    folder = tmp_path / ("n" * 240)
+    folder.mkdir()
+    with (folder / "\udcff.jsonl").open("w") as file:
+        for name in (11, "a\0b\ud800"):  # the second is the first again
+            file.write(json.dumps({**rows.MBPP, "task_id": name}) + "\n")
+    problems = ProblemsConfig(dataset=str(folder), train=1, validation=0, test=0)
+    version = version_of(cast.project, problems)
+    version.refresh_from_db()
+    assert version.dataset.name == "n" * 200
+    assert len(version.left_out) == 1
+
+
+def test_of_very_many_faults_the_first_are_told(cast, tmp_path):
+    file = tmp_path / "wrong.jsonl"
+    file.write_text('{"statement": "s", "entry_point": "f"}\n' * 1000)
+    with pytest.raises(ConfigError) as refusal:
+        version_of(cast.project, ProblemsConfig(dataset=str(file), **SIZES))
+    assert len(refusal.value.problems) == 21
+    assert "2980 more" in refusal.value.problems[-1]["reason"]

@@ -1,12 +1,17 @@
 """What the environment may say, and how it is refused."""
 
+import os
 import stat
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from django.conf import settings
 
 from webapp import environment as env
+from workers.embedded.services import worker_command
 
 
 @pytest.mark.parametrize("text, value", [("1", True), ("Yes", True), ("off", False), ("", False)])
@@ -93,3 +98,72 @@ def test_a_short_secret_key_is_refused_without_being_told():
     with pytest.raises(env.SettingError, match="at least 32") as refusal:
         env.secret_key({"GROVE_SECRET_KEY": "hunter2"}, Path("/nowhere"))
     assert "hunter2" not in str(refusal.value)
+
+
+@pytest.mark.parametrize("url", ["redis://[::1", "redis://h:port", "amqp://h:99999"])
+def test_a_broker_that_is_no_url_is_refused(url):
+    with pytest.raises(env.SettingError, match=r"BROKER_URL = .* is no URL"):
+        env.read_broker({"BROKER_URL": url}, "BROKER_URL", "filesystem://")
+
+
+@pytest.mark.parametrize(
+    "url", ["postgresql://[::1/db", "postgresql://h:port/db", "postgresql://h:99999/db",
+            "postgresql://h/\udcff", "postgresql://h/db?nonsense=1"],
+)  # fmt: skip
+def test_a_database_url_that_cannot_be_meant_is_refused(url):
+    with pytest.raises(env.SettingError, match="DATABASE_URL"):
+        env.database(url)
+
+
+@pytest.mark.parametrize("url", ["mysql://me:hunter2@h/x", "postgresql://me:hunter%zz@h/x"])
+def test_a_refusal_does_not_tell_the_password(url):
+    with pytest.raises(env.SettingError, match=r"me:\*\*\*@h") as refusal:
+        env.database(url)
+    assert "hunter" not in str(refusal.value)
+
+
+@pytest.mark.parametrize("path", ["~nobody-here/x", "x" * 5000, "/tmp/\udcff"])
+def test_a_path_that_cannot_be_is_refused(path):
+    with pytest.raises(env.SettingError, match="GROVE_VAR"):
+        env.read_path({"GROVE_VAR": path}, "GROVE_VAR", Path("/y"))
+
+
+def test_a_data_directory_that_is_a_file_is_refused(tmp_path):
+    (tmp_path / "var").write_text("")
+    with pytest.raises(env.SettingError, match=r"GROVE_VAR = .*var'.*give a directory"):
+        env.secret_key({}, tmp_path / "var")
+
+
+def test_a_damaged_key_is_named_and_a_damaged_url_is_as_none(tmp_path):
+    (tmp_path / "secret_key").write_bytes(b"\xff" * 50)
+    with pytest.raises(env.SettingError, match="is damaged; delete it"):
+        env.secret_key({}, tmp_path)
+    (tmp_path / "postgres.url").write_bytes(b"\xff")
+    assert str(tmp_path / "postgres") == env.database(env.database_url({}, tmp_path))["HOST"]
+
+
+def test_the_embedded_server_may_lie_anywhere():
+    var = Path("/a b/c?d#e%41/é")
+    assert env.database(env.database_url({}, var))["HOST"] == str(var / "postgres")
+
+
+def test_no_hosts_are_the_default_hosts():
+    assert env.read_list({"H": " , "}, "H", ["a.org"]) == ["a.org"]
+
+
+@pytest.mark.parametrize(
+    "name, value", [("GROVE_PORT", "http"), ("BROKER_URL", "kafka://x"), ("GROVE_VAR", "/dev/null")]
+)
+def test_a_command_refuses_a_variable_in_one_line(tmp_path, name, value):
+    environment = {**os.environ, "GROVE_VAR": str(tmp_path), name: value}
+    command = [sys.executable, str(settings.BASE_DIR / "manage.py"), "check"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1
+    (line,) = done.stderr.splitlines()
+    assert line.startswith(f"{name} = '{value}': ")
+
+
+def test_an_engine_command_that_no_shell_reads_is_refused(monkeypatch):
+    monkeypatch.setenv("GROVE_ENGINE_COMMAND", 'python "')
+    with pytest.raises(env.SettingError, match="GROVE_ENGINE_COMMAND"):
+        worker_command()

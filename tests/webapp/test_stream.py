@@ -263,7 +263,16 @@ def _closing_code(client):
 
 @pytest.mark.parametrize(
     "frame",
-    ["", "[]", "{", '{"type": "drop"}', '{"type": "sub", "sid": 1}', '{"type":"ping","x":1}'],
+    [
+        "",
+        "[]",
+        "{",
+        '{"type": "drop"}',
+        '{"type": "sub", "sid": 1}',
+        '{"type":"ping","x":1}',
+        '{"a":' + "[" * 30_000,
+    ],
+    ids=range(7),
 )
 def test_a_frame_that_is_no_message_is_refused_and_the_socket_lives(port, scene, frame):
     with Client(port, scene[3]) as client:

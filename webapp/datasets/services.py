@@ -14,6 +14,8 @@ from engine.problems.source import check_problem_set
 from webapp.datasets.models import Dataset, DatasetVersion
 from webapp.projects.models import Project
 
+_NAME_CHARS: int = Dataset._meta.get_field("name").max_length
+
 
 @transaction.atomic
 def version_of(project: Project, problems: ProblemsConfig) -> DatasetVersion:
@@ -24,7 +26,7 @@ def version_of(project: Project, problems: ProblemsConfig) -> DatasetVersion:
     """
     contents = check_problem_set(problems)
     spec, content_hash = _identity(problems, contents.hash)
-    name = Path(problems.dataset).name
+    name = (Path(problems.dataset).absolute().name or "/")[:_NAME_CHARS]
     Project.objects.select_for_update(no_key=True).get(pk=project.pk)
     dataset, _ = Dataset.objects.get_or_create(project=project, name=name)
     known = dataset.versions.filter(content_hash=content_hash).first()

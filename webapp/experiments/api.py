@@ -68,7 +68,7 @@ class NewRun(Schema):
 
     project: int
     recipe: str
-    name: str = Field("", max_length=200)
+    name: str = Field("", max_length=200, pattern=r"^[^\x00]*$")
     overrides: dict[str, Any] = {}
     """Dotted path to value."""
 

@@ -36,5 +36,5 @@ def parse_overrides(text: str) -> dict[str, Any]:
 def _value(text: str) -> Any:
     try:
         return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+    except (ValueError, RecursionError):  # also numbers too long, and brackets without end
         return text

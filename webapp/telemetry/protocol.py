@@ -189,5 +189,5 @@ def decode(frame: str) -> Inbound:
     """Raises `Refused` for a frame that is no message of ours."""
     try:
         return _decoder.decode(frame)
-    except (msgspec.DecodeError, UnicodeEncodeError) as error:
+    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError) as error:
         raise Refused("bad_message", str(error)) from None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from workers.settings import runs_at_once
+from workers.settings import engine_command, runs_at_once
 
 MAX_FRAME_BYTES = 65536
 """Most bytes of one inbound websocket frame."""
@@ -24,6 +24,7 @@ def web_command(port: int) -> list[str]:
 
 def worker_command() -> list[str]:
     """A Celery worker with threads: each one only watches an engine, which is a process."""
+    engine_command()  # what cannot be used is refused now, not by every run
     return [
         *(sys.executable, "-m", "celery", "--quiet", "-A", "workers.app", "worker"),
         *("--pool", "threads", "--concurrency", str(runs_at_once())),

@@ -10,6 +10,7 @@ Invariant: the order of rows follows from the names of the files and their conte
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,7 +44,7 @@ def rows_of(path: Path, wanted: Collection[str] | None = None) -> Iterator[Row]:
     Raises:
         DatasetError: it cannot be read, or is a folder without such files.
     """
-    if not path.is_dir():
+    if not is_folder(path):
         yield from _rows_of_file(path, wanted)
         return
     files = files_below(path)
@@ -52,6 +53,22 @@ def rows_of(path: Path, wanted: Collection[str] | None = None) -> Iterator[Row]:
         raise DatasetError([DatasetFault(str(path), 0, "folder", str(path), remedy)])
     for file in files:
         yield from _question_folder(file) if file.name == _QUESTION else _rows_of_file(file, wanted)
+
+
+def is_folder(path: Path) -> bool:
+    """Whether this is a folder, not a file.
+
+    Raises:
+        DatasetError: it is neither (reading a pipe or a device might never end), or not there.
+    """
+    try:
+        mode = path.stat().st_mode
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise _unreadable(path, f"cannot be read: {reason}") from None
+    if not (stat.S_ISDIR(mode) or stat.S_ISREG(mode)):
+        raise _unreadable(path, "is neither a file nor a folder")
+    return stat.S_ISDIR(mode)
 
 
 def files_below(folder: Path) -> list[Path]:
@@ -88,12 +105,17 @@ def _holds_rows(name: str) -> bool:
 
 
 def _start(path: Path) -> bytes:
+    if is_folder(path):
+        raise _unreadable(path, "is a folder that is called like a file")
     try:
         with path.open("rb") as file:
             return file.read(8)
     except OSError as error:
-        remedy = f"cannot be read: {error.strerror}"
-        raise DatasetError([DatasetFault(str(path), 0, "file", str(path), remedy)]) from None
+        raise _unreadable(path, f"cannot be read: {error.strerror}") from None
+
+
+def _unreadable(path: Path, remedy: str) -> DatasetError:
+    return DatasetError([DatasetFault(str(path), 0, "file", str(path), remedy)])
 
 
 def _rows_of_file(path: Path, wanted: Collection[str] | None) -> Iterator[Row]:

@@ -6,6 +6,7 @@ decompression, so a small file cannot take all memory.
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import io
 import json
@@ -35,6 +36,8 @@ def lines_of(path: Path, max_line_bytes: int = MAX_LINE_BYTES) -> Iterator[tuple
                 number += 1
                 if len(line) > max_line_bytes:
                     raise ValueError(f"a line is longer than {max_line_bytes} bytes; split it")
+                if number == 1:
+                    line = line.removeprefix(codecs.BOM_UTF8)
                 if line.strip():
                     yield number, line
     except (OSError, EOFError, zlib.error, ValueError) as error:

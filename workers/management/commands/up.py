@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import errno
+import os
 import traceback
 from pathlib import Path
 from typing import Any
 
 from django.core.management.base import BaseCommand
+from django.db import OperationalError
 
 from webapp.experiments.models import Run
 from webapp.experiments.services import create_experiment_with_run
@@ -53,6 +55,8 @@ def explain(error: Exception, var: Path) -> str:
     """A sentence and a remedy for what nobody foresaw; its traceback goes to a file."""
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
         return f"{var} is on a full disk. Free some space there and start again."
+    if isinstance(error, OperationalError) and "DATABASE_URL" in os.environ:
+        return f"the database of DATABASE_URL does not answer ({error}). Is its address right?"
     log = var / "logs" / "up.log"
     log.parent.mkdir(parents=True, exist_ok=True)
     log.write_text("".join(traceback.format_exception(error)))

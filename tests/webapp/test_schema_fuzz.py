@@ -1,0 +1,176 @@
+"""Nasty values for everything that the OpenAPI document lets one say.
+
+Each operation is asked with one parameter or field spoiled at a time. Whatever is asked, the
+answer is one that the document names, no failure of ours, and each refusal is problem details.
+"""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import quote, urlencode
+
+import pytest
+from django.test import Client
+
+from tests.builders import a_held_run, an_event
+from webapp.api import api
+from webapp.telemetry.ingest import ingest
+
+DEEP = 20_000
+NASTY_JSON = (
+    "null", "true", "0", "-1", "1.5", "1e400", "-1e400", "NaN", "Infinity", "-Infinity",
+    str(2**31), str(2**63), str(10**30), "9" * 5000, "-0", "[]", "{}", "[[]]", '[{"a": [null]}]',
+    '{"": ""}', '""', '"x"', '"\\u0000"', '"\\ud800"', '"\\udc00x"', '"\u0663"', '"\u202e"', '"1"',
+    '"inf"', '"nan"', '"../../etc/passwd"', '"%s"' % ("x" * 100_000), '"\\r\\nSet-Cookie: a=b"',
+    "[" * 500 + "]" * 500, '{"a":' * 500 + "1" + "}" * 500,
+)  # fmt: skip
+NASTY_TEXT = (
+    "", "0", "-1", "1.5", "1e9", "NaN", "inf", "null", "true", str(2**31), str(2**63),
+    str(10**30), "9" * 5000, "x", "\x00", "\u0663", "\u202e", "\ud800", "%", "x" * 5000, "[]",
+    "{}", "a_b", "0001-01-01T00:00:00+23:59_00000000-0000-0000-0000-000000000000",
+    "9999-12-31T23:59:59-23:59_00000000-0000-0000-0000-000000000000",
+    "2026-01-01T00:00:00+00:00_x", "2026-01-01T00:00:00_00000000-0000-0000-0000-000000000000",
+)  # fmt: skip
+NASTY_BODIES = (
+    b"", b"null", b"[]", b"1", b'"x"', b"{", b"{}}", b"\xff\xfe\x00", b"\xef\xbb\xbf{}",
+    '{"project": 1}'.encode("utf-16"), b"[" * DEEP, b'{"a":' * DEEP, b"\x00" * 1000,
+    b'{"project": 1, "project": 2}', b'{"overrides": {"a": 1, "a": 2}}', b"9" * 10_000,
+    b"--x\r\nContent-Disposition: form-data; name=a\r\n\r\n1", b"a=%ff&b=%00", b" " * 3_000_000,
+)  # fmt: skip
+CONTENT_TYPES = (
+    "application/json", "text/plain", "", "multipart/form-data", "application/xml",
+    "multipart/form-data; boundary=x", "multipart/form-data; boundary=\u00e9",
+    "application/x-www-form-urlencoded", "application/x-www-form-urlencoded; charset=utf-7",
+    "application/json; charset=nonsense",
+)  # fmt: skip
+PATHS = (
+    "training.steps", "training.minutes", "problems.seed", "problems.dataset", "problems.train",
+    "problems.format", "agents", "agents.0.model", "agents.oak.role", "agents.\u00b2", "agents.-1",
+    "loss.kl_coefficient", "compute.ray_address", "recipe", "", ".", "\x00", "\ud800",
+    "a." * 5000 + "a", "agents." + "9" * 5000,
+)  # fmt: skip
+
+Operation = tuple[str, str, dict[str, Any]]
+
+
+def operations() -> list[Operation]:
+    """(path, method, operation) of the whole document."""
+    paths = api.get_openapi_schema()["paths"]
+    return [(path, method, op) for path, ops in paths.items() for method, op in ops.items()]
+
+
+@pytest.fixture
+def real(cast) -> dict[str, Any]:
+    """What each parameter of a path stands for, so that only one thing is wrong at a time."""
+    run, fencing = a_held_run(cast)
+    opened = {"agent": "oak", "parent": 0, "depth": 1, "draws": {}}
+    ingest(run.pk, fencing, [an_event(1, "node.open", tree=1, node=1, **opened)])
+    return {"run_id": run.pk, "tree": 1, "node": 1}
+
+
+@pytest.fixture
+def alice(cast) -> Client:
+    client = Client(raise_request_exception=False)
+    client.force_login(cast.alice)
+    return client
+
+
+def names(op: dict[str, Any], place: str) -> list[str]:
+    return [one["name"] for one in op.get("parameters", ()) if one["in"] == place]
+
+
+def addresses(path: str, op: dict[str, Any], real: dict[str, Any]) -> Iterator[str]:
+    """The operation's address as it should be, and with each parameter spoiled."""
+    yield path.format(**real)
+    for name in names(op, "path"):
+        for value in NASTY_TEXT:
+            yield path.format(**{**real, name: quote(value, safe="", errors="surrogatepass")})
+    for name in names(op, "query"):
+        for value in NASTY_TEXT:
+            query = urlencode({name: value}, errors="surrogatepass")
+            yield f"{path.format(**real)}?{query}"
+
+
+def bodies(cast) -> Iterator[bytes]:
+    """Descriptions of a new run, each with one thing wrong (or odd) about it."""
+    whole = {"project": str(cast.project.pk), "recipe": '"mars2"', "name": '"Try"'}
+    fields = [{**whole, name: value} for name in (*whole, "overrides") for value in NASTY_JSON]
+    fields += [{**whole, "overrides": '{"a\\u0000": 1}', name: "1"} for name in ("", "\x00", "id")]
+    for path in PATHS:
+        for value in NASTY_JSON:
+            fields.append({**whole, "overrides": f"{{{json.dumps(path)}: {value}}}"})
+    for field in fields:
+        text = ", ".join(f"{json.dumps(name)}: {value}" for name, value in field.items())
+        yield f"{{{text}}}".encode()
+
+
+def no_constant(name: str) -> None:
+    raise AssertionError(f"{name} is not JSON")
+
+
+def check(response, op: dict[str, Any], what: Any) -> None:
+    """The answer is documented, and a refusal says what is wrong in the one shape."""
+    shown = f"{response.status_code} to {ascii(what)[:200]}"
+    assert response.status_code in {int(status) for status in op["responses"]}, shown
+    assert response.status_code < 500, shown
+    if response.status_code < 400:
+        return
+    assert response["Content-Type"] == "application/problem+json", shown
+    assert len(response.content) < 20_000, shown
+    told = json.loads(response.content, parse_constant=no_constant)
+    assert told["status"] == response.status_code and told["detail"], shown
+    assert all(fault.keys() == {"path", "value", "reason"} for fault in told["problems"]), shown
+    assert (response.status_code == 422) == bool(told["problems"]), shown
+    json.dumps(told).encode().decode()
+    response.content.decode().encode()
+
+
+@pytest.mark.parametrize("path, method, op", operations(), ids=lambda value: str(value)[:40])
+def test_no_parameter_breaks_an_operation(alice, real, path, method, op):
+    for address in addresses(path, op, real):
+        check(alice.generic(method.upper(), address), op, address)
+
+
+@pytest.mark.parametrize("path, method, op", operations(), ids=lambda value: str(value)[:40])
+def test_a_stranger_learns_nothing_by_nasty_values(client, real, path, method, op):
+    for address in addresses(path, op, real):
+        response = client.generic(method.upper(), address)
+        assert response.status_code in (401, 404), ascii(address)[:200]
+        check(response, op, address)
+
+
+def test_no_body_breaks_an_operation(alice, real):
+    posts = [one for one in operations() if one[1] == "post"]
+    for path, _, op in posts:
+        for body in NASTY_BODIES:
+            for kind in CONTENT_TYPES:
+                response = alice.generic("POST", path.format(**real), body, content_type=kind)
+                check(response, op, (path, kind, body[:80]))
+
+
+def test_no_description_breaks_the_making_of_a_run(alice, cast):
+    (op,) = [op for path, method, op in operations() if "requestBody" in op]
+    for body in bodies(cast):
+        response = alice.generic("POST", "/api/v1/runs", body, content_type="application/json")
+        check(response, op, body)
+        if response.status_code == 201:
+            id = response.json()["id"]
+            assert alice.get(f"/api/v1/runs/{id}").status_code == 200, body[:200]
+            assert alice.get(f"/runs/{id}/").status_code == 200, body[:200]
+
+
+@pytest.mark.parametrize("method", ["HEAD", "OPTIONS", "PUT", "PATCH", "DELETE", "TRACE", "BREW"])
+def test_another_method_is_refused_as_problem_details(alice, real, method):
+    for path, known, _ in operations():
+        response = alice.generic(method, path.format(**real))
+        assert response.status_code == 405, (method, path)
+        assert known.upper() in response["Allow"]
+        if method != "HEAD":
+            assert response.json()["status"] == 405
+
+
+@pytest.mark.parametrize("rest", ["", "x", "runs/x", "runs//", "models/1", "\u0663", "a" * 5000])
+def test_an_unknown_address_is_told_as_problem_details(alice, rest):
+    response = alice.get(f"/api/v1/{rest}")
+    assert response.status_code == 404
+    assert response["Content-Type"] == "application/problem+json"
