@@ -18,6 +18,7 @@ _PLAIN = (bool, type(None), float, complex)
 _CONSTANTS = (bool, type(None), int, float, complex, str, bytes)
 _MOST_EQUAL = 256  # so few equal hashes cost little
 _BRACKETS = {list: ("[", "]"), tuple: ("(", ")"), set: ("{", "}"), frozenset: ("frozenset({", "})")}
+_BASES = (dict, list, tuple, set, frozenset, str, bytes, int, float, complex)
 _EMPTY = {set: "set()", frozenset: "frozenset()"}
 _NAMES = {"nan": float("nan"), "inf": float("inf")}
 
@@ -34,20 +35,25 @@ class LiteralTooLong(LiteralError):
     """The text of a value would exceed the limit."""
 
 
-def to_literal(value: Any, max_chars: int = 1 << 24) -> str:
+def to_literal(value: Any, max_chars: int = 1 << 24, subclasses: bool = False) -> str:
     """The value as a Python expression of at most `max_chars` characters.
+
+    With `subclasses`, a Counter is written as the dict that it is, a named tuple as a tuple; that
+    runs their own methods, so it is for the process of whoever made them.
 
     Raises:
         LiteralTooLong: the text would be longer.
         LiteralError: the value, or one inside it, is not plain, or is nested too deeply.
     """
     parts: list[str] = []
-    _write(value, parts, max_chars, 0)
+    _write(value, parts, max_chars, 0, subclasses)
     return "".join(parts)
 
 
-def _write(value: Any, parts: list[str], room: int, depth: int) -> int:
+def _write(value: Any, parts: list[str], room: int, depth: int, subclasses: bool) -> int:
     """Append the text of `value`; returns the room that is left."""
+    if subclasses:
+        value = _as_base(value)
     kind = type(value)
     if kind is int:
         bits = value.bit_length()
@@ -61,7 +67,7 @@ def _write(value: Any, parts: list[str], room: int, depth: int) -> int:
     elif kind in _PLAIN:
         text = repr(value)
     elif kind in _BRACKETS or kind is dict:
-        return _write_container(value, parts, room, depth)
+        return _write_container(value, parts, room, depth, subclasses)
     else:
         raise LiteralError(f"{kind.__name__} is not a plain value")
     if len(text) > room:
@@ -70,7 +76,16 @@ def _write(value: Any, parts: list[str], room: int, depth: int) -> int:
     return room - len(text)
 
 
-def _write_container(value: Any, parts: list[str], room: int, depth: int) -> int:
+def _as_base(value: Any) -> Any:
+    """The value of a subclass of a plain type as one of that type itself."""
+    kind = type(value)
+    if kind in _CONSTANTS or kind in _BASES:
+        return value
+    base = next((base for base in _BASES if issubclass(kind, base)), None)
+    return value if base is None else base(value)
+
+
+def _write_container(value: Any, parts: list[str], room: int, depth: int, subclasses: bool) -> int:
     if depth >= MAX_DEPTH:
         raise LiteralError(f"value is nested more than {MAX_DEPTH} deep")
     kind = type(value)
@@ -86,10 +101,10 @@ def _write_container(value: Any, parts: list[str], room: int, depth: int) -> int
             parts.append(", ")
             room = _less(room, 2)
         first = False
-        room = _write(item, parts, room, depth + 1)
+        room = _write(item, parts, room, depth + 1, subclasses)
         if kind is dict:
             parts.append(": ")
-            room = _write(value[item], parts, _less(room, 2), depth + 1)
+            room = _write(value[item], parts, _less(room, 2), depth + 1, subclasses)
     if kind is tuple and len(value) == 1:
         parts.append(",")
     parts.append(closing)

@@ -115,7 +115,8 @@ def answer(job: bytes) -> None:
 def respond(function: Any, packed: bytes, limit: int) -> tuple[int, str]:
     try:
         arguments, keywords = marshal.loads(packed)
-        return VALUE, to_literal(function(*arguments, **keywords), limit)
+        # Assertions compare by ==, to which a Counter is a dict.
+        return VALUE, to_literal(function(*arguments, **keywords), limit, subclasses=True)
     except BaseException as error:
         kind, text = describe(error)
         if kind != RUNTIME_ERROR:

@@ -427,3 +427,36 @@ def test_code_tests_need_no_more_than_two_zygotes_per_slot(limits):
         good = "def solve(x): return sorted(x)"
         assert all(v.passed for v in verify(sandbox, [(problem(CODES), good)] * 3))
         assert len(sandbox.zygote_pids()) == 2
+
+
+def test_an_assertion_sees_what_a_standard_class_is(verdict):
+    program = """
+from collections import Counter, OrderedDict, defaultdict, namedtuple
+Point = namedtuple("Point", "x y")
+def solve(kind):
+    made = {"counter": Counter("aab"), "point": Point(1, [Point(2, 3)]),
+            "ordered": OrderedDict(a=defaultdict(int, b=True))}
+    return made[kind]
+"""
+    tests = (
+        CodeTest("assert candidate('counter') == {'a': 2, 'b': 1}"),
+        CodeTest("assert candidate('point') == (1, [(2, 3)])"),
+        CodeTest("assert candidate('ordered') == {'a': {'b': True}}"),
+    )
+    assert verdict(tests, program).passed
+
+
+def test_a_class_of_its_own_earns_nothing_by_its_comparison(verdict):
+    program = """
+class Yes(list):
+    __eq__ = lambda self, other: True
+    __hash__ = lambda self: 0
+class Endless(list):
+    def __iter__(self):
+        while True: yield 1
+def solve(x): return Yes([3]) if x else Endless([1])
+"""
+    tests = tuple(CodeTest(f"assert candidate({x}) == [1]") for x in (0, 1))
+    result = verdict(tests, program)
+    assert result.fraction == 0.0
+    assert not verdict(tests[1:], program).passed
