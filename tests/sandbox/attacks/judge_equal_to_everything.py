@@ -1,6 +1,6 @@
 # tries: to hand the judge an object that equals everything
 # path: code
-# observed: runtime_error
+# observed: wrong_answer
 
 class Yes(list):
     def __eq__(self, other):
