@@ -8,7 +8,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from engine.config import ConfigError, RunConfig, load_recipe, recipe_names
+from engine.config import ConfigError, RunConfig
+from engine.recipes import load_recipe, recipe_names
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import math
-import tomllib
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -24,7 +23,6 @@ from pydantic import (
     model_validator,
 )
 
-RECIPES = Path(__file__).parent / "recipes"
 STARTERS = Path(__file__).parent / "policy" / "starters"
 
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9-]{0,39}$")]
@@ -310,7 +308,7 @@ def parse_config(data: Any) -> RunConfig:
     Raises:
         ConfigError: with the path, the value and the reason of every fault.
     """
-    if faults := _unstorable("", data):
+    if faults := unstorable("", data):
         raise ConfigError(faults)
     try:
         config = RunConfig.model_validate(data)
@@ -319,38 +317,6 @@ def parse_config(data: Any) -> RunConfig:
     if faults := _unknown_names(config):
         raise ConfigError(faults)
     return config
-
-
-def recipe_names() -> list[str]:
-    """Names of the recipes that ship with the engine."""
-    return sorted(path.stem for path in RECIPES.glob("*.toml"))
-
-
-def load_recipe(name: str, overrides: dict[str, Any] | None = None) -> RunConfig:
-    """A recipe with dotted overrides, e.g. `{"search.nodes_per_tree": 4}`.
-
-    List items are addressed by position (`agents.0.model`) or, for agents, by name
-    (`agents.oak.model`).
-
-    Raises:
-        ConfigError: unknown recipe, unknown path or impossible value.
-    """
-    return parse_config(recipe_data(name, overrides))
-
-
-def recipe_data(name: str, overrides: dict[str, Any] | None = None) -> dict[str, Any]:
-    """The plain data behind `load_recipe`, not yet validated."""
-    path = RECIPES / f"{name}.toml"
-    if name not in recipe_names():
-        reason = f"unknown recipe; choose one of {', '.join(recipe_names())}"
-        raise ConfigError([{"path": "recipe", "value": name, "reason": reason}])
-    data = tomllib.loads(path.read_text())
-    data["recipe"] = name
-    for dotted, value in (overrides or {}).items():
-        if faults := _unstorable(dotted, value):  # a later override may hide it from the rest
-            raise ConfigError(faults)
-        _set(data, dotted, value)
-    return data
 
 
 def read_config(path: Path) -> RunConfig:
@@ -368,31 +334,7 @@ def read_config(path: Path) -> RunConfig:
         raise ConfigError([{"path": "config", "value": str(path), "reason": reason}]) from None
 
 
-def _set(data: dict[str, Any], dotted: str, value: Any) -> None:
-    *parents, last = dotted.split(".")
-    here: Any = data
-    try:
-        for key in parents:
-            here = (
-                here[_position(here, key)] if isinstance(here, list) else here.setdefault(key, {})
-            )
-        here[_position(here, last) if isinstance(here, list) else last] = value
-    except (KeyError, IndexError, TypeError, AttributeError, ValueError):
-        raise ConfigError(
-            [{"path": dotted, "value": value, "reason": "no such setting in this recipe"}]
-        ) from None
-
-
-def _position(items: list[Any], key: str) -> int:
-    if key.isascii() and key.isdigit():
-        return int(key)
-    for index, item in enumerate(items):
-        if isinstance(item, dict) and item.get("name") == key:
-            return index
-    raise KeyError(key)
-
-
-def _unstorable(path: str, value: Any, depth: int = 0) -> list[dict[str, Any]]:
+def unstorable(path: str, value: Any, depth: int = 0) -> list[dict[str, Any]]:
     """What in a tree of settings no database would store, by its path."""
     if reason := _never(path, value, depth):
         return [{"path": path or "config", "value": value, "reason": reason}]
@@ -405,7 +347,7 @@ def _unstorable(path: str, value: Any, depth: int = 0) -> list[dict[str, Any]]:
     return [
         fault
         for key, item in items
-        for fault in _unstorable(f"{path}.{key}".lstrip("."), item, depth + 1)
+        for fault in unstorable(f"{path}.{key}".lstrip("."), item, depth + 1)
     ]
 
 

@@ -9,12 +9,11 @@ from engine.__main__ import main
 from engine.config import (
     ConfigError,
     RunConfig,
-    load_recipe,
     parse_config,
     read_config,
-    recipe_names,
     registered,
 )
+from engine.recipes import load_recipe, recipe_names
 
 AGENT = {"name": "oak", "model": "starter:oak"}
 

@@ -11,8 +11,8 @@ from django.shortcuts import get_object_or_404
 from ninja import Query, Router, Schema, Status
 from pydantic import ConfigDict, Field
 
-from engine.config import recipe_data, recipe_names
 from engine.events import RunState
+from engine.recipes import recipe_data, recipe_names
 from webapp.experiments import services
 from webapp.experiments.presentation import summary
 from webapp.experiments.selectors import runs_page, visible_run

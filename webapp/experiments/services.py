@@ -15,8 +15,9 @@ from django.db import connection, transaction
 from django.db.models import Max
 from django.utils import timezone
 
-from engine.config import RunConfig, load_recipe
+from engine.config import RunConfig
 from engine.events import RunState
+from engine.recipes import load_recipe
 from webapp.accounts.models import User
 from webapp.datasets.services import version_of
 from webapp.experiments.dispatch import dispatch_on_commit

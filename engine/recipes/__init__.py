@@ -1,0 +1,71 @@
+"""Named, tested settings: one TOML file per recipe, in this folder.
+
+Invariant: recipe + overrides is the whole command line, web form and REST body of a run; what
+comes out is a `RunConfig`, or a `ConfigError` that names every fault.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from engine.config import ConfigError, RunConfig, parse_config, unstorable
+
+FOLDER = Path(__file__).parent
+
+
+def recipe_names() -> list[str]:
+    """Names of the recipes that ship with the engine."""
+    return sorted(path.stem for path in FOLDER.glob("*.toml"))
+
+
+def load_recipe(name: str, overrides: dict[str, Any] | None = None) -> RunConfig:
+    """A recipe with dotted overrides, e.g. `{"search.nodes_per_tree": 4}`.
+
+    List items are addressed by position (`agents.0.model`) or, for agents, by name
+    (`agents.oak.model`).
+
+    Raises:
+        ConfigError: unknown recipe, unknown path or impossible value.
+    """
+    return parse_config(recipe_data(name, overrides))
+
+
+def recipe_data(name: str, overrides: dict[str, Any] | None = None) -> dict[str, Any]:
+    """The plain data behind `load_recipe`, not yet validated."""
+    path = FOLDER / f"{name}.toml"
+    if name not in recipe_names():
+        reason = f"unknown recipe; choose one of {', '.join(recipe_names())}"
+        raise ConfigError([{"path": "recipe", "value": name, "reason": reason}])
+    data = tomllib.loads(path.read_text())
+    data["recipe"] = name
+    for dotted, value in (overrides or {}).items():
+        if faults := unstorable(dotted, value):  # a later override may hide it from the rest
+            raise ConfigError(faults)
+        _set(data, dotted, value)
+    return data
+
+
+def _set(data: dict[str, Any], dotted: str, value: Any) -> None:
+    *parents, last = dotted.split(".")
+    here: Any = data
+    try:
+        for key in parents:
+            here = (
+                here[_position(here, key)] if isinstance(here, list) else here.setdefault(key, {})
+            )
+        here[_position(here, last) if isinstance(here, list) else last] = value
+    except (KeyError, IndexError, TypeError, AttributeError, ValueError):
+        raise ConfigError(
+            [{"path": dotted, "value": value, "reason": "no such setting in this recipe"}]
+        ) from None
+
+
+def _position(items: list[Any], key: str) -> int:
+    if key.isascii() and key.isdigit():
+        return int(key)
+    for index, item in enumerate(items):
+        if isinstance(item, dict) and item.get("name") == key:
+            return index
+    raise KeyError(key)
