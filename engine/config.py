@@ -116,6 +116,22 @@ class WeightMode(StrEnum):
     MASK = "mask"
 
 
+class Aggregation(StrEnum):
+    """Over what the policy loss of the tokens is a mean (`engine.losses.aggregation`)."""
+
+    TOKEN_MEAN = "token_mean"
+    SEQUENCE_MEAN = "sequence_mean"
+    SEQUENCE_SUM = "sequence_sum"
+
+
+class KlEstimator(StrEnum):
+    """Which estimate of the divergence to the reference (`engine.losses.kl`)."""
+
+    K1 = "k1"
+    K2 = "k2"
+    K3 = "k3"
+
+
 class Settings(BaseModel):
     model_config = ConfigDict(
         extra="forbid", frozen=True, use_attribute_docstrings=True, allow_inf_nan=False
@@ -205,6 +221,9 @@ class CreditConfig(Settings):
     overlong_factor: float = Field(1.0, ge=0)
     dynamic_filter: bool = True
     """Leave out trees in which every node scored the same 0 or 1."""
+    refill_rounds: int = Field(0, ge=0, le=64)
+    """Rounds in which trees that were left out are replaced by further problems, until a step has
+    `training.trees_per_step` to learn from; 0 is off."""
     advantage: str = "mars2"
     """Name in `engine.credit.ADVANTAGES`."""
 
@@ -212,14 +231,44 @@ class CreditConfig(Settings):
 class LossConfig(Settings):
     policy: str = "gspo"
     """Name in `engine.losses.POLICY_LOSSES`."""
-    clip_low: float = Field(3e-4, ge=0, lt=1)
+    clip_low: float = Field(3e-4, ge=0, le=1)
+    """A ratio of policies is clipped below 1 minus this; 1 is no lower limit."""
     clip_high: float = Field(4e-4, ge=0)
+    """... and above 1 plus this; more than `clip_low` is DAPO's clip-higher."""
+    dual_clip: float | None = Field(None, gt=1)
+    """Most that a ratio may weigh where the advantage is negative (dual clip); unset is off.
+    cispo bounds its ratios on both sides already and takes none."""
+    aggregation: Aggregation | None = None
+    """Over what the loss is a mean; unset is the one of the loss's own paper."""
+    aggregation_tokens: Whole = Field(1024, ge=1)
+    """Tokens by which `sequence_sum` divides every sequence, whatever its length."""
+    importance_correction: bool = True
+    """Weigh the generator's tokens by the learner's policy over the generator's."""
     importance_level: Level = Level.TOKEN
     importance_mode: WeightMode = WeightMode.TRUNCATE
     importance_threshold: float = Field(2.0, ge=1)
     """C of truncated importance sampling, generator against learner."""
+    importance_veto: float | None = Field(None, gt=0, lt=1)
+    """An answer with a token of a smaller weight than this is left out whole; unset is off."""
+    kl_estimator: KlEstimator = KlEstimator.K3
     kl_coefficient: float = Field(1e-3, ge=0)
-    """Weight of the k3 divergence to the agent's own starting weights; 0 is off."""
+    """Weight of the divergence to the agent's own starting weights; 0 is off."""
+    entropy_coefficient: float = Field(0.0, ge=0)
+    """Weight of the entropy bonus; 0 is off."""
+
+    @model_validator(mode="after")
+    def _settings_have_an_effect(self) -> LossConfig:
+        if self.dual_clip is not None and self.policy == "cispo":
+            raise ValueError(
+                f"dual_clip = {self.dual_clip} has no effect on policy = 'cispo', which clips the "
+                "ratio itself; leave it unset, or choose gspo or ppo"
+            )
+        if self.importance_veto is not None and not self.importance_correction:
+            raise ValueError(
+                f"importance_veto = {self.importance_veto} has no effect without "
+                "importance_correction; leave it unset, or turn the correction on"
+            )
+        return self
 
 
 class TrainingConfig(Settings):
@@ -230,6 +279,8 @@ class TrainingConfig(Settings):
     """Trees that advance together in one step."""
     batch_nodes: Whole = Field(1, ge=1)
     """An agent learns when its buffer holds this many of its own nodes; leftovers are kept."""
+    max_batch_nodes: Whole | None = Field(None, ge=1)
+    """Trees beyond this many nodes wait for the agent's next batch; unset takes all of them."""
     minibatches: Whole = Field(1, ge=1)
     """Optimizer steps into which one batch is divided."""
     micro_batch_tokens: Whole = Field(16384, ge=16)
@@ -239,6 +290,15 @@ class TrainingConfig(Settings):
     validate_every: Whole = Field(10, ge=1)
     checkpoint_every: Whole = Field(5, ge=1)
     keep_checkpoints: Whole = Field(2, ge=1)
+
+    @model_validator(mode="after")
+    def _limit_holds_a_batch(self) -> TrainingConfig:
+        if self.max_batch_nodes is not None and self.max_batch_nodes < self.batch_nodes:
+            raise ValueError(
+                f"max_batch_nodes = {self.max_batch_nodes} is less than "
+                f"batch_nodes = {self.batch_nodes}; raise it"
+            )
+        return self
 
 
 class EvaluationConfig(Settings):

@@ -55,9 +55,9 @@ def pad_rows(rows: Sequence[TrainingRow], pad_id: int, device) -> PaddedRows:
 
 
 def output_logprobs(
-    model: PreTrainedModel, rows: PaddedRows, temperature: float
+    model: PreTrainedModel, rows: PaddedRows, temperature: float, entropy_gradient: bool = False
 ) -> tuple[Tensor, Tensor]:
-    """(logprobs_NL with gradient, entropy_NL without)."""
+    """(logprobs_NL with gradient, entropy_NL in nats, without unless it is asked for)."""
     width = rows.outputs_NL.shape[1]
     logits = model(
         input_ids=rows.ids,
@@ -66,7 +66,8 @@ def output_logprobs(
         use_cache=False,
         logits_to_keep=width + 1,
     ).logits[:, :-1]
-    logprobs_NLV = torch.log_softmax(logits.float() / temperature, dim=-1)
-    with torch.no_grad():
+    precise = logits.to(torch.promote_types(logits.dtype, torch.float32))
+    logprobs_NLV = torch.log_softmax(precise / temperature, dim=-1)
+    with torch.set_grad_enabled(entropy_gradient and torch.is_grad_enabled()):
         entropy_NL = -(logprobs_NLV.exp() * logprobs_NLV).sum(-1)
     return logprobs_NLV.gather(2, rows.outputs_NL[..., None])[..., 0], entropy_NL

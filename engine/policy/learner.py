@@ -123,7 +123,9 @@ class Learner:
         for micro in batch:
             self._score_reference(micro)
             logprobs_NL, entropy_NL = self._logprobs(self.model, micro)
-            terms = total_loss(logprobs_NL, self._loss_rows(micro, logprobs_NL), units, self.loss)
+            terms = total_loss(
+                logprobs_NL, self._loss_rows(micro, logprobs_NL), units, self.loss, entropy_NL
+            )
             terms.loss.backward()
             totals["loss"] += terms.loss.item()
             totals["policy"] += terms.policy.item()
@@ -175,7 +177,10 @@ class Learner:
             micro.reference_logprobs_NL = self._logprobs(self.reference, micro)[0]
 
     def _logprobs(self, model: PreTrainedModel, micro: MicroBatch) -> tuple[Tensor, Tensor]:
-        return output_logprobs(model, micro.padded, self.agent.sampling.temperature)
+        temperature = self.agent.sampling.temperature
+        return output_logprobs(
+            model, micro.padded, temperature, entropy_gradient=self.loss.entropy_coefficient > 0
+        )
 
     def _set_learning_rate(self) -> float:
         rate = self.agent.optimizer.learning_rate * schedule_factor(self.agent, self.progress)

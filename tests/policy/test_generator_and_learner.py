@@ -106,7 +106,7 @@ def test_a_nucleus_holds_only_likely_tokens_and_their_mass_is_one(policy):
         assert g.logprobs[0] == pytest.approx(float((probabilities[token] / mass).log()), abs=1e-4)
 
 
-@pytest.mark.parametrize("policy_loss", ["gspo", "ppo"])
+@pytest.mark.parametrize("policy_loss", ["cispo", "gspo", "ppo"])
 def test_an_update_does_not_depend_on_the_micro_batches(policy, policy_loss):
     rows = rows_of(policy)
     whole, split = (
