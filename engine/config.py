@@ -87,6 +87,13 @@ class SelectionOrder(StrEnum):
     NODE_FIRST = "node_first"
 
 
+class AgentChoice(StrEnum):
+    """How the agent of an expansion is chosen from what each agent scored."""
+
+    THOMPSON = "thompson"
+    UCB = "ucb"
+
+
 class Score(StrEnum):
     """How test verdicts become the raw score of a node (mars2.md, section 4)."""
 
@@ -183,6 +190,21 @@ class SearchConfig(Settings):
     """Expansions of one tree that may be under way at once; 1 is the sequential algorithm."""
     posterior: Posterior = Posterior.BETA
     selection_order: SelectionOrder = SelectionOrder.AGENT_FIRST
+    agent_choice: AgentChoice = AgentChoice.THOMPSON
+    """Draws from the agents' posteriors, or UCB1 on their scores: of the node that is passed
+    (agent_first), or of the whole tree (node_first)."""
+    tokens_per_tree: Whole | None = Field(None, ge=1)
+    """A tree opens no more nodes once its answers hold this many tokens, if set."""
+    seconds_per_tree: float | None = Field(None, gt=0)
+    """A tree opens no more nodes so long after its first, if set; its shape then hangs on the
+    load of the machine."""
+    stop_when_solved: bool = False
+    """A tree opens no more nodes once one passes all public tests; for inference, not training."""
+    error_feedback: bool = True
+    """A refinement prompt says how its program did on the public tests."""
+    rho: float | None = Field(None, ge=0.95, le=1)
+    """Depth-guided exploration of MARS²-T+: GEN draws are scaled by (0.98 rho^depth)^children, if
+    set."""
 
     @model_validator(mode="after")
     def _flight_fits_budget(self) -> SearchConfig:
