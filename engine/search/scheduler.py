@@ -38,6 +38,10 @@ class Spending:
     solved: bool = False
     """Whether a node passes all public tests."""
 
+    def age(self) -> float:
+        """Seconds since the first claim."""
+        return 0.0 if self.started is None else time.monotonic() - self.started
+
 
 @dataclass(frozen=True)
 class TreeBudget:
@@ -92,9 +96,8 @@ class TreeBudget:
             if self.tokens is not None and spending.tokens >= self.tokens:
                 return TreeEnd.TOKENS
             # A tree's first node is always opened: an answer late is better than none.
-            if self.seconds is not None and len(tree.nodes) > 1 and spending.started is not None:
-                if time.monotonic() - spending.started >= self.seconds:
-                    return TreeEnd.SECONDS
+            if self.seconds is not None and len(tree.nodes) > 1 and spending.age() >= self.seconds:
+                return TreeEnd.SECONDS
         return TreeEnd.NODES if len(tree.nodes) > self.nodes_per_tree else None
 
     def is_spent(self, tree: SearchTree, spending: Spending | None = None) -> bool:
