@@ -160,7 +160,8 @@ class AgentConfig(Settings):
     name: Name
     """Shown on the page and written on every node."""
     model: str = Field(min_length=1)
-    """Directory in Hugging Face layout, or `starter:NAME` for one that ships with Grove."""
+    """Directory in Hugging Face layout, or `starter:NAME` for one that ships with Grove. `search`
+    and `evaluate` also take `http://HOST:PORT/v1#MODEL`, an OpenAI-compatible endpoint."""
     role: str = Field("", max_length=4000)
     """System text that opens every prompt of this agent."""
     trainable: bool = True
@@ -298,6 +299,22 @@ class ComputeConfig(Settings):
     """Cluster to join; unset, the RAY_ADDRESS variable or a local Ray is used."""
 
 
+class InferenceConfig(Settings):
+    """`search` and `evaluate`; a training run uses none of it."""
+
+    reward_model: str | None = Field(None, min_length=1)
+    """Directory of a reward model: among nodes that pass equally many public tests, the answer is
+    the one that it scores highest. Unset, it is the latest."""
+    trees_at_once: Whole = Field(256, ge=1)
+    """Problems that are searched at the same time; a tree's seconds run from its first node."""
+    requests_at_once: int = Field(16, ge=1, le=1024)
+    """Answers that one endpoint is asked for at the same time."""
+    request_seconds: float = Field(600.0, gt=0, le=86400)
+    """An endpoint that sends nothing for so long is asked again."""
+    retry_seconds: float = Field(300.0, ge=0, le=86400)
+    """How long an endpoint is asked again, after its first failure, before the command gives up."""
+
+
 class RunConfig(Settings):
     """Everything that defines a run; enough to run it again."""
 
@@ -313,6 +330,7 @@ class RunConfig(Settings):
     evaluation: EvaluationConfig = EvaluationConfig()
     sandbox: SandboxConfig = SandboxConfig()
     compute: ComputeConfig = ComputeConfig()
+    inference: InferenceConfig = InferenceConfig()
 
     @model_validator(mode="after")
     def _names_are_unique(self) -> RunConfig:
