@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from engine.config import ConfigError, RunConfig
-from engine.recipes import load_recipe, recipe_names
+from engine.config import RunConfig
+from engine.recipes import load_recipe, parse_override, recipe_names
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -18,7 +18,7 @@ def main(argv: list[str] | None = None) -> int:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for add in (
         _add_train, _add_prepare, _add_config, _add_starters, _add_golden, _add_doctor,
-        _add_problems,
+        _add_problems, _add_search,
     ):  # fmt: skip
         add(commands)
     arguments = parser.parse_args(argv)
@@ -47,21 +47,10 @@ def _add_prepare(commands: Any) -> None:
 
 
 def _prepare(arguments: argparse.Namespace) -> int:
-    config = load_recipe(arguments.recipe, dict(map(_override, arguments.overrides)))
+    config = load_recipe(arguments.recipe, dict(map(parse_override, arguments.overrides)))
     arguments.run_dir.mkdir(parents=True, exist_ok=True)
     (arguments.run_dir / "config.json").write_text(config.model_dump_json(indent=1))
     return 0
-
-
-def _override(text: str) -> tuple[str, Any]:
-    path, equals, value = text.partition("=")
-    if not equals:
-        reason = "overrides are written PATH=VALUE, e.g. search.nodes_per_tree=4"
-        raise ConfigError([{"path": path, "value": text, "reason": reason}])
-    try:
-        return path, json.loads(value)
-    except (ValueError, RecursionError):
-        return path, value
 
 
 def _add_config(commands: Any) -> None:
@@ -129,6 +118,12 @@ def _add_problems(commands: Any) -> None:
     from engine.problems.command import add_arguments
 
     add_arguments(commands.add_parser("problems", help="check and compare data sets"))
+
+
+def _add_search(commands: Any) -> None:
+    from engine.inference.command import add_search
+
+    add_search(commands.add_parser("search", help="let a team answer one problem"))
 
 
 if __name__ == "__main__":
