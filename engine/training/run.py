@@ -2,19 +2,23 @@
 
 RUN_DIR holds config.json (the resolved settings), events.jsonl (the log, also the lock against a
 second engine), checkpoints/ and models/. Invariant: whatever happens, the last event says how the
-engine ended, unless it was killed.
+engine ended, unless it was killed. Refusals included, if the directory has a log already.
 """
 
 from __future__ import annotations
 
+import contextlib
 import signal
+import sys
 import threading
 import traceback
+from collections.abc import Sequence
 from enum import IntEnum
 from pathlib import Path
 
 from engine.config import RunConfig, read_config
 from engine.events import (
+    FILE_NAME,
     ErrorRaised,
     EventLog,
     LogLine,
@@ -23,12 +27,21 @@ from engine.events import (
     RunWaiting,
 )
 from engine.policy.load import check_model_directory
+from engine.problems.check import Verify
+from engine.problems.errors import DatasetFault
+from engine.problems.problem import Problem
 from engine.problems.source import ProblemSet, load_problem_set
+from engine.sandbox.verify import Verification
+from engine.training.checkpoint import Checkpoint, CheckpointError, Checkpoints
+from engine.training.compatibility import ResumeError, RunRecord, check_compatible
 from engine.training.lease import LeaseGuard
+from engine.training.references import without_failing_references
 from engine.training.rollout import Stopped
 from engine.training.system import SystemSampler
 from engine.training.team import Team
 from engine.training.trainer import Trainer
+
+CHECK_DEADLINE = 3600.0
 
 
 class ExitCode(IntEnum):
@@ -36,6 +49,8 @@ class ExitCode(IntEnum):
 
     FINISHED = 0
     FAILED = 1
+    REFUSED = 2
+    """These settings cannot run, or are not those of the run that is to go on."""
     STOPPED = 3
     """On request, or because nobody held the run any more; it can be resumed."""
 
@@ -49,10 +64,14 @@ def train(run_dir: Path, lease_seconds: float | None = None) -> ExitCode:
     Raises:
         ConfigError, ModelError, DatasetError: before anything has started.
     """
-    config = read_config(run_dir / "config.json")
-    for agent in config.agents:
-        check_model_directory(agent.model)
-    problems = load_problem_set(config.problems)
+    try:
+        config = read_config(run_dir / "config.json")
+        for agent in config.agents:
+            check_model_directory(agent.model)
+        problems = load_problem_set(config.problems)
+    except (ValueError, OSError) as error:
+        _tell_refusal(run_dir, error)
+        raise
     stop = threading.Event()
     _stop_on_signals(stop)
     log = EventLog(run_dir)
@@ -63,6 +82,22 @@ def train(run_dir: Path, lease_seconds: float | None = None) -> ExitCode:
         if guard:
             guard.close()
         log.close()
+
+
+def _tell_refusal(run_dir: Path, error: Exception) -> None:
+    """Put a refusal into the log of a run that is to go on; a run without a log stays without."""
+    if not (run_dir / FILE_NAME).is_file():
+        return
+    with contextlib.suppress(RuntimeError):  # an engine is at work there, and the log is its own
+        log = EventLog(run_dir)
+        _log_refusal(log, error)
+        log.close()
+
+
+def _log_refusal(log: EventLog, error: Exception) -> None:
+    message = f"{type(error).__name__}: {error}"
+    log.append(ErrorRaised(message))
+    log.append(RunStateChanged(RunState.FAILED, message))
 
 
 def walls_line(tier: str) -> LogLine:
@@ -76,6 +111,20 @@ def walls_line(tier: str) -> LogLine:
     return LogLine("warning", message)
 
 
+def _tell(log: EventLog, faults: Sequence[DatasetFault]) -> None:
+    for fault in faults:
+        log.append(LogLine("warning", f"problem left out: {fault}"))
+
+
+def _verifying(team: Team, stop: threading.Event) -> Verify:
+    def verify(programs: Sequence[tuple[Problem, str]]) -> list[Verification]:
+        if stop.is_set():
+            raise Stopped
+        return team.get(team.verifier.verify.remote(programs), "sandbox to run the references")
+
+    return verify
+
+
 def _stop_on_signals(stop: threading.Event) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
@@ -87,8 +136,9 @@ def _train(
     team: Team | None = None
     try:
         log.append(RunStateChanged(RunState.STARTING))
-        for fault in problems.left_out:
-            log.append(LogLine("warning", f"problem left out: {fault}"))
+        _tell(log, problems.left_out)
+        record = RunRecord.of(config, problems)
+        checkpoint = _checkpoint(config, run_dir, record, log)
         team = Team(config, lambda name, deadline: log.append(RunWaiting(name, deadline)))
         # Starting Ray puts a handler of its own on SIGTERM, which aborts: ours comes last.
         _stop_on_signals(stop)
@@ -96,13 +146,20 @@ def _train(
         sizes = ", ".join(f"{name} {count:,} parameters" for name, count in parameters.items())
         log.append(LogLine("info", f"agents are ready: {sizes}"))
         log.append(walls_line(team.tier()))
+        trusted = without_failing_references(problems, run_dir, _verifying(team, stop))
+        _tell(log, trusted.left_out[len(problems.left_out) :])
         log.append(RunStateChanged(RunState.RUNNING))
-        Trainer(config, run_dir, log, team, problems, stop.is_set, SystemSampler()).run()
+        system = SystemSampler()
+        Trainer(config, run_dir, log, team, trusted, stop.is_set, system, record, checkpoint).run()
         log.append(RunStateChanged(RunState.FINISHED))
         return ExitCode.FINISHED
     except Stopped:
         log.append(RunStateChanged(RunState.STOPPED, "asked to stop"))
         return ExitCode.STOPPED
+    except (ResumeError, CheckpointError) as error:
+        _log_refusal(log, error)
+        print(f"{type(error).__name__}: {error}", file=sys.stderr)
+        return ExitCode.REFUSED
     except Exception as error:
         log.append(ErrorRaised(f"{type(error).__name__}: {error}", traceback.format_exc()))
         log.append(RunStateChanged(RunState.FAILED, str(error)))
@@ -112,3 +169,27 @@ def _train(
             team.close()
         # Closing Ray gives SIGTERM its default action back, which would belie the exit code.
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
+
+
+def _checkpoint(
+    config: RunConfig, run_dir: Path, record: RunRecord, log: EventLog
+) -> Checkpoint | None:
+    """Where the run goes on, if it was begun.
+
+    Raises:
+        ResumeError: it was begun with other settings, problems or models.
+        CheckpointError: no checkpoint is whole.
+    """
+    checkpoints = Checkpoints(run_dir, config.training.keep_checkpoints)
+    if not checkpoints.folder.is_dir():
+        return None
+    log.append(RunWaiting("checkpoint to be checked", CHECK_DEADLINE))
+    found = checkpoints.latest()
+    log.append(RunWaiting(""))
+    if found is None:
+        return None
+    for fault in found.damaged:
+        line = f"damaged, and set aside: checkpoints/{fault}; going on from {found.path.name}"
+        log.append(LogLine("warning", line))
+    check_compatible(found.state["run"], record)
+    return found
