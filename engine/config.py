@@ -222,6 +222,9 @@ class SearchConfig(Settings):
     rho: float | None = Field(None, ge=0.95, le=1)
     """Depth-guided exploration of MARS²-T+: GEN draws are scaled by (0.98 rho^depth)^children, if
     set."""
+    max_depth: int | None = Field(None, ge=1, le=4096)
+    """Nodes this deep are not refined, if set; 1 is a flat group of independent answers. A tree at
+    evaluation has no such limit."""
 
     @model_validator(mode="after")
     def _flight_fits_budget(self) -> SearchConfig:
@@ -392,6 +395,8 @@ class RunConfig(Settings):
 
     recipe: Name = "mars2"
     """The recipe these settings came from; kept for the record."""
+    recipe_version: Whole = Field(0, ge=0)
+    """Version of that recipe, for the record; 0 if it is not known."""
     seed: int = Field(0, ge=0, lt=2**31)
     agents: tuple[AgentConfig, ...] = Field(min_length=1, max_length=64)
     problems: ProblemsConfig = ProblemsConfig()

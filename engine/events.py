@@ -162,6 +162,8 @@ class StepEnded(Payload, tag="step.end"):
     tokens: int
     training_seconds: float
     """Seconds of training so far in the whole run, waits and evaluation left out."""
+    refilled_trees: int = 0
+    """Trees grown in place of filtered ones; they are counted in all other figures too."""
 
 
 class TreeOpened(Payload, tag="tree.open"):

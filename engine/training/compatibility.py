@@ -23,6 +23,7 @@ from engine.training.checkpoint import sha256_of
 MAY_CHANGE = frozenset(
     {
         "recipe",  # a label
+        "recipe_version",
         "training.steps",  # how far it goes; schedules stretch from here on
         "training.minutes",
         "training.validate_every",

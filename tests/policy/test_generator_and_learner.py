@@ -13,6 +13,7 @@ from engine.policy.generators.torch_generator import TorchGenerator
 from engine.policy.learner import Learner, schedule_factor
 from engine.policy.load import load_policy
 from engine.policy.rows import TrainingRow
+from engine.training.buffers import AgentBuffer
 from tests.policies import tiny_policy
 
 PROMPTS = [[5, 6, 7], [9] * 40, [11, 12], [5, 6, 7], [20] * 17]
@@ -151,6 +152,30 @@ def test_stale_rows_are_left_out_and_counted(policy):
     student.version = 2
     stats = student.update(rows, 0.5)
     assert (stats.stale_nodes, stats.nodes, stats.version) == (len(rows), 0, 2)
+
+
+def test_leftovers_of_a_limited_batch_age_until_they_are_dropped(policy):
+    rows = rows_of(policy)
+    buffer = AgentBuffer(batch_nodes=1, max_batch_nodes=1)
+    for row in rows:
+        buffer.add_tree([row])
+    student = learner(policy, max_staleness=2)
+    found = [student.update(buffer.take(), 0.5) for _ in rows]
+    assert [stats.lag for stats in found] == [0, 1, 2, 0, 0]
+    assert [stats.nodes for stats in found] == [1, 1, 1, 0, 0]
+    assert [stats.stale_nodes for stats in found] == [0, 0, 0, 1, 1]
+    assert [stats.version for stats in found] == [1, 2, 3, 3, 3]
+
+
+def test_an_entropy_bonus_flattens_the_distribution(policy):
+    rows = rows_of(policy, advantages=(0.0,) * 5)
+    losses = [LossConfig(kl_coefficient=0.0, entropy_coefficient=c) for c in (0.0, 1.0)]
+    plain, rewarded = (learner(policy, loss) for loss in losses)
+    before = plain.update(rows, 0.5)
+    assert before.gradient_norm == 0
+    first = rewarded.update(rows, 0.5)
+    assert first.loss == pytest.approx(-first.entropy, rel=1e-5)
+    assert rewarded.update(rows, 0.5).entropy > plain.update(rows, 0.5).entropy
 
 
 def test_several_minibatches_take_several_steps_from_one_old_policy(policy):
