@@ -132,7 +132,8 @@ class Learner:
             totals["kl"] += terms.kl.item()
             totals["clip"] += float(terms.clip_fraction)
             totals["mismatch"] += float(terms.mismatch)
-            totals["entropy"] += float((entropy_NL * micro.padded.mask_NL).sum()) / units.tokens
+            entropy = (entropy_NL.detach() * micro.padded.mask_NL).sum()
+            totals["entropy"] += float(entropy) / units.tokens
         limit = self.agent.optimizer.max_gradient_norm
         norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), limit).item()
         if not math.isfinite(norm):
