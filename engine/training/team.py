@@ -1,4 +1,6 @@
-"""The Ray actors of a run: one per agent with its weights, one that verifies.
+"""The Ray actors of a run: one per set of weights, one that verifies.
+
+Agents that share weights share an actor, and so do adapters over one base.
 
 Invariants:
 - No process holds both a model and the sandbox.
@@ -11,7 +13,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +23,14 @@ from ray.exceptions import GetTimeoutError
 
 from engine.config import AgentConfig, RunConfig
 from engine.policy.allocator import keep_freed_memory
-from engine.policy.exchange import Answer, Request
+from engine.policy.exchange import Answer, Request, Size
 from engine.policy.rows import TrainingRow, UpdateStats
 from engine.problems.problem import Problem
 from engine.sandbox.checking import SelfCheck
 from engine.sandbox.memory import RememberingVerifier
 from engine.sandbox.sandbox import Sandbox
 from engine.sandbox.verify import Verification
+from engine.sharing import actor_groups, weight_groups
 
 START_DEADLINE = 300.0
 CALL_DEADLINE = 3600.0
@@ -36,38 +39,40 @@ REPORT_AFTER = 2.0
 Waiting = Callable[[str, float], None]
 
 
-class AgentActor:
-    """One agent in a process of its own; the driver never imports torch."""
+class PolicyActor:
+    """One or several policies in a process of their own; the driver never imports torch."""
 
-    def __init__(self, config: AgentConfig, run: RunConfig, seed: int):
+    def __init__(
+        self, groups: Sequence[Sequence[AgentConfig]], run: RunConfig, seeds: Sequence[int]
+    ):
         if run.compute.device != "cuda":
             keep_freed_memory()
-        from engine.policy.agent import Agent
+        from engine.policy.host import PolicyHost
 
-        self.agent = Agent(config, run, seed)
+        self.host = PolicyHost(groups, run, seeds)
 
-    def parameters(self) -> int:
-        return self.agent.parameters()
+    def sizes(self) -> dict[str, Size]:
+        return self.host.sizes()
 
     def answer(
         self,
-        requests: Sequence[Request],
+        requests: Mapping[str, Sequence[Request]],
         temperature: float | None = None,
         starting_weights: bool = False,
-    ) -> list[Answer]:
-        return self.agent.answer(requests, temperature, starting_weights)
+    ) -> dict[str, list[Answer]]:
+        return self.host.answer(requests, temperature, starting_weights)
 
-    def learn(self, rows: Sequence[TrainingRow], progress: float) -> UpdateStats:
-        return self.agent.learn(rows, progress)
+    def learn(self, owner: str, rows: Sequence[TrainingRow], progress: float) -> UpdateStats:
+        return self.host.learn(owner, rows, progress)
 
-    def save_model(self, directory: Path) -> None:
-        self.agent.save_model(directory)
+    def save_model(self, owner: str, directory: Path) -> None:
+        self.host.save_model(owner, directory)
 
     def save(self, directory: Path) -> None:
-        self.agent.save(directory)
+        self.host.save(directory)
 
     def restore(self, directory: Path) -> None:
-        self.agent.restore(directory)
+        self.host.restore(directory)
 
 
 class Verifier:
@@ -108,26 +113,59 @@ class Team:
         self.waiting = waiting
         self._connect()
         self.agents: dict[str, Any] = {}
-        cores = config.compute.threads_per_agent
-        for position, agent in enumerate(config.agents):
-            options = {"num_cpus": cores, "num_gpus": self._gpus(), "max_concurrency": 1}
-            actor = ray.remote(AgentActor).options(**options)
-            self.agents[agent.name] = actor.remote(
-                _resolved(agent), config, config.seed + 7919 * position
+        """The actor of each agent."""
+        groups = weight_groups([_resolved(agent) for agent in config.agents])
+        positions = {agent.name: position for position, agent in enumerate(config.agents)}
+        options = {
+            "num_cpus": config.compute.threads_per_agent,
+            "num_gpus": self._gpus(),
+            "max_concurrency": 1,
+        }
+        for owners in actor_groups(config.agents):
+            actor = (
+                ray.remote(PolicyActor)
+                .options(**options)
+                .remote(
+                    [groups[owner] for owner in owners],
+                    config,
+                    [config.seed + 7919 * positions[owner] for owner in owners],
+                )
             )
+            self.agents |= {agent.name: actor for owner in owners for agent in groups[owner]}
+        self.agents = {agent.name: self.agents[agent.name] for agent in config.agents}
         self.verifier = ray.remote(Verifier).options(num_cpus=0).remote(config)
 
-    def ready(self) -> dict[str, int]:
-        """Wait until every actor has started; parameters by agent.
+    def ready(self) -> dict[str, Size]:
+        """Wait until every actor has started; weights by agent.
 
         Raises:
             TeamError: an actor failed to start, with its first cause.
         """
-        parameters = self.get(
-            [a.parameters.remote() for a in self.agents.values()], "agents to load", START_DEADLINE
-        )
+        found = self.get([a.sizes.remote() for a in self.actors], "agents to load", START_DEADLINE)
         self.get(self.verifier.verify.remote([]), "sandbox to pass its self-check", START_DEADLINE)
-        return dict(zip(self.agents, parameters, strict=True))
+        sizes = {name: size for part in found for name, size in part.items()}
+        return {name: sizes[name] for name in self.agents}
+
+    @property
+    def actors(self) -> list[Any]:
+        """Every actor that holds weights, once."""
+        return list(dict.fromkeys(self.agents.values()))
+
+    def answer(
+        self,
+        requests: Mapping[str, Sequence[Request]],
+        temperature: float | None = None,
+        starting_weights: bool = False,
+    ) -> list[Any]:
+        """One call to every actor of the agents that are asked; each gives answers by agent."""
+        return [
+            actor.answer.remote(
+                {name: asked for name, asked in requests.items() if self.agents[name] is actor},
+                temperature,
+                starting_weights,
+            )
+            for actor in dict.fromkeys(self.agents[name] for name in requests)
+        ]
 
     def tier(self) -> str:
         """Name of the walls around programs; `none` where the settings let a run go on."""
@@ -158,13 +196,11 @@ class Team:
             raise TeamError(f"{name}: {_cause(error)}") from error
 
     def save(self, directory: Path) -> None:
-        """Every agent's state under `directory/NAME`."""
-        self.get([a.save.remote(directory / n) for n, a in self.agents.items()], "agents to save")
+        """The state of every set of weights, under `directory/OWNER`."""
+        self.get([a.save.remote(directory) for a in self.actors], "agents to save")
 
     def restore(self, directory: Path) -> None:
-        self.get(
-            [a.restore.remote(directory / n) for n, a in self.agents.items()], "agents to restore"
-        )
+        self.get([a.restore.remote(directory) for a in self.actors], "agents to restore")
 
     def close(self) -> None:
         """Stop the actors; a local Ray stops with them."""
@@ -176,7 +212,7 @@ class Team:
         # Ray would run its workers at nice 15, where any other program starves them.
         os.environ.setdefault("RAY_worker_niceness", "0")
         self.waiting("starting Ray" if not address else f"joining Ray at {address}", START_DEADLINE)
-        needed = self.config.compute.threads_per_agent * len(self.config.agents)
+        needed = self.config.compute.threads_per_agent * len(actor_groups(self.config.agents))
         options: dict[str, Any] = {"log_to_driver": False, "logging_level": "error"}
         if address:
             options["address"] = address
@@ -196,7 +232,7 @@ class Team:
         available = ray.cluster_resources().get("GPU", 0)
         if self.config.compute.device == "cpu" or not available:
             return 0
-        return min(1.0, available / len(self.config.agents))
+        return min(1.0, available / len(actor_groups(self.config.agents)))
 
 
 def _start_ray(options: dict[str, Any]) -> None:
@@ -221,9 +257,13 @@ def _kill_children() -> None:
 
 
 def _resolved(agent: AgentConfig) -> AgentConfig:
-    """Relative model paths are those of the driver, not of the actor."""
-    path = Path(agent.model)
-    return agent if ":" in agent.model else agent.model_copy(update={"model": str(path.absolute())})
+    """Relative paths are those of the driver, not of the actor."""
+    paths: dict[str, str] = {}
+    if ":" not in agent.model:
+        paths["model"] = str(Path(agent.model).absolute())
+    if agent.chat_template is not None:
+        paths["chat_template"] = str(Path(agent.chat_template).absolute())
+    return agent.model_copy(update=paths)
 
 
 def _cause(error: BaseException) -> str:
