@@ -7,10 +7,13 @@ Invariants:
 - The generator always samples from the current weights, except while `starting_weights` is asked
   for, and every answer carries the version that wrote it.
 - A frozen policy has no learner, no reference and no weights in a checkpoint.
+- Training draws from one stream of random numbers, which a checkpoint holds; what names a stream
+  of its own, as evaluation does, leaves that one alone.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,7 +21,7 @@ from typing import Any
 import torch
 
 from engine.config import AgentConfig, RunConfig, SamplingConfig
-from engine.policy.exchange import Answer, Generation, Request, Size
+from engine.policy.exchange import Answer, Generation, Request, Size, Stream
 from engine.policy.generators.torch_generator import TorchGenerator
 from engine.policy.learner import Learner
 from engine.policy.load import ModelError, Policy, chat_template
@@ -43,13 +46,15 @@ class PolicyGroup:
     ):
         self.owner = agents[0]
         self.agents = {agent.name: agent for agent in agents}
+        self.seed = seed
         self.policy = policy
         self.weights = weights
         self.learner: Learner | None = None
         if self.owner.trainable:
             self.learner = Learner(weights, policy.pad_id, self.owner, run.loss, run.training)
         self.generator = TorchGenerator(weights.model, policy.end_ids, policy.pad_id, seed)
-        self._boundary = self.generator.random.get_state()
+        self._random = self.generator.random
+        self.end_step()
         if self.owner.chat_template is not None:
             policy.tokenizer.chat_template = chat_template(self.owner)
         for agent in agents:
@@ -70,11 +75,14 @@ class PolicyGroup:
         requests: Mapping[str, Sequence[Request]],
         temperature: float | None = None,
         starting_weights: bool = False,
+        stream: Stream | None = None,
     ) -> dict[str, list[Answer]]:
         """One answer per request, in order, by agent. `temperature` overrides the agents' own.
 
-        What is asked of several agents that sample alike is written as one batch.
+        What is asked of several agents that sample alike is written as one batch. With `stream`
+        the random numbers of this call follow from the policy's seed and that name.
         """
+        self.generator.random = self._random if stream is None else self._of_stream(stream)
         answers: dict[str, list[Answer]] = {name: [] for name in requests}
         starting = starting_weights and self.version > 0
         with self.weights.starting() if starting else self.weights.current() as model:
@@ -94,9 +102,16 @@ class PolicyGroup:
     def learn(self, rows: Sequence[TrainingRow], progress: float) -> UpdateStats:
         """Update the weights from the nodes of its agents."""
         assert self.learner is not None
-        stats = self.learner.update(rows, progress)
-        self._boundary = self.generator.random.get_state()
-        return stats
+        return self.learner.update(rows, progress)
+
+    def end_step(self) -> None:
+        """Remember the random numbers' state: a step that is cut off is done again from here."""
+        self._boundary: dict[str, Any] = {
+            "generator": self._random.get_state(),
+            "torch": torch.get_rng_state(),  # a model may hold dropout
+        }
+        if self.weights.model.device.type == "cuda":
+            self._boundary["cuda"] = torch.cuda.get_rng_state(self.weights.model.device)
 
     def save_model(self, directory: Path) -> None:
         """Weights (safetensors), tokenizer and config in Hugging Face layout."""
@@ -107,22 +122,58 @@ class PolicyGroup:
     def save(self, directory: Path) -> None:
         """All that a resume needs, as of the last finished step."""
         directory.mkdir(parents=True, exist_ok=True)
-        state: dict[str, Any] = {"random": self._boundary}
+        state: dict[str, Any] = {"random": self._boundary, "platform": self._platform()}
         if self.learner:
             self.weights.save(directory)
             self.policy.tokenizer.save_pretrained(directory)
             state["learner"] = self.learner.state()
         torch.save(state, directory / STATE_FILE)
 
-    def restore(self, directory: Path) -> None:
-        """Go on from `save`; the reference stays the starting policy."""
+    def restore(self, directory: Path) -> list[str]:
+        """Go on from `save`; the reference stays the starting policy.
+
+        Returns what of the platform differs from the one that saved, which may change the last
+        bits of what follows.
+
+        Raises:
+            ValueError: it was saved on another kind of device, whose random numbers are others.
+        """
         # weights_only: plain tensors and numbers, nothing that could run code.
-        state = torch.load(directory / STATE_FILE, weights_only=True)
+        state = torch.load(directory / STATE_FILE, weights_only=True, map_location="cpu")
+        before, now = state["platform"], self._platform()
+        if before["device"] != now["device"]:
+            raise ValueError(
+                f"agents.{self.owner.name}: this run was trained on {before['device']} and cannot "
+                f"go on on {now['device']}; set compute.device = {before['device']}"
+            )
         if self.learner:
             self.weights.load(directory)
             self.learner.load_state(state["learner"])
-        self.generator.random.set_state(state["random"].cpu())
-        self._boundary = state["random"]
+        # Last: nothing after it may draw.
+        self._random.set_state(state["random"]["generator"])
+        torch.set_rng_state(state["random"]["torch"])
+        if "cuda" in state["random"]:
+            torch.cuda.set_rng_state(state["random"]["cuda"], self.weights.model.device)
+        self.end_step()
+        return [
+            f"{self.owner.name}: {what} was {before[what]} and is {now[what]}"
+            for what in now
+            if before.get(what) != now[what]
+        ]
+
+    def _platform(self) -> dict[str, Any]:
+        """What decides the order and precision of sums, and with it the last bits of results."""
+        return {
+            "device": self.weights.model.device.type,
+            "torch": str(torch.__version__),
+            "cpu": torch.backends.cpu.get_cpu_capability(),
+            "threads": torch.get_num_threads(),
+        }
+
+    def _of_stream(self, stream: Stream) -> torch.Generator:
+        digest = hashlib.sha256(repr((self.seed, *stream)).encode()).digest()
+        seed = int.from_bytes(digest[:8], "big")
+        return torch.Generator(device=self.weights.model.device).manual_seed(seed)
 
     def _batches(
         self, requests: Mapping[str, Sequence[Request]], temperature: float | None
@@ -162,7 +213,7 @@ class PolicyGroup:
 
     def _answer(self, generation: Generation) -> Answer:
         text = self.policy.tokenizer.decode(generation.output_ids, skip_special_tokens=True)
-        return Answer(generation, extract_program(text))
+        return Answer(generation, extract_program(text), text)
 
     def _check_template(self, agent: AgentConfig) -> None:
         """Some templates take no system message, and a role is one."""

@@ -6,8 +6,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from engine.events import StopReason
-from engine.policy.prompts import Feedback
+from engine.policy.prompts import Feedback, Message
 from engine.problems.problem import Problem
+
+Stream = tuple[str | int, ...]
+"""Name of a sequence of random numbers; those of different names have nothing to do with another.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +30,13 @@ class Generation:
     policy_version: int
     seconds: float
     temperature: float = 1.0
+    reported_tokens: int | None = None
+    """Length of the output where a server tells it but not its ids; None: `output_ids` has all."""
+
+    @property
+    def tokens(self) -> int:
+        """Length of the output."""
+        return len(self.output_ids) if self.reported_tokens is None else self.reported_tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +53,10 @@ class Answer:
 
     generation: Generation
     program: str
+    text: str = ""
+    """The whole answer, without special tokens."""
+    messages: tuple[Message, ...] = ()
+    """What was sent to a server, where no prompt ids are known."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,9 +13,9 @@ from pathlib import Path
 import torch
 from transformers import PreTrainedModel
 
-from engine.config import AgentConfig, RunConfig
+from engine.config import AgentConfig, ComputeConfig, RunConfig
 from engine.policy.agent import PolicyGroup
-from engine.policy.exchange import Answer, Request, Size
+from engine.policy.exchange import Answer, Request, Size, Stream
 from engine.policy.load import Policy, load_policy
 from engine.policy.rows import TrainingRow, UpdateStats
 from engine.policy.weights import FullWeights, Weights
@@ -31,10 +31,11 @@ class PolicyHost:
         self, groups: Sequence[Sequence[AgentConfig]], run: RunConfig, seeds: Sequence[int]
     ):
         torch.set_num_threads(run.compute.threads_per_agent)
+        torch.use_deterministic_algorithms(run.compute.deterministic)
         torch.manual_seed(seeds[0])
         self.run = run
         self.groups: dict[str, PolicyGroup] = {}
-        policy = load_policy(groups[0][0].model, _device(run.compute.device), run.compute.dtype)
+        policy = load_policy(groups[0][0].model, _device(run.compute), run.compute.dtype)
         for agents, weights, seed in zip(
             groups, self._weights(groups, policy, seeds), seeds, strict=True
         ):
@@ -50,17 +51,23 @@ class PolicyHost:
         requests: Mapping[str, Sequence[Request]],
         temperature: float | None = None,
         starting_weights: bool = False,
+        stream: Stream | None = None,
     ) -> dict[str, list[Answer]]:
         """One answer per request, in order, by agent."""
         answers: dict[str, list[Answer]] = {}
         for group in self.groups.values():
             if asked := {name: requests[name] for name in group.agents if name in requests}:
-                answers |= group.answer(asked, temperature, starting_weights)
+                answers |= group.answer(asked, temperature, starting_weights, stream)
         return answers
 
     def learn(self, owner: str, rows: Sequence[TrainingRow], progress: float) -> UpdateStats:
         """Update one policy's weights from the nodes of its agents."""
         return self.groups[owner].learn(rows, progress)
+
+    def end_step(self) -> None:
+        """Remember the random numbers' state, for a step that is cut off."""
+        for group in self.groups.values():
+            group.end_step()
 
     def save_model(self, owner: str, directory: Path) -> None:
         """Weights (safetensors), tokenizer and config in Hugging Face layout."""
@@ -71,10 +78,10 @@ class PolicyHost:
         for owner, group in self.groups.items():
             group.save(directory / owner)
 
-    def restore(self, directory: Path) -> None:
-        """Go on from `save`."""
-        for owner, group in self.groups.items():
-            group.restore(directory / owner)
+    def restore(self, directory: Path) -> list[str]:
+        """Go on from `save`; how the platform differs from the one that saved."""
+        told = [group.restore(directory / owner) for owner, group in self.groups.items()]
+        return [line for lines in told for line in lines]
 
     def _weights(
         self, groups: Sequence[Sequence[AgentConfig]], policy: Policy, seeds: Sequence[int]
@@ -102,7 +109,9 @@ class PolicyHost:
         return FullWeights(policy.model, reload, trainable=agent.trainable, reference=reference)
 
 
-def _device(wanted: str) -> str:
-    if wanted == "auto":
+def _device(compute: ComputeConfig) -> str:
+    if compute.deterministic:
+        return "cpu"
+    if compute.device == "auto":
         return "cuda" if torch.cuda.is_available() else "cpu"
-    return wanted
+    return compute.device

@@ -130,6 +130,14 @@ def load_policy(reference: str, device: str = "cpu", dtype: str = "float32") -> 
     return _policy(directory, model, tokenizer)
 
 
+def model_folders(reference: str) -> list[Path]:
+    """The directory of a model, then that of its base if it is an adapter, and so on."""
+    folders = [model_directory(reference)]
+    while is_adapter(folders[-1]) and len(folders) <= MAX_ADAPTERS:
+        folders.append(model_directory(_base_of(folders[-1])))
+    return folders
+
+
 def is_adapter(directory: Path) -> bool:
     """Whether it holds an adapter alone: what has both is a whole model."""
     return (directory / ADAPTER_CONFIG).is_file() and not (directory / "config.json").is_file()

@@ -1,7 +1,8 @@
 """Measures a team: each agent alone, its search, and independent samples on the same budget.
 
 Public tests guide, private tests judge (mars2.md, sections 4 and 9). Invariant: nothing here
-changes weights or enters a buffer.
+changes weights or enters a buffer, and nothing is drawn from the random numbers of training: an
+evaluation is a function of the weights and of (seed, split, step).
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from engine.config import RunConfig, SearchConfig
 from engine.events import EvaluationResult
 from engine.inference.selection import Candidate, select_answer
 from engine.metrics import standard_error
-from engine.policy.exchange import Answer, Request
+from engine.policy.exchange import Answer, Request, Stream
 from engine.problems.problem import Problem
 from engine.sandbox.verify import Verification
 from engine.training.forest import Forest, public_score
@@ -49,15 +50,15 @@ class Evaluator:
         Problems of which a verification failed technically are left out of that figure.
         """
         started = time.monotonic()
-        singles = self._samples(
-            problems, self.config.evaluation.samples_per_problem, starting_weights
-        )
+        stream = (split, step)
+        each = self.config.evaluation.samples_per_problem
+        singles = self._samples(problems, each, starting_weights, (*stream, "alone"))
         agents = {name: _solved_shares(judged) for name, judged in singles.items()}
         rollouts = [pair for judged in singles.values() for row in judged for pair in row]
         tree = samples = None
         if search:
-            tree, grown = self._tree(problems, starting_weights, [self.config.seed, 0xEA1, step])
-            samples, drawn = self._best_of_samples(problems, starting_weights)
+            tree, grown = self._tree(problems, starting_weights, step, (*stream, "tree"))
+            samples, drawn = self._best_of_samples(problems, starting_weights, (*stream, "samples"))
             rollouts += grown + drawn
         return EvaluationResult(
             step=step,
@@ -76,13 +77,13 @@ class Evaluator:
         )
 
     def _samples(
-        self, problems: Sequence[Problem], each: int, starting_weights: bool
+        self, problems: Sequence[Problem], each: int, starting_weights: bool, stream: Stream
     ) -> dict[str, list[list[Judged]]]:
         """`each` independent samples per agent and problem, by agent, in the problems' order."""
         requests = [Request(problem) for problem in problems for _ in range(each)]
         temperature = self.config.evaluation.temperature
         everyone = dict.fromkeys(self.team.agents, requests)
-        futures = self.team.answer(everyone, temperature, starting_weights)
+        futures = self.team.answer(everyone, temperature, starting_weights, stream)
         by_agent = ChainMap(*self.team.get(futures, "agents to write"))
         answers = [by_agent[name] for name in self.team.agents]
         programs = [
@@ -98,11 +99,11 @@ class Evaluator:
         }
 
     def _best_of_samples(
-        self, problems: Sequence[Problem], starting_weights: bool
+        self, problems: Sequence[Problem], starting_weights: bool, stream: Stream
     ) -> tuple[float, list[Judged]]:
         """The tree's budget as independent samples, shared out among the agents in turn."""
         budget, agents = self.config.evaluation.tree_nodes, len(self.team.agents)
-        drawn = self._samples(problems, math.ceil(budget / agents), starting_weights)
+        drawn = self._samples(problems, math.ceil(budget / agents), starting_weights, stream)
         by_problem = [
             [pair for turn in zip(*rows, strict=True) for pair in turn][:budget]
             for rows in zip(*drawn.values(), strict=True)
@@ -110,7 +111,7 @@ class Evaluator:
         return _mean([_selected(judged) for judged in by_problem]), list(chain(*by_problem))
 
     def _tree(
-        self, problems: Sequence[Problem], starting_weights: bool, seed: list[int]
+        self, problems: Sequence[Problem], starting_weights: bool, step: int, stream: Stream
     ) -> tuple[float, list[Judged]]:
         options = self.config.evaluation
         search = SearchConfig(
@@ -119,6 +120,7 @@ class Evaluator:
             posterior=self.config.search.posterior,
             selection_order=self.config.search.selection_order,
         )
+        seed = [self.config.seed, 0xEA1, step]
         forest = Forest(problems, tuple(self.team.agents), search, public_score, seed)
         Rollout(
             self.team,
@@ -126,6 +128,7 @@ class Evaluator:
             should_stop=self.should_stop,
             temperature=options.temperature,
             starting_weights=starting_weights,
+            stream=stream,
         ).run()
         grown = [
             [(tree.written[n].answer, tree.written[n].verification) for n in sorted(tree.written)]

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from engine.policy.exchange import Answer
+from engine.policy.exchange import Answer, Stream
 from engine.training.forest import Claim, Forest, GrowingTree, WrittenNode
 from engine.training.team import Team
 
@@ -52,6 +52,8 @@ class Rollout:
     should_stop: Callable[[], bool] = lambda: False
     temperature: float | None = None
     starting_weights: bool = False
+    stream: Stream | None = None
+    """Names the random numbers of the answers; unset, they are those of training."""
     seconds: dict[str, float] = field(default_factory=lambda: {"generate": 0.0, "verify": 0.0})
 
     def run(self) -> None:
@@ -62,6 +64,7 @@ class Rollout:
         """
         count = self.team.config.compute.lanes
         lanes = [Lane(self.forest.trees[start::count]) for start in range(count)]
+        self._waves = 0
         for lane in lanes:
             self._write(lane)
         while any(lane.claims for lane in lanes):
@@ -78,11 +81,13 @@ class Rollout:
         if self.sink:
             for claim in claims:
                 self.sink.opened(claim)
+        stream = None if self.stream is None else (*self.stream, self._waves)
+        self._waves += 1
         requests = {
             agent: [claim.tree.request(claim.expansion) for claim in mine]
             for agent, mine in lane.claims.items()
         }
-        lane.answers = self.team.answer(requests, self.temperature, self.starting_weights)
+        lane.answers = self.team.answer(requests, self.temperature, self.starting_weights, stream)
 
     def _finish_wave(self, lane: Lane) -> None:
         answers = self._timed("generate", lane.answers)

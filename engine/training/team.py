@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
+from collections import ChainMap
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ from ray.exceptions import GetTimeoutError
 
 from engine.config import AgentConfig, RunConfig
 from engine.policy.allocator import keep_freed_memory
-from engine.policy.exchange import Answer, Request, Size
+from engine.policy.exchange import Answer, Request, Size, Stream
 from engine.policy.rows import TrainingRow, UpdateStats
 from engine.problems.problem import Problem
 from engine.sandbox.checking import SelfCheck
@@ -47,6 +48,9 @@ class PolicyActor:
     ):
         if run.compute.device != "cuda":
             keep_freed_memory()
+        if run.compute.deterministic:
+            # Read when torch loads its libraries: sums in one order, on as many threads as told.
+            os.environ |= {"MKL_CBWR": "AUTO", "MKL_DYNAMIC": "FALSE", "OMP_DYNAMIC": "FALSE"}
         from engine.policy.host import PolicyHost
 
         self.host = PolicyHost(groups, run, seeds)
@@ -59,11 +63,15 @@ class PolicyActor:
         requests: Mapping[str, Sequence[Request]],
         temperature: float | None = None,
         starting_weights: bool = False,
+        stream: Stream | None = None,
     ) -> dict[str, list[Answer]]:
-        return self.host.answer(requests, temperature, starting_weights)
+        return self.host.answer(requests, temperature, starting_weights, stream)
 
     def learn(self, owner: str, rows: Sequence[TrainingRow], progress: float) -> UpdateStats:
         return self.host.learn(owner, rows, progress)
+
+    def end_step(self) -> None:
+        self.host.end_step()
 
     def save_model(self, owner: str, directory: Path) -> None:
         self.host.save_model(owner, directory)
@@ -71,8 +79,8 @@ class PolicyActor:
     def save(self, directory: Path) -> None:
         self.host.save(directory)
 
-    def restore(self, directory: Path) -> None:
-        self.host.restore(directory)
+    def restore(self, directory: Path) -> list[str]:
+        return self.host.restore(directory)
 
 
 class Verifier:
@@ -112,28 +120,14 @@ class Team:
         self.config = config
         self.waiting = waiting
         self._connect()
-        self.agents: dict[str, Any] = {}
+        self.agents = self._agents()
         """The actor of each agent."""
-        groups = weight_groups([_resolved(agent) for agent in config.agents])
-        positions = {agent.name: position for position, agent in enumerate(config.agents)}
-        options = {
-            "num_cpus": config.compute.threads_per_agent,
-            "num_gpus": self._gpus(),
-            "max_concurrency": 1,
-        }
-        for owners in actor_groups(config.agents):
-            actor = (
-                ray.remote(PolicyActor)
-                .options(**options)
-                .remote(
-                    [groups[owner] for owner in owners],
-                    config,
-                    [config.seed + 7919 * positions[owner] for owner in owners],
-                )
-            )
-            self.agents |= {agent.name: actor for owner in owners for agent in groups[owner]}
-        self.agents = {agent.name: self.agents[agent.name] for agent in config.agents}
         self.verifier = ray.remote(Verifier).options(num_cpus=0).remote(config)
+
+    @property
+    def actors(self) -> list[Any]:
+        """Every actor that holds weights, once."""
+        return list(dict.fromkeys(self.agents.values()))
 
     def ready(self) -> dict[str, Size]:
         """Wait until every actor has started; weights by agent.
@@ -143,19 +137,14 @@ class Team:
         """
         found = self.get([a.sizes.remote() for a in self.actors], "agents to load", START_DEADLINE)
         self.get(self.verifier.verify.remote([]), "sandbox to pass its self-check", START_DEADLINE)
-        sizes = {name: size for part in found for name, size in part.items()}
-        return {name: sizes[name] for name in self.agents}
-
-    @property
-    def actors(self) -> list[Any]:
-        """Every actor that holds weights, once."""
-        return list(dict.fromkeys(self.agents.values()))
+        return {name: ChainMap(*found)[name] for name in self.agents}
 
     def answer(
         self,
         requests: Mapping[str, Sequence[Request]],
         temperature: float | None = None,
         starting_weights: bool = False,
+        stream: Stream | None = None,
     ) -> list[Any]:
         """One call to every actor of the agents that are asked; each gives answers by agent."""
         return [
@@ -163,6 +152,7 @@ class Team:
                 {name: asked for name, asked in requests.items() if self.agents[name] is actor},
                 temperature,
                 starting_weights,
+                stream,
             )
             for actor in dict.fromkeys(self.agents[name] for name in requests)
         ]
@@ -199,12 +189,34 @@ class Team:
         """The state of every set of weights, under `directory/OWNER`."""
         self.get([a.save.remote(directory) for a in self.actors], "agents to save")
 
-    def restore(self, directory: Path) -> None:
-        self.get([a.restore.remote(directory) for a in self.actors], "agents to restore")
+    def restore(self, directory: Path) -> list[str]:
+        """Every policy goes on from `directory/OWNER`; how their platforms differ from before."""
+        futures = [a.restore.remote(directory) for a in self.actors]
+        return [line for lines in self.get(futures, "agents to restore") for line in lines]
+
+    def end_step(self) -> None:
+        """Whatever is drawn after this is drawn again if the next step is cut off."""
+        self.get([a.end_step.remote() for a in self.actors], "agents to end the step")
 
     def close(self) -> None:
         """Stop the actors; a local Ray stops with them."""
         ray.shutdown()
+
+    def _agents(self) -> dict[str, Any]:
+        groups = weight_groups([_resolved(agent) for agent in self.config.agents])
+        positions = {agent.name: place for place, agent in enumerate(self.config.agents)}
+        options = {
+            "num_cpus": self.config.compute.threads_per_agent,
+            "num_gpus": self._gpus(),
+            "max_concurrency": 1,
+        }
+        actors: dict[str, Any] = {}
+        for owners in actor_groups(self.config.agents):
+            mine = [groups[owner] for owner in owners]
+            seeds = [self.config.seed + 7919 * positions[owner] for owner in owners]
+            actor = ray.remote(PolicyActor).options(**options).remote(mine, self.config, seeds)
+            actors |= {agent.name: actor for group in mine for agent in group}
+        return {agent.name: actors[agent.name] for agent in self.config.agents}
 
     def _connect(self) -> None:
         address = self.config.compute.ray_address or os.environ.get("RAY_ADDRESS")
@@ -262,7 +274,7 @@ def _resolved(agent: AgentConfig) -> AgentConfig:
     if ":" not in agent.model:
         paths["model"] = str(Path(agent.model).absolute())
     if agent.chat_template is not None:
-        paths["chat_template"] = str(Path(agent.chat_template).absolute())
+        paths["chat_template"] = str(Path(agent.chat_template).expanduser().absolute())
     return agent.model_copy(update=paths)
 
 

@@ -104,6 +104,7 @@ def test_a_group_is_saved_once_and_goes_on_exactly(models, tmp_path):
     hosts = [host_of(*roles(models[0])) for _ in range(2)]
     asked = {name: [Request(PROBLEM)] * 2 for name in hosts[0].groups["solver"].agents}
     hosts[0].learn("solver", rows_of(hosts[0].answer(asked), (1, -1) * 3), 0.2)
+    hosts[0].end_step()
     hosts[0].save(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["solver"]
     hosts[1].restore(tmp_path)
@@ -126,15 +127,16 @@ def test_a_frozen_partner_holds_one_copy_and_no_more(models, tmp_path):
 
     asked = {"partner": [Request(PROBLEM)] * 3}
     host.answer(asked)
+    host.end_step()
     host.save(tmp_path)
     assert [path.name for path in (tmp_path / "partner").iterdir()] == [STATE_FILE]
-    # A checkpoint holds the state after a step: for a partner that never learns, its start.
     again = PolicyHost([run.agents[:1]], run, [1])
-    again.restore(tmp_path)
-    first = PolicyHost([run.agents[:1]], run, [0])
-    assert again.answer(asked)["partner"][0].generation.output_ids == (
-        first.answer(asked)["partner"][0].generation.output_ids
+    assert again.restore(tmp_path) == []
+    one, two = (
+        [answer.generation.output_ids for answer in h.answer(asked)["partner"]]
+        for h in (host, again)
     )
+    assert one == two
 
 
 def test_an_agent_may_have_a_chat_template_of_its_own(models, tmp_path):

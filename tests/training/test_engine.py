@@ -28,7 +28,7 @@ def models(tmp_path_factory):
 
 def start(run_dir):
     with (run_dir / "engine.log").open("ab") as log:
-        command = [sys.executable, "-m", "engine", "train", str(run_dir)]
+        command = [sys.executable, "-m", "engine", "train", str(run_dir), "--json"]
         environment = os.environ | {"RAY_ADDRESS": ""}
         return subprocess.Popen(
             command, stdout=log, stderr=log, start_new_session=True, env=environment
@@ -77,6 +77,11 @@ def test_a_run_trains_both_agents_and_ends_with_their_weights(models, tmp_path):
 
     tests = [e.payload for e in events(run_dir, "eval.result") if e.payload["split"] == "test"]
     assert [t["step"] for t in tests] == [0, 3]
+    told = json.loads((run_dir / "engine.log").read_text().splitlines()[-1])
+    assert (told["state"], told["steps"], told["error"]) == ("finished", 3, "")
+    assert [e["pass1"] for e in told["evaluations"] if e["split"] == "test"] == [
+        t["agents"] for t in tests
+    ]
     assert all(t["problems"] == 6 and t["tree"] is not None for t in tests)
     (final,) = [e.payload for e in events(run_dir, "checkpoint.saved") if e.payload["final"]]
     for name, model in final["models"].items():
