@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections import ChainMap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -81,11 +82,10 @@ class Evaluator:
         """`each` independent samples per agent and problem, by agent, in the problems' order."""
         requests = [Request(problem) for problem in problems for _ in range(each)]
         temperature = self.config.evaluation.temperature
-        futures = [
-            a.answer.remote(requests, temperature, starting_weights, stream)
-            for a in self.team.agents.values()
-        ]
-        answers = self.team.get(futures, "agents to write")
+        everyone = dict.fromkeys(self.team.agents, requests)
+        futures = self.team.answer(everyone, temperature, starting_weights, stream)
+        by_agent = ChainMap(*self.team.get(futures, "agents to write"))
+        answers = [by_agent[name] for name in self.team.agents]
         programs = [
             (request.problem, answer.program)
             for written in answers
