@@ -297,6 +297,18 @@ class ComputeConfig(Settings):
     the largest batches, and is best where agents and sandbox share the same few cores."""
     ray_address: str | None = None
     """Cluster to join; unset, the RAY_ADDRESS variable or a local Ray is used."""
+    deterministic: bool = False
+    """Make every figure a function of these settings alone, whether the run is interrupted or not.
+    On the CPU only, which `auto` then takes; the clock may not decide when training ends."""
+
+    @model_validator(mode="after")
+    def _can_be_deterministic(self) -> ComputeConfig:
+        if self.deterministic and self.device == "cuda":
+            raise ValueError(
+                "deterministic = true with device = cuda: sampling there adds up in no fixed "
+                "order; set compute.device to cpu, or compute.deterministic to false"
+            )
+        return self
 
 
 class InferenceConfig(Settings):
@@ -339,6 +351,15 @@ class RunConfig(Settings):
             raise ValueError(f"agents: names must differ, got {names}")
         if not any(agent.trainable for agent in self.agents):
             raise ValueError("agents: at least one agent must be trainable")
+        return self
+
+    @model_validator(mode="after")
+    def _no_clock_decides(self) -> RunConfig:
+        if self.compute.deterministic and self.training.minutes is not None:
+            raise ValueError(
+                f"training.minutes = {self.training.minutes} with compute.deterministic = true: "
+                "what is learned would depend on the clock; set training.steps alone"
+            )
         return self
 
 

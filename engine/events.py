@@ -249,6 +249,10 @@ class CheckpointSaved(Payload, tag="checkpoint.saved"):
     final: bool = False
     models: dict[str, str] = {}
     """Directory of each agent's weights, relative to the run directory, when final."""
+    validation: float | None = None
+    """Mean validation Pass@1 of the agents at this step, if it was measured."""
+    best: bool = False
+    """No checkpoint before it has a higher one: it is kept until a later one is as good."""
 
 
 class SystemSample(Payload, tag="system.sample"):
@@ -338,8 +342,12 @@ class EventLog:
         self._file.flush()
         return self.seq
 
-    def close(self) -> None:
+    def sync(self) -> None:
+        """Return when every line has reached the disk."""
         os.fsync(self._file.fileno())
+
+    def close(self) -> None:
+        self.sync()
         self._file.close()
 
 

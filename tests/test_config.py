@@ -54,6 +54,21 @@ def test_an_impossible_value_is_refused_with_its_path(path, value):
     assert fault["reason"]
 
 
+@pytest.mark.parametrize(
+    ("sections", "reason"),
+    [
+        ({"compute": {"deterministic": True, "device": "cuda"}}, "set compute.device to cpu"),
+        (
+            {"compute": {"deterministic": True}, "training": {"minutes": 3}},
+            "training.minutes = 3.0 with compute.deterministic = true",
+        ),
+    ],
+)
+def test_what_hangs_on_a_clock_or_a_gpu_is_not_deterministic(sections, reason):
+    (fault,) = faults({"agents": [AGENT], **sections}).values()
+    assert reason in fault["reason"]
+
+
 def test_an_unknown_setting_an_unknown_recipe_and_an_unknown_agent_are_refused():
     assert "unknown setting" in faults({"agents": [AGENT], "serch": {}})["serch"]["reason"]
     with pytest.raises(ConfigError, match="unknown recipe"):

@@ -43,6 +43,8 @@ STOP_SECONDS = 60.0
 KILL_SECONDS = 10.0
 
 EXIT_FINISHED = 0
+EXIT_REFUSED = 2
+"""These settings cannot run, or are not those of the run that is to go on."""
 EXIT_STOPPED = 3
 EXIT_UNKNOWN = -9
 """The guardian was killed too, so nobody saw the exit status."""

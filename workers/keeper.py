@@ -212,25 +212,32 @@ class Keeper:
             self._finish(ev.RunState.STOPPED)
         elif code == ep.EXIT_STOPPED:
             self._start("the engine was stopped from outside")
+        elif code == ep.EXIT_REFUSED:
+            self._fail(self._cause(code))  # another start would be refused as well
         else:
             self._after_crash(code)
 
     def _after_crash(self, code: int) -> None:
-        cause = self._reported_error or _ending(code, self.run_dir)
+        cause = self._cause(code)
         self._crashes = 1 if self._progressed else self._crashes + 1
         # What the engine itself reports twice in a row without getting further will not go away.
         hopeless = not self._progressed and self._reported_error and cause == self._last_cause
         self._last_cause = cause
         logger.warning("run %s: engine crashed (%s): %s", self.run_id, code, cause)
         if hopeless or self._crashes > MAX_RESTARTS:
-            if not self._reported_error:
-                self._append(
-                    ev.ErrorRaised(message=cause, traceback=ep.log_tail(self.run_dir, 8192))
-                )
-            return self._finish(ev.RunState.FAILED, cause)
+            return self._fail(cause)
         self._pause(self.restart_pause * 2 ** (self._crashes - 1))
         if not self.closing.is_set():
             self._start(f"restarted after a crash: {cause}")
+
+    def _cause(self, code: int) -> str:
+        return self._reported_error or _ending(code, self.run_dir)
+
+    def _fail(self, cause: str) -> None:
+        if not self._reported_error:
+            tail = ep.log_tail(self.run_dir, 8192)
+            self._append(ev.ErrorRaised(message=cause, traceback=tail))
+        self._finish(ev.RunState.FAILED, cause)
 
     def _pause(self, seconds: float) -> None:
         self.closing.wait(seconds)

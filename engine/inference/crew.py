@@ -97,7 +97,7 @@ class Crew:
             player.ready(START_DEADLINE)
 
     def samples(
-        self, requests: Sequence[Request], temperature: float | None = None
+        self, part: str, requests: Sequence[Request], temperature: float | None = None
     ) -> dict[str, list[Judged]]:
         """One judged answer of every agent to every request, by agent, in the requests' order."""
         found: dict[tuple[str, int], Judged] = {}
@@ -105,7 +105,7 @@ class Crew:
 
         def finished(task: Task, answer: Answer, verification: Verification) -> Iterable[Task]:
             found[task.agent, task.mark] = (answer, verification)
-            self.tell(f"independent samples: {len(found)} of {total}")
+            self.tell(f"{part}: {len(found)} of {total} answers")
             return ()
 
         tasks = [Task(a, r, row) for row, r in enumerate(requests) for a in self.players]
@@ -113,7 +113,11 @@ class Crew:
         return {a: [found[a, row] for row in range(len(requests))] for a in self.players}
 
     def grow(
-        self, forest: Forest, temperature: float | None = None, sink: RolloutSink | None = None
+        self,
+        part: str,
+        forest: Forest,
+        temperature: float | None = None,
+        sink: RolloutSink | None = None,
     ) -> None:
         """Grow every tree to its end; at most `inference.trees_at_once` are under way."""
         waiting = iter(forest.trees)
@@ -148,7 +152,7 @@ class Crew:
                 active.discard(claim.tree)
                 if not self.should_stop():
                     yield from begun()
-            self.tell(f"trees: {ended} of {len(forest.trees)} ended, {nodes} nodes")
+            self.tell(f"{part}: {ended} of {len(forest.trees)} ended, {nodes} nodes")
 
         Flow(self, finished, temperature).run(begun())
 

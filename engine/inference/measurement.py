@@ -28,18 +28,20 @@ Scorer = Callable[[Sequence[tuple[Problem, str]]], list[float]]
 
 
 class Bench(Protocol):
-    """Who writes and who verifies, wherever they are."""
+    """Who writes and who verifies, wherever they are; `part` names what the answers are for."""
 
     @property
     def names(self) -> tuple[str, ...]:
         """The agents."""
         ...
 
-    def samples(self, requests: Sequence[Request], temperature: float) -> dict[str, list[Judged]]:
+    def samples(
+        self, part: str, requests: Sequence[Request], temperature: float
+    ) -> dict[str, list[Judged]]:
         """One judged answer of every agent to every request, by agent, in the requests' order."""
         ...
 
-    def grow(self, forest: Forest, temperature: float) -> None:
+    def grow(self, part: str, forest: Forest, temperature: float) -> None:
         """Grow every tree to its end."""
         ...
 
@@ -102,7 +104,7 @@ def measure(
     options = config.evaluation
     seconds: dict[str, float] = {}
     with _timed(seconds, "alone"):
-        alone = _rows(bench, problems, options.samples_per_problem, options.temperature)
+        alone = _rows(bench, "alone", config, problems, options.samples_per_problem)
     found = Measurement(problems, alone, seconds=seconds)
     if search:
         with _timed(seconds, "tree"):
@@ -114,11 +116,11 @@ def measure(
 
 
 def _rows(
-    bench: Bench, problems: Sequence[Problem], each: int, temperature: float
+    bench: Bench, part: str, config: RunConfig, problems: Sequence[Problem], each: int
 ) -> dict[str, list[list[Judged]]]:
     """`each` independent samples per agent and problem."""
     requests = [Request(problem) for problem in problems for _ in range(each)]
-    judged = bench.samples(requests, temperature)
+    judged = bench.samples(part, requests, config.evaluation.temperature)
     return {
         name: [rows[i : i + each] for i in range(0, len(rows), each)]
         for name, rows in judged.items()
@@ -128,7 +130,7 @@ def _rows(
 def _drawn(bench: Bench, config: RunConfig, problems: Sequence[Problem]) -> list[list[Judged]]:
     options = config.evaluation
     each = math.ceil(options.tree_nodes / len(bench.names))
-    drawn = _rows(bench, problems, each, options.temperature)
+    drawn = _rows(bench, "samples", config, problems, each)
     return [
         [pair for turn in zip(*rows, strict=True) for pair in turn][: options.tree_nodes]
         for rows in zip(*drawn.values(), strict=True)
@@ -143,7 +145,7 @@ def _trees(
     limits = {"nodes_per_tree": options.tree_nodes, "nodes_in_flight": flight}
     search = config.search.model_copy(update=limits)
     forest = Forest(problems, bench.names, search, public_score, seed)
-    bench.grow(forest, options.temperature)
+    bench.grow("tree", forest, options.temperature)
     return forest.trees
 
 

@@ -52,7 +52,7 @@ def search_problem(
     started = time.monotonic()
     config = crew.config
     forest = Forest([problem], crew.names, config.search, public_score, [config.seed])
-    crew.grow(forest, sink=sink)
+    crew.grow("search", forest, sink=sink)
     (tree,) = forest.trees
     rewards, answer = choose(tree, scorer)
     return Outcome(tree, forest.end(tree), rewards, answer, time.monotonic() - started)

@@ -9,6 +9,10 @@ from engine.events import StopReason
 from engine.policy.prompts import Feedback, Message
 from engine.problems.problem import Problem
 
+Stream = tuple[str | int, ...]
+"""Name of a sequence of random numbers; those of different names have nothing to do with another.
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class Generation:

@@ -1,25 +1,73 @@
-"""Checkpoints: everything that a resume needs, written whole or not at all.
+"""Checkpoints: everything that the next step depends on, written whole or not at all.
 
-Invariant: a directory named `step-N` is complete; it appears by one rename, and the newest wins.
-Weights are safetensors; the rest is JSON and plain tensors.
+A checkpoint of step S holds, as of the end of S:
+- per agent (`NAME/`, by `Agent.save`): weights, tokenizer and config in Hugging Face layout, so
+  that it is a model like any other; optimizer state; policy version; the state of the generator's
+  random numbers and of torch's own;
+- `state.json`: progress (steps, position in the training problems, seconds of training), the rows
+  in every agent's buffer, and the record of the run (`engine.training.compatibility`);
+- `manifest.json`: size and SHA-256 of each of these files, and the validation score of S, if it
+  was validated.
+
+What needs no place here: schedules are functions of the progress; trees and their posteriors do
+not outlive a step, and are seeded by (seed, step); evaluations draw numbers of their own, seeded
+by (seed, split, step); the verifier's memory only saves it work.
+
+Invariants:
+- A directory named `step-N` is complete: it appears by one rename after everything in it has
+  reached the disk, and is renamed before it is deleted. What a disk or a hand did to it later, the
+  manifest tells.
+- The newest `keep` are kept, and the best: highest validation score, ties to the latest.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-STATE = "state.json"
+STATE, MANIFEST = "state.json", "manifest.json"
+_PARTIAL, _DAMAGED = "partial-", "damaged-"
+_READERS = 4
+
+
+class CheckpointError(ValueError):
+    """There are checkpoints, and none of them is whole."""
+
+
+class Damaged(ValueError):
+    """What is wrong with one checkpoint, by file."""
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A checkpoint that was found whole."""
+
+    path: Path
+    step: int
+    state: dict[str, Any]
+    validation: float | None = None
+    damaged: list[str] = field(default_factory=list)
+    """What was wrong with the newer ones, which were set aside."""
+
+
+@dataclass(frozen=True)
+class Score:
+    """Where a checkpoint stands: its step, and its validation score if it was validated."""
+
+    step: int
+    validation: float | None
 
 
 @dataclass(frozen=True)
 class Checkpoints:
-    """The checkpoints of one run directory; keeps the newest `keep`."""
+    """The checkpoints of one run directory."""
 
     run_dir: Path
     keep: int
@@ -28,36 +76,150 @@ class Checkpoints:
     def folder(self) -> Path:
         return self.run_dir / "checkpoints"
 
-    def save(self, step: int, state: dict[str, Any], write_agents: Callable[[Path], None]) -> Path:
-        """Write one; `write_agents` puts the agents' files into the directory it is given."""
-        partial = self.folder / f"partial-{step}"
+    def save(
+        self,
+        step: int,
+        state: dict[str, Any],
+        write_agents: Callable[[Path], None],
+        validation: float | None = None,
+    ) -> Path:
+        """Write one; `write_agents` puts the agents' files into the directory it is given.
+
+        `validation` is the score by which the best is known; None if this step was not validated.
+        """
+        partial = self.folder / f"{_PARTIAL}{step}"
         shutil.rmtree(partial, ignore_errors=True)
         partial.mkdir(parents=True)
         write_agents(partial)
         (partial / STATE).write_text(json.dumps({"step": step, **state}))
-        for file in partial.rglob("*"):
-            if file.is_file():
-                _flush(file)
+        manifest = {"step": step, "validation": validation, "files": _contents(partial)}
+        (partial / MANIFEST).write_text(json.dumps(manifest, indent=1))
+        for path in (*partial.rglob("*"), partial):
+            _flush(path)
         target = self.folder / f"step-{step:06d}"
-        shutil.rmtree(target, ignore_errors=True)
+        self._remove(target)
         partial.rename(target)
-        for old in self.list()[: -self.keep]:
-            shutil.rmtree(old)
+        _flush(self.folder)
+        self._prune()
         return target
 
     def list(self) -> list[Path]:
         """Complete checkpoints, oldest first."""
-        return sorted(path for path in self.folder.glob("step-*") if (path / STATE).is_file())
+        return [path for path in self._all() if (path / MANIFEST).is_file()]
 
-    def latest(self) -> tuple[Path, dict[str, Any]] | None:
-        """The newest checkpoint and its state."""
-        found = self.list()
-        return (found[-1], json.loads((found[-1] / STATE).read_text())) if found else None
+    def best(self) -> Score | None:
+        """The best of those that were validated."""
+        scores = [score for path in self.list() if (score := _score(path)).validation is not None]
+        return max(scores, key=lambda score: (score.validation, score.step), default=None)
+
+    def latest(self) -> Checkpoint | None:
+        """The newest that is whole, every byte of it; damaged ones before it are set aside.
+
+        Raises:
+            CheckpointError: there are some, and none is whole.
+        """
+        for left in self.folder.glob(f"{_PARTIAL}*"):
+            shutil.rmtree(left)
+        damaged: list[str] = []
+        broken: list[Path] = []
+        for path in reversed(self._all()):
+            try:
+                state = _checked_state(path)
+            except Damaged as fault:
+                damaged.append(str(fault))
+                broken.append(path)
+                continue
+            for other in broken:
+                self._set_aside(other)
+            return Checkpoint(path, state["step"], state, _score(path).validation, damaged)
+        if damaged:
+            raise CheckpointError(
+                f"{self.folder}: no checkpoint is whole: {'; '.join(damaged)}. Put one back from a "
+                "copy, or remove the folder to begin the run anew"
+            )
+        return None
+
+    def _all(self) -> list[Path]:
+        return sorted(self.folder.glob("step-*"), key=_step)
+
+    def _prune(self) -> None:
+        best = self.best()
+        for path in self.list()[: -self.keep]:
+            if best is None or _step(path) != best.step:
+                self._remove(path)
+
+    def _remove(self, path: Path) -> None:
+        # Renamed first: whoever is killed while it deletes leaves no half of a checkpoint.
+        if path.exists():
+            doomed = path.rename(self.folder / f"{_PARTIAL}{path.name}")
+            shutil.rmtree(doomed)
+
+    def _set_aside(self, path: Path) -> None:
+        place = self.folder / f"{_DAMAGED}{path.name}"
+        shutil.rmtree(place, ignore_errors=True)
+        path.rename(place)
 
 
-def _flush(file: Path) -> None:
-    # A checkpoint that a power cut could empty is none.
-    descriptor = os.open(file, os.O_RDONLY)
+def _contents(folder: Path) -> dict[str, dict[str, Any]]:
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    with ThreadPoolExecutor(_READERS) as threads:
+        digests = list(threads.map(sha256_of, files))
+    return {
+        str(file.relative_to(folder)): {"bytes": file.stat().st_size, "sha256": digest}
+        for file, digest in zip(files, digests, strict=True)
+    }
+
+
+def sha256_of(file: Path) -> str:
+    """Hex SHA-256 of a file's bytes."""
+    with file.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def _checked_state(path: Path) -> dict[str, Any]:
+    """The state of a checkpoint of which every file is as it was written. Raises Damaged."""
+    listed = _manifest(path)["files"]
+    for name, told in listed.items():
+        file = path / name
+        if not file.is_file():
+            raise Damaged(f"{path.name}/{name} is missing")
+        if (size := file.stat().st_size) != told["bytes"]:
+            raise Damaged(f"{path.name}/{name} has {size} bytes, {told['bytes']} were written")
+    with ThreadPoolExecutor(_READERS) as threads:
+        digests = threads.map(sha256_of, [path / name for name in listed])
+    for (name, told), digest in zip(listed.items(), digests, strict=True):
+        if digest != told["sha256"]:
+            raise Damaged(f"{path.name}/{name} holds other bytes than were written")
+    return json.loads((path / STATE).read_text())
+
+
+def _manifest(path: Path) -> dict[str, Any]:
+    try:
+        manifest = json.loads((path / MANIFEST).read_text())
+        if not isinstance(manifest["files"], dict):
+            raise TypeError("its `files` is no object")
+    except FileNotFoundError:
+        raise Damaged(f"{path.name}/{MANIFEST} is missing") from None
+    except (ValueError, KeyError, TypeError) as error:
+        raise Damaged(f"{path.name}/{MANIFEST} cannot be read ({error!r})") from None
+    return manifest
+
+
+def _score(path: Path) -> Score:
+    """Where a checkpoint stands; one whose manifest is damaged has no score."""
+    try:
+        return Score(_step(path), _manifest(path).get("validation"))
+    except Damaged:
+        return Score(_step(path), None)
+
+
+def _step(path: Path) -> int:
+    return int(path.name.removeprefix("step-"))
+
+
+def _flush(path: Path) -> None:
+    # A checkpoint that a power cut could empty is none. Of a directory, its entries are flushed.
+    descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:

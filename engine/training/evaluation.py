@@ -1,6 +1,7 @@
 """Evaluates the team of a run: its actors as a bench of `engine.inference.measurement`.
 
-Invariant: nothing here changes weights or enters a buffer.
+Invariant: nothing here changes weights or enters a buffer, and nothing is drawn from the random
+numbers of training: an evaluation is a function of the weights and of (seed, split, step).
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from engine.config import RunConfig
 from engine.events import EvaluationResult
 from engine.inference.measurement import Judged, known, mean, measure, solved_shares
 from engine.metrics import standard_error
-from engine.policy.exchange import Request
+from engine.policy.exchange import Request, Stream
 from engine.problems.problem import Problem
 from engine.training.forest import Forest
 from engine.training.rollout import Rollout
@@ -42,7 +43,7 @@ class Evaluator:
         Problems of which a verification failed technically are left out of that figure.
         """
         started = time.monotonic()
-        bench = TeamBench(self.team, self.should_stop, starting_weights)
+        bench = TeamBench(self.team, self.should_stop, starting_weights, (split, step))
         seed = [self.config.seed, 0xEA1, step]
         found = measure(bench, self.config, problems, seed, search=search)
         agents = {name: solved_shares(rows) for name, rows in found.alone.items()}
@@ -71,14 +72,18 @@ class TeamBench:
     team: Team
     should_stop: Callable[[], bool]
     starting_weights: bool
+    stream: Stream
+    """What the names of all its random numbers begin with."""
 
     @property
     def names(self) -> tuple[str, ...]:
         return tuple(self.team.agents)
 
-    def samples(self, requests: Sequence[Request], temperature: float) -> dict[str, list[Judged]]:
+    def samples(
+        self, part: str, requests: Sequence[Request], temperature: float
+    ) -> dict[str, list[Judged]]:
         futures = [
-            a.answer.remote(requests, temperature, self.starting_weights)
+            a.answer.remote(requests, temperature, self.starting_weights, (*self.stream, part))
             for a in self.team.agents.values()
         ]
         answers = self.team.get(futures, "agents to write")
@@ -91,11 +96,12 @@ class TeamBench:
         judged = [[(answer, next(verdicts)) for answer in written] for written in answers]
         return dict(zip(self.team.agents, judged, strict=True))
 
-    def grow(self, forest: Forest, temperature: float) -> None:
+    def grow(self, part: str, forest: Forest, temperature: float) -> None:
         Rollout(
             self.team,
             forest,
             should_stop=self.should_stop,
             temperature=temperature,
             starting_weights=self.starting_weights,
+            stream=(*self.stream, part),
         ).run()

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-from engine.policy.exchange import Answer
+from engine.policy.exchange import Answer, Stream
 from engine.training.forest import Claim, Forest, GrowingTree, WrittenNode
 
 if TYPE_CHECKING:  # a search without a trainer does not pay for Ray
@@ -53,6 +53,8 @@ class Rollout:
     should_stop: Callable[[], bool] = lambda: False
     temperature: float | None = None
     starting_weights: bool = False
+    stream: Stream | None = None
+    """Names the random numbers of the answers; unset, they are those of training."""
     seconds: dict[str, float] = field(default_factory=lambda: {"generate": 0.0, "verify": 0.0})
 
     def run(self) -> None:
@@ -63,6 +65,7 @@ class Rollout:
         """
         count = self.team.config.compute.lanes
         lanes = [Lane(self.forest.trees[start::count]) for start in range(count)]
+        self._waves = 0
         for lane in lanes:
             self._write(lane)
         while any(lane.claims for lane in lanes):
@@ -79,11 +82,14 @@ class Rollout:
         if self.sink:
             for claim in claims:
                 self.sink.opened(claim)
+        stream = None if self.stream is None else (*self.stream, self._waves)
+        self._waves += 1
         lane.answers = [
             self.team.agents[agent].answer.remote(
                 [claim.tree.request(claim.expansion) for claim in mine],
                 self.temperature,
                 self.starting_weights,
+                stream,
             )
             for agent, mine in lane.claims.items()
         ]

@@ -2,12 +2,14 @@
 
 RUN_DIR holds config.json (the resolved settings), events.jsonl (the log, also the lock against a
 second engine), checkpoints/ and models/. Invariant: whatever happens, the last event says how the
-engine ended, unless it was killed.
+engine ended, unless it was killed. Refusals included, if the directory has a log already.
 """
 
 from __future__ import annotations
 
+import contextlib
 import signal
+import sys
 import threading
 import traceback
 from collections.abc import Sequence
@@ -16,6 +18,7 @@ from pathlib import Path
 
 from engine.config import RunConfig, read_config
 from engine.events import (
+    FILE_NAME,
     ErrorRaised,
     EventLog,
     LogLine,
@@ -29,6 +32,8 @@ from engine.problems.errors import DatasetFault
 from engine.problems.problem import Problem
 from engine.problems.source import ProblemSet, load_problem_set
 from engine.sandbox.verify import Verification
+from engine.training.checkpoint import Checkpoint, CheckpointError, Checkpoints
+from engine.training.compatibility import ResumeError, RunRecord, check_compatible
 from engine.training.lease import LeaseGuard
 from engine.training.references import without_failing_references
 from engine.training.rollout import Stopped
@@ -36,12 +41,16 @@ from engine.training.system import SystemSampler
 from engine.training.team import Team
 from engine.training.trainer import Trainer
 
+CHECK_DEADLINE = 3600.0
+
 
 class ExitCode(IntEnum):
     """How the process of an engine ended."""
 
     FINISHED = 0
     FAILED = 1
+    REFUSED = 2
+    """These settings cannot run, or are not those of the run that is to go on."""
     STOPPED = 3
     """On request, or because nobody held the run any more; it can be resumed."""
 
@@ -55,10 +64,14 @@ def train(run_dir: Path, lease_seconds: float | None = None) -> ExitCode:
     Raises:
         ConfigError, ModelError, DatasetError: before anything has started.
     """
-    config = read_config(run_dir / "config.json")
-    for agent in config.agents:
-        check_model_directory(agent.model)
-    problems = load_problem_set(config.problems)
+    try:
+        config = read_config(run_dir / "config.json")
+        for agent in config.agents:
+            check_model_directory(agent.model)
+        problems = load_problem_set(config.problems)
+    except (ValueError, OSError) as error:
+        _tell_refusal(run_dir, error)
+        raise
     stop = threading.Event()
     _stop_on_signals(stop)
     log = EventLog(run_dir)
@@ -69,6 +82,22 @@ def train(run_dir: Path, lease_seconds: float | None = None) -> ExitCode:
         if guard:
             guard.close()
         log.close()
+
+
+def _tell_refusal(run_dir: Path, error: Exception) -> None:
+    """Put a refusal into the log of a run that is to go on; a run without a log stays without."""
+    if not (run_dir / FILE_NAME).is_file():
+        return
+    with contextlib.suppress(RuntimeError):  # an engine is at work there, and the log is its own
+        log = EventLog(run_dir)
+        _log_refusal(log, error)
+        log.close()
+
+
+def _log_refusal(log: EventLog, error: Exception) -> None:
+    message = f"{type(error).__name__}: {error}"
+    log.append(ErrorRaised(message))
+    log.append(RunStateChanged(RunState.FAILED, message))
 
 
 def walls_line(tier: str) -> LogLine:
@@ -108,6 +137,8 @@ def _train(
     try:
         log.append(RunStateChanged(RunState.STARTING))
         _tell(log, problems.left_out)
+        record = RunRecord.of(config, problems)
+        checkpoint = _checkpoint(config, run_dir, record, log)
         team = Team(config, lambda name, deadline: log.append(RunWaiting(name, deadline)))
         # Starting Ray puts a handler of its own on SIGTERM, which aborts: ours comes last.
         _stop_on_signals(stop)
@@ -118,12 +149,17 @@ def _train(
         trusted = without_failing_references(problems, run_dir, _verifying(team, stop))
         _tell(log, trusted.left_out[len(problems.left_out) :])
         log.append(RunStateChanged(RunState.RUNNING))
-        Trainer(config, run_dir, log, team, trusted, stop.is_set, SystemSampler()).run()
+        system = SystemSampler()
+        Trainer(config, run_dir, log, team, trusted, stop.is_set, system, record, checkpoint).run()
         log.append(RunStateChanged(RunState.FINISHED))
         return ExitCode.FINISHED
     except Stopped:
         log.append(RunStateChanged(RunState.STOPPED, "asked to stop"))
         return ExitCode.STOPPED
+    except (ResumeError, CheckpointError) as error:
+        _log_refusal(log, error)
+        print(f"{type(error).__name__}: {error}", file=sys.stderr)
+        return ExitCode.REFUSED
     except Exception as error:
         log.append(ErrorRaised(f"{type(error).__name__}: {error}", traceback.format_exc()))
         log.append(RunStateChanged(RunState.FAILED, str(error)))
@@ -133,3 +169,27 @@ def _train(
             team.close()
         # Closing Ray gives SIGTERM its default action back, which would belie the exit code.
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
+
+
+def _checkpoint(
+    config: RunConfig, run_dir: Path, record: RunRecord, log: EventLog
+) -> Checkpoint | None:
+    """Where the run goes on, if it was begun.
+
+    Raises:
+        ResumeError: it was begun with other settings, problems or models.
+        CheckpointError: no checkpoint is whole.
+    """
+    checkpoints = Checkpoints(run_dir, config.training.keep_checkpoints)
+    if not checkpoints.folder.is_dir():
+        return None
+    log.append(RunWaiting("checkpoint to be checked", CHECK_DEADLINE))
+    found = checkpoints.latest()
+    log.append(RunWaiting(""))
+    if found is None:
+        return None
+    for fault in found.damaged:
+        line = f"damaged, and set aside: checkpoints/{fault}; going on from {found.path.name}"
+        log.append(LogLine("warning", line))
+    check_compatible(found.state["run"], record)
+    return found

@@ -21,7 +21,7 @@ from ray.exceptions import GetTimeoutError
 
 from engine.config import AgentConfig, RunConfig
 from engine.policy.allocator import keep_freed_memory
-from engine.policy.exchange import Answer, Request
+from engine.policy.exchange import Answer, Request, Stream
 from engine.policy.rows import TrainingRow, UpdateStats
 from engine.problems.problem import Problem
 from engine.sandbox.checking import SelfCheck
@@ -42,6 +42,9 @@ class AgentActor:
     def __init__(self, config: AgentConfig, run: RunConfig, seed: int):
         if run.compute.device != "cuda":
             keep_freed_memory()
+        if run.compute.deterministic:
+            # Read when torch loads its libraries: sums in one order, on as many threads as told.
+            os.environ |= {"MKL_CBWR": "AUTO", "MKL_DYNAMIC": "FALSE", "OMP_DYNAMIC": "FALSE"}
         from engine.policy.agent import Agent
 
         self.agent = Agent(config, run, seed)
@@ -54,11 +57,15 @@ class AgentActor:
         requests: Sequence[Request],
         temperature: float | None = None,
         starting_weights: bool = False,
+        stream: Stream | None = None,
     ) -> list[Answer]:
-        return self.agent.answer(requests, temperature, starting_weights)
+        return self.agent.answer(requests, temperature, starting_weights, stream)
 
     def learn(self, rows: Sequence[TrainingRow], progress: float) -> UpdateStats:
         return self.agent.learn(rows, progress)
+
+    def end_step(self) -> None:
+        self.agent.end_step()
 
     def save_model(self, directory: Path) -> None:
         self.agent.save_model(directory)
@@ -66,8 +73,8 @@ class AgentActor:
     def save(self, directory: Path) -> None:
         self.agent.save(directory)
 
-    def restore(self, directory: Path) -> None:
-        self.agent.restore(directory)
+    def restore(self, directory: Path) -> list[str]:
+        return self.agent.restore(directory)
 
 
 class Verifier:
@@ -161,10 +168,14 @@ class Team:
         """Every agent's state under `directory/NAME`."""
         self.get([a.save.remote(directory / n) for n, a in self.agents.items()], "agents to save")
 
-    def restore(self, directory: Path) -> None:
-        self.get(
-            [a.restore.remote(directory / n) for n, a in self.agents.items()], "agents to restore"
-        )
+    def restore(self, directory: Path) -> list[str]:
+        """Every agent goes on from `directory/NAME`; how their platforms differ from before."""
+        futures = [a.restore.remote(directory / n) for n, a in self.agents.items()]
+        return [line for lines in self.get(futures, "agents to restore") for line in lines]
+
+    def end_step(self) -> None:
+        """Whatever is drawn after this is drawn again if the next step is cut off."""
+        self.get([a.end_step.remote() for a in self.agents.values()], "agents to end the step")
 
     def close(self) -> None:
         """Stop the actors; a local Ray stops with them."""

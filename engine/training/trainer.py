@@ -3,8 +3,10 @@
 One step: grow a forest, credit its trees, let every agent learn from its own nodes, measure and
 save when it is time. Invariants:
 - The loop knows no method: credit and losses are chosen by name from the config.
-- What is saved is the state after a whole step; a step that was cut off is done again.
-- The test split is measured once, at the end, for the starting and the final weights.
+- What is saved is the state after a whole step; a step that was cut off is done again. The log
+  reaches the disk before the checkpoint that it leads to.
+- The test split is measured once, at the end, for the starting and the final weights; what stands
+  in the log of a resumed run is not measured again.
 """
 
 from __future__ import annotations
@@ -18,17 +20,21 @@ from engine.credit.assign import Credit, TreeRecord, assign_credit
 from engine.events import (
     CheckpointSaved,
     EventLog,
+    LogLine,
     RunPlanned,
     RunResumed,
     RunWaiting,
     StepEnded,
     StepStarted,
+    read_all,
 )
 from engine.policy.rows import TrainingRow
 from engine.problems.problem import Problem
 from engine.problems.source import ProblemSet
+from engine.timeline import standing
 from engine.training.buffers import AgentBuffer
-from engine.training.checkpoint import Checkpoints
+from engine.training.checkpoint import Checkpoint, Checkpoints
+from engine.training.compatibility import RunRecord
 from engine.training.evaluation import Evaluator
 from engine.training.forest import Forest, GrowingTree, training_score
 from engine.training.progress import Progress
@@ -52,7 +58,10 @@ class Trainer:
         problems: ProblemSet,
         should_stop: Callable[[], bool],
         system: SystemSampler,
+        record: RunRecord,
+        checkpoint: Checkpoint | None = None,
     ):
+        """`record` is saved with every checkpoint; `checkpoint` is the one to go on from."""
         self.config = config
         self.run_dir = run_dir
         self.log = log
@@ -60,11 +69,17 @@ class Trainer:
         self.problems = problems
         self.should_stop = should_stop
         self.system = system
+        self.record = record
+        self.checkpoint = checkpoint
         self.trainable = [agent.name for agent in config.agents if agent.trainable]
         self.buffers = {name: AgentBuffer(config.training.batch_nodes) for name in self.trainable}
         self.checkpoints = Checkpoints(run_dir, config.training.keep_checkpoints)
         self.progress = Progress()
         self.saved_step = -1
+        self.validation: float | None = None
+        """Mean validation Pass@1 of the agents with the current weights, if measured."""
+        self._measured: set[tuple[str, int]] = set()
+        """Splits and steps of the evaluations that stand in the log of a resumed run."""
         self.evaluator = Evaluator(team, config, should_stop)
 
     def run(self) -> None:
@@ -80,6 +95,7 @@ class Trainer:
         try:
             while not self._is_done():
                 self._step(self.progress.step + 1)
+            self._save()
             self._measure_test_split()
         except Stopped:
             self._save()
@@ -108,14 +124,16 @@ class Trainer:
             self._validate(phases)
         with _timed(phases, "learn"):
             self._learn(recorder)
+            self.team.end_step()
         training_seconds = time.monotonic() - started - phases.get("validate", 0.0)
         self.progress.finish_step(step, len(batch), training_seconds)
+        self.validation = None
         if step % options.validate_every == 0:
             self._validate(phases)
         self._log_end(step, trees, credits, phases, time.monotonic() - started)
         if sample := self.system.due():
             self.log.append(sample)
-        if step % options.checkpoint_every == 0:
+        if step % options.checkpoint_every == 0 or self._is_best():
             self._save()
 
     def _grow(
@@ -167,12 +185,15 @@ class Trainer:
             return
         with _timed(phases, "validate"):
             result = self.evaluator.run(self.progress.step, VALIDATION, self.problems.validation)
+        self.validation = sum(result.agents.values()) / len(result.agents)
         self.log.append(result)
 
     def _measure_test_split(self) -> None:
         if not self.problems.test:
             return
         for step, starting in ((0, True), (self.progress.step, False)):
+            if (TEST, step) in self._measured:
+                continue
             self.log.append(
                 RunWaiting(f"test split, {'starting' if starting else 'final'} weights", 3600)
             )
@@ -208,16 +229,35 @@ class Trainer:
             )
         )
 
+    def _is_best(self) -> bool:
+        if self.validation is None:
+            return False
+        best = self.checkpoints.best()
+        return best is None or self.validation >= best.validation
+
     def _save(self) -> None:
         if self.saved_step == self.progress.step:
             return
         state = {
             "progress": self.progress.state(),
             "buffers": {name: buffer.state() for name, buffer in self.buffers.items()},
+            "run": self.record.state(),
         }
-        path = self.checkpoints.save(self.progress.step, state, self.team.save)
+        self.log.sync()
+        path = self.checkpoints.save(self.progress.step, state, self.team.save, self.validation)
         self.saved_step = self.progress.step
-        self.log.append(CheckpointSaved(self.progress.step, str(path.relative_to(self.run_dir))))
+        self._log_saved(path)
+
+    def _log_saved(self, path: Path) -> None:
+        best = self.checkpoints.best()
+        self.log.append(
+            CheckpointSaved(
+                self.progress.step,
+                str(path.relative_to(self.run_dir)),
+                validation=self.validation,
+                best=best is not None and best.step == self.progress.step,
+            )
+        )
 
     def _save_final(self) -> None:
         folder = self.run_dir / "models"
@@ -230,18 +270,33 @@ class Trainer:
         self.log.append(CheckpointSaved(self.progress.step, "models", final=True, models=models))
 
     def _restore(self) -> None:
-        found = self.checkpoints.latest()
-        if found is None:
+        if self.checkpoint is None:
             if self.log.continued:
                 self.log.append(RunResumed(0))
             return
-        path, state = found
-        self.team.restore(path)
+        state = self.checkpoint.state
+        differences = self.team.restore(self.checkpoint.path)
         self.progress = Progress.of(state["progress"])
         for name, rows in state["buffers"].items():
             self.buffers[name].load_state(rows)
-        self.saved_step = self.progress.step
+        self.saved_step, self.validation = self.progress.step, self.checkpoint.validation
         self.log.append(RunResumed(self.progress.step))
+        if self.config.compute.deterministic:
+            for difference in differences:
+                message = f"the last bits may change from here on: {difference}"
+                self.log.append(LogLine("warning", message))
+        self._read_log(self.checkpoint)
+
+    def _read_log(self, checkpoint: Checkpoint) -> None:
+        """Note what need not be measured again, and tell what a kill left untold."""
+        kinds = ("run.resumed", "eval.result", "checkpoint.saved")
+        told = standing(event for event in read_all(self.run_dir) if event.kind in kinds)
+        self._measured = {
+            (e.payload["split"], e.payload["step"]) for e in told if e.kind == "eval.result"
+        }
+        saved = {e.payload["path"] for e in told if e.kind == "checkpoint.saved"}
+        if str(checkpoint.path.relative_to(self.run_dir)) not in saved:
+            self._log_saved(checkpoint.path)
 
 
 def _training_row(generation, advantage: float) -> TrainingRow:

@@ -20,7 +20,8 @@ SCRIPT = Path(__file__).with_name("small_engine.py")
 
 
 def small_engine(**options: float | str) -> list[str]:
-    """Command of an engine: `steps`, `pause` between events, `crash_at` step, `fail` message."""
+    """Command of an engine: `steps`, `pause` between events, `crash_at` step, `fail` and `refuse`
+    with a message."""
     words = [f"{name}={value}" for name, value in options.items()]
     return [sys.executable, str(SCRIPT), ",".join(words) or "-"]
 

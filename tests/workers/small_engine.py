@@ -17,6 +17,7 @@ def options_of(text):
         "crash_at": int(pairs.get("crash_at", 0)),
         "crash_always": int(pairs.get("crash_always", 0)),
         "fail": pairs.get("fail", ""),
+        "refuse": pairs.get("refuse", ""),
         "children": int(pairs.get("children", 0)),
         "deaf": int(pairs.get("deaf", 0)),
     }
@@ -34,6 +35,10 @@ def main(text, run_dir, lease_seconds):
     done = int(checkpoint.read_text()) if checkpoint.exists() else 0
     fresh = log.seq == 0
     log.append(ev.RunStateChanged(state=ev.RunState.STARTING))
+    if options["refuse"]:
+        log.append(ev.ErrorRaised(message=options["refuse"]))
+        log.append(ev.RunStateChanged(state=ev.RunState.FAILED, reason=options["refuse"]))
+        sys.exit(2)
     if not fresh:
         log.append(ev.RunResumed(step=done))
     log.append(ev.RunStateChanged(state=ev.RunState.RUNNING))

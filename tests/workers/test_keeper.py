@@ -125,6 +125,14 @@ def test_an_error_that_the_engine_reports_twice_is_final_and_is_the_one_shown():
     assert states_of(run).count("starting") == 2
 
 
+def test_what_an_engine_refuses_is_not_tried_again_and_its_reason_is_shown():
+    run = a_run()
+    Kept(run, refuse="ResumeError: seed: the run was begun with 1").join()
+    assert state_of(run) is RunState.FAILED
+    assert run.error == "ResumeError: seed: the run was begun with 1"
+    assert states_of(run) == ["starting", "failed"]
+
+
 def test_a_worker_that_closes_gives_its_run_back_with_a_checkpoint():
     run = a_run()
     kept = Kept(run, steps=30, pause=0.05)

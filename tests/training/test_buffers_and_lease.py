@@ -1,14 +1,11 @@
-"""Buffers never split a tree; checkpoints are whole or absent; the lease ends an orphan."""
+"""Buffers never split a tree; the lease ends an orphan; progress drives the schedule."""
 
 import os
 import threading
 import time
 
-import pytest
-
 from engine.policy.rows import TrainingRow
 from engine.training.buffers import AgentBuffer
-from engine.training.checkpoint import Checkpoints
 from engine.training.lease import FILE_NAME, LeaseGuard
 from engine.training.progress import Progress
 from tests.waiting import eventually
@@ -35,34 +32,6 @@ def test_a_buffer_comes_back_from_its_state():
     copy.load_state(buffer.state())
     copy.add_tree([row(3)])
     assert copy.take() == [row(1), row(2), row(3)]
-
-
-def test_only_the_newest_checkpoints_stay(tmp_path):
-    checkpoints = Checkpoints(tmp_path, keep=2)
-    for step in (5, 10, 15):
-        checkpoints.save(step, {"n": step}, lambda folder: (folder / "weights").write_text("w"))
-    assert [p.name for p in checkpoints.list()] == ["step-000010", "step-000015"]
-    path, state = checkpoints.latest()
-    assert (path.name, state) == ("step-000015", {"step": 15, "n": 15})
-
-
-def test_a_checkpoint_that_was_cut_off_is_not_one(tmp_path):
-    checkpoints = Checkpoints(tmp_path, keep=2)
-    checkpoints.save(5, {}, lambda folder: None)
-
-    def cut_off(folder):
-        (folder / "half").write_text("h")
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        checkpoints.save(10, {}, cut_off)
-    assert checkpoints.latest()[1]["step"] == 5
-    checkpoints.save(10, {}, lambda folder: None)
-    assert checkpoints.latest()[1]["step"] == 10
-
-
-def test_without_checkpoints_there_is_no_latest(tmp_path):
-    assert Checkpoints(tmp_path, keep=1).latest() is None
 
 
 def test_a_lease_that_is_touched_keeps_the_engine(tmp_path):

@@ -1,0 +1,174 @@
+"""What makes a run the run that it is, and what of it may change when it goes on.
+
+Invariant: a run goes on only if what was learned so far would have been learned under the new
+settings too. Everything is refused that is not named here as free to change; a setting that is
+added later is refused until somebody has thought about it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from engine.config import ConfigError, RunConfig, parse_config
+from engine.policy.load import model_directory
+from engine.problems.identity import set_hash
+from engine.problems.source import GENERATED, ProblemSet
+from engine.training.checkpoint import sha256_of
+
+MAY_CHANGE = frozenset(
+    {
+        "recipe",  # a label
+        "training.steps",  # how far it goes; schedules stretch from here on
+        "training.minutes",
+        "training.validate_every",
+        "training.checkpoint_every",
+        "training.keep_checkpoints",
+        "sandbox.workers",
+        "sandbox.allow_unsafe",
+        "compute.ray_address",
+    }
+)
+"""Paths of settings that never touch what is learned."""
+
+CHANGES_ROUNDING = frozenset(
+    {"training.micro_batch_tokens", "compute.threads_per_agent", "compute.lanes"}
+)
+"""Paths that change only the order in which numbers are added up and drawn: free to change, but
+not in deterministic mode."""
+
+JUDGED_BY_CONTENT = frozenset({"problems.dataset", "problems.format"})
+"""Paths of files that may move; what they hold may not change. So it is with agents' models."""
+
+_KEPT_FILES = frozenset({".safetensors", ".json", ".jinja", ".model", ".txt"})
+
+
+class ResumeError(ConfigError):
+    """The run cannot go on with these settings: every difference by its path."""
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """Saved with every checkpoint, compared when the run goes on."""
+
+    config: dict[str, Any]
+    problems: dict[str, str]
+    """What each split holds: number of problems and hash of their content."""
+    models: dict[str, str]
+    """Hash of each agent's starting model, by agent."""
+
+    @classmethod
+    def of(cls, config: RunConfig, problems: ProblemSet) -> RunRecord:
+        """The record of a run that is about to start; reads every model's files once."""
+        models = {agent.name: _model_hash(agent.model) for agent in config.agents}
+        return cls(config.model_dump(mode="json"), _problem_hashes(config, problems), models)
+
+    def state(self) -> dict[str, Any]:
+        return msgspec.to_builtins(self)
+
+
+def check_compatible(saved: dict[str, Any], now: RunRecord) -> None:
+    """Refuse to go on from a checkpoint of another run; `saved` is the `state()` of its record.
+
+    Raises:
+        ResumeError: every difference, with its path, both values and the remedy.
+    """
+    before = msgspec.convert(saved, RunRecord)
+    faults = [
+        *_changed_settings(_known(before.config), now.config),
+        *_changed_content("problems.{}", before.problems, now.problems),
+        *_changed_content("agents.{}.model", before.models, now.models),
+    ]
+    if faults:
+        raise ResumeError(faults)
+
+
+def _known(saved: dict[str, Any]) -> dict[str, Any]:
+    """Settings of a checkpoint, with the defaults of what did not exist when it was written."""
+    try:
+        return parse_config(saved).model_dump(mode="json")
+    except ConfigError as error:
+        raise ResumeError(
+            [
+                {
+                    **fault,
+                    "reason": f"the checkpoint holds it, but it cannot run: {fault['reason']}",
+                }
+                for fault in error.problems
+            ]
+        ) from None
+
+
+def _changed_settings(before: dict[str, Any], now: dict[str, Any]) -> list[dict[str, Any]]:
+    old, new = _flat("", before), _flat("", now)
+    free = MAY_CHANGE | JUDGED_BY_CONTENT
+    if not now["compute"]["deterministic"]:
+        free |= CHANGES_ROUNDING
+    return [
+        {"path": path, "value": new.get(path), "reason": _reason(old.get(path))}
+        for path in [*new, *(path for path in old if path not in new)]
+        if old.get(path) != new.get(path) and path not in free and not _names_a_model(path)
+    ]
+
+
+def _changed_content(
+    path: str, before: dict[str, str], now: dict[str, str]
+) -> list[dict[str, Any]]:
+    # Agents and splits that came or went are told of by their settings.
+    return [
+        {"path": path.format(name), "value": now[name], "reason": _reason(before[name])}
+        for name in before
+        if name in now and before[name] != now[name]
+    ]
+
+
+def _reason(old: Any) -> str:
+    return (
+        f"the run was begun with {'nothing' if old is None else old}, and what it learned hangs on "
+        "it; put it back, or start a new run"
+    )
+
+
+def _names_a_model(path: str) -> bool:
+    return path.startswith("agents.") and path.endswith(".model")
+
+
+def _flat(path: str, value: Any) -> dict[str, Any]:
+    """Leaves of a tree of settings by dotted path."""
+    if isinstance(value, dict) and value:
+        items = list(value.items())
+    elif isinstance(value, list) and value:
+        items = list(enumerate(value))
+    else:
+        return {path: value}
+    return {
+        leaf: found
+        for key, item in items
+        for leaf, found in _flat(f"{path}.{key}".lstrip("."), item).items()
+    }
+
+
+def _problem_hashes(config: RunConfig, problems: ProblemSet) -> dict[str, str]:
+    train = problems.train
+    if config.problems.dataset == GENERATED:
+        # Made one by one while the run goes on, from a seed that the settings hold.
+        train = [problems.train[0]]
+    splits = {"train": train, "validation": problems.validation, "test": problems.test}
+    return {
+        name: f"{len(split)} problems with content {set_hash(split)[:16]}"
+        for name, split in splits.items()
+    }
+
+
+def _model_hash(reference: str) -> str:
+    """Hash of the files of a model from which weights and tokenizer are loaded."""
+    folder = model_directory(reference)
+    files = sorted(path for path in folder.iterdir() if path.suffix in _KEPT_FILES)
+    with ThreadPoolExecutor(4) as threads:
+        digests = list(threads.map(sha256_of, files))
+    named = [(file.name, digest) for file, digest in zip(files, digests, strict=True)]
+    return f"files with content {hashlib.sha256(repr(named).encode()).hexdigest()[:16]}"

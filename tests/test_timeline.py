@@ -1,0 +1,88 @@
+"""What is left of a log after resumes: one timeline, in which nothing stands twice."""
+
+from engine.events import (
+    EvaluationResult,
+    EventLog,
+    LogLine,
+    RunResumed,
+    StepEnded,
+    StepStarted,
+    TreeClosed,
+    TreeOpened,
+    read_all,
+)
+from engine.timeline import figures, standing
+
+
+def evaluated(log, step, split, score, seconds):
+    fields = {"agents": {"oak": score}, "standard_errors": {}, "problems": 4}
+    log.append(EvaluationResult(step=step, split=split, seconds=seconds, **fields))
+
+
+def trained(log, step, seconds, ends=True):
+    log.append(StepStarted(step, 1))
+    tree = log.seq + 1
+    log.append(TreeOpened(step, "p", "Return x."), tree=tree)
+    log.append(TreeClosed(4, True, 0.1 + 0.2, False), tree=tree)
+    if step == 1:
+        evaluated(log, 0, "validation", 0.25, seconds)
+    if ends:
+        log.append(
+            StepEnded(
+                step=step, seconds=seconds, phases={"learn": seconds}, nodes=4, reward=0.5,
+                solved=1.0, node_share={}, reward_by_agent={}, filtered_trees=0, dropped_nodes=0,
+                tokens=9, training_seconds=seconds,
+            )
+        )  # fmt: skip
+
+
+def a_log(folder, write):
+    folder.mkdir()
+    log = EventLog(folder)
+    write(log)
+    log.close()
+    return list(read_all(folder))
+
+
+def uninterrupted(log):
+    for step in (1, 2, 3):
+        trained(log, step, 1.0)
+    evaluated(log, 3, "test", 0.75, 1.0)
+
+
+def interrupted(log):
+    trained(log, 1, 2.0, ends=False)
+    log.append(RunResumed(0))
+    log.append(LogLine("info", "agents are ready"))
+    for step in (1, 2):
+        trained(log, step, 3.0)
+    trained(log, 3, 3.0, ends=False)
+    log.append(RunResumed(2))
+    trained(log, 3, 4.0)
+    evaluated(log, 3, "test", 0.75, 5.0)
+
+
+def test_an_interrupted_run_comes_to_the_same_figures(tmp_path):
+    whole = figures(a_log(tmp_path / "whole", uninterrupted))
+    assert figures(a_log(tmp_path / "cut", interrupted)) == whole
+    assert [tree for kind, tree, *_ in whole if kind == "tree.open"] == [1, 2, 3]
+    assert sum(kind == "eval.result" for kind, *_ in whole) == 2
+
+
+def test_a_number_that_differs_in_its_last_digit_is_another_figure(tmp_path):
+    def otherwise(log):
+        interrupted(log)
+        evaluated(log, 3, "test", 0.75 + 2**-53, 5.0)
+
+    whole = figures(a_log(tmp_path / "whole", uninterrupted))
+    assert figures(a_log(tmp_path / "other", otherwise)) != whole
+
+
+def test_steps_after_the_checkpoint_do_not_stand(tmp_path):
+    def cut_off(log):
+        uninterrupted(log)
+        log.append(RunResumed(1))
+
+    stand = standing(a_log(tmp_path / "cut", cut_off))
+    assert {e.payload["step"] for e in stand if "step" in e.payload} == {0, 1}
+    assert sum(e.kind == "tree.close" for e in stand) == 1

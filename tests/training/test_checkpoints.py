@@ -1,0 +1,121 @@
+"""Checkpoints are whole or absent; the newest and the best stay; damage is told and gone round."""
+
+import json
+import shutil
+
+import pytest
+
+from engine.training.checkpoint import MANIFEST, STATE, CheckpointError, Checkpoints
+
+
+def write_weights(folder):
+    (folder / "oak").mkdir()
+    (folder / "oak" / "model.safetensors").write_bytes(b"weights" * 100)
+
+
+def saved(run_dir, *steps, keep=2, scores=None):
+    """Checkpoints of these steps, with a validation score by step where there is one."""
+    checkpoints = Checkpoints(run_dir, keep)
+    for step in steps:
+        checkpoints.save(step, {"n": step}, write_weights, (scores or {}).get(step))
+    return checkpoints
+
+
+def names(checkpoints):
+    return sorted(path.name for path in checkpoints.folder.iterdir())
+
+
+def test_only_the_newest_checkpoints_stay(tmp_path):
+    checkpoints = saved(tmp_path, 5, 10, 15)
+    assert names(checkpoints) == ["step-000010", "step-000015"]
+    found = checkpoints.latest()
+    assert (found.path.name, found.step, found.state) == ("step-000015", 15, {"step": 15, "n": 15})
+    assert found.damaged == []
+
+
+def test_the_newest_is_the_one_of_the_highest_step_whatever_its_digits(tmp_path):
+    checkpoints = saved(tmp_path, 999_999, 1_000_000)
+    assert checkpoints.latest().step == 1_000_000
+
+
+def test_the_best_stays_too_and_of_equals_the_latest(tmp_path):
+    scores = {1: 0.5, 2: 0.75, 3: 0.25, 5: 0.5}
+    checkpoints = saved(tmp_path, 1, 2, 3, 4, 5, keep=1, scores=scores)
+    assert names(checkpoints) == ["step-000002", "step-000005"]
+    assert (checkpoints.best().step, checkpoints.best().validation) == (2, 0.75)
+    saved(tmp_path, 6, 7, keep=1, scores={6: 0.75})
+    assert names(checkpoints) == ["step-000006", "step-000007"]
+    assert checkpoints.latest().validation is None
+
+
+def test_a_checkpoint_that_was_cut_off_is_not_one_and_its_rest_is_swept_away(tmp_path):
+    checkpoints = saved(tmp_path, 5)
+
+    def cut_off(folder):
+        (folder / "half").write_text("h")
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        checkpoints.save(10, {}, cut_off)
+    assert names(checkpoints) == ["partial-10", "step-000005"]
+    assert checkpoints.latest().step == 5
+    assert names(checkpoints) == ["step-000005"]
+    assert saved(tmp_path, 10).latest().step == 10
+
+
+def truncate(checkpoint):
+    weights = checkpoint / "oak" / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:100])
+
+
+def flip_a_bit(checkpoint):
+    weights = checkpoint / "oak" / "model.safetensors"
+    data = bytearray(weights.read_bytes())
+    data[50] ^= 1
+    weights.write_bytes(data)
+
+
+DAMAGES = {
+    "oak/model.safetensors has 100 bytes, 700 were written": truncate,
+    "oak/model.safetensors holds other bytes than were written": flip_a_bit,
+    "oak/model.safetensors is missing": lambda path: shutil.rmtree(path / "oak"),
+    "state.json is missing": lambda path: (path / STATE).unlink(),
+    "manifest.json is missing": lambda path: (path / MANIFEST).unlink(),
+    "manifest.json cannot be read": lambda path: (path / MANIFEST).write_text('{"files": '),
+    "its `files` is no object": lambda path: (path / MANIFEST).write_text('{"files": [1]}'),
+}
+
+
+@pytest.mark.parametrize("told", DAMAGES)
+def test_a_damaged_checkpoint_is_set_aside_and_the_one_before_is_taken(tmp_path, told):
+    checkpoints = saved(tmp_path, 5, 10)
+    DAMAGES[told](tmp_path / "checkpoints" / "step-000010")
+    found = checkpoints.latest()
+    assert found.step == 5
+    (fault,) = found.damaged
+    assert fault.startswith("step-000010/") and told in fault
+    assert names(checkpoints) == ["damaged-step-000010", "step-000005"]
+    assert saved(tmp_path, 10).latest().damaged == []
+
+
+def test_where_no_checkpoint_is_whole_nothing_is_begun_anew_in_silence(tmp_path):
+    checkpoints = saved(tmp_path, 5, 10)
+    for path in checkpoints.list():
+        truncate(path)
+    with pytest.raises(
+        CheckpointError, match=r"no checkpoint is whole: step-000010/.*step-000005/"
+    ):
+        checkpoints.latest()
+    assert names(checkpoints) == ["step-000005", "step-000010"]
+
+
+def test_the_manifest_lists_every_file(tmp_path):
+    (path,) = saved(tmp_path, 5).list()
+    manifest = json.loads((path / MANIFEST).read_text())
+    assert set(manifest["files"]) == {"oak/model.safetensors", "state.json"}
+    assert manifest["files"]["oak/model.safetensors"]["bytes"] == 700
+
+
+def test_without_checkpoints_there_is_no_latest(tmp_path):
+    checkpoints = Checkpoints(tmp_path, keep=1)
+    assert checkpoints.latest() is None and checkpoints.best() is None

@@ -1,0 +1,148 @@
+"""A run that is killed at any moment and goes on comes to the same bits as one that was not."""
+
+import hashlib
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from engine.config import parse_config
+from engine.events import FILE_NAME, read_all
+from engine.timeline import figures, standing
+from tests.waiting import eventually
+
+pytestmark = pytest.mark.slow
+DEADLINE = 400
+
+
+def settings(**training):
+    """A minute piece of the demo that learns: buffers keep leftovers, batches are divided."""
+    agent = {
+        "sampling": {"max_prompt_tokens": 192, "max_new_tokens": 32},
+        "optimizer": {"learning_rate": 1e-3, "warmup_fraction": 0.1},
+    }
+    plan = {"steps": 5, "trees_per_step": 5, "batch_nodes": 14, "minibatches": 2}
+    return parse_config(
+        {
+            "seed": 7,
+            "agents": [{"name": n, "model": f"starter:{n}", **agent} for n in ("oak", "fern")],
+            "problems": {"seed": 3, "train": 20, "validation": 5, "test": 4},
+            "search": {"nodes_per_tree": 4, "nodes_in_flight": 2},
+            "training": {**plan, "validate_every": 2, "checkpoint_every": 2, **training},
+            "evaluation": {"tree_nodes": 4},
+            "compute": {"deterministic": True},
+        }
+    )
+
+
+class Engine:
+    """The engine as a process of its own, in one run directory, as often as it is started."""
+
+    def __init__(self, run_dir, config):
+        self.run_dir = run_dir
+        run_dir.mkdir()
+        (run_dir / "config.json").write_text(config.model_dump_json())
+
+    def start(self):
+        with (self.run_dir / "engine.log").open("ab") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "engine", "train", str(self.run_dir)],
+                stdout=log, stderr=log, start_new_session=True,
+                env=os.environ | {"RAY_ADDRESS": ""},
+            )  # fmt: skip
+        return self
+
+    def kill_when(self, moment, what, delay):
+        """SIGKILL to all of it, some seconds after `moment()`, however far it is by then."""
+
+        def come():
+            assert self.process.poll() is None, f"it ended before {what}: {self.said()}"
+            return moment()
+
+        eventually(come, what, DEADLINE)
+        time.sleep(delay)
+        os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait(10)
+        return self
+
+    def end(self):
+        code = self.process.wait(DEADLINE)
+        return code
+
+    def events(self):
+        return list(read_all(self.run_dir))
+
+    def kinds(self, kind):
+        return [e.payload for e in self.events() if e.kind == kind]
+
+    def has_begun(self, step):
+        return any(e["step"] == step for e in self.kinds("step.start"))
+
+    def is_saving(self):
+        return any((self.run_dir / "checkpoints").glob("partial-*"))
+
+    def is_testing(self):
+        return any(wait["name"].startswith("test split") for wait in self.kinds("run.waiting"))
+
+    def weights(self):
+        files = sorted((self.run_dir / "models").rglob("*.safetensors"))
+        return {f.parent.name: hashlib.sha256(f.read_bytes()).hexdigest() for f in files}
+
+    def saved(self):
+        """Checkpoints as they stand in the log."""
+        stand = standing(self.events())
+        return [e.payload for e in stand if e.kind == "checkpoint.saved"]
+
+    def said(self):
+        return (self.run_dir / "engine.log").read_text()[-3000:]
+
+
+def test_killed_in_a_step_in_a_checkpoint_and_in_evaluation_it_comes_to_the_same_bits(tmp_path):
+    seed = random.randrange(10**6)
+    luck = random.Random(seed)
+    whole = Engine(tmp_path / "whole", settings()).start()
+
+    cut = Engine(tmp_path / "cut", settings())
+    cut.start().kill_when(cut.is_saving, "a checkpoint being written", 0.0)
+    cut.start().kill_when(lambda: cut.has_begun(4), "step 4", luck.uniform(0.0, 1.0))
+    cut.start().kill_when(cut.is_testing, "the test split", luck.uniform(0.0, 1.0))
+    cut.start()
+
+    assert whole.end() == 0, whole.said()
+    assert cut.end() == 0, f"seed {seed}: {cut.said()}"
+    resumes = cut.kinds("run.resumed")
+    assert len(resumes) == 3, f"seed {seed}: {resumes}"
+    expected, found = figures(whole.events()), figures(cut.events())
+    first = next((pair for pair in zip(expected, found, strict=False) if pair[0] != pair[1]), None)
+    assert first is None, f"seed {seed}, resumed {resumes}: {first}"
+    assert len(found) == len(expected) > 300
+    assert cut.weights() == whole.weights() and len(whole.weights()) == 2, f"seed {seed}"
+    assert cut.saved() == whole.saved(), f"seed {seed}"
+    # It learned, and kept what did not fill a batch: otherwise nothing would have been at stake.
+    assert 2 <= len(whole.kinds("agent.update")) < 10
+    (best,) = {e["step"] for e in whole.saved()[:-1] if e["best"]} & {
+        int(path.name[5:]) for path in (whole.run_dir / "checkpoints").iterdir()
+    }
+    assert best
+
+
+def test_a_resume_with_other_settings_is_refused_with_the_difference(tmp_path):
+    engine = Engine(tmp_path / "run", settings(steps=1, trees_per_step=2, checkpoint_every=1))
+    assert engine.start().end() == 0, engine.said()
+    other = settings(steps=2, trees_per_step=3, checkpoint_every=1)
+    (engine.run_dir / "config.json").write_text(other.model_dump_json())
+    assert engine.start().end() == 2, engine.said()
+    told = "training.trees_per_step = 3: the run was begun with 2"
+    assert told in engine.said()
+    error, failed = engine.events()[-2:]
+    assert error.kind == "error" and told in error.payload["message"]
+    assert failed.payload["state"] == "failed" and told in failed.payload["reason"]
+
+    (engine.run_dir / "config.json").write_text("{}")
+    assert engine.start().end() == 2
+    assert "agents" in engine.events()[-2].payload["message"]
+    assert (engine.run_dir / FILE_NAME).stat().st_size
