@@ -9,13 +9,14 @@ endpoint. Weights of a run keep the role and the sampling settings that the run 
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Sequence
 from itertools import count
 from pathlib import Path
 from typing import Any
 
-from engine.config import ConfigError, RunConfig, read_config
+from engine.config import ConfigError, RunConfig, parse_config, read_config
 from engine.policy.load import STARTER_PREFIX, check_agent
 from engine.recipes import override
 from engine.sharing import weight_owner
@@ -38,10 +39,11 @@ def inference_config(references: Sequence[str], settings: Settings) -> RunConfig
         ConfigError: an impossible setting, by its path.
         ValueError: an agent that cannot be used, with the reason and the remedy.
     """
-    from engine.config import parse_config
-
-    # No reference weights: nothing learns here.
-    data: Settings = {"agents": team_of(references), "loss": {"kl_coefficient": 0.0}}
+    data: Settings = {
+        "agents": team_of(references),
+        "loss": {"kl_coefficient": 0.0},  # no reference weights: nothing learns here
+        "sandbox": {"workers": min(256, os.cpu_count() or 1)},
+    }
     override(data, settings)
     config = parse_config(data)
     for agent in config.agents:

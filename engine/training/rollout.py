@@ -14,11 +14,13 @@ import time
 from collections import ChainMap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from engine.policy.exchange import Answer, Stream
 from engine.training.forest import Claim, Forest, GrowingTree, WrittenNode
-from engine.training.team import Team
+
+if TYPE_CHECKING:  # a search without a trainer does not pay for Ray
+    from engine.training.team import Team
 
 
 class Stopped(Exception):
