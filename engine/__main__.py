@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from engine.config import ConfigError, RunConfig
-from engine.recipes import load_recipe, recipe_names
+from engine.config import RunConfig
+from engine.recipes import load_recipe, parse_override, recipe_names
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -18,7 +18,7 @@ def main(argv: list[str] | None = None) -> int:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for add in (
         _add_train, _add_prepare, _add_config, _add_starters, _add_golden, _add_doctor,
-        _add_problems,
+        _add_problems, _add_search,
     ):  # fmt: skip
         add(commands)
     arguments = parser.parse_args(argv)
@@ -30,27 +30,10 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _add_train(commands: Any) -> None:
+    from engine.training.command import add_arguments
+
     command = commands.add_parser("train", help="train, or resume, the run of a directory")
-    command.add_argument("run_dir", type=Path, metavar="RUN_DIR", help="holds config.json")
-    command.add_argument(
-        "--lease-seconds",
-        type=_seconds,
-        help="stop when RUN_DIR/lease is not touched for this long",
-    )
-    command.set_defaults(run=_train)
-
-
-def _seconds(text: str) -> float:
-    seconds = float(text)  # argparse tells of what is no number
-    if not 0 < seconds < 1e9:
-        raise argparse.ArgumentTypeError(f"{text}: give seconds, more than 0")
-    return seconds
-
-
-def _train(arguments: argparse.Namespace) -> int:
-    from engine.training.run import train
-
-    return train(arguments.run_dir.absolute(), arguments.lease_seconds)
+    add_arguments(command)
 
 
 def _add_prepare(commands: Any) -> None:
@@ -64,21 +47,10 @@ def _add_prepare(commands: Any) -> None:
 
 
 def _prepare(arguments: argparse.Namespace) -> int:
-    config = load_recipe(arguments.recipe, dict(map(_override, arguments.overrides)))
+    config = load_recipe(arguments.recipe, dict(map(parse_override, arguments.overrides)))
     arguments.run_dir.mkdir(parents=True, exist_ok=True)
     (arguments.run_dir / "config.json").write_text(config.model_dump_json(indent=1))
     return 0
-
-
-def _override(text: str) -> tuple[str, Any]:
-    path, equals, value = text.partition("=")
-    if not equals:
-        reason = "overrides are written PATH=VALUE, e.g. search.nodes_per_tree=4"
-        raise ConfigError([{"path": path, "value": text, "reason": reason}])
-    try:
-        return path, json.loads(value)
-    except (ValueError, RecursionError):
-        return path, value
 
 
 def _add_config(commands: Any) -> None:
@@ -90,6 +62,7 @@ def _add_starters(commands: Any) -> None:
     command = commands.add_parser("starters", help="make the two starter policies from a seed")
     command.add_argument("--seed", type=_seed, default=1)
     command.add_argument("--out", type=Path, required=True, metavar="DIR")
+    command.add_argument("--json", action="store_true", help="print where they are as JSON")
     command.set_defaults(run=_starters)
 
 
@@ -103,11 +76,14 @@ def _starters(arguments: argparse.Namespace) -> int:
     from engine.policy.starters.make import make_starters
 
     def report(name: str, step: int, steps: int, loss: float) -> None:
-        print(f"{name}: step {step} of {steps}, loss {loss:.3f}", flush=True)
+        print(f"{name}: step {step} of {steps}, loss {loss:.3f}", file=sys.stderr, flush=True)
 
     arguments.out.mkdir(parents=True, exist_ok=True)  # not after minutes of training
-    for path in make_starters(arguments.seed, arguments.out, report):
-        print(path)
+    paths = make_starters(arguments.seed, arguments.out, report)
+    if arguments.json:
+        print(json.dumps({"seed": arguments.seed, "starters": {p.name: str(p) for p in paths}}))
+    else:
+        print(*paths, sep="\n")
     return 0
 
 
@@ -115,31 +91,39 @@ def _add_golden(commands: Any) -> None:
     command = commands.add_parser(
         "golden", help="run worked numbers through the training functions"
     )
-    command.add_argument("file", type=Path)
+    command.add_argument("file", type=Path, metavar="FILE", help="JSON file of cases")
+    command.add_argument("--json", action="store_true", help="one JSON object, for machines")
     command.set_defaults(run=_golden)
 
 
 def _golden(arguments: argparse.Namespace) -> int:
-    from engine.golden import main as golden
+    from engine.golden import check_file
 
-    return golden([str(arguments.file)])
+    return check_file(arguments.file, arguments.json)
 
 
 def _add_doctor(commands: Any) -> None:
     command = commands.add_parser("doctor", help="check sandbox, torch and Ray on this machine")
+    command.add_argument("--json", action="store_true", help="one JSON object, for machines")
     command.set_defaults(run=_doctor)
 
 
-def _doctor(_: argparse.Namespace) -> int:
+def _doctor(arguments: argparse.Namespace) -> int:
     from engine.doctor import examine
 
-    return examine()
+    return examine(arguments.json)
 
 
 def _add_problems(commands: Any) -> None:
     from engine.problems.command import add_arguments
 
     add_arguments(commands.add_parser("problems", help="check and compare data sets"))
+
+
+def _add_search(commands: Any) -> None:
+    from engine.inference.command import add_search
+
+    add_search(commands.add_parser("search", help="let a team answer one problem"))
 
 
 if __name__ == "__main__":

@@ -87,6 +87,13 @@ class SelectionOrder(StrEnum):
     NODE_FIRST = "node_first"
 
 
+class AgentChoice(StrEnum):
+    """How the agent of an expansion is chosen from what each agent scored."""
+
+    THOMPSON = "thompson"
+    UCB = "ucb"
+
+
 class Score(StrEnum):
     """How test verdicts become the raw score of a node (mars2.md, section 4)."""
 
@@ -153,7 +160,8 @@ class AgentConfig(Settings):
     name: Name
     """Shown on the page and written on every node."""
     model: str = Field(min_length=1)
-    """Directory in Hugging Face layout, or `starter:NAME` for one that ships with Grove."""
+    """Directory in Hugging Face layout, or `starter:NAME` for one that ships with Grove. `search`
+    and `evaluate` also take `http://HOST:PORT/v1#MODEL`, an OpenAI-compatible endpoint."""
     role: str = Field("", max_length=4000)
     """System text that opens every prompt of this agent."""
     trainable: bool = True
@@ -183,6 +191,21 @@ class SearchConfig(Settings):
     """Expansions of one tree that may be under way at once; 1 is the sequential algorithm."""
     posterior: Posterior = Posterior.BETA
     selection_order: SelectionOrder = SelectionOrder.AGENT_FIRST
+    agent_choice: AgentChoice = AgentChoice.THOMPSON
+    """Draws from the agents' posteriors, or UCB1 on their scores: of the node that is passed
+    (agent_first), or of the whole tree (node_first)."""
+    tokens_per_tree: Whole | None = Field(None, ge=1)
+    """A tree opens no more nodes once its answers hold this many tokens, if set."""
+    seconds_per_tree: float | None = Field(None, gt=0)
+    """A tree opens no more nodes so long after its first, if set; its shape then hangs on the
+    load of the machine."""
+    stop_when_solved: bool = False
+    """A tree opens no more nodes once one passes all public tests; for inference, not training."""
+    error_feedback: bool = True
+    """A refinement prompt says how its program did on the public tests."""
+    rho: float | None = Field(None, ge=0.95, le=1)
+    """Depth-guided exploration of MARS²-T+: GEN draws are scaled by (0.98 rho^depth)^children, if
+    set."""
 
     @model_validator(mode="after")
     def _flight_fits_budget(self) -> SearchConfig:
@@ -288,6 +311,22 @@ class ComputeConfig(Settings):
         return self
 
 
+class InferenceConfig(Settings):
+    """`search` and `evaluate`; a training run uses none of it."""
+
+    reward_model: str | None = Field(None, min_length=1)
+    """Directory of a reward model: among nodes that pass equally many public tests, the answer is
+    the one that it scores highest. Unset, it is the latest."""
+    trees_at_once: Whole = Field(256, ge=1)
+    """Problems that are searched at the same time; a tree's seconds run from its first node."""
+    requests_at_once: int = Field(16, ge=1, le=1024)
+    """Answers that one endpoint is asked for at the same time."""
+    request_seconds: float = Field(600.0, gt=0, le=86400)
+    """An endpoint that sends nothing for so long is asked again."""
+    retry_seconds: float = Field(300.0, ge=0, le=86400)
+    """How long an endpoint is asked again, after its first failure, before the command gives up."""
+
+
 class RunConfig(Settings):
     """Everything that defines a run; enough to run it again."""
 
@@ -303,6 +342,7 @@ class RunConfig(Settings):
     evaluation: EvaluationConfig = EvaluationConfig()
     sandbox: SandboxConfig = SandboxConfig()
     compute: ComputeConfig = ComputeConfig()
+    inference: InferenceConfig = InferenceConfig()
 
     @model_validator(mode="after")
     def _names_are_unique(self) -> RunConfig:

@@ -13,7 +13,6 @@ Invariants:
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 from dataclasses import dataclass
@@ -114,8 +113,8 @@ def _unusable(case: dict[str, Any]) -> list[str]:
     return wrong
 
 
-def run_file(path: Path | str) -> tuple[int, int]:
-    """Run every case of a file; prints each deviation and a last line `N passed, M failed`.
+def run_file(path: Path | str) -> list[tuple[dict[str, Any], list[str]]]:
+    """Every case of a file with what is wrong with it.
 
     Raises:
         OSError, ValueError: the file cannot be read, or holds no list of cases.
@@ -131,27 +130,31 @@ def run_file(path: Path | str) -> tuple[int, int]:
         or not all(isinstance(case, dict) for case in cases)
     ):
         raise ValueError('no cases: expected {"cases": [{"name": ..., "kind": ...}, ...]}')
-    failed = 0
-    for case in cases:
-        problems = run_case(case)
-        failed += bool(problems)
-        for problem in problems:
-            print(printable(f"{case.get('name', '(unnamed)')} ({case.get('kind')}): {problem}"))
-    passed = len(cases) - failed
-    print(f"{passed} passed, {failed} failed")
-    return passed, failed
+    return [(case, run_case(case)) for case in cases]
 
 
-def main(argv: list[str] | None = None) -> int:
-    """`python -m engine golden FILE`: 0 if all pass, 1 if some fail, 2 if it cannot be read."""
-    parser = argparse.ArgumentParser(
-        prog="python -m engine golden", description="Check the algorithm against worked numbers."
-    )
-    parser.add_argument("file", type=Path, help="JSON file of cases")
-    path = parser.parse_args(argv).file
+def check_file(path: Path, as_json: bool = False) -> int:
+    """Run a file's cases and print each deviation and a last line `N passed, M failed`.
+
+    With `as_json`, one JSON object is printed instead. Returns 0 if all pass, 1 if some fail, 2
+    if the file cannot be read.
+    """
     try:
-        _, failed = run_file(path)
+        results = run_file(path)
     except (OSError, ValueError) as error:
         print(f"{path}: {error}", file=sys.stderr)
         return 2
+    failed = [(case, wrong) for case, wrong in results if wrong]
+    passed = len(results) - len(failed)
+    told = [
+        {"name": shown(case.get("name")), "kind": shown(case.get("kind")), "wrong": wrong}
+        for case, wrong in failed
+    ]
+    if as_json:
+        print(json.dumps({"passed": passed, "failed": len(failed), "cases": told}))
+        return 1 if failed else 0
+    for case, wrong in failed:
+        for line in wrong:
+            print(printable(f"{case.get('name', '(unnamed)')} ({case.get('kind')}): {line}"))
+    print(f"{passed} passed, {len(failed)} failed")
     return 1 if failed else 0

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.golden import deviations, main, run_case, run_file
+from engine.golden import check_file, deviations, run_case
 from engine.golden_kinds import KINDS
 
 FILE = Path(__file__).parent / "data" / "golden.json"
@@ -46,21 +46,24 @@ def test_a_file_ends_with_its_count(tmp_path, capsys):
     ]
     path = tmp_path / "cases.json"
     path.write_text(json.dumps({"cases": bad}))
-    assert run_file(path) == (1, 4)
+    assert check_file(path) == 1
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("odd (horoscope): unknown kind 'horoscope'; known are advantage")
     assert lines[1] == "off (posterior): m: expected 0.75, got 0.5"
     assert lines[2] == "bare (prior): the case lacks inputs, expected, tolerance"
     assert lines[3] == "broken (prior): KeyError: 'dist_type'"
     assert lines[-1] == "1 passed, 4 failed"
-    assert main([str(path)]) == 1
+    assert check_file(path, as_json=True) == 1
+    told = json.loads(capsys.readouterr().out)
+    assert (told["passed"], told["failed"]) == (1, 4)
+    assert told["cases"][1]["wrong"] == ["m: expected 0.75, got 0.5"]
 
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path, capsys):
     path = tmp_path / "none.json"
-    assert main([str(path)]) == 2
+    assert check_file(path) == 2
     path.write_text("{}")
-    assert main([str(path)]) == 2
+    assert check_file(path) == 2
     assert capsys.readouterr().err.count("none.json") >= 2
 
 
@@ -88,4 +91,4 @@ def test_a_case_that_could_not_fail_fails(field, value):
 def test_a_file_without_cases_does_not_pass(tmp_path, text):
     path = tmp_path / "cases.json"
     path.write_text(text)
-    assert main([str(path)]) == 2
+    assert check_file(path) == 2

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from engine.config import Posterior, SelectionOrder
+from engine.config import AgentChoice, Posterior, SelectionOrder
 from engine.golden_kinds.case import Case, named
 from engine.search.agents import ThompsonChooser, UcbChooser
 from engine.search.depth import depth_gamma, widening_discount
@@ -29,6 +29,7 @@ ORDERS = {
     "multiarm_bandit_thompson": SelectionOrder.NODE_FIRST,
     "multiarm_bandit_ucb": SelectionOrder.NODE_FIRST,
 }
+UCB = "multiarm_bandit_ucb"
 
 
 def posterior(case: Case) -> Any:
@@ -119,12 +120,14 @@ def ucb_agent(case: Case) -> Any:
 def tree_shape(case: Case) -> Any:
     inputs = case["inputs"]
     agents = inputs.get("agents", ["0"])
-    order = named(ORDERS, inputs.get("strategy", "multiarm_bandit_thompson"), "strategy")
+    strategy = inputs.get("strategy", "multiarm_bandit_thompson")
+    order = named(ORDERS, strategy, "strategy")
+    choice = AgentChoice.UCB if strategy == UCB else AgentChoice.THOMPSON
     budget = TreeBudget(inputs["nodes"])
     rng = np.random.default_rng(SEED)
     widths, depths = [], []
     for _ in range(max(inputs["runs"], MIN_TREES)):
-        tree = _tree(agents, Posterior(inputs["dist_type"]), order, rng)
+        tree = _tree(agents, Posterior(inputs["dist_type"]), order, rng, choice)
         while claimed := budget.claim(tree):
             for expansion in claimed:
                 tree.close(expansion.node, float(rng.random() < inputs["p"]))
@@ -138,9 +141,10 @@ def _tree(
     family: Posterior,
     order: SelectionOrder,
     rng: np.random.Generator | None = None,
+    choice: AgentChoice = AgentChoice.THOMPSON,
 ) -> SearchTree:
     names = [str(i) for i in range(agents)] if isinstance(agents, int) else agents
-    return SearchTree(names, family, order, rng or np.random.default_rng(SEED))
+    return SearchTree(names, family, order, rng or np.random.default_rng(SEED), choice=choice)
 
 
 def depth_weight(case: Case) -> Any:

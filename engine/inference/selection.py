@@ -17,12 +17,17 @@ class Candidate:
     """Order of creation within its tree."""
     public: float | None
     """Share of public tests passed; None where verification failed technically."""
+    reward: float = 0.0
+    """What a reward model thinks of it; the same for all without one."""
 
 
 def rank_answers(candidates: Iterable[Candidate]) -> list[Candidate]:
-    """Best first: by public share, ties to the latest node; unverified ones are left out."""
+    """Best first: by public share, then by the reward model, ties to the latest node.
+
+    Nodes that were not verified are left out.
+    """
     verified = [c for c in candidates if c.public is not None]
-    return sorted(verified, key=lambda c: (c.public, c.node), reverse=True)
+    return sorted(verified, key=lambda c: (c.public, c.reward, c.node), reverse=True)
 
 
 def select_answer(nodes: Iterable[Candidate]) -> Candidate | None:

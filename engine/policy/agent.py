@@ -72,7 +72,8 @@ class Agent:
         self.generator.random = self._random if stream is None else self._of_stream(stream)
         version = 0 if starting_weights else self.learner.version
         generations = self.generator.generate(prompts, sampling, version)
-        return [Answer(g, extract_program(self._text(g))) for g in generations]
+        texts = [self._text(generation) for generation in generations]
+        return [Answer(g, extract_program(t), t) for g, t in zip(generations, texts, strict=True)]
 
     def learn(self, rows: Sequence[TrainingRow], progress: float) -> UpdateStats:
         """Update the weights from the agent's own nodes."""

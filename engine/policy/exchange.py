@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from engine.events import StopReason
-from engine.policy.prompts import Feedback
+from engine.policy.prompts import Feedback, Message
 from engine.problems.problem import Problem
 
 Stream = tuple[str | int, ...]
@@ -28,6 +28,13 @@ class Generation:
     stop: StopReason
     policy_version: int
     seconds: float
+    reported_tokens: int | None = None
+    """Length of the output where a server tells it but not its ids; None: `output_ids` has all."""
+
+    @property
+    def tokens(self) -> int:
+        """Length of the output."""
+        return len(self.output_ids) if self.reported_tokens is None else self.reported_tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,3 +51,7 @@ class Answer:
 
     generation: Generation
     program: str
+    text: str = ""
+    """The whole answer, without special tokens."""
+    messages: tuple[Message, ...] = ()
+    """What was sent to a server, where no prompt ids are known."""

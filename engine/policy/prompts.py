@@ -22,7 +22,8 @@ class Feedback:
     """A parent's program and its verdicts on the public tests."""
 
     program: str
-    public: tuple[TestReport, ...]
+    public: tuple[TestReport, ...] | None
+    """None: the prompt is to say nothing of them (MARS²-T+ without error feedback)."""
 
 
 def root_prompt(problem: Problem, role: str = "") -> list[Message]:
@@ -38,8 +39,11 @@ def refinement_prompts(
     The caller takes the first that fits its prompt limit: failing tests go first, then the
     program, never the statement.
     """
-    for shown in range(FEEDBACK_TESTS, -1, -1):
-        yield _messages(role, _refinement_text(problem, feedback, shown))
+    if feedback.public is None:
+        yield _messages(role, _revision_text(problem, feedback.program))
+    else:
+        for shown in range(FEEDBACK_TESTS, -1, -1):
+            yield _messages(role, _refinement_text(problem, feedback, shown))
     yield root_prompt(problem, role)
 
 
@@ -51,14 +55,26 @@ def describe_failures(entry_point: str, reports: Sequence[TestReport], shown: in
 
 def _refinement_text(problem: Problem, feedback: Feedback, shown: int) -> str:
     passed = sum(report.verdict is Verdict.PASSED for report in feedback.public)
-    program = feedback.program.rstrip("\n") or "(no program was found in the answer)"
     return (
         f"{problem.statement}\n"
         f"This program passed {passed} of {len(feedback.public)} public tests:\n"
-        f"{program}\n"
+        f"{_shown(feedback.program)}\n"
         f"{describe_failures(problem.entry_point, feedback.public, shown)}"
         f"Answer with one complete program that passes them all."
     )
+
+
+def _revision_text(problem: Problem, program: str) -> str:
+    return (
+        f"{problem.statement}\n"
+        f"This is an earlier program:\n"
+        f"{_shown(program)}\n"
+        f"Answer with one complete program that is right."
+    )
+
+
+def _shown(program: str) -> str:
+    return program.rstrip("\n") or "(no program was found in the answer)"
 
 
 def _failure_line(entry_point: str, report: TestReport) -> str:

@@ -13,10 +13,12 @@ from engine.events import Verdict
 from engine.problems.errors import DatasetFault
 from engine.problems.load import LoadedDataset, Place
 from engine.problems.problem import Problem
-from engine.sandbox.sandbox import Sandbox
-from engine.sandbox.verify import Verification, verify
+from engine.sandbox.verify import Verification
 
 _BATCH = 64
+
+Verify = Callable[[Sequence[tuple[Problem, str]]], Sequence[Verification]]
+"""Verdicts on programs, in order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +52,7 @@ class Report:
 
 
 def check(
-    dataset: LoadedDataset, sandbox: Sandbox, progress: Callable[[int], None] = lambda _: None
+    dataset: LoadedDataset, verify: Verify, progress: Callable[[int], None] = lambda _: None
 ) -> Report:
     """Run the reference of every problem on all its tests; `progress` is told how many are done.
 
@@ -60,7 +62,7 @@ def check(
     report = Report(dataset.format, left_out=list(dataset.left_out))
     done, tests = 0, 0
     for batch in _batches(list(zip(dataset.places, dataset.problems, strict=True))):
-        results = verify(sandbox, [(problem, problem.reference) for _, problem in batch])
+        results = verify([(problem, problem.reference) for _, problem in batch])
         for (place, problem), result in zip(batch, results, strict=True):
             _file(report, place, problem, result)
             tests += len(problem.public_tests) + len(problem.private_tests)

@@ -10,6 +10,7 @@ import json
 import os
 from collections.abc import Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -77,6 +78,7 @@ def _check(arguments: argparse.Namespace) -> int:
     from engine.problems.check import check
     from engine.sandbox.checking import self_check
     from engine.sandbox.sandbox import Sandbox
+    from engine.sandbox.verify import verify
 
     dataset = load_dataset(arguments.file, arguments.format)
     with (
@@ -85,7 +87,11 @@ def _check(arguments: argparse.Namespace) -> int:
     ):
         self_check(sandbox)
         total = len(dataset.problems)
-        report = check(dataset, sandbox, lambda done: status.update(f"checked {done} of {total}"))
+        report = check(
+            dataset,
+            partial(verify, sandbox),
+            lambda done: status.update(f"checked {done} of {total}"),
+        )
     if arguments.keep:
         save_problems(arguments.keep, report.passed)
     if arguments.json:

@@ -15,7 +15,7 @@ from engine.config import ConfigError, ProblemsConfig
 from engine.problems.errors import MAX_SHOWN, DatasetError, DatasetFault
 from engine.problems.generator import GeneratedProblems, Split
 from engine.problems.identity import set_hash
-from engine.problems.load import load_dataset
+from engine.problems.load import LoadedDataset, Place, load_dataset
 from engine.problems.problem import Problem
 from engine.problems.splits import shuffled
 
@@ -31,6 +31,9 @@ class ProblemSet:
     test: list[Problem]
     left_out: list[DatasetFault] = field(default_factory=list)
     """What of the file could not be used, and why."""
+    places: dict[str, Place] = field(default_factory=dict)
+    """Where each problem of a file was read, by its id; empty for generated ones, whose references
+    were run when they were made."""
 
     def training_batch(self, position: int, size: int) -> list[Problem]:
         """`size` problems from training position `position` on."""
@@ -71,7 +74,7 @@ def load_problem_set(config: ProblemsConfig) -> ProblemSet:
             source.first(Split.TEST, config.test),
         )
     dataset = load_dataset(config.dataset, config.format)
-    return _split(dataset.problems, dataset.left_out, config)
+    return _split(dataset, config)
 
 
 @dataclass(frozen=True)
@@ -102,13 +105,12 @@ def check_problem_set(config: ProblemsConfig) -> Contents:
             more = f"... and {len(error.faults) - MAX_SHOWN} more; `problems check` lists them"
             faults.append({"path": "problems.dataset", "value": config.dataset, "reason": more})
         raise ConfigError(faults) from None
-    _split(dataset.problems, dataset.left_out, config)
+    _split(dataset, config)
     return Contents(set_hash(dataset.problems), dataset.left_out)
 
 
-def _split(
-    problems: list[Problem], left_out: list[DatasetFault], config: ProblemsConfig
-) -> ProblemSet:
+def _split(dataset: LoadedDataset, config: ProblemsConfig) -> ProblemSet:
+    problems = dataset.problems
     held_back = config.validation + config.test
     if len(problems) <= held_back:
         reason = (
@@ -121,5 +123,6 @@ def _split(
         train=ordered[held_back : held_back + config.train],
         validation=ordered[: config.validation],
         test=ordered[config.validation : held_back],
-        left_out=left_out,
+        left_out=dataset.left_out,
+        places={p.id: place for p, place in zip(problems, dataset.places, strict=True)},
     )

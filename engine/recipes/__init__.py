@@ -6,6 +6,7 @@ comes out is a `RunConfig`, or a `ConfigError` that names every fault.
 
 from __future__ import annotations
 
+import json
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -40,11 +41,36 @@ def recipe_data(name: str, overrides: dict[str, Any] | None = None) -> dict[str,
         raise ConfigError([{"path": "recipe", "value": name, "reason": reason}])
     data = tomllib.loads(path.read_text())
     data["recipe"] = name
-    for dotted, value in (overrides or {}).items():
+    override(data, overrides or {})
+    return data
+
+
+def override(data: dict[str, Any], overrides: dict[str, Any]) -> None:
+    """Set dotted paths in plain data, in place.
+
+    Raises:
+        ConfigError: a path that leads nowhere, or a value that no database could store.
+    """
+    for dotted, value in overrides.items():
         if faults := unstorable(dotted, value):  # a later override may hide it from the rest
             raise ConfigError(faults)
         _set(data, dotted, value)
-    return data
+
+
+def parse_override(text: str) -> tuple[str, Any]:
+    """`PATH=VALUE` of a command line; the value is JSON, or else text.
+
+    Raises:
+        ConfigError: there is no equals sign.
+    """
+    path, equals, value = text.partition("=")
+    if not equals:
+        reason = "overrides are written PATH=VALUE, e.g. search.nodes_per_tree=4"
+        raise ConfigError([{"path": path, "value": text, "reason": reason}])
+    try:
+        return path, json.loads(value)
+    except (ValueError, RecursionError):
+        return path, value
 
 
 def _set(data: dict[str, Any], dotted: str, value: Any) -> None:

@@ -31,11 +31,10 @@ from engine.sandbox.job import (
 
 Run = Callable[[AnyJob], Execution]
 
-MOST_TIMEOUTS, MOST_WASTED = 3, 8.0
-"""A program that ran into its time limit so often, or whose runs with a failed test took so many
-time limits together, is not run again: its tests that are still open count as beyond the limit.
-Otherwise an endless program, or one that just stays below the limit, would cost one limit per
-test."""
+MOST_WASTED = 10.0
+"""A program whose runs with a failed test took so many time limits together is not run again: its
+tests that are still open count as beyond the limit. Otherwise an endless program, or one that just
+stays below the limit, would cost one limit for each of a hundred tests."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +71,6 @@ class Examination:
     """Stop at the first test that failed; those after it get its verdict."""
     seconds: float = 0.0
     strain: float = 0.0
-    timeouts: int = 0
     wasted: float = 0.0
     """Time limits that runs with a failed test took together."""
     _results: dict[int, TestResult] = field(default_factory=dict)
@@ -103,7 +101,6 @@ class Examination:
         """Run tests of one kind in one process; what a time limit cut off stays open."""
         results = self._judged(indices)
         in_time = sum(result.verdict != Verdict.TIME_LIMIT for result in results)
-        self.timeouts += not in_time
         done = max(1, in_time)
         self._results.update(zip(indices[:done], results[:done], strict=True))
         # In a batch, the arguments of all tests take up memory.
@@ -131,14 +128,13 @@ class Examination:
 
     @property
     def given_up(self) -> bool:
-        return self.timeouts >= MOST_TIMEOUTS or self.wasted >= MOST_WASTED
+        return self.wasted >= MOST_WASTED
 
     def _run_alone(self, index: int) -> None:
         if self.given_up:
             result = TestResult(Verdict.TIME_LIMIT, _unknown(NOT_RUN))
         else:
             (result,) = self._judged([index])
-            self.timeouts += result.verdict == Verdict.TIME_LIMIT
         self._wavered |= index in self._results and result.passed
         self._results[index] = result
         self._alone.add(index)

@@ -1,12 +1,14 @@
 """Runs equal programs once: agents that learn write the same right program again and again.
 
-Invariant: only a verdict that another run would give again is remembered. One that hangs on the
-load of the machine (a limit that was reached, a failure of the sandbox) never is.
+Invariants: only a verdict that another run would give again is remembered. One that hangs on the
+load of the machine (a limit that was reached, a failure of the sandbox) never is. Several threads
+may verify at once.
 """
 
 from __future__ import annotations
 
 import hashlib
+import threading
 from collections import OrderedDict
 from collections.abc import Iterable
 from dataclasses import replace
@@ -34,6 +36,7 @@ class RememberingVerifier:
         self.sandbox = sandbox
         self.most = most
         self._known: OrderedDict[Key, Verification] = OrderedDict()
+        self._lock = threading.Lock()
 
     def verify(self, programs: Iterable[tuple[Problem, str]]) -> list[Verification]:
         """As `verify`, in order; programs that are equal, on equal tests, share one run.
@@ -42,14 +45,15 @@ class RememberingVerifier:
             SandboxUnavailable: the sandbox cannot be started.
         """
         pairs = [(_key(problem, program), problem, program) for problem, program in programs]
-        todo = {
-            key: (problem, program) for key, problem, program in pairs if key not in self._known
-        }
+        with self._lock:
+            results = {key: self._recall(key) for key, *_ in pairs if key in self._known}
+        todo = {key: (problem, program) for key, problem, program in pairs if key not in results}
         fresh = dict(zip(todo, verify(self.sandbox, todo.values()), strict=True))
-        results = [fresh[key] if key in fresh else self._recall(key) for key, *_ in pairs]
-        for key, verification in fresh.items():
-            self._remember(key, verification)
-        return results
+        with self._lock:
+            for key, verification in fresh.items():
+                self._remember(key, verification)
+        results |= fresh
+        return [results[key] for key, *_ in pairs]
 
     def _recall(self, key: Key) -> Verification:
         self._known.move_to_end(key)

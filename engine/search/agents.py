@@ -1,4 +1,4 @@
-"""Choosers of the agent that expands a node, from the scores of a whole tree.
+"""Choosers of the agent that expands a node, from the scores of a whole tree, or of one node.
 
 Invariant: a chooser sees each score once, costs O(agents) per choice, and breaks ties in favour
 of the agent that was named first.
@@ -12,12 +12,18 @@ from typing import Protocol
 
 import numpy as np
 
-from engine.config import Posterior
+from engine.config import AgentChoice, Posterior
 from engine.search.posteriors import make_posterior, thompson
 
 
 class AgentChooser(Protocol):
-    """Tree-wide knowledge of what each agent scores."""
+    """Knowledge of what each agent scores, and of how much it has under way."""
+
+    def begin(self, agent: str) -> None:
+        """A node of this agent was opened; `end` follows, whatever becomes of it."""
+        ...
+
+    def end(self, agent: str) -> None: ...
 
     def observe(self, agent: str, reward: float) -> None: ...
 
@@ -27,10 +33,19 @@ class AgentChooser(Protocol):
 
 
 class ThompsonChooser:
-    """One posterior per agent; the largest draw wins (mars2.md, section 2, node_first)."""
+    """One posterior per agent; the largest draw wins (mars2.md, section 2).
+
+    Nodes under way change nothing: the draws themselves spread them over the agents.
+    """
 
     def __init__(self, agents: Sequence[str], family: Posterior):
         self.posteriors = {agent: make_posterior(family) for agent in agents}
+
+    def begin(self, agent: str) -> None:
+        pass
+
+    def end(self, agent: str) -> None:
+        pass
 
     def observe(self, agent: str, reward: float) -> None:
         self.posteriors[agent].observe(reward)
@@ -40,11 +55,22 @@ class ThompsonChooser:
 
 
 class UcbChooser:
-    """UCB1 (Auer et al. 2002): mean + sqrt(2) sqrt(ln N / n); an agent without scores first."""
+    """UCB1 (Auer et al. 2002): mean + sqrt(2) sqrt(ln N / n); an agent without nodes first.
+
+    n and N also count nodes under way (WU-UCT, Liu et al., arXiv 1810.11755), or all that are
+    opened at once would go to one agent. With one in flight this is UCB1 itself.
+    """
 
     def __init__(self, agents: Sequence[str]):
         self._counts = dict.fromkeys(agents, 0)
         self._sums = dict.fromkeys(agents, 0.0)
+        self._under_way = dict.fromkeys(agents, 0)
+
+    def begin(self, agent: str) -> None:
+        self._under_way[agent] += 1
+
+    def end(self, agent: str) -> None:
+        self._under_way[agent] -= 1
 
     def observe(self, agent: str, reward: float) -> None:
         self._counts[agent] += 1
@@ -55,9 +81,18 @@ class UcbChooser:
         return max(values, key=values.__getitem__), values
 
     def values(self) -> dict[str, float]:
-        """The upper bound of every agent; infinite where nothing is known."""
-        total = sum(self._counts.values())
+        """The upper bound of every agent; infinite where it has no node at all."""
+        visits = {agent: n + self._under_way[agent] for agent, n in self._counts.items()}
+        total = sum(visits.values())
         return {
-            agent: self._sums[agent] / n + sqrt(2.0) * sqrt(log(total) / n) if n else inf
-            for agent, n in self._counts.items()
+            agent: self._mean(agent) + sqrt(2.0) * sqrt(log(total) / n) if n else inf
+            for agent, n in visits.items()
         }
+
+    def _mean(self, agent: str) -> float:
+        return self._sums[agent] / max(1, self._counts[agent])
+
+
+def make_chooser(choice: AgentChoice, agents: Sequence[str], family: Posterior) -> AgentChooser:
+    """A chooser that has seen nothing."""
+    return UcbChooser(agents) if choice is AgentChoice.UCB else ThompsonChooser(agents, family)

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from engine.config import Posterior
-from engine.search.agents import ThompsonChooser
+from engine.config import AgentChoice, Posterior
+from engine.search.agents import AgentChooser, make_chooser
 from engine.search.posteriors import ThompsonPosterior, make_posterior
 
 SHARED = "shared"
@@ -39,12 +39,18 @@ class Pool:
 
 
 class Arms:
-    """All posteriors of one expanded node q: its pools, and action_q, one per agent."""
+    """All that is known at one expanded node q: its pools, and action_q, what each agent scored."""
 
     __slots__ = ("agents", "pools")
 
-    def __init__(self, agents: tuple[str, ...], pools: tuple[str, ...], family: Posterior):
-        self.agents = ThompsonChooser(agents, family)
+    def __init__(
+        self,
+        agents: tuple[str, ...],
+        pools: tuple[str, ...],
+        family: Posterior,
+        choice: AgentChoice = AgentChoice.THOMPSON,
+    ):
+        self.agents: AgentChooser = make_chooser(choice, agents, family)
         self.pools = {name: Pool(family) for name in pools}
 
 

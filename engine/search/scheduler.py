@@ -1,15 +1,46 @@
-"""When a tree may expand: a budget of nodes, and a limit on how many are open at once.
+"""When a tree may expand: its budget, and a limit on how many nodes are open at once.
 
 Invariant: a tree never holds more than `nodes_per_tree` nodes besides its root, failed ones
 included, nor more than `nodes_in_flight` open ones. There is no barrier: whoever closes a node
-claims again, and gets as many expansions as there is room for.
+claims again, and gets as many expansions as there is room for. Whatever ends a tree, nodes that
+are open are finished; so tokens and seconds may be passed by what was under way.
 """
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, replace
+from enum import StrEnum
 
+from engine.config import SearchConfig
 from engine.search.tree import Expansion, SearchTree
+
+
+class TreeEnd(StrEnum):
+    """Why a tree opens no more nodes."""
+
+    NODES = "nodes"
+    """Its budget of nodes is spent."""
+    TOKENS = "tokens"
+    SECONDS = "seconds"
+    SOLVED = "solved"
+    """A node passes all public tests, and that was asked for."""
+
+
+@dataclass
+class Spending:
+    """What one tree has used, nodes aside."""
+
+    tokens: int = 0
+    """Of the answers of closed nodes."""
+    started: float | None = None
+    """Monotonic seconds of the first claim."""
+    solved: bool = False
+    """Whether a node passes all public tests."""
+
+    def age(self) -> float:
+        """Seconds since the first claim."""
+        return 0.0 if self.started is None else time.monotonic() - self.started
 
 
 @dataclass(frozen=True)
@@ -18,6 +49,9 @@ class TreeBudget:
 
     nodes_per_tree: int
     nodes_in_flight: int = 1
+    tokens: int | None = None
+    seconds: float | None = None
+    stop_when_solved: bool = False
 
     def __post_init__(self) -> None:
         if self.nodes_per_tree < 1 or self.nodes_in_flight < 1:
@@ -26,19 +60,46 @@ class TreeBudget:
                 f"nodes_in_flight = {self.nodes_in_flight}: both must be at least 1"
             )
 
-    def claim(self, tree: SearchTree) -> list[Expansion]:
+    @classmethod
+    def of(cls, search: SearchConfig) -> TreeBudget:
+        """The limits of these settings."""
+        return cls(
+            search.nodes_per_tree,
+            search.nodes_in_flight,
+            search.tokens_per_tree,
+            search.seconds_per_tree,
+            search.stop_when_solved,
+        )
+
+    def claim(self, tree: SearchTree, spending: Spending | None = None) -> list[Expansion]:
         """Select and open as many expansions as fit now; each carries its node's id."""
+        if spending and spending.started is None:
+            spending.started = time.monotonic()
         claimed = []
-        for _ in range(self.room(tree)):
+        for _ in range(self.room(tree, spending)):
             expansion = tree.select()
             claimed.append(replace(expansion, node=tree.open(expansion)))
         return claimed
 
-    def room(self, tree: SearchTree) -> int:
+    def room(self, tree: SearchTree, spending: Spending | None = None) -> int:
         """Expansions that `claim` would open."""
+        if self.end(tree, spending):
+            return 0
         unspent = self.nodes_per_tree - (len(tree.nodes) - 1)
         return max(0, min(self.nodes_in_flight - tree.in_flight, unspent))
 
-    def is_spent(self, tree: SearchTree) -> bool:
+    def end(self, tree: SearchTree, spending: Spending | None = None) -> TreeEnd | None:
+        """Why nothing more will be opened; None while something may be."""
+        if spending:
+            if self.stop_when_solved and spending.solved:
+                return TreeEnd.SOLVED
+            if self.tokens is not None and spending.tokens >= self.tokens:
+                return TreeEnd.TOKENS
+            # A tree's first node is always opened: an answer late is better than none.
+            if self.seconds is not None and len(tree.nodes) > 1 and spending.age() >= self.seconds:
+                return TreeEnd.SECONDS
+        return TreeEnd.NODES if len(tree.nodes) > self.nodes_per_tree else None
+
+    def is_spent(self, tree: SearchTree, spending: Spending | None = None) -> bool:
         """Whether nothing is left to open and nothing is under way."""
-        return tree.in_flight == 0 and self.room(tree) == 0
+        return tree.in_flight == 0 and self.room(tree, spending) == 0

@@ -11,15 +11,15 @@ Invariants:
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from heapq import nlargest
 from typing import Any
 
 import numpy as np
 
-from engine.config import Posterior, SelectionOrder
-from engine.search.agents import AgentChooser, ThompsonChooser
+from engine.config import AgentChoice, Posterior, SelectionOrder
+from engine.search.agents import AgentChooser, make_chooser
 from engine.search.depth import depth_weight
 from engine.search.node import SHARED, Arms, NodeState, Pool, SearchNode
 from engine.search.posteriors import make_posterior, thompson
@@ -32,10 +32,10 @@ class Expansion:
     """The decision to let `agent` write a child of `parent`.
 
     `draws` is JSON-safe: `{"levels": [...]}`, one entry per node that was passed, root first,
-    each with `node`, and as far as they were drawn `agents` (draw per agent), `agent`, `gen`,
-    `cont`, `children` (draw per child id, the largest first) and `choice`: "gen" for the last
-    entry, else the id of the child that was entered. A level that had no child to enter holds
-    no `gen` and `cont`: it expands without a draw.
+    each with `node`, and as far as they were drawn `agents` (draw, or finite upper bound, per
+    agent), `agent`, `gen`, `cont`, `children` (draw per child id, the largest first) and
+    `choice`: "gen" for the last entry, else the id of the child that was entered. A level that
+    had no child to enter holds no `gen` and `cont`: it expands without a draw.
     """
 
     parent: int
@@ -57,6 +57,7 @@ class SearchTree:
     `node_first`: GEN, CONT and all children compete in one shared pool; the agent is drawn last,
     from its scores in the whole tree. With one agent both are the same algorithm.
 
+    `choice` says how: by a draw, or by UCB1 on the same scores.
     `rho` turns the depth-guided exploration of MARS²-T+ on (`engine.search.depth`).
     """
 
@@ -67,6 +68,7 @@ class SearchTree:
         order: SelectionOrder,
         rng: np.random.Generator,
         rho: float | None = None,
+        choice: AgentChoice = AgentChoice.THOMPSON,
     ):
         if not agents or len(set(agents)) < len(agents):
             raise ValueError(f"agents = {list(agents)!r}: name at least one, each only once")
@@ -74,9 +76,11 @@ class SearchTree:
         self.nodes: list[SearchNode] = []
         self.in_flight = 0
         """Nodes that are open."""
-        self.tree_wide = ThompsonChooser(self.agents, posterior)
+        self.tree_wide: AgentChooser = make_chooser(choice, self.agents, posterior)
         self._posterior = posterior
         self._per_agent = order is SelectionOrder.AGENT_FIRST
+        # A node's own choice of agents counts in agent_first only.
+        self._choice = choice if self._per_agent else AgentChoice.THOMPSON
         self._rng = rng
         self._rho = rho
         self._add(parent=None, depth=0, agent=None, state=NodeState.SCORED)
@@ -117,6 +121,8 @@ class SearchTree:
         node = self._add(parent.id, parent.depth + 1, expansion.agent, NodeState.OPEN)
         parent.children.append(node.id)
         self.in_flight += 1
+        for chooser, agent in self._choosers(node):
+            chooser.begin(agent)
         return node.id
 
     def close(self, node_id: int, score: float | None) -> None:
@@ -133,10 +139,22 @@ class SearchTree:
                 f"score = {score!r} of node {node_id}: give a value from 0 to 1, or None"
             )
         self.in_flight -= 1
+        for chooser, agent in self._choosers(node):
+            chooser.end(agent)
         node.score = score
         node.state = NodeState.FAILED if score is None else NodeState.SCORED
         if score is not None:
             self._credit(node, score)
+
+    def _choosers(self, node: SearchNode) -> Iterator[tuple[AgentChooser, str]]:
+        """Every chooser that hears of a node's score, with the agent that it is told of."""
+        assert node.agent is not None
+        yield self.tree_wide, node.agent
+        while node.parent is not None:
+            assert node.agent is not None
+            parent = self.nodes[node.parent]
+            yield parent.arms.agents, node.agent
+            node = parent
 
     def _credit(self, node: SearchNode, score: float) -> None:
         """The update rule: GEN at the parent, then CONT on every edge from there to the root."""
@@ -177,13 +195,15 @@ class SearchTree:
         if len(self.agents) == 1:
             return self.agents[0]
         agent, values = chooser.choose(self._rng)
-        level |= {"agent": agent, "agents": {name: _short(draw) for name, draw in values.items()}}
+        drawn = {name: _short(value) for name, value in values.items() if math.isfinite(value)}
+        level |= {"agent": agent, "agents": drawn}
         return agent
 
     def _add(
         self, parent: int | None, depth: int, agent: str | None, state: NodeState
     ) -> SearchNode:
-        arms = Arms(self.agents, self.agents if self._per_agent else (SHARED,), self._posterior)
+        pools = self.agents if self._per_agent else (SHARED,)
+        arms = Arms(self.agents, pools, self._posterior, self._choice)
         node = SearchNode(len(self.nodes), parent, depth, agent, arms, state)
         self.nodes.append(node)
         return node

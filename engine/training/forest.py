@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from engine.policy.exchange import Answer, Request
 from engine.policy.prompts import Feedback
 from engine.problems.problem import Problem
 from engine.sandbox.verify import Verification
-from engine.search.scheduler import TreeBudget
+from engine.search.scheduler import Spending, TreeBudget, TreeEnd
 from engine.search.tree import Expansion, SearchTree
 
 
@@ -46,6 +47,8 @@ class WrittenNode:
     answer: Answer
     verification: Verification
     score: float | None
+    draws: dict[str, Any]
+    """Why here and by whom; see `Expansion`."""
 
 
 @dataclass(eq=False)
@@ -57,6 +60,9 @@ class GrowingTree:
     id: int = 0
     """Id in the event log; 0 for a tree that is not logged."""
     written: dict[int, WrittenNode] = field(default_factory=dict)
+    error_feedback: bool = True
+    """Refinement prompts say how the parent did on the public tests."""
+    spending: Spending = field(default_factory=Spending)
 
     def scores(self) -> list[float]:
         return [node.score for node in self.written.values() if node.score is not None]
@@ -70,8 +76,15 @@ class GrowingTree:
         if expansion.parent == 0:
             return Request(self.problem)
         parent = self.written[expansion.parent]
-        feedback = Feedback(parent.answer.program, parent.verification.public)
-        return Request(self.problem, feedback)
+        public = parent.verification.public if self.error_feedback else None
+        return Request(self.problem, Feedback(parent.answer.program, public))
+
+    def close(self, node: WrittenNode) -> None:
+        """Record a node that was written; posteriors and spending advance."""
+        self.search.close(node.node, node.score)
+        self.written[node.node] = node
+        self.spending.tokens += node.answer.generation.tokens
+        self.spending.solved |= public_score(node.verification) == 1.0
 
 
 Judge = Callable[[Verification], float | None]
@@ -107,30 +120,46 @@ class Forest:
         seed: Sequence[int],
     ):
         self.judge = judge
-        self.budget = TreeBudget(search.nodes_per_tree, search.nodes_in_flight)
+        self.budget = TreeBudget.of(search)
         self.trees = [
-            GrowingTree(problem, self._tree(agents, search, [*seed, position]))
+            GrowingTree(
+                problem,
+                self._tree(agents, search, [*seed, position]),
+                error_feedback=search.error_feedback,
+            )
             for position, problem in enumerate(problems)
         ]
 
     def claim(self, trees: Sequence[GrowingTree]) -> list[Claim]:
         """Open what the budgets of these trees allow now."""
         return [
-            Claim(tree, expansion) for tree in trees for expansion in self.budget.claim(tree.search)
+            Claim(tree, expansion)
+            for tree in trees
+            for expansion in self.budget.claim(tree.search, tree.spending)
         ]
+
+    def end(self, tree: GrowingTree) -> TreeEnd | None:
+        """Why a tree opens no more nodes; None while it may."""
+        return self.budget.end(tree.search, tree.spending)
 
     def close(self, claim: Claim, answer: Answer, verification: Verification) -> WrittenNode:
         """Record an answer and its verdict; posteriors and tree advance."""
-        score = self.judge(verification)
-        claim.tree.search.close(claim.node, score)
         expansion = claim.expansion
         node = WrittenNode(
-            claim.node, expansion.parent, expansion.agent, answer, verification, score
+            claim.node,
+            expansion.parent,
+            expansion.agent,
+            answer,
+            verification,
+            self.judge(verification),
+            expansion.draws,
         )
-        claim.tree.written[node.node] = node
+        claim.tree.close(node)
         return node
 
     @staticmethod
     def _tree(agents: Sequence[str], search: SearchConfig, seed: list[int]) -> SearchTree:
         rng = np.random.default_rng(seed)
-        return SearchTree(agents, search.posterior, search.selection_order, rng)
+        return SearchTree(
+            agents, search.posterior, search.selection_order, rng, search.rho, search.agent_choice
+        )

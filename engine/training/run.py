@@ -12,6 +12,7 @@ import signal
 import sys
 import threading
 import traceback
+from collections.abc import Sequence
 from enum import IntEnum
 from pathlib import Path
 
@@ -26,10 +27,15 @@ from engine.events import (
     RunWaiting,
 )
 from engine.policy.load import check_model_directory
+from engine.problems.check import Verify
+from engine.problems.errors import DatasetFault
+from engine.problems.problem import Problem
 from engine.problems.source import ProblemSet, load_problem_set
+from engine.sandbox.verify import Verification
 from engine.training.checkpoint import Checkpoint, CheckpointError, Checkpoints
 from engine.training.compatibility import ResumeError, RunRecord, check_compatible
 from engine.training.lease import LeaseGuard
+from engine.training.references import without_failing_references
 from engine.training.rollout import Stopped
 from engine.training.system import SystemSampler
 from engine.training.team import Team
@@ -105,6 +111,20 @@ def walls_line(tier: str) -> LogLine:
     return LogLine("warning", message)
 
 
+def _tell(log: EventLog, faults: Sequence[DatasetFault]) -> None:
+    for fault in faults:
+        log.append(LogLine("warning", f"problem left out: {fault}"))
+
+
+def _verifying(team: Team, stop: threading.Event) -> Verify:
+    def verify(programs: Sequence[tuple[Problem, str]]) -> list[Verification]:
+        if stop.is_set():
+            raise Stopped
+        return team.get(team.verifier.verify.remote(programs), "sandbox to run the references")
+
+    return verify
+
+
 def _stop_on_signals(stop: threading.Event) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
@@ -116,8 +136,7 @@ def _train(
     team: Team | None = None
     try:
         log.append(RunStateChanged(RunState.STARTING))
-        for fault in problems.left_out:
-            log.append(LogLine("warning", f"problem left out: {fault}"))
+        _tell(log, problems.left_out)
         record = RunRecord.of(config, problems)
         checkpoint = _checkpoint(config, run_dir, record, log)
         team = Team(config, lambda name, deadline: log.append(RunWaiting(name, deadline)))
@@ -127,9 +146,11 @@ def _train(
         sizes = ", ".join(f"{name} {count:,} parameters" for name, count in parameters.items())
         log.append(LogLine("info", f"agents are ready: {sizes}"))
         log.append(walls_line(team.tier()))
+        trusted = without_failing_references(problems, run_dir, _verifying(team, stop))
+        _tell(log, trusted.left_out[len(problems.left_out) :])
         log.append(RunStateChanged(RunState.RUNNING))
         system = SystemSampler()
-        Trainer(config, run_dir, log, team, problems, stop.is_set, system, record, checkpoint).run()
+        Trainer(config, run_dir, log, team, trusted, stop.is_set, system, record, checkpoint).run()
         log.append(RunStateChanged(RunState.FINISHED))
         return ExitCode.FINISHED
     except Stopped:

@@ -57,3 +57,9 @@ def test_private_tests_are_in_no_prompt():
             hidden = repr(test.arguments[0])
             if len(hidden) > 6 and hidden not in public:
                 assert hidden not in shown
+
+
+def test_without_error_feedback_the_program_is_shown_and_its_tests_are_not():
+    prompts = texts(Feedback("def solve(x):\n    return 4\n", None))
+    assert "return 4" in prompts[0] and "passed" not in prompts[0]
+    assert prompts[-1] == root_prompt(PROBLEM)[-1]["content"]

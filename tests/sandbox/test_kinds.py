@@ -396,8 +396,14 @@ def test_an_endless_program_costs_a_few_limits_however_many_tests_there_are(verd
     tests = tuple(CallTest((i,), i) for i in range(50))
     started = time.monotonic()
     result = verdict(tests, "def solve(x):\n    while True: pass\n")
-    assert time.monotonic() - started < 5 * limits["cpu_seconds"] + 5
+    assert time.monotonic() - started < 20 * limits["cpu_seconds"] + 5
     assert (result.verdict, result.fraction) == (Verdict.TIME_LIMIT, 0.0)
+
+
+def test_a_program_that_is_endless_on_some_tests_gets_what_the_others_deserve(verdict):
+    tests = tuple(CallTest((i,), i) for i in range(12))
+    often = "def solve(x):\n    while x % 2: pass\n    return x\n"
+    assert verdict(tests, often, limits=Limits(seconds=0.1)).fraction == 0.5
 
 
 def test_neither_sleeping_nor_staying_below_the_limit_holds_a_slot_for_long(verdict):
@@ -411,7 +417,7 @@ def test_neither_sleeping_nor_staying_below_the_limit_holds_a_slot_for_long(verd
     ):
         started = time.monotonic()
         result = verdict(tests, program, name, limits=Limits(seconds=0.1))
-        assert time.monotonic() - started < 12
+        assert time.monotonic() - started < 20
         assert result.fraction == 0.0
 
 

@@ -28,7 +28,7 @@ HOSTILE = (
     "def solve(x): return ['y' * 4000] * 1000",
     "import threading, time\nwhile True: threading.Thread(target=time.sleep, args=(9,)).start()",
 )
-MOST_ENDINGS = 4  # the batch, and three runs into the limit: engine/sandbox/examine.py
+MOST_ENDINGS = 4  # one for each test
 OURS_MB = 100
 
 

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from engine.config import SelectionOrder
-from engine.search.tree import Expansion
+from engine.config import AgentChoice, SelectionOrder
+from engine.search.scheduler import TreeBudget
+from engine.search.tree import Expansion, SearchTree
 from tests.search.growing import FAMILIES, ORDERS, make_tree
 
 treequest = pytest.importorskip("treequest", reason="the oracle: pip install treequest~=0.3.3")
@@ -114,3 +115,77 @@ def test_random_scores_give_trees_of_the_same_shape(family, order):
         [our_tree(family, order, rng, skill, seed) for seed in range(5 * TREES)]
     )
     assert np.all(np.abs(ours - theirs) < 4 * np.sqrt(their_error + our_error))
+
+
+class Replay:
+    """A generator that gives out the oracle's draws, in its order and for its parameters only."""
+
+    def __init__(self, draws):
+        self.draws = list(draws)
+
+    def beta(self, a, b):
+        params, value = self.draws.pop(0)
+        assert {"a": a, "b": b} == pytest.approx(params)
+        return value
+
+    def standard_t(self, nu):
+        params, value = self.draws.pop(0)
+        assert nu == params["nu"]
+        return (value - params["m"]) / np.sqrt(params["tau_square"] / params["kappa"])
+
+
+def recorded(monkeypatch):
+    """Every draw of the oracle from now on: (distribution, parameters, value)."""
+    from treequest.algos.ab_mcts_a.prob_state import ProbabilisticDist
+
+    draws, draw_sample = [], ProbabilisticDist.draw_sample
+
+    def recording(dist):
+        value = float(draw_sample(dist))
+        draws.append((dist, dict(dist.params), value))
+        return value
+
+    monkeypatch.setattr(ProbabilisticDist, "draw_sample", recording)
+    return draws
+
+
+def vain_draws(state):
+    """Distributions that the oracle draws from although their result decides nothing: GEN and CONT
+    where there is no child to go to."""
+    return {
+        id(dist)
+        for known in state.thompson_states.states.values()
+        for name, pair in known.gen_vs_cont_probas.items()
+        if not known.node_probas[name]
+        for dist in pair.values()
+    }
+
+
+@pytest.mark.parametrize(
+    ("strategy", "order", "choice"),
+    [
+        ("stack", SelectionOrder.AGENT_FIRST, AgentChoice.THOMPSON),
+        ("multiarm_bandit_thompson", SelectionOrder.NODE_FIRST, AgentChoice.THOMPSON),
+        ("multiarm_bandit_ucb", SelectionOrder.NODE_FIRST, AgentChoice.UCB),
+    ],
+)
+@pytest.mark.parametrize("family", FAMILIES)
+def test_one_in_flight_is_the_oracle_draw_for_draw(family, strategy, order, choice, monkeypatch):
+    """Claim, close, claim, as every rollout does: the same draws give the same 60 choices."""
+    np.random.seed(7)
+    draws, rng = recorded(monkeypatch), np.random.default_rng(7)
+    algorithm = treequest.ABMCTSA(dist_type=str(family), model_selection_strategy=strategy)
+    state, replay, budget = algorithm.init_tree(), Replay([]), TreeBudget(60)
+    tree = SearchTree(AGENTS, family, order, replay, choice=choice)
+    for _ in range(60):
+        draws.clear()
+        state, (trial,) = algorithm.ask_batch(state, 1, AGENTS)
+        vain = vain_draws(state)
+        replay.draws = [(params, value) for dist, params, value in draws if id(dist) not in vain]
+        (expansion,) = budget.claim(tree)
+        assert (expansion.parent - 1, expansion.agent) == (trial.node_to_expand, trial.action)
+        assert not replay.draws
+        score = float(rng.choice([0, 0.25, 1]))
+        algorithm.tell(state, trial.trial_id, ("program", score))
+        tree.close(expansion.node, score)
+    assert budget.claim(tree) == []

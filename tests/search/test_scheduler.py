@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from engine.search.node import NodeState
-from engine.search.scheduler import TreeBudget
+from engine.search.scheduler import Spending, TreeBudget, TreeEnd
 from tests.search.growing import FAMILIES, ORDERS, make_tree, shape, some_score
 
 
@@ -65,3 +65,39 @@ def test_an_empty_budget_is_refused():
         TreeBudget(0, 1)
     with pytest.raises(ValueError, match="at least 1"):
         TreeBudget(8, 0)
+
+
+def test_a_budget_of_tokens_ends_the_tree_and_open_nodes_are_finished():
+    tree, spending, budget = make_tree(), Spending(), TreeBudget(50, 2, tokens=100)
+    claimed = budget.claim(tree, spending)
+    while not budget.is_spent(tree, spending):
+        tree.close(claimed.pop(0).node, 0.0)
+        spending.tokens += 30
+        claimed += budget.claim(tree, spending)
+    # The fourth answer passes 100 tokens while a fifth is being written; that one is finished.
+    assert (len(tree.nodes) - 1, spending.tokens) == (5, 150)
+    assert budget.end(tree, spending) is TreeEnd.TOKENS
+
+
+def test_a_budget_of_seconds_ends_the_tree_after_its_first_nodes():
+    tree, spending, budget = make_tree(), Spending(), TreeBudget(50, 1, seconds=1e-9)
+    (first,) = budget.claim(tree, spending)
+    tree.close(first.node, 0.0)
+    assert budget.claim(tree, spending) == []
+    assert budget.end(tree, spending) is TreeEnd.SECONDS
+    patient = TreeBudget(50, 1, seconds=1e9)
+    assert patient.end(tree, spending) is None and patient.room(tree, spending) == 1
+
+
+def test_a_solved_tree_ends_only_if_that_was_asked_for():
+    tree, solved = make_tree(), Spending(solved=True)
+    assert TreeBudget(8).end(tree, solved) is None
+    assert TreeBudget(8, stop_when_solved=True).end(tree, solved) is TreeEnd.SOLVED
+    assert TreeBudget(8, stop_when_solved=True).claim(tree, solved) == []
+
+
+def test_a_spent_tree_says_that_its_nodes_are_the_reason():
+    tree, budget = make_tree(), TreeBudget(2, 2)
+    assert budget.end(tree) is None
+    budget.claim(tree)
+    assert budget.end(tree) is TreeEnd.NODES and not budget.is_spent(tree)

@@ -4,7 +4,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from engine.config import Posterior, SelectionOrder
+from engine.config import AgentChoice, Posterior, SelectionOrder
 from engine.search.node import NodeState
 from engine.search.posteriors import make_posterior
 from engine.search.tree import RECORDED_CHILDREN, Expansion, SearchTree
@@ -248,3 +248,36 @@ def test_impossible_steps_are_refused_with_their_reason():
         tree.close(0, 0.5)
     with pytest.raises(ValueError, match="only once"):
         make_tree(("oak", "oak"))
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_ucb_spreads_what_is_under_way_and_prefers_the_better_agent(order):
+    shares = []
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        agents = ("oak", "elm", "fir")
+        tree = SearchTree(agents, Posterior.BETA, order, rng, choice=AgentChoice.UCB)
+        first = [tree.open(tree.select()) for _ in range(3)]
+        assert [tree.nodes[node].agent for node in first] == ["oak", "elm", "fir"]
+        for node in first:
+            tree.close(node, float(tree.nodes[node].agent == "elm"))
+        for _ in range(30):
+            expansion = tree.select()
+            json.dumps(expansion.draws, allow_nan=False)
+            tree.close(tree.open(expansion), float(expansion.agent == "elm"))
+        shares.append(np.mean([node.agent == "elm" for node in tree.nodes[1:]]))
+    assert np.mean(shares) > 0.45
+
+
+def test_a_failed_node_counts_for_ucb_only_while_it_is_under_way():
+    tree = SearchTree(
+        ("oak", "elm"),
+        Posterior.BETA,
+        SelectionOrder.NODE_FIRST,
+        np.random.default_rng(0),
+        choice=AgentChoice.UCB,
+    )
+    node = tree.open(tree.select())
+    assert tree.select().agent == "elm"
+    tree.close(node, None)
+    assert tree.select().agent == "oak"

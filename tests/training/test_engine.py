@@ -28,7 +28,7 @@ def models(tmp_path_factory):
 
 def start(run_dir):
     with (run_dir / "engine.log").open("ab") as log:
-        command = [sys.executable, "-m", "engine", "train", str(run_dir)]
+        command = [sys.executable, "-m", "engine", "train", str(run_dir), "--json"]
         environment = os.environ | {"RAY_ADDRESS": ""}
         return subprocess.Popen(
             command, stdout=log, stderr=log, start_new_session=True, env=environment
@@ -77,6 +77,11 @@ def test_a_run_trains_both_agents_and_ends_with_their_weights(models, tmp_path):
 
     tests = [e.payload for e in events(run_dir, "eval.result") if e.payload["split"] == "test"]
     assert [t["step"] for t in tests] == [0, 3]
+    told = json.loads((run_dir / "engine.log").read_text().splitlines()[-1])
+    assert (told["state"], told["steps"], told["error"]) == ("finished", 3, "")
+    assert [e["pass1"] for e in told["evaluations"] if e["split"] == "test"] == [
+        t["agents"] for t in tests
+    ]
     assert all(t["problems"] == 6 and t["tree"] is not None for t in tests)
     (final,) = [e.payload for e in events(run_dir, "checkpoint.saved") if e.payload["final"]]
     for name, model in final["models"].items():
@@ -111,17 +116,22 @@ def test_a_killed_and_a_stopped_run_go_on_from_their_last_step(models, tmp_path)
 def test_a_run_on_a_published_file_says_what_it_left_out(models, tmp_path):
     file = tmp_path / "acecode.json"
     without_tests = {**rows.ACECODE, "test_cases": []}
-    other = {**rows.ACECODE, "id": "oss_2", "question": "Triple a number."}
-    file.write_text(json.dumps([rows.ACECODE, without_tests, other]))
+    good = [{**rows.ACECODE, "id": f"oss_{n}", "question": f"{n}: triple it."} for n in range(3)]
+    wrong = {**rows.ACECODE, "id": "wrong", "question": "Triple a number."}
+    wrong["inferences"] = [{"completion": "def triple(x): return x", "pass_rate": 1.0}]
+    file.write_text(json.dumps([*good, without_tests, wrong]))
     training = {"steps": 1, "trees_per_step": 2, "validate_every": 9, "checkpoint_every": 2}
-    problems = {"dataset": str(file), "train": 1, "validation": 0, "test": 1}
+    problems = {"dataset": str(file), "train": 2, "validation": 0, "test": 2}
     config = tiny_config(*models, training=training, problems=problems)
     run_dir = prepare(tmp_path / "run", config)
     process = start(run_dir)
     assert process.wait(DEADLINE) == 0, (run_dir / "engine.log").read_text()[-3000:]
     lines = [event.payload["message"] for event in events(run_dir, "log.line")]
-    (line,) = [line for line in lines if "left out" in line]
-    assert f"{file}:2: test_cases" in line
+    unread, failing = [line for line in lines if "left out" in line]
+    assert f"{file}:4: test_cases" in unread
+    assert f"{file}:5: reference = 'wrong': its own reference ends as wrong_answer" in failing
+    named = {event.payload["problem"] for event in events(run_dir, "tree.open")}
+    assert named <= {"oss_0", "oss_1", "oss_2"}
 
 
 def test_what_cannot_run_is_refused_before_anything_starts(models, tmp_path):

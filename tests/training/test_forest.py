@@ -8,6 +8,7 @@ from engine.events import StopReason, Verdict
 from engine.policy.exchange import Answer, Generation
 from engine.problems.generator import make_problem
 from engine.sandbox.verify import Verification
+from engine.search.scheduler import TreeEnd
 from engine.training.forest import Forest, public_score, training_score
 
 PROBLEMS = [make_problem(2, i)[0] for i in range(3)]
@@ -89,3 +90,37 @@ def test_training_scores(kind, verdict, expected):
 def test_at_evaluation_public_tests_alone_guide():
     assert public_score(verification(Verdict.WRONG_ANSWER, fraction=0.9, public=2)) == 2 / 3
     assert public_score(verification(Verdict.SANDBOX_FAILURE)) is None
+
+
+def test_without_error_feedback_a_repair_sees_the_program_but_no_test():
+    for told in (True, False):
+        search = SearchConfig(nodes_per_tree=40, error_feedback=told)
+        forest = Forest(PROBLEMS[:1], AGENTS, search, public_score, [1])
+        parents = []
+        while claims := forest.claim(forest.trees):
+            for claim in claims:
+                request = claim.tree.request(claim.expansion)
+                assert (request.feedback is None) == (claim.expansion.parent == 0)
+                if request.feedback:
+                    parents.append(request.feedback)
+                forest.close(claim, answer("program"), verification(Verdict.WRONG_ANSWER))
+        assert parents and all((f.public is not None) == told for f in parents)
+
+
+def test_a_tree_ends_early_when_a_node_passes_all_public_tests_and_that_is_wanted():
+    for wanted, nodes, end in ((True, 1, TreeEnd.SOLVED), (False, 8, TreeEnd.NODES)):
+        search = SearchConfig(stop_when_solved=wanted)
+        forest = Forest(PROBLEMS[:1], AGENTS, search, public_score, [1])
+        while claims := forest.claim(forest.trees):
+            forest.close(claims[0], answer("x"), verification(Verdict.WRONG_ANSWER, public=3))
+        (tree,) = forest.trees
+        assert len(tree.written) == nodes and forest.end(tree) is end
+
+
+def test_tokens_of_all_answers_count_towards_the_budget():
+    search = SearchConfig(nodes_per_tree=8, tokens_per_tree=3)
+    forest = Forest(PROBLEMS[:1], AGENTS, search, public_score, [1])
+    while claims := forest.claim(forest.trees):
+        forest.close(claims[0], answer("x"), verification(Verdict.WRONG_ANSWER))
+    (tree,) = forest.trees
+    assert (len(tree.written), forest.end(tree)) == (3, TreeEnd.TOKENS)

@@ -1,0 +1,140 @@
+"""Who takes part: agents as a command line names them.
+
+`REFERENCE` or `NAME=REFERENCE`, where a reference is `starter:NAME`; the directory of a model (a
+version in the registry is one: its page shows the path); a run's directory or one of its
+`checkpoints/step-N`, for all its agents; or `http://HOST:PORT/v1#MODEL`, an OpenAI-compatible
+endpoint. Weights of a run keep the role and the sampling settings that the run gave their agent.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from engine.config import ConfigError, RunConfig, read_config
+from engine.policy.load import STARTER_PREFIX, check_model_directory
+from engine.recipes import override
+from engine.training.checkpoint import STATE, Checkpoints
+
+_NAMED = re.compile(r"([a-z][a-z0-9-]{0,39})=(.+)", re.DOTALL)
+
+Settings = dict[str, Any]
+
+
+def is_endpoint(model: str) -> bool:
+    """Whether an agent's model is asked for over HTTP."""
+    return model.startswith(("http://", "https://"))
+
+
+def inference_config(references: Sequence[str], settings: Settings) -> RunConfig:
+    """The settings of a search or an evaluation; `settings` are dotted paths.
+
+    Raises:
+        ConfigError: an impossible setting, by its path.
+        ValueError: an agent that cannot be used, with the reason and the remedy.
+    """
+    from engine.config import parse_config
+
+    # No reference weights: nothing learns here.
+    data: Settings = {"agents": team_of(references), "loss": {"kl_coefficient": 0.0}}
+    override(data, settings)
+    config = parse_config(data)
+    for agent in config.agents:
+        if not is_endpoint(agent.model):
+            check_model_directory(agent.model)
+    return config
+
+
+def team_of(references: Sequence[str]) -> list[Settings]:
+    """Settings of the agents, with names that differ.
+
+    Raises:
+        ConfigError: a run whose record is broken.
+        ValueError: a run without the weights that are asked for, or a name for several agents.
+    """
+    team: list[Settings] = []
+    for text in references:
+        named = _NAMED.fullmatch(text)
+        name, reference = named.groups() if named else ("", text)
+        found = _agents_behind(reference)
+        if name and len(found) > 1:
+            raise ValueError(f"{text}: holds {len(found)} agents; leave out `{name}=`")
+        for agent in found:
+            taken = {other["name"] for other in team}
+            if name and name in taken:
+                raise ValueError(f"{text}: there is an agent {name} already; names must differ")
+            team.append(agent | {"name": name or _free(agent["name"], taken)})
+    return team
+
+
+def _agents_behind(reference: str) -> list[Settings]:
+    if is_endpoint(reference):
+        model = reference.partition("#")[2] or reference.split("/")[2]
+        return [{"name": _slug(model.rsplit("/", 1)[-1]), "model": reference}]
+    if reference.startswith(STARTER_PREFIX):
+        return [{"name": _slug(reference.removeprefix(STARTER_PREFIX)), "model": reference}]
+    directory = Path(reference).expanduser()
+    if _is_run(directory):
+        return _agents_of_run(directory)
+    if (directory / STATE).is_file() and _is_run(directory.absolute().parent.parent):
+        return _agents_of_run(directory.absolute().parent.parent, directory)
+    return [_with_its_run(directory.absolute())]
+
+
+def _is_run(directory: Path) -> bool:
+    try:
+        return "agents" in json.loads((directory / "config.json").read_text("utf-8"))
+    except (OSError, ValueError, RecursionError, TypeError):
+        return False
+
+
+def _agents_of_run(run: Path, checkpoint: Path | None = None) -> list[Settings]:
+    config = read_config(run / "config.json")
+    if checkpoint is None and not (run / "models").is_dir():
+        found = Checkpoints(run, 1).list()
+        if not found:
+            raise ValueError(f"{run}: this run has neither models nor checkpoints yet; train it")
+        checkpoint = found[-1]
+    folder = checkpoint or run / "models"
+    agents = []
+    for agent in config.agents:
+        own = folder / agent.name
+        if agent.trainable and not own.is_dir():
+            raise ValueError(f"{own} is missing: the weights of agent {agent.name}")
+        model = str(own) if own.is_dir() else agent.model
+        agents.append(_kept(agent.model_dump(mode="json")) | {"model": model})
+    return agents
+
+
+def _with_its_run(directory: Path) -> Settings:
+    """A model's directory; role and sampling come along if it is one of a run."""
+    plain = {"name": _slug(directory.name), "model": str(directory)}
+    above = directory.parent
+    run = above.parent if above.name == "models" else above.parent.parent
+    if not _is_run(run):
+        return plain
+    try:
+        config = read_config(run / "config.json")
+    except ConfigError:
+        return plain
+    mine = [agent for agent in config.agents if agent.name == directory.name]
+    return _kept(mine[0].model_dump(mode="json")) | plain if mine else plain
+
+
+def _kept(agent: Settings) -> Settings:
+    return {key: agent[key] for key in ("name", "role", "sampling")}
+
+
+def _slug(text: str) -> str:
+    slug = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:36]
+    return slug if slug[:1].isalpha() else f"agent-{slug}".rstrip("-")
+
+
+def _free(name: str, taken: set[str]) -> str:
+    if name not in taken:
+        return name
+    return next(f"{name}-{n}" for n in count(2) if f"{name}-{n}" not in taken)

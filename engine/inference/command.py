@@ -1,0 +1,221 @@
+"""`python -m engine search`: a team answers one problem.
+
+Exit status: 0 if the answer passes all public tests, 1 if it does not, 2 if nothing could be
+searched: bad input, an agent that cannot write, no sandbox.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from engine.config import RunConfig
+from engine.problems.formats import DETECTED
+from engine.problems.load import format_names, load_dataset
+from engine.problems.problem import Problem
+from engine.recipes import parse_override
+
+if TYPE_CHECKING:  # the other commands do not pay for these
+    from rich.status import Status
+
+    from engine.inference.crew import Crew
+    from engine.inference.search import Scorer
+    from engine.training.forest import Claim, GrowingTree, WrittenNode
+
+NODES, IN_FLIGHT = 60, 8
+_SHOWN_IDS = 5
+
+
+def add_search(command: Any) -> None:
+    """Declare `search`."""
+    command.add_argument(
+        "--problem", type=Path, required=True, metavar="FILE", help="a file that holds it"
+    )
+    command.add_argument("--id", help="which problem of the file, if it holds several")
+    add_agents(command)
+    command.add_argument("--nodes", type=_count, default=NODES, help=f"budget ({NODES})")
+    command.add_argument("--tokens", type=_count, help="budget of output tokens")
+    command.add_argument("--seconds", type=_seconds, help="budget of seconds")
+    command.add_argument(
+        "--in-flight", type=_count, help=f"nodes under way at once ({IN_FLIGHT}); 1: sequential"
+    )
+    command.add_argument(
+        "--no-early-stop", action="store_true", help="go on when a node passes all public tests"
+    )
+    command.add_argument("--reward-model", metavar="DIR", help="decides among equal nodes")
+    command.add_argument("--out", type=Path, metavar="TREE", help="write the whole tree, as JSON")
+    command.add_argument("--json", action="store_true", help="one JSON object, for machines")
+    command.set_defaults(run=_search)
+
+
+def add_agents(command: Any) -> None:
+    """Declare who takes part, and free settings."""
+    command.add_argument(
+        "--agents", nargs="+", required=True, metavar="AGENT",
+        help="[NAME=]starter:NAME, a model's directory, a run's directory or checkpoint (all its "
+        "agents), or http://HOST:PORT/v1#MODEL (key: OPENAI_API_KEY)",
+    )  # fmt: skip
+    command.add_argument("--format", default=DETECTED, choices=format_names())
+    command.add_argument("--seed", type=_whole, default=0)
+    command.add_argument(
+        "--set", nargs="+", default=[], metavar="PATH=VALUE", dest="overrides",
+        help="any setting, e.g. search.rho=0.97 agents.oak.sampling.temperature=0.7",
+    )  # fmt: skip
+
+
+def _count(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and 0 < int(text[:10]) < 2**31):
+        raise argparse.ArgumentTypeError(f"{text}: give a whole number of at least 1")
+    return int(text)
+
+
+def _whole(text: str) -> int:
+    return 0 if text == "0" else _count(text)
+
+
+def _seconds(text: str) -> float:
+    seconds = float(text)  # argparse tells of what is no number
+    if not 0 < seconds < 1e9:
+        raise argparse.ArgumentTypeError(f"{text}: give seconds, more than 0")
+    return seconds
+
+
+def _search(arguments: argparse.Namespace) -> int:
+    from engine.inference.search import record, search_problem, summary
+
+    config = _search_config(arguments)
+    problem = _one_problem(arguments)
+    check_writable(arguments.out)
+    with crew_of(config, "searching") as (crew, scorer, status):
+        progress = TreeProgress(config.search.nodes_per_tree, status)
+        outcome = search_problem(crew, problem, scorer, progress)
+    if arguments.out:
+        arguments.out.write_text(json.dumps(record(outcome, crew), indent=1) + "\n")
+    told = summary(outcome)
+    if arguments.json:
+        print(json.dumps({"problem": problem.id, **told}))
+    else:
+        _print_answer(told)
+    return 0 if outcome.solved else 1
+
+
+def _search_config(arguments: argparse.Namespace) -> RunConfig:
+    from engine.inference.agents import inference_config
+
+    settings: dict[str, Any] = {
+        "seed": arguments.seed,
+        "search.nodes_per_tree": arguments.nodes,
+        "search.nodes_in_flight": arguments.in_flight or min(IN_FLIGHT, arguments.nodes),
+        "search.tokens_per_tree": arguments.tokens,
+        "search.seconds_per_tree": arguments.seconds,
+        "search.stop_when_solved": not arguments.no_early_stop,
+        "inference.reward_model": arguments.reward_model,
+    }
+    return inference_config(
+        arguments.agents, settings | dict(map(parse_override, arguments.overrides))
+    )
+
+
+def _one_problem(arguments: argparse.Namespace) -> Problem:
+    problems = load_dataset(arguments.problem, arguments.format).problems
+    if arguments.id is not None:
+        problems = [problem for problem in problems if problem.id == arguments.id]
+        if not problems:
+            raise ValueError(f"--id {arguments.id}: {arguments.problem} holds no such problem")
+    if len(problems) > 1:
+        some = ", ".join(problem.id for problem in problems[:_SHOWN_IDS])
+        raise ValueError(
+            f"{arguments.problem} holds {len(problems)} problems; choose one with --id, "
+            f"for example {some}; `evaluate` takes them all"
+        )
+    return problems[0]
+
+
+def check_writable(file: Path | None) -> None:
+    """Refuse a file that cannot be written before hours are spent. Raises OSError."""
+    if file is not None:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with file.open("a"):
+            pass
+
+
+@contextmanager
+def crew_of(config: RunConfig, doing: str) -> Iterator[tuple[Crew, Scorer | None, Status]]:
+    """A crew that is ready, its reward model if there is one, and a line of progress.
+
+    Raises:
+        ValueError: an agent, the reward model or the sandbox cannot be used; with the reason.
+    """
+    from rich.console import Console
+
+    from engine.inference.crew import Crew
+    from engine.inference.players import PlayerError
+    from engine.sandbox.errors import SandboxUnavailable
+
+    try:
+        with (
+            Console(stderr=True).status("starting agents and sandbox") as status,
+            _scoring(config) as scorer,
+            Crew(config) as crew,
+        ):
+            crew.ready()
+            status.update(doing)
+            yield crew, scorer, status
+    except (PlayerError, SandboxUnavailable) as error:
+        raise ValueError(str(error)) from error
+
+
+@contextmanager
+def _scoring(config: RunConfig) -> Iterator[Scorer | None]:
+    yield None
+
+
+@dataclass
+class TreeProgress:
+    """Tells how far a search is (a `RolloutSink`)."""
+
+    nodes: int
+    status: Status
+    written: int = 0
+    best: float = 0.0
+    dropped: int = 0
+    by_agent: dict[str, int] = field(default_factory=dict)
+
+    def opened(self, claim: Claim) -> None:
+        pass
+
+    def closed(self, tree: GrowingTree, node: WrittenNode) -> None:
+        self.written += 1
+        self.by_agent[node.agent] = self.by_agent.get(node.agent, 0) + 1
+        if node.score is None:
+            self.dropped += 1
+        else:
+            self.best = max(self.best, node.score)
+        shares = ", ".join(f"{name} {count}" for name, count in self.by_agent.items())
+        dropped = f"; {self.dropped} could not be verified" if self.dropped else ""
+        self.status.update(
+            f"{self.written} of {self.nodes} nodes ({shares}), best passes "
+            f"{self.best:.0%} of the public tests{dropped}"
+        )
+
+
+def _print_answer(told: dict[str, Any]) -> None:
+    answer = told["answer"]
+    cost = f"{told['nodes_written']} nodes, {told['tokens']} tokens, {told['seconds']:.1f} s"
+    if answer is None:
+        print(f"no answer: nothing could be verified; {cost}", file=sys.stderr)
+        return
+    # The program alone on stdout, so that it can be piped into a file.
+    encoding = sys.stdout.encoding or "utf-8"
+    print(answer["program"].encode(encoding, "backslashreplace").decode(encoding))
+    print(
+        f"node {answer['node']} of {answer['agent']} passes {answer['public']:.0%} of the public "
+        f"tests; {cost}; ended: {told['ended']}",
+        file=sys.stderr,
+    )

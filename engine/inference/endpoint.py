@@ -1,0 +1,211 @@
+"""An agent behind an OpenAI-compatible HTTP endpoint (vLLM, SGLang, llama.cpp, hosted ones).
+
+Invariants: every wait ends, by `request_seconds` or by the deadline of the retries; what a server
+answers is data, and what is wrong with it is said with the server's own words.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import threading
+import time
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+import httpx
+
+from engine.config import AgentConfig, InferenceConfig
+from engine.events import StopReason
+from engine.inference.players import PlayerError
+from engine.policy.exchange import Answer, Generation, Request
+from engine.policy.prompts import Message, refinement_prompts, root_prompt
+from engine.problems.extraction import extract_program
+
+KEY_VARIABLE = "OPENAI_API_KEY"
+CONNECT_SECONDS = 10.0
+_TOO_LONG = {400, 413, 422}
+_AGAIN = {408, 409, 425, 429, 500, 502, 503, 504}
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 30.0
+_SHOWN_CHARS = 300
+
+
+class EndpointPlayer:
+    """Asks one model of one server; several requests at once, each with retries."""
+
+    requests_per_call = 1
+
+    def __init__(self, agent: AgentConfig, inference: InferenceConfig):
+        self.agent = agent
+        self.calls_at_once = inference.requests_at_once
+        self.url, _, self.model = agent.model.partition("#")
+        self.url = self.url.rstrip("/")
+        self._retry_seconds = inference.retry_seconds
+        self._closing = threading.Event()
+        self._threads = ThreadPoolExecutor(inference.requests_at_once, f"agent {agent.name}")
+        key = os.environ.get(KEY_VARIABLE)
+        self._client = httpx.Client(
+            headers={"Authorization": f"Bearer {key}"} if key else {},
+            timeout=httpx.Timeout(inference.request_seconds, connect=CONNECT_SECONDS),
+            limits=httpx.Limits(max_connections=inference.requests_at_once),
+        )
+
+    def ready(self, deadline: float) -> None:
+        """Ask the server which models it has.
+
+        Raises:
+            PlayerError: it cannot be reached, refuses the key, or does not have the model.
+        """
+        listed = self._threads.submit(self._models)
+        try:
+            models = listed.result(deadline)
+        except TimeoutError:
+            raise self._error(f"did not list its models within {deadline:.0f} s") from None
+        if models is None:  # not every server lists them; then the name must be given
+            models = [self.model] if self.model else []
+        if not self.model and len(models) == 1:
+            self.model = models[0]
+        if self.model not in models:
+            known = ", ".join(models) or "none that it lists"
+            raise self._error(f"has the models {known}; name one after a #")
+
+    def answer(
+        self, requests: Sequence[Request], temperature: float | None
+    ) -> Future[list[Answer]]:
+        return self._threads.submit(
+            lambda: [self._answered(request, temperature) for request in requests]
+        )
+
+    def close(self) -> None:
+        self._closing.set()
+        self._client.close()
+        self._threads.shutdown(wait=True, cancel_futures=True)
+
+    def _answered(self, request: Request, temperature: float | None) -> Answer:
+        prompts = (
+            list(refinement_prompts(request.problem, request.feedback, self.agent.role))
+            if request.feedback
+            else [root_prompt(request.problem, self.agent.role)]
+        )
+        started = time.perf_counter()
+        for prompt, shorter in zip(prompts, [*prompts[1:], None], strict=True):
+            response = self._completion(prompt, temperature)
+            if response.status_code in _TOO_LONG and shorter:
+                continue  # the fullest prompt that fits; only the server can count its tokens
+            break
+        return self._read(response, prompt, time.perf_counter() - started)
+
+    def _completion(self, prompt: list[Message], temperature: float | None) -> httpx.Response:
+        sampling = self.agent.sampling
+        body = {
+            "model": self.model,
+            "messages": prompt,
+            "temperature": sampling.temperature if temperature is None else temperature,
+            "top_p": sampling.top_p,
+            "max_tokens": sampling.max_new_tokens,
+        }
+        return self._with_retries(
+            lambda: self._client.post(self._path("chat/completions"), json=body)
+        )
+
+    def _with_retries(self, send: Any) -> httpx.Response:
+        deadline, pause = time.monotonic() + self._retry_seconds, _FIRST_PAUSE
+        while True:
+            told = 0.0
+            try:
+                response = send()
+                if response.status_code not in _AGAIN:
+                    return response
+                cause = self._told(response)
+                told = _retry_after(response)
+            except httpx.TransportError as error:
+                cause = f"{type(error).__name__}: {error}".rstrip(": ")
+            wait = max(told, pause * random.uniform(0.5, 1.0))
+            if time.monotonic() + wait > deadline:
+                raise self._error(
+                    f"failed for {self._retry_seconds:.0f} s, the last time with {cause}; see "
+                    "whether the server is up, or raise inference.retry_seconds"
+                )
+            if self._closing.wait(wait):
+                raise self._error("was left, the search ends")
+            pause = min(2 * pause, _LONGEST_PAUSE)
+
+    def _read(self, response: httpx.Response, prompt: list[Message], seconds: float) -> Answer:
+        if not response.is_success:
+            raise self._error(f"answered {self._told(response)}{self._remedy(response)}")
+        try:
+            data = response.json()
+            choice = data["choices"][0]
+            text = choice["message"].get("content") or ""
+            tokens = int((data.get("usage") or {}).get("completion_tokens") or 0)
+            stop = choice.get("finish_reason")
+            if not isinstance(text, str):
+                raise TypeError(f"content is {type(text).__name__}")
+        except (ValueError, LookupError, TypeError, AttributeError) as error:
+            raise self._error(
+                f"answered no chat completion ({type(error).__name__}: {error}); "
+                "give the base of an OpenAI-compatible API, which mostly ends in /v1"
+            ) from None
+        generation = Generation(
+            prompt_ids=[],
+            output_ids=[],
+            logprobs=[],
+            stop=StopReason.MAX_TOKENS if stop == "length" else StopReason.END_OF_TEXT,
+            policy_version=0,
+            seconds=seconds,
+            reported_tokens=tokens,
+        )
+        # Half a surrogate pair, which JSON can hold, would fit into no file.
+        text = text.encode("utf-8", "replace").decode()
+        return Answer(generation, extract_program(text), text, tuple(prompt))
+
+    def _models(self) -> list[str] | None:
+        """Names of the models; None from a server that lists none."""
+        try:
+            response = self._client.get(self._path("models"))
+        except httpx.TransportError as error:
+            reason = str(error) or type(error).__name__
+            raise self._error(
+                f"cannot be reached: {reason}; start it, or correct the address"
+            ) from None
+        except (httpx.InvalidURL, httpx.UnsupportedProtocol, ValueError) as error:
+            raise self._error(f"is no address: {error}") from None
+        if response.status_code in (404, 405, 501):
+            return None
+        if not response.is_success:
+            raise self._error(f"answered {self._told(response)}{self._remedy(response)}")
+        try:
+            return [str(model["id"]) for model in response.json()["data"]]
+        except (ValueError, LookupError, TypeError):
+            return None
+
+    def _path(self, path: str) -> str:
+        return f"{self.url}/{path}"
+
+    def _error(self, what: str) -> PlayerError:
+        return PlayerError(f"agent {self.agent.name}: the endpoint {self.agent.model} {what}")
+
+    def _told(self, response: httpx.Response) -> str:
+        try:
+            error = response.json()
+            error = error.get("error", error)
+            text = str(error.get("message", error) if isinstance(error, dict) else error)
+        except (ValueError, AttributeError):
+            text = response.text
+        return f"HTTP {response.status_code}: {' '.join(text.split())[:_SHOWN_CHARS]}"
+
+    def _remedy(self, response: httpx.Response) -> str:
+        if response.status_code in (401, 403):
+            return f"; set {KEY_VARIABLE} to a key that it accepts"
+        if response.status_code == 404:
+            return "; look at the address, which mostly ends in /v1, and at the model's name"
+        return ""
+
+
+def _retry_after(response: httpx.Response) -> float:
+    """Seconds that the server asks for; dates count as none."""
+    try:
+        return max(0.0, float(response.headers.get("retry-after", "0")))
+    except ValueError:
+        return 0.0

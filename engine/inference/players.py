@@ -1,0 +1,151 @@
+"""Agents at test time: each behind one small interface, wherever its weights are.
+
+Invariants: the process that drives a search, and verifies its programs, holds no model; a local
+model lives in a process of its own, which ends with the one that started it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import signal
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from multiprocessing import active_children, get_context
+from typing import Any, Protocol, TypeVar
+
+from engine.config import AgentConfig, RunConfig
+from engine.policy.exchange import Answer, Request
+
+LOCAL_BATCH = 64
+_PR_SET_PDEATHSIG = 1
+
+Result = TypeVar("Result")
+
+
+class PlayerError(RuntimeError):
+    """An agent can no longer write; names it, the cause and the remedy."""
+
+
+class Player(Protocol):
+    """One agent of a search."""
+
+    calls_at_once: int
+    requests_per_call: int
+
+    def ready(self, deadline: float) -> None:
+        """Wait until it can answer. Raises PlayerError or ModelError."""
+        ...
+
+    def answer(
+        self, requests: Sequence[Request], temperature: float | None
+    ) -> Future[list[Answer]]:
+        """One answer per request, in order; a temperature overrides the agent's own."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class ModelProcess:
+    """One process that holds one model, made by `load`; `call` runs a function on it."""
+
+    def __init__(self, name: str, load: Callable[..., Any], *arguments: Any):
+        self.name = name
+        self._pool = ProcessPoolExecutor(1, mp_context=get_context("spawn"))
+        before = active_children()
+        self._loaded = self._pool.submit(_load, load, arguments)
+        self._processes = [child for child in active_children() if child not in before]
+
+    def ready(self, deadline: float) -> None:
+        """Wait until the model is loaded.
+
+        Raises:
+            PlayerError: it took too long, or the process ended. What `load` raised comes through.
+        """
+        try:
+            self._loaded.result(deadline)
+        except TimeoutError:
+            raise PlayerError(
+                f"{self.name}: its model was not loaded within {deadline:.0f} s; look at the load "
+                "of this machine"
+            ) from None
+        except BrokenProcessPool:
+            raise self.ended() from None
+
+    def call(self, function: Callable[..., Result], *arguments: Any) -> Future[Result]:
+        """`function(model, *arguments)` in the process."""
+        try:
+            return self._pool.submit(_call, function, arguments)
+        except BrokenProcessPool:
+            raise self.ended() from None
+
+    def ended(self) -> PlayerError:
+        return PlayerError(
+            f"{self.name}: the process of its model ended; look at this machine's free memory"
+        )
+
+    def close(self) -> None:
+        """End the process, whatever it is doing."""
+        for process in self._processes:
+            process.kill()
+        self._pool.shutdown(wait=True, cancel_futures=True)
+
+
+class LocalPlayer:
+    """An agent whose weights are in a process here; it answers in batches, one at a time."""
+
+    calls_at_once = 1
+    requests_per_call = LOCAL_BATCH
+
+    def __init__(self, agent: AgentConfig, run: RunConfig, position: int):
+        self._process = ModelProcess(f"agent {agent.name}", _load_agent, agent, run, position)
+
+    def ready(self, deadline: float) -> None:
+        self._process.ready(deadline)
+
+    def answer(
+        self, requests: Sequence[Request], temperature: float | None
+    ) -> Future[list[Answer]]:
+        return self._process.call(_answer, list(requests), temperature)
+
+    def close(self) -> None:
+        self._process.close()
+
+
+_model: Any = None
+"""What a model's process holds; nothing anywhere else."""
+
+
+def _load(load: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
+    global _model
+    # Killed outright, the driver could not end this process: the kernel does.
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the driver's affair
+    _model = load(*arguments)
+
+
+def _call(function: Callable[..., Result], arguments: tuple[Any, ...]) -> Result:
+    return function(_model, *arguments)
+
+
+def _load_agent(agent: AgentConfig, run: RunConfig, position: int) -> Any:
+    quiet_libraries()
+    import torch
+
+    from engine.policy.agent import Agent
+
+    if run.compute.device != "cpu" and torch.cuda.is_available():
+        torch.cuda.set_device(position % torch.cuda.device_count())
+    return Agent(agent, run, run.seed + 7919 * position)
+
+
+def _answer(agent: Any, requests: list[Request], temperature: float | None) -> list[Answer]:
+    return agent.answer(requests, temperature)
+
+
+def quiet_libraries() -> None:
+    """No progress bars of libraries between the lines of ours."""
+    from transformers.utils import logging
+
+    logging.disable_progress_bar()
+    logging.set_verbosity_error()

@@ -1,0 +1,147 @@
+"""Searches one problem with a crew, and writes down the whole tree.
+
+Invariant: the record says of every node who wrote it, from what, why there, and how it ended;
+private tests appear in it as one verdict, never in a prompt or in the choice of the answer.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from engine.inference.crew import Crew
+from engine.inference.selection import Candidate, select_answer
+from engine.policy.exchange import Answer
+from engine.problems.problem import Problem
+from engine.search.scheduler import TreeEnd
+from engine.training.forest import Forest, GrowingTree, WrittenNode, public_score
+from engine.training.rollout import RolloutSink
+
+RECORD_VERSION = 1
+
+Scorer = Callable[[Sequence[tuple[Problem, str]]], list[float]]
+"""A reward model: how likely each program is right, from 0 to 1."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A searched tree, and the answer that was chosen without looking at private tests."""
+
+    tree: GrowingTree
+    end: TreeEnd | None
+    """None if the search was stopped from outside."""
+    rewards: dict[int, float]
+    """Of each verified node, if there is a reward model."""
+    answer: WrittenNode | None
+    seconds: float
+
+    @property
+    def solved(self) -> bool:
+        """Whether the answer passes all public tests."""
+        return self.answer is not None and public_score(self.answer.verification) == 1.0
+
+
+def search_problem(
+    crew: Crew, problem: Problem, scorer: Scorer | None = None, sink: RolloutSink | None = None
+) -> Outcome:
+    """Search until the budget of `crew.config.search` is spent, and choose the answer.
+
+    Raises:
+        PlayerError, SandboxUnavailable: see `Crew.grow`.
+    """
+    started = time.monotonic()
+    config = crew.config
+    forest = Forest([problem], crew.names, config.search, public_score, [config.seed])
+    crew.grow(forest, sink=sink)
+    (tree,) = forest.trees
+    rewards, answer = choose(tree, scorer)
+    return Outcome(tree, forest.end(tree), rewards, answer, time.monotonic() - started)
+
+
+def choose(tree: GrowingTree, scorer: Scorer | None) -> tuple[dict[int, float], WrittenNode | None]:
+    """What the reward model says of each verified node, and the node that is the answer."""
+    nodes = [tree.written[node] for node in sorted(tree.written)]
+    shares = {node.node: public_score(node.verification) for node in nodes}
+    known = [node for node in nodes if shares[node.node] is not None]
+    rewards: dict[int, float] = {}
+    if scorer and known:
+        scores = scorer([(tree.problem, node.answer.program) for node in known])
+        rewards = {node.node: score for node, score in zip(known, scores, strict=True)}
+    chosen = select_answer(
+        Candidate(node, share, rewards.get(node, 0.0)) for node, share in shares.items()
+    )
+    return rewards, tree.written[chosen.node] if chosen else None
+
+
+def record(outcome: Outcome, crew: Crew) -> dict[str, Any]:
+    """The whole search as plain JSON data."""
+    tree, config = outcome.tree, crew.config
+    nodes = [tree.written[node] for node in sorted(tree.written)]
+    return {
+        "version": RECORD_VERSION,
+        "problem": {"id": tree.problem.id, "statement": tree.problem.statement},
+        "agents": {agent.name: agent.model for agent in config.agents},
+        "settings": {
+            "seed": config.seed,
+            "search": config.search.model_dump(mode="json"),
+            "inference": config.inference.model_dump(mode="json"),
+            "sampling": {a.name: a.sampling.model_dump(mode="json") for a in config.agents},
+        },
+        **summary(outcome),
+        "nodes": [_node(node, outcome.rewards.get(node.node)) for node in nodes],
+    }
+
+
+def summary(outcome: Outcome) -> dict[str, Any]:
+    """Answer, ending and costs as plain JSON data."""
+    written, answer = outcome.tree.written, outcome.answer
+    agents = [node.agent for node in written.values()]
+    return {
+        "answer": answer and _node(answer, outcome.rewards.get(answer.node)),
+        "solved": outcome.solved,
+        "ended": outcome.end or "stopped",
+        "nodes_written": len(written),
+        "nodes_by_agent": {name: agents.count(name) for name in outcome.tree.search.agents},
+        "nodes_dropped": sum(node.score is None for node in written.values()),
+        "tokens": outcome.tree.spending.tokens,
+        "seconds": round(outcome.seconds, 3),
+    }
+
+
+def _node(node: WrittenNode, reward: float | None) -> dict[str, Any]:
+    verification, generation = node.verification, node.answer.generation
+    scored = node.score is not None
+    return {
+        "node": node.node,
+        "parent": node.parent,
+        "agent": node.agent,
+        "draws": node.draws,
+        **_prompt(node.answer),
+        "text": node.answer.text,
+        "program": node.answer.program,
+        "public": node.score,
+        "tests": msgspec.to_builtins(verification.public),
+        "private_passed": verification.private_passed if scored else None,
+        "verdict": verification.verdict,
+        "error": verification.error,
+        "reward": reward,
+        "tokens": generation.tokens,
+        "stop": generation.stop,
+        "seconds": {"writing": generation.seconds, "verifying": verification.seconds},
+    }
+
+
+def _prompt(answer: Answer) -> dict[str, Any]:
+    """What was read and written: as ids where they are known, or else as messages."""
+    if answer.messages:
+        return {"messages": list(answer.messages)}
+    generation = answer.generation
+    return {
+        "prompt_ids": generation.prompt_ids,
+        "output_ids": generation.output_ids,
+        "logprobs": generation.logprobs,
+    }

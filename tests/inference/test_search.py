@@ -1,0 +1,216 @@
+"""`python -m engine search`, with endpoints and with models in processes of their own."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from engine.__main__ import main
+from engine.inference.agents import inference_config, team_of
+from engine.inference.crew import Crew
+from engine.inference.players import PlayerError
+from engine.inference.search import search_problem
+from engine.search.scheduler import TreeEnd
+from tests.inference.server import MODEL
+from tests.policies import tiny_config, tiny_policy
+from tests.search.growing import make_tree
+
+SHORT = ["agents.oak.sampling.max_new_tokens=32"]
+
+
+def endpoints(server, *names, **settings):
+    """Settings of agents that all ask the one server."""
+    references = [f"{name}={server.url}#{MODEL}" for name in names]
+    short = {f"agents.{name}.sampling.max_new_tokens": 32 for name in names}
+    return inference_config(references, short | settings)
+
+
+def searched(config, problem):
+    with Crew(config) as crew:
+        crew.ready()
+        return search_problem(crew, problem)
+
+
+def choices(tree):
+    return [(node.parent, node.agent, node.score) for node in tree.written.values()]
+
+
+def test_one_in_flight_is_the_sequential_algorithm_draw_for_draw(server, problems):
+    config = endpoints(server, "oak", "fern", **{"search.nodes_per_tree": 12})
+    tree = searched(config, problems[0]).tree
+    alone = make_tree(("oak", "fern"), seed=[config.seed, 0])
+    for node in tree.written.values():
+        expansion = alone.select()
+        assert (expansion.parent, expansion.agent) == (node.parent, node.agent)
+        assert expansion.draws == node.draws
+        alone.close(alone.open(expansion), node.score)
+    assert list(tree.written) == list(range(1, 13))
+    assert server.most_at_once == 1
+
+
+def test_several_in_flight_are_refilled_as_each_ends(server, problems):
+    search = {"search.nodes_per_tree": 16, "search.nodes_in_flight": 4}
+    opened, most = [], []
+
+    class Watch:
+        def opened(self, claim):
+            opened.append(claim.node)
+            most.append(claim.tree.search.in_flight)
+
+        def closed(self, tree, node):
+            left = 16 - len(opened)
+            assert tree.search.in_flight == min(3, 16 - len(tree.written))
+            assert left >= 0
+
+    with Crew(endpoints(server, "oak", "fern", **search)) as crew:
+        crew.ready()
+        outcome = search_problem(crew, problems[0], sink=Watch())
+    assert opened == list(range(1, 17)) and max(most) == 4
+    assert outcome.end is TreeEnd.NODES
+    assert 1 < server.most_at_once <= 4
+
+
+def test_an_endpoint_is_told_the_role_and_the_feedback_and_never_a_private_test(server, problems):
+    search = {"search.nodes_per_tree": 16, "agents.oak.role": "You plant trees."}
+    outcome = searched(endpoints(server, "oak", **search), problems[0])
+    roots = [n for n in outcome.tree.written.values() if n.parent == 0]
+    repairs = [n for n in outcome.tree.written.values() if n.parent]
+    assert roots and repairs and len(server.prompts) == 16
+    assert all(p[0] == {"role": "system", "content": "You plant trees."} for p in server.prompts)
+    assert all("public tests" in node.answer.messages[-1]["content"] for node in repairs)
+    assert not any("public tests" in node.answer.messages[-1]["content"] for node in roots)
+
+
+def test_a_prompt_that_is_too_long_for_the_server_loses_its_feedback(server, problems):
+    server.context = 32 + 60
+    outcome = searched(endpoints(server, "oak", **{"search.nodes_per_tree": 12}), problems[0])
+    assert {n.parent for n in outcome.tree.written.values()} != {0}
+    assert len(server.prompts) == 12
+    server.context = 40
+    with pytest.raises(PlayerError, match=r"HTTP 400: the context length is only 40 tokens"):
+        searched(endpoints(server, "oak"), problems[0])
+
+
+def test_an_endpoint_that_stumbles_is_asked_again_and_one_that_is_down_is_named(server, problems):
+    server.fail(503, 1)
+    server.fail(429, 1)
+    assert len(searched(endpoints(server, "oak"), problems[0]).tree.written) == 8
+    server.fail(500, 50)
+    config = endpoints(server, "oak", **{"inference.retry_seconds": 0.0})
+    with pytest.raises(PlayerError, match=r"agent oak.*HTTP 500: try again.*retry_seconds"):
+        searched(config, problems[0])
+
+
+def test_a_key_comes_from_the_environment(server, files, monkeypatch, capsys):
+    server.key = "acorn"
+    command = [
+        "search",
+        "--problem",
+        str(files[0]),
+        "--nodes",
+        "1",
+        "--agents",
+        f"oak={server.url}",
+    ]
+    assert main(command) == 2
+    assert "HTTP 401: no such key; set OPENAI_API_KEY" in capsys.readouterr().err
+    monkeypatch.setenv("OPENAI_API_KEY", "acorn")
+    assert main([*command, "--set", *SHORT]) in (0, 1)
+
+
+def test_the_command_prints_the_answer_and_writes_the_tree(server, files, tmp_path, capsys):
+    out = tmp_path / "deep" / "tree.json"
+    command = ["search", "--problem", str(files[0]), "--agents", f"oak={server.url}#{MODEL}"]
+    command += ["--nodes", "12", "--in-flight", "3", "--no-early-stop", "--out", str(out)]
+    code = main([*command, "--json", "--set", *SHORT])
+    told, tree = json.loads(capsys.readouterr().out), json.loads(out.read_text())
+    assert code == (0 if told["solved"] else 1)
+    assert [node["node"] for node in tree["nodes"]] == list(range(1, 13))
+    best = max(node["public"] for node in tree["nodes"])
+    latest = max(node["node"] for node in tree["nodes"] if node["public"] == best)
+    assert told["answer"]["node"] == tree["answer"]["node"] == latest
+    assert told["tokens"] == sum(node["tokens"] for node in tree["nodes"]) > 0
+    for node in tree["nodes"]:
+        assert node["messages"] and node["draws"]["levels"] and node["tests"]
+        passed = sum(test["verdict"] == "passed" for test in node["tests"])
+        assert node["public"] == passed / len(node["tests"])
+    assert main([*command, "--set", *SHORT]) in (0, 1)
+    assert "def solve" in capsys.readouterr().out
+
+
+def test_the_search_ends_when_a_node_passes_all_public_tests(server, problems):
+    search = {"search.nodes_per_tree": 60, "search.stop_when_solved": True}
+    outcome = searched(endpoints(server, "oak", **search), problems[0])
+    assert outcome.end is TreeEnd.SOLVED and outcome.solved
+    assert outcome.answer.node == len(outcome.tree.written) < 60
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (["--agents", "starter:birch"], "no such starter"),
+        (["--agents", "/nowhere/at-all"], "is not a directory"),
+        (["--agents", "http://127.0.0.1:9/v1#x"], "cannot be reached"),
+        (["--agents", "a=starter:oak", "a=starter:fern"], "names must differ"),
+        (["--agents", "starter:oak", "--set", "search.roh=1"], "unknown setting"),
+        (["--agents", "starter:oak", "--set", "search.rho=2"], "search.rho"),
+        (["--agents", "starter:oak", "--id", "none"], "holds no such problem"),
+        (["--agents", "starter:oak", "--out", "/dev/null/x"], "/dev/null"),
+    ],
+)
+def test_bad_input_is_refused_with_its_reason(arguments, reason, files, capsys):
+    assert main(["search", "--problem", str(files[0]), *arguments]) == 2
+    assert reason in capsys.readouterr().err
+
+
+def test_a_problem_file_must_exist_and_name_one_problem(files, tmp_path, capsys):
+    empty = tmp_path / "empty.jsonl"
+    empty.write_text("")
+    for file, reason in [
+        (tmp_path / "none.jsonl", "No such file"),
+        (empty, "holds no problem"),
+        (files[1], "holds 4 problems; choose one with --id"),
+    ]:
+        assert main(["search", "--problem", str(file), "--agents", "starter:oak"]) == 2
+        assert reason in capsys.readouterr().err
+
+
+def test_a_run_gives_all_its_agents_with_their_roles(tmp_path):
+    run = tmp_path / "run"
+    config = tiny_config(tiny_policy(tmp_path / "start", 1))
+    agent = config.agents[0].model_copy(update={"role": "You prune."})
+    for folder in ("models", "checkpoints/step-000002"):
+        tiny_policy(run / folder / agent.name, 2)
+    (run / "checkpoints/step-000002/state.json").write_text("{}")
+    (run / "config.json").write_text(
+        config.model_copy(update={"agents": (agent,)}).model_dump_json()
+    )
+    (final,) = team_of([str(run)])
+    assert final["model"] == str(run / "models" / agent.name)
+    (saved,) = team_of([str(run / "checkpoints" / "step-000002")])
+    assert saved["model"].endswith("step-000002/agent-0")
+    (named,) = team_of([f"oak={run}/models/agent-0"])
+    assert named == final | {"name": "oak"}
+    assert final["role"] == "You prune." and final["sampling"]["max_new_tokens"] == 8
+    names = [a["name"] for a in team_of([str(run), str(run), "http://h/v1#Qwen/Qwen3-8B"])]
+    assert names == ["agent-0", "agent-0-2", "qwen3-8b"]
+
+
+@pytest.mark.slow
+def test_models_of_this_machine_live_in_processes_of_their_own(files, tmp_path):
+    """The whole command, as a user starts it; the driver never imports torch."""
+    out = tmp_path / "tree.json"
+    code = (
+        "import sys; from engine.__main__ import main; code = main(sys.argv[1:]); "
+        "assert 'torch' not in sys.modules and 'ray' not in sys.modules; sys.exit(code)"
+    )
+    command = [sys.executable, "-c", code, "search", "--problem", str(files[0]), "--json"]
+    command += ["--agents", "starter:oak", "starter:fern", "--nodes", "8", "--out", str(out)]
+    done = subprocess.run([*command, "--no-early-stop"], capture_output=True, timeout=300)
+    assert done.returncode in (0, 1), done.stderr
+    told, tree = json.loads(done.stdout), json.loads(out.read_text())
+    assert told["nodes_written"] == 8 and sum(told["nodes_by_agent"].values()) == 8
+    for node in tree["nodes"]:
+        assert node["prompt_ids"] and len(node["output_ids"]) == node["tokens"]
+        assert len(node["logprobs"]) == node["tokens"]
