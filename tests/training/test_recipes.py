@@ -31,6 +31,7 @@ VERSIONS = {
     "grpo": (1, "063adb3db70b"),
     "gspo": (1, "f9158e95f1a9"),
     "mars2": (1, "536da06d37e8"),
+    "mars2-homogeneous": (1, "383eb651f01d"),
     "tree-single": (1, "f16135169bde"),
 }
 """Version of each recipe, and the hash of its settings at that version."""
@@ -52,7 +53,7 @@ def test_a_recipe_that_changes_is_a_new_version(name):
 
 
 def test_every_promised_recipe_is_there():
-    promised = {"mars2", "tree-single", "grpo", "gspo", "dr-mas", "demo"}
+    promised = {"mars2", "mars2-homogeneous", "tree-single", "grpo", "gspo", "dr-mas", "demo"}
     assert promised <= set(recipe_names())
     assert load_recipe("grpo").search.max_depth == load_recipe("gspo").search.max_depth == 1
 
