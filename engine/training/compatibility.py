@@ -15,7 +15,8 @@ from typing import Any
 
 import msgspec
 
-from engine.config import AgentConfig, ConfigError, RunConfig, parse_config
+from engine.config import AgentConfig, RunConfig, parse_config
+from engine.faults import ConfigError
 from engine.policy.load import model_folders
 from engine.problems.identity import set_hash
 from engine.problems.source import GENERATED, ProblemSet
