@@ -23,6 +23,8 @@ from pydantic import (
     model_validator,
 )
 
+from engine.sharing import sharing_faults, with_shared_settings
+
 STARTERS = Path(__file__).parent / "policy" / "starters"
 
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9-]{0,39}$")]
@@ -106,6 +108,7 @@ class Schedule(StrEnum):
 
     CONSTANT = "constant"
     COSINE = "cosine"
+    LINEAR = "linear"
 
 
 class Level(StrEnum):
@@ -150,6 +153,10 @@ class SamplingConfig(Settings):
     """Softmax temperature of the generator; the losses use the same one."""
     top_p: float = Field(1.0, gt=0, le=1)
     """Nucleus mass; 1 keeps the whole distribution."""
+    top_k: Whole = Field(0, ge=0)
+    """Only so many of the likeliest tokens are drawn; 0 is off."""
+    min_p: float = Field(0.0, ge=0, lt=1)
+    """Tokens less likely than this share of the likeliest one are never drawn; 0 is off."""
     max_prompt_tokens: Whole = Field(4096, ge=16)
     """A refinement prompt longer than this loses feedback first, never the statement."""
     max_new_tokens: Whole = Field(1024, ge=1)
@@ -164,12 +171,38 @@ class OptimizerConfig(Settings):
     warmup_fraction: float = Field(0.03, ge=0, lt=1)
     """Share of the run over which the rate grows from 0 to its peak."""
     final_fraction: float = Field(0.1, ge=0, le=1)
-    """Where the cosine ends, as a share of the peak."""
+    """Where the cosine or the line ends, as a share of the peak."""
     beta1: float = Field(0.9, ge=0, lt=1)
     beta2: float = Field(0.95, ge=0, lt=1)
+    epsilon: float = Field(1e-8, gt=0, le=1)
+    """Added to the root of the second moment, as AdamW does."""
     weight_decay: float = Field(0.0, ge=0)
     max_gradient_norm: float = Field(1.0, gt=0)
     """Gradients are scaled down to this norm."""
+
+
+class LoraConfig(Settings):
+    """Low-rank adapters (arXiv 2106.09685): W + alpha / rank * B A, of which only A and B learn.
+
+    Agents with adapters over the same `model` live in one actor and share its frozen weights.
+    Needs the extra `lora`.
+    """
+
+    rank: int = Field(16, ge=1, le=1024)
+    alpha: float = Field(32.0, gt=0, le=1e6)
+    """The update is scaled by alpha / rank."""
+    dropout: float = Field(0.0, ge=0, lt=1)
+    """On the adapters' input while learning. Above 0 the learner's log-probabilities are no longer
+    those of the generator."""
+    target_modules: tuple[str, ...] = Field(("all-linear",), min_length=1)
+    """Names of the adapted modules, e.g. `q_proj`; `all-linear` is every linear layer but the
+    output's."""
+
+    @model_validator(mode="after")
+    def _all_stands_alone(self) -> LoraConfig:
+        if "all-linear" in self.target_modules and len(self.target_modules) > 1:
+            raise ValueError("target_modules: `all-linear` leaves no other to name; name it alone")
+        return self
 
 
 class AgentConfig(Settings):
@@ -182,6 +215,13 @@ class AgentConfig(Settings):
     """System text that opens every prompt of this agent."""
     trainable: bool = True
     """A frozen agent only generates."""
+    shares_weights_with: Name | None = None
+    """Another agent, whose weights this one has too: they learn as one from the nodes of both and
+    differ by role and sampling. Whatever else is left out here is that agent's."""
+    lora: LoraConfig | None = None
+    """Adapters to train instead of the weights; unset, all weights are trained."""
+    chat_template: str | None = Field(None, min_length=1)
+    """Jinja file that takes the place of the tokenizer's own chat template."""
     sampling: SamplingConfig = SamplingConfig()
     optimizer: OptimizerConfig = OptimizerConfig()
 
@@ -437,7 +477,7 @@ def parse_config(data: Any) -> RunConfig:
     if faults := unstorable("", data):
         raise ConfigError(faults)
     try:
-        config = RunConfig.model_validate(data)
+        config = RunConfig.model_validate(with_shared_settings(data))
     except ValidationError as error:
         raise ConfigError(_faults(error)) from None
     if faults := _unknown_names(config):
@@ -512,7 +552,7 @@ def _fault(error: dict[str, Any]) -> dict[str, Any]:
 
 def _unknown_names(config: RunConfig) -> list[dict[str, Any]]:
     # The registries' names are read from file names: importing them would cost torch.
-    faults = _unknown_starters(config)
+    faults = [*_unknown_starters(config), *sharing_faults(config.agents)]
     for path, value, package in (
         ("credit.advantage", config.credit.advantage, "credit"),
         ("loss.policy", config.loss.policy, "losses"),
@@ -534,7 +574,9 @@ def _unknown_starters(config: RunConfig) -> list[dict[str, Any]]:
             "reason": f"no such starter; choose one of {', '.join(names)}, or give a directory",
         }
         for position, agent in enumerate(config.agents)
-        if agent.model.startswith("starter:") and agent.model.removeprefix("starter:") not in names
+        if agent.model.startswith("starter:")
+        and agent.model.removeprefix("starter:") not in names
+        and not agent.shares_weights_with  # the owner's fault, told once
     ]
 
 

@@ -226,6 +226,8 @@ class AgentUpdated(Payload, tag="agent.update"):
     mismatch: float
     """Mean |log pi_old - log pi_rollout| over the tokens learned from."""
     stale_nodes: int = 0
+    shared_with: list[str] = []
+    """Other agents that have the same weights, and whose nodes were learned from too."""
 
 
 class EvaluationResult(Payload, tag="eval.result"):

@@ -67,6 +67,10 @@ class GrowingTree:
     def scores(self) -> list[float]:
         return [node.score for node in self.written.values() if node.score is not None]
 
+    def verified(self) -> list[WrittenNode]:
+        """In the order of creation, nodes whose verification failed technically left out."""
+        return [node for _, node in sorted(self.written.items()) if node.score is not None]
+
     @property
     def solved(self) -> bool:
         return any(score == 1.0 for score in self.scores())

@@ -31,6 +31,7 @@ from engine.events import (
 )
 from engine.policy.rows import TrainingRow
 from engine.problems.source import ProblemSet
+from engine.sharing import weight_groups
 from engine.timeline import standing
 from engine.training.buffers import AgentBuffer
 from engine.training.checkpoint import Checkpoint, Checkpoints
@@ -71,10 +72,12 @@ class Trainer:
         self.system = system
         self.record = record
         self.checkpoint = checkpoint
-        self.trainable = [agent.name for agent in config.agents if agent.trainable]
+        groups = weight_groups([agent for agent in config.agents if agent.trainable])
+        self.learners = {owner: [agent.name for agent in group] for owner, group in groups.items()}
+        """The agents of every policy that learns, by the owner of its weights."""
         plan = config.training
         self.buffers = {
-            name: AgentBuffer(plan.batch_nodes, plan.max_batch_nodes) for name in self.trainable
+            name: AgentBuffer(plan.batch_nodes, plan.max_batch_nodes) for name in self.learners
         }
         self.checkpoints = Checkpoints(run_dir, config.training.keep_checkpoints)
         self.progress = Progress()
@@ -184,11 +187,13 @@ class Trainer:
         return credits
 
     def _keep(self, tree: GrowingTree, credit: Credit) -> None:
-        """Each agent's own nodes go to its buffer."""
-        rows: dict[str, list[TrainingRow]] = {name: [] for name in self.trainable}
+        """Every policy's own nodes go to its buffer."""
+        owners = {name: owner for owner, names in self.learners.items() for name in names}
+        rows: dict[str, list[TrainingRow]] = {owner: [] for owner in self.learners}
         for node, advantage in zip(_closed(tree), credit.advantages_N, strict=True):
-            if node.agent in rows and node.score is not None:
-                rows[node.agent].append(_training_row(node.answer.generation, float(advantage)))
+            if node.agent in owners and node.score is not None:
+                row = _training_row(node.answer.generation, float(advantage))
+                rows[owners[node.agent]].append(row)
         for name, mine in rows.items():
             self.buffers[name].add_tree(mine)
 
@@ -196,10 +201,10 @@ class Trainer:
         batches = {name: rows for name, buffer in self.buffers.items() if (rows := buffer.take())}
         share = self.progress.share(self.config.training)
         futures = [
-            self.team.agents[name].learn.remote(rows, share) for name, rows in batches.items()
+            self.team.agents[name].learn.remote(name, rows, share) for name, rows in batches.items()
         ]
         for name, stats in zip(batches, self.team.get(futures, "agents to learn"), strict=True):
-            recorder.updated(name, stats)
+            recorder.updated(name, stats, self.learners[name])
 
     def _validate(self, phases: dict[str, float]) -> None:
         if not self.problems.validation:
@@ -283,12 +288,9 @@ class Trainer:
 
     def _save_final(self) -> None:
         folder = self.run_dir / "models"
-        actors = [self.team.agents[name] for name in self.trainable]
-        futures = [
-            a.save_model.remote(folder / n) for n, a in zip(self.trainable, actors, strict=True)
-        ]
+        futures = [self.team.agents[n].save_model.remote(n, folder / n) for n in self.learners]
         self.team.get(futures, "agents to save")
-        models = {name: f"models/{name}" for name in self.trainable}
+        models = {name: f"models/{name}" for name in self.learners}
         self.log.append(CheckpointSaved(self.progress.step, "models", final=True, models=models))
 
     def _restore(self) -> None:
@@ -343,6 +345,7 @@ def _training_row(generation, advantage: float) -> TrainingRow:
         generation.logprobs,
         advantage,
         generation.policy_version,
+        generation.temperature,
     )
 
 
