@@ -78,7 +78,8 @@ def small(name, **changes) -> RunConfig:
         "compute.lanes": 1,
     }
     for number in range(len(plain.agents)):
-        overrides[f"agents.{number}.sampling.max_prompt_tokens"] = 400
+        overrides[f"agents.{number}.role"] = ""  # the starters have never read one
+        overrides[f"agents.{number}.sampling.max_prompt_tokens"] = 192
         overrides[f"agents.{number}.sampling.max_new_tokens"] = 32
     return load_recipe(name, overrides | changes)
 
