@@ -461,11 +461,16 @@ class RunConfig(Settings):
 
     @model_validator(mode="after")
     def _no_clock_decides(self) -> RunConfig:
-        if self.compute.deterministic and self.training.minutes is not None:
-            raise ValueError(
-                f"training.minutes = {self.training.minutes} with compute.deterministic = true: "
-                "what is learned would depend on the clock; set training.steps alone"
-            )
+        clocks = {
+            "training.minutes": (self.training.minutes, "set training.steps alone"),
+            "search.seconds_per_tree": (self.search.seconds_per_tree, "set tokens_per_tree"),
+        }
+        for path, (limit, remedy) in clocks.items():
+            if self.compute.deterministic and limit is not None:
+                raise ValueError(
+                    f"{path} = {limit} with compute.deterministic = true: what is learned would "
+                    f"depend on the clock; {remedy}"
+                )
         return self
 
 

@@ -62,6 +62,10 @@ def test_an_impossible_value_is_refused_with_its_path(path, value):
             {"compute": {"deterministic": True}, "training": {"minutes": 3}},
             "training.minutes = 3.0 with compute.deterministic = true",
         ),
+        (
+            {"compute": {"deterministic": True}, "search": {"seconds_per_tree": 3}},
+            "search.seconds_per_tree = 3.0 with compute.deterministic = true",
+        ),
     ],
 )
 def test_what_hangs_on_a_clock_or_a_gpu_is_not_deterministic(sections, reason):
