@@ -350,6 +350,7 @@ class SandboxConfig(Settings):
 class ComputeConfig(Settings):
     device: str = Field("auto", pattern=r"^(auto|cpu|cuda)$")
     dtype: str = Field("float32", pattern=r"^(float32|bfloat16)$")
+    """Of the weights that are run; an optimizer steps in float32 whatever they are."""
     threads_per_agent: Whole = Field(1, ge=1)
     """Cores, and torch threads, that one agent's actor gets."""
     lanes: int = Field(2, ge=1, le=16)

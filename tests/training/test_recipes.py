@@ -21,6 +21,7 @@ from engine.credit.shaping import tree_shaping
 from engine.events import read_all
 from engine.policy.load import model_directory
 from engine.recipes import FOLDER, load_recipe, recipe_data, recipe_names
+from engine.sharing import weight_groups
 
 DEADLINE = 400
 NODES = 8
@@ -77,6 +78,7 @@ def small(name, **changes) -> RunConfig:
         "compute.lanes": 1,
     }
     for number in range(len(plain.agents)):
+        overrides[f"agents.{number}.role"] = ""  # the starters have never read one
         overrides[f"agents.{number}.sampling.max_prompt_tokens"] = 192
         overrides[f"agents.{number}.sampling.max_new_tokens"] = 32
     return load_recipe(name, overrides | changes)
@@ -190,13 +192,16 @@ def test_the_recipe_trains_as_it_claims(runs, name):
     updates = log.payloads("agent.update")
     assert all(update["mismatch"] < 1e-3 for update in updates)
     assert any(update["kl"] for update in updates) == (config.loss.kl_coefficient > 0)
-    learned = {update["agent"] for update in updates}
-    assert learned == {agent.name for agent in config.agents if agent.trainable}
-    for agent in config.agents:
+    owners = {owner: group[0] for owner, group in weight_groups(config.agents).items()}
+    assert {update["agent"] for update in updates} == set(owners)
+    assert {k["node.open"]["agent"] for tree in log.trees for k in tree.values()} == {
+        agent.name for agent in config.agents
+    }
+    for name, agent in owners.items():
         before = load_file(model_directory(agent.model) / "model.safetensors")
-        after = load_file(run_dir / "models" / agent.name / "model.safetensors")
+        after = load_file(run_dir / "models" / name / "model.safetensors")
         moved = [np.mean(after[key] != before[key]) for key in before]
-        assert np.mean(moved) > 0.3, f"{agent.name} has hardly changed"
+        assert np.mean(moved) > 0.3, f"{name} has hardly changed"
 
 
 @pytest.mark.slow
