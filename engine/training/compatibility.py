@@ -15,7 +15,8 @@ from typing import Any
 
 import msgspec
 
-from engine.config import AgentConfig, ConfigError, RunConfig, parse_config
+from engine.config import AgentConfig, RunConfig, parse_config
+from engine.faults import ConfigError
 from engine.policy.load import model_folders
 from engine.problems.identity import set_hash
 from engine.problems.source import GENERATED, ProblemSet
@@ -33,9 +34,10 @@ MAY_CHANGE = frozenset(
         "sandbox.workers",
         "sandbox.allow_unsafe",
         "compute.ray_address",
+        "inference",  # of other commands
     }
 )
-"""Paths of settings that never touch what is learned."""
+"""Settings, and sections of them, that never touch what is learned."""
 
 CHANGES_ROUNDING = frozenset(
     {"training.micro_batch_tokens", "compute.threads_per_agent", "compute.lanes"}
@@ -114,7 +116,7 @@ def _changed_settings(before: dict[str, Any], now: dict[str, Any]) -> list[dict[
     return [
         {"path": path, "value": new.get(path), "reason": _reason(old.get(path))}
         for path in [*new, *(path for path in old if path not in new)]
-        if old.get(path) != new.get(path) and path not in free and not _names_a_file(path)
+        if old.get(path) != new.get(path) and not _is_free(path, free)
     ]
 
 
@@ -136,8 +138,10 @@ def _reason(old: Any) -> str:
     )
 
 
-def _names_a_file(path: str) -> bool:
-    return path.startswith("agents.") and path.endswith((".model", ".chat_template"))
+def _is_free(path: str, free: frozenset[str]) -> bool:
+    # Files are judged by their content.
+    names_a_file = path.startswith("agents.") and path.endswith((".model", ".chat_template"))
+    return names_a_file or path in free or path.partition(".")[0] in free
 
 
 def _flat(path: str, value: Any) -> dict[str, Any]:

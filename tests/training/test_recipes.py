@@ -78,6 +78,7 @@ def small(name, **changes) -> RunConfig:
         "compute.lanes": 1,
     }
     for number in range(len(plain.agents)):
+        overrides[f"agents.{number}.role"] = ""  # the starters have never read one
         overrides[f"agents.{number}.sampling.max_prompt_tokens"] = 192
         overrides[f"agents.{number}.sampling.max_new_tokens"] = 32
     return load_recipe(name, overrides | changes)
@@ -191,11 +192,14 @@ def test_the_recipe_trains_as_it_claims(runs, name):
     updates = log.payloads("agent.update")
     assert all(update["mismatch"] < 1e-3 for update in updates)
     assert any(update["kl"] for update in updates) == (config.loss.kl_coefficient > 0)
-    learned = {update["agent"] for update in updates}
     owners = weight_groups(config.agents)
+    learned = {update["agent"] for update in updates}
     assert learned == set(owners) == {path.name for path in (run_dir / "models").iterdir()}
     assert {u["agent"]: u["shared_with"] for u in updates} == {
         owner: [agent.name for agent in group[1:]] for owner, group in owners.items()
+    }
+    assert {k["node.open"]["agent"] for tree in log.trees for k in tree.values()} == {
+        agent.name for agent in config.agents
     }
     for owner, (agent, *_) in owners.items():
         before = load_file(model_directory(agent.model) / "model.safetensors")
