@@ -175,9 +175,11 @@ def _model_hash(agent: AgentConfig) -> str:
     """Hash of the files from which weights, tokenizer and chat template are loaded."""
     folders = model_folders(agent.model)
     files = [f for folder in folders for f in sorted(folder.iterdir()) if f.suffix in _KEPT_FILES]
+    names = [file.name for file in files]
     if agent.chat_template is not None:
         files.append(Path(agent.chat_template).expanduser())
+        names.append("chat_template")  # however the file is called
     with ThreadPoolExecutor(4) as threads:
         digests = list(threads.map(sha256_of, files))
-    named = [(file.name, digest) for file, digest in zip(files, digests, strict=True)]
+    named = list(zip(names, digests, strict=True))
     return f"files with content {hashlib.sha256(repr(named).encode()).hexdigest()[:16]}"
