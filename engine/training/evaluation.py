@@ -7,6 +7,7 @@ numbers of training: an evaluation is a function of the weights and of (seed, sp
 from __future__ import annotations
 
 import time
+from collections import ChainMap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -82,11 +83,11 @@ class TeamBench:
     def samples(
         self, part: str, requests: Sequence[Request], temperature: float
     ) -> dict[str, list[Judged]]:
-        futures = [
-            a.answer.remote(requests, temperature, self.starting_weights, (*self.stream, part))
-            for a in self.team.agents.values()
-        ]
-        answers = self.team.get(futures, "agents to write")
+        everyone = dict.fromkeys(self.team.agents, requests)
+        stream = (*self.stream, part)
+        futures = self.team.answer(everyone, temperature, self.starting_weights, stream)
+        by_agent = ChainMap(*self.team.get(futures, "agents to write"))
+        answers = [by_agent[name] for name in self.team.agents]
         programs = [
             (request.problem, answer.program)
             for written in answers
