@@ -18,7 +18,7 @@ def main(argv: list[str] | None = None) -> int:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for add in (
         _add_train, _add_prepare, _add_config, _add_starters, _add_golden, _add_doctor,
-        _add_problems, _add_search,
+        _add_problems, _add_search, _add_evaluate, _add_compare,
     ):  # fmt: skip
         add(commands)
     arguments = parser.parse_args(argv)
@@ -124,6 +124,20 @@ def _add_search(commands: Any) -> None:
     from engine.inference.command import add_search
 
     add_search(commands.add_parser("search", help="let a team answer one problem"))
+
+
+def _add_evaluate(commands: Any) -> None:
+    from engine.inference.evaluation_command import add_evaluate
+
+    add_evaluate(commands.add_parser("evaluate", help="measure a team on a data set"))
+
+
+def _add_compare(commands: Any) -> None:
+    from engine.inference.evaluation_command import add_compare
+
+    add_compare(
+        commands.add_parser("compare", help="difference of two evaluations, with intervals")
+    )
 
 
 if __name__ == "__main__":

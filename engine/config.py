@@ -23,6 +23,8 @@ from pydantic import (
     model_validator,
 )
 
+from engine.sharing import sharing_faults, with_shared_settings
+
 STARTERS = Path(__file__).parent / "policy" / "starters"
 
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9-]{0,39}$")]
@@ -106,6 +108,7 @@ class Schedule(StrEnum):
 
     CONSTANT = "constant"
     COSINE = "cosine"
+    LINEAR = "linear"
 
 
 class Level(StrEnum):
@@ -123,6 +126,22 @@ class WeightMode(StrEnum):
     MASK = "mask"
 
 
+class Aggregation(StrEnum):
+    """Over what the policy loss of the tokens is a mean (`engine.losses.aggregation`)."""
+
+    TOKEN_MEAN = "token_mean"
+    SEQUENCE_MEAN = "sequence_mean"
+    SEQUENCE_SUM = "sequence_sum"
+
+
+class KlEstimator(StrEnum):
+    """Which estimate of the divergence to the reference (`engine.losses.kl`)."""
+
+    K1 = "k1"
+    K2 = "k2"
+    K3 = "k3"
+
+
 class Settings(BaseModel):
     model_config = ConfigDict(
         extra="forbid", frozen=True, use_attribute_docstrings=True, allow_inf_nan=False
@@ -134,6 +153,10 @@ class SamplingConfig(Settings):
     """Softmax temperature of the generator; the losses use the same one."""
     top_p: float = Field(1.0, gt=0, le=1)
     """Nucleus mass; 1 keeps the whole distribution."""
+    top_k: Whole = Field(0, ge=0)
+    """Only so many of the likeliest tokens are drawn; 0 is off."""
+    min_p: float = Field(0.0, ge=0, lt=1)
+    """Tokens less likely than this share of the likeliest one are never drawn; 0 is off."""
     max_prompt_tokens: Whole = Field(4096, ge=16)
     """A refinement prompt longer than this loses feedback first, never the statement."""
     max_new_tokens: Whole = Field(1024, ge=1)
@@ -148,12 +171,38 @@ class OptimizerConfig(Settings):
     warmup_fraction: float = Field(0.03, ge=0, lt=1)
     """Share of the run over which the rate grows from 0 to its peak."""
     final_fraction: float = Field(0.1, ge=0, le=1)
-    """Where the cosine ends, as a share of the peak."""
+    """Where the cosine or the line ends, as a share of the peak."""
     beta1: float = Field(0.9, ge=0, lt=1)
     beta2: float = Field(0.95, ge=0, lt=1)
+    epsilon: float = Field(1e-8, gt=0, le=1)
+    """Added to the root of the second moment, as AdamW does."""
     weight_decay: float = Field(0.0, ge=0)
     max_gradient_norm: float = Field(1.0, gt=0)
     """Gradients are scaled down to this norm."""
+
+
+class LoraConfig(Settings):
+    """Low-rank adapters (arXiv 2106.09685): W + alpha / rank * B A, of which only A and B learn.
+
+    Agents with adapters over the same `model` live in one actor and share its frozen weights.
+    Needs the extra `lora`.
+    """
+
+    rank: int = Field(16, ge=1, le=1024)
+    alpha: float = Field(32.0, gt=0, le=1e6)
+    """The update is scaled by alpha / rank."""
+    dropout: float = Field(0.0, ge=0, lt=1)
+    """On the adapters' input while learning. Above 0 the learner's log-probabilities are no longer
+    those of the generator."""
+    target_modules: tuple[str, ...] = Field(("all-linear",), min_length=1)
+    """Names of the adapted modules, e.g. `q_proj`; `all-linear` is every linear layer but the
+    output's."""
+
+    @model_validator(mode="after")
+    def _all_stands_alone(self) -> LoraConfig:
+        if "all-linear" in self.target_modules and len(self.target_modules) > 1:
+            raise ValueError("target_modules: `all-linear` leaves no other to name; name it alone")
+        return self
 
 
 class AgentConfig(Settings):
@@ -166,6 +215,13 @@ class AgentConfig(Settings):
     """System text that opens every prompt of this agent."""
     trainable: bool = True
     """A frozen agent only generates."""
+    shares_weights_with: Name | None = None
+    """Another agent, whose weights this one has too: they learn as one from the nodes of both and
+    differ by role and sampling. Whatever else is left out here is that agent's."""
+    lora: LoraConfig | None = None
+    """Adapters to train instead of the weights; unset, all weights are trained."""
+    chat_template: str | None = Field(None, min_length=1)
+    """Jinja file that takes the place of the tokenizer's own chat template."""
     sampling: SamplingConfig = SamplingConfig()
     optimizer: OptimizerConfig = OptimizerConfig()
 
@@ -206,6 +262,9 @@ class SearchConfig(Settings):
     rho: float | None = Field(None, ge=0.95, le=1)
     """Depth-guided exploration of MARS²-T+: GEN draws are scaled by (0.98 rho^depth)^children, if
     set."""
+    max_depth: int | None = Field(None, ge=1, le=4096)
+    """Nodes this deep are not refined, if set; 1 is a flat group of independent answers. A tree at
+    evaluation has no such limit."""
 
     @model_validator(mode="after")
     def _flight_fits_budget(self) -> SearchConfig:
@@ -228,6 +287,9 @@ class CreditConfig(Settings):
     overlong_factor: float = Field(1.0, ge=0)
     dynamic_filter: bool = True
     """Leave out trees in which every node scored the same 0 or 1."""
+    refill_rounds: int = Field(0, ge=0, le=64)
+    """Rounds in which trees that were left out are replaced by further problems, until a step has
+    `training.trees_per_step` to learn from; 0 is off."""
     advantage: str = "mars2"
     """Name in `engine.credit.ADVANTAGES`."""
 
@@ -235,14 +297,44 @@ class CreditConfig(Settings):
 class LossConfig(Settings):
     policy: str = "gspo"
     """Name in `engine.losses.POLICY_LOSSES`."""
-    clip_low: float = Field(3e-4, ge=0, lt=1)
+    clip_low: float = Field(3e-4, ge=0, le=1)
+    """A ratio of policies is clipped below 1 minus this; 1 is no lower limit."""
     clip_high: float = Field(4e-4, ge=0)
+    """... and above 1 plus this; more than `clip_low` is DAPO's clip-higher."""
+    dual_clip: float | None = Field(None, gt=1)
+    """Most that a ratio may weigh where the advantage is negative (dual clip); unset is off.
+    cispo bounds its ratios on both sides already and takes none."""
+    aggregation: Aggregation | None = None
+    """Over what the loss is a mean; unset is the one of the loss's own paper."""
+    aggregation_tokens: Whole = Field(1024, ge=1)
+    """Tokens by which `sequence_sum` divides every sequence, whatever its length."""
+    importance_correction: bool = True
+    """Weigh the generator's tokens by the learner's policy over the generator's."""
     importance_level: Level = Level.TOKEN
     importance_mode: WeightMode = WeightMode.TRUNCATE
     importance_threshold: float = Field(2.0, ge=1)
     """C of truncated importance sampling, generator against learner."""
+    importance_veto: float | None = Field(None, gt=0, lt=1)
+    """An answer with a token of a smaller weight than this is left out whole; unset is off."""
+    kl_estimator: KlEstimator = KlEstimator.K3
     kl_coefficient: float = Field(1e-3, ge=0)
-    """Weight of the k3 divergence to the agent's own starting weights; 0 is off."""
+    """Weight of the divergence to the agent's own starting weights; 0 is off."""
+    entropy_coefficient: float = Field(0.0, ge=0)
+    """Weight of the entropy bonus; 0 is off."""
+
+    @model_validator(mode="after")
+    def _settings_have_an_effect(self) -> LossConfig:
+        if self.dual_clip is not None and self.policy == "cispo":
+            raise ValueError(
+                f"dual_clip = {self.dual_clip} has no effect on policy = 'cispo', which clips the "
+                "ratio itself; leave it unset, or choose gspo or ppo"
+            )
+        if self.importance_veto is not None and not self.importance_correction:
+            raise ValueError(
+                f"importance_veto = {self.importance_veto} has no effect without "
+                "importance_correction; leave it unset, or turn the correction on"
+            )
+        return self
 
 
 class TrainingConfig(Settings):
@@ -253,6 +345,8 @@ class TrainingConfig(Settings):
     """Trees that advance together in one step."""
     batch_nodes: Whole = Field(1, ge=1)
     """An agent learns when its buffer holds this many of its own nodes; leftovers are kept."""
+    max_batch_nodes: Whole | None = Field(None, ge=1)
+    """Trees beyond this many nodes wait for the agent's next batch; unset takes all of them."""
     minibatches: Whole = Field(1, ge=1)
     """Optimizer steps into which one batch is divided."""
     micro_batch_tokens: Whole = Field(16384, ge=16)
@@ -262,6 +356,15 @@ class TrainingConfig(Settings):
     validate_every: Whole = Field(10, ge=1)
     checkpoint_every: Whole = Field(5, ge=1)
     keep_checkpoints: Whole = Field(2, ge=1)
+
+    @model_validator(mode="after")
+    def _limit_holds_a_batch(self) -> TrainingConfig:
+        if self.max_batch_nodes is not None and self.max_batch_nodes < self.batch_nodes:
+            raise ValueError(
+                f"max_batch_nodes = {self.max_batch_nodes} is less than "
+                f"batch_nodes = {self.batch_nodes}; raise it"
+            )
+        return self
 
 
 class EvaluationConfig(Settings):
@@ -332,6 +435,8 @@ class RunConfig(Settings):
 
     recipe: Name = "mars2"
     """The recipe these settings came from; kept for the record."""
+    recipe_version: Whole = Field(0, ge=0)
+    """Version of that recipe, for the record; 0 if it is not known."""
     seed: int = Field(0, ge=0, lt=2**31)
     agents: tuple[AgentConfig, ...] = Field(min_length=1, max_length=64)
     problems: ProblemsConfig = ProblemsConfig()
@@ -377,7 +482,7 @@ def parse_config(data: Any) -> RunConfig:
     if faults := unstorable("", data):
         raise ConfigError(faults)
     try:
-        config = RunConfig.model_validate(data)
+        config = RunConfig.model_validate(with_shared_settings(data))
     except ValidationError as error:
         raise ConfigError(_faults(error)) from None
     if faults := _unknown_names(config):
@@ -452,7 +557,7 @@ def _fault(error: dict[str, Any]) -> dict[str, Any]:
 
 def _unknown_names(config: RunConfig) -> list[dict[str, Any]]:
     # The registries' names are read from file names: importing them would cost torch.
-    faults = _unknown_starters(config)
+    faults = [*_unknown_starters(config), *sharing_faults(config.agents)]
     for path, value, package in (
         ("credit.advantage", config.credit.advantage, "credit"),
         ("loss.policy", config.loss.policy, "losses"),
@@ -474,7 +579,9 @@ def _unknown_starters(config: RunConfig) -> list[dict[str, Any]]:
             "reason": f"no such starter; choose one of {', '.join(names)}, or give a directory",
         }
         for position, agent in enumerate(config.agents)
-        if agent.model.startswith("starter:") and agent.model.removeprefix("starter:") not in names
+        if agent.model.startswith("starter:")
+        and agent.model.removeprefix("starter:") not in names
+        and not agent.shares_weights_with  # the owner's fault, told once
     ]
 
 

@@ -162,6 +162,8 @@ class StepEnded(Payload, tag="step.end"):
     tokens: int
     training_seconds: float
     """Seconds of training so far in the whole run, waits and evaluation left out."""
+    refilled_trees: int = 0
+    """Trees grown in place of filtered ones; they are counted in all other figures too."""
 
 
 class TreeOpened(Payload, tag="tree.open"):
@@ -224,6 +226,8 @@ class AgentUpdated(Payload, tag="agent.update"):
     mismatch: float
     """Mean |log pi_old - log pi_rollout| over the tokens learned from."""
     stale_nodes: int = 0
+    shared_with: list[str] = []
+    """Other agents that have the same weights, and whose nodes were learned from too."""
 
 
 class EvaluationResult(Payload, tag="eval.result"):

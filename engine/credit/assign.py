@@ -1,4 +1,7 @@
-"""Credit of one whole tree: raw score -> shaping -> overlong -> advantage (mars2.md, 5 and 6).
+"""Credit of whole trees: raw score -> shaping -> overlong -> advantage (mars2.md, 5 and 6).
+
+`assign_credit` credits one tree; `credit_batch` then lets a method that compares the trees of a
+step have its say.
 
 Invariant: a node without a score takes no part: it is in no baseline, no mean and no filter, and
 its own credit is NaN, which no loss survives unnoticed.
@@ -7,14 +10,14 @@ its own credit is NaN, which no loss survives unnoticed.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from engine.config import CreditConfig
 from engine.credit import ADVANTAGES
-from engine.credit.filters import informative
-from engine.credit.group import GroupContext
+from engine.credit.filters import usable
+from engine.credit.group import BatchContext, GroupContext
 from engine.credit.overlong import overlong_penalty
 from engine.credit.shaping import ROOT, tree_shaping
 
@@ -75,8 +78,41 @@ def assign_credit(
         lengths, limits, config.overlong_buffer_tokens, config.overlong_factor
     )
     shaped_N[scored] = rewards
-    advantages_N[scored] = ADVANTAGES[config.advantage](rewards, context)
-    return Credit(shaped_N, advantages_N, config.dynamic_filter and not informative(scores))
+    advantages_N[scored] = ADVANTAGES[config.advantage].over_group(rewards, context)
+    return Credit(shaped_N, advantages_N, filtered=not usable(scores, config))
+
+
+def credit_batch(
+    trees: Sequence[TreeRecord], credits: Sequence[Credit], config: CreditConfig
+) -> list[Credit]:
+    """The credits of a step's trees after the method's hook over a batch, if it has one.
+
+    The batch is every scored node of the trees that are not filtered, of all agents. The nodes of
+    filtered trees are no part of it and get 0.
+    """
+    over_batch = ADVANTAGES[config.advantage].over_batch
+    if over_batch is None:
+        return list(credits)
+    places = [
+        np.flatnonzero(~np.isnan(credit.advantages_N) & (not credit.filtered)) for credit in credits
+    ]
+    lengths_N = [np.asarray(tree.lengths)[at] for tree, at in zip(trees, places, strict=True)]
+    found_N = [credit.advantages_N[at] for credit, at in zip(credits, places, strict=True)]
+    if not any(map(len, places)):
+        return list(credits)
+    joined_N = over_batch(np.concatenate(found_N), BatchContext(np.concatenate(lengths_N)))
+    parts = np.split(joined_N, np.cumsum([len(at) for at in places])[:-1])
+    return [
+        replace(credit, advantages_N=_filled(credit.advantages_N, at, part))
+        for credit, at, part in zip(credits, places, parts, strict=True)
+    ]
+
+
+def _filled(advantages_N: np.ndarray, at: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """These values at these places, 0 at other scored nodes, NaN where there was no score."""
+    filled_N = np.where(np.isnan(advantages_N), np.nan, 0.0)
+    filled_N[at] = values
+    return filled_N
 
 
 def _positions(tree: TreeRecord, scored: list[int]) -> np.ndarray:

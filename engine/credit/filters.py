@@ -9,7 +9,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from engine.config import CreditConfig
+
 MARGIN = 1e-6
+
+
+def usable(scores: Sequence[float], config: CreditConfig) -> bool:
+    """Whether a tree with these scores is learned from; one without any score never is."""
+    return len(scores) > 0 and (not config.dynamic_filter or informative(scores))
 
 
 def informative(scores: Sequence[float], low: float = 0.0, high: float = 1.0) -> bool:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from engine.credit import ADVANTAGES
 from engine.credit.filters import informative
-from engine.credit.group import GroupContext
+from engine.credit.group import BatchContext, GroupContext
 from engine.credit.overlong import overlong_penalty
 from engine.credit.shaping import tree_shaping
 from engine.golden_kinds.case import Case, named
 
-# Beside our names, those that other libraries give the normalised group advantage.
-ESTIMATORS = {**ADVANTAGES, "group_norm": ADVANTAGES["mars2"], "grpo": ADVANTAGES["mars2"]}
+# Beside our names, the one that other libraries give the group advantage of mars2.
+ESTIMATORS = {**ADVANTAGES, "group_norm": ADVANTAGES["mars2"]}
 
 
 def shaping(case: Case) -> Any:
@@ -28,13 +29,22 @@ def advantage(case: Case) -> Any:
     method = named(ESTIMATORS, inputs.get("estimator", "mars2"), "estimator")
     rewards = np.array(inputs["rewards"], dtype=float)
     size = inputs.get("group_size", len(rewards))
-    groups = [rewards[start : start + size] for start in range(0, len(rewards), size)]
-    return [value for group in groups for value in method(group, _flat(group)).tolist()]
+    agents = inputs.get("agents") or ["0"] * len(rewards)
+    advantages = np.concatenate(
+        [
+            method.over_group(rewards[start : start + size], _flat(agents[start : start + size]))
+            for start in range(0, len(rewards), size)
+        ]
+    )
+    if method.over_batch:
+        lengths = np.array(inputs.get("lengths") or [1] * len(rewards))
+        advantages = method.over_batch(advantages, BatchContext(lengths))
+    return advantages.tolist()
 
 
-def _flat(rewards_N: np.ndarray) -> GroupContext:
-    """The methods that cases know look at rewards only: one agent, all below the root."""
-    return GroupContext(("0",) * len(rewards_N), np.full(len(rewards_N), -1))
+def _flat(agents: Sequence[str]) -> GroupContext:
+    """The methods that cases know look at no tree: all nodes are children of the root."""
+    return GroupContext(tuple(agents), np.full(len(agents), -1))
 
 
 def overlong(case: Case) -> Any:
@@ -45,7 +55,7 @@ def overlong(case: Case) -> Any:
         inputs["overlong_buffer_len"],
         inputs.get("factor", 1.0),
     )
-    advantages = ADVANTAGES["mars2"](penalised, _flat(penalised))
+    advantages = ADVANTAGES["mars2"].over_group(penalised, _flat(["0"] * len(penalised)))
     return {"penalised_rewards": penalised.tolist(), "advantages": advantages.tolist()}
 
 

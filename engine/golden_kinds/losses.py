@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from math import inf
 from typing import Any
 
@@ -10,11 +11,11 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from engine.config import Level, LossConfig, WeightMode
+from engine.config import KlEstimator, Level, LossConfig, WeightMode
 from engine.golden_kinds.case import Case, named
 from engine.losses import POLICY_LOSSES, policy_loss, policy_units
 from engine.losses.importance import importance_weights
-from engine.losses.kl import Estimator, kl_tokens
+from engine.losses.kl import kl_tokens
 from engine.losses.methods.gspo import sequence_ratios
 from engine.losses.terms import tokens
 from engine.losses.total import Rows, count_units, total_loss
@@ -47,8 +48,7 @@ def is_weights(case: Case) -> Any:
 
 def kl(case: Case) -> Any:
     inputs, mask = case["inputs"], _mask(case["inputs"])
-    named = re.search(r"(?<![a-z])k[123]", inputs.get("estimator") or case["name"])
-    estimator = Estimator(named.group()) if named else Estimator.K3
+    estimator = _estimator(inputs.get("estimator") or case["name"])
     logprobs, reference = _matrix(inputs["log_probs"]), _matrix(inputs["ref_log_probs"])
     values = kl_tokens(logprobs, reference, mask, estimator)
     return {
@@ -57,20 +57,27 @@ def kl(case: Case) -> Any:
     }
 
 
+def _estimator(text: str) -> KlEstimator:
+    named = re.search(r"(?<![a-z])k[123]", text)
+    return KlEstimator(named.group()) if named else KlEstimator.K3
+
+
 def total(case: Case) -> Any:
     inputs, mask = case["inputs"], _mask(case["inputs"])
-    threshold = inputs.get("tis_threshold")
-    corrected = inputs["old_log_probs"] if threshold is None else inputs["rollout_log_probs"]
+    threshold, veto = inputs.get("tis_threshold"), inputs.get("veto")
     config = _loss_config(
         inputs,
         kl_coefficient=inputs["kl_coef"],
-        importance_threshold=threshold or 1.0,
+        kl_estimator=_estimator(inputs.get("estimator", "")),
+        importance_correction=threshold is not None or veto is not None,
+        importance_threshold=sys.float_info.max if threshold is None else threshold,
         importance_level=Level(inputs.get("level", "token")),
         importance_mode=WeightMode(inputs.get("mode", "truncate")),
+        importance_veto=veto,
     )
     rows = Rows(
         old_logprobs_NL=_matrix(inputs["old_log_probs"]),
-        rollout_logprobs_NL=_matrix(corrected),
+        rollout_logprobs_NL=_matrix(inputs.get("rollout_log_probs") or inputs["old_log_probs"]),
         advantages_NL=_advantages(inputs),
         mask_NL=mask,
         reference_logprobs_NL=_matrix(inputs["ref_log_probs"]),
@@ -116,4 +123,5 @@ def _weights(inputs: dict[str, Any], threshold: float | None) -> Tensor:
 def _loss_config(inputs: dict[str, Any], **settings: Any) -> LossConfig:
     named(POLICY_LOSSES, inputs["loss"], "loss")
     low, high = inputs["clip"]
+    settings |= {key: inputs[key] for key in ("aggregation", "dual_clip") if key in inputs}
     return LossConfig(policy=inputs["loss"], clip_low=low, clip_high=high, **settings)

@@ -9,15 +9,17 @@ endpoint. Weights of a run keep the role and the sampling settings that the run 
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Sequence
 from itertools import count
 from pathlib import Path
 from typing import Any
 
-from engine.config import ConfigError, RunConfig, read_config
-from engine.policy.load import STARTER_PREFIX, check_model_directory
+from engine.config import ConfigError, RunConfig, parse_config, read_config
+from engine.policy.load import STARTER_PREFIX, check_agent
 from engine.recipes import override
+from engine.sharing import weight_owner
 from engine.training.checkpoint import STATE, Checkpoints
 
 _NAMED = re.compile(r"([a-z][a-z0-9-]{0,39})=(.+)", re.DOTALL)
@@ -37,15 +39,16 @@ def inference_config(references: Sequence[str], settings: Settings) -> RunConfig
         ConfigError: an impossible setting, by its path.
         ValueError: an agent that cannot be used, with the reason and the remedy.
     """
-    from engine.config import parse_config
-
-    # No reference weights: nothing learns here.
-    data: Settings = {"agents": team_of(references), "loss": {"kl_coefficient": 0.0}}
+    data: Settings = {
+        "agents": team_of(references),
+        "loss": {"kl_coefficient": 0.0},  # no reference weights: nothing learns here
+        "sandbox": {"workers": min(256, os.cpu_count() or 1)},
+    }
     override(data, settings)
     config = parse_config(data)
     for agent in config.agents:
         if not is_endpoint(agent.model):
-            check_model_directory(agent.model)
+            check_agent(agent)
     return config
 
 
@@ -102,11 +105,13 @@ def _agents_of_run(run: Path, checkpoint: Path | None = None) -> list[Settings]:
     folder = checkpoint or run / "models"
     agents = []
     for agent in config.agents:
-        own = folder / agent.name
+        own = folder / weight_owner(agent)
         if agent.trainable and not own.is_dir():
             raise ValueError(f"{own} is missing: the weights of agent {agent.name}")
-        model = str(own) if own.is_dir() else agent.model
-        agents.append(_kept(agent.model_dump(mode="json")) | {"model": model})
+        # What was trained has its chat template in its own tokenizer.
+        trained = {"model": str(own)} if agent.trainable else {}
+        untrained = {"model": agent.model, "chat_template": agent.chat_template}
+        agents.append(_kept(agent.model_dump(mode="json")) | (trained or untrained))
     return agents
 
 

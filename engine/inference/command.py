@@ -25,7 +25,7 @@ if TYPE_CHECKING:  # the other commands do not pay for these
     from rich.status import Status
 
     from engine.inference.crew import Crew
-    from engine.inference.search import Scorer
+    from engine.inference.measurement import Scorer
     from engine.training.forest import Claim, GrowingTree, WrittenNode
 
 NODES, IN_FLIGHT = 60, 8
@@ -39,16 +39,15 @@ def add_search(command: Any) -> None:
     )
     command.add_argument("--id", help="which problem of the file, if it holds several")
     add_agents(command)
-    command.add_argument("--nodes", type=_count, default=NODES, help=f"budget ({NODES})")
-    command.add_argument("--tokens", type=_count, help="budget of output tokens")
+    command.add_argument("--nodes", type=count, default=NODES, help=f"budget ({NODES})")
+    command.add_argument("--tokens", type=count, help="budget of output tokens")
     command.add_argument("--seconds", type=_seconds, help="budget of seconds")
     command.add_argument(
-        "--in-flight", type=_count, help=f"nodes under way at once ({IN_FLIGHT}); 1: sequential"
+        "--in-flight", type=count, help=f"nodes under way at once ({IN_FLIGHT}); 1: sequential"
     )
     command.add_argument(
         "--no-early-stop", action="store_true", help="go on when a node passes all public tests"
     )
-    command.add_argument("--reward-model", metavar="DIR", help="decides among equal nodes")
     command.add_argument("--out", type=Path, metavar="TREE", help="write the whole tree, as JSON")
     command.add_argument("--json", action="store_true", help="one JSON object, for machines")
     command.set_defaults(run=_search)
@@ -64,19 +63,22 @@ def add_agents(command: Any) -> None:
     command.add_argument("--format", default=DETECTED, choices=format_names())
     command.add_argument("--seed", type=_whole, default=0)
     command.add_argument(
+        "--reward-model", metavar="DIR", help="decides among nodes that are equal on public tests"
+    )
+    command.add_argument(
         "--set", nargs="+", default=[], metavar="PATH=VALUE", dest="overrides",
         help="any setting, e.g. search.rho=0.97 agents.oak.sampling.temperature=0.7",
     )  # fmt: skip
 
 
-def _count(text: str) -> int:
+def count(text: str) -> int:
     if not (text.isascii() and text.isdigit() and 0 < int(text[:10]) < 2**31):
         raise argparse.ArgumentTypeError(f"{text}: give a whole number of at least 1")
     return int(text)
 
 
 def _whole(text: str) -> int:
-    return 0 if text == "0" else _count(text)
+    return 0 if text == "0" else count(text)
 
 
 def _seconds(text: str) -> float:
@@ -105,21 +107,29 @@ def _search(arguments: argparse.Namespace) -> int:
     return 0 if outcome.solved else 1
 
 
-def _search_config(arguments: argparse.Namespace) -> RunConfig:
+def inference_settings(arguments: argparse.Namespace, wanted: dict[str, Any]) -> RunConfig:
+    """Settings of a command: what its own options say, then `--set`.
+
+    Raises:
+        ConfigError, ValueError: see `inference_config`.
+    """
     from engine.inference.agents import inference_config
 
-    settings: dict[str, Any] = {
-        "seed": arguments.seed,
+    told = {"seed": arguments.seed, "inference.reward_model": arguments.reward_model}
+    return inference_config(
+        arguments.agents, told | wanted | dict(map(parse_override, arguments.overrides))
+    )
+
+
+def _search_config(arguments: argparse.Namespace) -> RunConfig:
+    wanted = {
         "search.nodes_per_tree": arguments.nodes,
         "search.nodes_in_flight": arguments.in_flight or min(IN_FLIGHT, arguments.nodes),
         "search.tokens_per_tree": arguments.tokens,
         "search.seconds_per_tree": arguments.seconds,
         "search.stop_when_solved": not arguments.no_early_stop,
-        "inference.reward_model": arguments.reward_model,
     }
-    return inference_config(
-        arguments.agents, settings | dict(map(parse_override, arguments.overrides))
-    )
+    return inference_settings(arguments, wanted)
 
 
 def _one_problem(arguments: argparse.Namespace) -> Problem:
@@ -146,8 +156,12 @@ def check_writable(file: Path | None) -> None:
 
 
 @contextmanager
-def crew_of(config: RunConfig, doing: str) -> Iterator[tuple[Crew, Scorer | None, Status]]:
+def crew_of(
+    config: RunConfig, doing: str, tells: bool = False
+) -> Iterator[tuple[Crew, Scorer | None, Status]]:
     """A crew that is ready, its reward model if there is one, and a line of progress.
+
+    With `tells` the crew writes that line itself.
 
     Raises:
         ValueError: an agent, the reward model or the sandbox cannot be used; with the reason.
@@ -162,7 +176,7 @@ def crew_of(config: RunConfig, doing: str) -> Iterator[tuple[Crew, Scorer | None
         with (
             Console(stderr=True).status("starting agents and sandbox") as status,
             _scoring(config) as scorer,
-            Crew(config) as crew,
+            Crew(config, status.update if tells else lambda _: None) as crew,
         ):
             crew.ready()
             status.update(doing)

@@ -25,6 +25,7 @@ from typing import Any, Self
 
 from engine.config import AgentConfig, RunConfig
 from engine.inference.agents import is_endpoint
+from engine.inference.measurement import Judged
 from engine.inference.players import LocalPlayer, Player, PlayerError
 from engine.policy.exchange import Answer, Request
 from engine.sandbox.checking import SelfCheck
@@ -37,8 +38,6 @@ from engine.training.rollout import RolloutSink
 START_DEADLINE = 300.0
 CALL_DEADLINE = 3600.0
 LOOK_EVERY = 1.0
-
-Judged = tuple[Answer, Verification]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,8 +56,14 @@ Finished = Callable[[Task, Answer, Verification], Iterable[Task]]
 class Crew:
     """The players of one search or evaluation, and the sandbox that verifies for them."""
 
-    def __init__(self, config: RunConfig, should_stop: Callable[[], bool] = lambda: False):
+    def __init__(
+        self,
+        config: RunConfig,
+        tell: Callable[[str], None] = lambda text: None,
+        should_stop: Callable[[], bool] = lambda: False,
+    ):
         self.config = config
+        self.tell = tell
         self.should_stop = should_stop
         self._open = ExitStack()
         self.players: dict[str, Player] = {}
@@ -92,17 +97,15 @@ class Crew:
             player.ready(START_DEADLINE)
 
     def samples(
-        self,
-        requests: Sequence[Request],
-        temperature: float | None = None,
-        progress: Callable[[int], None] = lambda done: None,
+        self, part: str, requests: Sequence[Request], temperature: float | None = None
     ) -> dict[str, list[Judged]]:
         """One judged answer of every agent to every request, by agent, in the requests' order."""
         found: dict[tuple[str, int], Judged] = {}
+        total = len(requests) * len(self.players)
 
         def finished(task: Task, answer: Answer, verification: Verification) -> Iterable[Task]:
             found[task.agent, task.mark] = (answer, verification)
-            progress(len(found))
+            self.tell(f"{part}: {len(found)} of {total} answers")
             return ()
 
         tasks = [Task(a, r, row) for row, r in enumerate(requests) for a in self.players]
@@ -110,11 +113,16 @@ class Crew:
         return {a: [found[a, row] for row in range(len(requests))] for a in self.players}
 
     def grow(
-        self, forest: Forest, temperature: float | None = None, sink: RolloutSink | None = None
+        self,
+        part: str,
+        forest: Forest,
+        temperature: float | None = None,
+        sink: RolloutSink | None = None,
     ) -> None:
         """Grow every tree to its end; at most `inference.trees_at_once` are under way."""
         waiting = iter(forest.trees)
         active: set[GrowingTree] = set()
+        nodes = ended = 0
 
         def claimed(trees: Iterable[GrowingTree]) -> Iterator[Task]:
             for claim in forest.claim(list(trees)):
@@ -131,16 +139,20 @@ class Crew:
                 yield from claimed([tree])
 
         def finished(task: Task, answer: Answer, verification: Verification) -> Iterator[Task]:
+            nonlocal nodes, ended
             claim: Claim = task.mark
             node = forest.close(claim, answer, verification)
             if sink:
                 sink.closed(claim.tree, node)
             if not self.should_stop():
                 yield from claimed([claim.tree])
+            nodes += 1
             if claim.tree.search.in_flight == 0:
+                ended += 1
                 active.discard(claim.tree)
                 if not self.should_stop():
                     yield from begun()
+            self.tell(f"{part}: {ended} of {len(forest.trees)} ended, {nodes} nodes")
 
         Flow(self, finished, temperature).run(begun())
 

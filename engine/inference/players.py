@@ -132,15 +132,18 @@ def _load_agent(agent: AgentConfig, run: RunConfig, position: int) -> Any:
     quiet_libraries()
     import torch
 
-    from engine.policy.agent import Agent
+    from engine.policy.host import PolicyHost
 
     if run.compute.device != "cpu" and torch.cuda.is_available():
         torch.cuda.set_device(position % torch.cuda.device_count())
-    return Agent(agent, run, run.seed + 7919 * position)
+    # Frozen: no optimizer and no reference, for nothing learns here.
+    alone = agent.model_copy(update={"trainable": False, "lora": None})
+    return PolicyHost([[alone]], run, [run.seed + 7919 * position])
 
 
-def _answer(agent: Any, requests: list[Request], temperature: float | None) -> list[Answer]:
-    return agent.answer(requests, temperature)
+def _answer(host: Any, requests: list[Request], temperature: float | None) -> list[Answer]:
+    (name,) = host.groups
+    return host.answer({name: requests}, temperature)[name]
 
 
 def quiet_libraries() -> None:

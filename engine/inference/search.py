@@ -7,14 +7,13 @@ private tests appear in it as one verdict, never in a prompt or in the choice of
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
 from engine.inference.crew import Crew
-from engine.inference.selection import Candidate, select_answer
+from engine.inference.measurement import Scorer, rewards_of, tree_answer
 from engine.policy.exchange import Answer
 from engine.problems.problem import Problem
 from engine.search.scheduler import TreeEnd
@@ -22,9 +21,6 @@ from engine.training.forest import Forest, GrowingTree, WrittenNode, public_scor
 from engine.training.rollout import RolloutSink
 
 RECORD_VERSION = 1
-
-Scorer = Callable[[Sequence[tuple[Problem, str]]], list[float]]
-"""A reward model: how likely each program is right, from 0 to 1."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +52,7 @@ def search_problem(
     started = time.monotonic()
     config = crew.config
     forest = Forest([problem], crew.names, config.search, public_score, [config.seed])
-    crew.grow(forest, sink=sink)
+    crew.grow("search", forest, sink=sink)
     (tree,) = forest.trees
     rewards, answer = choose(tree, scorer)
     return Outcome(tree, forest.end(tree), rewards, answer, time.monotonic() - started)
@@ -64,17 +60,9 @@ def search_problem(
 
 def choose(tree: GrowingTree, scorer: Scorer | None) -> tuple[dict[int, float], WrittenNode | None]:
     """What the reward model says of each verified node, and the node that is the answer."""
-    nodes = [tree.written[node] for node in sorted(tree.written)]
-    shares = {node.node: public_score(node.verification) for node in nodes}
-    known = [node for node in nodes if shares[node.node] is not None]
-    rewards: dict[int, float] = {}
-    if scorer and known:
-        scores = scorer([(tree.problem, node.answer.program) for node in known])
-        rewards = {node.node: score for node, score in zip(known, scores, strict=True)}
-    chosen = select_answer(
-        Candidate(node, share, rewards.get(node, 0.0)) for node, share in shares.items()
-    )
-    return rewards, tree.written[chosen.node] if chosen else None
+    (rewards,) = rewards_of([tree], scorer)
+    chosen = tree_answer(tree, rewards)
+    return rewards, tree.written[chosen] if chosen is not None else None
 
 
 def record(outcome: Outcome, crew: Crew) -> dict[str, Any]:

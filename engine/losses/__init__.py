@@ -10,11 +10,13 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from engine.config import LossConfig
-from engine.losses.methods import gspo, ppo
+from engine.config import Aggregation, LossConfig
+from engine.losses import aggregation
+from engine.losses.methods import cispo, gspo, ppo
 from engine.losses.terms import LossTerms, PolicyLoss
 
 POLICY_LOSSES: dict[str, PolicyLoss] = {
+    "cispo": cispo,
     "gspo": gspo,
     "ppo": ppo,
 }
@@ -35,17 +37,25 @@ def policy_loss(
     """
     written_NL = mask_NL.bool()
     # A NaN in the padding would pass through a product into the gradient, mask or not.
-    return POLICY_LOSSES[config.policy].terms(
+    terms = POLICY_LOSSES[config.policy].token_terms(
         logprobs_NL,
         old_logprobs_NL,
         torch.where(written_NL, advantages_NL, 0.0),
         mask_NL,
-        torch.where(written_NL, weights_NL, 0.0),
-        config.clip_low,
-        config.clip_high,
+        config,
+    )
+    loss_NL = torch.where(written_NL, weights_NL, 0.0) * terms.loss_NL
+    kind = _aggregation(config)
+    return LossTerms(
+        aggregation.summed(loss_NL, mask_NL, kind, config.aggregation_tokens),
+        aggregation.share(terms.clipped_NL.to(loss_NL.dtype), mask_NL, kind),
     )
 
 
 def policy_units(mask_NL: Tensor, config: LossConfig) -> int:
     """What the configured loss is a mean over: sequences or tokens. Additive over rows."""
-    return POLICY_LOSSES[config.policy].units(mask_NL)
+    return aggregation.units(mask_NL, _aggregation(config))
+
+
+def _aggregation(config: LossConfig) -> Aggregation:
+    return config.aggregation or POLICY_LOSSES[config.policy].AGGREGATION

@@ -12,7 +12,19 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
+from engine.config import Aggregation, LossConfig
+
 LOG_RATIO_LIMIT = 20.0  # e^20: far beyond every clip range, and still finite in float32
+
+
+@dataclass(frozen=True)
+class TokenTerms:
+    """What a policy loss says of each token, (N, L); what stands in the padding is not used."""
+
+    loss_NL: Tensor
+    """With gradient, before the rollout correction."""
+    clipped_NL: Tensor
+    """True where a clip changed the gradient."""
 
 
 @dataclass(frozen=True)
@@ -22,24 +34,28 @@ class LossTerms:
     loss_sum: Tensor
     """Scalar with gradient."""
     clipped_sum: Tensor
-    """Scalar without gradient: units in which the clip cut off the gradient."""
+    """Scalar without gradient: units in which a clip changed the gradient."""
 
 
 class PolicyLoss(Protocol):
-    """A module of `methods`: its contribution, and the units over which it is a mean."""
+    """A module of `methods`: the loss of each token, and what its paper takes the mean over."""
 
-    def terms(
+    AGGREGATION: Aggregation
+
+    def token_terms(
         self,
         logprobs_NL: Tensor,
         old_logprobs_NL: Tensor,
         advantages_NL: Tensor,
         mask_NL: Tensor,
-        weights_NL: Tensor,
-        clip_low: float,
-        clip_high: float,
-    ) -> LossTerms: ...
+        config: LossConfig,
+    ) -> TokenTerms: ...
 
-    def units(self, mask_NL: Tensor) -> int: ...
+
+def token_ratios(logprobs_NL: Tensor, old_logprobs_NL: Tensor, mask_NL: Tensor) -> Tensor:
+    """rho_NL, the ratio of policies of each token; 1 outside the mask."""
+    log_ratios_NL = masked_log_ratio(logprobs_NL, old_logprobs_NL, mask_NL)
+    return log_ratios_NL.clamp(-LOG_RATIO_LIMIT, LOG_RATIO_LIMIT).exp()
 
 
 def masked_log_ratio(upper_NL: Tensor, lower_NL: Tensor, mask_NL: Tensor) -> Tensor:
@@ -50,6 +66,11 @@ def masked_log_ratio(upper_NL: Tensor, lower_NL: Tensor, mask_NL: Tensor) -> Ten
 def masked_sum(values_NL: Tensor, mask_NL: Tensor, dim: int | None = None) -> Tensor:
     """Sum over the set positions; padding may hold anything, also NaN."""
     return torch.where(mask_NL.bool(), values_NL, 0.0).sum(dim)
+
+
+def lengths(mask_NL: Tensor) -> Tensor:
+    """lengths_N in tokens, at least 1 so that one may divide by them."""
+    return mask_NL.bool().sum(dim=-1).clamp(min=1)
 
 
 def tokens(mask_NL: Tensor) -> int:

@@ -1,8 +1,11 @@
-"""The whole loss of one agent: policy loss with its rollout correction, and KL to its reference.
+"""The whole loss of one agent: policy loss with its rollout correction, KL to its reference and
+entropy bonus.
 
-    loss = policy loss + kl_coefficient * mean over all tokens of k3      (mars2.md, section 7)
+    loss = policy loss + kl_coefficient * mean of the KL estimate - entropy_coefficient * mean of H
+The last two means are over all tokens, whatever the policy loss is a mean over (mars2.md,
+section 7); H is the entropy, in nats, of the learner's distribution at a token.
 
-Invariant: both parts are divided by the units of the whole batch, so the losses and gradients of
+Invariant: all parts are divided by the units of the whole batch, so the losses and gradients of
 its micro-batches add up to those of the batch, however it is split.
 """
 
@@ -11,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
 
 from engine.config import LossConfig
@@ -51,7 +55,7 @@ class TotalLoss:
     """Scalar with gradient; the others are detached."""
     policy: Tensor
     kl: Tensor
-    """Mean k3, before its coefficient; 0 without a reference."""
+    """Mean estimate, before its coefficient; 0 without a reference."""
     clip_fraction: Tensor
     mismatch: Tensor
     """Mean |log pi_old - log pi_rollout|."""
@@ -73,29 +77,38 @@ def count_units(masks: Iterable[Tensor], config: LossConfig) -> BatchUnits:
     return units
 
 
-def total_loss(logprobs_NL: Tensor, rows: Rows, units: BatchUnits, config: LossConfig) -> TotalLoss:
+def total_loss(
+    logprobs_NL: Tensor,
+    rows: Rows,
+    units: BatchUnits,
+    config: LossConfig,
+    entropy_NL: Tensor | None = None,
+) -> TotalLoss:
     """The share of one micro-batch; call `backward` on `loss`.
 
+    `entropy_NL`, with gradient, is needed only for a positive entropy coefficient.
+
     Raises:
-        ValueError: a KL coefficient without reference log-probs.
+        ValueError: a KL coefficient without reference log-probs, or an entropy coefficient
+            without entropies.
     """
     mask_NL = rows.mask_NL
-    weights_NL = importance_weights(
-        rows.old_logprobs_NL,
-        rows.rollout_logprobs_NL,
-        mask_NL,
-        config.importance_level,
-        config.importance_mode,
-        config.importance_threshold,
-    )
     terms = policy_loss(
-        logprobs_NL, rows.old_logprobs_NL, rows.advantages_NL, mask_NL, weights_NL, config
+        logprobs_NL,
+        rows.old_logprobs_NL,
+        rows.advantages_NL,
+        mask_NL,
+        _weights(rows, config),
+        config,
     )
     policy = terms.loss_sum / units.policy
     kl = _kl(logprobs_NL, rows, config) / units.tokens
+    loss = policy + config.kl_coefficient * kl
+    if config.entropy_coefficient > 0:
+        loss = loss - config.entropy_coefficient * _entropy(entropy_NL, mask_NL) / units.tokens
     gap_NL = (rows.old_logprobs_NL - rows.rollout_logprobs_NL).abs()
     return TotalLoss(
-        loss=policy + config.kl_coefficient * kl,
+        loss=loss,
         policy=policy.detach(),
         kl=kl.detach(),
         clip_fraction=terms.clipped_sum / units.policy,
@@ -103,9 +116,31 @@ def total_loss(logprobs_NL: Tensor, rows: Rows, units: BatchUnits, config: LossC
     )
 
 
+def _weights(rows: Rows, config: LossConfig) -> Tensor:
+    if not config.importance_correction:
+        return torch.ones_like(rows.old_logprobs_NL)
+    return importance_weights(
+        rows.old_logprobs_NL,
+        rows.rollout_logprobs_NL,
+        rows.mask_NL,
+        config.importance_level,
+        config.importance_mode,
+        config.importance_threshold,
+        config.importance_veto,
+    )
+
+
+def _entropy(entropy_NL: Tensor | None, mask_NL: Tensor) -> Tensor:
+    if entropy_NL is None:
+        raise ValueError("loss.entropy_coefficient needs entropies; give them, or set it to 0")
+    return masked_sum(entropy_NL, mask_NL)
+
+
 def _kl(logprobs_NL: Tensor, rows: Rows, config: LossConfig) -> Tensor:
     if rows.reference_logprobs_NL is not None:
-        return kl_tokens(logprobs_NL, rows.reference_logprobs_NL, rows.mask_NL).sum()
+        return kl_tokens(
+            logprobs_NL, rows.reference_logprobs_NL, rows.mask_NL, config.kl_estimator
+        ).sum()
     if config.kl_coefficient > 0:
         raise ValueError(
             f"loss.kl_coefficient = {config.kl_coefficient} needs reference log-probs; "

@@ -1,82 +1,107 @@
-"""One agent: its policy, generator and learner in one process, one thread per core it is given.
+"""One policy and the agents that act by it: weights, generator and learner, one of each.
 
-Invariant: the generator always samples from the learner's current weights, except while
-`starting_weights` is asked for, and every answer carries the version that wrote it. Training
-draws from one stream of random numbers, which a checkpoint holds; what names a stream of its own,
-as evaluation does, leaves that one alone.
+Mostly that is one agent. Homogeneous agents (mars2.md, section 1) are several: they have the same
+weights and differ by role and sampling, and the policy learns from the nodes of all of them.
+
+Invariants:
+- The generator always samples from the current weights, except while `starting_weights` is asked
+  for, and every answer carries the version that wrote it.
+- A frozen policy has no learner, no reference and no weights in a checkpoint.
+- Training draws from one stream of random numbers, which a checkpoint holds; what names a stream
+  of its own, as evaluation does, leaves that one alone.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from engine.config import AgentConfig, ComputeConfig, RunConfig, SamplingConfig
-from engine.policy.exchange import Answer, Generation, Request, Stream
+from engine.config import AgentConfig, RunConfig, SamplingConfig
+from engine.policy.exchange import Answer, Generation, Request, Size, Stream
 from engine.policy.generators.torch_generator import TorchGenerator
 from engine.policy.learner import Learner
-from engine.policy.load import load_policy
+from engine.policy.load import ModelError, Policy, chat_template
 from engine.policy.prompts import Message, refinement_prompts, root_prompt
 from engine.policy.rows import TrainingRow, UpdateStats
+from engine.policy.weights import Weights
 from engine.problems.extraction import extract_program
 
 STATE_FILE = "trainer_state.pt"
 
 
-class Agent:
-    """Lives in a Ray actor, or alone in a test."""
+class PolicyGroup:
+    """The agents of one policy, the owner of the weights first."""
 
-    def __init__(self, config: AgentConfig, run: RunConfig, seed: int):
-        torch.set_num_threads(run.compute.threads_per_agent)
-        torch.use_deterministic_algorithms(run.compute.deterministic)
-        torch.manual_seed(seed)
-        self.config = config
+    def __init__(
+        self,
+        agents: Sequence[AgentConfig],
+        run: RunConfig,
+        policy: Policy,
+        weights: Weights,
+        seed: int,
+    ):
+        self.owner = agents[0]
+        self.agents = {agent.name: agent for agent in agents}
         self.seed = seed
-        device = _device(run.compute)
-        self.policy = load_policy(config.model, device, run.compute.dtype)
-        self.learner = Learner(
-            self.policy.model, self.policy.pad_id, config, run.loss, run.training
-        )
-        self.generator = TorchGenerator(
-            self.policy.model, self.policy.end_ids, self.policy.pad_id, seed
-        )
-        self._run = run
-        self._starting: torch.nn.Module | None = self.learner.reference
+        self.policy = policy
+        self.weights = weights
+        self.learner: Learner | None = None
+        if self.owner.trainable:
+            self.learner = Learner(weights, policy.pad_id, self.owner, run.loss, run.training)
+        self.generator = TorchGenerator(weights.model, policy.end_ids, policy.pad_id, seed)
         self._random = self.generator.random
         self.end_step()
+        if self.owner.chat_template is not None:
+            policy.tokenizer.chat_template = chat_template(self.owner)
+        for agent in agents:
+            self._check_template(agent)
 
-    def parameters(self) -> int:
-        """Number of weights."""
-        return sum(weight.numel() for weight in self.policy.model.parameters())
+    @property
+    def version(self) -> int:
+        """Updates so far; a frozen policy stays at 0."""
+        return self.learner.version if self.learner else 0
+
+    def size(self) -> Size:
+        """Number of weights, and of those that learn."""
+        trained = sum(weight.numel() for weight in self.weights.trained())
+        return Size(self.weights.parameters(), trained)
 
     def answer(
         self,
-        requests: Sequence[Request],
+        requests: Mapping[str, Sequence[Request]],
         temperature: float | None = None,
         starting_weights: bool = False,
         stream: Stream | None = None,
-    ) -> list[Answer]:
-        """One answer per request, in order. `temperature` overrides the agent's own.
+    ) -> dict[str, list[Answer]]:
+        """One answer per request, in order, by agent. `temperature` overrides the agents' own.
 
-        With `stream` the random numbers of this call follow from the agent's seed and that name.
+        What is asked of several agents that sample alike is written as one batch. With `stream`
+        the random numbers of this call follow from the policy's seed and that name.
         """
-        sampling = self.config.sampling
-        if temperature is not None:
-            sampling = sampling.model_copy(update={"temperature": temperature})
-        prompts = [self._prompt_ids(request, sampling) for request in requests]
-        self.generator.model = self._starting_model() if starting_weights else self.policy.model
         self.generator.random = self._random if stream is None else self._of_stream(stream)
-        version = 0 if starting_weights else self.learner.version
-        generations = self.generator.generate(prompts, sampling, version)
-        texts = [self._text(generation) for generation in generations]
-        return [Answer(g, extract_program(t), t) for g, t in zip(generations, texts, strict=True)]
+        answers: dict[str, list[Answer]] = {name: [] for name in requests}
+        starting = starting_weights and self.version > 0
+        with self.weights.starting() if starting else self.weights.current() as model:
+            self.generator.model = model
+            for sampling, asked in self._batches(requests, temperature):
+                prompts = [
+                    self._prompt_ids(self.agents[name], request, sampling)
+                    for name in asked
+                    for request in requests[name]
+                ]
+                version = 0 if starting else self.version
+                written = iter(self.generator.generate(prompts, sampling, version))
+                for name in asked:
+                    answers[name] = [self._answer(next(written)) for _ in requests[name]]
+        return answers
 
     def learn(self, rows: Sequence[TrainingRow], progress: float) -> UpdateStats:
-        """Update the weights from the agent's own nodes."""
+        """Update the weights from the nodes of its agents."""
+        assert self.learner is not None
         return self.learner.update(rows, progress)
 
     def end_step(self) -> None:
@@ -85,23 +110,23 @@ class Agent:
             "generator": self._random.get_state(),
             "torch": torch.get_rng_state(),  # a model may hold dropout
         }
-        if self.policy.model.device.type == "cuda":
-            self._boundary["cuda"] = torch.cuda.get_rng_state(self.policy.model.device)
+        if self.weights.model.device.type == "cuda":
+            self._boundary["cuda"] = torch.cuda.get_rng_state(self.weights.model.device)
 
     def save_model(self, directory: Path) -> None:
         """Weights (safetensors), tokenizer and config in Hugging Face layout."""
         directory.mkdir(parents=True, exist_ok=True)
-        self.policy.model.save_pretrained(directory)
+        self.weights.save_model(directory)
         self.policy.tokenizer.save_pretrained(directory)
 
     def save(self, directory: Path) -> None:
         """All that a resume needs, as of the last finished step."""
-        self.save_model(directory)
-        state: dict[str, Any] = {
-            "learner": self.learner.state(),
-            "random": self._boundary,
-            "platform": self._platform(),
-        }
+        directory.mkdir(parents=True, exist_ok=True)
+        state: dict[str, Any] = {"random": self._boundary, "platform": self._platform()}
+        if self.learner:
+            self.weights.save(directory)
+            self.policy.tokenizer.save_pretrained(directory)
+            state["learner"] = self.learner.state()
         torch.save(state, directory / STATE_FILE)
 
     def restore(self, directory: Path) -> list[str]:
@@ -113,25 +138,25 @@ class Agent:
         Raises:
             ValueError: it was saved on another kind of device, whose random numbers are others.
         """
-        saved = load_policy(str(directory), str(self.policy.model.device), self._run.compute.dtype)
-        self.policy.model.load_state_dict(saved.model.state_dict())
         # weights_only: plain tensors and numbers, nothing that could run code.
         state = torch.load(directory / STATE_FILE, weights_only=True, map_location="cpu")
         before, now = state["platform"], self._platform()
         if before["device"] != now["device"]:
             raise ValueError(
-                f"agents.{self.config.name}: this run was trained on {before['device']} and cannot "
+                f"agents.{self.owner.name}: this run was trained on {before['device']} and cannot "
                 f"go on on {now['device']}; set compute.device = {before['device']}"
             )
-        self.learner.load_state(state["learner"])
+        if self.learner:
+            self.weights.load(directory)
+            self.learner.load_state(state["learner"])
         # Last: nothing after it may draw.
         self._random.set_state(state["random"]["generator"])
         torch.set_rng_state(state["random"]["torch"])
         if "cuda" in state["random"]:
-            torch.cuda.set_rng_state(state["random"]["cuda"], self.policy.model.device)
+            torch.cuda.set_rng_state(state["random"]["cuda"], self.weights.model.device)
         self.end_step()
         return [
-            f"{self.config.name}: {what} was {before[what]} and is {now[what]}"
+            f"{self.owner.name}: {what} was {before[what]} and is {now[what]}"
             for what in now
             if before.get(what) != now[what]
         ]
@@ -139,7 +164,7 @@ class Agent:
     def _platform(self) -> dict[str, Any]:
         """What decides the order and precision of sums, and with it the last bits of results."""
         return {
-            "device": self.policy.model.device.type,
+            "device": self.weights.model.device.type,
             "torch": str(torch.__version__),
             "cpu": torch.backends.cpu.get_cpu_capability(),
             "threads": torch.get_num_threads(),
@@ -148,13 +173,27 @@ class Agent:
     def _of_stream(self, stream: Stream) -> torch.Generator:
         digest = hashlib.sha256(repr((self.seed, *stream)).encode()).digest()
         seed = int.from_bytes(digest[:8], "big")
-        return torch.Generator(device=self.policy.model.device).manual_seed(seed)
+        return torch.Generator(device=self.weights.model.device).manual_seed(seed)
 
-    def _prompt_ids(self, request: Request, sampling: SamplingConfig) -> list[int]:
+    def _batches(
+        self, requests: Mapping[str, Sequence[Request]], temperature: float | None
+    ) -> Iterator[tuple[SamplingConfig, list[str]]]:
+        """The agents that are asked, those that sample alike together."""
+        alike: dict[SamplingConfig, list[str]] = {}
+        for name in requests:
+            sampling = self.agents[name].sampling
+            if temperature is not None:
+                sampling = sampling.model_copy(update={"temperature": temperature})
+            alike.setdefault(sampling, []).append(name)
+        yield from alike.items()
+
+    def _prompt_ids(
+        self, agent: AgentConfig, request: Request, sampling: SamplingConfig
+    ) -> list[int]:
         candidates = (
-            refinement_prompts(request.problem, request.feedback, self.config.role)
+            refinement_prompts(request.problem, request.feedback, agent.role)
             if request.feedback
-            else [root_prompt(request.problem, self.config.role)]
+            else [root_prompt(request.problem, agent.role)]
         )
         ids: list[int] = []
         for messages in candidates:
@@ -163,7 +202,7 @@ class Agent:
                 return ids
         raise ValueError(
             f"problem {request.problem.id}: its statement takes {len(ids)} tokens, more than "
-            f"agents.{self.config.name}.sampling.max_prompt_tokens = "
+            f"agents.{agent.name}.sampling.max_prompt_tokens = "
             f"{sampling.max_prompt_tokens}; raise it"
         )
 
@@ -172,23 +211,18 @@ class Agent:
             messages, add_generation_prompt=True, return_dict=False
         )
 
-    def _text(self, generation: Generation) -> str:
-        return self.policy.tokenizer.decode(generation.output_ids, skip_special_tokens=True)
+    def _answer(self, generation: Generation) -> Answer:
+        text = self.policy.tokenizer.decode(generation.output_ids, skip_special_tokens=True)
+        return Answer(generation, extract_program(text), text)
 
-    def _starting_model(self) -> torch.nn.Module:
-        if self._starting is None:
-            if not self.learner.version:
-                return self.policy.model
-            policy = load_policy(
-                self.config.model, str(self.policy.model.device), self._run.compute.dtype
-            )
-            self._starting = policy.model
-        return self._starting
-
-
-def _device(compute: ComputeConfig) -> str:
-    if compute.deterministic:
-        return "cpu"
-    if compute.device == "auto":
-        return "cuda" if torch.cuda.is_available() else "cpu"
-    return compute.device
+    def _check_template(self, agent: AgentConfig) -> None:
+        """Some templates take no system message, and a role is one."""
+        role = [{"role": "system", "content": agent.role}] if agent.role else []
+        try:
+            self._encode([*role, {"role": "user", "content": "?"}])
+        except Exception as error:  # whatever the template raises
+            where = "chat_template" if agent.chat_template else "model: its chat template"
+            raise ModelError(
+                f"agents.{agent.name}.{where} cannot write a prompt"
+                f"{' with a role' if agent.role else ''}: {type(error).__name__}: {error}"
+            ) from None

@@ -18,8 +18,9 @@ Stream = tuple[str | int, ...]
 class Generation:
     """One answer. `output_ids` ends with the end-of-text id when that is why it stopped.
 
-    `logprobs[i]` is the natural log-probability of `output_ids[i]` under the distribution it was
-    sampled from: temperature and nucleus applied.
+    `logprobs[i]` is the natural log-probability of `output_ids[i]` in the softmax of the whole
+    vocabulary at `temperature`, which is what the learner computes. `top_p`, `top_k` and `min_p`
+    decide which tokens can be drawn and leave these numbers as they are.
     """
 
     prompt_ids: list[int]
@@ -28,6 +29,7 @@ class Generation:
     stop: StopReason
     policy_version: int
     seconds: float
+    temperature: float = 1.0
     reported_tokens: int | None = None
     """Length of the output where a server tells it but not its ids; None: `output_ids` has all."""
 
@@ -55,3 +57,15 @@ class Answer:
     """The whole answer, without special tokens."""
     messages: tuple[Message, ...] = ()
     """What was sent to a server, where no prompt ids are known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """Number of weights of an agent's policy, and of those that learn (0 if it is frozen)."""
+
+    total: int
+    trained: int
+
+    def __str__(self) -> str:
+        learn = {0: " (frozen)", self.total: ""}.get(self.trained, f" ({self.trained:,} learn)")
+        return f"{self.total:,} parameters{learn}"

@@ -1,7 +1,7 @@
 """Log-probabilities of written tokens under a model: one forward pass, prompt flush right.
 
-Invariant: `logprobs_NL[n, t]` is that of `output_ids[n][t]` at the sampling temperature; what
-stands right of a row's output has no meaning.
+Invariant: `logprobs_NL[n, t]` is that of `output_ids[n][t]` at the temperature at which row n
+was sampled, over the whole vocabulary; what stands right of a row's output has no meaning.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ class PaddedRows:
     mask_NL: Tensor
     rollout_logprobs_NL: Tensor
     advantages_NL: Tensor
+    temperatures_N: Tensor
 
 
 def pad_rows(rows: Sequence[TrainingRow], pad_id: int, device) -> PaddedRows:
@@ -43,6 +44,7 @@ def pad_rows(rows: Sequence[TrainingRow], pad_id: int, device) -> PaddedRows:
         [row.rollout_logprobs for row in rows], width, 0.0, torch.float32, device
     )
     advantages_N = torch.tensor([row.advantage for row in rows], dtype=torch.float32, device=device)
+    temperatures_N = torch.tensor([row.temperature for row in rows], device=device)
     return PaddedRows(
         ids=torch.cat([prompts, outputs_NL], dim=1),
         attention=attention,
@@ -51,13 +53,14 @@ def pad_rows(rows: Sequence[TrainingRow], pad_id: int, device) -> PaddedRows:
         mask_NL=mask_NL,
         rollout_logprobs_NL=rollout_NL,
         advantages_NL=advantages_N[:, None].expand(-1, width),
+        temperatures_N=temperatures_N,
     )
 
 
 def output_logprobs(
-    model: PreTrainedModel, rows: PaddedRows, temperature: float
+    model: PreTrainedModel, rows: PaddedRows, entropy_gradient: bool = False
 ) -> tuple[Tensor, Tensor]:
-    """(logprobs_NL with gradient, entropy_NL without)."""
+    """(logprobs_NL with gradient, entropy_NL in nats, without unless it is asked for)."""
     width = rows.outputs_NL.shape[1]
     logits = model(
         input_ids=rows.ids,
@@ -66,7 +69,8 @@ def output_logprobs(
         use_cache=False,
         logits_to_keep=width + 1,
     ).logits[:, :-1]
-    logprobs_NLV = torch.log_softmax(logits.float() / temperature, dim=-1)
-    with torch.no_grad():
+    precise = logits.to(torch.promote_types(logits.dtype, torch.float32))
+    logprobs_NLV = torch.log_softmax(precise / rows.temperatures_N[:, None, None], dim=-1)
+    with torch.set_grad_enabled(entropy_gradient and torch.is_grad_enabled()):
         entropy_NL = -(logprobs_NLV.exp() * logprobs_NLV).sum(-1)
     return logprobs_NLV.gather(2, rows.outputs_NL[..., None])[..., 0], entropy_NL

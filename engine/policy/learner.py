@@ -1,14 +1,13 @@
-"""The learner of one agent: loss, gradient, optimizer.
+"""The learner of one policy: loss, gradient, optimizer.
 
 Invariants:
 - A batch gives the same gradient however it is cut into micro-batches.
 - log pi_old is taken from the weights at the start of the update, before its first step.
-- The reference never changes: it is the agent's starting policy.
+- The reference never changes: it is the starting policy.
 """
 
 from __future__ import annotations
 
-import copy
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ from engine.losses.total import Rows, count_units, total_loss
 from engine.policy.batching import length_buckets
 from engine.policy.forward import PaddedRows, output_logprobs, pad_rows
 from engine.policy.rows import TrainingRow, UpdateStats
+from engine.policy.weights import Weights
 
 
 @dataclass
@@ -33,17 +33,20 @@ class MicroBatch:
 
 
 class Learner:
-    """Owns the weights' optimizer, schedule and version; changes `model` in place."""
+    """Owns the weights' optimizer, schedule and version; changes the weights in place.
+
+    `agent` is the owner of the weights, whose optimizer settings they have.
+    """
 
     def __init__(
         self,
-        model: PreTrainedModel,
+        weights: Weights,
         pad_id: int,
         agent: AgentConfig,
         loss: LossConfig,
         training: TrainingConfig,
     ):
-        self.model = model
+        self.weights = weights
         self.pad_id = pad_id
         self.agent = agent
         self.loss = loss
@@ -51,17 +54,17 @@ class Learner:
         self.version = 0
         self.progress = 0.0
         """Share of the run that is done, from 0 to 1; drives the schedule."""
-        self.reference = copy.deepcopy(model).requires_grad_(False) if loss.kl_coefficient else None
         options = agent.optimizer
         self.optimizer = torch.optim.AdamW(
-            model.parameters(),
+            weights.trained(),
             lr=options.learning_rate,
             betas=(options.beta1, options.beta2),
+            eps=options.epsilon,
             weight_decay=options.weight_decay,
         )
 
     def update(self, rows: Sequence[TrainingRow], progress: float) -> UpdateStats:
-        """Learn from a batch of the agent's own nodes.
+        """Learn from a batch of the policy's own nodes.
 
         `progress` is the share of the run that is done. Rows older than `max_staleness` policy
         versions are left out and counted.
@@ -88,7 +91,9 @@ class Learner:
             self._score_old(batches)
         lag = sum(self.version - row.policy_version for row in fresh) / max(1, len(fresh))
         for batch in batches:
-            for name, value in self._step(batch).items():
+            with self.weights.current() as model:
+                figures = self._step(model, batch)
+            for name, value in figures.items():
                 totals[name] += value / len(batches)
         if batches:
             self.version += 1
@@ -115,31 +120,36 @@ class Learner:
         self.optimizer.load_state_dict(state["optimizer"])
         self.version = state["version"]
 
-    def _step(self, batch: list[MicroBatch]) -> dict[str, float]:
-        self.model.train()
+    def _step(self, model: PreTrainedModel, batch: list[MicroBatch]) -> dict[str, float]:
+        model.train()
         units = count_units([micro.padded.mask_NL for micro in batch], self.loss)
         totals = dict.fromkeys(("loss", "policy", "kl", "clip", "mismatch", "entropy"), 0.0)
         self.optimizer.zero_grad(set_to_none=True)
         for micro in batch:
             self._score_reference(micro)
-            logprobs_NL, entropy_NL = self._logprobs(self.model, micro)
-            terms = total_loss(logprobs_NL, self._loss_rows(micro, logprobs_NL), units, self.loss)
+            logprobs_NL, entropy_NL = output_logprobs(
+                model, micro.padded, entropy_gradient=self.loss.entropy_coefficient > 0
+            )
+            terms = total_loss(
+                logprobs_NL, self._loss_rows(micro, logprobs_NL), units, self.loss, entropy_NL
+            )
             terms.loss.backward()
             totals["loss"] += terms.loss.item()
             totals["policy"] += terms.policy.item()
             totals["kl"] += terms.kl.item()
             totals["clip"] += float(terms.clip_fraction)
             totals["mismatch"] += float(terms.mismatch)
-            totals["entropy"] += float((entropy_NL * micro.padded.mask_NL).sum()) / units.tokens
+            entropy = (entropy_NL.detach() * micro.padded.mask_NL).sum()
+            totals["entropy"] += float(entropy) / units.tokens
         limit = self.agent.optimizer.max_gradient_norm
-        norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), limit).item()
+        norm = torch.nn.utils.clip_grad_norm_(self.weights.trained(), limit).item()
         if not math.isfinite(norm):
             raise FloatingPointError(
                 f"agent {self.agent.name}: the gradient norm is {norm} at version {self.version}; "
                 "lower optimizer.learning_rate, or look at the mismatch with the generator"
             )
         self.optimizer.step()
-        self.model.eval()
+        model.eval()
         return {**totals, "norm": norm}
 
     def _loss_rows(self, micro: MicroBatch, logprobs_NL: Tensor) -> Rows:
@@ -158,24 +168,22 @@ class Learner:
     def _micro_batches(self, rows: Sequence[TrainingRow]) -> list[MicroBatch]:
         lengths = [len(row.prompt_ids) + len(row.output_ids) for row in rows]
         groups = length_buckets(lengths, self.training.micro_batch_tokens)
-        device = self.model.device
+        device = self.weights.model.device
         return [
             MicroBatch(pad_rows([rows[i] for i in group], self.pad_id, device)) for group in groups
         ]
 
     @torch.no_grad()
     def _score_old(self, batches: list[list[MicroBatch]]) -> None:
-        for batch in batches:
-            for micro in batch:
-                micro.old_logprobs_NL = self._logprobs(self.model, micro)[0]
+        with self.weights.current() as model:
+            for micro in (micro for batch in batches for micro in batch):
+                micro.old_logprobs_NL = output_logprobs(model, micro.padded)[0]
 
     @torch.no_grad()
     def _score_reference(self, micro: MicroBatch) -> None:
-        if self.reference is not None:
-            micro.reference_logprobs_NL = self._logprobs(self.reference, micro)[0]
-
-    def _logprobs(self, model: PreTrainedModel, micro: MicroBatch) -> tuple[Tensor, Tensor]:
-        return output_logprobs(model, micro.padded, self.agent.sampling.temperature)
+        if self.loss.kl_coefficient:
+            with self.weights.starting() as model:
+                micro.reference_logprobs_NL = output_logprobs(model, micro.padded)[0]
 
     def _set_learning_rate(self) -> float:
         rate = self.agent.optimizer.learning_rate * schedule_factor(self.agent, self.progress)
@@ -192,8 +200,10 @@ def schedule_factor(agent: AgentConfig, progress: float) -> float:
     if options.schedule is Schedule.CONSTANT:
         return 1.0
     share = (progress - options.warmup_fraction) / (1 - options.warmup_fraction)
-    cosine = 0.5 * (1 + math.cos(math.pi * min(1.0, share)))
-    return options.final_fraction + (1 - options.final_fraction) * cosine
+    left = 1 - min(1.0, share)
+    if options.schedule is Schedule.COSINE:
+        left = 0.5 * (1 + math.cos(math.pi * min(1.0, share)))
+    return options.final_fraction + (1 - options.final_fraction) * left
 
 
 def _split(rows: Sequence[TrainingRow], parts: int) -> list[Sequence[TrainingRow]]:

@@ -1,4 +1,4 @@
-"""Loads a policy from a directory in Hugging Face layout.
+"""Loads a policy from a directory in Hugging Face layout, or of an adapter in peft's.
 
 Invariant: a directory that does not load is refused with the name of the file at fault; weights
 are read from safetensors only, and no code of the directory is ever run.
@@ -6,15 +6,21 @@ are read from safetensors only, and no code of the directory is ever run.
 
 from __future__ import annotations
 
+import importlib.util
 import json
 from dataclasses import dataclass
 from pathlib import Path
 
 from safetensors import SafetensorError, safe_open
 
+from engine.config import AgentConfig
 from engine.policy.starters import starter_directory
 
 STARTER_PREFIX = "starter:"
+ADAPTER_CONFIG = "adapter_config.json"
+ADAPTER_WEIGHTS = "adapter_model.safetensors"
+MAX_ADAPTERS = 8
+"""Adapters that may lie on one another; more are taken for a circle."""
 
 
 class ModelError(ValueError):
@@ -41,8 +47,38 @@ def model_directory(reference: str) -> Path:
         raise ValueError(f"model = {reference}: {error}") from None
 
 
-def check_model_directory(reference: str) -> Path:
-    """Look at every file that loading will need, without torch.
+def check_agent(agent: AgentConfig) -> None:
+    """Look at all that an agent will need of this machine, without torch.
+
+    Raises:
+        ModelError: what is missing or broken, by file or by setting.
+    """
+    check_model_directory(agent.model)
+    if agent.lora:
+        _require_peft(f"agents.{agent.name}.lora")
+    if agent.chat_template is not None:
+        chat_template(agent)
+
+
+def chat_template(agent: AgentConfig) -> str:
+    """The Jinja text of the agent's own chat template.
+
+    Raises:
+        ModelError: the file cannot be read.
+    """
+    assert agent.chat_template is not None
+    try:
+        return Path(agent.chat_template).expanduser().read_text("utf-8")
+    except (OSError, RuntimeError, UnicodeDecodeError) as error:
+        raise ModelError(
+            f"agents.{agent.name}.chat_template = {agent.chat_template}: "
+            f"{_first_line(error)}; give a Jinja file"
+        ) from None
+
+
+def check_model_directory(reference: str, adapters: int = 0) -> Path:
+    """Look at every file that loading will need, without torch. The directory holds a model, or an
+    adapter that names the directory of its base; `adapters` lie over this one already.
 
     Raises:
         ModelError: what is missing or broken, by file.
@@ -55,17 +91,15 @@ def check_model_directory(reference: str) -> Path:
         raise ModelError(
             f"model = {reference}: {directory} is not a directory; give one in Hugging Face layout"
         )
+    if is_adapter(directory):
+        _check_adapter(directory, adapters + 1)
+        return directory
     config = _read_json(directory / "config.json", "the model's shape")
     if "architectures" not in config:
         raise ModelError(
             f"{directory / 'config.json'}: names no `architectures`; save it with save_pretrained"
         )
-    _read_json(directory / "tokenizer.json", "the tokenizer")
-    options = _read_json(directory / "tokenizer_config.json", "the tokenizer's settings")
-    if "chat_template" not in options and not (directory / "chat_template.jinja").is_file():
-        raise ModelError(
-            f"{directory}: chat_template.jinja is missing, and tokenizer_config.json holds none"
-        )
+    _check_tokenizer(directory)
     for file in _weight_files(directory):
         _check_weights(file)
     return directory
@@ -79,13 +113,12 @@ def load_policy(reference: str, device: str = "cpu", dtype: str = "float32") -> 
     """
     # Late: looking at a directory must not cost the import of torch.
     import torch
-    from transformers import AutoModelForCausalLM, AutoTokenizer
+    from transformers import AutoModelForCausalLM
 
     directory = check_model_directory(reference)
-    try:
-        tokenizer = AutoTokenizer.from_pretrained(directory)
-    except Exception as error:
-        raise ModelError(f"{directory / 'tokenizer.json'}: {_first_line(error)}") from error
+    if is_adapter(directory):
+        return _load_adapted(directory, device, dtype)
+    tokenizer = _load_tokenizer(directory)
     try:
         model = AutoModelForCausalLM.from_pretrained(
             directory, dtype=getattr(torch, dtype), use_safetensors=True
@@ -94,6 +127,41 @@ def load_policy(reference: str, device: str = "cpu", dtype: str = "float32") -> 
         raise ModelError(
             f"{directory / 'model.safetensors'} with config.json: {_first_line(error)}"
         ) from error
+    return _policy(directory, model, tokenizer)
+
+
+def model_folders(reference: str) -> list[Path]:
+    """The directory of a model, then that of its base if it is an adapter, and so on."""
+    folders = [model_directory(reference)]
+    while is_adapter(folders[-1]) and len(folders) <= MAX_ADAPTERS:
+        folders.append(model_directory(_base_of(folders[-1])))
+    return folders
+
+
+def is_adapter(directory: Path) -> bool:
+    """Whether it holds an adapter alone: what has both is a whole model."""
+    return (directory / ADAPTER_CONFIG).is_file() and not (directory / "config.json").is_file()
+
+
+def _load_adapted(directory: Path, device: str, dtype: str) -> Policy:
+    from engine.policy.adapters import with_adapter
+
+    base = load_policy(_base_of(directory), device, dtype)
+    model = with_adapter(base.model, directory)
+    own = (directory / "tokenizer.json").is_file()
+    return _policy(directory, model, _load_tokenizer(directory) if own else base.tokenizer)
+
+
+def _load_tokenizer(directory: Path):
+    from transformers import AutoTokenizer
+
+    try:
+        return AutoTokenizer.from_pretrained(directory)
+    except Exception as error:
+        raise ModelError(f"{directory / 'tokenizer.json'}: {_first_line(error)}") from error
+
+
+def _policy(directory: Path, model, tokenizer) -> Policy:
     if tokenizer.eos_token_id is None:
         raise ModelError(
             f"{directory / 'tokenizer_config.json'}: it names no eos_token; answers would never end"
@@ -105,6 +173,45 @@ def load_policy(reference: str, device: str = "cpu", dtype: str = "float32") -> 
         )
     model.eval()
     return Policy(model, tokenizer, _end_ids(model, tokenizer), _pad_id(tokenizer))
+
+
+def _check_adapter(directory: Path, adapters: int) -> None:
+    _require_peft(str(directory / ADAPTER_CONFIG))
+    base = _base_of(directory)
+    if adapters > MAX_ADAPTERS:
+        raise ModelError(f"{directory / ADAPTER_CONFIG}: more than {MAX_ADAPTERS} on one another")
+    try:
+        check_model_directory(base, adapters)
+    except ModelError as error:
+        raise ModelError(f"{directory / ADAPTER_CONFIG}: its base: {error}") from None
+    if (directory / "tokenizer.json").is_file():
+        _check_tokenizer(directory)
+    _check_weights(directory / ADAPTER_WEIGHTS)
+
+
+def _base_of(directory: Path) -> str:
+    file = directory / ADAPTER_CONFIG
+    settings = _read_json(file, "the adapter's settings")
+    if settings.get("peft_type") != "LORA":
+        raise ModelError(f"{file}: peft_type = {settings.get('peft_type')!r}; only LORA is loaded")
+    base = settings.get("base_model_name_or_path")
+    if not isinstance(base, str) or not base:
+        raise ModelError(f"{file}: base_model_name_or_path must name the directory of its base")
+    return base
+
+
+def _require_peft(what: str) -> None:
+    if importlib.util.find_spec("peft") is None:
+        raise ModelError(f"{what} needs the extra `lora`: pip install -c constraints.txt '.[lora]'")
+
+
+def _check_tokenizer(directory: Path) -> None:
+    _read_json(directory / "tokenizer.json", "the tokenizer")
+    options = _read_json(directory / "tokenizer_config.json", "the tokenizer's settings")
+    if "chat_template" not in options and not (directory / "chat_template.jinja").is_file():
+        raise ModelError(
+            f"{directory}: chat_template.jinja is missing, and tokenizer_config.json holds none"
+        )
 
 
 def _end_ids(model, tokenizer) -> tuple[int, ...]:

@@ -14,6 +14,8 @@ class TrainingRow:
     rollout_logprobs: list[float]
     advantage: float
     policy_version: int
+    temperature: float = 1.0
+    """At which it was sampled; the learner's log-probabilities are taken at the same."""
 
 
 @dataclass(frozen=True, slots=True)

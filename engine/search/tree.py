@@ -58,7 +58,8 @@ class SearchTree:
     from its scores in the whole tree. With one agent both are the same algorithm.
 
     `choice` says how: by a draw, or by UCB1 on the same scores.
-    `rho` turns the depth-guided exploration of MARS²-T+ on (`engine.search.depth`).
+    `rho` turns the depth-guided exploration of MARS²-T+ on (`engine.search.depth`). Nodes at
+    `max_depth` are never expanded; 1 makes a flat group, all nodes children of the root.
     """
 
     def __init__(
@@ -69,6 +70,7 @@ class SearchTree:
         rng: np.random.Generator,
         rho: float | None = None,
         choice: AgentChoice = AgentChoice.THOMPSON,
+        max_depth: int | None = None,
     ):
         if not agents or len(set(agents)) < len(agents):
             raise ValueError(f"agents = {list(agents)!r}: name at least one, each only once")
@@ -83,6 +85,7 @@ class SearchTree:
         self._choice = choice if self._per_agent else AgentChoice.THOMPSON
         self._rng = rng
         self._rho = rho
+        self._max_depth = max_depth
         self._add(parent=None, depth=0, agent=None, state=NodeState.SCORED)
 
     def select(self) -> Expansion:
@@ -183,7 +186,7 @@ class SearchTree:
         return node.arms.pools[agent if self._per_agent else SHARED]
 
     def _widens(self, node: SearchNode, pool: Pool, level: dict[str, Any]) -> bool:
-        if not pool.children:
+        if not pool.children or node.depth + 1 == self._max_depth:
             return True
         gen, cont = pool.gen.draw(self._rng), pool.cont.draw(self._rng)
         if self._rho is not None:

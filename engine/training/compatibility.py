@@ -10,12 +10,13 @@ from __future__ import annotations
 import hashlib
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from engine.config import ConfigError, RunConfig, parse_config
-from engine.policy.load import model_directory
+from engine.config import AgentConfig, ConfigError, RunConfig, parse_config
+from engine.policy.load import model_folders
 from engine.problems.identity import set_hash
 from engine.problems.source import GENERATED, ProblemSet
 from engine.training.checkpoint import sha256_of
@@ -23,6 +24,7 @@ from engine.training.checkpoint import sha256_of
 MAY_CHANGE = frozenset(
     {
         "recipe",  # a label
+        "recipe_version",
         "training.steps",  # how far it goes; schedules stretch from here on
         "training.minutes",
         "training.validate_every",
@@ -43,7 +45,8 @@ CHANGES_ROUNDING = frozenset(
 not in deterministic mode."""
 
 JUDGED_BY_CONTENT = frozenset({"problems.dataset", "problems.format"})
-"""Paths of files that may move; what they hold may not change. So it is with agents' models."""
+"""Paths of files that may move; what they hold may not change. So it is with agents' models
+and chat templates."""
 
 _KEPT_FILES = frozenset({".safetensors", ".json", ".jinja", ".model", ".txt"})
 
@@ -60,12 +63,12 @@ class RunRecord:
     problems: dict[str, str]
     """What each split holds: number of problems and hash of their content."""
     models: dict[str, str]
-    """Hash of each agent's starting model, by agent."""
+    """Hash of each agent's starting model and chat template, by agent."""
 
     @classmethod
     def of(cls, config: RunConfig, problems: ProblemSet) -> RunRecord:
         """The record of a run that is about to start; reads every model's files once."""
-        models = {agent.name: _model_hash(agent.model) for agent in config.agents}
+        models = {agent.name: _model_hash(agent) for agent in config.agents}
         return cls(config.model_dump(mode="json"), _problem_hashes(config, problems), models)
 
     def state(self) -> dict[str, Any]:
@@ -135,8 +138,11 @@ def _reason(old: Any) -> str:
 
 
 def _is_free(path: str, free: frozenset[str]) -> bool:
-    names_a_model = path.startswith("agents.") and path.endswith(".model")  # judged by content
-    return names_a_model or path in free or path.partition(".")[0] in free
+    return _names_a_file(path) or path in free or path.partition(".")[0] in free
+
+
+def _names_a_file(path: str) -> bool:
+    return path.startswith("agents.") and path.endswith((".model", ".chat_template"))
 
 
 def _flat(path: str, value: Any) -> dict[str, Any]:
@@ -166,10 +172,12 @@ def _problem_hashes(config: RunConfig, problems: ProblemSet) -> dict[str, str]:
     }
 
 
-def _model_hash(reference: str) -> str:
-    """Hash of the files of a model from which weights and tokenizer are loaded."""
-    folder = model_directory(reference)
-    files = sorted(path for path in folder.iterdir() if path.suffix in _KEPT_FILES)
+def _model_hash(agent: AgentConfig) -> str:
+    """Hash of the files from which weights, tokenizer and chat template are loaded."""
+    folders = model_folders(agent.model)
+    files = [f for folder in folders for f in sorted(folder.iterdir()) if f.suffix in _KEPT_FILES]
+    if agent.chat_template is not None:
+        files.append(Path(agent.chat_template).expanduser())
     with ThreadPoolExecutor(4) as threads:
         digests = list(threads.map(sha256_of, files))
     named = [(file.name, digest) for file, digest in zip(files, digests, strict=True)]

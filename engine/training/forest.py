@@ -67,6 +67,10 @@ class GrowingTree:
     def scores(self) -> list[float]:
         return [node.score for node in self.written.values() if node.score is not None]
 
+    def verified(self) -> list[WrittenNode]:
+        """In the order of creation, nodes whose verification failed technically left out."""
+        return [node for _, node in sorted(self.written.items()) if node.score is not None]
+
     @property
     def solved(self) -> bool:
         return any(score == 1.0 for score in self.scores())
@@ -118,7 +122,9 @@ class Forest:
         search: SearchConfig,
         judge: Judge,
         seed: Sequence[int],
+        first: int = 0,
     ):
+        """`first` is the position of the first tree among all that share the seed."""
         self.judge = judge
         self.budget = TreeBudget.of(search)
         self.trees = [
@@ -127,7 +133,7 @@ class Forest:
                 self._tree(agents, search, [*seed, position]),
                 error_feedback=search.error_feedback,
             )
-            for position, problem in enumerate(problems)
+            for position, problem in enumerate(problems, first)
         ]
 
     def claim(self, trees: Sequence[GrowingTree]) -> list[Claim]:
@@ -161,5 +167,11 @@ class Forest:
     def _tree(agents: Sequence[str], search: SearchConfig, seed: list[int]) -> SearchTree:
         rng = np.random.default_rng(seed)
         return SearchTree(
-            agents, search.posterior, search.selection_order, rng, search.rho, search.agent_choice
+            agents,
+            search.posterior,
+            search.selection_order,
+            rng,
+            search.rho,
+            search.agent_choice,
+            search.max_depth,
         )

@@ -11,13 +11,16 @@ unblocks: the next expansions of that lane.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections import ChainMap
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from engine.policy.exchange import Answer, Stream
 from engine.training.forest import Claim, Forest, GrowingTree, WrittenNode
-from engine.training.team import Team
+
+if TYPE_CHECKING:  # a search without a trainer does not pay for Ray
+    from engine.training.team import Team
 
 
 class Stopped(Exception):
@@ -82,19 +85,15 @@ class Rollout:
                 self.sink.opened(claim)
         stream = None if self.stream is None else (*self.stream, self._waves)
         self._waves += 1
-        lane.answers = [
-            self.team.agents[agent].answer.remote(
-                [claim.tree.request(claim.expansion) for claim in mine],
-                self.temperature,
-                self.starting_weights,
-                stream,
-            )
+        requests = {
+            agent: [claim.tree.request(claim.expansion) for claim in mine]
             for agent, mine in lane.claims.items()
-        ]
+        }
+        lane.answers = self.team.answer(requests, self.temperature, self.starting_weights, stream)
 
     def _finish_wave(self, lane: Lane) -> None:
         answers = self._timed("generate", lane.answers)
-        pairs = list(_in_order_of_opening(lane.claims, answers))
+        pairs = list(_in_order_of_opening(lane.claims, ChainMap(*answers)))
         programs = [(claim.tree.problem, answer.program) for claim, answer in pairs]
         verifications = self._timed("verify", self.team.verifier.verify.remote(programs))
         for (claim, answer), verification in zip(pairs, verifications, strict=True):
@@ -115,11 +114,9 @@ def _by_agent(claims: Sequence[Claim], agents: dict[str, Any]) -> dict[str, list
 
 
 def _in_order_of_opening(
-    claims: dict[str, list[Claim]], answers: Sequence[Sequence[Answer]]
+    claims: dict[str, list[Claim]], answers: Mapping[str, Sequence[Answer]]
 ) -> Iterator[tuple[Claim, Answer]]:
     pairs = [
-        pair
-        for mine, written in zip(claims.values(), answers, strict=True)
-        for pair in zip(mine, written, strict=True)
+        pair for agent, mine in claims.items() for pair in zip(mine, answers[agent], strict=True)
     ]
     return iter(sorted(pairs, key=lambda pair: pair[0].node))

@@ -26,7 +26,7 @@ from engine.events import (
     RunStateChanged,
     RunWaiting,
 )
-from engine.policy.load import check_model_directory
+from engine.policy.load import check_agent
 from engine.problems.check import Verify
 from engine.problems.errors import DatasetFault
 from engine.problems.problem import Problem
@@ -67,7 +67,7 @@ def train(run_dir: Path, lease_seconds: float | None = None) -> ExitCode:
     try:
         config = read_config(run_dir / "config.json")
         for agent in config.agents:
-            check_model_directory(agent.model)
+            check_agent(agent)
         problems = load_problem_set(config.problems)
     except (ValueError, OSError) as error:
         _tell_refusal(run_dir, error)
@@ -142,8 +142,7 @@ def _train(
         team = Team(config, lambda name, deadline: log.append(RunWaiting(name, deadline)))
         # Starting Ray puts a handler of its own on SIGTERM, which aborts: ours comes last.
         _stop_on_signals(stop)
-        parameters = team.ready()
-        sizes = ", ".join(f"{name} {count:,} parameters" for name, count in parameters.items())
+        sizes = ", ".join(f"{name} {size}" for name, size in team.ready().items())
         log.append(LogLine("info", f"agents are ready: {sizes}"))
         log.append(walls_line(team.tier()))
         trusted = without_failing_references(problems, run_dir, _verifying(team, stop))

@@ -1,4 +1,6 @@
-"""The Ray actors of a run: one per agent with its weights, one that verifies.
+"""The Ray actors of a run: one per set of weights, one that verifies.
+
+Agents that share weights share an actor, and so do adapters over one base.
 
 Invariants:
 - No process holds both a model and the sandbox.
@@ -11,7 +13,8 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections import ChainMap
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +24,14 @@ from ray.exceptions import GetTimeoutError
 
 from engine.config import AgentConfig, RunConfig
 from engine.policy.allocator import keep_freed_memory
-from engine.policy.exchange import Answer, Request, Stream
+from engine.policy.exchange import Answer, Request, Size, Stream
 from engine.policy.rows import TrainingRow, UpdateStats
 from engine.problems.problem import Problem
 from engine.sandbox.checking import SelfCheck
 from engine.sandbox.memory import RememberingVerifier
 from engine.sandbox.sandbox import Sandbox
 from engine.sandbox.verify import Verification
+from engine.sharing import actor_groups, weight_groups
 
 START_DEADLINE = 300.0
 CALL_DEADLINE = 3600.0
@@ -36,45 +40,47 @@ REPORT_AFTER = 2.0
 Waiting = Callable[[str, float], None]
 
 
-class AgentActor:
-    """One agent in a process of its own; the driver never imports torch."""
+class PolicyActor:
+    """One or several policies in a process of their own; the driver never imports torch."""
 
-    def __init__(self, config: AgentConfig, run: RunConfig, seed: int):
+    def __init__(
+        self, groups: Sequence[Sequence[AgentConfig]], run: RunConfig, seeds: Sequence[int]
+    ):
         if run.compute.device != "cuda":
             keep_freed_memory()
         if run.compute.deterministic:
             # Read when torch loads its libraries: sums in one order, on as many threads as told.
             os.environ |= {"MKL_CBWR": "AUTO", "MKL_DYNAMIC": "FALSE", "OMP_DYNAMIC": "FALSE"}
-        from engine.policy.agent import Agent
+        from engine.policy.host import PolicyHost
 
-        self.agent = Agent(config, run, seed)
+        self.host = PolicyHost(groups, run, seeds)
 
-    def parameters(self) -> int:
-        return self.agent.parameters()
+    def sizes(self) -> dict[str, Size]:
+        return self.host.sizes()
 
     def answer(
         self,
-        requests: Sequence[Request],
+        requests: Mapping[str, Sequence[Request]],
         temperature: float | None = None,
         starting_weights: bool = False,
         stream: Stream | None = None,
-    ) -> list[Answer]:
-        return self.agent.answer(requests, temperature, starting_weights, stream)
+    ) -> dict[str, list[Answer]]:
+        return self.host.answer(requests, temperature, starting_weights, stream)
 
-    def learn(self, rows: Sequence[TrainingRow], progress: float) -> UpdateStats:
-        return self.agent.learn(rows, progress)
+    def learn(self, owner: str, rows: Sequence[TrainingRow], progress: float) -> UpdateStats:
+        return self.host.learn(owner, rows, progress)
 
     def end_step(self) -> None:
-        self.agent.end_step()
+        self.host.end_step()
 
-    def save_model(self, directory: Path) -> None:
-        self.agent.save_model(directory)
+    def save_model(self, owner: str, directory: Path) -> None:
+        self.host.save_model(owner, directory)
 
     def save(self, directory: Path) -> None:
-        self.agent.save(directory)
+        self.host.save(directory)
 
     def restore(self, directory: Path) -> list[str]:
-        return self.agent.restore(directory)
+        return self.host.restore(directory)
 
 
 class Verifier:
@@ -114,27 +120,42 @@ class Team:
         self.config = config
         self.waiting = waiting
         self._connect()
-        self.agents: dict[str, Any] = {}
-        cores = config.compute.threads_per_agent
-        for position, agent in enumerate(config.agents):
-            options = {"num_cpus": cores, "num_gpus": self._gpus(), "max_concurrency": 1}
-            actor = ray.remote(AgentActor).options(**options)
-            self.agents[agent.name] = actor.remote(
-                _resolved(agent), config, config.seed + 7919 * position
-            )
+        self.agents = self._agents()
+        """The actor of each agent."""
         self.verifier = ray.remote(Verifier).options(num_cpus=0).remote(config)
 
-    def ready(self) -> dict[str, int]:
-        """Wait until every actor has started; parameters by agent.
+    @property
+    def actors(self) -> list[Any]:
+        """Every actor that holds weights, once."""
+        return list(dict.fromkeys(self.agents.values()))
+
+    def ready(self) -> dict[str, Size]:
+        """Wait until every actor has started; weights by agent.
 
         Raises:
             TeamError: an actor failed to start, with its first cause.
         """
-        parameters = self.get(
-            [a.parameters.remote() for a in self.agents.values()], "agents to load", START_DEADLINE
-        )
+        found = self.get([a.sizes.remote() for a in self.actors], "agents to load", START_DEADLINE)
         self.get(self.verifier.verify.remote([]), "sandbox to pass its self-check", START_DEADLINE)
-        return dict(zip(self.agents, parameters, strict=True))
+        return {name: ChainMap(*found)[name] for name in self.agents}
+
+    def answer(
+        self,
+        requests: Mapping[str, Sequence[Request]],
+        temperature: float | None = None,
+        starting_weights: bool = False,
+        stream: Stream | None = None,
+    ) -> list[Any]:
+        """One call to every actor of the agents that are asked; each gives answers by agent."""
+        return [
+            actor.answer.remote(
+                {name: asked for name, asked in requests.items() if self.agents[name] is actor},
+                temperature,
+                starting_weights,
+                stream,
+            )
+            for actor in dict.fromkeys(self.agents[name] for name in requests)
+        ]
 
     def tier(self) -> str:
         """Name of the walls around programs; `none` where the settings let a run go on."""
@@ -165,21 +186,37 @@ class Team:
             raise TeamError(f"{name}: {_cause(error)}") from error
 
     def save(self, directory: Path) -> None:
-        """Every agent's state under `directory/NAME`."""
-        self.get([a.save.remote(directory / n) for n, a in self.agents.items()], "agents to save")
+        """The state of every set of weights, under `directory/OWNER`."""
+        self.get([a.save.remote(directory) for a in self.actors], "agents to save")
 
     def restore(self, directory: Path) -> list[str]:
-        """Every agent goes on from `directory/NAME`; how their platforms differ from before."""
-        futures = [a.restore.remote(directory / n) for n, a in self.agents.items()]
+        """Every policy goes on from `directory/OWNER`; how their platforms differ from before."""
+        futures = [a.restore.remote(directory) for a in self.actors]
         return [line for lines in self.get(futures, "agents to restore") for line in lines]
 
     def end_step(self) -> None:
         """Whatever is drawn after this is drawn again if the next step is cut off."""
-        self.get([a.end_step.remote() for a in self.agents.values()], "agents to end the step")
+        self.get([a.end_step.remote() for a in self.actors], "agents to end the step")
 
     def close(self) -> None:
         """Stop the actors; a local Ray stops with them."""
         ray.shutdown()
+
+    def _agents(self) -> dict[str, Any]:
+        groups = weight_groups([_resolved(agent) for agent in self.config.agents])
+        positions = {agent.name: place for place, agent in enumerate(self.config.agents)}
+        options = {
+            "num_cpus": self.config.compute.threads_per_agent,
+            "num_gpus": self._gpus(),
+            "max_concurrency": 1,
+        }
+        actors: dict[str, Any] = {}
+        for owners in actor_groups(self.config.agents):
+            mine = [groups[owner] for owner in owners]
+            seeds = [self.config.seed + 7919 * positions[owner] for owner in owners]
+            actor = ray.remote(PolicyActor).options(**options).remote(mine, self.config, seeds)
+            actors |= {agent.name: actor for group in mine for agent in group}
+        return {agent.name: actors[agent.name] for agent in self.config.agents}
 
     def _connect(self) -> None:
         address = self.config.compute.ray_address or os.environ.get("RAY_ADDRESS")
@@ -187,7 +224,7 @@ class Team:
         # Ray would run its workers at nice 15, where any other program starves them.
         os.environ.setdefault("RAY_worker_niceness", "0")
         self.waiting("starting Ray" if not address else f"joining Ray at {address}", START_DEADLINE)
-        needed = self.config.compute.threads_per_agent * len(self.config.agents)
+        needed = self.config.compute.threads_per_agent * len(actor_groups(self.config.agents))
         options: dict[str, Any] = {"log_to_driver": False, "logging_level": "error"}
         if address:
             options["address"] = address
@@ -207,7 +244,7 @@ class Team:
         available = ray.cluster_resources().get("GPU", 0)
         if self.config.compute.device == "cpu" or not available:
             return 0
-        return min(1.0, available / len(self.config.agents))
+        return min(1.0, available / len(actor_groups(self.config.agents)))
 
 
 def _start_ray(options: dict[str, Any]) -> None:
@@ -232,9 +269,13 @@ def _kill_children() -> None:
 
 
 def _resolved(agent: AgentConfig) -> AgentConfig:
-    """Relative model paths are those of the driver, not of the actor."""
-    path = Path(agent.model)
-    return agent if ":" in agent.model else agent.model_copy(update={"model": str(path.absolute())})
+    """Relative paths are those of the driver, not of the actor."""
+    paths: dict[str, str] = {}
+    if ":" not in agent.model:
+        paths["model"] = str(Path(agent.model).absolute())
+    if agent.chat_template is not None:
+        paths["chat_template"] = str(Path(agent.chat_template).expanduser().absolute())
+    return agent.model_copy(update=paths)
 
 
 def _cause(error: BaseException) -> str:

@@ -71,7 +71,8 @@ class StepRecorder:
         closed = TreeClosed(len(nodes), tree.solved, mean, credit.filtered)
         self.log.append(closed, tree=tree.id)
 
-    def updated(self, agent: str, stats: UpdateStats) -> None:
+    def updated(self, agent: str, stats: UpdateStats, agents: Sequence[str]) -> None:
+        """`agents` have the weights that learned, `agent` among them as their owner."""
         payload = AgentUpdated(
             agent=agent,
             step=self.step,
@@ -87,6 +88,7 @@ class StepRecorder:
             lag=stats.lag,
             mismatch=stats.mismatch,
             stale_nodes=stats.stale_nodes,
+            shared_with=[name for name in agents if name != agent],
         )
         self.log.append(payload)
 

@@ -16,7 +16,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from engine.config import RunConfig
-from engine.credit.assign import Credit, TreeRecord, assign_credit
+from engine.credit.assign import Credit, TreeRecord, assign_credit, credit_batch
+from engine.credit.filters import usable
 from engine.events import (
     CheckpointSaved,
     EventLog,
@@ -29,14 +30,14 @@ from engine.events import (
     read_all,
 )
 from engine.policy.rows import TrainingRow
-from engine.problems.problem import Problem
 from engine.problems.source import ProblemSet
+from engine.sharing import weight_groups
 from engine.timeline import standing
 from engine.training.buffers import AgentBuffer
 from engine.training.checkpoint import Checkpoint, Checkpoints
 from engine.training.compatibility import RunRecord
 from engine.training.evaluation import Evaluator
-from engine.training.forest import Forest, GrowingTree, training_score
+from engine.training.forest import Forest, GrowingTree, WrittenNode, training_score
 from engine.training.progress import Progress
 from engine.training.rollout import Rollout, Stopped
 from engine.training.system import SystemSampler
@@ -71,8 +72,13 @@ class Trainer:
         self.system = system
         self.record = record
         self.checkpoint = checkpoint
-        self.trainable = [agent.name for agent in config.agents if agent.trainable]
-        self.buffers = {name: AgentBuffer(config.training.batch_nodes) for name in self.trainable}
+        groups = weight_groups([agent for agent in config.agents if agent.trainable])
+        self.learners = {owner: [agent.name for agent in group] for owner, group in groups.items()}
+        """The agents of every policy that learns, by the owner of its weights."""
+        plan = config.training
+        self.buffers = {
+            name: AgentBuffer(plan.batch_nodes, plan.max_batch_nodes) for name in self.learners
+        }
         self.checkpoints = Checkpoints(run_dir, config.training.keep_checkpoints)
         self.progress = Progress()
         self.saved_step = -1
@@ -112,13 +118,12 @@ class Trainer:
     def _step(self, step: int) -> None:
         started = time.monotonic()
         options = self.config.training
-        batch = self.problems.training_batch(self.progress.problems_seen, options.trees_per_step)
-        self.log.append(StepStarted(step, len(batch)))
+        self.log.append(StepStarted(step, options.trees_per_step))
         recorder = StepRecorder(self.log, step)
         phases: dict[str, float] = {}
-        trees = self._grow(batch, step, recorder, phases)
+        trees = self._grow_step(step, recorder, phases)
         with _timed(phases, "credit"):
-            credits = [self._credit(tree, recorder) for tree in trees]
+            credits = self._credit(trees, recorder)
         if step == 1:
             # The starting weights, as late as they are there: the first node comes sooner.
             self._validate(phases)
@@ -126,7 +131,7 @@ class Trainer:
             self._learn(recorder)
             self.team.end_step()
         training_seconds = time.monotonic() - started - phases.get("validate", 0.0)
-        self.progress.finish_step(step, len(batch), training_seconds)
+        self.progress.finish_step(step, len(trees), training_seconds)
         self.validation = None
         if step % options.validate_every == 0:
             self._validate(phases)
@@ -136,49 +141,70 @@ class Trainer:
         if step % options.checkpoint_every == 0 or self._is_best():
             self._save()
 
-    def _grow(
-        self, batch: list[Problem], step: int, recorder: StepRecorder, phases: dict[str, float]
+    def _grow_step(
+        self, step: int, recorder: StepRecorder, phases: dict[str, float]
     ) -> list[GrowingTree]:
+        """The trees of a step; those that would be left out are replaced while rounds are left."""
+        trees: list[GrowingTree] = []
+        missing = self.config.training.trees_per_step
+        for _ in range(1 + self.config.credit.refill_rounds):
+            trees += self._grow(missing, len(trees), step, recorder, phases)
+            kept = sum(usable(tree.scores(), self.config.credit) for tree in trees)
+            missing = self.config.training.trees_per_step - kept
+            if missing == 0:
+                break
+        return trees
+
+    def _grow(
+        self, count: int, first: int, step: int, recorder: StepRecorder, phases: dict[str, float]
+    ) -> list[GrowingTree]:
+        """So many trees of the next problems; `first` trees of the step are there already."""
         config = self.config
+        batch = self.problems.training_batch(self.progress.problems_seen + first, count)
         names = tuple(agent.name for agent in config.agents)
-        forest = Forest(
-            batch, names, config.search, training_score(config.credit.score), [config.seed, step]
-        )
+        judge = training_score(config.credit.score)
+        forest = Forest(batch, names, config.search, judge, [config.seed, step], first)
         recorder.open_trees(forest.trees)
         rollout = Rollout(self.team, forest, recorder, self.should_stop)
         rollout.run()
-        phases.update(rollout.seconds)
+        for name, seconds in rollout.seconds.items():
+            phases[name] = phases.get(name, 0.0) + seconds
         return forest.trees
 
-    def _credit(self, tree: GrowingTree, recorder: StepRecorder) -> Credit:
-        nodes = [tree.written[node] for node in sorted(tree.written)]
-        record = TreeRecord(
-            node_ids=[node.node for node in nodes],
-            parents=[node.parent for node in nodes],
-            agents=[node.agent for node in nodes],
-            scores=[node.score for node in nodes],
-            lengths=[len(node.answer.generation.output_ids) for node in nodes],
-        )
+    def _credit(self, trees: list[GrowingTree], recorder: StepRecorder) -> list[Credit]:
+        config = self.config.credit
         limits = {agent.name: agent.sampling.max_new_tokens for agent in self.config.agents}
-        credit = assign_credit(record, self.config.credit, [limits[node.agent] for node in nodes])
-        recorder.credited(tree, credit)
-        if not credit.filtered:
-            rows: dict[str, list[TrainingRow]] = {name: [] for name in self.trainable}
-            for node, advantage in zip(nodes, credit.advantages_N, strict=True):
-                if node.agent in rows and node.score is not None:
-                    rows[node.agent].append(_training_row(node.answer.generation, float(advantage)))
-            for name, mine in rows.items():
-                self.buffers[name].add_tree(mine)
-        return credit
+        records = [_record(tree) for tree in trees]
+        credits = [
+            assign_credit(record, config, [limits[agent] for agent in record.agents])
+            for record in records
+        ]
+        credits = credit_batch(records, credits, config)
+        for tree, credit in zip(trees, credits, strict=True):
+            recorder.credited(tree, credit)
+            if not credit.filtered:
+                self._keep(tree, credit)
+        return credits
+
+    def _keep(self, tree: GrowingTree, credit: Credit) -> None:
+        """Every policy's own nodes go to its buffer."""
+        owners = {name: owner for owner, names in self.learners.items() for name in names}
+        rows: dict[str, list[TrainingRow]] = {owner: [] for owner in self.learners}
+        for node, advantage in zip(_closed(tree), credit.advantages_N, strict=True):
+            if node.agent in owners and node.score is not None:
+                row = _training_row(node.answer.generation, float(advantage))
+                rows[owners[node.agent]].append(row)
+        for name, mine in rows.items():
+            self.buffers[name].add_tree(mine)
 
     def _learn(self, recorder: StepRecorder) -> None:
         batches = {name: rows for name, buffer in self.buffers.items() if (rows := buffer.take())}
         share = self.progress.share(self.config.training)
         futures = [
-            self.team.agents[name].learn.remote(rows, share) for name, rows in batches.items()
+            self.team.agents[name].learn.remote(name, rows, share) for name, rows in batches.items()
         ]
         for name, stats in zip(batches, self.team.get(futures, "agents to learn"), strict=True):
-            recorder.updated(name, stats)
+            recorder.updated(name, stats, self.learners[name])
 
     def _validate(self, phases: dict[str, float]) -> None:
         if not self.problems.validation:
@@ -226,6 +252,7 @@ class Trainer:
                 dropped_nodes=figures.dropped,
                 tokens=figures.tokens,
                 training_seconds=self.progress.training_seconds,
+                refilled_trees=len(trees) - self.config.training.trees_per_step,
             )
         )
 
@@ -261,12 +288,9 @@ class Trainer:
 
     def _save_final(self) -> None:
         folder = self.run_dir / "models"
-        actors = [self.team.agents[name] for name in self.trainable]
-        futures = [
-            a.save_model.remote(folder / n) for n, a in zip(self.trainable, actors, strict=True)
-        ]
+        futures = [self.team.agents[n].save_model.remote(n, folder / n) for n in self.learners]
         self.team.get(futures, "agents to save")
-        models = {name: f"models/{name}" for name in self.trainable}
+        models = {name: f"models/{name}" for name in self.learners}
         self.log.append(CheckpointSaved(self.progress.step, "models", final=True, models=models))
 
     def _restore(self) -> None:
@@ -299,6 +323,21 @@ class Trainer:
             self._log_saved(checkpoint.path)
 
 
+def _closed(tree: GrowingTree) -> list[WrittenNode]:
+    return [tree.written[node] for node in sorted(tree.written)]
+
+
+def _record(tree: GrowingTree) -> TreeRecord:
+    nodes = _closed(tree)
+    return TreeRecord(
+        node_ids=[node.node for node in nodes],
+        parents=[node.parent for node in nodes],
+        agents=[node.agent for node in nodes],
+        scores=[node.score for node in nodes],
+        lengths=[len(node.answer.generation.output_ids) for node in nodes],
+    )
+
+
 def _training_row(generation, advantage: float) -> TrainingRow:
     return TrainingRow(
         generation.prompt_ids,
@@ -306,6 +345,7 @@ def _training_row(generation, advantage: float) -> TrainingRow:
         generation.logprobs,
         advantage,
         generation.policy_version,
+        generation.temperature,
     )
 
 

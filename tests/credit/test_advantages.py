@@ -4,49 +4,85 @@ import pytest
 from engine.config import registered
 from engine.credit import ADVANTAGES
 from engine.credit.filters import informative
-from engine.credit.group import GroupContext
+from engine.credit.group import BatchContext, GroupContext
 from engine.credit.overlong import overlong_penalty
+
+GROUP_METHODS = sorted(name for name in ADVANTAGES if name != "reinforce_pp")
 
 
 def context(count):
     return GroupContext(("oak",) * count, np.full(count, -1))
 
 
+def over_group(method, rewards, agents=None):
+    rewards = np.array(rewards, dtype=float)
+    group = GroupContext(tuple(agents), np.full(len(rewards), -1)) if agents else None
+    return ADVANTAGES[method].over_group(rewards, group or context(len(rewards)))
+
+
 def test_the_registry_and_the_modules_agree():
     assert sorted(ADVANTAGES) == registered("credit")
 
 
-@pytest.mark.parametrize("method", sorted(ADVANTAGES))
+@pytest.mark.parametrize("method", GROUP_METHODS)
 def test_advantages_have_mean_zero(method):
     rng = np.random.default_rng(0)
     for _ in range(50):
         rewards = rng.normal(size=rng.integers(2, 40))
-        found = ADVANTAGES[method](rewards, context(len(rewards)))
+        found = over_group(method, rewards)
         assert found.mean() == pytest.approx(0.0, abs=1e-12)
         assert np.array_equal(np.argsort(found), np.argsort(rewards))
 
 
-@pytest.mark.parametrize("method", sorted(ADVANTAGES))
+@pytest.mark.parametrize("method", GROUP_METHODS)
 @pytest.mark.parametrize("value", [0.0, 0.1, 1.0, 1.5])
 def test_equal_rewards_give_no_advantage(method, value):
     for count in (1, 3, 7, 8):
-        found = ADVANTAGES[method](np.full(count, value), context(count))
+        found = over_group(method, np.full(count, value))
         assert found == pytest.approx(np.zeros(count), abs=1e-12)
 
 
 def test_mars2_does_not_blow_up_rounding_errors():
-    assert ADVANTAGES["mars2"](np.full(7, 0.1), context(7)).tolist() == [0.0] * 7
+    assert over_group("mars2", np.full(7, 0.1)).tolist() == [0.0] * 7
 
 
 def test_mars2_advantages_have_unit_deviation():
-    found = ADVANTAGES["mars2"](np.random.default_rng(1).normal(size=20), context(20))
+    found = over_group("mars2", np.random.default_rng(1).normal(size=20))
     assert found.std(ddof=1) == pytest.approx(1.0)
 
 
 def test_rloo_is_the_scaled_centred_reward():
     rewards = np.random.default_rng(2).random(8)
-    rloo, centred = (ADVANTAGES[m](rewards, context(8)) for m in ("rloo", "dr_grpo"))
+    rloo, centred = (over_group(m, rewards) for m in ("rloo", "dr_grpo"))
     assert rloo == pytest.approx(centred * 8 / 7)
+
+
+def test_grpo_and_mars2_differ_by_their_small_constants_only():
+    rewards = np.random.default_rng(3).random(9)
+    centred, spread = rewards - rewards.mean(), rewards.std(ddof=1)
+    assert np.allclose(over_group("grpo", rewards), centred / (spread + 1e-6), rtol=1e-14)
+    assert np.allclose(over_group("mars2", rewards), centred / (spread + 1e-9), rtol=1e-14)
+
+
+def test_per_agent_compares_each_agent_with_itself():
+    agents = ["oak", "elm", "oak", "elm", "oak", "ash"]
+    rewards = [1.0, 10.0, 2.0, 20.0, 6.0, 5.0]
+    found = over_group("per_agent", rewards, agents)
+    assert found[[0, 2, 4]] == pytest.approx(over_group("grpo", [1.0, 2.0, 6.0]))
+    assert found[[1, 3]] == pytest.approx([-(0.5**0.5), 0.5**0.5])
+    assert found[5] == 0
+    assert over_group("per_agent", rewards) == pytest.approx(over_group("grpo", rewards))
+
+
+def test_reinforce_pp_normalises_over_the_tokens_of_a_step():
+    rewards, lengths = np.array([1.0, 0.0, 0.0, 1.0, 0.5]), np.array([3, 1, 2, 5, 4])
+    assert over_group("reinforce_pp", rewards).tolist() == rewards.tolist()
+    found = ADVANTAGES["reinforce_pp"].over_batch(rewards, BatchContext(lengths))
+    tokens = np.repeat(rewards, lengths)
+    assert found == pytest.approx((rewards - tokens.mean()) / tokens.std())
+    assert np.repeat(found, lengths).std() == pytest.approx(1.0)
+    equal = ADVANTAGES["reinforce_pp"].over_batch(np.full(5, 0.1), BatchContext(lengths))
+    assert equal.tolist() == [0.0] * 5
 
 
 def test_the_overlong_penalty_grows_over_the_buffer_and_stops_at_the_limit():

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from engine.config import CreditConfig
-from engine.credit.assign import TreeRecord, assign_credit
+from engine.credit.assign import TreeRecord, assign_credit, credit_batch
 from engine.credit.shaping import tree_shaping
 
 
@@ -84,3 +84,44 @@ def test_broken_records_are_refused():
         assign_credit(record([None, 1.0], parents=[0, 1]), CreditConfig(), 100)
     with pytest.raises(ValueError, match="one value per node"):
         assign_credit(record([0, 1], parents=[0]), CreditConfig(), 100)
+
+
+def credited(trees, **settings):
+    config = CreditConfig(shaping_gamma=0.0, **settings)
+    return credit_batch(trees, [assign_credit(tree, config, 100) for tree in trees], config)
+
+
+def test_a_method_over_a_batch_sees_the_kept_trees_of_a_step_as_one():
+    trees = [
+        record([1, None, 0], lengths=[2, 9, 4]),
+        record([1, 1], lengths=[5, 5]),
+        record([0, 1, 1], lengths=[1, 3, 6]),
+    ]
+    credits = credited(trees, advantage="reinforce_pp")
+    assert [credit.filtered for credit in credits] == [False, True, False]
+    kept = np.array([1, 0, 0, 1, 1.0])
+    tokens = np.repeat(kept, [2, 4, 1, 3, 6])
+    expected = (kept - tokens.mean()) / tokens.std()
+    assert credits[0].advantages_N[[0, 2]] == pytest.approx(expected[:2])
+    assert np.isnan(credits[0].advantages_N[1])
+    assert credits[1].advantages_N.tolist() == [0, 0]
+    assert credits[2].advantages_N == pytest.approx(expected[2:])
+
+    everything = credited(trees, advantage="reinforce_pp", dynamic_filter=False)
+    assert (everything[1].advantages_N > 0).all()
+    assert everything[1].shaped_N.tolist() == [1, 1]
+
+
+def test_a_step_without_a_tree_to_learn_from_has_no_batch():
+    trees = [record([1, 1]), record([None, None])]
+    first, second = credited(trees, advantage="reinforce_pp")
+    assert first.filtered and second.filtered
+    assert np.isnan(second.advantages_N).all()
+
+
+def test_a_method_over_groups_is_not_touched_by_the_other_trees():
+    trees = [record([1, 0, 0]), record([1, 1, 0])]
+    config = CreditConfig()
+    for tree, credit in zip(trees, credited(trees), strict=True):
+        alone = assign_credit(tree, config.model_copy(update={"shaping_gamma": 0.0}), 100)
+        assert credit.advantages_N.tolist() == alone.advantages_N.tolist()

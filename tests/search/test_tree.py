@@ -281,3 +281,20 @@ def test_a_failed_node_counts_for_ucb_only_while_it_is_under_way():
     assert tree.select().agent == "elm"
     tree.close(node, None)
     assert tree.select().agent == "oak"
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("max_depth", [1, 2])
+def test_no_node_is_deeper_than_the_limit(order, max_depth):
+    def grown(limit, seed):
+        rng, scores = np.random.default_rng(seed), np.random.default_rng(seed)
+        tree = SearchTree(("oak", "elm"), Posterior.BETA, order, rng, max_depth=limit)
+        grow(tree, 24, scores)
+        return tree
+
+    for seed in range(5):
+        tree = grown(max_depth, seed)
+        assert max(node.depth for node in tree.nodes) == max_depth
+        assert {node.agent for node in tree.nodes[1:]} == {"oak", "elm"}
+        # A limit that is never met changes no draw.
+        assert shape(grown(100, seed)) == shape(grown(None, seed))

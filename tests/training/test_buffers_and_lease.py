@@ -25,6 +25,21 @@ def test_a_buffer_keeps_what_does_not_fill_a_batch():
     assert buffer.take() == []
 
 
+def numbers(rows):
+    return [row.output_ids[0] for row in rows]
+
+
+def test_a_limited_batch_leaves_whole_trees_for_the_next():
+    buffer = AgentBuffer(batch_nodes=3, max_batch_nodes=4)
+    for tree in ([1, 2], [3, 4], [5], [6, 7, 8, 9, 10, 11], [12]):
+        buffer.add_tree([row(number) for number in tree])
+    assert numbers(buffer.take()) == [1, 2, 3, 4]
+    assert numbers(buffer.take()) == [5, 6, 7, 8, 9, 10, 11], "a tree is never split"
+    assert numbers(buffer.take()) == []
+    buffer.add_tree([row(13), row(14)])
+    assert numbers(buffer.take()) == [12, 13, 14]
+
+
 def test_a_buffer_comes_back_from_its_state():
     buffer, copy = AgentBuffer(3), AgentBuffer(3)
     buffer.add_tree([row(1)])

@@ -11,7 +11,7 @@ import numpy as np
 from engine.credit.group import GroupContext
 
 
-def advantages(rewards_N: np.ndarray, context: GroupContext) -> np.ndarray:
+def over_group(rewards_N: np.ndarray, context: GroupContext) -> np.ndarray:
     """Centred rewards."""
     if len(rewards_N) == 0:
         return np.zeros_like(rewards_N)

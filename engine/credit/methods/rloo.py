@@ -11,7 +11,7 @@ import numpy as np
 from engine.credit.group import GroupContext
 
 
-def advantages(rewards_N: np.ndarray, context: GroupContext) -> np.ndarray:
+def over_group(rewards_N: np.ndarray, context: GroupContext) -> np.ndarray:
     """Each reward minus the mean of the others."""
     count = len(rewards_N)
     if count < 2:

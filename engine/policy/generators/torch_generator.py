@@ -2,10 +2,17 @@
 
 Invariant: ids and log-probabilities come from the same forward pass as the sample, and nothing is
 ever encoded again from text.
+
+Parity: the log-probability that is recorded is that of the token in the softmax of the whole
+vocabulary at the sampling temperature, whatever `top_p`, `top_k` and `min_p` leave to be drawn, and
+so the quantity that the learner computes. In float32 the two differ by less than 1e-4 nats for
+every token; what differs is the order of sums, with a cache and without. In bfloat16 every
+activation is rounded to 8 bits: less than 0.25 nats for every token, and 0.02 on the mean.
 """
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Sequence
 
@@ -42,7 +49,9 @@ class TorchGenerator:
             seconds = time.perf_counter() - started
             for row, (ids, logprobs, ended) in zip(rows, outputs, strict=True):
                 stop = StopReason.END_OF_TEXT if ended else StopReason.MAX_TOKENS
-                answers[row] = Generation(prompts[row], ids, logprobs, stop, version, seconds)
+                answers[row] = Generation(
+                    prompts[row], ids, logprobs, stop, version, seconds, sampling.temperature
+                )
         return [answers[row] for row in range(len(prompts))]
 
     def _sample(
@@ -93,14 +102,23 @@ class TorchGenerator:
         self, logits_BV: torch.Tensor, sampling: SamplingConfig
     ) -> tuple[torch.Tensor, torch.Tensor]:
         logprobs_BV = torch.log_softmax(logits_BV / sampling.temperature, dim=-1)
-        if sampling.top_p < 1:
-            logprobs_BV = _nucleus(logprobs_BV, sampling.top_p)
-        tokens_B1 = _inverse_transform(logprobs_BV, self.random)
+        tokens_B1 = _inverse_transform(_allowed(logprobs_BV, sampling), self.random)
         return tokens_B1[:, 0], logprobs_BV.gather(1, tokens_B1)[:, 0]
 
 
+def _allowed(logprobs_BV: torch.Tensor, sampling: SamplingConfig) -> torch.Tensor:
+    """The log-probs with -inf for what may not be drawn, in vLLM's order: min_p, top_k, top_p."""
+    if sampling.min_p > 0:
+        least_B1 = logprobs_BV.max(dim=-1, keepdim=True).values + math.log(sampling.min_p)
+        logprobs_BV = logprobs_BV.masked_fill(logprobs_BV < least_B1, float("-inf"))
+    if 0 < sampling.top_k < logprobs_BV.shape[-1]:
+        least_B1 = logprobs_BV.topk(sampling.top_k, dim=-1).values[:, -1:]
+        logprobs_BV = logprobs_BV.masked_fill(logprobs_BV < least_B1, float("-inf"))
+    return _nucleus(logprobs_BV, sampling.top_p) if sampling.top_p < 1 else logprobs_BV
+
+
 def _inverse_transform(logprobs_BV: torch.Tensor, random: torch.Generator) -> torch.Tensor:
-    """tokens_B1: one draw per row by inversion of the cumulative distribution.
+    """tokens_B1: one draw per row by inversion of the cumulative distribution, of any total mass.
 
     One random number per row, where torch.multinomial takes one per row and token, which cost a
     sixth of the time of a small model. In double precision, so that a large vocabulary loses none.
@@ -118,8 +136,8 @@ def _inverse_transform(logprobs_BV: torch.Tensor, random: torch.Generator) -> to
 
 
 def _nucleus(logprobs_BV: torch.Tensor, top_p: float) -> torch.Tensor:
-    """The smallest set of tokens whose mass reaches top_p, renormalised."""
-    ordered_BV, order_BV = logprobs_BV.sort(dim=-1, descending=True)
+    """The smallest set of tokens whose share of the mass that is left reaches top_p."""
+    ordered_BV, order_BV = torch.log_softmax(logprobs_BV, dim=-1).sort(dim=-1, descending=True)
     before_BV = ordered_BV.exp().cumsum(-1) - ordered_BV.exp()
     cut_BV = torch.zeros_like(before_BV, dtype=torch.bool).scatter(1, order_BV, before_BV >= top_p)
-    return torch.log_softmax(logprobs_BV.masked_fill(cut_BV, float("-inf")), dim=-1)
+    return logprobs_BV.masked_fill(cut_BV, float("-inf"))

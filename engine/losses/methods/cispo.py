@@ -1,0 +1,30 @@
+"""CISPO: clipped importance weights, no clipped tokens (MiniMax-M1, arXiv 2506.13585, eq. 4, 5).
+
+    rho_vt = exp(log pi_theta - log pi_old)
+    maximise mean over all tokens of w_vt sg(clip(rho_vt, 1 - low, 1 + high)) A_v log pi_theta
+sg stops the gradient: the clip bounds how much a token weighs, and every token keeps the gradient
+of its own log-probability, also the rare ones that PPO's clip silences first. The source tunes the
+upper limit only: `clip_low = 1` sets no lower one.
+"""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from engine.config import Aggregation, LossConfig
+from engine.losses.terms import TokenTerms, token_ratios
+
+AGGREGATION = Aggregation.TOKEN_MEAN
+
+
+def token_terms(
+    logprobs_NL: Tensor,
+    old_logprobs_NL: Tensor,
+    advantages_NL: Tensor,
+    mask_NL: Tensor,
+    config: LossConfig,
+) -> TokenTerms:
+    """Loss of every token; clipped are those whose weight was bounded."""
+    ratios_NL = token_ratios(logprobs_NL.detach(), old_logprobs_NL, mask_NL)
+    bounded_NL = ratios_NL.clamp(1.0 - config.clip_low, 1.0 + config.clip_high)
+    return TokenTerms(-bounded_NL * advantages_NL * logprobs_NL, bounded_NL != ratios_NL)

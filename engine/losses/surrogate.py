@@ -1,0 +1,29 @@
+"""The clipped surrogate that ratio-based losses share (PPO, arXiv 1707.06347).
+
+    g = min(rho A, clip(rho, 1 - clip_low, 1 + clip_high) A)
+    with dual clip (arXiv 1912.09729), where A < 0:  g = max(g, dual_clip A)
+A negative advantage has no lower bound by the first line alone: one token that has become much
+likelier could outweigh a batch.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from engine.config import LossConfig
+from engine.losses.terms import TokenTerms
+
+
+def clipped_surrogate(ratios_NL: Tensor, advantages_NL: Tensor, config: LossConfig) -> TokenTerms:
+    """Loss -g of every token; `ratios_NL` is (N, L), or (N, 1) for one ratio per sequence."""
+    free_NL = ratios_NL * advantages_NL
+    clipped_NL = ratios_NL.clamp(1.0 - config.clip_low, 1.0 + config.clip_high) * advantages_NL
+    gains_NL = torch.minimum(free_NL, clipped_NL)
+    cut_NL = clipped_NL < free_NL
+    if config.dual_clip is not None:
+        floor_NL = config.dual_clip * advantages_NL
+        floored_NL = (advantages_NL < 0) & (gains_NL < floor_NL)
+        gains_NL = torch.where(floored_NL, floor_NL, gains_NL)
+        cut_NL = cut_NL | floored_NL
+    return TokenTerms(-gains_NL, cut_NL)

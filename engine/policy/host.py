@@ -1,0 +1,117 @@
+"""The policies of one process.
+
+Invariant: policies with adapters over one model share that model; any other is alone here.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+from transformers import PreTrainedModel
+
+from engine.config import AgentConfig, ComputeConfig, RunConfig
+from engine.policy.agent import PolicyGroup
+from engine.policy.exchange import Answer, Request, Size, Stream
+from engine.policy.load import Policy, load_policy
+from engine.policy.rows import TrainingRow, UpdateStats
+from engine.policy.weights import FullWeights, Weights
+
+
+class PolicyHost:
+    """Lives in a Ray actor, or alone in a test. Every call names agents or owners of weights.
+
+    `groups` are the agents of each policy, the owner first; all of them start from one `model`.
+    """
+
+    def __init__(
+        self, groups: Sequence[Sequence[AgentConfig]], run: RunConfig, seeds: Sequence[int]
+    ):
+        torch.set_num_threads(run.compute.threads_per_agent)
+        torch.use_deterministic_algorithms(run.compute.deterministic)
+        torch.manual_seed(seeds[0])
+        self.run = run
+        self.groups: dict[str, PolicyGroup] = {}
+        policy = load_policy(groups[0][0].model, _device(run.compute), run.compute.dtype)
+        for agents, weights, seed in zip(
+            groups, self._weights(groups, policy, seeds), seeds, strict=True
+        ):
+            own = replace(policy, tokenizer=copy.deepcopy(policy.tokenizer))
+            self.groups[agents[0].name] = PolicyGroup(agents, run, own, weights, seed)
+
+    def sizes(self) -> dict[str, Size]:
+        """Weights by agent."""
+        return {name: group.size() for group in self.groups.values() for name in group.agents}
+
+    def answer(
+        self,
+        requests: Mapping[str, Sequence[Request]],
+        temperature: float | None = None,
+        starting_weights: bool = False,
+        stream: Stream | None = None,
+    ) -> dict[str, list[Answer]]:
+        """One answer per request, in order, by agent."""
+        answers: dict[str, list[Answer]] = {}
+        for group in self.groups.values():
+            if asked := {name: requests[name] for name in group.agents if name in requests}:
+                answers |= group.answer(asked, temperature, starting_weights, stream)
+        return answers
+
+    def learn(self, owner: str, rows: Sequence[TrainingRow], progress: float) -> UpdateStats:
+        """Update one policy's weights from the nodes of its agents."""
+        return self.groups[owner].learn(rows, progress)
+
+    def end_step(self) -> None:
+        """Remember the random numbers' state, for a step that is cut off."""
+        for group in self.groups.values():
+            group.end_step()
+
+    def save_model(self, owner: str, directory: Path) -> None:
+        """Weights (safetensors), tokenizer and config in Hugging Face layout."""
+        self.groups[owner].save_model(directory)
+
+    def save(self, directory: Path) -> None:
+        """All that a resume needs, under `directory/OWNER`."""
+        for owner, group in self.groups.items():
+            group.save(directory / owner)
+
+    def restore(self, directory: Path) -> list[str]:
+        """Go on from `save`; how the platform differs from the one that saved."""
+        told = [group.restore(directory / owner) for owner, group in self.groups.items()]
+        return [line for lines in told for line in lines]
+
+    def _weights(
+        self, groups: Sequence[Sequence[AgentConfig]], policy: Policy, seeds: Sequence[int]
+    ) -> list[Weights]:
+        owners = [agents[0] for agents in groups]
+        if not owners[0].lora:
+            return [self._full(agent, policy) for agent in owners]
+        from engine.policy.adapters import AdapterBase, AdapterWeights  # peft is an extra
+
+        base = AdapterBase(owners[0].model, policy.model)
+        weights: list[Weights] = []
+        for agent, seed in zip(owners, seeds, strict=True):
+            assert agent.lora is not None
+            torch.manual_seed(seed)  # an adapter's start is its own, whoever else is here
+            weights.append(AdapterWeights(base, agent, agent.lora))
+        return weights
+
+    def _full(self, agent: AgentConfig, policy: Policy) -> FullWeights:
+        def reload(directory: Path | None) -> PreTrainedModel:
+            where = str(directory) if directory else agent.model
+            device = str(policy.model.device)
+            return load_policy(where, device, self.run.compute.dtype).model
+
+        reference = self.run.loss.kl_coefficient > 0
+        return FullWeights(policy.model, reload, trainable=agent.trainable, reference=reference)
+
+
+def _device(compute: ComputeConfig) -> str:
+    if compute.deterministic:
+        return "cpu"
+    if compute.device == "auto":
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    return compute.device

@@ -1,0 +1,116 @@
+"""Agents that share weights: what is left out is the partner's, what cannot be is refused."""
+
+import pytest
+
+from engine.config import ConfigError, RunConfig, parse_config
+from engine.recipes import load_recipe
+from engine.sharing import actor_groups, weight_groups
+
+OWNER = {
+    "name": "solver",
+    "model": "starter:oak",
+    "sampling": {"top_p": 0.9, "max_new_tokens": 99},
+    "optimizer": {"learning_rate": 0.5},
+}
+ROLE = {"name": "critic", "shares_weights_with": "solver", "role": "Criticise."}
+
+
+def faults(*agents):
+    with pytest.raises(ConfigError) as caught:
+        parse_config({"agents": list(agents)})
+    return {fault["path"]: fault["reason"] for fault in caught.value.problems}
+
+
+def test_what_an_agent_leaves_out_is_its_partners_wherever_that_stands():
+    own = ROLE | {"sampling": {"temperature": 0.7}}
+    config = parse_config({"agents": [own, OWNER]})
+    critic, solver = config.agents
+    assert critic.model == solver.model and critic.optimizer == solver.optimizer
+    assert critic.sampling == solver.sampling.model_copy(update={"temperature": 0.7})
+    assert (critic.role, solver.role) == ("Criticise.", "")
+    assert parse_config(config.model_dump(mode="json")) == config
+    assert RunConfig.model_validate_json(config.model_dump_json()) == config
+
+
+def test_an_override_of_the_owner_is_one_of_all():
+    config = load_recipe("mars2-homogeneous", {"agents.solver.model": "/models/q"})
+    assert {agent.model for agent in config.agents} == {"/models/q"}
+    assert len({agent.role for agent in config.agents}) == 3
+
+
+@pytest.mark.parametrize(
+    ("partner", "reason"),
+    [
+        ("birch", "no such agent; choose one of solver"),
+        ("critic", "an agent has its own weights already"),
+    ],
+)
+def test_a_partner_that_cannot_be_one_is_the_fault_that_is_told(partner, reason):
+    found = faults(OWNER, ROLE | {"shares_weights_with": partner})
+    assert list(found) == ["agents.1.shares_weights_with"]
+    assert reason in found["agents.1.shares_weights_with"]
+
+
+def test_a_chain_and_a_circle_are_refused():
+    third = {"name": "third", "shares_weights_with": "critic"}
+    assert "name solver, whose it has" in faults(OWNER, ROLE, third)["agents.2.shares_weights_with"]
+    circle = [ROLE | {"shares_weights_with": "third"}, third]
+    assert set(faults(OWNER, *circle)) == {
+        "agents.1.shares_weights_with",
+        "agents.2.shares_weights_with",
+    }
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("model", "starter:fern"),
+        ("trainable", False),
+        ("lora", {"rank": 2}),
+        ("chat_template", "other.jinja"),
+        ("optimizer", {"learning_rate": 0.1}),
+    ],
+)
+def test_what_belongs_to_the_weights_cannot_differ(field, value):
+    found = faults(OWNER, ROLE | {field: value})
+    assert list(found) == [f"agents.1.{field}"]
+    assert "belongs to the weights, which are solver's" in found[f"agents.1.{field}"]
+
+
+@pytest.mark.parametrize("partner", [3, ["solver"], {"name": "solver"}, "Not A Name"])
+def test_a_partner_that_is_no_name_is_refused_by_its_path(partner):
+    assert "agents.1.shares_weights_with" in faults(OWNER, ROLE | {"shares_weights_with": partner})
+
+
+@pytest.mark.parametrize("agents", [None, "solver", {"solver": OWNER}, [None], [OWNER, 3]])
+def test_agents_that_are_none_are_refused_by_their_path(agents):
+    with pytest.raises(ConfigError, match="agents"):
+        parse_config({"agents": agents})
+
+
+def test_a_frozen_agent_has_nothing_to_adapt_and_all_linear_stands_alone():
+    frozen = OWNER | {"name": "frozen", "trainable": False, "lora": {}}
+    assert "nothing to adapt" in faults(OWNER, frozen)["agents.1.lora"]
+    both = OWNER | {"lora": {"target_modules": ["all-linear", "q_proj"]}}
+    assert "name it alone" in faults(both)["agents.0.lora"]
+
+
+def test_one_actor_holds_shared_weights_and_one_holds_every_adapter_of_a_base():
+    def agent(name, **settings):
+        return {"name": name, "model": "starter:oak", **settings}
+
+    config = parse_config(
+        {
+            "agents": [
+                agent("thin", lora={}),
+                agent("full"),
+                agent("frozen", trainable=False),
+                agent("slim", lora={"rank": 4}),
+                agent("other", lora={}, model="starter:fern"),
+                {"name": "role", "shares_weights_with": "thin"},
+            ]
+        }
+    )
+    assert actor_groups(config.agents) == [["thin", "slim"], ["full"], ["frozen"], ["other"]]
+    names = {o: [a.name for a in group] for o, group in weight_groups(config.agents).items()}
+    assert names["thin"] == ["thin", "role"] and names["slim"] == ["slim"]

@@ -1,0 +1,215 @@
+"""Every recipe trains for real: two small steps of the engine on one Ray that all runs join.
+
+What a recipe claims is looked for in the events, with the formulas written out again here.
+"""
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import tomllib
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from ray.cluster_utils import Cluster
+from safetensors.numpy import load_file
+
+from engine.config import RunConfig, read_config
+from engine.credit.shaping import tree_shaping
+from engine.events import read_all
+from engine.policy.load import model_directory
+from engine.recipes import FOLDER, load_recipe, recipe_data, recipe_names
+
+DEADLINE = 400
+NODES = 8
+
+VERSIONS = {
+    "demo": (1, "72574767dfa9"),
+    "dr-mas": (1, "5bd6f9b69b37"),
+    "grpo": (1, "063adb3db70b"),
+    "gspo": (1, "f9158e95f1a9"),
+    "mars2": (1, "536da06d37e8"),
+    "tree-single": (1, "f16135169bde"),
+}
+"""Version of each recipe, and the hash of its settings at that version."""
+
+
+def settings_hash(name):
+    """Of the recipe's own settings; comments may change."""
+    data = tomllib.loads((FOLDER / f"{name}.toml").read_text())
+    return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()[:12]
+
+
+@pytest.mark.parametrize("name", recipe_names())
+def test_a_recipe_that_changes_is_a_new_version(name):
+    version = recipe_data(name)["recipe_version"]
+    assert load_recipe(name).recipe_version == version >= 1
+    assert (version, settings_hash(name)) == VERSIONS[name], (
+        f"{name}.toml is not what VERSIONS says: raise its recipe_version and note the new hash"
+    )
+
+
+def test_every_promised_recipe_is_there():
+    promised = {"mars2", "tree-single", "grpo", "gspo", "dr-mas", "demo"}
+    assert promised <= set(recipe_names())
+    assert load_recipe("grpo").search.max_depth == load_recipe("gspo").search.max_depth == 1
+
+
+def small(name, **changes) -> RunConfig:
+    """The recipe in its own shape, at a size that trains in seconds."""
+    plain = load_recipe(name)
+    overrides = {
+        "problems.validation": 0,
+        "problems.test": 0,
+        "search.nodes_per_tree": NODES,
+        "search.nodes_in_flight": min(plain.search.nodes_in_flight, NODES),
+        "credit.overlong_buffer_tokens": min(plain.credit.overlong_buffer_tokens, 8),
+        "training.steps": 2,
+        "training.minutes": None,
+        "training.trees_per_step": 6,
+        "training.checkpoint_every": 9,
+        "sandbox.workers": 1,
+        "compute.device": "cpu",
+        "compute.dtype": "float32",
+        "compute.lanes": 1,
+    }
+    for number in range(len(plain.agents)):
+        overrides[f"agents.{number}.sampling.max_prompt_tokens"] = 192
+        overrides[f"agents.{number}.sampling.max_new_tokens"] = 32
+    return load_recipe(name, overrides | changes)
+
+
+REFILLED = {"credit.refill_rounds": 2, "training.trees_per_step": 8, "search.nodes_per_tree": 3}
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """Each recipe's run: what its process returns, and its directory; two at a time."""
+    folder = tmp_path_factory.mktemp("recipes")
+    head = {"num_cpus": 64, "include_dashboard": False}
+    cluster = Cluster(initialize_head=True, head_node_args=head)
+    environment = os.environ | {"RAY_ADDRESS": cluster.address}
+
+    def train(name, config):
+        run_dir = folder / name
+        run_dir.mkdir()
+        (run_dir / "config.json").write_text(config.model_dump_json())
+        with (run_dir / "engine.log").open("wb") as log:
+            command = [sys.executable, "-m", "engine", "train", str(run_dir)]
+            done = subprocess.run(
+                command, stdout=log, stderr=log, env=environment, timeout=DEADLINE, check=False
+            )
+        return done.returncode, run_dir
+
+    with ThreadPoolExecutor(2) as pool:
+        configs = {name: small(name) for name in recipe_names()}
+        configs["refilled"] = small("tree-single", **REFILLED)
+        yield {name: pool.submit(train, name, config) for name, config in configs.items()}
+    cluster.shutdown()
+
+
+class Trees:
+    """What a run's log says of its trees, each with its scored nodes in order."""
+
+    def __init__(self, run_dir):
+        self.log = list(read_all(run_dir))
+        nodes = {}
+        for event in self.log:
+            if event.node is not None:
+                kinds = nodes.setdefault(event.tree, {}).setdefault(event.node, {})
+                kinds[event.kind] = event.payload
+        self.trees = [
+            {n: k for n, k in tree.items() if k["node.close"]["score"] is not None}
+            for tree in nodes.values()
+        ]
+
+    def payloads(self, kind):
+        return [event.payload for event in self.log if event.kind == kind]
+
+    def columns(self, tree):
+        """(scores, positions of parents, agents, advantages) of one tree's scored nodes."""
+        place = {0: -1} | {node: position for position, node in enumerate(tree)}
+        kinds = list(tree.values())
+        return (
+            np.array([k["node.close"]["score"] for k in kinds]),
+            np.array([place[k["node.open"]["parent"]] for k in kinds]),
+            np.array([k["node.open"]["agent"] for k in kinds]),
+            np.array([k["node.credit"]["advantage"] for k in kinds]),
+        )
+
+
+def is_uniform(tree):
+    return len({kinds["node.close"]["score"] for kinds in tree.values()}) < 2
+
+
+def standard(values):
+    return (values - values.mean()) / (values.std(ddof=1) + 1e-6) if np.ptp(values) else 0 * values
+
+
+def tree_wide(scores, parents, agents):
+    return standard(tree_shaping(scores, parents, 0.5, 0.5))
+
+
+def flat_group(scores, parents, agents):
+    assert (parents == -1).all(), "a flat group has only children of the root"
+    return standard(scores)
+
+
+def of_each_agent(scores, parents, agents):
+    found = np.zeros(len(scores))
+    for agent in set(agents):
+        found[agents == agent] = standard(scores[agents == agent])
+    return found
+
+
+CREDIT = {"grpo": flat_group, "gspo": flat_group, "dr-mas": of_each_agent}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", recipe_names())
+def test_the_recipe_trains_as_it_claims(runs, name):
+    code, run_dir = runs[name].result()
+    assert code == 0, (run_dir / "engine.log").read_text()[-3000:]
+    config, log = read_config(run_dir / "config.json"), Trees(run_dir)
+    assert (config.recipe, config.recipe_version) == (name, VERSIONS[name][0])
+
+    assert len(log.trees) == 12
+    formula = CREDIT.get(name, tree_wide)
+    if not config.credit.overlong_buffer_tokens:
+        for tree in log.trees:
+            scores, parents, agents, advantages = log.columns(tree)
+            expected = formula(scores, parents, agents)
+            assert advantages == pytest.approx(expected, abs=1e-4)
+    uniform = sum(map(is_uniform, log.trees))
+    filtered = sum(end["filtered_trees"] for end in log.payloads("step.end"))
+    assert filtered == (uniform if config.credit.dynamic_filter else 0) < 12
+
+    updates = log.payloads("agent.update")
+    assert all(update["mismatch"] < 1e-3 for update in updates)
+    assert any(update["kl"] for update in updates) == (config.loss.kl_coefficient > 0)
+    learned = {update["agent"] for update in updates}
+    assert learned == {agent.name for agent in config.agents if agent.trainable}
+    for agent in config.agents:
+        before = load_file(model_directory(agent.model) / "model.safetensors")
+        after = load_file(run_dir / "models" / agent.name / "model.safetensors")
+        moved = [np.mean(after[key] != before[key]) for key in before]
+        assert np.mean(moved) > 0.3, f"{agent.name} has hardly changed"
+
+
+@pytest.mark.slow
+def test_trees_that_are_left_out_are_replaced_by_further_problems(runs):
+    code, run_dir = runs["refilled"].result()
+    assert code == 0, (run_dir / "engine.log").read_text()[-3000:]
+    log = Trees(run_dir)
+    opened, ends = log.payloads("tree.open"), log.payloads("step.end")
+    assert len({tree["problem"] for tree in opened}) == len(opened), "no problem comes twice"
+    for end in ends:
+        grown = [tree for tree in opened if tree["step"] == end["step"]]
+        kept = len(grown) - end["filtered_trees"]
+        assert end["refilled_trees"] == len(grown) - 8
+        assert kept == 8 or (kept < 8 and end["refilled_trees"] > 0)
+    assert sum(end["refilled_trees"] for end in ends) > 0
+    learned = sum(update["nodes"] for update in log.payloads("agent.update"))
+    assert learned == sum(len(tree) for tree in log.trees if not is_uniform(tree))

@@ -1,0 +1,112 @@
+"""The real engine with a team of every kind: roles, adapters over one base, a frozen partner."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from engine.events import read_all
+from engine.policy.adapters import MERGED_FROM
+from engine.policy.agent import STATE_FILE
+from engine.policy.load import ADAPTER_WEIGHTS, load_policy
+from tests.policies import tiny_config
+
+pytestmark = pytest.mark.slow
+DEADLINE = 400
+TEAM = ["solver", "critic", "partner", "thin", "slim"]
+
+
+def team():
+    own = {
+        "sampling": {"max_prompt_tokens": 300, "max_new_tokens": 24},
+        "optimizer": {"learning_rate": 1e-3, "schedule": "linear", "warmup_fraction": 0.0},
+    }
+    return [
+        {"name": "solver", "model": "starter:oak", "role": "Solve it.", **own},
+        {
+            "name": "critic",
+            "shares_weights_with": "solver",
+            "role": "Improve it.",
+            "sampling": {"temperature": 1.3},
+        },
+        {"name": "partner", "model": "starter:fern", "trainable": False, **own},
+        {"name": "thin", "model": "starter:fern", "lora": {"rank": 4}, **own},
+        {
+            "name": "slim",
+            "model": "starter:fern",
+            "lora": {"rank": 2, "target_modules": ["q_proj", "v_proj"]},
+            **own,
+        },
+    ]
+
+
+@pytest.fixture(scope="module")
+def run_dir(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runs") / "team"
+    folder.mkdir()
+    config = tiny_config(
+        agents=team(),
+        problems={"seed": 3, "train": 50, "validation": 2, "test": 0},
+        search={"nodes_per_tree": 6, "nodes_in_flight": 3},
+        training={"steps": 3, "trees_per_step": 5, "validate_every": 9, "checkpoint_every": 3},
+        loss={"clip_low": 0.2, "clip_high": 0.2},
+    )
+    (folder / "config.json").write_text(config.model_dump_json())
+    with (folder / "engine.log").open("wb") as log:
+        command = [sys.executable, "-m", "engine", "train", str(folder)]
+        code = subprocess.run(
+            command, stdout=log, stderr=log, timeout=DEADLINE, env=os.environ | {"RAY_ADDRESS": ""}
+        ).returncode
+    assert code == 0, (folder / "engine.log").read_text()[-3000:]
+    return folder
+
+
+def payloads(run_dir, kind):
+    return [event.payload for event in read_all(run_dir) if event.kind == kind]
+
+
+def test_everyone_writes_and_is_measured_and_only_policies_learn(run_dir):
+    assert {node["agent"] for node in payloads(run_dir, "node.open")} == set(TEAM)
+    (validation,) = payloads(run_dir, "eval.result")
+    assert list(validation["agents"]) == TEAM
+    (ready,) = [
+        line["message"] for line in payloads(run_dir, "log.line") if "are ready" in line["message"]
+    ]
+    assert "partner" in ready and "(frozen)" in ready and " learn)" in ready
+
+    updates = payloads(run_dir, "agent.update")
+    assert {update["agent"] for update in updates} == {"solver", "thin", "slim"}
+    shared = {update["agent"]: update["shared_with"] for update in updates}
+    assert shared == {"solver": ["critic"], "thin": [], "slim": []}
+    assert all(update["mismatch"] < 1e-4 for update in updates)
+    last = {update["agent"]: update for update in updates}
+    assert all(update["version"] > 1 and update["kl"] > 0 for update in last.values())
+    written = [node["agent"] for node in payloads(run_dir, "node.open")]
+    by_solver = sum(update["nodes"] for update in updates if update["agent"] == "solver")
+    assert by_solver == written.count("solver") + written.count("critic")
+
+
+def test_a_checkpoint_holds_each_set_of_weights_once_and_none_of_the_frozen(run_dir):
+    folder = run_dir / "checkpoints" / "step-000003"
+    held = {path.name for path in folder.iterdir() if path.is_dir()}
+    assert held == {"solver", "partner", "thin", "slim"}
+    assert [path.name for path in (folder / "partner").iterdir()] == [STATE_FILE]
+    assert (folder / "solver" / "model.safetensors").is_file()
+    for name in ("thin", "slim"):
+        assert (folder / name / ADAPTER_WEIGHTS).is_file()
+        assert not (folder / name / "model.safetensors").exists()
+
+
+def test_the_final_models_are_whole_and_each_learned_something_else(run_dir):
+    (final,) = [saved for saved in payloads(run_dir, "checkpoint.saved") if saved["final"]]
+    assert set(final["models"]) == {"solver", "thin", "slim"}
+    start = {name: load_policy(f"starter:{name}").model.state_dict() for name in ("oak", "fern")}
+    for name, base in (("solver", "oak"), ("thin", "fern"), ("slim", "fern")):
+        directory = run_dir / final["models"][name]
+        weights = load_policy(str(directory)).model.state_dict()
+        changed = {key for key, value in weights.items() if not value.equal(start[base][key])}
+        assert weights.keys() == start[base].keys() and changed
+        if name == "slim":
+            assert {key.split(".")[-2] for key in changed} == {"q_proj", "v_proj"}
+        assert (directory / MERGED_FROM).is_dir() == (name != "solver")
