@@ -139,9 +139,12 @@ def _reason(old: Any) -> str:
 
 
 def _is_free(path: str, free: frozenset[str]) -> bool:
-    # Files are judged by their content.
-    names_a_file = path.startswith("agents.") and path.endswith((".model", ".chat_template"))
-    return names_a_file or path in free or path.partition(".")[0] in free
+    return _names_a_file(path) or path in free or path.partition(".")[0] in free
+
+
+def _names_a_file(path: str) -> bool:
+    """Files are judged by their content."""
+    return path.startswith("agents.") and path.endswith((".model", ".chat_template"))
 
 
 def _flat(path: str, value: Any) -> dict[str, Any]:
