@@ -83,10 +83,11 @@ def test_an_endpoint_is_told_the_role_and_the_feedback_and_never_a_private_test(
 
 
 def test_an_endpoint_is_told_which_tokens_may_be_drawn(server, problems):
-    flat = {"search.nodes_per_tree": 4, "search.max_depth": 1}
+    flat = {"search.nodes_per_tree": 3, "search.max_depth": 1}
 
     def texts(**sampling):
-        options = {f"agents.oak.sampling.{name}": value for name, value in sampling.items()}
+        hot = {"temperature": 5.0, **sampling}
+        options = {f"agents.oak.sampling.{name}": value for name, value in hot.items()}
         outcome = searched(endpoints(server, "oak", **flat, **options), problems[0])
         return {node.answer.text for node in outcome.tree.written.values()}
 
