@@ -15,7 +15,8 @@ from typing import Any
 
 import msgspec
 
-from engine.config import AgentConfig, ConfigError, RunConfig, parse_config
+from engine.config import AgentConfig, RunConfig, parse_config
+from engine.faults import ConfigError
 from engine.policy.load import model_folders
 from engine.problems.identity import set_hash
 from engine.problems.source import GENERATED, ProblemSet
@@ -138,9 +139,12 @@ def _reason(old: Any) -> str:
 
 
 def _is_free(path: str, free: frozenset[str]) -> bool:
-    # Files are judged by their content.
-    names_a_file = path.startswith("agents.") and path.endswith((".model", ".chat_template"))
-    return names_a_file or path in free or path.partition(".")[0] in free
+    return _names_a_file(path) or path in free or path.partition(".")[0] in free
+
+
+def _names_a_file(path: str) -> bool:
+    """Files are judged by their content."""
+    return path.startswith("agents.") and path.endswith((".model", ".chat_template"))
 
 
 def _flat(path: str, value: Any) -> dict[str, Any]:
@@ -174,9 +178,11 @@ def _model_hash(agent: AgentConfig) -> str:
     """Hash of the files from which weights, tokenizer and chat template are loaded."""
     folders = model_folders(agent.model)
     files = [f for folder in folders for f in sorted(folder.iterdir()) if f.suffix in _KEPT_FILES]
+    names = [file.name for file in files]
     if agent.chat_template is not None:
         files.append(Path(agent.chat_template).expanduser())
+        names.append("chat_template")  # however the file is called
     with ThreadPoolExecutor(4) as threads:
         digests = list(threads.map(sha256_of, files))
-    named = [(file.name, digest) for file, digest in zip(files, digests, strict=True)]
+    named = list(zip(names, digests, strict=True))
     return f"files with content {hashlib.sha256(repr(named).encode()).hexdigest()[:16]}"

@@ -9,8 +9,8 @@ from itertools import islice
 import pytest
 import torch
 
-from engine.policy.agent import Agent
 from engine.policy.exchange import Request
+from engine.policy.host import PolicyHost
 from engine.policy.rows import TrainingRow
 from engine.problems.generator import GeneratedProblems, Split
 from tests.policies import tiny_config, tiny_policy
@@ -30,13 +30,20 @@ def requests():
     return [Request(problem) for problem in islice(problems, 4)]
 
 
+NAME = "agent-0"
+
+
 def agent(run):
-    return Agent(run.agents[0], run, seed=5)
+    return PolicyHost([run.agents], run, seeds=[5])
+
+
+def write(agent, requests, *options, **named):
+    return agent.answer({NAME: requests}, *options, **named)[NAME]
 
 
 def step(agent, requests, progress):
     """Write, learn, and end the step; what was written."""
-    answers = agent.answer(requests)
+    answers = write(agent, requests)
     rows = [
         TrainingRow(
             a.generation.prompt_ids, a.generation.output_ids, a.generation.logprobs,
@@ -44,7 +51,7 @@ def step(agent, requests, progress):
         )
         for number, a in enumerate(answers)
     ]  # fmt: skip
-    agent.learn(rows, progress)
+    agent.learn(NAME, rows, progress)
     agent.end_step()
     return written(answers)
 
@@ -54,7 +61,7 @@ def written(answers):
 
 
 def weights(agent):
-    return [weight.clone() for weight in agent.policy.model.state_dict().values()]
+    return [weight.clone() for weight in agent.groups[NAME].weights.model.state_dict().values()]
 
 
 def same(one, other):
@@ -68,10 +75,10 @@ def test_it_goes_on_bit_for_bit_even_from_the_middle_of_a_step(run, requests, tm
 
     cut = agent(run)
     step(cut, requests, 0.0)
-    cut.answer(requests[:2])  # a step that is cut off, and saved as what came before it
-    cut.save(tmp_path / "tiny")
+    write(cut, requests[:2])  # a step that is cut off, and saved as what came before it
+    cut.save(tmp_path)
     resumed = agent(run)
-    assert resumed.restore(tmp_path / "tiny") == []
+    assert resumed.restore(tmp_path) == []
     assert [step(resumed, requests, 0.3), step(resumed, requests, 0.6)] == expected
     assert same(weights(resumed), weights(whole))
 
@@ -87,22 +94,22 @@ def test_dropout_counts_in_the_test_above(run, requests):
 
 def test_evaluation_neither_takes_nor_leaves_a_trace(run, requests):
     undisturbed, measured = agent(run), agent(run)
-    first = measured.answer(requests, 0.7, stream=("test", 0))
-    assert written(measured.answer(requests)) == written(undisturbed.answer(requests))
-    assert written(measured.answer(requests, 0.7, stream=("test", 0))) == written(first)
-    assert written(measured.answer(requests, 0.7, stream=("test", 1))) != written(first)
+    first = write(measured, requests, 0.7, stream=("test", 0))
+    assert written(write(measured, requests)) == written(write(undisturbed, requests))
+    assert written(write(measured, requests, 0.7, stream=("test", 0))) == written(first)
+    assert written(write(measured, requests, 0.7, stream=("test", 1))) != written(first)
 
 
 def test_a_resume_elsewhere_is_told_and_on_another_device_refused(run, requests, tmp_path):
     saving = agent(run)
-    saving.save(tmp_path / "tiny")
-    file = tmp_path / "tiny" / "trainer_state.pt"
+    saving.save(tmp_path)
+    file = tmp_path / NAME / "trainer_state.pt"
     state = torch.load(file, weights_only=True)
     state["platform"]["torch"] = "1.0"
     torch.save(state, file)
-    (difference,) = agent(run).restore(tmp_path / "tiny")
+    (difference,) = agent(run).restore(tmp_path)
     assert difference.startswith("agent-0: torch was 1.0 and is 2")
     state["platform"]["device"] = "cuda"
     torch.save(state, file)
     with pytest.raises(ValueError, match=r"trained on cuda .* set compute.device = cuda"):
-        agent(run).restore(tmp_path / "tiny")
+        agent(run).restore(tmp_path)

@@ -194,16 +194,20 @@ def test_the_recipe_trains_as_it_claims(runs, name):
     updates = log.payloads("agent.update")
     assert all(update["mismatch"] < 1e-3 for update in updates)
     assert any(update["kl"] for update in updates) == (config.loss.kl_coefficient > 0)
-    owners = {owner: group[0] for owner, group in weight_groups(config.agents).items()}
-    assert {update["agent"] for update in updates} == set(owners)
+    owners = weight_groups(config.agents)
+    learned = {update["agent"] for update in updates}
+    assert learned == set(owners) == {path.name for path in (run_dir / "models").iterdir()}
+    assert {u["agent"]: u["shared_with"] for u in updates} == {
+        owner: [agent.name for agent in group[1:]] for owner, group in owners.items()
+    }
     assert {k["node.open"]["agent"] for tree in log.trees for k in tree.values()} == {
         agent.name for agent in config.agents
     }
-    for name, agent in owners.items():
+    for owner, (agent, *_) in owners.items():
         before = load_file(model_directory(agent.model) / "model.safetensors")
-        after = load_file(run_dir / "models" / name / "model.safetensors")
+        after = load_file(run_dir / "models" / owner / "model.safetensors")
         moved = [np.mean(after[key] != before[key]) for key in before]
-        assert np.mean(moved) > 0.3, f"{name} has hardly changed"
+        assert np.mean(moved) > 0.3, f"{owner} has hardly changed"
 
 
 @pytest.mark.slow
