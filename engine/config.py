@@ -166,8 +166,9 @@ class AgentConfig(Settings):
     name: Name
     """Shown on the page and written on every node."""
     model: str = Field(min_length=1)
-    """Directory in Hugging Face layout, or `starter:NAME` for one that ships with Grove. `search`
-    and `evaluate` also take `http://HOST:PORT/v1#MODEL`, an OpenAI-compatible endpoint."""
+    """Directory in Hugging Face layout, or of an adapter in peft's, which is added into its base;
+    `starter:NAME` for one that ships with Grove. `search` and `evaluate` also take
+    `http://HOST:PORT/v1#MODEL`, an OpenAI-compatible endpoint."""
     role: str = Field("", max_length=4000)
     """System text that opens every prompt of this agent."""
     trainable: bool = True
@@ -301,7 +302,8 @@ class TrainingConfig(Settings):
     trees_per_step: int = Field(32, ge=1, le=65536)
     """Trees that advance together in one step."""
     batch_nodes: Whole = Field(1, ge=1)
-    """An agent learns when its buffer holds this many of its own nodes; leftovers are kept."""
+    """An agent learns when its buffer holds this many of its own nodes, or of all that share its
+    weights; leftovers are kept."""
     max_batch_nodes: Whole | None = Field(None, ge=1)
     """Trees beyond this many nodes wait for the agent's next batch; unset takes all of them."""
     minibatches: Whole = Field(1, ge=1)

@@ -82,6 +82,19 @@ def test_an_endpoint_is_told_the_role_and_the_feedback_and_never_a_private_test(
     assert not any("public tests" in node.answer.messages[-1]["content"] for node in roots)
 
 
+def test_an_endpoint_is_told_which_tokens_may_be_drawn(server, problems):
+    flat = {"search.nodes_per_tree": 4, "search.max_depth": 1}
+
+    def texts(**sampling):
+        options = {f"agents.oak.sampling.{name}": value for name, value in sampling.items()}
+        outcome = searched(endpoints(server, "oak", **flat, **options), problems[0])
+        return {node.answer.text for node in outcome.tree.written.values()}
+
+    # One token left to be drawn is one answer, however often it is asked for.
+    assert len(texts()) > 1
+    assert texts(top_k=1) == texts(min_p=0.9999) and len(texts(top_k=1)) == 1
+
+
 def test_a_prompt_that_is_too_long_for_the_server_loses_its_feedback(server, problems):
     server.context = 32 + 60
     outcome = searched(endpoints(server, "oak", **{"search.nodes_per_tree": 12}), problems[0])
