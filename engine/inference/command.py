@@ -1,13 +1,15 @@
 """`python -m engine search`: a team answers one problem.
 
 Exit status: 0 if the answer passes all public tests, 1 if it does not, 2 if nothing could be
-searched: bad input, an agent that cannot write, no sandbox.
+searched: bad input, an agent that cannot write, no sandbox. Ctrl-C finishes the open nodes and
+answers from what is there; a second one ends it at once.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -94,7 +96,7 @@ def _search(arguments: argparse.Namespace) -> int:
     config = _search_config(arguments)
     problem = _one_problem(arguments)
     check_writable(arguments.out)
-    with crew_of(config, "searching") as (crew, scorer, status):
+    with crew_of(config, "searching") as (crew, scorer, status), _stopping(crew):
         progress = TreeProgress(config.search.nodes_per_tree, status)
         outcome = search_problem(crew, problem, scorer, progress)
     if arguments.out:
@@ -183,6 +185,22 @@ def crew_of(
             yield crew, scorer, status
     except (PlayerError, SandboxUnavailable) as error:
         raise ValueError(str(error)) from error
+
+
+@contextmanager
+def _stopping(crew: Crew) -> Iterator[None]:
+    """While the block lasts the first Ctrl-C only asks the crew to come to an end."""
+    before = signal.getsignal(signal.SIGINT)
+
+    def stop(*_: object) -> None:
+        crew.stopping = True
+        signal.signal(signal.SIGINT, before)
+
+    signal.signal(signal.SIGINT, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 @contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import islice, repeat
 
@@ -19,7 +20,8 @@ MODEL = "trees/oak"
 class ModelServer(ThreadingHTTPServer):
     """Serves one policy under `/v1`.
 
-    `failures` are HTTP statuses that the next completions get instead of an answer; `key`, if set,
+    `failures` are HTTP statuses that the next completions get instead of an answer. `at_prompt[N]`
+    is called when the Nth prompt came. `key`, if set,
     must be presented; prompts of more than `context` tokens are refused, as vLLM does.
     """
 
@@ -34,6 +36,7 @@ class ModelServer(ThreadingHTTPServer):
         self.key, self.context = key, context
         self.failures: list[int] = []
         self.prompts: list[list[dict]] = []
+        self.at_prompt: dict[int, Callable[[], None]] = {}
         self.most_at_once = self._now = 0
         self._model, self._counts = threading.Lock(), threading.Lock()
         threading.Thread(target=self.serve_forever, daemon=True).start()
@@ -64,6 +67,7 @@ class ModelServer(ThreadingHTTPServer):
         if len(ids) + body["max_tokens"] > self.context:
             return 400, refusal(f"the context length is only {self.context} tokens")
         self.prompts.append(body["messages"])
+        self.at_prompt.pop(len(self.prompts), lambda: None)()
         sampling = SamplingConfig(
             temperature=body["temperature"],
             top_p=body["top_p"],

@@ -1,6 +1,8 @@
 """`python -m engine search`, with endpoints and with models in processes of their own."""
 
 import json
+import os
+import signal
 import subprocess
 import sys
 
@@ -195,6 +197,18 @@ def test_a_run_gives_all_its_agents_with_their_roles(tmp_path):
     assert final["role"] == "You prune." and final["sampling"]["max_new_tokens"] == 8
     names = [a["name"] for a in team_of([str(run), str(run), "http://h/v1#Qwen/Qwen3-8B"])]
     assert names == ["agent-0", "agent-0-2", "qwen3-8b"]
+
+
+def test_ctrl_c_finishes_the_open_nodes_and_answers_from_them(server, files, tmp_path, capsys):
+    out = tmp_path / "tree.json"
+    command = ["search", "--problem", str(files[0]), "--agents", f"oak={server.url}#{MODEL}"]
+    command += ["--nodes", "4000", "--in-flight", "2", "--no-early-stop", "--out", str(out)]
+    server.at_prompt[6] = lambda: os.kill(os.getpid(), signal.SIGINT)
+    assert main([*command, "--json", "--set", *SHORT]) in (0, 1)
+    told, tree = json.loads(capsys.readouterr().out), json.loads(out.read_text())
+    assert told["ended"] == "stopped" and told["answer"]
+    assert len(tree["nodes"]) == told["nodes_written"] == len(server.prompts) < 20
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 @pytest.mark.slow
