@@ -30,7 +30,7 @@ if TYPE_CHECKING:  # the other commands do not pay for these
     from engine.inference.measurement import Scorer
     from engine.training.forest import Claim, GrowingTree, WrittenNode
 
-NODES, IN_FLIGHT = 60, 8
+NODES, MOST_NODES, IN_FLIGHT = 60, 4096, 8
 _SHOWN_IDS = 5
 
 
@@ -41,7 +41,9 @@ def add_search(command: Any) -> None:
     )
     command.add_argument("--id", help="which problem of the file, if it holds several")
     add_agents(command)
-    command.add_argument("--nodes", type=count, default=NODES, help=f"budget ({NODES})")
+    command.add_argument(
+        "--nodes", type=count, help=f"budget ({NODES}, or none beside tokens or seconds)"
+    )
     command.add_argument("--tokens", type=count, help="budget of output tokens")
     command.add_argument("--seconds", type=_seconds, help="budget of seconds")
     command.add_argument(
@@ -124,9 +126,11 @@ def inference_settings(arguments: argparse.Namespace, wanted: dict[str, Any]) ->
 
 
 def _search_config(arguments: argparse.Namespace) -> RunConfig:
+    otherwise = MOST_NODES if arguments.tokens or arguments.seconds else NODES
+    nodes = arguments.nodes or otherwise
     wanted = {
-        "search.nodes_per_tree": arguments.nodes,
-        "search.nodes_in_flight": arguments.in_flight or min(IN_FLIGHT, arguments.nodes),
+        "search.nodes_per_tree": nodes,
+        "search.nodes_in_flight": arguments.in_flight or min(IN_FLIGHT, nodes),
         "search.tokens_per_tree": arguments.tokens,
         "search.seconds_per_tree": arguments.seconds,
         "search.stop_when_solved": not arguments.no_early_stop,

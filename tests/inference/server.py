@@ -11,6 +11,7 @@ from itertools import islice, repeat
 import torch
 
 from engine.config import SamplingConfig
+from engine.inference.agents import inference_config
 from engine.policy.generators.torch_generator import TorchGenerator
 from engine.policy.load import load_policy
 
@@ -21,8 +22,8 @@ class ModelServer(ThreadingHTTPServer):
     """Serves one policy under `/v1`.
 
     `failures` are HTTP statuses that the next completions get instead of an answer. `at_prompt[N]`
-    is called when the Nth prompt came. `key`, if set,
-    must be presented; prompts of more than `context` tokens are refused, as vLLM does.
+    is called when the Nth prompt came. `key`, if set, must be presented; prompts of more than
+    `context` tokens are refused, as vLLM does.
     """
 
     daemon_threads = True
@@ -124,3 +125,10 @@ class Handler(BaseHTTPRequestHandler):
 
     def log_message(self, *_):
         pass
+
+
+def endpoints(server, *names, **settings):
+    """Settings of agents that all ask the one server."""
+    references = [f"{name}={server.url}#{MODEL}" for name in names]
+    short = {f"agents.{name}.sampling.max_new_tokens": 32 for name in names}
+    return inference_config(references, short | settings)

@@ -9,23 +9,16 @@ import sys
 import pytest
 
 from engine.__main__ import main
-from engine.inference.agents import inference_config, team_of
+from engine.inference.agents import team_of
 from engine.inference.crew import Crew
 from engine.inference.players import PlayerError
 from engine.inference.search import search_problem
 from engine.search.scheduler import TreeEnd
-from tests.inference.server import MODEL
+from tests.inference.server import MODEL, endpoints
 from tests.policies import tiny_config, tiny_policy
 from tests.search.growing import make_tree
 
 SHORT = ["agents.oak.sampling.max_new_tokens=32"]
-
-
-def endpoints(server, *names, **settings):
-    """Settings of agents that all ask the one server."""
-    references = [f"{name}={server.url}#{MODEL}" for name in names]
-    short = {f"agents.{name}.sampling.max_new_tokens": 32 for name in names}
-    return inference_config(references, short | settings)
 
 
 def searched(config, problem):
@@ -146,6 +139,17 @@ def test_the_search_ends_when_a_node_passes_all_public_tests(server, problems):
     outcome = searched(endpoints(server, "oak", **search), problems[0])
     assert outcome.end is TreeEnd.SOLVED and outcome.solved
     assert outcome.answer.node == len(outcome.tree.written) < 60
+
+
+@pytest.mark.parametrize(
+    ("budget", "end"), [(["--tokens", "40"], "tokens"), (["--seconds", "0.5"], "seconds")]
+)
+def test_tokens_or_seconds_end_the_search_too(budget, end, server, files, capsys):
+    command = ["search", "--problem", str(files[0]), "--agents", f"oak={server.url}#{MODEL}"]
+    assert main([*command, *budget, "--no-early-stop", "--json", "--set", *SHORT]) in (0, 1)
+    told = json.loads(capsys.readouterr().out)
+    assert told["ended"] == end and told["nodes_written"] == len(server.prompts) >= 1
+    assert end == "seconds" or told["tokens"] >= 40
 
 
 @pytest.mark.parametrize(
