@@ -24,7 +24,7 @@ TIMES = frozenset({"seconds", "phases", "training_seconds"})
 
 
 def standing(events: Iterable[Event]) -> list[Event]:
-    """The events that a resume did not void, in order; what was measured again stands once."""
+    """The events that a resume did not void, in order; what was told again stands once."""
     kept: list[tuple[int | None, Event]] = []
     step_of_tree: dict[int, int] = {}
     for event in events:
@@ -33,14 +33,9 @@ def standing(events: Iterable[Event]) -> list[Event]:
             kept = [(step, one) for step, one in kept if step is None or step <= last]
         elif event.kind == "tree.open":
             step_of_tree[event.tree] = event.payload["step"]
-        elif event.kind == "eval.result":
-            # That of the starting weights is older than the first checkpoint.
-            place = _place(event)
-            kept = [
-                (step, one)
-                for step, one in kept
-                if one.kind != "eval.result" or _place(one) != place
-            ]
+        elif place := _place(event):
+            # The evaluation of the starting weights, for one, is older than the first checkpoint.
+            kept = [(step, one) for step, one in kept if _place(one) != place]
         kept.append((event.payload.get("step", step_of_tree.get(event.tree)), event))
     return [event for _, event in kept]
 
@@ -62,5 +57,12 @@ def figures(events: Iterable[Event]) -> list[tuple[str, int | None, int | None, 
     return found
 
 
-def _place(event: Event) -> tuple[str, int]:
-    return event.payload["split"], event.payload["step"]
+def _place(event: Event) -> tuple[str, ...] | None:
+    """What an event is alone in telling of, if it is of such a kind."""
+    match event.kind:
+        case "eval.result":
+            return event.kind, event.payload["split"], str(event.payload["step"])
+        case "checkpoint.saved":
+            return event.kind, event.payload["path"]
+        case _:
+            return None

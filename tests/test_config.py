@@ -7,12 +7,12 @@ import pytest
 
 from engine.__main__ import main
 from engine.config import (
-    ConfigError,
     RunConfig,
     parse_config,
     read_config,
     registered,
 )
+from engine.faults import ConfigError
 from engine.recipes import load_recipe, recipe_names
 
 AGENT = {"name": "oak", "model": "starter:oak"}
@@ -61,6 +61,10 @@ def test_an_impossible_value_is_refused_with_its_path(path, value):
         (
             {"compute": {"deterministic": True}, "training": {"minutes": 3}},
             "training.minutes = 3.0 with compute.deterministic = true",
+        ),
+        (
+            {"compute": {"deterministic": True}, "search": {"seconds_per_tree": 3}},
+            "search.seconds_per_tree = 3.0 with compute.deterministic = true",
         ),
     ],
 )

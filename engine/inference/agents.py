@@ -16,7 +16,8 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from engine.config import ConfigError, RunConfig, parse_config, read_config
+from engine.config import RunConfig, parse_config, read_config
+from engine.faults import ConfigError
 from engine.policy.load import STARTER_PREFIX, check_agent
 from engine.recipes import override
 from engine.sharing import weight_owner

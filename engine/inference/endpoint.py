@@ -106,6 +106,9 @@ class EndpointPlayer:
             "top_p": sampling.top_p,
             "max_tokens": sampling.max_new_tokens,
         }
+        # vLLM's own, which a server that knows only OpenAI's fields would refuse.
+        extra = {"top_k": sampling.top_k, "min_p": sampling.min_p}
+        body |= {name: value for name, value in extra.items() if value}
         return self._with_retries(
             lambda: self._client.post(self._path("chat/completions"), json=body)
         )

@@ -60,8 +60,7 @@ class RememberingVerifier:
         return self._known[key]
 
     def _remember(self, key: Key, verification: Verification) -> None:
-        near_its_limit = verification.strain > 0.5
-        if verification.verdict not in LASTING or near_its_limit:
+        if verification.verdict not in LASTING or verification.near_its_limit:
             return
         self._known[key] = verification
         if len(self._known) > self.most:

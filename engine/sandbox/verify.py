@@ -39,6 +39,11 @@ class Verification:
     """Largest share of a time limit that one of its runs used; 1 is all of it."""
 
     @property
+    def near_its_limit(self) -> bool:
+        """Whether a run used so much of a time limit that under other load it may end otherwise."""
+        return self.strain > 0.5
+
+    @property
     def passed(self) -> bool:
         return self.verdict == Verdict.PASSED
 

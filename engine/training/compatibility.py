@@ -15,7 +15,8 @@ from typing import Any
 
 import msgspec
 
-from engine.config import AgentConfig, ConfigError, RunConfig, parse_config
+from engine.config import AgentConfig, RunConfig, parse_config
+from engine.faults import ConfigError
 from engine.policy.load import model_folders
 from engine.problems.identity import set_hash
 from engine.problems.source import GENERATED, ProblemSet
@@ -33,9 +34,10 @@ MAY_CHANGE = frozenset(
         "sandbox.workers",
         "sandbox.allow_unsafe",
         "compute.ray_address",
+        "inference",  # of other commands
     }
 )
-"""Paths of settings that never touch what is learned."""
+"""Settings, and sections of them, that never touch what is learned."""
 
 CHANGES_ROUNDING = frozenset(
     {"training.micro_batch_tokens", "compute.threads_per_agent", "compute.lanes"}
@@ -114,7 +116,7 @@ def _changed_settings(before: dict[str, Any], now: dict[str, Any]) -> list[dict[
     return [
         {"path": path, "value": new.get(path), "reason": _reason(old.get(path))}
         for path in [*new, *(path for path in old if path not in new)]
-        if old.get(path) != new.get(path) and path not in free and not _names_a_file(path)
+        if old.get(path) != new.get(path) and not _is_free(path, free)
     ]
 
 
@@ -136,7 +138,12 @@ def _reason(old: Any) -> str:
     )
 
 
+def _is_free(path: str, free: frozenset[str]) -> bool:
+    return _names_a_file(path) or path in free or path.partition(".")[0] in free
+
+
 def _names_a_file(path: str) -> bool:
+    """Files are judged by their content."""
     return path.startswith("agents.") and path.endswith((".model", ".chat_template"))
 
 
@@ -171,9 +178,11 @@ def _model_hash(agent: AgentConfig) -> str:
     """Hash of the files from which weights, tokenizer and chat template are loaded."""
     folders = model_folders(agent.model)
     files = [f for folder in folders for f in sorted(folder.iterdir()) if f.suffix in _KEPT_FILES]
+    names = [file.name for file in files]
     if agent.chat_template is not None:
         files.append(Path(agent.chat_template).expanduser())
+        names.append("chat_template")  # however the file is called
     with ThreadPoolExecutor(4) as threads:
         digests = list(threads.map(sha256_of, files))
-    named = [(file.name, digest) for file, digest in zip(files, digests, strict=True)]
+    named = list(zip(names, digests, strict=True))
     return f"files with content {hashlib.sha256(repr(named).encode()).hexdigest()[:16]}"

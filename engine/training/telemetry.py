@@ -101,6 +101,8 @@ class StepFigures:
     nodes: dict[str, int] = field(default_factory=dict)
     tokens: int = 0
     dropped: int = 0
+    near_limits: int = 0
+    """Nodes whose verdict another load of the machine may change."""
     filtered: int = 0
     solved: int = 0
     trees: int = 0
@@ -121,6 +123,7 @@ class StepFigures:
     def _add(self, node: WrittenNode) -> None:
         self.nodes[node.agent] += 1
         self.tokens += len(node.answer.generation.output_ids)
+        self.near_limits += node.verification.near_its_limit
         if node.score is None:
             self.dropped += 1
         else:

@@ -255,6 +255,12 @@ class Trainer:
                 refilled_trees=len(trees) - self.config.training.trees_per_step,
             )
         )
+        if figures.near_limits and self.config.compute.deterministic:
+            message = (
+                f"step {step}: {figures.near_limits} programs ran near a time limit or into it; "
+                "under other load their verdicts may be others (sandbox.cpu_seconds, wall_seconds)"
+            )
+            self.log.append(LogLine("warning", message))
 
     def _is_best(self) -> bool:
         if self.validation is None:

@@ -1,7 +1,11 @@
 """Checkpoints are whole or absent; the newest and the best stay; damage is told and gone round."""
 
 import json
+import random
 import shutil
+import subprocess
+import sys
+import time
 
 import pytest
 
@@ -119,3 +123,39 @@ def test_the_manifest_lists_every_file(tmp_path):
 def test_without_checkpoints_there_is_no_latest(tmp_path):
     checkpoints = Checkpoints(tmp_path, keep=1)
     assert checkpoints.latest() is None and checkpoints.best() is None
+
+
+SAVES_FOR_EVER = """
+import sys
+from itertools import count
+from pathlib import Path
+from engine.training.checkpoint import Checkpoints
+
+def write_agents(folder):
+    (folder / "oak").mkdir()
+    (folder / "oak" / "model.safetensors").write_bytes(b"weights" * 3000)
+
+checkpoints = Checkpoints(Path(sys.argv[1]), keep=1)
+found = checkpoints.latest()
+for step in count(found.step + 1 if found else 1):
+    checkpoints.save(step, {}, write_agents, float(step % 3))
+    print(step, flush=True)
+"""
+
+
+def test_killed_at_any_moment_while_it_saves_the_last_one_that_was_told_of_is_whole(tmp_path):
+    seed = random.randrange(10**6)
+    luck = random.Random(seed)
+    for _ in range(8):
+        saving = subprocess.Popen(
+            [sys.executable, "-c", SAVES_FOR_EVER, str(tmp_path)], stdout=subprocess.PIPE
+        )
+        told = int(saving.stdout.readline())
+        time.sleep(luck.uniform(0.0, 0.05))
+        saving.kill()
+        rest = saving.stdout.read().split()
+        saving.wait()
+        found = Checkpoints(tmp_path, keep=1).latest()
+        last = int(rest[-1]) if rest else told
+        assert found.step in (last, last + 1), f"seed {seed}"
+        assert found.damaged == [], f"seed {seed}"

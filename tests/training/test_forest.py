@@ -1,15 +1,19 @@
 """A forest grows by its seed and its answers, whatever the scores; failed nodes take no part."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from engine.config import Score, SearchConfig
+from engine.credit.assign import Credit
 from engine.events import StopReason, Verdict
 from engine.policy.exchange import Answer, Generation
 from engine.problems.generator import make_problem
 from engine.sandbox.verify import Verification
 from engine.search.scheduler import TreeEnd
 from engine.training.forest import Forest, public_score, training_score
+from engine.training.telemetry import StepFigures
 
 PROBLEMS = [make_problem(2, i)[0] for i in range(3)]
 AGENTS = ("oak", "fern")
@@ -124,3 +128,14 @@ def test_tokens_of_all_answers_count_towards_the_budget():
         forest.close(claims[0], answer("x"), verification(Verdict.WRONG_ANSWER))
     (tree,) = forest.trees
     assert (len(tree.written), forest.end(tree)) == (3, TreeEnd.TOKENS)
+
+
+def test_verdicts_that_hang_on_the_load_of_the_machine_are_counted():
+    def verdict_of(rng):
+        verdict = verification(Verdict.PASSED)
+        return replace(verdict, strain=0.9 if rng.random() < 0.5 else 0.1)
+
+    forest = grow(1, verdict_of)
+    near = [n for t in forest.trees for n in t.written.values() if n.verification.strain > 0.5]
+    credits = [Credit(np.zeros(8), np.zeros(8), False) for _ in forest.trees]
+    assert 0 < StepFigures.of(forest.trees, credits, AGENTS).near_limits == len(near) < 24
