@@ -51,6 +51,7 @@ class Engine:
         (self.run_dir / "config.json").write_text(config.model_dump_json())
 
     def start(self):
+        self.told_before = len(self.log())
         with (self.run_dir / "engine.log").open("ab") as log:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "engine", "train", str(self.run_dir)],
@@ -61,7 +62,6 @@ class Engine:
 
     def kill_when(self, moment, what, delay):
         """SIGKILL to all of it, some seconds after `moment()`, however far it is by then."""
-
         deadline = time.monotonic() + DEADLINE
         while not moment():
             assert self.process.poll() is None, f"it ended before {what}: {self.said()}"
@@ -90,17 +90,21 @@ class Engine:
         return [e.payload for e in self.events() if e.kind == kind]
 
     def has_begun(self, step):
-        return f'"step.start","tree":null,"node":null,"payload":{{"step":{step},' in self.log()
+        return f'"step.start","tree":null,"node":null,"payload":{{"step":{step},' in self.news()
 
     def is_saving(self):
         return any((self.run_dir / "checkpoints").glob("partial-*"))
 
     def is_testing(self):
-        return '{"name":"test split' in self.log()
+        return '{"name":"test split' in self.news()
+
+    def news(self):
+        """What it has logged since it was last started."""
+        return self.log()[self.told_before :]
 
     def log(self):
         file = self.run_dir / FILE_NAME
-        return file.read_text() if file.exists() else ""
+        return file.read_text(errors="replace") if file.exists() else ""
 
     def weights(self):
         files = sorted((self.run_dir / "models").rglob("*.safetensors"))
@@ -128,8 +132,8 @@ def test_killed_at_any_moment_it_comes_to_the_same_bits(whole, tmp_path):
     if luck.random() < 0.5:
         cut.start().kill_when(cut.is_saving, "a checkpoint being written", 0.0)
     else:
-        step = luck.randint(1, 5)
-        cut.start().kill_when(lambda: cut.has_begun(step), f"step {step}", luck.uniform(0.0, 1.0))
+        step = luck.randint(1, 4)
+        cut.start().kill_when(lambda: cut.has_begun(step), f"step {step}", luck.uniform(0.0, 0.5))
     cut.start().kill_when(cut.is_testing, "the test split", luck.uniform(0.0, 0.2))
     cut.start()
 
