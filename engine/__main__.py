@@ -18,7 +18,7 @@ def main(argv: list[str] | None = None) -> int:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for add in (
         _add_train, _add_prepare, _add_config, _add_starters, _add_golden, _add_doctor,
-        _add_problems, _add_search, _add_evaluate, _add_compare,
+        _add_problems, _add_search, _add_evaluate, _add_compare, _add_reward_model,
     ):  # fmt: skip
         add(commands)
     arguments = parser.parse_args(argv)
@@ -138,6 +138,12 @@ def _add_compare(commands: Any) -> None:
     add_compare(
         commands.add_parser("compare", help="difference of two evaluations, with intervals")
     )
+
+
+def _add_reward_model(commands: Any) -> None:
+    from engine.inference.reward_command import add_reward_model
+
+    add_reward_model(commands.add_parser("reward-model", help="train a judge of a run's programs"))
 
 
 if __name__ == "__main__":

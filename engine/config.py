@@ -9,7 +9,6 @@ reader could not take: infinity, NUL, half a surrogate pair, numbers of more tha
 from __future__ import annotations
 
 import json
-import math
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -23,6 +22,7 @@ from pydantic import (
     model_validator,
 )
 
+from engine.faults import ConfigError, faults_of, unstorable
 from engine.sharing import sharing_faults, with_shared_settings
 
 STARTERS = Path(__file__).parent / "policy" / "starters"
@@ -30,49 +30,6 @@ STARTERS = Path(__file__).parent / "policy" / "starters"
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9-]{0,39}$")]
 Whole = Annotated[int, Field(lt=2**31)]
 """A whole number that every store and library can hold."""
-
-_MAX_DEPTH = 20
-_MAX_SHOWN_CHARS = 200
-_MAX_REASON_CHARS = 4000
-
-
-class ConfigError(ValueError):
-    """Settings that cannot run. `problems` holds one dict (path, value, reason) per fault.
-
-    Invariant: `problems` is short and is JSON, whatever was given.
-    """
-
-    def __init__(self, problems: list[dict[str, Any]]):
-        self.problems = [
-            {
-                "path": shown(p["path"]),
-                "value": shown(p["value"]),
-                "reason": printable(p["reason"][:_MAX_REASON_CHARS]),
-            }
-            for p in problems
-        ]
-        super().__init__(
-            "\n".join(f"{p['path']} = {p['value']!r}: {p['reason']}" for p in self.problems)
-        )
-
-
-def printable(text: str) -> str:
-    """The text, with an escape for whatever a page, a terminal or a database would not take."""
-    return text.encode("utf-8", "backslashreplace").decode().replace("\0", "\\x00")
-
-
-def shown(value: Any) -> Any:
-    """A value that was given, as a message repeats it: short, and plain JSON."""
-    if value is None or isinstance(value, bool):
-        return value
-    if isinstance(value, float):
-        return value if math.isfinite(value) else str(value)
-    if isinstance(value, int):
-        value = value if value.bit_length() < 64 else hex(value)
-    if isinstance(value, str):
-        text = printable(value[:_MAX_SHOWN_CHARS])
-        return f"{text}…" if len(value) > _MAX_SHOWN_CHARS else text
-    return value if isinstance(value, int) or value == [] else "..."
 
 
 class Posterior(StrEnum):
@@ -393,6 +350,7 @@ class SandboxConfig(Settings):
 class ComputeConfig(Settings):
     device: str = Field("auto", pattern=r"^(auto|cpu|cuda)$")
     dtype: str = Field("float32", pattern=r"^(float32|bfloat16)$")
+    """Of the weights that are run; an optimizer steps in float32 whatever they are."""
     threads_per_agent: Whole = Field(1, ge=1)
     """Cores, and torch threads, that one agent's actor gets."""
     lanes: int = Field(2, ge=1, le=16)
@@ -484,7 +442,7 @@ def parse_config(data: Any) -> RunConfig:
     try:
         config = RunConfig.model_validate(with_shared_settings(data))
     except ValidationError as error:
-        raise ConfigError(_faults(error)) from None
+        raise ConfigError(faults_of(error)) from None
     if faults := _unknown_names(config):
         raise ConfigError(faults)
     return config
@@ -503,56 +461,6 @@ def read_config(path: Path) -> RunConfig:
     except (ValueError, RecursionError) as error:
         reason = f"is not JSON ({error}); write it anew with `python -m engine prepare`"
         raise ConfigError([{"path": "config", "value": str(path), "reason": reason}]) from None
-
-
-def unstorable(path: str, value: Any, depth: int = 0) -> list[dict[str, Any]]:
-    """What in a tree of settings no database would store, by its path."""
-    if reason := _never(path, value, depth):
-        return [{"path": path or "config", "value": value, "reason": reason}]
-    if isinstance(value, dict):
-        items = list(value.items())
-    elif isinstance(value, list | tuple):
-        items = list(enumerate(value))
-    else:
-        return []
-    return [
-        fault
-        for key, item in items
-        for fault in unstorable(f"{path}.{key}".lstrip("."), item, depth + 1)
-    ]
-
-
-def _never(path: str, value: Any, depth: int) -> str:
-    """Why this can be the value of no setting, or empty."""
-    if depth > _MAX_DEPTH:
-        return f"is nested more than {_MAX_DEPTH} deep"
-    if printable(path) != path or (isinstance(value, str) and printable(value) != value):
-        return "must be text without NUL and without halves of surrogate pairs"
-    if isinstance(value, float) and not math.isfinite(value):
-        return "must be a finite number"
-    if isinstance(value, int) and value.bit_length() >= 64:
-        return "is a number too large for any setting"
-    if not isinstance(value, bool | int | float | str | list | tuple | dict | None):
-        return f"must be a number, a text, true or false, not a {type(value).__name__}"
-    return ""
-
-
-def _faults(error: ValidationError) -> list[dict[str, Any]]:
-    faults = [_fault(e) for e in error.errors()]
-    # A faulty item also makes its list too short: that is noise, not a second fault.
-    paths = [fault["path"] for fault in faults]
-    return [f for f in faults if not any(path.startswith(f"{f['path']}.") for path in paths)]
-
-
-def _fault(error: dict[str, Any]) -> dict[str, Any]:
-    path = ".".join(str(part) for part in error["loc"]) or "config"
-    value = error["input"]
-    if isinstance(value, BaseModel | dict):
-        value = "..."
-    reason = error["msg"].removeprefix("Value error, ")
-    if error["type"] == "extra_forbidden":
-        reason = "unknown setting; check the spelling against `python -m engine config`"
-    return {"path": path, "value": value, "reason": reason}
 
 
 def _unknown_names(config: RunConfig) -> list[dict[str, Any]]:

@@ -20,7 +20,7 @@ from math import inf, isnan
 from pathlib import Path
 from typing import Any
 
-from engine.config import printable, shown
+from engine.faults import printable, shown
 from engine.golden_kinds import KINDS
 
 

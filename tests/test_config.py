@@ -7,12 +7,12 @@ import pytest
 
 from engine.__main__ import main
 from engine.config import (
-    ConfigError,
     RunConfig,
     parse_config,
     read_config,
     registered,
 )
+from engine.faults import ConfigError
 from engine.recipes import load_recipe, recipe_names
 
 AGENT = {"name": "oak", "model": "starter:oak"}

@@ -2,7 +2,8 @@
 
 import pytest
 
-from engine.config import ConfigError, RunConfig, parse_config
+from engine.config import RunConfig, parse_config
+from engine.faults import ConfigError
 from engine.recipes import load_recipe
 from engine.sharing import actor_groups, weight_groups
 

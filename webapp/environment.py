@@ -18,7 +18,7 @@ from urllib.parse import quote, urlsplit
 from psycopg import ProgrammingError
 from psycopg.conninfo import conninfo_to_dict
 
-from engine.config import printable, shown
+from engine.faults import printable, shown
 
 Environment = Mapping[str, str]
 

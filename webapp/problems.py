@@ -23,7 +23,7 @@ from django.http.multipartparser import MultiPartParserError
 from ninja import NinjaAPI, Schema
 from ninja.errors import AuthenticationError, HttpError, ValidationError
 
-from engine.config import ConfigError, printable, shown
+from engine.faults import ConfigError, printable, shown
 from webapp.experiments.states import TransitionRefused
 
 logger = logging.getLogger(__name__)

@@ -1,7 +1,7 @@
 """Who takes part: agents as a command line names them.
 
 `REFERENCE` or `NAME=REFERENCE`, where a reference is `starter:NAME`; the directory of a model (a
-version in the registry is one: its page shows the path); a run's directory or one of its
+version in the registry is `models/AGENT` of its run); a run's directory or one of its
 `checkpoints/step-N`, for all its agents; or `http://HOST:PORT/v1#MODEL`, an OpenAI-compatible
 endpoint. Weights of a run keep the role and the sampling settings that the run gave their agent.
 """
@@ -16,7 +16,8 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from engine.config import ConfigError, RunConfig, parse_config, read_config
+from engine.config import RunConfig, parse_config, read_config
+from engine.faults import ConfigError
 from engine.policy.load import STARTER_PREFIX, check_agent
 from engine.recipes import override
 from engine.sharing import weight_owner

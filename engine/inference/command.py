@@ -61,7 +61,7 @@ def add_agents(command: Any) -> None:
         "agents), or http://HOST:PORT/v1#MODEL (key: OPENAI_API_KEY)",
     )  # fmt: skip
     command.add_argument("--format", default=DETECTED, choices=format_names())
-    command.add_argument("--seed", type=_whole, default=0)
+    command.add_argument("--seed", type=whole, default=0)
     command.add_argument(
         "--reward-model", metavar="DIR", help="decides among nodes that are equal on public tests"
     )
@@ -77,7 +77,7 @@ def count(text: str) -> int:
     return int(text)
 
 
-def _whole(text: str) -> int:
+def whole(text: str) -> int:
     return 0 if text == "0" else count(text)
 
 
@@ -187,7 +187,21 @@ def crew_of(
 
 @contextmanager
 def _scoring(config: RunConfig) -> Iterator[Scorer | None]:
-    yield None
+    """The reward model of the settings, in a process of its own; None if there is none."""
+    if config.inference.reward_model is None:
+        yield None
+        return
+    from engine.inference.players import START_DEADLINE, RewardProcess
+    from engine.inference.reward_data import check_reward_model
+
+    directory = Path(config.inference.reward_model).expanduser()
+    check_reward_model(directory)
+    process = RewardProcess(directory, config.compute.device)
+    try:
+        process.ready(START_DEADLINE)
+        yield process.score
+    finally:
+        process.close()
 
 
 @dataclass

@@ -26,7 +26,7 @@ from typing import Any, Self
 from engine.config import AgentConfig, RunConfig
 from engine.inference.agents import is_endpoint
 from engine.inference.measurement import Judged
-from engine.inference.players import LocalPlayer, Player, PlayerError
+from engine.inference.players import START_DEADLINE, LocalPlayer, Player, PlayerError
 from engine.policy.exchange import Answer, Request
 from engine.sandbox.checking import SelfCheck
 from engine.sandbox.memory import RememberingVerifier
@@ -35,7 +35,6 @@ from engine.sandbox.verify import Verification
 from engine.training.forest import Claim, Forest, GrowingTree
 from engine.training.rollout import RolloutSink
 
-START_DEADLINE = 300.0
 CALL_DEADLINE = 3600.0
 LOOK_EVERY = 1.0
 

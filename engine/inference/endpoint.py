@@ -94,20 +94,27 @@ class EndpointPlayer:
             if response.status_code in _TOO_LONG and shorter:
                 continue  # the fullest prompt that fits; only the server can count its tokens
             break
-        return self._read(response, prompt, time.perf_counter() - started)
+        seconds = time.perf_counter() - started
+        return self._read(response, prompt, seconds, self._temperature(temperature))
 
     def _completion(self, prompt: list[Message], temperature: float | None) -> httpx.Response:
         sampling = self.agent.sampling
         body = {
             "model": self.model,
             "messages": prompt,
-            "temperature": sampling.temperature if temperature is None else temperature,
+            "temperature": self._temperature(temperature),
             "top_p": sampling.top_p,
             "max_tokens": sampling.max_new_tokens,
         }
+        # vLLM's own, which a server that knows only OpenAI's fields would refuse.
+        extra = {"top_k": sampling.top_k, "min_p": sampling.min_p}
+        body |= {name: value for name, value in extra.items() if value}
         return self._with_retries(
             lambda: self._client.post(self._path("chat/completions"), json=body)
         )
+
+    def _temperature(self, override: float | None) -> float:
+        return self.agent.sampling.temperature if override is None else override
 
     def _with_retries(self, send: Any) -> httpx.Response:
         deadline, pause = time.monotonic() + self._retry_seconds, _FIRST_PAUSE
@@ -131,7 +138,9 @@ class EndpointPlayer:
                 raise self._error("was left, the search ends")
             pause = min(2 * pause, _LONGEST_PAUSE)
 
-    def _read(self, response: httpx.Response, prompt: list[Message], seconds: float) -> Answer:
+    def _read(
+        self, response: httpx.Response, prompt: list[Message], seconds: float, temperature: float
+    ) -> Answer:
         if not response.is_success:
             raise self._error(f"answered {self._told(response)}{self._remedy(response)}")
         try:
@@ -154,6 +163,7 @@ class EndpointPlayer:
             stop=StopReason.MAX_TOKENS if stop == "length" else StopReason.END_OF_TEXT,
             policy_version=0,
             seconds=seconds,
+            temperature=temperature,
             reported_tokens=tokens,
         )
         # Half a surrogate pair, which JSON can hold, would fit into no file.

@@ -12,11 +12,15 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import active_children, get_context
+from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from engine.config import AgentConfig, RunConfig
 from engine.policy.exchange import Answer, Request
+from engine.problems.problem import Problem
 
+START_DEADLINE = 300.0
+SCORE_DEADLINE = 3600.0
 LOCAL_BATCH = 64
 _PR_SET_PDEATHSIG = 1
 
@@ -112,6 +116,33 @@ class LocalPlayer:
         self._process.close()
 
 
+class RewardProcess:
+    """A reward model in a process of its own."""
+
+    def __init__(self, directory: Path, device: str):
+        self._process = ModelProcess("reward model", _load_reward_model, directory, device)
+
+    def ready(self, deadline: float) -> None:
+        self._process.ready(deadline)
+
+    def score(self, programs: Sequence[tuple[Problem, str]]) -> list[float]:
+        """How likely each program is right, from 0 to 1.
+
+        Raises:
+            PlayerError: it took too long, or the process ended.
+        """
+        pairs = [(problem.statement, program) for problem, program in programs]
+        try:
+            return self._process.call(_score, pairs).result(SCORE_DEADLINE)
+        except BrokenProcessPool:
+            raise self._process.ended() from None
+        except TimeoutError:
+            raise PlayerError(f"waited {SCORE_DEADLINE:.0f} s for the reward model") from None
+
+    def close(self) -> None:
+        self._process.close()
+
+
 _model: Any = None
 """What a model's process holds; nothing anywhere else."""
 
@@ -144,6 +175,21 @@ def _load_agent(agent: AgentConfig, run: RunConfig, position: int) -> Any:
 def _answer(host: Any, requests: list[Request], temperature: float | None) -> list[Answer]:
     (name,) = host.groups
     return host.answer({name: requests}, temperature)[name]
+
+
+def _load_reward_model(directory: Path, device: str) -> Any:
+    quiet_libraries()
+    import torch
+
+    from engine.inference.reward_model import RewardModel
+
+    torch.set_num_threads(1)  # one core beside the sandbox; a large model belongs on a GPU
+    cuda = device != "cpu" and torch.cuda.is_available()
+    return RewardModel.load(directory, "cuda" if cuda else "cpu")
+
+
+def _score(reward_model: Any, pairs: list[tuple[str, str]]) -> list[float]:
+    return reward_model.score(pairs)
 
 
 def quiet_libraries() -> None:

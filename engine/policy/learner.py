@@ -21,6 +21,7 @@ from engine.config import AgentConfig, LossConfig, Schedule, TrainingConfig
 from engine.losses.total import Rows, count_units, total_loss
 from engine.policy.batching import length_buckets
 from engine.policy.forward import PaddedRows, output_logprobs, pad_rows
+from engine.policy.precision import MasterWeights
 from engine.policy.rows import TrainingRow, UpdateStats
 from engine.policy.weights import Weights
 
@@ -55,8 +56,9 @@ class Learner:
         self.progress = 0.0
         """Share of the run that is done, from 0 to 1; drives the schedule."""
         options = agent.optimizer
+        self.precise = MasterWeights(weights.trained())
         self.optimizer = torch.optim.AdamW(
-            weights.trained(),
+            self.precise.masters,
             lr=options.learning_rate,
             betas=(options.beta1, options.beta2),
             eps=options.epsilon,
@@ -114,11 +116,16 @@ class Learner:
 
     def state(self) -> dict[str, Any]:
         """What a resume needs besides the weights."""
-        return {"optimizer": self.optimizer.state_dict(), "version": self.version}
+        return {
+            "optimizer": self.optimizer.state_dict(),
+            "version": self.version,
+            "masters": self.precise.state(),
+        }
 
     def load_state(self, state: dict[str, Any]) -> None:
         self.optimizer.load_state_dict(state["optimizer"])
         self.version = state["version"]
+        self.precise.load_state(state["masters"])
 
     def _step(self, model: PreTrainedModel, batch: list[MicroBatch]) -> dict[str, float]:
         model.train()
@@ -134,6 +141,7 @@ class Learner:
                 logprobs_NL, self._loss_rows(micro, logprobs_NL), units, self.loss, entropy_NL
             )
             terms.loss.backward()
+            self.precise.take_gradients()
             totals["loss"] += terms.loss.item()
             totals["policy"] += terms.policy.item()
             totals["kl"] += terms.kl.item()
@@ -142,13 +150,14 @@ class Learner:
             entropy = (entropy_NL.detach() * micro.padded.mask_NL).sum()
             totals["entropy"] += float(entropy) / units.tokens
         limit = self.agent.optimizer.max_gradient_norm
-        norm = torch.nn.utils.clip_grad_norm_(self.weights.trained(), limit).item()
+        norm = torch.nn.utils.clip_grad_norm_(self.precise.masters, limit).item()
         if not math.isfinite(norm):
             raise FloatingPointError(
                 f"agent {self.agent.name}: the gradient norm is {norm} at version {self.version}; "
                 "lower optimizer.learning_rate, or look at the mismatch with the generator"
             )
         self.optimizer.step()
+        self.precise.round()
         model.eval()
         return {**totals, "norm": norm}
 

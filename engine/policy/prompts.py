@@ -28,7 +28,12 @@ class Feedback:
 
 def root_prompt(problem: Problem, role: str = "") -> list[Message]:
     """Chat messages that ask for a first program."""
-    return _messages(role, f"{problem.statement}\nAnswer with one complete program.")
+    return asking(problem.statement, role)
+
+
+def asking(statement: str, role: str = "") -> list[Message]:
+    """The same from the statement alone."""
+    return _messages(role, f"{statement}\nAnswer with one complete program.")
 
 
 def refinement_prompts(

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import count, islice
 
-from engine.config import ConfigError, ProblemsConfig
+from engine.config import ProblemsConfig
+from engine.faults import ConfigError
 from engine.problems.errors import MAX_SHOWN, DatasetError, DatasetFault
 from engine.problems.generator import GeneratedProblems, Split
 from engine.problems.identity import set_hash

@@ -11,7 +11,8 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from engine.config import ConfigError, RunConfig, parse_config, unstorable
+from engine.config import RunConfig, parse_config
+from engine.faults import ConfigError, unstorable
 
 FOLDER = Path(__file__).parent
 

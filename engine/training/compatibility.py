@@ -15,7 +15,8 @@ from typing import Any
 
 import msgspec
 
-from engine.config import AgentConfig, ConfigError, RunConfig, parse_config
+from engine.config import AgentConfig, RunConfig, parse_config
+from engine.faults import ConfigError
 from engine.policy.load import model_folders
 from engine.problems.identity import set_hash
 from engine.problems.source import GENERATED, ProblemSet
@@ -142,6 +143,7 @@ def _is_free(path: str, free: frozenset[str]) -> bool:
 
 
 def _names_a_file(path: str) -> bool:
+    """Files are judged by their content."""
     return path.startswith("agents.") and path.endswith((".model", ".chat_template"))
 
 
@@ -176,9 +178,11 @@ def _model_hash(agent: AgentConfig) -> str:
     """Hash of the files from which weights, tokenizer and chat template are loaded."""
     folders = model_folders(agent.model)
     files = [f for folder in folders for f in sorted(folder.iterdir()) if f.suffix in _KEPT_FILES]
+    names = [file.name for file in files]
     if agent.chat_template is not None:
         files.append(Path(agent.chat_template).expanduser())
+        names.append("chat_template")  # however the file is called
     with ThreadPoolExecutor(4) as threads:
         digests = list(threads.map(sha256_of, files))
-    named = [(file.name, digest) for file, digest in zip(files, digests, strict=True)]
+    named = list(zip(names, digests, strict=True))
     return f"files with content {hashlib.sha256(repr(named).encode()).hexdigest()[:16]}"

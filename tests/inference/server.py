@@ -67,6 +67,8 @@ class ModelServer(ThreadingHTTPServer):
         sampling = SamplingConfig(
             temperature=body["temperature"],
             top_p=body["top_p"],
+            top_k=body.get("top_k", 0),
+            min_p=body.get("min_p", 0.0),
             max_new_tokens=body["max_tokens"],
         )
         with self._model, torch.inference_mode():

@@ -41,6 +41,7 @@ class SmallProblem:
                 [0.0] * length,
                 draw.gauss(0, 1),
                 0,
+                TEMPERATURE,
             )
             for length in (5, 1, 3, 4, 2, 5)
         ]
@@ -63,7 +64,7 @@ class SmallProblem:
 
     def forward(self):
         """(logprobs_NL, entropy_NL) of the model."""
-        return output_logprobs(self.model, self.padded, TEMPERATURE, entropy_gradient=True)
+        return output_logprobs(self.model, self.padded, entropy_gradient=True)
 
     @torch.no_grad()
     def forward_moved(self, direction, step):

@@ -134,6 +134,15 @@ def test_each_aggregation_weighs_tokens_as_its_formula_says(aggregation, expecte
     assert terms.loss_sum.item() / policy_units(mask, settings) == pytest.approx(expected)
 
 
+def test_the_share_of_clipped_tokens_is_a_share_whatever_the_mean():
+    logprobs, rows = make_batch(seed=1)
+    by_mean, by_sum = (
+        whole(logprobs, rows, config("ppo", aggregation=kind)).clip_fraction
+        for kind in ("sequence_mean", "sequence_sum")
+    )
+    assert 0 < by_mean == by_sum < 1
+
+
 def at_ratio(ratio, advantage, policy="ppo", **settings):
     """(loss, its gradient, clipped) of one token whose ratio is given."""
     logprob = torch.tensor([[math.log(ratio)]], dtype=torch.float64, requires_grad=True)

@@ -278,13 +278,23 @@ def test_a_learner_goes_on_exactly_where_its_state_was_taken(policy):
         assert torch.equal(a, b)
 
 
-def test_the_learning_rate_warms_up_and_falls():
-    agent = AgentConfig(name="a", model="-", optimizer=OptimizerConfig(warmup_fraction=0.1))
-    factors = [schedule_factor(agent, share / 100) for share in range(101)]
-    assert factors[0] < factors[5] < factors[10]
-    assert factors[10] == pytest.approx(1.0, abs=0.01)
-    assert factors[100] == pytest.approx(0.1)
-    assert factors[10:] == sorted(factors[10:], reverse=True)
+def factors_of(schedule, **options):
+    optimizer = OptimizerConfig(schedule=schedule, warmup_fraction=0.1, **options)
+    agent = AgentConfig(name="a", model="-", optimizer=optimizer)
+    return [schedule_factor(agent, share / 100) for share in range(101)]
+
+
+def test_the_learning_rate_warms_up_and_falls_as_its_schedule_says():
+    constant, cosine, linear = map(factors_of, ("constant", "cosine", "linear"))
+    for factors in (constant, cosine, linear):
+        assert factors[0] < factors[5] < factors[10] == pytest.approx(1.0)
+        assert factors[10:] == sorted(factors[10:], reverse=True)
+    assert constant[100] == 1.0
+    assert cosine[100] == linear[100] == pytest.approx(0.1)
+    assert [cosine[55], linear[55]] == pytest.approx([0.55] * 2)  # half-way, half-way down
+    assert [linear[n] - linear[n + 1] for n in range(10, 100)] == pytest.approx([0.01] * 90)
+    assert cosine[20] > linear[20] and cosine[90] < linear[90]
+    assert factors_of("linear", final_fraction=0.0)[100] == 0.0
 
 
 def test_buckets_hold_every_row_once_and_stay_under_the_limit():

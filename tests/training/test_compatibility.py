@@ -137,3 +137,30 @@ def test_what_may_change_is_a_setting(path):
     here = settings().model_dump()
     for part in path.split("."):
         here = here[part]
+
+
+def test_a_chat_template_may_move_and_may_not_change(tmp_path):
+    one, two = tmp_path / "one.jinja", tmp_path / "two.jinja"
+    one.write_text("{{ messages[0].content }}")
+    two.write_text(one.read_text())
+
+    def with_template(file):
+        return settings(agents=[STARTERS[0], {**STARTERS[1], "chat_template": str(file)}])
+
+    saved = record_of(with_template(one)).state()
+    check_compatible(saved, record_of(with_template(two)))
+    two.write_text("{{ messages[-1].content }}")
+    assert set(refusal(saved, with_template(two))) == {"agents.fern.model"}
+    assert set(refusal(saved, settings())) == {"agents.fern.model"}
+
+
+def test_the_base_of_an_adapter_may_not_change(tmp_path):
+    base, adapter = tmp_path / "base", tmp_path / "adapter"
+    shutil.copytree(starter_directory("fern"), base)
+    adapter.mkdir()
+    named = {"peft_type": "LORA", "base_model_name_or_path": str(base)}
+    (adapter / "adapter_config.json").write_text(json.dumps(named))
+    config = settings(agents=[STARTERS[0], {**STARTERS[1], "model": str(adapter)}])
+    saved = record_of(config).state()
+    (base / "model.safetensors").write_bytes(b"other")
+    assert set(refusal(saved, config)) == {"agents.fern.model"}

@@ -21,6 +21,7 @@ from engine.credit.shaping import tree_shaping
 from engine.events import read_all
 from engine.policy.load import model_directory
 from engine.recipes import FOLDER, load_recipe, recipe_data, recipe_names
+from engine.sharing import weight_groups
 
 DEADLINE = 400
 NODES = 8
@@ -31,6 +32,7 @@ VERSIONS = {
     "grpo": (1, "063adb3db70b"),
     "gspo": (1, "f9158e95f1a9"),
     "mars2": (1, "536da06d37e8"),
+    "mars2-homogeneous": (1, "383eb651f01d"),
     "tree-single": (1, "f16135169bde"),
 }
 """Version of each recipe, and the hash of its settings at that version."""
@@ -52,7 +54,7 @@ def test_a_recipe_that_changes_is_a_new_version(name):
 
 
 def test_every_promised_recipe_is_there():
-    promised = {"mars2", "tree-single", "grpo", "gspo", "dr-mas", "demo"}
+    promised = {"mars2", "mars2-homogeneous", "tree-single", "grpo", "gspo", "dr-mas", "demo"}
     assert promised <= set(recipe_names())
     assert load_recipe("grpo").search.max_depth == load_recipe("gspo").search.max_depth == 1
 
@@ -76,6 +78,7 @@ def small(name, **changes) -> RunConfig:
         "compute.lanes": 1,
     }
     for number in range(len(plain.agents)):
+        overrides[f"agents.{number}.role"] = ""  # the starters have never read one
         overrides[f"agents.{number}.sampling.max_prompt_tokens"] = 192
         overrides[f"agents.{number}.sampling.max_new_tokens"] = 32
     return load_recipe(name, overrides | changes)
@@ -189,13 +192,20 @@ def test_the_recipe_trains_as_it_claims(runs, name):
     updates = log.payloads("agent.update")
     assert all(update["mismatch"] < 1e-3 for update in updates)
     assert any(update["kl"] for update in updates) == (config.loss.kl_coefficient > 0)
+    owners = weight_groups(config.agents)
     learned = {update["agent"] for update in updates}
-    assert learned == {agent.name for agent in config.agents if agent.trainable}
-    for agent in config.agents:
+    assert learned == set(owners) == {path.name for path in (run_dir / "models").iterdir()}
+    assert {u["agent"]: u["shared_with"] for u in updates} == {
+        owner: [agent.name for agent in group[1:]] for owner, group in owners.items()
+    }
+    assert {k["node.open"]["agent"] for tree in log.trees for k in tree.values()} == {
+        agent.name for agent in config.agents
+    }
+    for owner, (agent, *_) in owners.items():
         before = load_file(model_directory(agent.model) / "model.safetensors")
-        after = load_file(run_dir / "models" / agent.name / "model.safetensors")
+        after = load_file(run_dir / "models" / owner / "model.safetensors")
         moved = [np.mean(after[key] != before[key]) for key in before]
-        assert np.mean(moved) > 0.3, f"{agent.name} has hardly changed"
+        assert np.mean(moved) > 0.3, f"{owner} has hardly changed"
 
 
 @pytest.mark.slow

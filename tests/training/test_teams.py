@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from engine.events import read_all
+from engine.inference.agents import inference_config
 from engine.policy.adapters import MERGED_FROM
 from engine.policy.agent import STATE_FILE
 from engine.policy.load import ADAPTER_WEIGHTS, load_policy
@@ -110,3 +111,18 @@ def test_the_final_models_are_whole_and_each_learned_something_else(run_dir):
         if name == "slim":
             assert {key.split(".")[-2] for key in changed} == {"q_proj", "v_proj"}
         assert (directory / MERGED_FROM).is_dir() == (name != "solver")
+
+
+@pytest.mark.parametrize("place", ["", "checkpoints/step-000003"])
+def test_the_whole_team_can_be_searched_with(run_dir, place):
+    found = inference_config([str(run_dir / place)], {}).agents
+    assert [agent.name for agent in found] == TEAM
+    folder = run_dir / (place or "models")
+    behind = {agent.name: agent.model for agent in found}
+    assert behind["critic"] == behind["solver"] == str(folder / "solver")
+    assert behind["partner"] == "starter:fern"
+    assert behind["thin"] == str(folder / "thin")
+    assert [agent.role for agent in found[:2]] == ["Solve it.", "Improve it."]
+    assert load_policy(behind["thin"]).model.num_parameters() == (
+        load_policy("starter:fern").model.num_parameters()
+    )

@@ -5,7 +5,8 @@ import json
 
 import pytest
 
-from engine.config import ConfigError, ProblemsConfig
+from engine.config import ProblemsConfig
+from engine.faults import ConfigError
 from engine.problems.generator import make_problem
 from engine.problems.jsonl import save_problems
 from tests.problems import rows

@@ -2,7 +2,7 @@
 
 import pytest
 
-from engine.config import ConfigError
+from engine.faults import ConfigError
 from webapp.experiments.overrides import parse_overrides
 
 

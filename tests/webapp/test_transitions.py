@@ -2,8 +2,8 @@
 
 import pytest
 
-from engine.config import ConfigError
 from engine.events import RunState
+from engine.faults import ConfigError
 from tests.builders import a_held_run, a_run, an_event
 from webapp.experiments import services
 from webapp.experiments.leases import LeaseLost, release, take_lease

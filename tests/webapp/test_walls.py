@@ -2,7 +2,7 @@
 
 import pytest
 
-from engine.config import ConfigError
+from engine.faults import ConfigError
 from tests.builders import a_run
 from webapp.experiments.services import create_experiment_with_run
 from webapp.projects.models import Project

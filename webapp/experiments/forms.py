@@ -6,7 +6,7 @@ from typing import Any
 
 from django import forms
 
-from engine.config import ConfigError
+from engine.faults import ConfigError
 from engine.recipes import recipe_names
 from webapp.experiments.overrides import parse_overrides
 from webapp.projects.models import Project

@@ -8,7 +8,7 @@ from __future__ import annotations
 import tomllib
 from typing import Any
 
-from engine.config import ConfigError
+from engine.faults import ConfigError
 
 
 def parse_overrides(text: str) -> dict[str, Any]:

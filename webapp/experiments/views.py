@@ -14,8 +14,8 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from engine.config import ConfigError
 from engine.events import RunState
+from engine.faults import ConfigError
 from webapp.experiments import services
 from webapp.experiments.forms import LaunchForm
 from webapp.experiments.models import Run

@@ -9,7 +9,8 @@ from __future__ import annotations
 from django.conf import settings
 from django.http import HttpRequest
 
-from engine.config import ConfigError, RunConfig
+from engine.config import RunConfig
+from engine.faults import ConfigError
 from webapp.projects.models import Membership, Project
 
 

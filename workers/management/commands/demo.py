@@ -17,8 +17,8 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 from django.db import connection
 
-from engine.config import ConfigError
 from engine.events import Event, EventReader
+from engine.faults import ConfigError
 from webapp.experiments.models import Run
 from webapp.experiments.services import create_experiment_with_run
 from workers.demo_client import DemoClient

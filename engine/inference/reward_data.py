@@ -1,0 +1,101 @@
+"""What a reward model learns from (the nodes of a run, and whether each is right), and its files.
+
+Invariants: an example's label is the outcome on all tests, private ones included, which no prompt
+holds; equal programs for one problem are one example; a problem is wholly in one part of the split.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from engine.events import FILE_NAME, Verdict, read_all
+from engine.policy.load import ModelError
+from engine.timeline import standing
+
+HEAD_FILE, ABOUT_FILE = "value_head.safetensors", "reward_model.json"
+VERSION = 1
+_KINDS = {"run.resumed", "tree.open", "node.close"}
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """One program that was written for a problem."""
+
+    statement: str
+    program: str
+    right: bool
+    """It passes every test."""
+
+
+@dataclass(frozen=True)
+class Examples:
+    """Disjoint in their problems."""
+
+    training: list[Example]
+    held_out: list[Example]
+
+
+def examples_of_run(run_dir: Path) -> list[Example]:
+    """Every program of a run's trees, steps that a resume voided left out; each once.
+
+    Raises:
+        ValueError: there is no log of a run, or no node in it.
+    """
+    if not (run_dir / FILE_NAME).is_file():
+        raise ValueError(f"{run_dir / FILE_NAME} is missing; give the directory of a trained run")
+    statements: dict[int | None, str] = {}
+    found: dict[tuple[str, str], Example] = {}
+    told_of = (event for event in read_all(run_dir) if event.kind in _KINDS)
+    for event in standing(told_of):
+        if event.kind == "tree.open":
+            statements[event.tree] = event.payload["statement"]
+        elif event.kind == "node.close" and event.tree in statements:
+            told, statement = event.payload, statements[event.tree]
+            if told["score"] is None or not told["program"].strip():
+                continue
+            right = told["verdict"] == Verdict.PASSED
+            found[statement, told["program"]] = Example(statement, told["program"], right)
+    if not found:
+        raise ValueError(f"{run_dir}: its log holds no judged program; train the run first")
+    return list(found.values())
+
+
+def split_by_problem(examples: Sequence[Example], held_out: float, seed: int) -> Examples:
+    """About a share `held_out` of the problems, by a hash of seed and statement, is kept back.
+
+    Raises:
+        ValueError: a part has no right, or no wrong, program.
+    """
+    parts = Examples([], [])
+    for example in examples:
+        digest = hashlib.sha256(f"{seed}:{example.statement}".encode()).digest()
+        kept_back = int.from_bytes(digest[:8], "big") < held_out * 2**64
+        (parts.held_out if kept_back else parts.training).append(example)
+    for name, part in (("to learn from", parts.training), ("held out", parts.held_out)):
+        right = sum(example.right for example in part)
+        if not 0 < right < len(part):
+            raise ValueError(
+                f"of the {len(part)} programs {name} {right} are right: there must be right and "
+                "wrong ones; train the run for longer, or change --held-out"
+            )
+    return parts
+
+
+def check_reward_model(directory: Path) -> None:
+    """Look whether a directory can hold a reward model. Raises ModelError."""
+    for name in (ABOUT_FILE, HEAD_FILE):
+        if not (directory / name).is_file():
+            raise ModelError(
+                f"{directory / name} is missing; make a reward model with "
+                "`python -m engine reward-model RUN_DIR --out DIR`"
+            )
+    try:
+        version = json.loads((directory / ABOUT_FILE).read_text("utf-8"))["version"]
+    except (ValueError, LookupError, TypeError, RecursionError):
+        raise ModelError(f"{directory / ABOUT_FILE} is not what Grove writes") from None
+    if version != VERSION:
+        raise ModelError(f"{directory / ABOUT_FILE}: version {version}, this Grove reads {VERSION}")

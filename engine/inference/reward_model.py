@@ -1,0 +1,219 @@
+"""A reward model: a value head on a policy says how likely a program is right.
+
+Source: MARS²-T+ (arXiv 2602.07848; mars2.md, section 8), outcome reward model trained with binary
+cross-entropy (Cobbe et al. 2021, arXiv 2110.14168). p(right) = sigmoid(w · h + b), with h the
+last layer's state at the last token of the conversation (statement, program).
+
+A directory holds the policy in Hugging Face layout (weights changed by the training),
+`value_head.safetensors` and `reward_model.json`; nothing in it is ever unpickled.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+
+from engine.inference.reward_data import (
+    ABOUT_FILE,
+    HEAD_FILE,
+    VERSION,
+    Example,
+    check_reward_model,
+)
+from engine.metrics import area_under_roc, binary_cross_entropy
+from engine.policy.batching import left_pad, length_buckets
+from engine.policy.load import ModelError, Policy, load_policy
+from engine.policy.prompts import asking
+
+BATCH_TOKENS = 8192
+MAX_TOKENS = 4096  # of a longer conversation the end counts: that is where the program is
+
+Pair = tuple[str, str]
+"""(statement, program)"""
+
+
+@dataclass(frozen=True)
+class TrainingPlan:
+    """How a reward model is trained."""
+
+    epochs: int = 4
+    learning_rate: float = 3e-4
+    batch: int = 32
+    weight_decay: float = 0.01
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Quality:
+    """On programs of problems that it never saw."""
+
+    programs: int
+    right: int
+    auc: float
+    """Chance that a right program is scored above a wrong one."""
+    bce: float
+    """Mean binary cross-entropy, in nats."""
+    constant_bce: float
+    """The same of the best constant: the share of right programs that it was trained on."""
+
+
+class RewardModel:
+    """Scores programs; `policy.model` and `head` share one device."""
+
+    def __init__(self, policy: Policy, head: nn.Linear):
+        self.policy = policy
+        self.head = head
+
+    @classmethod
+    def on(cls, policy: Policy) -> RewardModel:
+        """An untrained head on a policy: every program gets 0.5."""
+        model = policy.model
+        head = nn.Linear(model.config.hidden_size, 1).to(model.device)
+        nn.init.zeros_(head.weight)
+        nn.init.zeros_(head.bias)
+        return cls(policy, head)
+
+    @classmethod
+    def load(cls, directory: Path, device: str = "cpu") -> RewardModel:
+        """A directory that `save` wrote.
+
+        Raises:
+            ModelError: what is missing or broken, by file.
+        """
+        check_reward_model(directory)
+        reward_model = cls.on(load_policy(str(directory), device))
+        file = directory / HEAD_FILE
+        try:
+            state = load_file(file)
+            reward_model.head.load_state_dict(state)
+        except (SafetensorError, OSError, RuntimeError, KeyError) as error:
+            raise ModelError(f"{file}: {str(error).splitlines()[0]}; train it again") from None
+        return reward_model
+
+    def save(self, directory: Path, about: dict[str, Any]) -> None:
+        """Weights, tokenizer, head, and `about` (where it comes from, how good it is)."""
+        directory.mkdir(parents=True, exist_ok=True)
+        self.policy.model.save_pretrained(directory)
+        self.policy.tokenizer.save_pretrained(directory)
+        head = {name: value.contiguous().cpu() for name, value in self.head.state_dict().items()}
+        save_file(head, directory / HEAD_FILE)
+        text = json.dumps({"version": VERSION, **about}, indent=1)
+        (directory / ABOUT_FILE).write_text(text + "\n")
+
+    @torch.inference_mode()
+    def score(self, pairs: Sequence[Pair]) -> list[float]:
+        """p(right) of each program for its statement, in order."""
+        rows = [self.encode(pair) for pair in pairs]
+        scores = [0.0] * len(rows)
+        self.policy.model.eval()
+        for group in length_buckets([len(row) for row in rows], BATCH_TOKENS):
+            logits_N = self.logits([rows[place] for place in group])
+            for place, score in zip(group, torch.sigmoid(logits_N).tolist(), strict=True):
+                scores[place] = score
+        return scores
+
+    def encode(self, pair: Pair) -> list[int]:
+        """Token ids of the conversation: the statement is asked, the program is the answer."""
+        statement, program = pair
+        conversation = [*asking(statement), {"role": "assistant", "content": program.rstrip("\n")}]
+        ids = self.policy.tokenizer.apply_chat_template(conversation, return_dict=False)
+        return list(ids)[-MAX_TOKENS:]
+
+    def logits(self, rows: Sequence[list[int]]) -> Tensor:
+        """logits_N, one per row of ids."""
+        model = self.policy.model
+        ids_NL, mask_NL = left_pad(rows, self.policy.pad_id, model.device)
+        states_NLD = model.base_model(
+            input_ids=ids_NL,
+            attention_mask=mask_NL,
+            position_ids=(mask_NL.cumsum(1) - 1).clamp(min=0),
+            use_cache=False,
+        ).last_hidden_state
+        return self.head(states_NLD[:, -1].to(self.head.weight.dtype))[:, 0]
+
+
+def train(
+    reward_model: RewardModel,
+    examples: Sequence[Example],
+    plan: TrainingPlan,
+    tell: Callable[[str], None] = lambda text: None,
+) -> None:
+    """Minimise the binary cross-entropy on the examples; head and policy both learn.
+
+    The head starts where it predicts the share of right programs, at ten times the policy's rate.
+
+    Raises:
+        FloatingPointError: the loss is not finite.
+    """
+    share = sum(example.right for example in examples) / len(examples)
+    nn.init.constant_(reward_model.head.bias, math.log(share / (1 - share)))
+    model = reward_model.policy.model
+    groups = [
+        {"params": list(model.base_model.parameters()), "lr": plan.learning_rate},
+        {"params": list(reward_model.head.parameters()), "lr": 10 * plan.learning_rate},
+    ]
+    optimizer = torch.optim.AdamW(groups, weight_decay=plan.weight_decay)
+    steps = plan.epochs * math.ceil(len(examples) / plan.batch)
+    schedule = torch.optim.lr_scheduler.LambdaLR(
+        optimizer, lambda step: max(0.0, 1 - step / steps) * min(1.0, (step + 1) / (0.05 * steps))
+    )
+    parameters = [p for group in groups for p in group["params"]]
+    model.train()
+    for step, (rows, labels_N) in enumerate(_batches(reward_model, examples, plan), start=1):
+        logits_N = reward_model.logits(rows)
+        loss = nn.functional.binary_cross_entropy_with_logits(
+            logits_N, torch.tensor(labels_N, device=logits_N.device)
+        )
+        if not torch.isfinite(loss):
+            raise FloatingPointError(f"the loss is {loss.item()}; lower --learning-rate")
+        optimizer.zero_grad(set_to_none=True)
+        loss.backward()
+        nn.utils.clip_grad_norm_(parameters, 1.0)
+        optimizer.step()
+        schedule.step()
+        tell(f"step {step} of {steps}, loss {loss.item():.3f}")
+    model.eval()
+
+
+def _batches(
+    reward_model: RewardModel, examples: Sequence[Example], plan: TrainingPlan
+) -> Iterator[tuple[list[list[int]], list[float]]]:
+    rows = [reward_model.encode((e.statement, e.program)) for e in examples]
+    labels = [float(example.right) for example in examples]
+    rng = np.random.default_rng(plan.seed)
+    for _ in range(plan.epochs):
+        order = rng.permutation(len(rows))
+        for start in range(0, len(rows), plan.batch):
+            places = order[start : start + plan.batch]
+            yield [rows[i] for i in places], [labels[i] for i in places]
+
+
+def quality(
+    reward_model: RewardModel, training: Sequence[Example], held_out: Sequence[Example]
+) -> Quality:
+    """How well it does on what it was not trained on, beside the best constant."""
+    labels = [example.right for example in held_out]
+    scores = reward_model.score([(e.statement, e.program) for e in held_out])
+    constant = sum(example.right for example in training) / len(training)
+    return Quality(
+        programs=len(labels),
+        right=sum(labels),
+        auc=area_under_roc(labels, scores),
+        bce=binary_cross_entropy(labels, scores),
+        constant_bce=binary_cross_entropy(labels, [constant] * len(labels)),
+    )
+
+
+def about(plan: TrainingPlan, found: Quality, **source: Any) -> dict[str, Any]:
+    """What `reward_model.json` says."""
+    return {"training": asdict(plan), "held_out": asdict(found), **source}
