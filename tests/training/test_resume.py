@@ -14,6 +14,7 @@ import pytest
 from engine.config import parse_config
 from engine.events import FILE_NAME, read_all
 from engine.timeline import figures, standing
+from engine.training.sameness import first_difference
 
 pytestmark = pytest.mark.slow
 DEADLINE = 400
@@ -141,11 +142,8 @@ def test_killed_at_any_moment_it_comes_to_the_same_bits(whole, tmp_path):
     assert cut.end() == 0, f"seed {seed}: {cut.said()}"
     resumes = cut.kinds("run.resumed")
     assert len(resumes) == 2, f"seed {seed}: {resumes}"
-    expected, found = figures(whole.events()), figures(cut.events())
-    first = next((pair for pair in zip(expected, found, strict=False) if pair[0] != pair[1]), None)
-    assert first is None, f"seed {seed}, resumed {resumes}: {first}"
-    assert len(found) == len(expected) > 300
-    assert cut.weights() == whole.weights() and len(whole.weights()) == 2, f"seed {seed}"
+    assert first_difference(whole.run_dir, cut.run_dir) is None, f"seed {seed}, resumed {resumes}"
+    assert len(figures(cut.events())) > 300 and len(cut.weights()) == 2
     assert cut.saved() == whole.saved(), f"seed {seed}"
     # It learned, and kept what did not fill a batch: otherwise nothing would have been at stake.
     assert 2 <= len(whole.kinds("agent.update")) < 10
