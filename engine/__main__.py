@@ -19,6 +19,7 @@ def main(argv: list[str] | None = None) -> int:
     for add in (
         _add_train, _add_prepare, _add_config, _add_starters, _add_golden, _add_doctor,
         _add_problems, _add_search, _add_evaluate, _add_compare, _add_reward_model,
+        _add_same,
     ):  # fmt: skip
         add(commands)
     arguments = parser.parse_args(argv)
@@ -27,6 +28,9 @@ def main(argv: list[str] | None = None) -> int:
     except (ValueError, OSError) as error:
         print(f"{type(error).__name__}: {error}", file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return 130
 
 
 def _add_train(commands: Any) -> None:
@@ -34,6 +38,12 @@ def _add_train(commands: Any) -> None:
 
     command = commands.add_parser("train", help="train, or resume, the run of a directory")
     add_arguments(command)
+
+
+def _add_same(commands: Any) -> None:
+    from engine.training.sameness import add_arguments
+
+    add_arguments(commands.add_parser("same", help="whether two runs are the same, bit for bit"))
 
 
 def _add_prepare(commands: Any) -> None:

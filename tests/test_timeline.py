@@ -1,5 +1,8 @@
 """What is left of a log after resumes: one timeline, in which nothing stands twice."""
 
+import json
+
+from engine.__main__ import main
 from engine.events import (
     EvaluationResult,
     EventLog,
@@ -12,6 +15,7 @@ from engine.events import (
     read_all,
 )
 from engine.timeline import figures, standing
+from engine.training.sameness import first_difference
 
 
 def evaluated(log, step, split, score, seconds):
@@ -86,3 +90,32 @@ def test_steps_after_the_checkpoint_do_not_stand(tmp_path):
     stand = standing(a_log(tmp_path / "cut", cut_off))
     assert {e.payload["step"] for e in stand if "step" in e.payload} == {0, 1}
     assert sum(e.kind == "tree.close" for e in stand) == 1
+
+
+def test_where_two_runs_part_first_is_told(tmp_path, capsys):
+    def shorter(log):
+        for step in (1, 2, 3):
+            trained(log, step, 1.0)
+
+    one, other, third = tmp_path / "one", tmp_path / "other", tmp_path / "third"
+    a_log(one, uninterrupted)
+    a_log(other, interrupted)
+    a_log(third, shorter)
+    assert main(["same", str(one), str(other)]) == 0
+    assert "bit for bit" in capsys.readouterr().out
+    assert main(["same", str(one), str(third), "--json"]) == 1
+    told = json.loads(capsys.readouterr().out)
+    assert not told["same"]
+    assert told["difference"].startswith("figure 14: ('eval.result',")
+    assert told["difference"].endswith("and nothing more")
+    assert main(["same", str(one), str(tmp_path / "nowhere")]) == 2
+    assert "holds no events.jsonl" in capsys.readouterr().err
+
+
+def test_runs_with_other_weights_are_not_the_same(tmp_path):
+    for name in ("one", "other"):
+        a_log(tmp_path / name, uninterrupted)
+        (tmp_path / name / "models" / "oak").mkdir(parents=True)
+        (tmp_path / name / "models" / "oak" / "model.safetensors").write_bytes(name.encode())
+    told = first_difference(tmp_path / "one", tmp_path / "other")
+    assert told.startswith("models/oak/model.safetensors: SHA-256 ")

@@ -1,13 +1,15 @@
 """`python -m engine search`: a team answers one problem.
 
 Exit status: 0 if the answer passes all public tests, 1 if it does not, 2 if nothing could be
-searched: bad input, an agent that cannot write, no sandbox.
+searched: bad input, an agent that cannot write, no sandbox. Ctrl-C finishes the open nodes and
+answers from what is there; a second one ends it at once.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -28,7 +30,7 @@ if TYPE_CHECKING:  # the other commands do not pay for these
     from engine.inference.measurement import Scorer
     from engine.training.forest import Claim, GrowingTree, WrittenNode
 
-NODES, IN_FLIGHT = 60, 8
+NODES, MOST_NODES, IN_FLIGHT = 60, 4096, 8
 _SHOWN_IDS = 5
 
 
@@ -39,7 +41,9 @@ def add_search(command: Any) -> None:
     )
     command.add_argument("--id", help="which problem of the file, if it holds several")
     add_agents(command)
-    command.add_argument("--nodes", type=count, default=NODES, help=f"budget ({NODES})")
+    command.add_argument(
+        "--nodes", type=count, help=f"budget ({NODES}, or none beside tokens or seconds)"
+    )
     command.add_argument("--tokens", type=count, help="budget of output tokens")
     command.add_argument("--seconds", type=_seconds, help="budget of seconds")
     command.add_argument(
@@ -94,7 +98,7 @@ def _search(arguments: argparse.Namespace) -> int:
     config = _search_config(arguments)
     problem = _one_problem(arguments)
     check_writable(arguments.out)
-    with crew_of(config, "searching") as (crew, scorer, status):
+    with crew_of(config, "searching") as (crew, scorer, status), _stopping(crew):
         progress = TreeProgress(config.search.nodes_per_tree, status)
         outcome = search_problem(crew, problem, scorer, progress)
     if arguments.out:
@@ -122,9 +126,11 @@ def inference_settings(arguments: argparse.Namespace, wanted: dict[str, Any]) ->
 
 
 def _search_config(arguments: argparse.Namespace) -> RunConfig:
+    otherwise = MOST_NODES if arguments.tokens or arguments.seconds else NODES
+    nodes = arguments.nodes or otherwise
     wanted = {
-        "search.nodes_per_tree": arguments.nodes,
-        "search.nodes_in_flight": arguments.in_flight or min(IN_FLIGHT, arguments.nodes),
+        "search.nodes_per_tree": nodes,
+        "search.nodes_in_flight": arguments.in_flight or min(IN_FLIGHT, nodes),
         "search.tokens_per_tree": arguments.tokens,
         "search.seconds_per_tree": arguments.seconds,
         "search.stop_when_solved": not arguments.no_early_stop,
@@ -183,6 +189,22 @@ def crew_of(
             yield crew, scorer, status
     except (PlayerError, SandboxUnavailable) as error:
         raise ValueError(str(error)) from error
+
+
+@contextmanager
+def _stopping(crew: Crew) -> Iterator[None]:
+    """While the block lasts the first Ctrl-C only asks the crew to come to an end."""
+    before = signal.getsignal(signal.SIGINT)
+
+    def stop(*_: object) -> None:
+        crew.stopping = True
+        signal.signal(signal.SIGINT, before)
+
+    signal.signal(signal.SIGINT, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 @contextmanager

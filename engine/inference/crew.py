@@ -59,11 +59,11 @@ class Crew:
         self,
         config: RunConfig,
         tell: Callable[[str], None] = lambda text: None,
-        should_stop: Callable[[], bool] = lambda: False,
     ):
         self.config = config
         self.tell = tell
-        self.should_stop = should_stop
+        self.stopping = False
+        """Trees open no more nodes; those that are open are finished."""
         self._open = ExitStack()
         self.players: dict[str, Player] = {}
         try:
@@ -143,13 +143,13 @@ class Crew:
             node = forest.close(claim, answer, verification)
             if sink:
                 sink.closed(claim.tree, node)
-            if not self.should_stop():
+            if not self.stopping:
                 yield from claimed([claim.tree])
             nodes += 1
             if claim.tree.search.in_flight == 0:
                 ended += 1
                 active.discard(claim.tree)
-                if not self.should_stop():
+                if not self.stopping:
                     yield from begun()
             self.tell(f"{part}: {ended} of {len(forest.trees)} ended, {nodes} nodes")
 

@@ -2,9 +2,10 @@
 
 A checkpoint of step S holds, as of the end of S:
 - per set of weights (`OWNER/`, by `PolicyGroup.save`): weights, tokenizer and config in Hugging
-  Face layout, or the adapter in peft's, so that it is a model like any other; optimizer state;
-  policy version; the state of the generator's random numbers and of torch's own. Of a frozen
-  policy there are only the random numbers;
+  Face layout, or the adapter in peft's, so that it is a model like any other; optimizer state, and
+  the float32 copies that it steps where a model runs in less; policy version; the state of the
+  generator's random numbers and of torch's own. Of a frozen policy there are only the random
+  numbers;
 - `state.json`: progress (steps, position in the training problems, seconds of training), the rows
   in every agent's buffer, and the record of the run (`engine.training.compatibility`);
 - `manifest.json`: size and SHA-256 of each of these files, and the validation score of S, if it
@@ -26,6 +27,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import secrets
 import shutil
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -88,8 +90,8 @@ class Checkpoints:
 
         `validation` is the score by which the best is known; None if this step was not validated.
         """
-        partial = self.folder / f"{_PARTIAL}{step}"
-        shutil.rmtree(partial, ignore_errors=True)
+        # A name of its own: an agent that outlived its engine may still write into the last one.
+        partial = self.folder / f"{_PARTIAL}{step}-{secrets.token_hex(4)}"
         partial.mkdir(parents=True)
         write_agents(partial)
         (partial / STATE).write_text(json.dumps({"step": step, **state}))
@@ -120,7 +122,7 @@ class Checkpoints:
             CheckpointError: there are some, and none is whole.
         """
         for left in self.folder.glob(f"{_PARTIAL}*"):
-            shutil.rmtree(left)
+            shutil.rmtree(left, ignore_errors=True)
         damaged: list[str] = []
         broken: list[Path] = []
         for path in reversed(self._all()):
@@ -152,7 +154,7 @@ class Checkpoints:
     def _remove(self, path: Path) -> None:
         # Renamed first: whoever is killed while it deletes leaves no half of a checkpoint.
         if path.exists():
-            doomed = path.rename(self.folder / f"{_PARTIAL}{path.name}")
+            doomed = path.rename(self.folder / f"{_PARTIAL}{path.name}-{secrets.token_hex(4)}")
             shutil.rmtree(doomed)
 
     def _set_aside(self, path: Path) -> None:

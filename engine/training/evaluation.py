@@ -11,7 +11,7 @@ from collections import ChainMap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from engine.config import RunConfig
+from engine.config import RunConfig, SearchConfig
 from engine.events import EvaluationResult
 from engine.inference.measurement import Judged, known, mean, measure, solved_shares
 from engine.metrics import standard_error
@@ -46,7 +46,8 @@ class Evaluator:
         started = time.monotonic()
         bench = TeamBench(self.team, self.should_stop, starting_weights, (split, step))
         seed = [self.config.seed, 0xEA1, step]
-        found = measure(bench, self.config, problems, seed, search=search)
+        config = self.config.model_copy(update={"search": without_limits(self.config.search)})
+        found = measure(bench, config, problems, seed, search=search)
         agents = {name: solved_shares(rows) for name, rows in found.alone.items()}
         rollouts = list(found.all())
         return EvaluationResult(
@@ -64,6 +65,13 @@ class Evaluator:
             tokens=sum(answer.generation.tokens for answer, _ in rollouts),
             seconds=time.monotonic() - started,
         )
+
+
+def without_limits(search: SearchConfig) -> SearchConfig:
+    """The settings of a search but for what limits the trees of training: a team that learns from
+    flat groups or few tokens is measured by the same search as any other."""
+    limits = {"max_depth", "tokens_per_tree", "seconds_per_tree", "stop_when_solved"}
+    return SearchConfig(**search.model_dump(exclude=limits))
 
 
 @dataclass

@@ -36,5 +36,6 @@ def server(module_server, monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     module_server.failures.clear()
     module_server.prompts.clear()
+    module_server.at_prompt.clear()
     module_server.key, module_server.context, module_server.most_at_once = "", 4096, 0
     return module_server

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import threading
+from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import islice, repeat
 
 import torch
 
 from engine.config import SamplingConfig
+from engine.inference.agents import inference_config
 from engine.policy.generators.torch_generator import TorchGenerator
 from engine.policy.load import load_policy
 
@@ -19,8 +21,9 @@ MODEL = "trees/oak"
 class ModelServer(ThreadingHTTPServer):
     """Serves one policy under `/v1`.
 
-    `failures` are HTTP statuses that the next completions get instead of an answer; `key`, if set,
-    must be presented; prompts of more than `context` tokens are refused, as vLLM does.
+    `failures` are HTTP statuses that the next completions get instead of an answer. `at_prompt[N]`
+    is called when the Nth prompt came. `key`, if set, must be presented; prompts of more than
+    `context` tokens are refused, as vLLM does.
     """
 
     daemon_threads = True
@@ -34,6 +37,7 @@ class ModelServer(ThreadingHTTPServer):
         self.key, self.context = key, context
         self.failures: list[int] = []
         self.prompts: list[list[dict]] = []
+        self.at_prompt: dict[int, Callable[[], None]] = {}
         self.most_at_once = self._now = 0
         self._model, self._counts = threading.Lock(), threading.Lock()
         threading.Thread(target=self.serve_forever, daemon=True).start()
@@ -64,6 +68,7 @@ class ModelServer(ThreadingHTTPServer):
         if len(ids) + body["max_tokens"] > self.context:
             return 400, refusal(f"the context length is only {self.context} tokens")
         self.prompts.append(body["messages"])
+        self.at_prompt.pop(len(self.prompts), lambda: None)()
         sampling = SamplingConfig(
             temperature=body["temperature"],
             top_p=body["top_p"],
@@ -122,3 +127,10 @@ class Handler(BaseHTTPRequestHandler):
 
     def log_message(self, *_):
         pass
+
+
+def endpoints(server, *names, **settings):
+    """Settings of agents that all ask the one server."""
+    references = [f"{name}={server.url}#{MODEL}" for name in names]
+    short = {f"agents.{name}.sampling.max_new_tokens": 32 for name in names}
+    return inference_config(references, short | settings)

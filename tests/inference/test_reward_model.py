@@ -16,12 +16,14 @@ from engine.events import (
     TreeOpened,
     Verdict,
 )
+from engine.inference.crew import Crew
+from engine.inference.measurement import measure
 from engine.inference.reward_data import Example, examples_of_run, split_by_problem
 from engine.inference.reward_model import RewardModel
 from engine.metrics import area_under_roc, binary_cross_entropy
 from engine.policy.load import load_policy
 from engine.problems.generator import make_problem
-from tests.inference.server import MODEL
+from tests.inference.server import MODEL, endpoints
 from tests.policies import tiny_config, tiny_policy
 
 WRONG = ("def solve(x):\n    return x\n", "def solve(x):\n    y = x\n    return y\n")
@@ -126,6 +128,24 @@ def test_a_search_takes_its_answer_by_the_reward_model(trained, server, files, t
     statement = json.loads(out.read_text())["problem"]["statement"]
     scores = model.score([(statement, node["program"]) for node in nodes])
     assert [node["reward"] for node in nodes] == pytest.approx(scores, abs=1e-5)
+
+
+def test_an_evaluation_takes_its_answers_by_the_reward_model(trained, server, problems):
+    model, config = RewardModel.load(trained[0]), endpoints(server, "oak")
+
+    def scorer(programs):
+        return model.score([(problem.statement, program) for problem, program in programs])
+
+    with Crew(config) as crew:
+        crew.ready()
+        found = measure(crew, config, problems[:2], [0], search=True, scorer=scorer)
+    for tree, rewards, solved in zip(
+        found.trees, found.rewards, found.solved_by_tree(), strict=True
+    ):
+        nodes = tree.verified()
+        assert list(rewards) == [node.node for node in nodes]
+        best = max(nodes, key=lambda node: (node.score, rewards[node.node], node.node))
+        assert solved == best.verification.passed
 
 
 def test_what_is_no_reward_model_is_refused(trained, server, files, tmp_path, capsys):

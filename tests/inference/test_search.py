@@ -1,29 +1,24 @@
 """`python -m engine search`, with endpoints and with models in processes of their own."""
 
 import json
+import os
+import signal
 import subprocess
 import sys
 
 import pytest
 
 from engine.__main__ import main
-from engine.inference.agents import inference_config, team_of
+from engine.inference.agents import team_of
 from engine.inference.crew import Crew
 from engine.inference.players import PlayerError
 from engine.inference.search import search_problem
 from engine.search.scheduler import TreeEnd
-from tests.inference.server import MODEL
+from tests.inference.server import MODEL, endpoints
 from tests.policies import tiny_config, tiny_policy
 from tests.search.growing import make_tree
 
 SHORT = ["agents.oak.sampling.max_new_tokens=32"]
-
-
-def endpoints(server, *names, **settings):
-    """Settings of agents that all ask the one server."""
-    references = [f"{name}={server.url}#{MODEL}" for name in names]
-    short = {f"agents.{name}.sampling.max_new_tokens": 32 for name in names}
-    return inference_config(references, short | settings)
 
 
 def searched(config, problem):
@@ -161,6 +156,17 @@ def test_the_search_ends_when_a_node_passes_all_public_tests(server, problems):
 
 
 @pytest.mark.parametrize(
+    ("budget", "end"), [(["--tokens", "40"], "tokens"), (["--seconds", "0.5"], "seconds")]
+)
+def test_tokens_or_seconds_end_the_search_too(budget, end, server, files, capsys):
+    command = ["search", "--problem", str(files[0]), "--agents", f"oak={server.url}#{MODEL}"]
+    assert main([*command, *budget, "--no-early-stop", "--json", "--set", *SHORT]) in (0, 1)
+    told = json.loads(capsys.readouterr().out)
+    assert told["ended"] == end and told["nodes_written"] == len(server.prompts) >= 1
+    assert end == "seconds" or told["tokens"] >= 40
+
+
+@pytest.mark.parametrize(
     ("arguments", "reason"),
     [
         (["--agents", "starter:birch"], "no such starter"),
@@ -209,6 +215,18 @@ def test_a_run_gives_all_its_agents_with_their_roles(tmp_path):
     assert final["role"] == "You prune." and final["sampling"]["max_new_tokens"] == 8
     names = [a["name"] for a in team_of([str(run), str(run), "http://h/v1#Qwen/Qwen3-8B"])]
     assert names == ["agent-0", "agent-0-2", "qwen3-8b"]
+
+
+def test_ctrl_c_finishes_the_open_nodes_and_answers_from_them(server, files, tmp_path, capsys):
+    out = tmp_path / "tree.json"
+    command = ["search", "--problem", str(files[0]), "--agents", f"oak={server.url}#{MODEL}"]
+    command += ["--nodes", "4000", "--in-flight", "2", "--no-early-stop", "--out", str(out)]
+    server.at_prompt[6] = lambda: os.kill(os.getpid(), signal.SIGINT)
+    assert main([*command, "--json", "--set", *SHORT]) in (0, 1)
+    told, tree = json.loads(capsys.readouterr().out), json.loads(out.read_text())
+    assert told["ended"] == "stopped" and told["answer"]
+    assert len(tree["nodes"]) == told["nodes_written"] == len(server.prompts) < 20
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 @pytest.mark.slow

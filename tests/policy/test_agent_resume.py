@@ -16,12 +16,12 @@ from engine.problems.generator import GeneratedProblems, Split
 from tests.policies import tiny_config, tiny_policy
 
 
-@pytest.fixture(scope="module")
-def run(tmp_path_factory):
+@pytest.fixture(scope="module", params=["float32", "bfloat16"])
+def run(request, tmp_path_factory):
     directory = tiny_policy(tmp_path_factory.mktemp("models") / "tiny")
     shape = json.loads((directory / "config.json").read_text())
     (directory / "config.json").write_text(json.dumps({**shape, "attention_dropout": 0.3}))
-    return tiny_config(directory, compute={"deterministic": True})
+    return tiny_config(directory, compute={"deterministic": True, "dtype": request.param})
 
 
 @pytest.fixture(scope="module")

@@ -14,6 +14,7 @@ import pytest
 from engine.config import parse_config
 from engine.events import FILE_NAME, read_all
 from engine.timeline import figures, standing
+from engine.training.sameness import first_difference
 
 pytestmark = pytest.mark.slow
 DEADLINE = 400
@@ -51,6 +52,7 @@ class Engine:
         (self.run_dir / "config.json").write_text(config.model_dump_json())
 
     def start(self):
+        self.told_before = len(self.log())
         with (self.run_dir / "engine.log").open("ab") as log:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "engine", "train", str(self.run_dir)],
@@ -61,7 +63,6 @@ class Engine:
 
     def kill_when(self, moment, what, delay):
         """SIGKILL to all of it, some seconds after `moment()`, however far it is by then."""
-
         deadline = time.monotonic() + DEADLINE
         while not moment():
             assert self.process.poll() is None, f"it ended before {what}: {self.said()}"
@@ -90,17 +91,21 @@ class Engine:
         return [e.payload for e in self.events() if e.kind == kind]
 
     def has_begun(self, step):
-        return f'"step.start","tree":null,"node":null,"payload":{{"step":{step},' in self.log()
+        return f'"step.start","tree":null,"node":null,"payload":{{"step":{step},' in self.news()
 
     def is_saving(self):
         return any((self.run_dir / "checkpoints").glob("partial-*"))
 
     def is_testing(self):
-        return '{"name":"test split' in self.log()
+        return '{"name":"test split' in self.news()
+
+    def news(self):
+        """What it has logged since it was last started."""
+        return self.log()[self.told_before :]
 
     def log(self):
         file = self.run_dir / FILE_NAME
-        return file.read_text() if file.exists() else ""
+        return file.read_text(errors="replace") if file.exists() else ""
 
     def weights(self):
         files = sorted((self.run_dir / "models").rglob("*.safetensors"))
@@ -128,8 +133,8 @@ def test_killed_at_any_moment_it_comes_to_the_same_bits(whole, tmp_path):
     if luck.random() < 0.5:
         cut.start().kill_when(cut.is_saving, "a checkpoint being written", 0.0)
     else:
-        step = luck.randint(1, 5)
-        cut.start().kill_when(lambda: cut.has_begun(step), f"step {step}", luck.uniform(0.0, 1.0))
+        step = luck.randint(1, 4)
+        cut.start().kill_when(lambda: cut.has_begun(step), f"step {step}", luck.uniform(0.0, 0.5))
     cut.start().kill_when(cut.is_testing, "the test split", luck.uniform(0.0, 0.2))
     cut.start()
 
@@ -137,11 +142,8 @@ def test_killed_at_any_moment_it_comes_to_the_same_bits(whole, tmp_path):
     assert cut.end() == 0, f"seed {seed}: {cut.said()}"
     resumes = cut.kinds("run.resumed")
     assert len(resumes) == 2, f"seed {seed}: {resumes}"
-    expected, found = figures(whole.events()), figures(cut.events())
-    first = next((pair for pair in zip(expected, found, strict=False) if pair[0] != pair[1]), None)
-    assert first is None, f"seed {seed}, resumed {resumes}: {first}"
-    assert len(found) == len(expected) > 300
-    assert cut.weights() == whole.weights() and len(whole.weights()) == 2, f"seed {seed}"
+    assert first_difference(whole.run_dir, cut.run_dir) is None, f"seed {seed}, resumed {resumes}"
+    assert len(figures(cut.events())) > 300 and len(cut.weights()) == 2
     assert cut.saved() == whole.saved(), f"seed {seed}"
     # It learned, and kept what did not fill a batch: otherwise nothing would have been at stake.
     assert 2 <= len(whole.kinds("agent.update")) < 10
