@@ -60,7 +60,7 @@ def add_search(command: Any) -> None:
 def add_agents(command: Any) -> None:
     """Declare who takes part, and free settings."""
     command.add_argument(
-        "--agents", nargs="+", required=True, metavar="AGENT",
+        "--agents", nargs="+", action="extend", required=True, metavar="AGENT",
         help="[NAME=]starter:NAME, a model's directory, a run's directory or checkpoint (all its "
         "agents), or http://HOST:PORT/v1#MODEL (key: OPENAI_API_KEY)",
     )  # fmt: skip
@@ -70,7 +70,7 @@ def add_agents(command: Any) -> None:
         "--reward-model", metavar="DIR", help="decides among nodes that are equal on public tests"
     )
     command.add_argument(
-        "--set", nargs="+", default=[], metavar="PATH=VALUE", dest="overrides",
+        "--set", nargs="+", action="extend", default=[], metavar="PATH=VALUE", dest="overrides",
         help="any setting, e.g. search.rho=0.97 agents.oak.sampling.temperature=0.7",
     )  # fmt: skip
 
