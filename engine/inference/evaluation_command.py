@@ -206,14 +206,10 @@ def _number(value: float | None) -> str:
 
 
 def _print_table(titles: Sequence[str], rows: Sequence[Sequence[str]], end: str) -> None:
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(*titles)
-    table.columns[0].no_wrap = True
-    for row in rows:
-        table.add_row(*(Text(cell, overflow="fold") for cell in row))
-    console = Console()
-    console.print(table)
-    console.print(Text(end))
+    """Aligned columns; no figure is ever cut, however narrow the terminal."""
+    widths = [max(map(len, column)) for column in zip(titles, *rows, strict=True)]
+    for row in (titles, *rows):
+        name, *numbers = row
+        cells = [name.ljust(widths[0]), *map(str.rjust, numbers, widths[1:])]
+        print("  ".join(cells).rstrip())
+    print(end)
