@@ -27,6 +27,7 @@ def standing(events: Iterable[Event]) -> list[Event]:
     """The events that a resume did not void, in order; what was told again stands once."""
     kept: list[tuple[int | None, Event]] = []
     step_of_tree: dict[int, int] = {}
+    told: set[tuple[str, ...]] = set()
     for event in events:
         if event.kind == "run.resumed":
             last = event.payload["step"]
@@ -35,7 +36,9 @@ def standing(events: Iterable[Event]) -> list[Event]:
             step_of_tree[event.tree] = event.payload["step"]
         elif place := _place(event):
             # The evaluation of the starting weights, for one, is older than the first checkpoint.
-            kept = [(step, one) for step, one in kept if _place(one) != place]
+            if place in told:
+                kept = [(step, one) for step, one in kept if _place(one) != place]
+            told.add(place)
         kept.append((event.payload.get("step", step_of_tree.get(event.tree)), event))
     return [event for _, event in kept]
 
