@@ -340,7 +340,7 @@ class SandboxConfig(Settings):
     """Programs that are run at once."""
     cpu_seconds: float = Field(2.0, gt=0, le=3600)
     wall_seconds: float = Field(4.0, gt=0, le=3600)
-    """Deadline of one program over all its tests."""
+    """Deadline of one run of a program: first of all its tests, then of each that failed, alone."""
     memory_mb: Whole = Field(256, ge=32)
     output_bytes: Whole = Field(65536, ge=256)
     """Most bytes that a program may return or print for one test."""
