@@ -141,7 +141,8 @@ class OptimizerConfig(Settings):
 class LoraConfig(Settings):
     """Low-rank adapters (arXiv 2106.09685): W + alpha / rank * B A, of which only A and B learn.
 
-    Agents with adapters over the same `model` live in one actor and share its frozen weights.
+    Agents with adapters over the same `model`, and frozen agents that are it, live in one actor and
+    share its weights.
     Needs the extra `lora`.
     """
 
