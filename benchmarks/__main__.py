@@ -11,9 +11,9 @@ import argparse
 import json
 import sys
 
-from benchmarks import sandbox
+from benchmarks import sandbox, search
 
-MEASUREMENTS = {"sandbox": sandbox}
+MEASUREMENTS = {"sandbox": sandbox, "search": search}
 
 
 def main(argv: list[str] | None = None) -> int:
