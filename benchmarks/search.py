@@ -5,8 +5,9 @@ answer, in a forest of one tree as training grows it. Every answer holds 4,000 t
 log-probabilities; nothing is generated or verified. Scores are drawn from a seed, by agent.
 
 The peer is TreeQuest's AB-MCTS-A with the same family of posteriors, two agents and scores, on
-trees of 64 nodes: `step()` as its users call it, which copies the tree, and in place. Before
-anything is timed, its own draws are played to our tree: both must open the same nodes.
+trees of 64 nodes: `step()` as its users call it, which copies the tree, and in place. Its tree
+holds the answers in the same packed form as ours, the cheapest to copy. Before anything is timed,
+its own draws are played to our tree: both must open the same nodes.
 
 `growth_4096_over_64` compares our CPU seconds per node and per level of the tree's mean depth, and
 is the worst over families of posteriors and orders of selection; each of them is in the figures.
@@ -15,16 +16,18 @@ is the worst over families of posteriors and orders of selection; each of them i
 from __future__ import annotations
 
 import argparse
+import pickle
 import platform
 import statistics
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import numpy as np
 
+from benchmarks import PeerMissing, at_least, at_most
 from engine.config import Posterior, SearchConfig, SelectionOrder
 from engine.events import StopReason, TestReport, Verdict
 from engine.policy.exchange import Answer, Generation
@@ -34,6 +37,11 @@ from engine.search.tree import SearchTree
 from engine.training.forest import Forest, public_score
 
 SUMMARY = "CPU seconds of bookkeeping per node of a search tree, against TreeQuest"
+GOALS = {
+    "vs_treequest_step_64": at_least(20),
+    "vs_treequest_inplace_64": at_least(1),
+    "growth_4096_over_64": at_most(1.5),
+}
 SIZES = (8, 64, 512, 4096)
 TOKENS = 4000
 SKILL = {"oak": 0.35, "fern": 0.15}
@@ -47,12 +55,16 @@ PROBLEM = make_problem(1, 1)[0]
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--largest", type=int, default=max(SIZES), help="largest tree")
-    parser.add_argument("--nodes", type=int, default=4096, help="least nodes per size and setting")
+    parser.add_argument("--nodes", type=int, default=8192, help="least nodes per size and setting")
     parser.add_argument("--peer-trees", type=int, default=3, help="trees that TreeQuest grows")
 
 
 def measure(arguments: argparse.Namespace) -> dict[str, dict[str, Any]]:
     """Ratios, figures and versions; microseconds are CPU time of this process."""
+    try:
+        version("treequest")
+    except PackageNotFoundError:
+        raise PeerMissing('treequest is not installed: pip install "grove[dev]"') from None
     figures: dict[str, Any] = {}
     growth = []
     sizes = [size for size in SIZES if size <= arguments.largest]
@@ -88,7 +100,7 @@ class Scores:
         self._logprobs = self._rng.normal(-1, 0.5, TOKENS).tolist()
 
     def next(self, agent: str) -> tuple[Answer, Verification]:
-        """An answer with lists of its own, and its verdict."""
+        """An answer with lists of its own, as a generator makes it, and its verdict."""
         passed = bool(self._rng.random() < SKILL[agent])
         generation = Generation(
             list(self._ids[:500]), list(self._ids), list(self._logprobs),
@@ -101,9 +113,7 @@ class Scores:
         return Answer(generation, "def solve(x):\n    return x\n", "x" * TOKENS), judged
 
 
-def _ours(
-    family: Posterior, order: SelectionOrder, size: int, least: int
-) -> tuple[float, float]:
+def _ours(family: Posterior, order: SelectionOrder, size: int, least: int) -> tuple[float, float]:
     """CPU seconds per node and the mean depth, over as many trees as hold `least` nodes."""
     seconds, depths = [], []
     for seed in range(max(1, least // size)):
@@ -113,9 +123,7 @@ def _ours(
     return statistics.fmean(seconds), statistics.fmean(depths)
 
 
-def _grown(
-    family: Posterior, order: SelectionOrder, size: int, seed: int
-) -> tuple[float, Forest]:
+def _grown(family: Posterior, order: SelectionOrder, size: int, seed: int) -> tuple[float, Forest]:
     search = SearchConfig(nodes_per_tree=size, posterior=family, selection_order=order)
     forest = Forest([PROBLEM], tuple(SKILL), search, public_score, [seed])
     scores = Scores(seed)
@@ -126,6 +134,7 @@ def _grown(
         claim.tree.request(claim.expansion)
         spent += time.process_time() - started
         answer, verification = scores.next(claim.expansion.agent)
+        answer = pickle.loads(pickle.dumps(answer))  # it comes from the process of a model
         started = time.process_time()
         forest.close(claim, answer, verification)
         spent += time.process_time() - started
@@ -169,6 +178,7 @@ def _treequest(
             nonlocal making
             started = time.process_time()
             answer, verification = scores.next(agent)
+            answer = pickle.loads(pickle.dumps(answer))
             making += time.process_time() - started
             return answer, verification.fraction
 

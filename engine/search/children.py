@@ -11,7 +11,7 @@ Invariants:
 
 from __future__ import annotations
 
-from collections.abc import ItemsView, ValuesView
+from collections.abc import ItemsView, Iterator, ValuesView
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from engine.search.posteriors import ThompsonPosterior, make_posterior, posterio
 TOGETHER = 6
 """From so many children on, one call that draws for all is faster than a call for each."""
 WIDE = 64
-MANY = 8
+MANY = 24
 """From so many on, the largest draw of a group is faster found by inversion."""
 
 
@@ -33,10 +33,13 @@ class Children:
     def __init__(self, family: Posterior):
         self._family = family
         self._posteriors: dict[int, ThompsonPosterior] = {}
-        self._draws: _Each | _Alike = _Each(family)
+        self._draws: _Each | _Alike | None = None
 
     def __len__(self) -> int:
         return len(self._posteriors)
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._posteriors)
 
     def values(self) -> ValuesView[ThompsonPosterior]:
         return self._posteriors.values()
@@ -49,15 +52,18 @@ class Children:
         posterior = self._posteriors.get(child)
         if posterior is None:
             posterior = self._posteriors[child] = make_posterior(self._family)
-            if len(self._posteriors) == WIDE + 1:
-                self._draws = _Alike(self._family, self._posteriors)
+            if kind := {TOGETHER: _Each, WIDE + 1: _Alike}.get(len(self._posteriors)):
+                self._draws = kind(self._family)
+                for other, known in self._posteriors.items():
+                    self._draws.changed(other, known.key())
         posterior.observe(score)
-        self._draws.changed(child, posterior.key())
+        if self._draws:
+            self._draws.changed(child, posterior.key())
 
     def choose(self, rng: np.random.Generator) -> tuple[int, dict[int, float]]:
         """The child of the largest draw, and the draws: of all children, or of it alone in a pool
         of more than `WIDE`."""
-        if len(self._posteriors) < TOGETHER:
+        if self._draws is None:
             draws = {child: p.draw(rng) for child, p in self._posteriors.items()}
             return max(draws, key=draws.__getitem__), draws
         return self._draws.choose(rng)
@@ -93,7 +99,7 @@ class _Alike:
 
     __slots__ = ("_counts_G", "_empty", "_groups", "_keys_GP", "_kind", "_members", "_places")
 
-    def __init__(self, family: Posterior, posteriors: dict[int, ThompsonPosterior]):
+    def __init__(self, family: Posterior):
         self._kind = posterior_class(family)
         self._groups: dict[tuple[float, ...], int] = {}
         self._members: list[list[int]] = []
@@ -102,8 +108,6 @@ class _Alike:
         """Group and position in it, by child."""
         self._counts_G = np.empty((0, 1), dtype=np.int64)
         self._keys_GP = np.empty((0, 0))
-        for child, posterior in posteriors.items():
-            self.changed(child, posterior.key())
 
     def changed(self, child: int, key: tuple[float, ...]) -> None:
         if child in self._places:

@@ -33,9 +33,10 @@ class Expansion:
 
     `draws` is JSON-safe: `{"levels": [...]}`, one entry per node that was passed, root first,
     each with `node`, and as far as they were drawn `agents` (draw, or finite upper bound, per
-    agent), `agent`, `gen`, `cont`, `children` (draw per child id, the largest first) and
-    `choice`: "gen" for the last entry, else the id of the child that was entered. A level that
-    had no child to enter holds no `gen` and `cont`: it expands without a draw.
+    agent), `agent`, `gen`, `cont`, `children` (draw per child id, the largest first; of a wide
+    pool, see `engine.search.children`, only that of the child that was entered) and `choice`:
+    "gen" for the last entry, else the id of the child that was entered. A level that had no child
+    to enter holds no `gen` and `cont`: it expands without a draw.
     """
 
     parent: int
