@@ -42,6 +42,15 @@ def test_the_search_benchmark_opens_the_nodes_that_its_peer_opens():
     assert result["figures"]["beta_node_first_64_us_per_node"] > 0
 
 
+def test_the_expansion_benchmark_grows_whole_trees():
+    done = run("expansion", "--json", "--trees", "1", "--median", "0.002")
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout.splitlines()[-1])
+    assert set(result["ratios"]) == {"k4_speedup", "trees16_over_1"}
+    assert 1 <= result["figures"]["k8_depth"] <= 32
+    assert 1 <= result["figures"]["k1_root_children"] <= 32
+
+
 def test_every_measurement_is_listed_with_what_it_says():
     done = run("--help")
     assert done.returncode == 0, done.stderr
