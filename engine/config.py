@@ -399,7 +399,7 @@ class InferenceConfig(Settings):
     requests_at_once: int = Field(16, ge=1, le=1024)
     """Answers that one endpoint is asked for at the same time."""
     request_seconds: float = Field(600.0, gt=0, le=86400)
-    """An endpoint that sends nothing for so long is asked again."""
+    """One request to an endpoint takes no longer; then it is asked again."""
     retry_seconds: float = Field(300.0, ge=0, le=86400)
     """How long an endpoint is asked again, after its first failure, before the command gives up."""
 

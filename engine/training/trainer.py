@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from engine.config import RunConfig
@@ -77,7 +78,8 @@ class Trainer:
         """The agents of every policy that learns, by the owner of its weights."""
         plan = config.training
         self.buffers = {
-            name: AgentBuffer(plan.batch_nodes, plan.max_batch_nodes) for name in self.learners
+            name: AgentBuffer(plan.batch_nodes, plan.max_batch_nodes, plan.max_staleness)
+            for name in self.learners
         }
         self.checkpoints = Checkpoints(run_dir, config.training.keep_checkpoints)
         self.progress = Progress()
@@ -204,7 +206,8 @@ class Trainer:
             self.team.agents[name].learn.remote(name, rows, share) for name, rows in batches.items()
         ]
         for name, stats in zip(batches, self.team.get(futures, "agents to learn"), strict=True):
-            recorder.updated(name, stats, self.learners[name])
+            stale = stats.stale_nodes + self.buffers[name].learned(stats.version)
+            recorder.updated(name, replace(stats, stale_nodes=stale), self.learners[name])
 
     def _validate(self, phases: dict[str, float]) -> None:
         if not self.problems.validation:
