@@ -15,7 +15,7 @@ import { markIcon, markOf, readPalette } from "./marks.js";
 import { NodePanel } from "./node-panel.js";
 import { hasEnded, Progress } from "./progress.js";
 import { chartsOf } from "./series.js";
-import { browser, connectionNote, RunStream, statusText } from "./stream.js";
+import { browser, connectionNote, RunStream, statusText, TOPICS } from "./stream.js";
 import { Twin } from "./twin.js";
 
 const part = (name) => document.querySelector(`[data-part="${name}"]`);
@@ -246,6 +246,7 @@ const stream = new RunStream({
   stateUrl: page.urls.state,
   after: 0,
   epoch: page.run.epoch,
+  topics: TOPICS,
   onEvents: (events) => {
     fold(events, state);
     changed();
