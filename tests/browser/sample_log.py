@@ -157,7 +157,7 @@ def _written(sample, rng, tree: _Tree, node: int, choice, step: int, share: floa
         _guess(rng, right, before[place:], skill) for place, right in enumerate(tree.steps)
     )
     tree.guesses[node] = guess
-    tree.lengths[node] = 14 + 9 * len(guess)
+    tree.lengths[node] = len(_tokens(program(guess)))
     reports, right = _judge(tree, guess)
     broken = rng.random() < sample.failure_share
     verdict = ev.Verdict.PASSED if right == len(tree.inputs) else ev.Verdict.WRONG_ANSWER
@@ -180,9 +180,13 @@ def _written(sample, rng, tree: _Tree, node: int, choice, step: int, share: floa
 
 def _text(tree: _Tree, node: int, payload: ev.NodeClosed) -> ev.NodeText:
     rng = np.random.default_rng([tree.id, node])  # apart, so that the run itself stays as it is
-    tokens = [*re.findall(r"\s*\w+|\s*[^\w\s]", payload.program), "<|end|>"]
+    tokens = _tokens(payload.program)
     logprobs = (-rng.exponential(-payload.mean_logprob, len(tokens))).round(4).tolist()
     return ev.NodeText(f"<|user|>{tree.statement}<|assistant|>", tokens, logprobs)
+
+
+def _tokens(text: str) -> list[str]:
+    return [*re.findall(r"\s*\w+|\s*[^\w\s]", text), "<|end|>"]
 
 
 def _guess(rng: np.random.Generator, right: Step, parents: tuple[Step, ...], skill: float) -> Step:
