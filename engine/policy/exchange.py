@@ -17,6 +17,10 @@ Stream = tuple[str | int, ...]
 """
 
 
+SHOWN_CHARACTERS = 20_000
+SHOWN_TOKENS = 4096
+
+
 @dataclass(frozen=True, slots=True)
 class Generation:
     """One answer. `output_ids` ends with the end-of-text id when that is why it stopped.
@@ -70,6 +74,10 @@ class Answer:
     """The whole answer, without special tokens."""
     messages: tuple[Message, ...] = ()
     """What was sent to a server, where no prompt ids are known."""
+    prompt: str = ""
+    """What the agent read, as text; the end of one that is longer than `SHOWN_CHARACTERS`."""
+    tokens: tuple[str, ...] = ()
+    """Text of each of the first `SHOWN_TOKENS` tokens of the output, special ones included."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,8 @@ class TrainingRow:
     policy_version: int
     temperature: float = 1.0
     """At which it was sampled; the learner's log-probabilities are taken at the same."""
+    tree: int = 0
+    """Id of its tree in the log, so that an update can say what it learned from."""
 
 
 @dataclass(frozen=True, slots=True)
