@@ -74,6 +74,17 @@ def test_a_run_trains_both_agents_and_ends_with_their_weights(models, tmp_path):
     updates = events(run_dir, "agent.update")
     assert {u.payload["agent"] for u in updates} == {"agent-0", "agent-1"}
     assert all(u.payload["mismatch"] < 1e-4 for u in updates)
+    opened = {e.tree: e.payload["step"] for e in log if e.kind == "tree.open"}
+    for update in updates:
+        assert {opened[tree] for tree in update.payload["trees"]} == {update.payload["step"]}
+    closes = {(e.tree, e.node): e.payload for e in log if e.kind == "node.close"}
+    texts = {(e.tree, e.node): e.payload for e in log if e.kind == "node.text"}
+    assert texts.keys() == closes.keys()
+    for place, text in texts.items():
+        assert len(text["tokens"]) == len(text["logprobs"]) == closes[place]["tokens"]
+        mean = sum(text["logprobs"]) / len(text["logprobs"])
+        assert mean == pytest.approx(closes[place]["mean_logprob"], abs=1e-3)
+        assert "Write solve(x)" in text["prompt"]
 
     tests = [e.payload for e in events(run_dir, "eval.result") if e.payload["split"] == "test"]
     assert [t["step"] for t in tests] == [0, 3]
