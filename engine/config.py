@@ -188,6 +188,9 @@ class AgentConfig(Settings):
     differ by role and sampling. Whatever else is left out here is that agent's."""
     lora: LoraConfig | None = None
     """Adapters to train instead of the weights; unset, all weights are trained."""
+    learner_ranks: int = Field(1, ge=1, le=1024)
+    """Processes, each with a GPU of its own where there are GPUs, over which weights, gradients and
+    optimizer are sharded (FSDP2); 1 learns in the process that writes."""
     chat_template: str | None = Field(None, min_length=1)
     """Jinja file that takes the place of the tokenizer's own chat template."""
     sampling: SamplingConfig = SamplingConfig()

@@ -16,7 +16,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -39,6 +39,9 @@ from engine.policy.token_texts import TokenTexts
 from engine.policy.weights import Weights
 from engine.problems.extraction import extract_program
 
+if TYPE_CHECKING:
+    from engine.policy.ranks import RankedLearner
+
 STATE_FILE = "trainer_state.pt"
 
 
@@ -59,9 +62,9 @@ class PolicyGroup:
         self.policy = policy
         self._texts = TokenTexts(policy.tokenizer)
         self.weights = weights
-        self.learner: Learner | None = None
+        self.learner: Learner | RankedLearner | None = None
         if self.owner.trainable:
-            self.learner = Learner(weights, policy.pad_id, self.owner, run.loss, run.training)
+            self.learner = self._learner(run)
         self.generator = TorchGenerator(weights.model, policy.end_ids, policy.pad_id, seed)
         self._random = self.generator.random
         self.end_step()
@@ -170,6 +173,13 @@ class PolicyGroup:
             for what in now
             if before.get(what) != now[what]
         ]
+
+    def _learner(self, run: RunConfig) -> Learner | RankedLearner:
+        if self.owner.learner_ranks == 1:
+            return Learner(self.weights, self.policy.pad_id, self.owner, run.loss, run.training)
+        from engine.policy.ranks import RankedLearner  # needs a Ray that is there
+
+        return RankedLearner(self.weights, self.policy.pad_id, self.owner, run, self.seed)
 
     def _platform(self) -> dict[str, Any]:
         """What decides the order and precision of sums, and with it the last bits of results."""

@@ -106,7 +106,8 @@ class PolicyHost:
             device = str(policy.model.device)
             return load_policy(where, device, self.run.compute.dtype).model
 
-        reference = self.run.loss.kl_coefficient > 0
+        # Several ranks keep the reference themselves, as they do the optimizer.
+        reference = self.run.loss.kl_coefficient > 0 and agent.learner_ranks == 1
         return FullWeights(policy.model, reload, trainable=agent.trainable, reference=reference)
 
 

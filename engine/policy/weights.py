@@ -12,6 +12,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
+import torch
 from torch.nn import Parameter
 from transformers import PreTrainedModel
 
@@ -20,6 +21,11 @@ class Weights(ABC):
     """What a generator samples from and a learner trains. `model` is run within a context only."""
 
     model: PreTrainedModel
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """Type in which the model is run."""
+        return self.model.dtype
 
     @abstractmethod
     def trained(self) -> list[Parameter]:

@@ -31,7 +31,7 @@ from engine.sandbox.checking import SelfCheck
 from engine.sandbox.memory import RememberingVerifier
 from engine.sandbox.sandbox import Sandbox
 from engine.sandbox.verify import Verification
-from engine.sharing import actor_groups, weight_groups
+from engine.sharing import actor_groups, rank_processes, weight_groups
 
 START_DEADLINE = 300.0
 CALL_DEADLINE = 3600.0
@@ -223,7 +223,8 @@ class Team:
         # Ray would run its workers at nice 15, where any other program starves them.
         os.environ.setdefault("RAY_worker_niceness", "0")
         self.waiting("starting Ray" if not address else f"joining Ray at {address}", START_DEADLINE)
-        needed = self.config.compute.threads_per_agent * len(actor_groups(self.config.agents))
+        processes = len(actor_groups(self.config.agents)) + rank_processes(self.config.agents)
+        needed = self.config.compute.threads_per_agent * processes
         options: dict[str, Any] = {"log_to_driver": False, "logging_level": "error"}
         if address:
             options["address"] = address
