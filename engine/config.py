@@ -92,6 +92,15 @@ class Aggregation(StrEnum):
     SEQUENCE_SUM = "sequence_sum"
 
 
+class RowLayout(StrEnum):
+    """How the learner lays rows out in a forward pass (`engine.policy.layout`)."""
+
+    AUTO = "auto"
+    PADDED = "padded"
+    PACKED = "packed"
+    PREFIX = "prefix"
+
+
 class KlEstimator(StrEnum):
     """Which estimate of the divergence to the reference (`engine.losses.kl`)."""
 
@@ -149,7 +158,8 @@ class OptimizerConfig(Settings):
 class LoraConfig(Settings):
     """Low-rank adapters (arXiv 2106.09685): W + alpha / rank * B A, of which only A and B learn.
 
-    Agents with adapters over the same `model` live in one actor and share its frozen weights.
+    Agents with adapters over the same `model`, and frozen agents that are it, live in one actor and
+    share its weights.
     Needs the extra `lora`.
     """
 
@@ -347,7 +357,12 @@ class TrainingConfig(Settings):
     minibatches: Whole = Field(1, ge=1)
     """Optimizer steps into which one batch is divided."""
     micro_batch_tokens: Whole = Field(16384, ge=16)
-    """Most padded tokens in one forward pass of the learner; changes memory, not gradients."""
+    """Most tokens, padding too, in one forward pass of the learner; changes memory, not the
+    gradient."""
+    row_layout: RowLayout = RowLayout.AUTO
+    """How the learner lays rows out: `padded` beside one another, `packed` behind one another,
+    `prefix` also forwards once what rows begin with alike; `auto` takes the cheapest. Changes
+    speed, not the gradient."""
     max_staleness: Whole = Field(4, ge=0)
     """Nodes written more than this many policy versions ago are dropped and counted."""
     validate_every: Whole = Field(10, ge=1)
@@ -423,7 +438,7 @@ class InferenceConfig(Settings):
     requests_at_once: int = Field(16, ge=1, le=1024)
     """Answers that one endpoint is asked for at the same time."""
     request_seconds: float = Field(600.0, gt=0, le=86400)
-    """An endpoint that sends nothing for so long is asked again."""
+    """One request to an endpoint takes no longer; then it is asked again."""
     retry_seconds: float = Field(300.0, ge=0, le=86400)
     """How long an endpoint is asked again, after its first failure, before the command gives up."""
 

@@ -63,10 +63,13 @@ def weight_groups(agents: Sequence[AgentConfig]) -> dict[str, list[AgentConfig]]
 
 
 def actor_groups(agents: Sequence[AgentConfig]) -> list[list[str]]:
-    """The owners that live in one process: those with adapters over the same model, else one."""
+    """The owners that live in one process: those with adapters over the same model, and frozen
+    agents that are that model as it is; else one."""
+    bases = {agent.model for agent in agents if agent.lora}
     processes: dict[tuple[str, str], list[str]] = {}
     for owner, (first, *_) in weight_groups(agents).items():
-        key = ("base", first.model) if first.lora else ("alone", owner)
+        on_base = first.lora or (first.model in bases and not first.trainable)
+        key = ("base", first.model) if on_base else ("alone", owner)
         processes.setdefault(key, []).append(owner)
     return list(processes.values())
 

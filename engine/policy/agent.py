@@ -21,12 +21,21 @@ from typing import Any
 import torch
 
 from engine.config import AgentConfig, RunConfig, SamplingConfig
-from engine.policy.exchange import Answer, Generation, Request, Size, Stream
+from engine.policy.exchange import (
+    SHOWN_CHARACTERS,
+    SHOWN_TOKENS,
+    Answer,
+    Generation,
+    Request,
+    Size,
+    Stream,
+)
 from engine.policy.generators import Setup, make_generator
 from engine.policy.learner import Learner
 from engine.policy.load import ModelError, Policy, chat_template
 from engine.policy.prompts import Message, refinement_prompts, root_prompt
 from engine.policy.rows import TrainingRow, UpdateStats
+from engine.policy.token_texts import TokenTexts
 from engine.policy.weights import Weights
 from engine.problems.extraction import extract_program
 
@@ -48,6 +57,7 @@ class PolicyGroup:
         self.agents = {agent.name: agent for agent in agents}
         self.seed = seed
         self.policy = policy
+        self._texts = TokenTexts(policy.tokenizer)
         self.weights = weights
         self.learner: Learner | None = None
         if self.owner.trainable:
@@ -218,7 +228,9 @@ class PolicyGroup:
 
     def _answer(self, generation: Generation) -> Answer:
         text = self.policy.tokenizer.decode(generation.output_ids, skip_special_tokens=True)
-        return Answer(generation, extract_program(text), text)
+        prompt = self._texts.whole(generation.prompt_ids)[-SHOWN_CHARACTERS:]
+        tokens = self._texts.each(generation.output_ids[:SHOWN_TOKENS])
+        return Answer(generation, extract_program(text), text, prompt=prompt, tokens=tokens)
 
     def _check_template(self, agent: AgentConfig) -> None:
         """Some templates take no system message, and a role is one."""

@@ -40,7 +40,12 @@ MAY_CHANGE = frozenset(
 """Settings, and sections of them, that never touch what is learned."""
 
 CHANGES_ROUNDING = frozenset(
-    {"training.micro_batch_tokens", "compute.threads_per_agent", "compute.lanes"}
+    {
+        "training.micro_batch_tokens",
+        "training.row_layout",
+        "compute.threads_per_agent",
+        "compute.lanes",
+    }
 )
 """Paths that change only the order in which numbers are added up and drawn: free to change, but
 not in deterministic mode."""

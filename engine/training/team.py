@@ -23,7 +23,7 @@ import ray
 from ray.exceptions import GetTimeoutError
 
 from engine.config import AgentConfig, RunConfig
-from engine.policy.allocator import keep_freed_memory
+from engine.policy.allocator import keep_freed_memory, sums_in_one_order
 from engine.policy.exchange import Answer, Request, Size, Stream
 from engine.policy.rows import TrainingRow, UpdateStats
 from engine.problems.problem import Problem
@@ -49,8 +49,7 @@ class PolicyActor:
         if run.compute.device != "cuda":
             keep_freed_memory()
         if run.compute.deterministic:
-            # Read when torch loads its libraries: sums in one order, on as many threads as told.
-            os.environ |= {"MKL_CBWR": "AUTO", "MKL_DYNAMIC": "FALSE", "OMP_DYNAMIC": "FALSE"}
+            sums_in_one_order()
         from engine.policy.host import PolicyHost
 
         self.host = PolicyHost(groups, run, seeds)

@@ -144,7 +144,7 @@ function fromRow(waiting) {
 }
 
 function resumeText(state) {
-  const step = state.checkpoint?.step;
+  const step = state.checkpoints.at(-1)?.step;
   return step ? `Resume goes on from its checkpoint of step ${step}.` : "Resume starts it from the beginning.";
 }
 

@@ -31,6 +31,14 @@ test("lines have a value or a null for every step", () => {
   equal(chart("entropy").x, [1, 2]);
 });
 
+test("agents that learn as one have one line, which names them all", () => {
+  const made = state();
+  made.updates[0].shared_with = ["elm", "yew"];
+  const lines = chartsOf(made, ["oak", "elm", "birch", "yew"]).find((one) => one.id === "kl").lines;
+  equal(lines.map((line) => line.label), ["oak + elm + yew", "birch"]);
+  equal(lines[0].values, [0, null]);
+});
+
 test("validation has the agents and the team's tree", () => {
   equal(values("validation"), { oak: [0.2, 0.5], birch: [0.3, 0.3], "tree@8": [0.4, null] });
   equal(validationChange(state(), ["oak"]), [{ agent: "oak", before: 0.2, now: 0.5 }]);
