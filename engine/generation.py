@@ -27,6 +27,12 @@ def start_deadline(agents: Sequence[AgentConfig]) -> float:
     return VLLM_START_SECONDS if any(map(uses_vllm, agents)) else TORCH_START_SECONDS
 
 
+def generator_gpus(owners: Sequence[AgentConfig]) -> int:
+    """GPUs that the generators of these policies have to themselves, beside the learner's."""
+    sizes = [agent.generator.tensor_parallel_size for agent in owners if uses_vllm(agent)]
+    return sum(size for size in sizes if size > 1)
+
+
 def uses_vllm(agent: AgentConfig) -> bool:
     return agent.generator.name == VLLM
 
