@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 OWN = ("name", "role", "shares_weights_with")
 """Settings that an agent never takes from its partner."""
-COMMON = ("model", "trainable", "lora", "chat_template", "optimizer", "learner_ranks")
+COMMON = ("model", "trainable", "lora", "chat_template", "generator", "optimizer", "learner_ranks")
 """Settings of the weights, which cannot differ between agents that share them."""
 
 

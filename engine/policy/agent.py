@@ -30,7 +30,7 @@ from engine.policy.exchange import (
     Size,
     Stream,
 )
-from engine.policy.generators.torch_generator import TorchGenerator
+from engine.policy.generators import Setup, make_generator
 from engine.policy.learner import Learner
 from engine.policy.load import ModelError, Policy, chat_template
 from engine.policy.prompts import Message, refinement_prompts, root_prompt
@@ -65,7 +65,7 @@ class PolicyGroup:
         self.learner: Learner | RankedLearner | None = None
         if self.owner.trainable:
             self.learner = self._learner(run)
-        self.generator = TorchGenerator(weights.model, policy.end_ids, policy.pad_id, seed)
+        self.generator = make_generator(Setup(agents, run, policy, weights, seed))
         self._random = self.generator.random
         self.end_step()
         if self.owner.chat_template is not None:
@@ -99,14 +99,14 @@ class PolicyGroup:
         answers: dict[str, list[Answer]] = {name: [] for name in requests}
         starting = starting_weights and self.version > 0
         with self.weights.starting() if starting else self.weights.current() as model:
-            self.generator.model = model
+            version = 0 if starting else self.version
+            self.generator.use(model, version)
             for sampling, asked in self._batches(requests, temperature):
                 prompts = [
                     self._prompt_ids(self.agents[name], request, sampling)
                     for name in asked
                     for request in requests[name]
                 ]
-                version = 0 if starting else self.version
                 written = iter(self.generator.generate(prompts, sampling, version))
                 for name in asked:
                     answers[name] = [self._answer(next(written)) for _ in requests[name]]
@@ -115,7 +115,12 @@ class PolicyGroup:
     def learn(self, rows: Sequence[TrainingRow], progress: float) -> UpdateStats:
         """Update the weights from the nodes of its agents."""
         assert self.learner is not None
+        self.generator.rest()
         return self.learner.update(rows, progress)
+
+    def close(self) -> None:
+        """End what the generator started."""
+        self.generator.close()
 
     def end_step(self) -> None:
         """Remember the random numbers' state: a step that is cut off is done again from here."""

@@ -70,6 +70,11 @@ class PolicyHost:
         for group in self.groups.values():
             group.end_step()
 
+    def close(self) -> None:
+        """End what the policies' generators started."""
+        for group in self.groups.values():
+            group.close()
+
     def save_model(self, owner: str, directory: Path) -> None:
         """Weights (safetensors), tokenizer and config in Hugging Face layout."""
         self.groups[owner].save_model(directory)
