@@ -18,20 +18,32 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from engine.config import AgentConfig, RunConfig, SamplingConfig
-from engine.policy.exchange import Answer, Generation, Request, Size, Stream
+from engine.policy.exchange import (
+    SHOWN_CHARACTERS,
+    SHOWN_TOKENS,
+    Answer,
+    Generation,
+    Request,
+    Size,
+    Stream,
+)
+from engine.policy.generators import Setup, make_generator
 from engine.policy.generators.streams import row_seed
-from engine.policy.generators.torch_generator import TorchGenerator
 from engine.policy.learner import Learner
 from engine.policy.load import ModelError, Policy, chat_template
 from engine.policy.prompts import Message, refinement_prompts, root_prompt
 from engine.policy.rows import TrainingRow, UpdateStats
+from engine.policy.token_texts import TokenTexts
 from engine.policy.weights import Weights
 from engine.problems.extraction import extract_program
+
+if TYPE_CHECKING:
+    from engine.policy.ranks import RankedLearner
 
 STATE_FILE = "trainer_state.pt"
 
@@ -51,11 +63,12 @@ class PolicyGroup:
         self.agents = {agent.name: agent for agent in agents}
         self.seed = seed
         self.policy = policy
+        self._texts = TokenTexts(policy.tokenizer)
         self.weights = weights
-        self.learner: Learner | None = None
+        self.learner: Learner | RankedLearner | None = None
         if self.owner.trainable:
-            self.learner = Learner(weights, policy.pad_id, self.owner, run.loss, run.training)
-        self.generator = TorchGenerator(weights.model, policy.end_ids, policy.pad_id, seed)
+            self.learner = self._learner(run)
+        self.generator = make_generator(Setup(agents, run, policy, weights, seed))
         self.end_step()
         if self.owner.chat_template is not None:
             policy.tokenizer.chat_template = chat_template(self.owner)
@@ -96,8 +109,8 @@ class PolicyGroup:
         starting = starting_weights and self.version > 0
         self.generator.recall(_scope(starting, stream))
         with self.weights.starting() if starting else self.weights.current() as model:
-            self.generator.model = model
             version = 0 if starting else self.version
+            self.generator.use(model, version)
             written = self.generator.generate(prompts, sampling, version, seeds)
         answers: dict[str, list[Answer]] = {name: [] for name in requests}
         for (agent, _), generation in zip(asked, written, strict=True):
@@ -107,8 +120,12 @@ class PolicyGroup:
     def learn(self, rows: Sequence[TrainingRow], progress: float) -> UpdateStats:
         """Update the weights from the nodes of its agents."""
         assert self.learner is not None
-        self.generator.forget()
+        self.generator.rest()
         return self.learner.update(rows, progress)
+
+    def close(self) -> None:
+        """End what the generator started."""
+        self.generator.close()
 
     def end_step(self) -> None:
         """Remember the random numbers' state: a step that is cut off is done again from here."""
@@ -170,6 +187,13 @@ class PolicyGroup:
             if before.get(what) != now[what]
         ]
 
+    def _learner(self, run: RunConfig) -> Learner | RankedLearner:
+        if self.owner.learner_ranks == 1:
+            return Learner(self.weights, self.policy.pad_id, self.owner, run.loss, run.training)
+        from engine.policy.ranks import RankedLearner  # needs a Ray that is there
+
+        return RankedLearner(self.weights, self.policy.pad_id, self.owner, run, self.seed)
+
     def _platform(self) -> dict[str, Any]:
         """What decides the order and precision of sums, and with it the last bits of results."""
         return {
@@ -210,7 +234,9 @@ class PolicyGroup:
 
     def _answer(self, generation: Generation) -> Answer:
         text = self.policy.tokenizer.decode(generation.output_ids, skip_special_tokens=True)
-        return Answer(generation, extract_program(text), text)
+        prompt = self._texts.whole(generation.prompt_ids)[-SHOWN_CHARACTERS:]
+        tokens = self._texts.each(generation.output_ids[:SHOWN_TOKENS])
+        return Answer(generation, extract_program(text), text, prompt=prompt, tokens=tokens)
 
     def _check_template(self, agent: AgentConfig) -> None:
         """Some templates take no system message, and a role is one."""

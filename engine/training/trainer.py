@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from engine.config import RunConfig
@@ -77,7 +78,8 @@ class Trainer:
         """The agents of every policy that learns, by the owner of its weights."""
         plan = config.training
         self.buffers = {
-            name: AgentBuffer(plan.batch_nodes, plan.max_batch_nodes) for name in self.learners
+            name: AgentBuffer(plan.batch_nodes, plan.max_batch_nodes, plan.max_staleness)
+            for name in self.learners
         }
         self.checkpoints = Checkpoints(run_dir, config.training.keep_checkpoints)
         self.progress = Progress()
@@ -192,7 +194,7 @@ class Trainer:
         rows: dict[str, list[TrainingRow]] = {owner: [] for owner in self.learners}
         for node, advantage in zip(_closed(tree), credit.advantages_N, strict=True):
             if node.agent in owners and node.score is not None:
-                row = _training_row(node.answer.generation, float(advantage))
+                row = _training_row(node.answer.generation, float(advantage), tree.id)
                 rows[owners[node.agent]].append(row)
         for name, mine in rows.items():
             self.buffers[name].add_tree(mine)
@@ -204,7 +206,9 @@ class Trainer:
             self.team.agents[name].learn.remote(name, rows, share) for name, rows in batches.items()
         ]
         for name, stats in zip(batches, self.team.get(futures, "agents to learn"), strict=True):
-            recorder.updated(name, stats, self.learners[name])
+            stale = stats.stale_nodes + self.buffers[name].learned(stats.version)
+            trees = sorted({row.tree for row in batches[name]})
+            recorder.updated(name, replace(stats, stale_nodes=stale), self.learners[name], trees)
 
     def _validate(self, phases: dict[str, float]) -> None:
         if not self.problems.validation:
@@ -344,14 +348,15 @@ def _record(tree: GrowingTree) -> TreeRecord:
     )
 
 
-def _training_row(generation, advantage: float) -> TrainingRow:
+def _training_row(generation, advantage: float, tree: int) -> TrainingRow:
     return TrainingRow(
-        generation.prompt_ids,
-        generation.output_ids,
-        generation.logprobs,
+        list(generation.prompt_ids),
+        list(generation.output_ids),
+        list(generation.logprobs),
         advantage,
         generation.policy_version,
         generation.temperature,
+        tree,
     )
 
 

@@ -15,7 +15,7 @@ import { markIcon, markOf, readPalette } from "./marks.js";
 import { NodePanel } from "./node-panel.js";
 import { hasEnded, Progress } from "./progress.js";
 import { chartsOf } from "./series.js";
-import { browser, connectionNote, RunStream, statusText } from "./stream.js";
+import { browser, connectionNote, RunStream, statusText, TOPICS } from "./stream.js";
 import { Twin } from "./twin.js";
 
 const part = (name) => document.querySelector(`[data-part="${name}"]`);
@@ -37,7 +37,12 @@ const forest = new Forest({
   onSelect: selected,
   onFocus: focused,
 });
-const panel = new NodePanel(part("panel"), () => forest.setFocus(forest.focus, null));
+const panel = new NodePanel(part("panel"), {
+  close: () => forest.setFocus(forest.focus, null),
+  pick: (tree, node) => forest.setFocus(tree, node),
+  collapse: () => {},
+  load: (tree, node) => browser.load(nodeAddress(tree, node)),
+});
 const charts = new Charts(part("charts"));
 const twin = new Twin(part("twin"), (tree, node) => forest.setFocus(tree, node));
 const progress = new Progress(
@@ -132,8 +137,10 @@ function drawPanel() {
   const { focus, selected: node } = forest;
   const bench = part("bench");
   bench.dataset.panel = node ? "open" : "closed";
-  if (node) panel.show(focus, node, lookup(team(), palette), palette);
-  else panel.clear();
+  if (node) {
+    const lookOf = lookup(team(), palette);
+    panel.show(focus, node, { lookOf, palette, state, config: page.config, collapsed: null });
+  } else panel.clear();
 }
 
 function drawLog() {
@@ -205,10 +212,13 @@ function followDeepLink() {
   else if (node) loadOlderNode(id, node);
 }
 
+function nodeAddress(tree, node) {
+  return page.urls.node.replace("TREE", tree).replace("NODE", node);
+}
+
 async function loadOlderNode(id, node) {
   try {
-    const href = page.urls.node.replace("TREE", id).replace("NODE", node);
-    const tree = treeOfNode(await browser.load(href));
+    const tree = treeOfNode(await browser.load(nodeAddress(id, node)));
     forest.setFocus(tree, tree.nodes.get(node));
   } catch (error) {
     console.warn("grove: the node of this address cannot be shown:", error.message);
@@ -246,6 +256,7 @@ const stream = new RunStream({
   stateUrl: page.urls.state,
   after: 0,
   epoch: page.run.epoch,
+  topics: TOPICS,
   onEvents: (events) => {
     fold(events, state);
     changed();

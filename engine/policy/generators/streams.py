@@ -17,9 +17,9 @@ MIX = ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB))
 
 
 def row_seed(*name: str | int) -> int:
-    """The seed of the row of that name, below 2**63; different names give unrelated streams."""
+    """The seed of the row of that name, below 2**62; different names give unrelated streams."""
     digest = hashlib.sha256(repr(name).encode()).digest()
-    return int.from_bytes(digest[:8], "big") >> 1
+    return int.from_bytes(digest[:8], "big") >> 2
 
 
 def uniforms(seeds_B: np.ndarray, first_B: np.ndarray, count: int) -> np.ndarray:

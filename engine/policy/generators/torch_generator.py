@@ -34,13 +34,13 @@ from transformers import PreTrainedModel
 from engine.config import SamplingConfig
 from engine.events import StopReason
 from engine.policy.exchange import Generation
+from engine.policy.generators import Generator, Setup
 from engine.policy.generators.cache import Layout, layout_of
 from engine.policy.generators.drawing import draw
 from engine.policy.generators.own_cache import OwnCacheRows
 from engine.policy.generators.packed import PackedRows, Prompts
 from engine.policy.generators.prefixes import Prefixes
 from engine.policy.generators.rows import Order, Rows
-from engine.policy.generators.streams import row_seed
 
 BATCH_TOKENS = 16384
 """Rows times columns of the running batch, before its rows grow; of known prompts, too."""
@@ -48,15 +48,18 @@ GPU_SHARE = 0.2
 """Of a GPU's free memory, what each of the two may take if that is more."""
 
 
-class TorchGenerator:
+def make(setup: Setup) -> TorchGenerator:
+    policy = setup.policy
+    return TorchGenerator(setup.weights.model, policy.end_ids, policy.pad_id, setup.seed)
+
+
+class TorchGenerator(Generator):
     """Samples answers from a model that the learner may change between calls."""
 
     def __init__(self, model: PreTrainedModel, end_ids: Sequence[int], pad_id: int, seed: int):
         self.end_ids = tuple(sorted(end_ids))
         self.pad_id = pad_id
         self.seed = seed
-        self.asked = 0
-        """Requests without a seed of their own so far: their place is their name."""
         self._tickets = 0
         self._waiting: deque[Order] = deque()
         self._rows = Rows()
@@ -112,12 +115,9 @@ class TorchGenerator:
     ) -> list[int]:
         """Ask for answers, which `step` gives by these tickets.
 
-        `seeds` name the rows' random numbers; unset, they follow from the generator's own seed and
-        the number of requests before. `stop_ids` end a row as the model's own do.
+        `stop_ids` end a row as the model's own do.
         """
-        if seeds is None:
-            seeds = [row_seed(self.seed, self.asked + n) for n in range(len(prompts))]
-            self.asked += len(prompts)
+        seeds = self.row_seeds(len(prompts)) if seeds is None else seeds
         stops = tuple(sorted({*self.end_ids, *stop_ids}))
         orders = [
             Order(self._tickets + n, prompt, settings, self._limit(prompt, settings), seed, stops,
@@ -150,16 +150,16 @@ class TorchGenerator:
         self._waiting = deque(o for o in self._waiting if o.ticket not in unwanted)
         self._remove([n for n, o in enumerate(self._rows.orders) if o.ticket in unwanted])
 
+    def rest(self) -> None:
+        self.forget()
+
     def forget(self) -> None:
-        """Know no prompt any more, for the weights are others or a step is over; give back memory
-        that no row is in."""
+        """Know no prompt any more; give back memory that no row is in."""
         self._known.clear()
         if not self._rows.count:
             self._batch = None
 
     def recall(self, scope: str = "") -> None:
-        """From here on know the prompts of this scope only. Those of the empty one are kept beside
-        it, so that other scopes leave no trace on it; those of any other are forgotten."""
         self._known = {name: known for name, known in self._known.items() if name in ("", scope)}
         self._scope = scope
 
