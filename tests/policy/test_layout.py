@@ -116,14 +116,14 @@ def test_deep_tries_and_odd_rows_are_laid_out():
     assert twins.tokens == 30 and len(twins.segments) == 1
 
 
-def updated(model, loss, layout, budget, rows):
-    """(stats, gradients) of one real update."""
+def updated(model, loss, layout, budget, rows, apart=0.05):
+    """(stats, gradients) of one real update; the reference is so far from the policy."""
     agent = AgentConfig(name="tiny", model="-")
     training = TrainingConfig(row_layout=layout, micro_batch_tokens=budget)
     weights = FullWeights(copy.deepcopy(model), reload=lambda directory: model)
-    with torch.no_grad():  # a reference that is not the policy itself
+    with torch.no_grad():
         for weight in weights.starting().__enter__().parameters():
-            weight.add_(0.05 * torch.sin(torch.arange(weight.numel())).view_as(weight))
+            weight.add_(apart * torch.sin(torch.arange(weight.numel())).view_as(weight))
     student = Learner(weights, 0, agent, loss, training)
     stats = student.update(rows, 0.5)
     return stats, [p.grad for p in student.weights.model.parameters()]
