@@ -14,6 +14,8 @@ from dataclasses import dataclass
 
 MEASUREMENTS = {
     "sandbox": "sandbox",
+    "search": "search",
+    "expansion": "expansion",
 }
 """The module of each measurement, by the name that it is called by."""
 

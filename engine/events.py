@@ -242,6 +242,14 @@ class AgentUpdated(Payload, tag="agent.update"):
     stale_nodes: int = 0
     shared_with: list[str] = []
     """Other agents that have the same weights, and whose nodes were learned from too."""
+    layout: str = ""
+    """How rows were laid out in forward passes: padded, packed or prefix."""
+    layout_reason: str = ""
+    """Why that is not what `training.row_layout` asked for, or empty."""
+    row_tokens: int = 0
+    """Tokens of the rows, one by one."""
+    forwarded_tokens: int = 0
+    """Tokens of one forward pass over all of them: more by padding, fewer by shared prefixes."""
     trees: list[int] = []
     """Ids of the trees whose nodes of these agents went into this update."""
 

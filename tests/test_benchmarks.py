@@ -5,6 +5,8 @@ import json
 import subprocess
 import sys
 
+import pytest
+
 from benchmarks import MEASUREMENTS, at_most
 from benchmarks.everything import Outcome
 from benchmarks.table import document
@@ -29,6 +31,24 @@ def test_the_sandbox_benchmark_ends_with_one_json_line():
     assert ("vs_bwrap_python" in result["ratios"]) != ("left_out" in result["figures"])
     assert result["figures"]["tests_per_second"] > 0
     assert result["versions"]["tier"] in ("full", "restricted")
+
+
+def test_the_search_benchmark_opens_the_nodes_that_its_peer_opens():
+    pytest.importorskip("treequest")
+    done = run("search", "--json", "--largest", "64", "--nodes", "64", "--peer-trees", "1")
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout.splitlines()[-1])
+    assert set(result["ratios"]) == {"vs_treequest_step_64", "vs_treequest_inplace_64"}
+    assert result["figures"]["beta_node_first_64_us_per_node"] > 0
+
+
+def test_the_expansion_benchmark_grows_whole_trees():
+    done = run("expansion", "--json", "--trees", "1", "--median", "0.002")
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout.splitlines()[-1])
+    assert set(result["ratios"]) == {"k4_speedup", "trees16_over_1"}
+    assert 1 <= result["figures"]["k8_depth"] <= 32
+    assert 1 <= result["figures"]["k1_root_children"] <= 32
 
 
 def test_every_measurement_is_listed_with_what_it_says():

@@ -16,7 +16,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -30,7 +30,7 @@ from engine.policy.exchange import (
     Size,
     Stream,
 )
-from engine.policy.generators.torch_generator import TorchGenerator
+from engine.policy.generators import Setup, make_generator
 from engine.policy.learner import Learner
 from engine.policy.load import ModelError, Policy, chat_template
 from engine.policy.prompts import Message, refinement_prompts, root_prompt
@@ -38,6 +38,9 @@ from engine.policy.rows import TrainingRow, UpdateStats
 from engine.policy.token_texts import TokenTexts
 from engine.policy.weights import Weights
 from engine.problems.extraction import extract_program
+
+if TYPE_CHECKING:
+    from engine.policy.ranks import RankedLearner
 
 STATE_FILE = "trainer_state.pt"
 
@@ -59,10 +62,10 @@ class PolicyGroup:
         self.policy = policy
         self._texts = TokenTexts(policy.tokenizer)
         self.weights = weights
-        self.learner: Learner | None = None
+        self.learner: Learner | RankedLearner | None = None
         if self.owner.trainable:
-            self.learner = Learner(weights, policy.pad_id, self.owner, run.loss, run.training)
-        self.generator = TorchGenerator(weights.model, policy.end_ids, policy.pad_id, seed)
+            self.learner = self._learner(run)
+        self.generator = make_generator(Setup(agents, run, policy, weights, seed))
         self._random = self.generator.random
         self.end_step()
         if self.owner.chat_template is not None:
@@ -96,14 +99,14 @@ class PolicyGroup:
         answers: dict[str, list[Answer]] = {name: [] for name in requests}
         starting = starting_weights and self.version > 0
         with self.weights.starting() if starting else self.weights.current() as model:
-            self.generator.model = model
+            version = 0 if starting else self.version
+            self.generator.use(model, version)
             for sampling, asked in self._batches(requests, temperature):
                 prompts = [
                     self._prompt_ids(self.agents[name], request, sampling)
                     for name in asked
                     for request in requests[name]
                 ]
-                version = 0 if starting else self.version
                 written = iter(self.generator.generate(prompts, sampling, version))
                 for name in asked:
                     answers[name] = [self._answer(next(written)) for _ in requests[name]]
@@ -112,7 +115,12 @@ class PolicyGroup:
     def learn(self, rows: Sequence[TrainingRow], progress: float) -> UpdateStats:
         """Update the weights from the nodes of its agents."""
         assert self.learner is not None
+        self.generator.rest()
         return self.learner.update(rows, progress)
+
+    def close(self) -> None:
+        """End what the generator started."""
+        self.generator.close()
 
     def end_step(self) -> None:
         """Remember the random numbers' state: a step that is cut off is done again from here."""
@@ -170,6 +178,13 @@ class PolicyGroup:
             for what in now
             if before.get(what) != now[what]
         ]
+
+    def _learner(self, run: RunConfig) -> Learner | RankedLearner:
+        if self.owner.learner_ranks == 1:
+            return Learner(self.weights, self.policy.pad_id, self.owner, run.loss, run.training)
+        from engine.policy.ranks import RankedLearner  # needs a Ray that is there
+
+        return RankedLearner(self.weights, self.policy.pad_id, self.owner, run, self.seed)
 
     def _platform(self) -> dict[str, Any]:
         """What decides the order and precision of sums, and with it the last bits of results."""

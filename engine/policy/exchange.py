@@ -3,7 +3,10 @@ process holds no model and must not pay for one."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any
 
 from engine.events import StopReason
 from engine.policy.prompts import Feedback, Message
@@ -27,9 +30,9 @@ class Generation:
     decide which tokens can be drawn and leave these numbers as they are.
     """
 
-    prompt_ids: list[int]
-    output_ids: list[int]
-    logprobs: list[float]
+    prompt_ids: Sequence[int]
+    output_ids: Sequence[int]
+    logprobs: Sequence[float]
     stop: StopReason
     policy_version: int
     seconds: float
@@ -41,6 +44,16 @@ class Generation:
     def tokens(self) -> int:
         """Length of the output."""
         return len(self.output_ids) if self.reported_tokens is None else self.reported_tokens
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """What crosses to another process arrives as arrays: a fifth of the memory, and nothing for
+        a garbage collector to go through, which in a tree of many long answers it would again and
+        again."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        values["prompt_ids"] = array("q", self.prompt_ids)
+        values["output_ids"] = array("q", self.output_ids)
+        values["logprobs"] = array("d", self.logprobs)
+        return Generation, tuple(values.values())
 
 
 @dataclass(frozen=True, slots=True)

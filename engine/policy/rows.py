@@ -39,3 +39,11 @@ class UpdateStats:
     """Mean policy versions between writing and learning."""
     mismatch: float
     stale_nodes: int
+    layout: str = ""
+    """How the rows were laid out in forward passes (`engine.policy.layout`)."""
+    layout_reason: str = ""
+    """Why that is not what `training.row_layout` asked for, or empty."""
+    row_tokens: int = 0
+    """Tokens that the rows hold, one by one."""
+    forwarded_tokens: int = 0
+    """... and of the forward passes: more by padding, fewer by shared prefixes."""

@@ -3,7 +3,8 @@
 Invariants:
 - Nodes are numbered in the order of creation; node 0 is the root, the problem statement.
 - Only the root and scored nodes are expanded; open and failed nodes never compete.
-- `select` changes nothing but the generator's state and costs O(depth x children on its path);
+- `select` changes nothing but the generator's state and costs O(depth), times at most the groups
+  of children with equal posteriors where a node has many (`engine.search.children`);
   `close` costs O(depth). Neither looks at the rest of the tree.
 - With one expansion in flight at a time this is the sequential algorithm, draw for draw.
 """
@@ -22,7 +23,7 @@ from engine.config import AgentChoice, Posterior, SelectionOrder
 from engine.search.agents import AgentChooser, make_chooser
 from engine.search.depth import depth_weight
 from engine.search.node import SHARED, Arms, NodeState, Pool, SearchNode
-from engine.search.posteriors import ThompsonPosterior, make_posterior, thompson
+from engine.search.posteriors import ThompsonPosterior
 
 RECORDED_CHILDREN = 32  # a level's record keeps its best draws only, so that events stay small
 
@@ -33,11 +34,12 @@ class Expansion:
 
     `draws` is JSON-safe: `{"levels": [...]}`, one entry per node that was passed, root first,
     each with `node`, and as far as they were drawn `agents` (draw, or finite upper bound, per
-    agent), `agent`, `gen`, `cont`, `children` (draw per child id, the largest first) and
-    `choice`: "gen" for the last entry, else the id of the child that was entered. A level that
-    had no child to enter holds no `gen` and `cont`: it expands without a draw. `known` holds the
-    parameters of the posterior behind each of these draws, under the same names, and `weight` what
-    the draw of `gen` was multiplied by, if depth-guided exploration is on.
+    agent), `agent`, `gen`, `cont`, `children` (draw per child id, the largest first; of a wide
+    pool, see `engine.search.children`, only that of the child that was entered) and `choice`:
+    "gen" for the last entry, else the id of the child that was entered. A level that had no child
+    to enter holds no `gen` and `cont`: it expands without a draw. `known` holds the parameters of
+    the posterior behind each of these draws, under the same names, and `weight` what the draw of
+    `gen` was multiplied by, if depth-guided exploration is on.
     """
 
     parent: int
@@ -101,7 +103,7 @@ class SearchTree:
             pool = node.arms.pools[agent or SHARED]
             if self._widens(node, pool, level):
                 break
-            child, draws = thompson(pool.children, self._rng)
+            child, draws = pool.children.choose(self._rng)
             level |= {"choice": child, "children": _largest(draws)}
             shown = level["children"]
             level["known"]["children"] = {
@@ -182,17 +184,14 @@ class SearchTree:
 
     def _observe_child(self, parent: SearchNode, child: SearchNode, score: float) -> None:
         assert child.agent is not None
-        children = self._pool(parent, child.agent).children
-        if child.id not in children:
-            children[child.id] = make_posterior(self._posterior)
-        children[child.id].observe(score)
+        self._pool(parent, child.agent).children.observe(child.id, score)
         parent.arms.agents.observe(child.agent, score)
 
     def _pool(self, node: SearchNode, agent: str) -> Pool:
         return node.arms.pools[agent if self._per_agent else SHARED]
 
     def _widens(self, node: SearchNode, pool: Pool, level: dict[str, Any]) -> bool:
-        if not pool.children or node.depth + 1 == self._max_depth:
+        if not len(pool.children) or node.depth + 1 == self._max_depth:
             return True
         gen, cont = pool.gen.draw(self._rng), pool.cont.draw(self._rng)
         if self._rho is not None:

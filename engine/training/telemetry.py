@@ -98,6 +98,10 @@ class StepRecorder:
             mismatch=stats.mismatch,
             stale_nodes=stats.stale_nodes,
             shared_with=[name for name in agents if name != agent],
+            layout=stats.layout,
+            layout_reason=stats.layout_reason,
+            row_tokens=stats.row_tokens,
+            forwarded_tokens=stats.forwarded_tokens,
             trees=list(trees),
         )
         self.log.append(payload)

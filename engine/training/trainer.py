@@ -350,9 +350,9 @@ def _record(tree: GrowingTree) -> TreeRecord:
 
 def _training_row(generation, advantage: float, tree: int) -> TrainingRow:
     return TrainingRow(
-        generation.prompt_ids,
-        generation.output_ids,
-        generation.logprobs,
+        list(generation.prompt_ids),
+        list(generation.output_ids),
+        list(generation.logprobs),
         advantage,
         generation.policy_version,
         generation.temperature,

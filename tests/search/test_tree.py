@@ -19,12 +19,16 @@ class CountingGenerator:
         self.draws = 0
 
     def beta(self, a, b):
-        self.draws += 1
+        self.draws += np.size(a)
         return self.rng.beta(a, b)
 
     def standard_t(self, nu):
-        self.draws += 1
+        self.draws += np.size(nu)
         return self.rng.standard_t(nu)
+
+    def random(self, size=None):
+        self.draws += size or 1
+        return self.rng.random(size)
 
 
 def posteriors_of(node):
@@ -242,7 +246,17 @@ def test_the_record_of_a_wide_node_stays_small():
     for _ in range(500):
         tree.close(tree.open(Expansion(0, "oak", 1, {})), 0.0)
     wide = [e.draws["levels"][0] for e in (tree.select() for _ in range(100))]
-    recorded = [len(level["children"]) for level in wide if "children" in level]
+    recorded = [level for level in wide if "children" in level]
+    # Five hundred that are alike draw as one; the record has the one that was entered.
+    assert recorded and all(list(r["children"]) == [str(r["choice"])] for r in recorded)
+    assert len({level["choice"] for level in recorded}) > 20
+
+    for _ in range(60):
+        tree.close(tree.open(Expansion(1, "oak", 2, {})), 1.0)
+    narrow = [e.draws["levels"][1:2] for e in (tree.select() for _ in range(200))]
+    recorded = [
+        len(level["children"]) for levels in narrow for level in levels if "children" in level
+    ]
     assert recorded and max(recorded) == RECORDED_CHILDREN
 
 

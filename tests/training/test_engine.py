@@ -102,7 +102,7 @@ def test_a_run_trains_both_agents_and_ends_with_their_weights(models, tmp_path):
 def test_a_killed_and_a_stopped_run_go_on_from_their_last_step(models, tmp_path):
     training = {"steps": 6, "trees_per_step": 4, "validate_every": 9, "checkpoint_every": 2}
     problems = {"seed": 3, "train": 100, "validation": 0, "test": 0}
-    config = tiny_config(*models, training=training, problems=problems)
+    config = tiny_config(models[0], training=training, problems=problems)
     run_dir = prepare(tmp_path / "run", config)
 
     killed = start(run_dir)
@@ -133,7 +133,7 @@ def test_a_run_on_a_published_file_says_what_it_left_out(models, tmp_path):
     file.write_text(json.dumps([*good, without_tests, wrong]))
     training = {"steps": 1, "trees_per_step": 2, "validate_every": 9, "checkpoint_every": 2}
     problems = {"dataset": str(file), "train": 2, "validation": 0, "test": 2}
-    config = tiny_config(*models, training=training, problems=problems)
+    config = tiny_config(models[0], training=training, problems=problems)
     run_dir = prepare(tmp_path / "run", config)
     process = start(run_dir)
     assert process.wait(DEADLINE) == 0, (run_dir / "engine.log").read_text()[-3000:]

@@ -23,11 +23,17 @@ from engine.config import SamplingConfig
 from engine.events import StopReason
 from engine.policy.batching import left_pad, length_buckets
 from engine.policy.exchange import Generation
+from engine.policy.generators import Generator, Setup
 
 BATCH_TOKENS = 16384
 
 
-class TorchGenerator:
+def make(setup: Setup) -> TorchGenerator:
+    policy = setup.policy
+    return TorchGenerator(setup.weights.model, policy.end_ids, policy.pad_id, setup.seed)
+
+
+class TorchGenerator(Generator):
     """Samples answers from a model that the learner may change between calls."""
 
     def __init__(self, model: PreTrainedModel, end_ids: Sequence[int], pad_id: int, seed: int):
