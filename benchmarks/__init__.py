@@ -18,6 +18,7 @@ MEASUREMENTS = {
     "expansion": "expansion",
     "siblings": "siblings",
     "step": "step",
+    "vllm": "vllm",
 }
 """The module of each measurement, by the name that it is called by."""
 
