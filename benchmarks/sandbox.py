@@ -5,7 +5,10 @@ sandbox behind the best tier of this host, and by: a fresh unisolated `python -I
 fresh python in bubblewrap for each, if bwrap is installed; and multiprocessing with a Manager
 for each, in a process that holds a model of 0.8 GB, as the authors' release of MARS2 does.
 Ways take turns in rounds, and a ratio is the median over the rounds, so that a load that comes
-and goes weighs on all alike. Programs are right, so none is run twice.
+and goes weighs on all alike. These programs are right, so none is run twice. Wrong ones, which
+fail all their tests, take their turns too, in the sandbox alone: a plain function, of which a test
+in a batch counts, and one with a state, of which each test is run again alone. Their ratios are
+against the same fresh process, which runs every program once.
 """
 
 from __future__ import annotations
@@ -39,6 +42,7 @@ TESTS = tuple(CallTest(([3, n, 1], n), [3 * n, n * n, n]) for n in range(10))
 PROBLEM = Problem("scale", "Scale.", "solve", TESTS[:3], TESTS[3:])
 SOURCE = "# program {}\ndef solve(row, factor):\n    return [x * factor for x in row]\n"
 WRONG = "# program {}\ndef solve(row, factor):\n    return row[:factor]\n"
+WRONG_WITH_STATE = "# program {}\nseen = []\ndef solve(row, factor):\n    return row[:factor]\n"
 CALL = """
 import json, sys
 program, calls = json.load(sys.stdin)
@@ -62,25 +66,23 @@ def measure(arguments: argparse.Namespace) -> dict[str, dict[str, object]]:
     config = SandboxConfig(workers=1, cpu_seconds=10, wall_seconds=20)
     with Sandbox(config) as sandbox:
         ways = dict(_ways(sandbox))
-        seconds: dict[str, list[list[float]]] = {name: [] for name in ways}
+        wrong = dict(_wrong(sandbox))
+        seconds: dict[str, list[list[float]]] = {name: [] for name in (*ways, *wrong)}
         for _ in range(arguments.rounds):
             for name, way in ways.items():
                 few = max(3, arguments.programs // 10) if name == "manager" else arguments.programs
                 seconds[name].append([_timed(way) for _ in range(few)])
-        figures = _figures(seconds) | _failing(sandbox, arguments.programs)
+            for name, (way, source) in wrong.items():
+                runs = [_timed(way, source, False) for _ in range(arguments.programs)]
+                seconds[name].append(runs)
+        figures = _figures(seconds)
         tier, walls = sandbox.tier(), sandbox.walls()
     del model
     medians = {name: [statistics.median(r) for r in rounds] for name, rounds in seconds.items()}
-    ratios = {
-        f"vs_{name}": round(
-            statistics.median(
-                peer / ours for peer, ours in zip(medians[name], medians["sandbox"], strict=True)
-            ),
-            2,
-        )
-        for name in ways
-        if name != "sandbox"
-    }
+    ratios = {f"vs_{name}": _ratio(medians[name], medians["sandbox"]) for name in ways}
+    del ratios["vs_sandbox"]
+    for name in ("wrong", "wrong_with_state"):
+        ratios[f"{name}_vs_fresh_python"] = _ratio(medians["fresh_python"], medians[name])
     figures |= _layers(arguments.programs)
     if "bwrap_python" not in ways:
         figures["left_out"] = "vs_bwrap_python: bwrap is not installed, or may not run here"
@@ -105,6 +107,24 @@ def _ways(sandbox: Sandbox) -> Iterator[tuple[str, Verify]]:
         if _runs(wrapped):
             yield "bwrap_python", lambda program: _fresh(wrapped, program)
     yield "manager", _managed
+
+
+def _wrong(sandbox: Sandbox) -> Iterator[tuple[str, tuple[Verify, str]]]:
+    """Ways to verify wrong programs, each with the program."""
+
+    def whole(program: str) -> bool:
+        return verify(sandbox, [(PROBLEM, program)])[0].passed
+
+    def early(program: str) -> bool:
+        return verify(sandbox, [(PROBLEM, program)], stop_early=True)[0].passed
+
+    yield "wrong", (whole, WRONG)
+    yield "wrong_with_state", (whole, WRONG_WITH_STATE)
+    yield "wrong_stopped_early", (early, WRONG)
+
+
+def _ratio(peer: list[float], ours: list[float]) -> float:
+    return round(statistics.median(p / o for p, o in zip(peer, ours, strict=True)), 2)
 
 
 def _fresh(command: list[str], program: str) -> bool:
@@ -155,22 +175,6 @@ def _figures(seconds: dict[str, list[list[float]]]) -> dict[str, object]:
         figures[f"{name}_programs_per_second"] = round(len(all_) / sum(all_), 1)
     figures["tests_per_second"] = round(len(TESTS) * figures["sandbox_programs_per_second"])
     return figures
-
-
-def _failing(sandbox: Sandbox, programs: int) -> dict[str, object]:
-    """What it costs that a test that failed is run again alone; 9 of the 10 fail, 8 run again."""
-    fails = [
-        _timed(lambda p: verify(sandbox, [(PROBLEM, p)])[0].passed, WRONG, False)
-        for _ in range(programs)
-    ]
-    early = [
-        _timed(lambda p: verify(sandbox, [(PROBLEM, p)], stop_early=True)[0].passed, WRONG, False)
-        for _ in range(programs)
-    ]
-    return {
-        "wrong_program_ms": round(1000 * statistics.median(fails), 3),
-        "wrong_program_stopped_early_ms": round(1000 * statistics.median(early), 3),
-    }
 
 
 def _layers(programs: int) -> dict[str, object]:
