@@ -6,9 +6,9 @@ fresh python in bubblewrap for each, if bwrap is installed; and multiprocessing 
 for each, in a process that holds a model of 0.8 GB, as the authors' release of MARS2 does.
 Ways take turns in rounds, and a ratio is the median over the rounds, so that a load that comes
 and goes weighs on all alike. These programs are right, so none is run twice. Wrong ones, which
-fail all their tests, take their turns too, in the sandbox alone: a plain function, of which a test
-in a batch counts, and one with a state, of which each test is run again alone. Their ratios are
-against the same fresh process, which runs every program once.
+fail all their tests, take their turns too: a plain function, of which a test in a batch counts,
+against the same fresh process; and one with a state, of which the nine tests after the first are
+run again alone, against ten fresh processes, which do just that.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 from pathlib import Path
 
@@ -36,6 +36,7 @@ from engine.sandbox.sandbox import Sandbox
 from engine.sandbox.verify import verify
 
 SUMMARY = "programs per second in the sandbox, against fresh processes, bubblewrap and a Manager"
+SLOW = {"manager", "fresh_python_alone"}  # they are run less often
 LAYERS = Path(__file__).with_name("layers.py")
 MODEL_BYTES, LAYER_BYTES = 800_000_000, 8_000_000
 TESTS = tuple(CallTest(([3, n, 1], n), [3 * n, n * n, n]) for n in range(10))
@@ -70,19 +71,19 @@ def measure(arguments: argparse.Namespace) -> dict[str, dict[str, object]]:
         seconds: dict[str, list[list[float]]] = {name: [] for name in (*ways, *wrong)}
         for _ in range(arguments.rounds):
             for name, way in ways.items():
-                few = max(3, arguments.programs // 10) if name == "manager" else arguments.programs
-                seconds[name].append([_timed(way) for _ in range(few)])
+                runs = _runs_of(name, arguments.programs)
+                seconds[name].append([_timed(way) for _ in range(runs)])
             for name, (way, source) in wrong.items():
-                runs = [_timed(way, source, False) for _ in range(arguments.programs)]
-                seconds[name].append(runs)
+                runs = _runs_of(name, arguments.programs)
+                seconds[name].append([_timed(way, source, False) for _ in range(runs)])
         figures = _figures(seconds)
         tier, walls = sandbox.tier(), sandbox.walls()
     del model
     medians = {name: [statistics.median(r) for r in rounds] for name, rounds in seconds.items()}
     ratios = {f"vs_{name}": _ratio(medians[name], medians["sandbox"]) for name in ways}
     del ratios["vs_sandbox"]
-    for name in ("wrong", "wrong_with_state"):
-        ratios[f"{name}_vs_fresh_python"] = _ratio(medians["fresh_python"], medians[name])
+    for name, peer in (("wrong", "fresh_python"), ("wrong_with_state", "fresh_python_alone")):
+        ratios[f"{name}_vs_{peer}"] = _ratio(medians[peer], medians[name])
     figures |= _layers(arguments.programs)
     if "bwrap_python" not in ways:
         figures["left_out"] = "vs_bwrap_python: bwrap is not installed, or may not run here"
@@ -121,16 +122,27 @@ def _wrong(sandbox: Sandbox) -> Iterator[tuple[str, tuple[Verify, str]]]:
     yield "wrong", (whole, WRONG)
     yield "wrong_with_state", (whole, WRONG_WITH_STATE)
     yield "wrong_stopped_early", (early, WRONG)
+    python = [sys.executable, "-I", "-S", "-c", CALL]
+
+    def alone(program: str) -> bool:
+        """All tests in one process, then each but the first in one of its own."""
+        return all([_fresh(python, program, t) for t in (TESTS, *([t] for t in TESTS[1:]))])
+
+    yield "fresh_python_alone", (alone, WRONG_WITH_STATE)
+
+
+def _runs_of(name: str, programs: int) -> int:
+    return max(3, programs // 10) if name in SLOW else programs
 
 
 def _ratio(peer: list[float], ours: list[float]) -> float:
     return round(statistics.median(p / o for p, o in zip(peer, ours, strict=True)), 2)
 
 
-def _fresh(command: list[str], program: str) -> bool:
-    asked = json.dumps([program, [test.arguments for test in TESTS]])
+def _fresh(command: list[str], program: str, tests: Sequence[CallTest] = TESTS) -> bool:
+    asked = json.dumps([program, [test.arguments for test in tests]])
     done = subprocess.run(command, input=asked, capture_output=True, text=True, check=True)
-    return json.loads(done.stdout) == [test.expected for test in TESTS]
+    return json.loads(done.stdout) == [test.expected for test in tests]
 
 
 def _runs(command: list[str]) -> bool:

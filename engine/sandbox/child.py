@@ -16,6 +16,7 @@ import types
 from collections.abc import Callable
 from typing import Any
 
+import objects
 from literals import LiteralError, LiteralTooLong, to_literal
 from wire import (
     FRAME,
@@ -114,7 +115,10 @@ def answer(job: bytes) -> None:
 
 def respond(function: Any, packed: bytes, limit: int) -> tuple[int, str]:
     try:
-        arguments, keywords = marshal.loads(packed)
+        (arguments, keywords), entries = marshal.loads(packed)
+        if entries:
+            classes = sys.modules["program"].__dict__
+            arguments, keywords = objects.rebuilt((arguments, keywords), entries, classes)
         # Assertions compare by ==, to which a Counter is a dict.
         return VALUE, to_literal(function(*arguments, **keywords), limit, subclasses=True)
     except BaseException as error:

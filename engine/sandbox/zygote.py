@@ -54,7 +54,7 @@ FIRST_FREE, TELL = 10, 9  # what a job brings lies above what a child gets
 RESERVE_BYTES = 8 << 20
 STACK_BYTES = 2 << 20  # of a thread: 32 of the usual 8 MiB would be all that a program may map
 TASKS = {CALLS: child.calls, SCRIPT: child.script, ANSWER: child.answer, JUDGE: judging.judge}
-OURS = "alone child judging landlock literals seccomp walls watching wire"
+OURS = "alone child judging landlock literals objects seccomp walls watching wire"
 # What programs import most; loaded here, an import in a child is a dictionary look-up.
 PRELOADED = (
     "abc bisect cmath collections collections.abc copy dataclasses decimal enum fractions"
