@@ -16,6 +16,7 @@ MEASUREMENTS = {
     "sandbox": "sandbox",
     "search": "search",
     "expansion": "expansion",
+    "prefix_training": "prefix_training",
 }
 """The module of each measurement, by the name that it is called by."""
 
