@@ -17,6 +17,9 @@ MEASUREMENTS = {
     "search": "search",
     "expansion": "expansion",
     "prefix_training": "prefix_training",
+    "siblings": "siblings",
+    "step": "step",
+    "vllm": "vllm",
 }
 """The module of each measurement, by the name that it is called by."""
 

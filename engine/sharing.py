@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from engine.config import AgentConfig, RunConfig
+    from engine.config import AgentConfig
 
 OWN = ("name", "role", "shares_weights_with")
 """Settings that an agent never takes from its partner."""
@@ -82,20 +82,6 @@ def rank_processes(agents: Sequence[AgentConfig]) -> int:
     """Processes that only learn: the ranks of every policy that has several."""
     owners = (group[0] for group in weight_groups(agents).values())
     return sum(owner.learner_ranks for owner in owners if owner.learner_ranks > 1)
-
-
-def rank_resources(run: RunConfig) -> dict[str, float]:
-    """What Ray is to reserve for one learner rank, as options of its actor."""
-    cpu = run.compute.device == "cpu" or run.compute.deterministic
-    gpus = 0 if cpu or not ray_gpus() else 1
-    return {"num_cpus": run.compute.threads_per_agent, "num_gpus": gpus}
-
-
-def ray_gpus() -> float:
-    """GPUs of the cluster that this process has joined."""
-    import ray  # late: the settings are read where there is no cluster
-
-    return ray.cluster_resources().get("GPU", 0)
 
 
 def _needs_no_ranks(agent: AgentConfig) -> str:

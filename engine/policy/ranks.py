@@ -31,7 +31,6 @@ from engine.policy.allocator import SUMS_IN_ORDER, keep_freed_memory
 from engine.policy.crew import Crew
 from engine.policy.rows import TrainingRow, UpdateStats
 from engine.policy.weights import Weights
-from engine.sharing import rank_resources
 
 START_DEADLINE = 280.0
 LEARN_DEADLINE = 3500.0
@@ -41,6 +40,13 @@ GRACE = 5.0
 
 class RankError(RuntimeError):
     """A rank failed, or took too long; says which, and the first cause."""
+
+
+def rank_resources(run: RunConfig) -> dict[str, float]:
+    """What Ray is to reserve for one learner rank, as options of its actor."""
+    cpu = run.compute.device == "cpu" or run.compute.deterministic
+    gpus = 0 if cpu or not ray.cluster_resources().get("GPU", 0) else 1
+    return {"num_cpus": run.compute.threads_per_agent, "num_gpus": gpus}
 
 
 class LearnerRank:

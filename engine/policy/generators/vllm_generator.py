@@ -20,7 +20,6 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-import torch
 from transformers import PreTrainedModel
 
 from engine.config import SamplingConfig
@@ -66,7 +65,7 @@ class VllmGenerator(Generator):
         self._asleep = False
         self.reused_tokens = 0
         """Of prompts so far, those that vLLM had in its cache."""
-        self.random = torch.Generator(device=setup.weights.model.device).manual_seed(setup.seed)
+        self.seed = setup.seed
         self._engine = VllmEngine(self._path)
         self._sender = self._sender_of()
         with setup.weights.current() as model:
@@ -92,17 +91,20 @@ class VllmGenerator(Generator):
         self._held, self._asleep = (model, version), False
 
     def generate(
-        self, prompts: Sequence[list[int]], sampling: SamplingConfig, version: int
+        self,
+        prompts: Sequence[list[int]],
+        sampling: SamplingConfig | Sequence[SamplingConfig],
+        version: int,
+        seeds: Sequence[int] | None = None,
     ) -> list[Generation]:
         """One answer per prompt, in order.
 
         Raises:
             GeneratorError: the engine ended, refused a prompt, or took longer than its deadline.
         """
-        seeds = torch.randint(
-            2**62, (len(prompts),), generator=self.random, device=self.random.device
-        )
-        answers = self._answers(prompts, seeds.tolist(), sampling, version)
+        each = [sampling] * len(prompts) if isinstance(sampling, SamplingConfig) else sampling
+        seeds = self.row_seeds(len(prompts)) if seeds is None else seeds
+        answers = self._answers(prompts, seeds, each, version)
         return self._engine.call(answers, f"write {len(prompts)} answers", ANSWER_SECONDS)
 
     def rest(self) -> None:
@@ -145,14 +147,14 @@ class VllmGenerator(Generator):
         self,
         prompts: Sequence[list[int]],
         seeds: Sequence[int],
-        sampling: SamplingConfig,
+        sampling: Sequence[SamplingConfig],
         version: int,
     ) -> list[Generation]:
         # A failure ends the others too: nothing is left that writes for nobody.
         async with asyncio.TaskGroup() as group:
             tasks = [
-                group.create_task(self._answer(prompt, seed, sampling, version))
-                for prompt, seed in zip(prompts, seeds, strict=True)
+                group.create_task(self._answer(prompt, seed, settings, version))
+                for prompt, seed, settings in zip(prompts, seeds, sampling, strict=True)
             ]
         return [task.result() for task in tasks]
 

@@ -86,6 +86,7 @@ def engine_arguments(setup: Setup, place: Place, folder: Path) -> dict[str, Any]
         "logprobs_mode": logprobs_mode(setup),
         "enforce_eager": place.gpus == 0 if eager is None else eager,
         "disable_log_stats": True,
+        "use_tqdm_on_load": False,
         "distributed_executor_backend": "mp" if place.gpus > 1 else "uni",
     }
     if place.gpus == 0:
