@@ -417,7 +417,8 @@ class ComputeConfig(Settings):
     ray_address: str | None = None
     """Cluster to join; unset, the RAY_ADDRESS variable or a local Ray is used."""
     deterministic: bool = False
-    """Make every figure a function of these settings alone, whether the run is interrupted or not.
+    """Make every figure a function of these settings alone, whether the run is interrupted or not;
+    a search too, with any number of nodes in flight, which then come in waves.
     On the CPU only, which `auto` then takes; the clock may not decide when training ends."""
 
     @model_validator(mode="after")

@@ -101,6 +101,7 @@ class StopReason(StrEnum):
 
     END_OF_TEXT = "end_of_text"
     MAX_TOKENS = "max_tokens"
+    CONTEXT_LIMIT = "context_limit"
 
 
 class TestReport(msgspec.Struct, frozen=True, omit_defaults=True):

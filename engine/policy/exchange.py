@@ -62,6 +62,9 @@ class Request:
 
     problem: Problem
     feedback: Feedback | None = None
+    name: Stream = ()
+    """Names the answer's random numbers, whatever is written beside it; unset, its place among all
+    that was asked does."""
 
 
 @dataclass(frozen=True, slots=True)

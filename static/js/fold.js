@@ -237,23 +237,3 @@ export function outcome(node) {
   if (node.score >= 1) return "passed";
   return node.fraction > 0 || node.score > 0 ? "partial" : "failed";
 }
-
-/**
- * A tree with one older node and its parent, from what the server tells of the node
- * ({tree, node, open, close, credit, problem, parent}).
- */
-export function treeOfNode({ tree, node, open, close, credit, problem, parent }) {
-  const told = [["tree.open", null, problem]];
-  if (parent) {
-    const above = { agent: "", parent: 0, depth: open.depth - 1, draws: {} };
-    told.push(["node.open", open.parent, above], ["node.close", open.parent, parent]);
-  }
-  told.push(["node.open", node, open]);
-  if (close) told.push(["node.close", node, close]);
-  if (credit) told.push(["node.credit", node, credit]);
-  const events = told.map(([kind, id, payload], index) => {
-    const places = id === null ? { tree } : { tree, node: id };
-    return [index + 1, 0, kind, { ...payload, ...places }];
-  });
-  return fold(events).trees.get(tree);
-}

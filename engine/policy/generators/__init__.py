@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 
 from engine.config import AgentConfig, GeneratorName, RunConfig, SamplingConfig
 from engine.policy.exchange import Generation
+from engine.policy.generators.streams import row_seed
 
 if TYPE_CHECKING:
-    import torch
     from transformers import PreTrainedModel
 
     from engine.policy.load import Policy
@@ -46,11 +46,13 @@ class GeneratorError(RuntimeError):
 class Generator(ABC):
     """Samples answers from weights that change between calls.
 
-    `random` is all that draws; whoever sets it decides what is drawn next.
+    What is drawn for an answer follows from its own seed. One without follows from `seed` and its
+    place among all that were asked for without one, of which `asked` is the number.
     """
 
-    random: torch.Generator
     model: PreTrainedModel
+    seed: int
+    asked: int = 0
 
     def use(self, model: PreTrainedModel, version: int) -> None:
         """Sample from the weights of this model from now on. They change with their version
@@ -59,12 +61,30 @@ class Generator(ABC):
 
     @abstractmethod
     def generate(
-        self, prompts: Sequence[list[int]], sampling: SamplingConfig, version: int
+        self,
+        prompts: Sequence[list[int]],
+        sampling: SamplingConfig | Sequence[SamplingConfig],
+        version: int,
+        seeds: Sequence[int] | None = None,
     ) -> list[Generation]:
-        """One answer per prompt, in order, of the version that `use` named."""
+        """One answer per prompt, in order, of the version that `use` named; settings for all or for
+        each."""
 
     def rest(self) -> None:  # noqa: B027
-        """Leave the device to the learner until `use` is called again."""
+        """Leave the device to the learner until `use` is called again; weights may change."""
+
+    def forget(self) -> None:  # noqa: B027
+        """Know no prompt any more: what is drawn from here on is the same to the last bit, whatever
+        was written before."""
+
+    def recall(self, scope: str = "") -> None:  # noqa: B027
+        """From here on know the prompts of this scope only. Those of the empty one are kept beside
+        it, so that other scopes leave no trace on it; those of any other are forgotten."""
+
+    def row_seeds(self, count: int) -> list[int]:
+        """The seeds of so many answers that have none of their own."""
+        first, self.asked = self.asked, self.asked + count
+        return [row_seed(self.seed, "place", place) for place in range(first, self.asked)]
 
     def close(self) -> None:  # noqa: B027
         """End whatever was started."""

@@ -20,7 +20,6 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-import torch
 from transformers import PreTrainedModel
 
 from engine.config import SamplingConfig
@@ -66,16 +65,14 @@ class VllmGenerator(Generator):
         self._asleep = False
         self.reused_tokens = 0
         """Of prompts so far, those that vLLM had in its cache."""
-        self.random = torch.Generator(device=setup.weights.model.device).manual_seed(setup.seed)
+        self.seed = setup.seed
         self._engine = VllmEngine(self._path)
         self._sender = self._sender_of()
-        with setup.weights.current() as model:
-            write_model(model, self._engine.folder, untied=self._place.gpus == 0)
-            self._engine.start(
-                engine_arguments(setup, self._place, self._engine.folder),
-                environment(setup, self._place),
-            )
-            self.use(model, 0)
+        try:
+            self._start(setup)
+        except BaseException:
+            self.close()
+            raise
 
     def use(self, model: PreTrainedModel, version: int) -> None:
         """Give the engine these weights, unless it has them; then nothing of the old ones is left.
@@ -92,17 +89,20 @@ class VllmGenerator(Generator):
         self._held, self._asleep = (model, version), False
 
     def generate(
-        self, prompts: Sequence[list[int]], sampling: SamplingConfig, version: int
+        self,
+        prompts: Sequence[list[int]],
+        sampling: SamplingConfig | Sequence[SamplingConfig],
+        version: int,
+        seeds: Sequence[int] | None = None,
     ) -> list[Generation]:
         """One answer per prompt, in order.
 
         Raises:
             GeneratorError: the engine ended, refused a prompt, or took longer than its deadline.
         """
-        seeds = torch.randint(
-            2**62, (len(prompts),), generator=self.random, device=self.random.device
-        )
-        answers = self._answers(prompts, seeds.tolist(), sampling, version)
+        each = [sampling] * len(prompts) if isinstance(sampling, SamplingConfig) else sampling
+        seeds = self.row_seeds(len(prompts)) if seeds is None else seeds
+        answers = self._answers(prompts, seeds, each, version)
         return self._engine.call(answers, f"write {len(prompts)} answers", ANSWER_SECONDS)
 
     def rest(self) -> None:
@@ -114,6 +114,15 @@ class VllmGenerator(Generator):
 
     def close(self) -> None:
         self._engine.close()
+
+    def _start(self, setup: Setup) -> None:
+        with setup.weights.current() as model:
+            write_model(model, self._engine.folder, untied=self._place.gpus == 0)
+            self._engine.start(
+                engine_arguments(setup, self._place, self._engine.folder),
+                environment(setup, self._place),
+            )
+            self.use(model, 0)
 
     def _sender_of(self) -> Sender:
         if self._place.gpus == 0:
@@ -145,14 +154,14 @@ class VllmGenerator(Generator):
         self,
         prompts: Sequence[list[int]],
         seeds: Sequence[int],
-        sampling: SamplingConfig,
+        sampling: Sequence[SamplingConfig],
         version: int,
     ) -> list[Generation]:
         # A failure ends the others too: nothing is left that writes for nobody.
         async with asyncio.TaskGroup() as group:
             tasks = [
-                group.create_task(self._answer(prompt, seed, sampling, version))
-                for prompt, seed in zip(prompts, seeds, strict=True)
+                group.create_task(self._answer(prompt, seed, settings, version))
+                for prompt, seed, settings in zip(prompts, seeds, sampling, strict=True)
             ]
         return [task.result() for task in tasks]
 
