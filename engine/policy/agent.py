@@ -18,6 +18,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from engine.config import AgentConfig, RunConfig, SamplingConfig
@@ -43,14 +44,17 @@ class PolicyGroup:
         policy: Policy,
         weights: Weights,
         seed: int,
+        learns: bool = True,
     ):
+        """Without `learns` it writes with the weights that a learner elsewhere gives it."""
         self.owner = agents[0]
         self.agents = {agent.name: agent for agent in agents}
         self.seed = seed
         self.policy = policy
         self.weights = weights
         self.learner: Learner | None = None
-        if self.owner.trainable:
+        self._given_version = 0
+        if self.owner.trainable and learns:
             self.learner = Learner(weights, policy.pad_id, self.owner, run.loss, run.training)
         self.generator = TorchGenerator(weights.model, policy.end_ids, policy.pad_id, seed)
         self._random = self.generator.random
@@ -62,8 +66,8 @@ class PolicyGroup:
 
     @property
     def version(self) -> int:
-        """Updates so far; a frozen policy stays at 0."""
-        return self.learner.version if self.learner else 0
+        """Updates behind the weights; a frozen policy stays at 0."""
+        return self.learner.version if self.learner else self._given_version
 
     def size(self) -> Size:
         """Number of weights, and of those that learn."""
@@ -103,6 +107,20 @@ class PolicyGroup:
         """Update the weights from the nodes of its agents."""
         assert self.learner is not None
         return self.learner.update(rows, progress)
+
+    def give_weights(self) -> tuple[int, list[np.ndarray]]:
+        """Version and trained weights, each as its bytes: every type that torch knows passes."""
+        trained = self.weights.trained()
+        return self.version, [_bytes_of(weight).numpy() for weight in trained]
+
+    @torch.no_grad()
+    def take_weights(self, version: int, weights: Sequence[np.ndarray]) -> None:
+        """Go on with what `give_weights` of the same policy gave."""
+        for mine, given in zip(self.weights.trained(), weights, strict=True):
+            # A copy: what comes from the object store may not be written to.
+            theirs = torch.from_numpy(given.copy()).view(mine.dtype).view(mine.shape)
+            mine.copy_(theirs)
+        self._given_version = version
 
     def end_step(self) -> None:
         """Remember the random numbers' state: a step that is cut off is done again from here."""
@@ -226,3 +244,7 @@ class PolicyGroup:
                 f"agents.{agent.name}.{where} cannot write a prompt"
                 f"{' with a role' if agent.role else ''}: {type(error).__name__}: {error}"
             ) from None
+
+
+def _bytes_of(weight: torch.Tensor) -> torch.Tensor:
+    return weight.detach().cpu().contiguous().view(-1).view(torch.uint8)

@@ -120,7 +120,7 @@ def _verifying(team: Team, stop: threading.Event) -> Verify:
     def verify(programs: Sequence[tuple[Problem, str]]) -> list[Verification]:
         if stop.is_set():
             raise Stopped
-        return team.get(team.verifier.verify.remote(programs), "sandbox to run the references")
+        return team.verifier.verify(programs, "sandbox to run the references")
 
     return verify
 
@@ -144,7 +144,7 @@ def _train(
         _stop_on_signals(stop)
         sizes = ", ".join(f"{name} {size}" for name, size in team.ready().items())
         log.append(LogLine("info", f"agents are ready: {sizes}"))
-        log.append(walls_line(team.tier()))
+        log.append(walls_line(team.verifier.tier()))
         trusted = without_failing_references(problems, run_dir, _verifying(team, stop))
         _tell(log, trusted.left_out[len(problems.left_out) :])
         log.append(RunStateChanged(RunState.RUNNING))
