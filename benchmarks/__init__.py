@@ -16,6 +16,9 @@ MEASUREMENTS = {
     "sandbox": "sandbox",
     "search": "search",
     "expansion": "expansion",
+    "siblings": "siblings",
+    "step": "step",
+    "vllm": "vllm",
 }
 """The module of each measurement, by the name that it is called by."""
 

@@ -1,6 +1,6 @@
 """A benchmark is run as people run it, with a small load; its figures are not judged here."""
 
-import importlib
+import importlib.util
 import json
 import subprocess
 import sys
@@ -89,6 +89,23 @@ def test_the_page_holds_ratios_beside_their_goals_and_every_figure():
     assert "| sandbox | `vs_other` | 2 |  |  |" in page
     assert "| `ways` | a\\|b: 1, 2 |" in page
     assert "python 3.12" in page and "12 s" in page and "Left out: no peer" in page
+
+
+def test_siblings_are_guarded_and_measured_against_every_way():
+    done = run("siblings", "--json", "--prompt", "40", "--rounds", "1")
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout.splitlines()[-1])
+    assert set(result["ratios"]) == {"vs_one_by_one", "vs_batch", "vs_transformers"}
+    assert result["figures"]["same_tokens"] == 8 * 32
+    assert result["figures"]["tokens_per_second"] > 0
+
+
+def test_without_its_peer_the_step_is_left_out_with_the_remedy():
+    if importlib.util.find_spec("trl"):
+        pytest.skip("trl is installed")
+    done = run("step", "--json")
+    assert done.returncode == 3
+    assert "pip install -c constraints.txt '.[bench]'" in done.stderr
 
 
 def test_a_benchmark_that_does_not_exist_is_named():

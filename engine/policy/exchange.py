@@ -17,6 +17,10 @@ Stream = tuple[str | int, ...]
 """
 
 
+SHOWN_CHARACTERS = 20_000
+SHOWN_TOKENS = 4096
+
+
 @dataclass(frozen=True, slots=True)
 class Generation:
     """One answer. `output_ids` ends with the end-of-text id when that is why it stopped.
@@ -58,6 +62,9 @@ class Request:
 
     problem: Problem
     feedback: Feedback | None = None
+    name: Stream = ()
+    """Names the answer's random numbers, whatever is written beside it; unset, its place among all
+    that was asked does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +77,10 @@ class Answer:
     """The whole answer, without special tokens."""
     messages: tuple[Message, ...] = ()
     """What was sent to a server, where no prompt ids are known."""
+    prompt: str = ""
+    """What the agent read, as text; the end of one that is longer than `SHOWN_CHARACTERS`."""
+    tokens: tuple[str, ...] = ()
+    """Text of each of the first `SHOWN_TOKENS` tokens of the output, special ones included."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,6 +41,9 @@ class Children:
     def __iter__(self) -> Iterator[int]:
         return iter(self._posteriors)
 
+    def __getitem__(self, child: int) -> ThompsonPosterior:
+        return self._posteriors[child]
+
     def values(self) -> ValuesView[ThompsonPosterior]:
         return self._posteriors.values()
 

@@ -12,7 +12,7 @@ Invariants:
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import nlargest
 from typing import Any
@@ -23,6 +23,7 @@ from engine.config import AgentChoice, Posterior, SelectionOrder
 from engine.search.agents import AgentChooser, make_chooser
 from engine.search.depth import depth_weight
 from engine.search.node import SHARED, Arms, NodeState, Pool, SearchNode
+from engine.search.posteriors import ThompsonPosterior
 
 RECORDED_CHILDREN = 32  # a level's record keeps its best draws only, so that events stay small
 
@@ -36,7 +37,9 @@ class Expansion:
     agent), `agent`, `gen`, `cont`, `children` (draw per child id, the largest first; of a wide
     pool, see `engine.search.children`, only that of the child that was entered) and `choice`:
     "gen" for the last entry, else the id of the child that was entered. A level that had no child
-    to enter holds no `gen` and `cont`: it expands without a draw.
+    to enter holds no `gen` and `cont`: it expands without a draw. `known` holds the parameters of
+    the posterior behind each of these draws, under the same names, and `weight` what the draw of
+    `gen` was multiplied by, if depth-guided exploration is on.
     """
 
     parent: int
@@ -94,7 +97,7 @@ class SearchTree:
         levels: list[dict[str, Any]] = []
         node = self.nodes[0]
         while True:
-            level: dict[str, Any] = {"node": node.id}
+            level: dict[str, Any] = {"node": node.id, "known": {}}
             levels.append(level)
             agent = self._choose_agent(node.arms.agents, level) if self._per_agent else None
             pool = node.arms.pools[agent or SHARED]
@@ -102,6 +105,10 @@ class SearchTree:
                 break
             child, draws = pool.children.choose(self._rng)
             level |= {"choice": child, "children": _largest(draws)}
+            shown = level["children"]
+            level["known"]["children"] = {
+                name: _parameters(pool.children[int(name)]) for name in shown
+            }
             node = self.nodes[child]
         level["choice"] = "gen"
         agent = agent or self._choose_agent(self.tree_wide, level)
@@ -188,7 +195,10 @@ class SearchTree:
             return True
         gen, cont = pool.gen.draw(self._rng), pool.cont.draw(self._rng)
         if self._rho is not None:
-            gen *= depth_weight(node.depth, len(node.children), self._rho)
+            weight = depth_weight(node.depth, len(node.children), self._rho)
+            gen *= weight
+            level["weight"] = _short(weight)
+        level["known"] |= {"gen": _parameters(pool.gen), "cont": _parameters(pool.cont)}
         level |= {"gen": _short(gen), "cont": _short(cont)}
         return gen >= cont
 
@@ -198,6 +208,9 @@ class SearchTree:
         agent, values = chooser.choose(self._rng)
         drawn = {name: _short(value) for name, value in values.items() if math.isfinite(value)}
         level |= {"agent": agent, "agents": drawn}
+        level["known"]["agents"] = {
+            name: _rounded(known) for name, known in chooser.parameters().items()
+        }
         return agent
 
     def _add(
@@ -213,6 +226,14 @@ class SearchTree:
 def _largest(draws: dict[int, float]) -> dict[str, float]:
     ranked = nlargest(RECORDED_CHILDREN, draws.items(), key=lambda item: item[1])
     return {str(child): _short(draw) for child, draw in ranked}
+
+
+def _parameters(posterior: ThompsonPosterior) -> dict[str, float]:
+    return _rounded(posterior.parameters())
+
+
+def _rounded(parameters: Mapping[str, float]) -> dict[str, float]:
+    return {name: _short(value) for name, value in parameters.items()}
 
 
 def _short(draw: float) -> float:

@@ -22,7 +22,8 @@ from ray.util.placement_group import PlacementGroup, placement_group
 from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
 from engine.config import ComputeConfig, Placement, RunConfig
-from engine.sharing import actor_groups
+from engine.generation import generator_gpus
+from engine.sharing import actor_groups, rank_processes, weight_groups
 from engine.training.waits import START_DEADLINE, TeamError, Waiting
 
 Resources = dict[str, float]
@@ -59,29 +60,43 @@ class Seats:
 
 
 def seats_of(config: RunConfig, gpus: float) -> Seats:
-    """The seats of a run; `gpus` is what the cluster has, and is divided among the bundles.
+    """The seats of a run; `gpus` is what the cluster has.
 
-    An actor gets a whole GPU, or its share of one where there are fewer than bundles.
+    The ranks of a learner and vLLM's own GPUs are whole ones. What is left is divided: an actor
+    gets a GPU, or its share of one where there are fewer than bundles.
     """
     compute = config.compute
-    trainable = {agent.name for agent in config.agents if agent.trainable}
-    seats = Seats()
+    owners = {name: group[0] for name, group in weight_groups(config.agents).items()}
     groups = actor_groups(config.agents)
-    writers = [compute.generators_per_agent if trainable & set(owners) else 0 for owners in groups]
     together = compute.placement is Placement.COLOCATED
-    total = len(groups) + (0 if together else sum(writers))
-    gpu = 0.0 if compute.device == "cpu" else min(1.0, gpus / total)
-    for owners, count in zip(groups, writers, strict=True):
-        name = " and ".join(owners)
+    writers = [
+        compute.generators_per_agent if any(owners[n].trainable for n in names) else 0
+        for names in groups
+    ]
+    ranks = rank_processes(config.agents)
+    own = [generator_gpus([owners[n] for n in names]) for names in groups]
+    bundles = [1 if together else 1 + count for count in writers]
+    left = gpus - ranks - sum(o * b for o, b in zip(own, bundles, strict=True))
+    on_gpus = compute.device != "cpu" and not compute.deterministic and gpus > 0
+    share = min(1.0, max(0.0, left) / sum(bundles)) if on_gpus else 0.0
+    seats = Seats()
+    for names, count, more in zip(groups, writers, own, strict=True):
+        # A generator on GPUs of its own needs a whole one for the weights that it is given.
+        gpu = 1.0 + more if more and on_gpus else share
+        name = " and ".join(names)
         if together and count:
-            place = _add(seats, compute, f"learner and generators of {name}", 1 + count, gpu)
-            seats.learners.append(place)
-            seats.generators.append([place] * count)
-            continue
-        seats.learners.append(_add(seats, compute, f"learner of {name}", 1, gpu))
-        seats.generators.append(
-            [_add(seats, compute, f"generator {n} of {name}", 1, gpu) for n in range(count)]
-        )
+            seat = _add(seats, compute, f"learner and generators of {name}", 1 + count, gpu)
+            seats.learners.append(seat)
+            seats.generators.append([seat] * count)
+        else:
+            seats.learners.append(_add(seats, compute, f"learner of {name}", 1, gpu))
+            seats.generators.append(
+                [_add(seats, compute, f"generator {n} of {name}", 1, gpu) for n in range(count)]
+            )
+        for owner in (owners[n] for n in names if owners[n].learner_ranks > 1):
+            # Their learner starts them, anywhere in the group.
+            for rank in range(owner.learner_ranks):
+                _add(seats, compute, f"rank {rank} of {owner.name}", 1, float(on_gpus))
     return seats
 
 
@@ -182,7 +197,9 @@ def seated(group: PlacementGroup, seat: Seat) -> dict[str, Any]:
         "num_cpus": seat.resources["CPU"],
         "num_gpus": seat.resources.get("GPU", 0),
         "scheduling_strategy": PlacementGroupSchedulingStrategy(
-            group, placement_group_bundle_index=seat.bundle
+            group,
+            placement_group_bundle_index=seat.bundle,
+            placement_group_capture_child_tasks=True,
         ),
     }
 

@@ -22,12 +22,13 @@ import ray
 from ray.util.placement_group import placement_group_table
 
 from engine.config import AgentConfig, RunConfig
+from engine.generation import start_deadline
 from engine.policy.exchange import Answer, Request, Size, Stream
 from engine.sharing import actor_groups, weight_groups
 from engine.training.actors import PolicyActor
 from engine.training.cluster import Seat, connect, reserve, seated, seats_of
 from engine.training.verification import VerifierPool
-from engine.training.waits import CALL_DEADLINE, START_DEADLINE, Waiting, wait_for
+from engine.training.waits import CALL_DEADLINE, Waiting, wait_for
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,8 @@ class Team:
         Raises:
             TeamError: an actor failed to start, with its first cause.
         """
-        found = self.get([a.sizes.remote() for a in self.actors], "agents to load", START_DEADLINE)
+        deadline = start_deadline(self.config.agents)
+        found = self.get([a.sizes.remote() for a in self.actors], "agents to load", deadline)
         self.verifier.ready()
         return {name: ChainMap(*found)[name] for name in self.agents}
 

@@ -59,6 +59,8 @@ class Learning:
     recorder: StepRecorder
     calls: dict[str, Any]
     """By the owner of the weights."""
+    trees: dict[str, list[int]]
+    """Whose nodes are learned from, by the owner too."""
 
 
 class Trainer:
@@ -232,7 +234,7 @@ class Trainer:
         rows: dict[str, list[TrainingRow]] = {owner: [] for owner in self.learners}
         for node, advantage in zip(_closed(tree), credit.advantages_N, strict=True):
             if node.agent in owners and node.score is not None:
-                row = _training_row(node.answer.generation, float(advantage))
+                row = _training_row(node.answer.generation, float(advantage), tree.id)
                 rows[owners[node.agent]].append(row)
         for name, mine in rows.items():
             self.buffers[name].add_tree(mine)
@@ -244,7 +246,8 @@ class Trainer:
             name: self.team.agents[name].learn.remote(name, rows, share)
             for name, rows in batches.items()
         }
-        self._learning = Learning(recorder, calls)
+        trees = {name: sorted({row.tree for row in rows}) for name, rows in batches.items()}
+        self._learning = Learning(recorder, calls, trees)
 
     def _finish_learning(self, phases: dict[str, float]) -> None:
         """Wait for the learning that is under way, and let the generators have its weights."""
@@ -255,7 +258,8 @@ class Trainer:
             updates = self.team.get(list(calls.values()), "agents to learn")
         for name, stats in zip(calls, updates, strict=True):
             stale = stats.stale_nodes + self.buffers[name].learned(stats.version)
-            recorder.updated(name, replace(stats, stale_nodes=stale), self.learners[name])
+            trees = self._learning.trees[name]
+            recorder.updated(name, replace(stats, stale_nodes=stale), self.learners[name], trees)
         self._learning = None
         with timed(phases, "sync"):
             # Generators take weights before whatever is asked of them later: no wait for these.
@@ -420,7 +424,7 @@ def _record(tree: GrowingTree) -> TreeRecord:
     )
 
 
-def _training_row(generation, advantage: float) -> TrainingRow:
+def _training_row(generation, advantage: float, tree: int) -> TrainingRow:
     return TrainingRow(
         list(generation.prompt_ids),
         list(generation.output_ids),
@@ -428,4 +432,5 @@ def _training_row(generation, advantage: float) -> TrainingRow:
         advantage,
         generation.policy_version,
         generation.temperature,
+        tree,
     )

@@ -65,6 +65,9 @@ ROWS = (
     Row("api-1:resume_run", "post", (409, 409, 403, 404, 401)),
     Row("api-1:get_state", "get", RUN_REST),
     Row("api-1:get_events", "get", RUN_REST),
+    Row("api-1:get_folded", "get", RUN_REST),
+    Row("api-1:get_moments", "get", RUN_REST),
+    Row("api-1:get_tree", "get", RUN_REST),
     Row("api-1:get_node", "get", RUN_REST),
     Row("api-1:list_recipes", "get", REST),
     Row("api-1:list_models", "get", REST),
@@ -86,8 +89,13 @@ def addresses(resolver: Any = None, prefix: str = "") -> Iterator[tuple[str, URL
 def arguments(cast) -> dict[str, Any]:
     """What every placeholder of an address stands for: real things of Alice's project."""
     run, fencing = a_held_run(cast)
+    planted = {"step": 1, "problem": "p", "statement": "s"}
     opened = {"agent": "oak", "parent": 0, "depth": 1, "draws": {}}
-    ingest(run.pk, fencing, [an_event(1, "node.open", tree=7, node=1, **opened)])
+    events = [
+        an_event(1, "tree.open", tree=7, **planted),
+        an_event(2, "node.open", tree=7, node=1, **opened),
+    ]
+    ingest(run.pk, fencing, events)
     token = create_sign_in_link(cast.bob).rstrip("/").rsplit("/", 1)[1]
     model = Model.objects.create(project=cast.project, name="oak")
     return {"run_id": run.pk, "tree": 7, "node": 1, "token": token, "model_id": model.pk}
