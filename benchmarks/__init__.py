@@ -16,6 +16,7 @@ MEASUREMENTS = {
     "sandbox": "sandbox",
     "search": "search",
     "expansion": "expansion",
+    "async": "overlap",
     "siblings": "siblings",
     "step": "step",
     "vllm": "vllm",

@@ -31,6 +31,7 @@ from engine.problems.check import Verify
 from engine.problems.errors import DatasetFault
 from engine.problems.problem import Problem
 from engine.problems.source import ProblemSet, load_problem_set
+from engine.requirements import require
 from engine.sandbox.verify import Verification
 from engine.training.checkpoint import Checkpoint, CheckpointError, Checkpoints
 from engine.training.compatibility import ResumeError, RunRecord, check_compatible
@@ -62,10 +63,11 @@ def train(run_dir: Path, lease_seconds: float | None = None) -> ExitCode:
     run; an engine without a watcher stops by itself. SIGTERM and SIGINT stop it too.
 
     Raises:
-        ConfigError, ModelError, DatasetError: before anything has started.
+        ConfigError, HardwareError, ModelError, DatasetError: before anything has started.
     """
     try:
         config = read_config(run_dir / "config.json")
+        require(config, run_dir)
         for agent in config.agents:
             check_agent(agent)
         problems = load_problem_set(config.problems)
