@@ -34,6 +34,9 @@ MAY_CHANGE = frozenset(
         "sandbox.workers",
         "sandbox.allow_unsafe",
         "compute.ray_address",
+        "compute.placement",
+        "compute.strategy",
+        "compute.placement_seconds",
         "inference",  # of other commands
     }
 )
