@@ -14,6 +14,11 @@ from dataclasses import dataclass
 
 MEASUREMENTS = {
     "sandbox": "sandbox",
+    "search": "search",
+    "expansion": "expansion",
+    "siblings": "siblings",
+    "step": "step",
+    "vllm": "vllm",
 }
 """The module of each measurement, by the name that it is called by."""
 

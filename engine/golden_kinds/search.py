@@ -79,8 +79,8 @@ def _arms(node: SearchNode) -> dict[str, Any]:
 
 def p_widen(case: Case) -> Any:
     rng = np.random.default_rng(SEED)
-    shares = {}
-    for family in Posterior:
+    shares, told = {}, case["inputs"].get("dist_type")
+    for family in Posterior if told is None else [Posterior(told)]:
         gen, cont = make_posterior(family), make_posterior(family)
         for reward in case["inputs"]["gen_obs"]:
             gen.observe(reward)

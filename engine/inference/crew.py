@@ -12,10 +12,11 @@ from contextlib import ExitStack
 from typing import Any, Self
 
 from engine.config import AgentConfig, RunConfig
+from engine.generation import start_deadline
 from engine.inference.agents import is_endpoint
 from engine.inference.flow import Flow, Task
 from engine.inference.measurement import Judged
-from engine.inference.players import START_DEADLINE, LocalPlayer, Player
+from engine.inference.players import LocalPlayer, Player
 from engine.policy.exchange import Answer, Request
 from engine.policy.load import model_directory
 from engine.sandbox.checking import SelfCheck
@@ -70,7 +71,7 @@ class Crew:
         """
         self.check.when_due()
         for player in set(self.players.values()):
-            player.ready(START_DEADLINE)
+            player.ready(start_deadline(self.config.agents))
 
     def samples(
         self, part: str, requests: Sequence[Request], temperature: float | None = None

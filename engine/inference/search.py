@@ -164,7 +164,7 @@ def _prompt(answer: Answer) -> dict[str, Any]:
         return {"messages": list(answer.messages)}
     generation = answer.generation
     return {
-        "prompt_ids": generation.prompt_ids,
-        "output_ids": generation.output_ids,
-        "logprobs": generation.logprobs,
+        "prompt_ids": list(generation.prompt_ids),
+        "output_ids": list(generation.output_ids),
+        "logprobs": list(generation.logprobs),
     }

@@ -1,6 +1,7 @@
 """The policies of one process.
 
-Invariant: policies with adapters over one model share that model; any other is alone here.
+Invariant: policies with adapters over one model, and frozen ones that are that model, share it;
+any other is alone here.
 """
 
 from __future__ import annotations
@@ -69,6 +70,11 @@ class PolicyHost:
         for group in self.groups.values():
             group.end_step()
 
+    def close(self) -> None:
+        """End what the policies' generators started."""
+        for group in self.groups.values():
+            group.close()
+
     def save_model(self, owner: str, directory: Path) -> None:
         """Weights (safetensors), tokenizer and config in Hugging Face layout."""
         self.groups[owner].save_model(directory)
@@ -87,16 +93,16 @@ class PolicyHost:
         self, groups: Sequence[Sequence[AgentConfig]], policy: Policy, seeds: Sequence[int]
     ) -> list[Weights]:
         owners = [agents[0] for agents in groups]
-        if not owners[0].lora:
+        if not any(agent.lora for agent in owners):
             return [self._full(agent, policy) for agent in owners]
-        from engine.policy.adapters import AdapterBase, AdapterWeights  # peft is an extra
+        from engine.policy.adapters import AdapterBase, AdapterWeights, BaseWeights  # an extra
 
         base = AdapterBase(owners[0].model, policy.model)
         weights: list[Weights] = []
         for agent, seed in zip(owners, seeds, strict=True):
-            assert agent.lora is not None
             torch.manual_seed(seed)  # an adapter's start is its own, whoever else is here
-            weights.append(AdapterWeights(base, agent, agent.lora))
+            own = AdapterWeights(base, agent, agent.lora) if agent.lora else BaseWeights(base)
+            weights.append(own)
         return weights
 
     def _full(self, agent: AgentConfig, policy: Policy) -> FullWeights:
@@ -105,7 +111,8 @@ class PolicyHost:
             device = str(policy.model.device)
             return load_policy(where, device, self.run.compute.dtype).model
 
-        reference = self.run.loss.kl_coefficient > 0
+        # Several ranks keep the reference themselves, as they do the optimizer.
+        reference = self.run.loss.kl_coefficient > 0 and agent.learner_ranks == 1
         return FullWeights(policy.model, reload, trainable=agent.trainable, reference=reference)
 
 

@@ -40,7 +40,13 @@ MAY_CHANGE = frozenset(
 """Settings, and sections of them, that never touch what is learned."""
 
 CHANGES_ROUNDING = frozenset(
-    {"training.micro_batch_tokens", "compute.threads_per_agent", "compute.lanes"}
+    {
+        "training.micro_batch_tokens",
+        "training.row_layout",
+        "agents.*.learner_ranks",
+        "compute.threads_per_agent",
+        "compute.lanes",
+    }
 )
 """Paths that change only the order in which numbers are added up and drawn: free to change, but
 not in deterministic mode."""
@@ -139,6 +145,8 @@ def _reason(old: Any) -> str:
 
 
 def _is_free(path: str, free: frozenset[str]) -> bool:
+    if path.startswith("agents."):  # by its place among them
+        path = "agents.*." + path.split(".", 2)[-1]
     return _names_a_file(path) or path in free or path.partition(".")[0] in free
 
 

@@ -23,6 +23,7 @@ import ray
 from ray.exceptions import GetTimeoutError
 
 from engine.config import AgentConfig, RunConfig
+from engine.generation import generator_gpus, start_deadline
 from engine.policy.allocator import keep_freed_memory, sums_in_one_order
 from engine.policy.exchange import Answer, Request, Size, Stream
 from engine.policy.rows import TrainingRow, UpdateStats
@@ -31,7 +32,7 @@ from engine.sandbox.checking import SelfCheck
 from engine.sandbox.memory import RememberingVerifier
 from engine.sandbox.sandbox import Sandbox
 from engine.sandbox.verify import Verification
-from engine.sharing import actor_groups, weight_groups
+from engine.sharing import actor_groups, rank_processes, weight_groups
 
 START_DEADLINE = 300.0
 CALL_DEADLINE = 3600.0
@@ -134,7 +135,8 @@ class Team:
         Raises:
             TeamError: an actor failed to start, with its first cause.
         """
-        found = self.get([a.sizes.remote() for a in self.actors], "agents to load", START_DEADLINE)
+        deadline = start_deadline(self.config.agents)
+        found = self.get([a.sizes.remote() for a in self.actors], "agents to load", deadline)
         self.get(self.verifier.verify.remote([]), "sandbox to pass its self-check", START_DEADLINE)
         return {name: ChainMap(*found)[name] for name in self.agents}
 
@@ -206,14 +208,14 @@ class Team:
         positions = {agent.name: place for place, agent in enumerate(self.config.agents)}
         options = {
             "num_cpus": self.config.compute.threads_per_agent,
-            "num_gpus": self._gpus(),
             "max_concurrency": 1,
         }
         actors: dict[str, Any] = {}
         for owners in actor_groups(self.config.agents):
             mine = [groups[owner] for owner in owners]
             seeds = [self.config.seed + 7919 * positions[owner] for owner in owners]
-            actor = ray.remote(PolicyActor).options(**options).remote(mine, self.config, seeds)
+            place = ray.remote(PolicyActor).options(**options, num_gpus=self._gpus(mine))
+            actor = place.remote(mine, self.config, seeds)
             actors |= {agent.name: actor for group in mine for agent in group}
         return {agent.name: actors[agent.name] for agent in self.config.agents}
 
@@ -223,7 +225,8 @@ class Team:
         # Ray would run its workers at nice 15, where any other program starves them.
         os.environ.setdefault("RAY_worker_niceness", "0")
         self.waiting("starting Ray" if not address else f"joining Ray at {address}", START_DEADLINE)
-        needed = self.config.compute.threads_per_agent * len(actor_groups(self.config.agents))
+        processes = len(actor_groups(self.config.agents)) + rank_processes(self.config.agents)
+        needed = self.config.compute.threads_per_agent * processes
         options: dict[str, Any] = {"log_to_driver": False, "logging_level": "error"}
         if address:
             options["address"] = address
@@ -239,10 +242,18 @@ class Team:
                 f"lower compute.threads_per_agent = {self.config.compute.threads_per_agent}"
             )
 
-    def _gpus(self) -> float:
+    def _gpus(self, policies: Sequence[Sequence[AgentConfig]]) -> float:
+        """Of one actor: a share of one, or one and those that its generators have to themselves."""
         available = ray.cluster_resources().get("GPU", 0)
         if self.config.compute.device == "cpu" or not available:
             return 0
+        if own := generator_gpus([agents[0] for agents in policies]):
+            if available < 1 + own:
+                raise TeamError(
+                    f"agents.{policies[0][0].name}.generator.tensor_parallel_size: with the "
+                    f"learner's that is {1 + own} GPUs, and there are {available:.0f}; lower it"
+                )
+            return 1 + own
         return min(1.0, available / len(actor_groups(self.config.agents)))
 
 

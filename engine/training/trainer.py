@@ -194,7 +194,7 @@ class Trainer:
         rows: dict[str, list[TrainingRow]] = {owner: [] for owner in self.learners}
         for node, advantage in zip(_closed(tree), credit.advantages_N, strict=True):
             if node.agent in owners and node.score is not None:
-                row = _training_row(node.answer.generation, float(advantage))
+                row = _training_row(node.answer.generation, float(advantage), tree.id)
                 rows[owners[node.agent]].append(row)
         for name, mine in rows.items():
             self.buffers[name].add_tree(mine)
@@ -207,7 +207,8 @@ class Trainer:
         ]
         for name, stats in zip(batches, self.team.get(futures, "agents to learn"), strict=True):
             stale = stats.stale_nodes + self.buffers[name].learned(stats.version)
-            recorder.updated(name, replace(stats, stale_nodes=stale), self.learners[name])
+            trees = sorted({row.tree for row in batches[name]})
+            recorder.updated(name, replace(stats, stale_nodes=stale), self.learners[name], trees)
 
     def _validate(self, phases: dict[str, float]) -> None:
         if not self.problems.validation:
@@ -347,14 +348,15 @@ def _record(tree: GrowingTree) -> TreeRecord:
     )
 
 
-def _training_row(generation, advantage: float) -> TrainingRow:
+def _training_row(generation, advantage: float, tree: int) -> TrainingRow:
     return TrainingRow(
-        generation.prompt_ids,
-        generation.output_ids,
-        generation.logprobs,
+        list(generation.prompt_ids),
+        list(generation.output_ids),
+        list(generation.logprobs),
         advantage,
         generation.policy_version,
         generation.temperature,
+        tree,
     )
 
 

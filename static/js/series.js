@@ -121,3 +121,8 @@ export function validationChange(state, agents) {
     now: rows.at(-1)?.agents[agent] ?? null,
   }));
 }
+
+/** The checkpoint with the highest mean validation so far, which the run keeps; null before one. */
+export function bestCheckpoint(state) {
+  return state.checkpoints.findLast((one) => one.best) ?? null;
+}

@@ -1,5 +1,5 @@
 import { emptyState } from "/static/js/fold.js";
-import { chartsOf, result, stack, validationChange } from "/static/js/series.js";
+import { bestCheckpoint, chartsOf, result, stack, validationChange } from "/static/js/series.js";
 import { readDraws } from "/static/js/thompson.js";
 import { equal, test } from "./check.js";
 
@@ -73,4 +73,15 @@ test("Thompson draws are told level by level, with their winners", () => {
   ]);
   equal(levels[1], { at: "At node 2", groups: [] });
   equal(readDraws(undefined), []);
+});
+
+test("the best checkpoint is the newest that was told to be the best", () => {
+  const made = state();
+  equal(bestCheckpoint(made), null);
+  made.checkpoints = [
+    { step: 5, best: true, validation: 0.3 },
+    { step: 10, best: true, validation: 0.4 },
+    { step: 15, best: false, validation: 0.2 },
+  ];
+  equal(bestCheckpoint(made).step, 10);
 });

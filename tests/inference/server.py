@@ -27,7 +27,7 @@ class ModelServer(ThreadingHTTPServer):
     as vLLM does.
     """
 
-    daemon_threads = True
+    daemon_threads = False  # closing waits for them: one that computes must not outlive Python
 
     def __init__(self, reference="starter:oak", key="", context=4096):
         super().__init__(("127.0.0.1", 0), Handler)

@@ -43,8 +43,13 @@ def addresses(resolver: Any = None, prefix: str = "") -> Iterator[tuple[str, URL
 def arguments(cast) -> dict[str, Any]:
     """What every placeholder of an address stands for: real things of Alice's project."""
     run, fencing = a_held_run(cast)
+    planted = {"step": 1, "problem": "p", "statement": "s"}
     opened = {"agent": "oak", "parent": 0, "depth": 1, "draws": {}}
-    ingest(run.pk, fencing, [an_event(1, "node.open", tree=7, node=1, **opened)])
+    events = [
+        an_event(1, "tree.open", tree=7, **planted),
+        an_event(2, "node.open", tree=7, node=1, **opened),
+    ]
+    ingest(run.pk, fencing, events)
     workspace = cast.project.workspace
     a_token(cast.alice, workspace, Scope.ADMIN)
     joined = invite(workspace, cast.alice, Role.VIEWER, single_use=True)
