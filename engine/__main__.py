@@ -53,6 +53,7 @@ def _add_prepare(commands: Any) -> None:
     command.add_argument(
         "overrides", nargs="*", metavar="PATH=VALUE", help="e.g. search.nodes_per_tree=4"
     )
+    command.add_argument("--json", action="store_true", help="print all settings as JSON")
     command.set_defaults(run=_prepare)
 
 
@@ -60,6 +61,8 @@ def _prepare(arguments: argparse.Namespace) -> int:
     config = load_recipe(arguments.recipe, dict(map(parse_override, arguments.overrides)))
     arguments.run_dir.mkdir(parents=True, exist_ok=True)
     (arguments.run_dir / "config.json").write_text(config.model_dump_json(indent=1))
+    if arguments.json:
+        print(config.model_dump_json())
     return 0
 
 
@@ -113,15 +116,24 @@ def _golden(arguments: argparse.Namespace) -> int:
 
 
 def _add_doctor(commands: Any) -> None:
-    command = commands.add_parser("doctor", help="check sandbox, torch and Ray on this machine")
+    command = commands.add_parser(
+        "doctor", help="check sandbox, torch and Ray on this machine, or what a recipe needs"
+    )
+    command.add_argument(
+        "recipe", nargs="?", metavar="RECIPE", help="does it fit here, and why not"
+    )
+    command.add_argument("overrides", nargs="*", metavar="PATH=VALUE", help="as of `prepare`")
     command.add_argument("--json", action="store_true", help="one JSON object, for machines")
     command.set_defaults(run=_doctor)
 
 
 def _doctor(arguments: argparse.Namespace) -> int:
-    from engine.doctor import examine
+    from engine.doctor import examine, examine_recipe
 
-    return examine(arguments.json)
+    if arguments.recipe is None:
+        return examine(arguments.json)
+    overrides = dict(map(parse_override, arguments.overrides))
+    return examine_recipe(load_recipe(arguments.recipe, overrides), arguments.json)
 
 
 def _add_problems(commands: Any) -> None:

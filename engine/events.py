@@ -101,6 +101,7 @@ class StopReason(StrEnum):
 
     END_OF_TEXT = "end_of_text"
     MAX_TOKENS = "max_tokens"
+    CONTEXT_LIMIT = "context_limit"
 
 
 class TestReport(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -164,6 +165,8 @@ class StepEnded(Payload, tag="step.end"):
     """Seconds of training so far in the whole run, waits and evaluation left out."""
     refilled_trees: int = 0
     """Trees grown in place of filtered ones; they are counted in all other figures too."""
+    carried_trees: int = 0
+    """Trees that were under way when the step had enough; they go on in the next one."""
 
 
 class TreeOpened(Payload, tag="tree.open"):
@@ -179,7 +182,21 @@ class NodeOpened(Payload, tag="node.open"):
     """Node 0 is the root: the problem statement."""
     depth: int
     draws: dict[str, Any]
-    """The Thompson draws behind this choice, as recorded by the sampler."""
+    """The Thompson draws behind this choice and the posteriors that they were drawn from, as
+    recorded by the sampler (`engine.search.tree.Expansion`)."""
+
+
+class NodeText(Payload, tag="node.text"):
+    """What passed between the loop and the agent, word for word; told before the node's close.
+
+    Big, and wanted of one node at a time: pages read it by node and leave it out of the stream.
+    """
+
+    prompt: str
+    tokens: list[str]
+    """Text of the output's tokens, special ones included; the first ones of a long output."""
+    logprobs: list[float]
+    """Of each of these tokens when it was drawn, natural logarithm."""
 
 
 class NodeClosed(Payload, tag="node.close"):
@@ -228,6 +245,16 @@ class AgentUpdated(Payload, tag="agent.update"):
     stale_nodes: int = 0
     shared_with: list[str] = []
     """Other agents that have the same weights, and whose nodes were learned from too."""
+    layout: str = ""
+    """How rows were laid out in forward passes: padded, packed or prefix."""
+    layout_reason: str = ""
+    """Why that is not what `training.row_layout` asked for, or empty."""
+    row_tokens: int = 0
+    """Tokens of the rows, one by one."""
+    forwarded_tokens: int = 0
+    """Tokens of one forward pass over all of them: more by padding, fewer by shared prefixes."""
+    trees: list[int] = []
+    """Ids of the trees whose nodes of these agents went into this update."""
 
 
 class EvaluationResult(Payload, tag="eval.result"):
@@ -286,6 +313,7 @@ AnyPayload = (
     | StepEnded
     | TreeOpened
     | NodeOpened
+    | NodeText
     | NodeClosed
     | NodeCredited
     | TreeClosed

@@ -8,7 +8,8 @@ fixed seed, with enough draws that their own error is small beside the tolerance
 Invariants:
 - Nothing is computed here that training computes elsewhere; a kind only translates.
 - A case passes only if something was compared: one that cannot be read, or tolerates everything,
-  fails; an empty object is met by an empty one only.
+  fails; an empty object is met by an empty one only. So does one with an input that its kind does
+  not read.
 """
 
 from __future__ import annotations
@@ -92,10 +93,10 @@ def run_case(case: dict[str, Any]) -> list[str]:
     missing = [key for key in ("inputs", "expected", "tolerance") if key not in case]
     if missing:
         return [f"the case lacks {', '.join(missing)}"]
-    if wrong := _unusable(case):
+    if wrong := _unusable(case) or KINDS[kind].faults(case["inputs"]):
         return wrong
     try:
-        actual = KINDS[kind](case)
+        actual = KINDS[kind].run(case)
     except Exception as error:  # a case must never hide those after it
         return [f"{type(error).__name__}: {error}"]
     found = deviations(case["expected"], actual, case["tolerance"])

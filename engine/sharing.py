@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 OWN = ("name", "role", "shares_weights_with")
 """Settings that an agent never takes from its partner."""
-COMMON = ("model", "trainable", "lora", "chat_template", "optimizer")
+COMMON = ("model", "trainable", "lora", "chat_template", "generator", "optimizer", "learner_ranks")
 """Settings of the weights, which cannot differ between agents that share them."""
 
 
@@ -45,6 +45,10 @@ def sharing_faults(agents: Sequence[AgentConfig]) -> list[dict[str, Any]]:
         if agent.lora and not agent.trainable:
             reason = "a frozen agent has nothing to adapt; leave lora out, or set trainable = true"
             faults.append({"path": f"{path}.lora", "value": "...", "reason": reason})
+        if agent.learner_ranks > 1 and (reason := _needs_no_ranks(agent)):
+            faults.append(
+                {"path": f"{path}.learner_ranks", "value": agent.learner_ranks, "reason": reason}
+            )
     return faults
 
 
@@ -63,12 +67,30 @@ def weight_groups(agents: Sequence[AgentConfig]) -> dict[str, list[AgentConfig]]
 
 
 def actor_groups(agents: Sequence[AgentConfig]) -> list[list[str]]:
-    """The owners that live in one process: those with adapters over the same model, else one."""
+    """The owners that live in one process: those with adapters over the same model, and frozen
+    agents that are that model as it is; else one."""
+    bases = {agent.model for agent in agents if agent.lora}
     processes: dict[tuple[str, str], list[str]] = {}
     for owner, (first, *_) in weight_groups(agents).items():
-        key = ("base", first.model) if first.lora else ("alone", owner)
+        on_base = first.lora or (first.model in bases and not first.trainable)
+        key = ("base", first.model) if on_base else ("alone", owner)
         processes.setdefault(key, []).append(owner)
     return list(processes.values())
+
+
+def rank_processes(agents: Sequence[AgentConfig]) -> int:
+    """Processes that only learn: the ranks of every policy that has several."""
+    owners = (group[0] for group in weight_groups(agents).values())
+    return sum(owner.learner_ranks for owner in owners if owner.learner_ranks > 1)
+
+
+def _needs_no_ranks(agent: AgentConfig) -> str:
+    """Why an agent cannot have several learner ranks, or empty."""
+    if not agent.trainable:
+        return "a frozen agent learns nothing; leave it out, or set trainable = true"
+    if agent.lora:
+        return "adapters share one base in one process and are small; leave it out, or lora"
+    return ""
 
 
 def _is_text(agent: dict[str, Any], key: str) -> bool:

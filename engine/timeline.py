@@ -56,6 +56,8 @@ def figures(events: Iterable[Event]) -> list[tuple[str, int | None, int | None, 
             continue
         tree = numbers.setdefault(event.tree, len(numbers))
         payload = {name: value for name, value in event.payload.items() if name not in TIMES}
+        if "trees" in payload and event.kind == "agent.update":
+            payload["trees"] = [numbers.get(tree) for tree in payload["trees"]]
         found.append((event.kind, tree, event.node, payload))
     return found
 

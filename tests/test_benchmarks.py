@@ -1,13 +1,25 @@
 """A benchmark is run as people run it, with a small load; its figures are not judged here."""
 
+import importlib.util
 import json
 import subprocess
 import sys
+
+import pytest
+
+from benchmarks import MEASUREMENTS, at_most
+from benchmarks.everything import Outcome
+from benchmarks.table import document
+from tests.vllm_here import needs_vllm
 
 
 def run(*arguments):
     command = [sys.executable, "-m", "benchmarks", *arguments]
     return subprocess.run(command, capture_output=True, text=True, timeout=120)
+
+
+def load(name):
+    return importlib.import_module(f"benchmarks.{MEASUREMENTS[name]}")
 
 
 def test_the_sandbox_benchmark_ends_with_one_json_line():
@@ -20,6 +32,91 @@ def test_the_sandbox_benchmark_ends_with_one_json_line():
     assert ("vs_bwrap_python" in result["ratios"]) != ("left_out" in result["figures"])
     assert result["figures"]["tests_per_second"] > 0
     assert result["versions"]["tier"] in ("full", "restricted")
+
+
+def test_the_search_benchmark_opens_the_nodes_that_its_peer_opens():
+    pytest.importorskip("treequest")
+    done = run("search", "--json", "--largest", "64", "--nodes", "64", "--peer-trees", "1")
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout.splitlines()[-1])
+    assert set(result["ratios"]) == {"vs_treequest_step_64", "vs_treequest_inplace_64"}
+    assert result["figures"]["beta_node_first_64_us_per_node"] > 0
+
+
+def test_the_expansion_benchmark_grows_whole_trees():
+    done = run("expansion", "--json", "--trees", "1", "--median", "0.002")
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout.splitlines()[-1])
+    assert set(result["ratios"]) == {"k4_speedup", "trees16_over_1"}
+    assert 1 <= result["figures"]["k8_depth"] <= 32
+    assert 1 <= result["figures"]["k1_root_children"] <= 32
+
+
+@pytest.mark.slow
+@needs_vllm
+def test_the_vllm_benchmark_compares_generators_that_agree_with_the_learner():
+    done = run("vllm", "--json", "--sequences", "2", "--tokens", "4", "--rounds", "1")
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout.splitlines()[-1])
+    assert set(result["ratios"]) == {"vllm_over_torch_2"}
+    assert max(result["figures"][f"{name}_gap_nats"] for name in ("torch", "vllm")) < 1e-3
+
+
+def test_every_measurement_is_listed_with_what_it_says():
+    done = run("--help")
+    assert done.returncode == 0, done.stderr
+    listed = " ".join(done.stdout.split())
+    for name in MEASUREMENTS:
+        assert f"{name} {load(name).SUMMARY}" in listed
+
+
+def test_goals_are_of_ratios_and_say_which_side_is_good():
+    goals = {name: goal for name in MEASUREMENTS for name, goal in load(name).GOALS.items()}
+    assert str(goals["vs_fresh_python"]) == "at least 2.5"
+    assert goals["vs_fresh_python"].met(2.5) and not goals["vs_fresh_python"].met(2.4)
+    assert at_most(1.5).met(1.5) and not at_most(1.5).met(1.6)
+
+
+def test_one_that_does_not_end_is_named_in_the_table_and_by_the_exit_status(tmp_path):
+    page = tmp_path / "benchmarks.md"
+    done = run("all", "--json", "--only", "sandbox", "--minutes", "0.0001", "--out", str(page))
+    assert done.returncode == 1
+    result = json.loads(done.stdout.splitlines()[-1])
+    assert (result["name"], result["ratios"]) == ("all", {})
+    assert "minutes" in result["figures"]["failed"]["sandbox"]
+    text = page.read_text("utf-8")
+    assert "| sandbox | | | | failed |" in text and "Failed: it took more than" in text
+
+
+def test_the_page_holds_ratios_beside_their_goals_and_every_figure():
+    result = {
+        "ratios": {"vs_fresh_python": 6.5, "vs_manager": 9.0, "vs_other": 2},
+        "figures": {"sandbox_ms": 2.4, "ways": {"a|b": [1, 2]}},
+        "versions": {"python": "3.12"},
+    }
+    page = document([Outcome("sandbox", 12.3, result), Outcome("sandbox", 0.1, left_out="no peer")])
+    assert "| sandbox | `vs_fresh_python` | 6.5 | at least 2.5 | met |" in page
+    assert "| sandbox | `vs_manager` | 9.0 | at least 10 | missed |" in page
+    assert "| sandbox | `vs_other` | 2 |  |  |" in page
+    assert "| `ways` | a\\|b: 1, 2 |" in page
+    assert "python 3.12" in page and "12 s" in page and "Left out: no peer" in page
+
+
+def test_siblings_are_guarded_and_measured_against_every_way():
+    done = run("siblings", "--json", "--prompt", "40", "--rounds", "1")
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout.splitlines()[-1])
+    assert set(result["ratios"]) == {"vs_one_by_one", "vs_batch", "vs_transformers"}
+    assert result["figures"]["same_tokens"] == 8 * 32
+    assert result["figures"]["tokens_per_second"] > 0
+
+
+def test_without_its_peer_the_step_is_left_out_with_the_remedy():
+    if importlib.util.find_spec("trl"):
+        pytest.skip("trl is installed")
+    done = run("step", "--json")
+    assert done.returncode == 3
+    assert "pip install -c constraints.txt '.[bench]'" in done.stderr
 
 
 def test_a_benchmark_that_does_not_exist_is_named():

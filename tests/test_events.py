@@ -82,6 +82,6 @@ def test_kinds_of_the_vocabulary_are_frozen():
     """Additive only: a kind may be added here, none may be renamed or removed."""
     assert set(KINDS) >= {
         "run.state", "run.resumed", "run.waiting", "run.planned", "step.start", "step.end",
-        "tree.open", "node.open", "node.close", "node.credit", "tree.close", "agent.update",
-        "eval.result", "checkpoint.saved", "system.sample", "log.line", "error",
+        "tree.open", "node.open", "node.text", "node.close", "node.credit", "tree.close",
+        "agent.update", "eval.result", "checkpoint.saved", "system.sample", "log.line", "error",
     }  # fmt: skip

@@ -51,7 +51,7 @@ def test_a_file_ends_with_its_count(tmp_path, capsys):
     assert lines[0].startswith("odd (horoscope): unknown kind 'horoscope'; known are advantage")
     assert lines[1] == "off (posterior): m: expected 0.75, got 0.5"
     assert lines[2] == "bare (prior): the case lacks inputs, expected, tolerance"
-    assert lines[3] == "broken (prior): KeyError: 'dist_type'"
+    assert lines[3] == "broken (prior): inputs.dist_type is missing"
     assert lines[-1] == "1 passed, 4 failed"
     assert check_file(path, as_json=True) == 1
     told = json.loads(capsys.readouterr().out)
@@ -65,6 +65,12 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path, capsys):
     path.write_text("{}")
     assert check_file(path) == 2
     assert capsys.readouterr().err.count("none.json") >= 2
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])
+def test_an_input_that_is_not_known_is_named(case):
+    (told,) = run_case({**case, "inputs": {**case["inputs"], "epsylon": 1}})
+    assert told.startswith("inputs.epsylon: unknown input; known are ")
 
 
 def test_infinity_is_written_as_text_or_null():

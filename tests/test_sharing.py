@@ -96,7 +96,7 @@ def test_a_frozen_agent_has_nothing_to_adapt_and_all_linear_stands_alone():
     assert "name it alone" in faults(both)["agents.0.lora"]
 
 
-def test_one_actor_holds_shared_weights_and_one_holds_every_adapter_of_a_base():
+def test_one_actor_holds_shared_weights_and_one_holds_a_base_and_all_that_stand_on_it():
     def agent(name, **settings):
         return {"name": name, "model": "starter:oak", **settings}
 
@@ -109,9 +109,11 @@ def test_one_actor_holds_shared_weights_and_one_holds_every_adapter_of_a_base():
                 agent("slim", lora={"rank": 4}),
                 agent("other", lora={}, model="starter:fern"),
                 {"name": "role", "shares_weights_with": "thin"},
+                agent("alone", trainable=False, model="/models/elsewhere"),
             ]
         }
     )
-    assert actor_groups(config.agents) == [["thin", "slim"], ["full"], ["frozen"], ["other"]]
+    together = [["thin", "frozen", "slim"], ["full"], ["other"], ["alone"]]
+    assert actor_groups(config.agents) == together
     names = {o: [a.name for a in group] for o, group in weight_groups(config.agents).items()}
     assert names["thin"] == ["thin", "role"] and names["slim"] == ["slim"]

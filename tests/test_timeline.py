@@ -4,6 +4,7 @@ import json
 
 from engine.__main__ import main
 from engine.events import (
+    AgentUpdated,
     EvaluationResult,
     EventLog,
     LogLine,
@@ -28,6 +29,13 @@ def trained(log, step, seconds, ends=True):
     tree = log.seq + 1
     log.append(TreeOpened(step, "p", "Return x."), tree=tree)
     log.append(TreeClosed(4, True, 0.1 + 0.2, False), tree=tree)
+    log.append(
+        AgentUpdated(
+            agent="oak", step=step, version=step, nodes=4, loss=0.0, policy_loss=0.0, kl=0.0,
+            clip_fraction=0.0, entropy=0.5, gradient_norm=1.0, learning_rate=1e-6, lag=0.0,
+            mismatch=0.0, trees=[tree],
+        )
+    )  # fmt: skip
     if step == 1:
         evaluated(log, 0, "validation", 0.25, seconds)
     if ends:
@@ -71,6 +79,8 @@ def test_an_interrupted_run_comes_to_the_same_figures(tmp_path):
     assert figures(a_log(tmp_path / "cut", interrupted)) == whole
     assert [tree for kind, tree, *_ in whole if kind == "tree.open"] == [1, 2, 3]
     assert sum(kind == "eval.result" for kind, *_ in whole) == 2
+    learned = [payload["trees"] for kind, _, _, payload in whole if kind == "agent.update"]
+    assert learned == [[1], [2], [3]]
 
 
 def test_a_number_that_differs_in_its_last_digit_is_another_figure(tmp_path):
@@ -106,7 +116,7 @@ def test_where_two_runs_part_first_is_told(tmp_path, capsys):
     assert main(["same", str(one), str(third), "--json"]) == 1
     told = json.loads(capsys.readouterr().out)
     assert not told["same"]
-    assert told["difference"].startswith("figure 14: ('eval.result',")
+    assert told["difference"].startswith("figure 17: ('eval.result',")
     assert told["difference"].endswith("and nothing more")
     assert main(["same", str(one), str(tmp_path / "nowhere")]) == 2
     assert "holds no events.jsonl" in capsys.readouterr().err

@@ -20,6 +20,8 @@ from engine.losses.methods.gspo import sequence_ratios
 from engine.losses.terms import tokens
 from engine.losses.total import Rows, count_units, total_loss
 
+_OPTIONS = ("aggregation", "aggregation_tokens", "dual_clip")
+
 
 def gspo_ratio(case: Case) -> Any:
     inputs = case["inputs"]
@@ -123,5 +125,5 @@ def _weights(inputs: dict[str, Any], threshold: float | None) -> Tensor:
 def _loss_config(inputs: dict[str, Any], **settings: Any) -> LossConfig:
     named(POLICY_LOSSES, inputs["loss"], "loss")
     low, high = inputs["clip"]
-    settings |= {key: inputs[key] for key in ("aggregation", "dual_clip") if key in inputs}
+    settings |= {key: inputs[key] for key in _OPTIONS if key in inputs}
     return LossConfig(policy=inputs["loss"], clip_low=low, clip_high=high, **settings)

@@ -23,8 +23,9 @@ SEED = 20_260
 DRAWS = 40_000  # standard error of a probability at most 0.0025
 MIN_TREES = 1_000
 
-# The cases call strategies by the names that TreeQuest gives them.
+# The cases call strategies by the names that TreeQuest gives them, or by ours.
 ORDERS = {
+    **{order.value: order for order in SelectionOrder},
     "stack": SelectionOrder.AGENT_FIRST,
     "multiarm_bandit_thompson": SelectionOrder.NODE_FIRST,
     "multiarm_bandit_ucb": SelectionOrder.NODE_FIRST,
@@ -78,8 +79,8 @@ def _arms(node: SearchNode) -> dict[str, Any]:
 
 def p_widen(case: Case) -> Any:
     rng = np.random.default_rng(SEED)
-    shares = {}
-    for family in Posterior:
+    shares, told = {}, case["inputs"].get("dist_type")
+    for family in Posterior if told is None else [Posterior(told)]:
         gen, cont = make_posterior(family), make_posterior(family)
         for reward in case["inputs"]["gen_obs"]:
             gen.observe(reward)
@@ -127,7 +128,10 @@ def tree_shape(case: Case) -> Any:
     rng = np.random.default_rng(SEED)
     widths, depths = [], []
     for _ in range(max(inputs["runs"], MIN_TREES)):
-        tree = _tree(agents, Posterior(inputs["dist_type"]), order, rng, choice)
+        tree = _tree(
+            agents, Posterior(inputs["dist_type"]), order, rng, choice,
+            rho=inputs.get("rho"), max_depth=inputs.get("max_depth"),
+        )  # fmt: skip
         while claimed := budget.claim(tree):
             for expansion in claimed:
                 tree.close(expansion.node, float(rng.random() < inputs["p"]))
@@ -142,9 +146,11 @@ def _tree(
     order: SelectionOrder,
     rng: np.random.Generator | None = None,
     choice: AgentChoice = AgentChoice.THOMPSON,
+    **limits: Any,
 ) -> SearchTree:
     names = [str(i) for i in range(agents)] if isinstance(agents, int) else agents
-    return SearchTree(names, family, order, rng or np.random.default_rng(SEED), choice=choice)
+    rng = rng or np.random.default_rng(SEED)
+    return SearchTree(names, family, order, rng, choice=choice, **limits)
 
 
 def depth_weight(case: Case) -> Any:

@@ -1,8 +1,9 @@
 """`python -m engine search`: a team answers one problem.
 
-Exit status: 0 if the answer passes all public tests, 1 if it does not, 2 if nothing could be
-searched: bad input, an agent that cannot write, no sandbox. Ctrl-C finishes the open nodes and
-answers from what is there; a second one ends it at once.
+Exit status: 0 if the answer passes all public tests; 1 if it does not, or if the search broke off
+(an agent failed, the sandbox is lost); 2 if nothing could be searched: bad input, an agent that
+cannot start, no sandbox; 3 if it was interrupted. Ctrl-C finishes the open nodes and answers from
+what is there; a second one, or SIGTERM, leaves them open. Whichever it is, the tree is written.
 """
 
 from __future__ import annotations
@@ -31,6 +32,8 @@ if TYPE_CHECKING:  # the other commands do not pay for these
     from engine.training.forest import Claim, GrowingTree, WrittenNode
 
 NODES, MOST_NODES, IN_FLIGHT = 60, 4096, 8
+INTERRUPTED = 3
+"""Exit status of a search that was asked to end."""
 _SHOWN_IDS = 5
 
 
@@ -98,17 +101,24 @@ def _search(arguments: argparse.Namespace) -> int:
     config = _search_config(arguments)
     problem = _one_problem(arguments)
     check_writable(arguments.out)
-    with crew_of(config, "searching") as (crew, scorer, status), _stopping(crew):
-        progress = TreeProgress(config.search.nodes_per_tree, status)
-        outcome = search_problem(crew, problem, scorer, progress)
-    if arguments.out:
-        arguments.out.write_text(json.dumps(record(outcome, crew), indent=1) + "\n")
+    try:
+        with _ended_alike(), crew_of(config, "searching") as (crew, scorer, status):
+            progress = TreeProgress(config.search.nodes_per_tree, status)
+            with _stopping(crew):
+                outcome = search_problem(crew, problem, scorer, progress)
+                if arguments.out:
+                    arguments.out.write_text(json.dumps(record(outcome, crew), indent=1) + "\n")
+    except KeyboardInterrupt:
+        print("interrupted before the search was over", file=sys.stderr)
+        return INTERRUPTED
     told = summary(outcome)
     if arguments.json:
         print(json.dumps({"problem": problem.id, **told}))
     else:
         _print_answer(told)
-    return 0 if outcome.solved else 1
+    if crew.stopping:
+        return INTERRUPTED
+    return 0 if outcome.solved and not outcome.failure else 1
 
 
 def inference_settings(arguments: argparse.Namespace, wanted: dict[str, Any]) -> RunConfig:
@@ -192,19 +202,38 @@ def crew_of(
 
 
 @contextmanager
-def _stopping(crew: Crew) -> Iterator[None]:
-    """While the block lasts the first Ctrl-C only asks the crew to come to an end."""
-    before = signal.getsignal(signal.SIGINT)
-
-    def stop(*_: object) -> None:
-        crew.stopping = True
-        signal.signal(signal.SIGINT, before)
-
-    signal.signal(signal.SIGINT, stop)
+def _ended_alike() -> Iterator[None]:
+    """While the block lasts SIGTERM is a KeyboardInterrupt too: whatever was started is ended."""
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
+def _stopping(crew: Crew) -> Iterator[None]:
+    """While the block lasts the first Ctrl-C asks the crew to come to an end; a second one, or
+    SIGTERM, to leave what is under way. Only the signal after that is the process's own again."""
+    signals = (signal.SIGINT, signal.SIGTERM)
+    before = {number: signal.getsignal(number) for number in signals}
+
+    def restore() -> None:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+    def stop(number: int, _: object) -> None:
+        if crew.stopping or number == signal.SIGTERM:
+            crew.leaving = True
+            restore()
+        crew.stopping = True
+
+    for number in signals:
+        signal.signal(number, stop)
+    try:
+        yield
+    finally:
+        restore()
 
 
 @contextmanager
@@ -257,9 +286,11 @@ class TreeProgress:
 
 def _print_answer(told: dict[str, Any]) -> None:
     answer = told["answer"]
+    if told["failure"]:
+        print(f"the search broke off: {told['failure']}", file=sys.stderr)
     cost = f"{told['nodes_written']} nodes, {told['tokens']} tokens, {told['seconds']:.1f} s"
     if answer is None:
-        print(f"no answer: nothing could be verified; {cost}", file=sys.stderr)
+        print(f"no answer: nothing was verified; {cost}", file=sys.stderr)
         return
     # The program alone on stdout, so that it can be piped into a file.
     encoding = sys.stdout.encoding or "utf-8"

@@ -1,55 +1,30 @@
-"""A team without a trainer: players write, a sandbox verifies, and whoever ends first goes on.
+"""A team without a trainer: its players write, a sandbox verifies.
 
-Event-driven, without barriers: every answer is verified as soon as it is there, and every verdict
-may lead to new requests at once. An agent that takes one call at a time gets all that waits for it
-in one batch. Invariants:
-- Programs run in this process's sandbox, and this process holds no model.
-- With one request under way at a time, the order of all calls is a function of the seed.
-- Every wait has a deadline; what any call raised ends the whole flow, and is raised here.
-
-What the loop waits for: the next call that ends, whichever it is. What it unblocks: the
-verification of an answer, or the requests that follow from a verdict.
+Invariants: programs run in this process's sandbox, and this process holds no model; agents of one
+model have one player, so that it is in memory once.
 """
 
 from __future__ import annotations
 
-import time
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass, field
-from queue import Empty, SimpleQueue
 from typing import Any, Self
 
 from engine.config import AgentConfig, RunConfig
+from engine.generation import start_deadline
 from engine.inference.agents import is_endpoint
+from engine.inference.flow import Flow, Task
 from engine.inference.measurement import Judged
-from engine.inference.players import START_DEADLINE, LocalPlayer, Player, PlayerError
+from engine.inference.players import LocalPlayer, Player
 from engine.policy.exchange import Answer, Request
+from engine.policy.load import model_directory
 from engine.sandbox.checking import SelfCheck
 from engine.sandbox.memory import RememberingVerifier
 from engine.sandbox.sandbox import Sandbox
 from engine.sandbox.verify import Verification
 from engine.training.forest import Claim, Forest, GrowingTree
 from engine.training.rollout import RolloutSink
-
-CALL_DEADLINE = 3600.0
-LOOK_EVERY = 1.0
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Task:
-    """One answer that is wanted of one agent; `mark` is the asker's own."""
-
-    agent: str
-    request: Request
-    mark: Any = None
-
-
-Finished = Callable[[Task, Answer, Verification], Iterable[Task]]
-"""Takes a verified answer; returns what is wanted next."""
 
 
 class Crew:
@@ -64,13 +39,16 @@ class Crew:
         self.tell = tell
         self.stopping = False
         """Trees open no more nodes; those that are open are finished."""
+        self.leaving = False
+        """Nothing is waited for any more: what is under way raises Interrupted within seconds."""
         self._open = ExitStack()
         self.players: dict[str, Player] = {}
+        """Who writes for each agent; agents of one model have one player."""
         try:
-            for position, agent in enumerate(config.agents):
-                player = _player(agent, config, position)
+            for agents in _same_model(config.agents):
+                player = _player(agents, config)
                 self._open.callback(player.close)
-                self.players[agent.name] = player
+                self.players |= dict.fromkeys((agent.name for agent in agents), player)
             self.sandbox = self._open.enter_context(Sandbox(config.sandbox))
             self.check = SelfCheck(self.sandbox)
             self.verifier = RememberingVerifier(self.sandbox)
@@ -82,7 +60,7 @@ class Crew:
 
     @property
     def names(self) -> tuple[str, ...]:
-        return tuple(self.players)
+        return tuple(agent.name for agent in self.config.agents)
 
     def ready(self) -> None:
         """Wait until everyone has started.
@@ -92,24 +70,24 @@ class Crew:
             SandboxUnavailable: programs cannot be run here.
         """
         self.check.when_due()
-        for player in self.players.values():
-            player.ready(START_DEADLINE)
+        for player in set(self.players.values()):
+            player.ready(start_deadline(self.config.agents))
 
     def samples(
         self, part: str, requests: Sequence[Request], temperature: float | None = None
     ) -> dict[str, list[Judged]]:
         """One judged answer of every agent to every request, by agent, in the requests' order."""
         found: dict[tuple[str, int], Judged] = {}
-        total = len(requests) * len(self.players)
+        total = len(requests) * len(self.names)
 
         def finished(task: Task, answer: Answer, verification: Verification) -> Iterable[Task]:
             found[task.agent, task.mark] = (answer, verification)
             self.tell(f"{part}: {len(found)} of {total} answers")
             return ()
 
-        tasks = [Task(a, r, row) for row, r in enumerate(requests) for a in self.players]
-        Flow(self, finished, temperature).run(tasks)
-        return {a: [found[a, row] for row in range(len(requests))] for a in self.players}
+        tasks = [Task(a, r, row) for row, r in enumerate(requests) for a in self.names]
+        Flow(self, part, finished, temperature).run(tasks)
+        return {a: [found[a, row] for row in range(len(requests))] for a in self.names}
 
     def grow(
         self,
@@ -153,7 +131,7 @@ class Crew:
                     yield from begun()
             self.tell(f"{part}: {ended} of {len(forest.trees)} ended, {nodes} nodes")
 
-        Flow(self, finished, temperature).run(begun())
+        Flow(self, part, finished, temperature).run(begun())
 
     def close(self) -> None:
         """End all processes and threads."""
@@ -166,110 +144,20 @@ class Crew:
         self.close()
 
 
-@dataclass(slots=True, eq=False)
-class _Desk:
-    """What waits for one agent, and how many calls it has."""
-
-    player: Player
-    waiting: deque[Task] = field(default_factory=deque)
-    calls: int = 0
-
-    def next_call(self) -> list[Task]:
-        if self.calls == self.player.calls_at_once:
-            return []
-        count = min(len(self.waiting), self.player.requests_per_call)
-        return [self.waiting.popleft() for _ in range(count)]
+def _same_model(agents: Sequence[AgentConfig]) -> list[list[AgentConfig]]:
+    """The agents of each model that is loaded here, and each endpoint's alone."""
+    groups: dict[Any, list[AgentConfig]] = {}
+    for agent in agents:
+        key: Any = agent.name
+        if not is_endpoint(agent.model):
+            key = (model_directory(agent.model).resolve(), agent.chat_template)
+        groups.setdefault(key, []).append(agent)
+    return list(groups.values())
 
 
-@dataclass(slots=True, eq=False)
-class _Call:
-    """A call under way: to an agent, or (with one answer) to the sandbox."""
-
-    tasks: list[Task]
-    answer: Answer | None = None
-    started: float = field(default_factory=time.monotonic)
-
-
-class Flow:
-    """One run of the loop: from the first tasks until nothing is left to do."""
-
-    def __init__(self, crew: Crew, finished: Finished, temperature: float | None):
-        self.crew = crew
-        self.finished = finished
-        self.temperature = temperature
-        self.desks = {name: _Desk(player) for name, player in crew.players.items()}
-        self.calls: dict[Future, _Call] = {}
-        self.ended: SimpleQueue[Future] = SimpleQueue()
-
-    def run(self, tasks: Iterable[Task]) -> None:
-        """Work until no task is left.
-
-        Raises:
-            PlayerError: an agent failed, or a call took longer than its deadline.
-            SandboxUnavailable: programs cannot be verified any more.
-        """
-        self._take(tasks)
-        while self.calls:
-            self.crew.check.when_due()
-            future = self._next_ended()
-            call = self.calls.pop(future)
-            if call.answer is None:
-                self._written(call, future)
-            else:
-                self._take(self.finished(call.tasks[0], call.answer, future.result()[0]))
-
-    def _take(self, tasks: Iterable[Task]) -> None:
-        for task in tasks:
-            self.desks[task.agent].waiting.append(task)
-        self._send()
-
-    def _send(self) -> None:
-        for desk in self.desks.values():
-            while batch := desk.next_call():
-                desk.calls += 1
-                requests = [task.request for task in batch]
-                self._started(desk.player.answer(requests, self.temperature), _Call(batch))
-
-    def _written(self, call: _Call, future: Future) -> None:
-        name = call.tasks[0].agent
-        self.desks[name].calls -= 1
-        try:
-            answers = future.result()
-        except BrokenProcessPool:
-            raise PlayerError(
-                f"agent {name}: the process of its model ended; look at this machine's free memory"
-            ) from None
-        for task, answer in zip(call.tasks, answers, strict=True):
-            pair = (task.request.problem, answer.program)
-            verified = self.crew.threads.submit(self.crew.verifier.verify, [pair])
-            self._started(verified, _Call([task], answer))
-        self._send()
-
-    def _started(self, future: Future, call: _Call) -> None:
-        self.calls[future] = call
-        future.add_done_callback(self.ended.put)
-
-    def _next_ended(self) -> Future:
-        while True:
-            try:
-                return self.ended.get(timeout=LOOK_EVERY)
-            except Empty:
-                self._look_at_deadlines()
-
-    def _look_at_deadlines(self) -> None:
-        now = time.monotonic()
-        # Calls wait in the queues of players and sandbox too: the deadline is for the oldest.
-        for call in self.calls.values():
-            if now - call.started > CALL_DEADLINE and call.answer is None:
-                raise PlayerError(
-                    f"agent {call.tasks[0].agent}: waited {CALL_DEADLINE:.0f} s for its answer; "
-                    "look at the load of the machine, or lower sampling.max_new_tokens"
-                )
-
-
-def _player(agent: AgentConfig, config: RunConfig, position: int) -> Player:
-    if is_endpoint(agent.model):
+def _player(agents: Sequence[AgentConfig], config: RunConfig) -> Player:
+    if is_endpoint(agents[0].model):
         from engine.inference.endpoint import EndpointPlayer
 
-        return EndpointPlayer(agent, config.inference)
-    return LocalPlayer(agent, config, position)
+        return EndpointPlayer(agents[0], config.inference)
+    return LocalPlayer(agents, config, config.agents.index(agents[0]))

@@ -1,34 +1,42 @@
 """An agent behind an OpenAI-compatible HTTP endpoint (vLLM, SGLang, llama.cpp, hosted ones).
 
-Invariants: every wait ends, by `request_seconds` or by the deadline of the retries; what a server
-answers is data, and what is wrong with it is said with the server's own words.
+Invariants: every wait ends, by `request_seconds`, by the deadline of the retries, or at once when
+the player is closed; what a server answers is data, and what is wrong with it is said with the
+server's own words. Requests run on an event loop in a thread of this player: a request that waits
+can be given up there, which in a thread of its own it could not.
 """
 
 from __future__ import annotations
 
+import asyncio
 import os
 import random
 import threading
 import time
-from collections.abc import Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any
+from collections.abc import Callable, Coroutine, Sequence
+from concurrent.futures import Future
+from typing import Any, TypeVar
 
 import httpx
 
 from engine.config import AgentConfig, InferenceConfig
 from engine.events import StopReason
-from engine.inference.players import PlayerError
-from engine.policy.exchange import Answer, Generation, Request
+from engine.inference.players import Ask, PlayerError
+from engine.policy.exchange import Answer, Generation
 from engine.policy.prompts import Message, refinement_prompts, root_prompt
 from engine.problems.extraction import extract_program
 
 KEY_VARIABLE = "OPENAI_API_KEY"
 CONNECT_SECONDS = 10.0
+CLOSE_SECONDS = 10.0
 _TOO_LONG = {400, 413, 422}
-_AGAIN = {408, 409, 425, 429, 500, 502, 503, 504}
+_AGAIN = {408, 409, 425, 429}
+_NEVER = {501, 505}
+"""Of a server's failures those that will not pass."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 30.0
 _SHOWN_CHARS = 300
+
+Result = TypeVar("Result")
 
 
 class EndpointPlayer:
@@ -41,15 +49,19 @@ class EndpointPlayer:
         self.calls_at_once = inference.requests_at_once
         self.url, _, self.model = agent.model.partition("#")
         self.url = self.url.rstrip("/")
+        self._request_seconds = inference.request_seconds
         self._retry_seconds = inference.retry_seconds
-        self._closing = threading.Event()
-        self._threads = ThreadPoolExecutor(inference.requests_at_once, f"agent {agent.name}")
         key = os.environ.get(KEY_VARIABLE)
-        self._client = httpx.Client(
+        self._client = httpx.AsyncClient(
             headers={"Authorization": f"Bearer {key}"} if key else {},
             timeout=httpx.Timeout(inference.request_seconds, connect=CONNECT_SECONDS),
             limits=httpx.Limits(max_connections=inference.requests_at_once),
         )
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(
+            target=self._loop.run_forever, name=f"agent {agent.name}", daemon=True
+        )
+        self._thread.start()
 
     def ready(self, deadline: float) -> None:
         """Ask the server which models it has.
@@ -57,9 +69,8 @@ class EndpointPlayer:
         Raises:
             PlayerError: it cannot be reached, refuses the key, or does not have the model.
         """
-        listed = self._threads.submit(self._models)
         try:
-            models = listed.result(deadline)
+            models = self._begin(self._models()).result(deadline)
         except TimeoutError:
             raise self._error(f"did not list its models within {deadline:.0f} s") from None
         if models is None:  # not every server lists them; then the name must be given
@@ -70,19 +81,31 @@ class EndpointPlayer:
             known = ", ".join(models) or "none that it lists"
             raise self._error(f"has the models {known}; name one after a #")
 
-    def answer(
-        self, requests: Sequence[Request], temperature: float | None
-    ) -> Future[list[Answer]]:
-        return self._threads.submit(
-            lambda: [self._answered(request, temperature) for request in requests]
-        )
+    def answer(self, asks: Sequence[Ask], temperature: float | None) -> Future[list[Answer]]:
+        return self._begin(self._answers(asks, temperature))
 
     def close(self) -> None:
-        self._closing.set()
-        self._client.close()
-        self._threads.shutdown(wait=True, cancel_futures=True)
+        """Give up what is under way."""
+        asyncio.run_coroutine_threadsafe(self._end(), self._loop).result(CLOSE_SECONDS)
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(CLOSE_SECONDS)
+        self._loop.close()
 
-    def _answered(self, request: Request, temperature: float | None) -> Answer:
+    def _begin(self, work: Coroutine[Any, Any, Result]) -> Future[Result]:
+        return asyncio.run_coroutine_threadsafe(work, self._loop)
+
+    async def _end(self) -> None:
+        open_ = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in open_:
+            task.cancel()
+        await asyncio.gather(*open_, return_exceptions=True)
+        await self._client.aclose()
+
+    async def _answers(self, asks: Sequence[Ask], temperature: float | None) -> list[Answer]:
+        return [await self._answered(ask, temperature) for ask in asks]
+
+    async def _answered(self, ask: Ask, temperature: float | None) -> Answer:
+        request = ask.request
         prompts = (
             list(refinement_prompts(request.problem, request.feedback, self.agent.role))
             if request.feedback
@@ -90,14 +113,16 @@ class EndpointPlayer:
         )
         started = time.perf_counter()
         for prompt, shorter in zip(prompts, [*prompts[1:], None], strict=True):
-            response = self._completion(prompt, temperature)
+            response = await self._completion(prompt, temperature, ask.seed)
             if response.status_code in _TOO_LONG and shorter:
                 continue  # the fullest prompt that fits; only the server can count its tokens
             break
         seconds = time.perf_counter() - started
         return self._read(response, prompt, seconds, self._temperature(temperature))
 
-    def _completion(self, prompt: list[Message], temperature: float | None) -> httpx.Response:
+    async def _completion(
+        self, prompt: list[Message], temperature: float | None, seed: int | None
+    ) -> httpx.Response:
         sampling = self.agent.sampling
         body = {
             "model": self.model,
@@ -109,33 +134,44 @@ class EndpointPlayer:
         # vLLM's own, which a server that knows only OpenAI's fields would refuse.
         extra = {"top_k": sampling.top_k, "min_p": sampling.min_p}
         body |= {name: value for name, value in extra.items() if value}
-        return self._with_retries(
-            lambda: self._client.post(self._path("chat/completions"), json=body)
-        )
+        if seed is not None:
+            body["seed"] = seed
+        url = self._path("chat/completions")
+        return await self._with_retries(lambda: self._client.post(url, json=body))
 
     def _temperature(self, override: float | None) -> float:
         return self.agent.sampling.temperature if override is None else override
 
-    def _with_retries(self, send: Any) -> httpx.Response:
-        deadline, pause = time.monotonic() + self._retry_seconds, _FIRST_PAUSE
+    async def _with_retries(
+        self, send: Callable[[], Coroutine[Any, Any, httpx.Response]]
+    ) -> httpx.Response:
+        """What the server says in the end; what may pass is asked for again, ever more rarely.
+
+        Raises:
+            PlayerError: `retry_seconds` after the first failure it still failed.
+        """
+        deadline, pause = None, _FIRST_PAUSE
         while True:
             told = 0.0
             try:
-                response = send()
-                if response.status_code not in _AGAIN:
+                async with asyncio.timeout(self._request_seconds):
+                    response = await send()
+                if not _may_pass(response.status_code):
                     return response
-                cause = self._told(response)
-                told = _retry_after(response)
-            except httpx.TransportError as error:
+                cause, told = self._told(response), _retry_after(response)
+            except TimeoutError:
+                cause = f"no answer within {self._request_seconds:.0f} s"
+            except (httpx.TransportError, httpx.DecodingError) as error:
                 cause = f"{type(error).__name__}: {error}".rstrip(": ")
+            now = time.monotonic()
+            deadline = deadline or now + self._retry_seconds
             wait = max(told, pause * random.uniform(0.5, 1.0))
-            if time.monotonic() + wait > deadline:
+            if now + wait > deadline:
                 raise self._error(
                     f"failed for {self._retry_seconds:.0f} s, the last time with {cause}; see "
                     "whether the server is up, or raise inference.retry_seconds"
                 )
-            if self._closing.wait(wait):
-                raise self._error("was left, the search ends")
+            await asyncio.sleep(wait)
             pause = min(2 * pause, _LONGEST_PAUSE)
 
     def _read(
@@ -170,17 +206,9 @@ class EndpointPlayer:
         text = text.encode("utf-8", "replace").decode()
         return Answer(generation, extract_program(text), text, tuple(prompt))
 
-    def _models(self) -> list[str] | None:
+    async def _models(self) -> list[str] | None:
         """Names of the models; None from a server that lists none."""
-        try:
-            response = self._client.get(self._path("models"))
-        except httpx.TransportError as error:
-            reason = str(error) or type(error).__name__
-            raise self._error(
-                f"cannot be reached: {reason}; start it, or correct the address"
-            ) from None
-        except (httpx.InvalidURL, httpx.UnsupportedProtocol, ValueError) as error:
-            raise self._error(f"is no address: {error}") from None
+        response = await self._with_retries(self._list)
         if response.status_code in (404, 405, 501):
             return None
         if not response.is_success:
@@ -189,6 +217,17 @@ class EndpointPlayer:
             return [str(model["id"]) for model in response.json()["data"]]
         except (ValueError, LookupError, TypeError):
             return None
+
+    async def _list(self) -> httpx.Response:
+        try:
+            return await self._client.get(self._path("models"))
+        except httpx.TransportError as error:  # not tried again: more often it is a wrong address
+            reason = str(error) or type(error).__name__
+            raise self._error(
+                f"cannot be reached: {reason}; start it, or correct the address"
+            ) from None
+        except (httpx.InvalidURL, ValueError) as error:
+            raise self._error(f"is no address: {error}") from None
 
     def _path(self, path: str) -> str:
         return f"{self.url}/{path}"
@@ -211,6 +250,11 @@ class EndpointPlayer:
         if response.status_code == 404:
             return "; look at the address, which mostly ends in /v1, and at the model's name"
         return ""
+
+
+def _may_pass(status: int) -> bool:
+    """Whether a failure is one that another time may not be there."""
+    return status in _AGAIN or (status >= 500 and status not in _NEVER)
 
 
 def _retry_after(response: httpx.Response) -> float:

@@ -1,7 +1,8 @@
 """Agents at test time: each behind one small interface, wherever its weights are.
 
 Invariants: the process that drives a search, and verifies its programs, holds no model; a local
-model lives in a process of its own, which ends with the one that started it.
+model is in memory once, however many agents are it, in a process of its own, which ends with the
+one that started it.
 """
 
 from __future__ import annotations
@@ -11,11 +12,13 @@ import signal
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
 from multiprocessing import active_children, get_context
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from engine.config import AgentConfig, RunConfig
+from engine.policy.allocator import sums_in_one_order
 from engine.policy.exchange import Answer, Request
 from engine.problems.problem import Problem
 
@@ -31,8 +34,25 @@ class PlayerError(RuntimeError):
     """An agent can no longer write; names it, the cause and the remedy."""
 
 
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """One answer that is wanted of an agent."""
+
+    agent: str
+    request: Request
+    seed: int | None = None
+    """Of the answer's random numbers, from 0 to 2^31 - 1; None leaves them to the player."""
+
+
+def process_ended(name: str) -> PlayerError:
+    """What is said of a process that died by itself: nearly always for want of memory."""
+    return PlayerError(
+        f"{name}: the process of its model ended; look at this machine's free memory"
+    )
+
+
 class Player(Protocol):
-    """One agent of a search."""
+    """Whoever writes for one agent of a search, or for several that have the same weights."""
 
     calls_at_once: int
     requests_per_call: int
@@ -41,10 +61,8 @@ class Player(Protocol):
         """Wait until it can answer. Raises PlayerError or ModelError."""
         ...
 
-    def answer(
-        self, requests: Sequence[Request], temperature: float | None
-    ) -> Future[list[Answer]]:
-        """One answer per request, in order; a temperature overrides the agent's own."""
+    def answer(self, asks: Sequence[Ask], temperature: float | None) -> Future[list[Answer]]:
+        """The answers, in order; a temperature overrides the agents' own."""
         ...
 
     def close(self) -> None: ...
@@ -84,9 +102,7 @@ class ModelProcess:
             raise self.ended() from None
 
     def ended(self) -> PlayerError:
-        return PlayerError(
-            f"{self.name}: the process of its model ended; look at this machine's free memory"
-        )
+        return process_ended(self.name)
 
     def close(self) -> None:
         """End the process, whatever it is doing."""
@@ -96,21 +112,21 @@ class ModelProcess:
 
 
 class LocalPlayer:
-    """An agent whose weights are in a process here; it answers in batches, one at a time."""
+    """Agents whose weights are in one process here; they answer in batches, one at a time."""
 
     calls_at_once = 1
     requests_per_call = LOCAL_BATCH
 
-    def __init__(self, agent: AgentConfig, run: RunConfig, position: int):
-        self._process = ModelProcess(f"agent {agent.name}", _load_agent, agent, run, position)
+    def __init__(self, agents: Sequence[AgentConfig], run: RunConfig, position: int):
+        names = ", ".join(agent.name for agent in agents)
+        told = f"agent{'s' if len(agents) > 1 else ''} {names}"
+        self._process = ModelProcess(told, _load_agents, agents, run, position)
 
     def ready(self, deadline: float) -> None:
         self._process.ready(deadline)
 
-    def answer(
-        self, requests: Sequence[Request], temperature: float | None
-    ) -> Future[list[Answer]]:
-        return self._process.call(_answer, list(requests), temperature)
+    def answer(self, asks: Sequence[Ask], temperature: float | None) -> Future[list[Answer]]:
+        return self._process.call(_answer, list(asks), temperature)
 
     def close(self) -> None:
         self._process.close()
@@ -159,7 +175,9 @@ def _call(function: Callable[..., Result], arguments: tuple[Any, ...]) -> Result
     return function(_model, *arguments)
 
 
-def _load_agent(agent: AgentConfig, run: RunConfig, position: int) -> Any:
+def _load_agents(agents: Sequence[AgentConfig], run: RunConfig, position: int) -> Any:
+    if run.compute.deterministic:
+        sums_in_one_order()
     quiet_libraries()
     import torch
 
@@ -168,13 +186,19 @@ def _load_agent(agent: AgentConfig, run: RunConfig, position: int) -> Any:
     if run.compute.device != "cpu" and torch.cuda.is_available():
         torch.cuda.set_device(position % torch.cuda.device_count())
     # Frozen: no optimizer and no reference, for nothing learns here.
-    alone = agent.model_copy(update={"trainable": False, "lora": None})
-    return PolicyHost([[alone]], run, [run.seed + 7919 * position])
+    frozen = {"trainable": False, "lora": None, "shares_weights_with": None}
+    group = [agent.model_copy(update=frozen) for agent in agents]
+    return PolicyHost([group], run, [run.seed + 7919 * position])
 
 
-def _answer(host: Any, requests: list[Request], temperature: float | None) -> list[Answer]:
-    (name,) = host.groups
-    return host.answer({name: requests}, temperature)[name]
+def _answer(host: Any, asks: Sequence[Ask], temperature: float | None) -> list[Answer]:
+    requests: dict[str, list[Request]] = {}
+    for ask in asks:
+        requests.setdefault(ask.agent, []).append(ask.request)
+    seed = asks[0].seed
+    answers = host.answer(requests, temperature, stream=None if seed is None else ("asked", seed))
+    written = {name: iter(mine) for name, mine in answers.items()}
+    return [next(written[ask.agent]) for ask in asks]
 
 
 def _load_reward_model(directory: Path, device: str) -> Any:

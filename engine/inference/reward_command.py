@@ -24,7 +24,10 @@ def add_reward_model(command: Any) -> None:
     command.add_argument(
         "--held-out", type=_share, default=0.2, help="share of problems to measure it on (0.2)"
     )
-    command.add_argument("--epochs", type=count, default=4)
+    command.add_argument("--epochs", type=count, default=8, help="at most (8)")
+    command.add_argument(
+        "--patience", type=count, default=2, help="epochs that may bring nothing before it ends (2)"
+    )
     command.add_argument("--learning-rate", type=_share, default=3e-4, help="of the policy (3e-4)")
     command.add_argument("--batch", type=count, default=32, help="programs per step (32)")
     command.add_argument("--seed", type=whole, default=0)
@@ -64,13 +67,18 @@ def _run(arguments: argparse.Namespace) -> int:
         torch.set_num_threads(arguments.threads)
         cuda = arguments.device != "cpu" and torch.cuda.is_available()
         plan = TrainingPlan(
-            arguments.epochs, arguments.learning_rate, arguments.batch, seed=arguments.seed
+            arguments.epochs,
+            arguments.patience,
+            arguments.learning_rate,
+            arguments.batch,
+            seed=arguments.seed,
         )
         reward_model = RewardModel.on(load_policy(model, "cuda" if cuda else "cpu"))
-        train(reward_model, parts.training, plan, status.update)
+        epochs = train(reward_model, parts.training, parts.stopping, plan, status.update)
         status.update("measuring it on held-out problems")
         found = quality(reward_model, parts.training, parts.held_out)
-    told = about(plan, found, run=str(arguments.run_dir), model=model, programs=len(parts.training))
+    source = {"run": str(arguments.run_dir), "model": model, "programs": len(parts.training)}
+    told = about(plan, found, epochs_bce=epochs, **source)
     reward_model.save(arguments.out, told)
     if arguments.json:
         print(json.dumps({"directory": str(arguments.out), **told}))

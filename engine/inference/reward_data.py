@@ -18,6 +18,7 @@ from engine.timeline import standing
 
 HEAD_FILE, ABOUT_FILE = "value_head.safetensors", "reward_model.json"
 VERSION = 1
+STOPPING = 0.1
 _KINDS = {"run.resumed", "tree.open", "node.close"}
 
 
@@ -36,6 +37,8 @@ class Examples:
     """Disjoint in their problems."""
 
     training: list[Example]
+    stopping: list[Example]
+    """They tell when to stop, so that the held-out ones stay unseen."""
     held_out: list[Example]
 
 
@@ -65,16 +68,22 @@ def examples_of_run(run_dir: Path) -> list[Example]:
 
 
 def split_by_problem(examples: Sequence[Example], held_out: float, seed: int) -> Examples:
-    """About a share `held_out` of the problems, by a hash of seed and statement, is kept back.
+    """About a share `held_out` of the problems, by a hash of seed and statement, is kept back, and
+    of the others a tenth to stop by.
 
     Raises:
-        ValueError: a part has no right, or no wrong, program.
+        ValueError: a part has no right, or no wrong, program; there is none to stop by.
     """
-    parts = Examples([], [])
+    parts = Examples([], [], [])
     for example in examples:
         digest = hashlib.sha256(f"{seed}:{example.statement}".encode()).digest()
-        kept_back = int.from_bytes(digest[:8], "big") < held_out * 2**64
-        (parts.held_out if kept_back else parts.training).append(example)
+        place = int.from_bytes(digest[:8], "big") / 2**64
+        if place < held_out:
+            parts.held_out.append(example)
+        elif place < held_out + STOPPING * (1 - held_out):
+            parts.stopping.append(example)
+        else:
+            parts.training.append(example)
     for name, part in (("to learn from", parts.training), ("held out", parts.held_out)):
         right = sum(example.right for example in part)
         if not 0 < right < len(part):
@@ -82,6 +91,8 @@ def split_by_problem(examples: Sequence[Example], held_out: float, seed: int) ->
                 f"of the {len(part)} programs {name} {right} are right: there must be right and "
                 "wrong ones; train the run for longer, or change --held-out"
             )
+    if not parts.stopping:
+        raise ValueError("no problem is left to tell when to stop; train the run for longer")
     return parts
 
 

@@ -46,7 +46,10 @@ Pair = tuple[str, str]
 class TrainingPlan:
     """How a reward model is trained."""
 
-    epochs: int = 4
+    epochs: int = 8
+    """At most; see `patience`."""
+    patience: int = 2
+    """Epochs without a lower cross-entropy on the programs to stop by, after which it ends."""
     learning_rate: float = 3e-4
     batch: int = 32
     weight_decay: float = 0.01
@@ -145,12 +148,15 @@ class RewardModel:
 def train(
     reward_model: RewardModel,
     examples: Sequence[Example],
+    stopping: Sequence[Example],
     plan: TrainingPlan,
     tell: Callable[[str], None] = lambda text: None,
-) -> None:
+) -> list[float]:
     """Minimise the binary cross-entropy on the examples; head and policy both learn.
 
     The head starts where it predicts the share of right programs, at ten times the policy's rate.
+    What is kept are the weights of the epoch with the lowest cross-entropy on `stopping`; returns
+    that cross-entropy after each epoch.
 
     Raises:
         FloatingPointError: the loss is not finite.
@@ -167,35 +173,64 @@ def train(
     schedule = torch.optim.lr_scheduler.LambdaLR(
         optimizer, lambda step: max(0.0, 1 - step / steps) * min(1.0, (step + 1) / (0.05 * steps))
     )
-    parameters = [p for group in groups for p in group["params"]]
-    model.train()
-    for step, (rows, labels_N) in enumerate(_batches(reward_model, examples, plan), start=1):
-        logits_N = reward_model.logits(rows)
-        loss = nn.functional.binary_cross_entropy_with_logits(
-            logits_N, torch.tensor(labels_N, device=logits_N.device)
-        )
-        if not torch.isfinite(loss):
-            raise FloatingPointError(f"the loss is {loss.item()}; lower --learning-rate")
-        optimizer.zero_grad(set_to_none=True)
-        loss.backward()
-        nn.utils.clip_grad_norm_(parameters, 1.0)
-        optimizer.step()
-        schedule.step()
-        tell(f"step {step} of {steps}, loss {loss.item():.3f}")
+    found: list[float] = []
+    best: dict[str, Tensor] = {}
+    learning = nn.ModuleList([model, reward_model.head])
+    for epoch, batches in enumerate(_epochs(reward_model, examples, plan), start=1):
+        model.train()
+        for rows, labels_N in batches:
+            loss = _step(reward_model, rows, labels_N, optimizer)
+            schedule.step()
+            tell(f"epoch {epoch} of at most {plan.epochs}, loss {loss:.3f}")
+        found.append(_cross_entropy(reward_model, stopping))
+        if found[-1] == min(found):
+            best = {name: value.cpu().clone() for name, value in learning.state_dict().items()}
+        if epoch - found.index(min(found)) > plan.patience:
+            break
+    learning.load_state_dict(best)
     model.eval()
+    return found
 
 
-def _batches(
+def _step(
+    reward_model: RewardModel,
+    rows: Sequence[list[int]],
+    labels_N: list[float],
+    optimizer: torch.optim.Optimizer,
+) -> float:
+    logits_N = reward_model.logits(rows)
+    loss = nn.functional.binary_cross_entropy_with_logits(
+        logits_N, torch.tensor(labels_N, device=logits_N.device)
+    )
+    if not torch.isfinite(loss):
+        raise FloatingPointError(f"the loss is {loss.item()}; lower --learning-rate")
+    optimizer.zero_grad(set_to_none=True)
+    loss.backward()
+    parameters = [p for group in optimizer.param_groups for p in group["params"]]
+    nn.utils.clip_grad_norm_(parameters, 1.0)
+    optimizer.step()
+    return loss.item()
+
+
+def _cross_entropy(reward_model: RewardModel, examples: Sequence[Example]) -> float:
+    scores = reward_model.score([(e.statement, e.program) for e in examples])
+    return binary_cross_entropy([e.right for e in examples], scores)
+
+
+Batch = tuple[list[list[int]], list[float]]
+"""Rows of ids, and what is right of them."""
+
+
+def _epochs(
     reward_model: RewardModel, examples: Sequence[Example], plan: TrainingPlan
-) -> Iterator[tuple[list[list[int]], list[float]]]:
+) -> Iterator[list[Batch]]:
     rows = [reward_model.encode((e.statement, e.program)) for e in examples]
     labels = [float(example.right) for example in examples]
     rng = np.random.default_rng(plan.seed)
     for _ in range(plan.epochs):
         order = rng.permutation(len(rows))
-        for start in range(0, len(rows), plan.batch):
-            places = order[start : start + plan.batch]
-            yield [rows[i] for i in places], [labels[i] for i in places]
+        parts = [order[start : start + plan.batch] for start in range(0, len(rows), plan.batch)]
+        yield [([rows[i] for i in part], [labels[i] for i in part]) for part in parts]
 
 
 def quality(

@@ -1,21 +1,27 @@
 """Searches one problem with a crew, and writes down the whole tree.
 
-Invariant: the record says of every node who wrote it, from what, why there, and how it ended;
-private tests appear in it as one verdict, never in a prompt or in the choice of the answer.
+Invariants: the record says of every node who wrote it, from what, why there, and how it ended;
+private tests appear in it as one verdict, never in a prompt or in the choice of the answer. A tree
+that was begun is recorded, however its search ends.
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
 from engine.inference.crew import Crew
+from engine.inference.flow import Interrupted
 from engine.inference.measurement import Scorer, rewards_of, tree_answer
+from engine.inference.players import PlayerError
 from engine.policy.exchange import Answer
 from engine.problems.problem import Problem
+from engine.sandbox.errors import SandboxUnavailable
 from engine.search.scheduler import TreeEnd
 from engine.training.forest import Forest, GrowingTree, WrittenNode, public_score
 from engine.training.rollout import RolloutSink
@@ -34,6 +40,9 @@ class Outcome:
     """Of each verified node, if there is a reward model."""
     answer: WrittenNode | None
     seconds: float
+    failure: str = ""
+    """Why the search, or the choice of its answer, broke off: the first cause, or empty. What was
+    written until then is there."""
 
     @property
     def solved(self) -> bool:
@@ -46,16 +55,35 @@ def search_problem(
 ) -> Outcome:
     """Search until the budget of `crew.config.search` is spent, and choose the answer.
 
-    Raises:
-        PlayerError, SandboxUnavailable: see `Crew.grow`.
+    Nothing that an agent, the sandbox or the reward model can do loses the tree: what broke off
+    the search stands in the outcome as its `failure`.
     """
     started = time.monotonic()
     config = crew.config
     forest = Forest([problem], crew.names, config.search, public_score, [config.seed])
-    crew.grow("search", forest, sink=sink)
     (tree,) = forest.trees
-    rewards, answer = choose(tree, scorer)
-    return Outcome(tree, forest.end(tree), rewards, answer, time.monotonic() - started)
+    failures: list[str] = []
+    with _noting(failures):
+        crew.grow("search", forest, sink=sink)
+    rewards, answer = choose(tree, None)
+    if scorer and not crew.leaving:
+        with _noting(failures):
+            rewards, answer = choose(tree, scorer)
+    seconds = time.monotonic() - started
+    return Outcome(tree, forest.end(tree), rewards, answer, seconds, "".join(failures[:1]))
+
+
+@contextmanager
+def _noting(failures: list[str]) -> Iterator[None]:
+    """Whatever the block raises ends it, and is told."""
+    try:
+        yield
+    except Interrupted:
+        failures.append("interrupted")
+    except (PlayerError, SandboxUnavailable) as error:
+        failures.append(str(error))
+    except Exception as error:  # a defect too must not cost what hours have written
+        failures.append(f"{type(error).__name__}: {error}")
 
 
 def choose(tree: GrowingTree, scorer: Scorer | None) -> tuple[dict[int, float], WrittenNode | None]:
@@ -75,12 +103,18 @@ def record(outcome: Outcome, crew: Crew) -> dict[str, Any]:
         "agents": {agent.name: agent.model for agent in config.agents},
         "settings": {
             "seed": config.seed,
+            "deterministic": config.compute.deterministic,
             "search": config.search.model_dump(mode="json"),
             "inference": config.inference.model_dump(mode="json"),
             "sampling": {a.name: a.sampling.model_dump(mode="json") for a in config.agents},
         },
         **summary(outcome),
         "nodes": [_node(node, outcome.rewards.get(node.node)) for node in nodes],
+        "unfinished": [
+            {"node": node.id, "parent": node.parent, "agent": node.agent}
+            for node in tree.search.nodes[1:]
+            if node.id not in tree.written
+        ],
     }
 
 
@@ -91,7 +125,8 @@ def summary(outcome: Outcome) -> dict[str, Any]:
     return {
         "answer": answer and _node(answer, outcome.rewards.get(answer.node)),
         "solved": outcome.solved,
-        "ended": outcome.end or "stopped",
+        "ended": "failed" if outcome.failure else outcome.end or "stopped",
+        "failure": outcome.failure or None,
         "nodes_written": len(written),
         "nodes_by_agent": {name: agents.count(name) for name in outcome.tree.search.agents},
         "nodes_dropped": sum(node.score is None for node in written.values()),
@@ -129,7 +164,7 @@ def _prompt(answer: Answer) -> dict[str, Any]:
         return {"messages": list(answer.messages)}
     generation = answer.generation
     return {
-        "prompt_ids": generation.prompt_ids,
-        "output_ids": generation.output_ids,
-        "logprobs": generation.logprobs,
+        "prompt_ids": list(generation.prompt_ids),
+        "output_ids": list(generation.output_ids),
+        "logprobs": list(generation.logprobs),
     }

@@ -11,7 +11,7 @@ its micro-batches add up to those of the batch, however it is split.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -61,17 +61,23 @@ class TotalLoss:
     """Mean |log pi_old - log pi_rollout|."""
 
 
-def count_units(masks: Iterable[Tensor], config: LossConfig) -> BatchUnits:
-    """Denominators of the batch that these micro-batches form.
+def count_units(
+    masks: Iterable[Tensor],
+    config: LossConfig,
+    over_ranks: Callable[[Sequence[float]], Sequence[float]] = tuple,
+) -> BatchUnits:
+    """Denominators of the batch that these micro-batches form, here and `over_ranks`, which adds
+    numbers up over all ranks that learn together.
 
     Raises:
         ValueError: there is no token to learn from.
     """
     masks = list(masks)
-    units = BatchUnits(
-        policy=sum(policy_units(mask_NL, config) for mask_NL in masks),
-        tokens=sum(tokens(mask_NL) for mask_NL in masks),
+    counts = (
+        sum(policy_units(mask_NL, config) for mask_NL in masks),
+        sum(tokens(mask_NL) for mask_NL in masks),
     )
+    units = BatchUnits(*map(int, over_ranks(counts)))
     if units.tokens == 0:
         raise ValueError("the batch has no token to learn from; leave empty answers out")
     return units

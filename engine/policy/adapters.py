@@ -2,7 +2,8 @@
 
 Invariants:
 - The frozen model is in memory once, however many adapters there are, and never changes: with
-  every adapter off it is the policy that each of them started from, so no reference is copied.
+  every adapter off it is the policy that each of them started from, so no reference is copied; and
+  so is an agent that is that model and frozen.
 - At most one adapter is at work at a time.
 - An adapter on disk is peft's own layout. Of the file that describes it only plain settings of
   LoRA are taken, so no file can name code to import.
@@ -92,13 +93,45 @@ class AdapterBase:
             self.frozen.train(before[1])
 
     def _switch(self, name: str | None) -> None:
-        assert self.peft is not None
+        if self.peft is None:  # nobody has an adapter yet: there is nothing to turn off
+            return
         if name is None:
             self.peft.base_model.disable_adapter_layers()
         else:
             self.peft.base_model.enable_adapter_layers()
             self.peft.set_adapter(name)
         self._active = name
+
+
+class BaseWeights(Weights):
+    """A frozen agent that is the base itself, with every adapter off."""
+
+    def __init__(self, base: AdapterBase):
+        self.base = base
+        self.model = base.frozen
+
+    def trained(self) -> list[Parameter]:
+        return []
+
+    def parameters(self) -> int:
+        return self.base.parameters
+
+    def current(self) -> AbstractContextManager[PreTrainedModel]:
+        return self.base.at_work(None)
+
+    def starting(self) -> AbstractContextManager[PreTrainedModel]:
+        return self.current()
+
+    def save(self, directory: Path) -> None:
+        """Nothing: it is what it was given."""
+
+    def load(self, directory: Path) -> None:
+        """Nothing, as `save`."""
+
+    def save_model(self, directory: Path) -> None:
+        """A fresh copy: this one is full of the others' adapters."""
+        dtype = str(self.model.dtype).removeprefix("torch.")
+        load_policy(self.base.reference, "cpu", dtype).model.save_pretrained(directory)
 
 
 class AdapterWeights(Weights):

@@ -7,28 +7,44 @@ Invariants:
 - The generator always samples from the current weights, except while `starting_weights` is asked
   for, and every answer carries the version that wrote it.
 - A frozen policy has no learner, no reference and no weights in a checkpoint.
-- Training draws from one stream of random numbers, which a checkpoint holds; what names a stream
-  of its own, as evaluation does, leaves that one alone.
+- An answer's random numbers follow from the policy's seed and the name of its request, or its place
+  among all that was asked, which a checkpoint holds; what names a stream of its own, as evaluation
+  does, takes no place.
+- What is known of prompts ends with the step and with the weights, so that a run that goes on from
+  a checkpoint knows as much as one that was not cut.
 """
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 
 from engine.config import AgentConfig, RunConfig, SamplingConfig
-from engine.policy.exchange import Answer, Generation, Request, Size, Stream
-from engine.policy.generators.torch_generator import TorchGenerator
+from engine.policy.exchange import (
+    SHOWN_CHARACTERS,
+    SHOWN_TOKENS,
+    Answer,
+    Generation,
+    Request,
+    Size,
+    Stream,
+)
+from engine.policy.generators import Setup, make_generator
+from engine.policy.generators.streams import row_seed
 from engine.policy.learner import Learner
 from engine.policy.load import ModelError, Policy, chat_template
 from engine.policy.prompts import Message, refinement_prompts, root_prompt
 from engine.policy.rows import TrainingRow, UpdateStats
+from engine.policy.token_texts import TokenTexts
 from engine.policy.weights import Weights
 from engine.problems.extraction import extract_program
+
+if TYPE_CHECKING:
+    from engine.policy.ranks import RankedLearner
 
 STATE_FILE = "trainer_state.pt"
 
@@ -43,17 +59,20 @@ class PolicyGroup:
         policy: Policy,
         weights: Weights,
         seed: int,
+        learns: bool = True,
     ):
+        """Without `learns` it writes with the weights that a learner elsewhere gives it."""
         self.owner = agents[0]
         self.agents = {agent.name: agent for agent in agents}
         self.seed = seed
         self.policy = policy
+        self._texts = TokenTexts(policy.tokenizer)
         self.weights = weights
-        self.learner: Learner | None = None
-        if self.owner.trainable:
-            self.learner = Learner(weights, policy.pad_id, self.owner, run.loss, run.training)
-        self.generator = TorchGenerator(weights.model, policy.end_ids, policy.pad_id, seed)
-        self._random = self.generator.random
+        self.learner: Learner | RankedLearner | None = None
+        self._given_version = 0
+        if self.owner.trainable and learns:
+            self.learner = self._learner(run)
+        self.generator = make_generator(Setup(agents, run, policy, weights, seed))
         self.end_step()
         if self.owner.chat_template is not None:
             policy.tokenizer.chat_template = chat_template(self.owner)
@@ -62,8 +81,8 @@ class PolicyGroup:
 
     @property
     def version(self) -> int:
-        """Updates so far; a frozen policy stays at 0."""
-        return self.learner.version if self.learner else 0
+        """Updates behind the weights; a frozen policy stays at 0."""
+        return self.learner.version if self.learner else self._given_version
 
     def size(self) -> Size:
         """Number of weights, and of those that learn."""
@@ -79,35 +98,59 @@ class PolicyGroup:
     ) -> dict[str, list[Answer]]:
         """One answer per request, in order, by agent. `temperature` overrides the agents' own.
 
-        What is asked of several agents that sample alike is written as one batch. With `stream`
-        the random numbers of this call follow from the policy's seed and that name.
+        What is asked of several agents is written as one batch. With `stream` the random numbers of
+        this call follow from the policy's seed and that name.
         """
-        self.generator.random = self._random if stream is None else self._of_stream(stream)
-        answers: dict[str, list[Answer]] = {name: [] for name in requests}
+        asked = [(self.agents[name], request) for name in requests for request in requests[name]]
+        settings = {name: _sampling(self.agents[name], temperature) for name in requests}
+        sampling = [settings[agent.name] for agent, _ in asked]
+        prompts = [
+            self._prompt_ids(agent, request, settings[agent.name]) for agent, request in asked
+        ]
+        seeds = [self._row_seed(request, n, stream) for n, (_, request) in enumerate(asked)]
+        if stream is None:
+            self.generator.asked += len(asked)
         starting = starting_weights and self.version > 0
+        self.generator.recall(_scope(starting, stream))
         with self.weights.starting() if starting else self.weights.current() as model:
-            self.generator.model = model
-            for sampling, asked in self._batches(requests, temperature):
-                prompts = [
-                    self._prompt_ids(self.agents[name], request, sampling)
-                    for name in asked
-                    for request in requests[name]
-                ]
-                version = 0 if starting else self.version
-                written = iter(self.generator.generate(prompts, sampling, version))
-                for name in asked:
-                    answers[name] = [self._answer(next(written)) for _ in requests[name]]
+            version = 0 if starting else self.version
+            self.generator.use(model, version)
+            written = self.generator.generate(prompts, sampling, version, seeds)
+        answers: dict[str, list[Answer]] = {name: [] for name in requests}
+        for (agent, _), generation in zip(asked, written, strict=True):
+            answers[agent.name].append(self._answer(generation))
         return answers
 
     def learn(self, rows: Sequence[TrainingRow], progress: float) -> UpdateStats:
         """Update the weights from the nodes of its agents."""
         assert self.learner is not None
+        self.generator.rest()
         return self.learner.update(rows, progress)
+
+    def give_weights(self) -> tuple[int, list[np.ndarray]]:
+        """Version and trained weights, each as its bytes: every type that torch knows passes."""
+        trained = self.weights.trained()
+        return self.version, [_bytes_of(weight).numpy() for weight in trained]
+
+    @torch.no_grad()
+    def take_weights(self, version: int, weights: Sequence[np.ndarray]) -> None:
+        """Go on with what `give_weights` of the same policy gave."""
+        for mine, given in zip(self.weights.trained(), weights, strict=True):
+            # A copy: what comes from the object store may not be written to.
+            theirs = torch.from_numpy(given.copy()).view(mine.dtype).view(mine.shape)
+            mine.copy_(theirs)
+        self._given_version = version
+
+    def close(self) -> None:
+        """End what the generator started."""
+        self.generator.close()
 
     def end_step(self) -> None:
         """Remember the random numbers' state: a step that is cut off is done again from here."""
+        self.generator.forget()
         self._boundary: dict[str, Any] = {
-            "generator": self._random.get_state(),
+            "seed": self.seed,
+            "asked": self.generator.asked,
             "torch": torch.get_rng_state(),  # a model may hold dropout
         }
         if self.weights.model.device.type == "cuda":
@@ -150,7 +193,8 @@ class PolicyGroup:
             self.weights.load(directory)
             self.learner.load_state(state["learner"])
         # Last: nothing after it may draw.
-        self._random.set_state(state["random"]["generator"])
+        self.seed = self.generator.seed = state["random"]["seed"]
+        self.generator.asked = state["random"]["asked"]
         torch.set_rng_state(state["random"]["torch"])
         if "cuda" in state["random"]:
             torch.cuda.set_rng_state(state["random"]["cuda"], self.weights.model.device)
@@ -161,6 +205,13 @@ class PolicyGroup:
             if before.get(what) != now[what]
         ]
 
+    def _learner(self, run: RunConfig) -> Learner | RankedLearner:
+        if self.owner.learner_ranks == 1:
+            return Learner(self.weights, self.policy.pad_id, self.owner, run.loss, run.training)
+        from engine.policy.ranks import RankedLearner  # needs a Ray that is there
+
+        return RankedLearner(self.weights, self.policy.pad_id, self.owner, run, self.seed)
+
     def _platform(self) -> dict[str, Any]:
         """What decides the order and precision of sums, and with it the last bits of results."""
         return {
@@ -170,22 +221,10 @@ class PolicyGroup:
             "threads": torch.get_num_threads(),
         }
 
-    def _of_stream(self, stream: Stream) -> torch.Generator:
-        digest = hashlib.sha256(repr((self.seed, *stream)).encode()).digest()
-        seed = int.from_bytes(digest[:8], "big")
-        return torch.Generator(device=self.weights.model.device).manual_seed(seed)
-
-    def _batches(
-        self, requests: Mapping[str, Sequence[Request]], temperature: float | None
-    ) -> Iterator[tuple[SamplingConfig, list[str]]]:
-        """The agents that are asked, those that sample alike together."""
-        alike: dict[SamplingConfig, list[str]] = {}
-        for name in requests:
-            sampling = self.agents[name].sampling
-            if temperature is not None:
-                sampling = sampling.model_copy(update={"temperature": temperature})
-            alike.setdefault(sampling, []).append(name)
-        yield from alike.items()
+    def _row_seed(self, request: Request, place: int, stream: Stream | None) -> int:
+        if stream is None:
+            place += self.generator.asked
+        return row_seed(self.seed, *(stream or ()), *(request.name or ("place", place)))
 
     def _prompt_ids(
         self, agent: AgentConfig, request: Request, sampling: SamplingConfig
@@ -213,7 +252,9 @@ class PolicyGroup:
 
     def _answer(self, generation: Generation) -> Answer:
         text = self.policy.tokenizer.decode(generation.output_ids, skip_special_tokens=True)
-        return Answer(generation, extract_program(text), text)
+        prompt = self._texts.whole(generation.prompt_ids)[-SHOWN_CHARACTERS:]
+        tokens = self._texts.each(generation.output_ids[:SHOWN_TOKENS])
+        return Answer(generation, extract_program(text), text, prompt=prompt, tokens=tokens)
 
     def _check_template(self, agent: AgentConfig) -> None:
         """Some templates take no system message, and a role is one."""
@@ -226,3 +267,19 @@ class PolicyGroup:
                 f"agents.{agent.name}.{where} cannot write a prompt"
                 f"{' with a role' if agent.role else ''}: {type(error).__name__}: {error}"
             ) from None
+
+
+def _bytes_of(weight: torch.Tensor) -> torch.Tensor:
+    return weight.detach().cpu().contiguous().view(-1).view(torch.uint8)
+
+
+def _sampling(agent: AgentConfig, temperature: float | None) -> SamplingConfig:
+    if temperature is None:
+        return agent.sampling
+    return agent.sampling.model_copy(update={"temperature": temperature})
+
+
+def _scope(starting: bool, stream: Stream | None) -> str:
+    """Which prompts are known: of training, or of the part of an evaluation that a call is of; the
+    last word of a stream's name is that of the call."""
+    return "" if stream is None and not starting else repr((starting, (stream or ())[:-1]))

@@ -1,4 +1,4 @@
-"""How a process that trains on the CPU gets its memory.
+"""How a process that computes on the CPU gets its memory, and in which order it adds up.
 
 Every step allocates and frees the same tensors. Left to its defaults the C library gives large
 blocks back to the kernel each time, and the next step pays for each 4 KiB page anew, thousands of
@@ -13,6 +13,9 @@ import os
 
 M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4
 NEVER = 2**31 - 1
+SUMS_IN_ORDER = {"MKL_CBWR": "AUTO", "MKL_DYNAMIC": "FALSE", "OMP_DYNAMIC": "FALSE"}
+"""Environment of a process whose sums come in one order, on as many threads as it is told; read
+when torch loads its libraries."""
 
 
 def keep_freed_memory() -> None:
@@ -25,3 +28,11 @@ def keep_freed_memory() -> None:
         mallopt = ctypes.CDLL(None).mallopt
         mallopt(M_MMAP_MAX, 0)
         mallopt(M_TRIM_THRESHOLD, NEVER)
+
+
+def sums_in_one_order() -> None:
+    """Let torch's libraries add up in one order, on as many threads as they are told.
+
+    They read it when they are loaded: call before torch is imported.
+    """
+    os.environ |= SUMS_IN_ORDER

@@ -1,7 +1,12 @@
-"""Log-probabilities of written tokens under a model: one forward pass, prompt flush right.
+"""Log-probabilities of written tokens under a model: one forward pass over a micro-batch.
+
+Rows are laid out `padded`, prompts flush right beside one another, or `packed`, behind one another
+as a trie (`engine.policy.trie`), which may hold what rows begin with alike only once. The
+gradient of a packed prefix is the sum over the rows that it stands for, as autograd forms it.
 
 Invariant: `logprobs_NL[n, t]` is that of `output_ids[n][t]` at the temperature at which row n
-was sampled, over the whole vocabulary; what stands right of a row's output has no meaning.
+was sampled, over the whole vocabulary, in either layout; what stands right of a row's output has
+no meaning.
 """
 
 from __future__ import annotations
@@ -15,16 +20,14 @@ from transformers import PreTrainedModel
 
 from engine.policy.batching import left_pad, right_pad
 from engine.policy.rows import TrainingRow
+from engine.policy.segments import AttentionPlan, attending, plan_attention
+from engine.policy.trie import Trie
 
 
 @dataclass(frozen=True)
-class PaddedRows:
-    """A micro-batch: prompts flush right, outputs flush left behind them."""
+class RowTensors:
+    """What a loss needs of a micro-batch, outputs flush left."""
 
-    ids: Tensor
-    """(N, P + L)"""
-    attention: Tensor
-    positions: Tensor
     outputs_NL: Tensor
     mask_NL: Tensor
     rollout_logprobs_NL: Tensor
@@ -32,35 +35,77 @@ class PaddedRows:
     temperatures_N: Tensor
 
 
+@dataclass(frozen=True)
+class PaddedRows(RowTensors):
+    """A micro-batch: prompts flush right, outputs flush left behind them."""
+
+    ids: Tensor
+    """(N, P + L)"""
+    attention: Tensor
+    positions: Tensor
+
+
+@dataclass(frozen=True)
+class PackedRows(RowTensors):
+    """A micro-batch as one sequence of T tokens; of a row's last token nothing is asked."""
+
+    ids_1T: Tensor
+    positions_1T: Tensor
+    plan: AttentionPlan
+    asked_Q: Tensor
+    """Places whose next token is asked for, each once per temperature."""
+    temperatures_Q: Tensor
+    answers_NL: Tensor
+    """Which of the Q says what follows at output t of row n."""
+
+
 def pad_rows(rows: Sequence[TrainingRow], pad_id: int, device) -> PaddedRows:
     """Tensors of one micro-batch."""
     prompts, prompt_mask = left_pad([row.prompt_ids for row in rows], pad_id, device)
-    width = max(len(row.output_ids) for row in rows)
-    outputs_NL = right_pad([row.output_ids for row in rows], width, pad_id, torch.long, device)
-    lengths_N = torch.tensor([len(row.output_ids) for row in rows], device=device)
-    mask_NL = (torch.arange(width, device=device)[None] < lengths_N[:, None]).long()
-    attention = torch.cat([prompt_mask, mask_NL], dim=1)
-    rollout_NL = right_pad(
-        [row.rollout_logprobs for row in rows], width, 0.0, torch.float32, device
-    )
-    advantages_N = torch.tensor([row.advantage for row in rows], dtype=torch.float32, device=device)
-    temperatures_N = torch.tensor([row.temperature for row in rows], device=device)
+    tensors = _row_tensors(rows, pad_id, device)
+    attention = torch.cat([prompt_mask, tensors.mask_NL], dim=1)
     return PaddedRows(
-        ids=torch.cat([prompts, outputs_NL], dim=1),
+        **vars(tensors),
+        ids=torch.cat([prompts, tensors.outputs_NL], dim=1),
         attention=attention,
         positions=(attention.cumsum(1) - 1).clamp(min=0),
-        outputs_NL=outputs_NL,
-        mask_NL=mask_NL,
-        rollout_logprobs_NL=rollout_NL,
-        advantages_NL=advantages_N[:, None].expand(-1, width),
-        temperatures_N=temperatures_N,
+    )
+
+
+def inputs_of(row: TrainingRow) -> list[int]:
+    """The tokens of a row that a model must read to tell the probability of its output."""
+    return [*row.prompt_ids, *row.output_ids[:-1]]
+
+
+def pack_rows(rows: Sequence[TrainingRow], trie: Trie, pad_id: int, device) -> PackedRows:
+    """Tensors of one micro-batch; `trie` is of the rows' `inputs_of`, in order."""
+    tensors = _row_tensors(rows, pad_id, device)
+    asked: dict[tuple[int, float], int] = {}
+    answers = [
+        [
+            asked.setdefault((place, row.temperature), len(asked))
+            for place in path[len(row.prompt_ids) - 1 :][: len(row.output_ids)].tolist()
+        ]
+        for row, path in zip(rows, trie.paths, strict=True)
+    ]
+    width = tensors.outputs_NL.shape[1]
+    return PackedRows(
+        **vars(tensors),
+        ids_1T=torch.from_numpy(trie.ids([inputs_of(row) for row in rows]))[None].to(device),
+        positions_1T=torch.from_numpy(trie.positions())[None].to(device),
+        plan=plan_attention(trie, torch.device(device)),
+        asked_Q=torch.tensor([place for place, _ in asked], device=device),
+        temperatures_Q=torch.tensor([temperature for _, temperature in asked], device=device),
+        answers_NL=right_pad(answers, width, 0, torch.long, device),
     )
 
 
 def output_logprobs(
-    model: PreTrainedModel, rows: PaddedRows, entropy_gradient: bool = False
+    model: PreTrainedModel, rows: PaddedRows | PackedRows, entropy_gradient: bool = False
 ) -> tuple[Tensor, Tensor]:
     """(logprobs_NL with gradient, entropy_NL in nats, without unless it is asked for)."""
+    if isinstance(rows, PackedRows):
+        return _packed_logprobs(model, rows, entropy_gradient)
     width = rows.outputs_NL.shape[1]
     logits = model(
         input_ids=rows.ids,
@@ -69,8 +114,47 @@ def output_logprobs(
         use_cache=False,
         logits_to_keep=width + 1,
     ).logits[:, :-1]
-    precise = logits.to(torch.promote_types(logits.dtype, torch.float32))
-    logprobs_NLV = torch.log_softmax(precise / rows.temperatures_N[:, None, None], dim=-1)
-    with torch.set_grad_enabled(entropy_gradient and torch.is_grad_enabled()):
-        entropy_NL = -(logprobs_NLV.exp() * logprobs_NLV).sum(-1)
+    logprobs_NLV = _log_softmax(logits, rows.temperatures_N[:, None, None])
+    entropy_NL = _entropy(logprobs_NLV, entropy_gradient)
     return logprobs_NLV.gather(2, rows.outputs_NL[..., None])[..., 0], entropy_NL
+
+
+def _packed_logprobs(
+    model: PreTrainedModel, rows: PackedRows, entropy_gradient: bool
+) -> tuple[Tensor, Tensor]:
+    with attending(model, rows.plan):
+        logits_QV = model(
+            input_ids=rows.ids_1T,
+            position_ids=rows.positions_1T,
+            use_cache=False,
+            logits_to_keep=rows.asked_Q,
+        ).logits[0]
+    logprobs_QV = _log_softmax(logits_QV, rows.temperatures_Q[:, None])
+    entropy_Q = _entropy(logprobs_QV, entropy_gradient)
+    flat = rows.answers_NL * logprobs_QV.shape[1] + rows.outputs_NL
+    return logprobs_QV.flatten()[flat], entropy_Q[rows.answers_NL]
+
+
+def _log_softmax(logits: Tensor, temperatures: Tensor) -> Tensor:
+    precise = logits.to(torch.promote_types(logits.dtype, torch.float32))
+    return torch.log_softmax(precise / temperatures, dim=-1)
+
+
+def _entropy(logprobs: Tensor, gradient: bool) -> Tensor:
+    with torch.set_grad_enabled(gradient and torch.is_grad_enabled()):
+        return -(logprobs.exp() * logprobs).sum(-1)
+
+
+def _row_tensors(rows: Sequence[TrainingRow], pad_id: int, device) -> RowTensors:
+    width = max(len(row.output_ids) for row in rows)
+    lengths_N = torch.tensor([len(row.output_ids) for row in rows], device=device)
+    advantages_N = torch.tensor([row.advantage for row in rows], dtype=torch.float32, device=device)
+    return RowTensors(
+        outputs_NL=right_pad([row.output_ids for row in rows], width, pad_id, torch.long, device),
+        mask_NL=(torch.arange(width, device=device)[None] < lengths_N[:, None]).long(),
+        rollout_logprobs_NL=right_pad(
+            [row.rollout_logprobs for row in rows], width, 0.0, torch.float32, device
+        ),
+        advantages_NL=advantages_N[:, None].expand(-1, width),
+        temperatures_N=torch.tensor([row.temperature for row in rows], device=device),
+    )

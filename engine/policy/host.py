@@ -1,6 +1,7 @@
 """The policies of one process.
 
-Invariant: policies with adapters over one model share that model; any other is alone here.
+Invariant: policies with adapters over one model, and frozen ones that are that model, share it;
+any other is alone here.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import torch
 from transformers import PreTrainedModel
@@ -28,19 +30,27 @@ class PolicyHost:
     """
 
     def __init__(
-        self, groups: Sequence[Sequence[AgentConfig]], run: RunConfig, seeds: Sequence[int]
+        self,
+        groups: Sequence[Sequence[AgentConfig]],
+        run: RunConfig,
+        seeds: Sequence[int],
+        place: int | None = None,
     ):
+        """`place`: these only write, as the generator of that number, with weights of a learner
+        elsewhere."""
         torch.set_num_threads(run.compute.threads_per_agent)
         torch.use_deterministic_algorithms(run.compute.deterministic)
         torch.manual_seed(seeds[0])
         self.run = run
+        self.place = place
         self.groups: dict[str, PolicyGroup] = {}
         policy = load_policy(groups[0][0].model, _device(run.compute), run.compute.dtype)
         for agents, weights, seed in zip(
             groups, self._weights(groups, policy, seeds), seeds, strict=True
         ):
             own = replace(policy, tokenizer=copy.deepcopy(policy.tokenizer))
-            self.groups[agents[0].name] = PolicyGroup(agents, run, own, weights, seed)
+            group = PolicyGroup(agents, run, own, weights, seed, learns=place is None)
+            self.groups[agents[0].name] = group
 
     def sizes(self) -> dict[str, Size]:
         """Weights by agent."""
@@ -64,10 +74,23 @@ class PolicyHost:
         """Update one policy's weights from the nodes of its agents."""
         return self.groups[owner].learn(rows, progress)
 
+    def give_weights(self, owner: str) -> tuple[int, list[Any]]:
+        """Version and trained weights of a policy, for a generator's `take_weights`."""
+        return self.groups[owner].give_weights()
+
+    def take_weights(self, owner: str, version: int, weights: Sequence[Any]) -> None:
+        """Write with a learner's weights from now on."""
+        self.groups[owner].take_weights(version, weights)
+
     def end_step(self) -> None:
         """Remember the random numbers' state, for a step that is cut off."""
         for group in self.groups.values():
             group.end_step()
+
+    def close(self) -> None:
+        """End what the policies' generators started."""
+        for group in self.groups.values():
+            group.close()
 
     def save_model(self, owner: str, directory: Path) -> None:
         """Weights (safetensors), tokenizer and config in Hugging Face layout."""
@@ -76,27 +99,34 @@ class PolicyHost:
     def save(self, directory: Path) -> None:
         """All that a resume needs, under `directory/OWNER`."""
         for owner, group in self.groups.items():
-            group.save(directory / owner)
+            group.save(self._folder(directory, owner))
 
     def restore(self, directory: Path) -> list[str]:
         """Go on from `save`; how the platform differs from the one that saved."""
-        told = [group.restore(directory / owner) for owner, group in self.groups.items()]
+        told = [
+            group.restore(self._folder(directory, owner)) for owner, group in self.groups.items()
+        ]
         return [line for lines in told for line in lines]
+
+    def _folder(self, directory: Path, owner: str) -> Path:
+        """Of a policy's files in a checkpoint; a generator has only random numbers to keep."""
+        folder = directory / owner
+        return folder if self.place is None else folder / f"generator-{self.place}"
 
     def _weights(
         self, groups: Sequence[Sequence[AgentConfig]], policy: Policy, seeds: Sequence[int]
     ) -> list[Weights]:
         owners = [agents[0] for agents in groups]
-        if not owners[0].lora:
+        if not any(agent.lora for agent in owners):
             return [self._full(agent, policy) for agent in owners]
-        from engine.policy.adapters import AdapterBase, AdapterWeights  # peft is an extra
+        from engine.policy.adapters import AdapterBase, AdapterWeights, BaseWeights  # an extra
 
         base = AdapterBase(owners[0].model, policy.model)
         weights: list[Weights] = []
         for agent, seed in zip(owners, seeds, strict=True):
-            assert agent.lora is not None
             torch.manual_seed(seed)  # an adapter's start is its own, whoever else is here
-            weights.append(AdapterWeights(base, agent, agent.lora))
+            own = AdapterWeights(base, agent, agent.lora) if agent.lora else BaseWeights(base)
+            weights.append(own)
         return weights
 
     def _full(self, agent: AgentConfig, policy: Policy) -> FullWeights:
@@ -105,7 +135,10 @@ class PolicyHost:
             device = str(policy.model.device)
             return load_policy(where, device, self.run.compute.dtype).model
 
-        reference = self.run.loss.kl_coefficient > 0
+        # Several ranks keep the reference themselves, as they do the optimizer.
+        reference = (
+            self.run.loss.kl_coefficient > 0 and agent.learner_ranks == 1 and self.place is None
+        )
         return FullWeights(policy.model, reload, trainable=agent.trainable, reference=reference)
 
 

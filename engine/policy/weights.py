@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
+from typing import Any
 
+import torch
+from torch import Tensor
 from torch.nn import Parameter
 from transformers import PreTrainedModel
 
@@ -20,6 +23,11 @@ class Weights(ABC):
     """What a generator samples from and a learner trains. `model` is run within a context only."""
 
     model: PreTrainedModel
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """Type in which the model is run."""
+        return self.model.dtype
 
     @abstractmethod
     def trained(self) -> list[Parameter]:
@@ -94,3 +102,26 @@ class FullWeights(Weights):
 
     def save_model(self, directory: Path) -> None:
         self.model.save_pretrained(directory)
+
+
+def checkpoint_tensors(
+    model: PreTrainedModel, *, untied: bool = False
+) -> Iterator[tuple[str, Tensor]]:
+    """The weights under the names that a checkpoint has, one at a time.
+
+    Tied ones come once, or with `untied` under each of their names. Adapters that are at work are
+    added in; all others count for nothing.
+    """
+    for name, parameter in model.named_parameters(remove_duplicate=not untied):
+        owner, _, kind = name.rpartition(".base_layer.")
+        if owner:
+            yield f"{owner}.{kind}", _adapted(model.get_submodule(owner), kind, parameter)
+        elif ".lora_" not in name:
+            yield name, parameter
+
+
+def _adapted(layer: Any, kind: str, parameter: Tensor) -> Tensor:
+    if kind != "weight" or layer.disable_adapters:
+        return parameter
+    changes = [layer.get_delta_weight(a) for a in layer.active_adapters if a in layer.scaling]
+    return sum(changes, parameter.detach())

@@ -31,6 +31,10 @@ class AgentChooser(Protocol):
         """The agent to use, and the value by which each one competed."""
         ...
 
+    def parameters(self) -> dict[str, dict[str, float]]:
+        """What is known of each agent: its posterior, or its mean score and number of nodes."""
+        ...
+
 
 class ThompsonChooser:
     """One posterior per agent; the largest draw wins (mars2.md, section 2).
@@ -52,6 +56,9 @@ class ThompsonChooser:
 
     def choose(self, rng: np.random.Generator) -> tuple[str, dict[str, float]]:
         return thompson(self.posteriors, rng)
+
+    def parameters(self) -> dict[str, dict[str, float]]:
+        return {agent: posterior.parameters() for agent, posterior in self.posteriors.items()}
 
 
 class UcbChooser:
@@ -79,6 +86,12 @@ class UcbChooser:
     def choose(self, rng: np.random.Generator) -> tuple[str, dict[str, float]]:
         values = self.values()
         return max(values, key=values.__getitem__), values
+
+    def parameters(self) -> dict[str, dict[str, float]]:
+        return {
+            agent: {"mean": self._mean(agent), "nodes": float(n + self._under_way[agent])}
+            for agent, n in self._counts.items()
+        }
 
     def values(self) -> dict[str, float]:
         """The upper bound of every agent; infinite where it has no node at all."""

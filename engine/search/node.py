@@ -11,7 +11,8 @@ from enum import StrEnum
 
 from engine.config import AgentChoice, Posterior
 from engine.search.agents import AgentChooser, make_chooser
-from engine.search.posteriors import ThompsonPosterior, make_posterior
+from engine.search.children import Children
+from engine.search.posteriors import make_posterior
 
 SHARED = "shared"
 
@@ -35,7 +36,7 @@ class Pool:
     def __init__(self, family: Posterior):
         self.gen = make_posterior(family)
         self.cont = make_posterior(family)
-        self.children: dict[int, ThompsonPosterior] = {}
+        self.children = Children(family)
 
 
 class Arms:

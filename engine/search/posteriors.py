@@ -28,6 +28,25 @@ class ThompsonPosterior(Protocol):
 
     def parameters(self) -> dict[str, float]: ...
 
+    def key(self) -> tuple[float, ...]:
+        """What its draws depend on; posteriors of equal keys draw alike."""
+        ...
+
+    @staticmethod
+    def draw_each(keys_PN: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """draws_N: one of each key, the same numbers as `draw` would give one after the other."""
+        ...
+
+    @staticmethod
+    def share_above(keys_PN: np.ndarray, value: float) -> np.ndarray:
+        """shares_N: probability of a draw above the value."""
+        ...
+
+    @staticmethod
+    def value_below(keys_PN: np.ndarray, shares_N: np.ndarray) -> np.ndarray:
+        """values_N: that a draw passes with this probability; the inverse of `share_above`."""
+        ...
+
 
 class BetaPosterior:
     """Beta(a, b) with Jeffreys' prior by default; a += r, b += 1 - r (mars2.md, section 2).
@@ -58,6 +77,25 @@ class BetaPosterior:
 
     def parameters(self) -> dict[str, float]:
         return {"a": self.a, "b": self.b}
+
+    def key(self) -> tuple[float, ...]:
+        return self.a, self.b
+
+    @staticmethod
+    def draw_each(keys_PN: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        return rng.beta(keys_PN[0], keys_PN[1])
+
+    @staticmethod
+    def share_above(keys_PN: np.ndarray, value: float) -> np.ndarray:
+        from scipy.special import betaincc  # of wide pools only: its import costs a while
+
+        return betaincc(keys_PN[0], keys_PN[1], max(0.0, value))
+
+    @staticmethod
+    def value_below(keys_PN: np.ndarray, shares_N: np.ndarray) -> np.ndarray:
+        from scipy.special import betainccinv
+
+        return betainccinv(keys_PN[0], keys_PN[1], shares_N)
 
 
 class GaussianPosterior:
@@ -103,6 +141,27 @@ class GaussianPosterior:
         m, kappa, nu, tau_square = self._updated()
         return {"m": m, "kappa": kappa, "nu": nu, "tau_square": tau_square}
 
+    def key(self) -> tuple[float, ...]:
+        """Mean, scale and degrees of freedom of Student's t."""
+        m, kappa, nu, tau_square = self._updated()
+        return m, sqrt(tau_square / kappa), nu
+
+    @staticmethod
+    def draw_each(keys_PN: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        return keys_PN[0] + keys_PN[1] * rng.standard_t(keys_PN[2])
+
+    @staticmethod
+    def share_above(keys_PN: np.ndarray, value: float) -> np.ndarray:
+        from scipy.special import stdtr
+
+        return stdtr(keys_PN[2], (keys_PN[0] - value) / keys_PN[1])
+
+    @staticmethod
+    def value_below(keys_PN: np.ndarray, shares_N: np.ndarray) -> np.ndarray:
+        from scipy.special import stdtrit
+
+        return keys_PN[0] - keys_PN[1] * stdtrit(keys_PN[2], shares_N)
+
     def _updated(self) -> tuple[float, float, float, float]:
         n = self._count
         kappa = self._kappa + n
@@ -110,6 +169,11 @@ class GaussianPosterior:
         shift = n * self._kappa * (self._m - self._average) ** 2 / kappa
         tau_square = (self._nu * self._tau_square + self._squares + shift) / nu
         return self.mean(), kappa, nu, tau_square
+
+
+def posterior_class(family: Posterior) -> type[ThompsonPosterior]:
+    """The class of a family, for what is drawn of many at once."""
+    return GaussianPosterior if family is Posterior.GAUSSIAN else BetaPosterior
 
 
 def make_posterior(

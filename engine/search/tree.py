@@ -3,7 +3,8 @@
 Invariants:
 - Nodes are numbered in the order of creation; node 0 is the root, the problem statement.
 - Only the root and scored nodes are expanded; open and failed nodes never compete.
-- `select` changes nothing but the generator's state and costs O(depth x children on its path);
+- `select` changes nothing but the generator's state and costs O(depth), times at most the groups
+  of children with equal posteriors where a node has many (`engine.search.children`);
   `close` costs O(depth). Neither looks at the rest of the tree.
 - With one expansion in flight at a time this is the sequential algorithm, draw for draw.
 """
@@ -11,7 +12,7 @@ Invariants:
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import nlargest
 from typing import Any
@@ -22,7 +23,7 @@ from engine.config import AgentChoice, Posterior, SelectionOrder
 from engine.search.agents import AgentChooser, make_chooser
 from engine.search.depth import depth_weight
 from engine.search.node import SHARED, Arms, NodeState, Pool, SearchNode
-from engine.search.posteriors import make_posterior, thompson
+from engine.search.posteriors import ThompsonPosterior
 
 RECORDED_CHILDREN = 32  # a level's record keeps its best draws only, so that events stay small
 
@@ -33,9 +34,12 @@ class Expansion:
 
     `draws` is JSON-safe: `{"levels": [...]}`, one entry per node that was passed, root first,
     each with `node`, and as far as they were drawn `agents` (draw, or finite upper bound, per
-    agent), `agent`, `gen`, `cont`, `children` (draw per child id, the largest first) and
-    `choice`: "gen" for the last entry, else the id of the child that was entered. A level that
-    had no child to enter holds no `gen` and `cont`: it expands without a draw.
+    agent), `agent`, `gen`, `cont`, `children` (draw per child id, the largest first; of a wide
+    pool, see `engine.search.children`, only that of the child that was entered) and `choice`:
+    "gen" for the last entry, else the id of the child that was entered. A level that had no child
+    to enter holds no `gen` and `cont`: it expands without a draw. `known` holds the parameters of
+    the posterior behind each of these draws, under the same names, and `weight` what the draw of
+    `gen` was multiplied by, if depth-guided exploration is on.
     """
 
     parent: int
@@ -93,14 +97,18 @@ class SearchTree:
         levels: list[dict[str, Any]] = []
         node = self.nodes[0]
         while True:
-            level: dict[str, Any] = {"node": node.id}
+            level: dict[str, Any] = {"node": node.id, "known": {}}
             levels.append(level)
             agent = self._choose_agent(node.arms.agents, level) if self._per_agent else None
             pool = node.arms.pools[agent or SHARED]
             if self._widens(node, pool, level):
                 break
-            child, draws = thompson(pool.children, self._rng)
+            child, draws = pool.children.choose(self._rng)
             level |= {"choice": child, "children": _largest(draws)}
+            shown = level["children"]
+            level["known"]["children"] = {
+                name: _parameters(pool.children[int(name)]) for name in shown
+            }
             node = self.nodes[child]
         level["choice"] = "gen"
         agent = agent or self._choose_agent(self.tree_wide, level)
@@ -176,21 +184,21 @@ class SearchTree:
 
     def _observe_child(self, parent: SearchNode, child: SearchNode, score: float) -> None:
         assert child.agent is not None
-        children = self._pool(parent, child.agent).children
-        if child.id not in children:
-            children[child.id] = make_posterior(self._posterior)
-        children[child.id].observe(score)
+        self._pool(parent, child.agent).children.observe(child.id, score)
         parent.arms.agents.observe(child.agent, score)
 
     def _pool(self, node: SearchNode, agent: str) -> Pool:
         return node.arms.pools[agent if self._per_agent else SHARED]
 
     def _widens(self, node: SearchNode, pool: Pool, level: dict[str, Any]) -> bool:
-        if not pool.children or node.depth + 1 == self._max_depth:
+        if not len(pool.children) or node.depth + 1 == self._max_depth:
             return True
         gen, cont = pool.gen.draw(self._rng), pool.cont.draw(self._rng)
         if self._rho is not None:
-            gen *= depth_weight(node.depth, len(node.children), self._rho)
+            weight = depth_weight(node.depth, len(node.children), self._rho)
+            gen *= weight
+            level["weight"] = _short(weight)
+        level["known"] |= {"gen": _parameters(pool.gen), "cont": _parameters(pool.cont)}
         level |= {"gen": _short(gen), "cont": _short(cont)}
         return gen >= cont
 
@@ -200,6 +208,9 @@ class SearchTree:
         agent, values = chooser.choose(self._rng)
         drawn = {name: _short(value) for name, value in values.items() if math.isfinite(value)}
         level |= {"agent": agent, "agents": drawn}
+        level["known"]["agents"] = {
+            name: _rounded(known) for name, known in chooser.parameters().items()
+        }
         return agent
 
     def _add(
@@ -215,6 +226,14 @@ class SearchTree:
 def _largest(draws: dict[int, float]) -> dict[str, float]:
     ranked = nlargest(RECORDED_CHILDREN, draws.items(), key=lambda item: item[1])
     return {str(child): _short(draw) for child, draw in ranked}
+
+
+def _parameters(posterior: ThompsonPosterior) -> dict[str, float]:
+    return _rounded(posterior.parameters())
+
+
+def _rounded(parameters: Mapping[str, float]) -> dict[str, float]:
+    return {name: _short(value) for name, value in parameters.items()}
 
 
 def _short(draw: float) -> float:

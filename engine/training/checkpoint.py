@@ -3,9 +3,9 @@
 A checkpoint of step S holds, as of the end of S:
 - per set of weights (`OWNER/`, by `PolicyGroup.save`): weights, tokenizer and config in Hugging
   Face layout, or the adapter in peft's, so that it is a model like any other; optimizer state, and
-  the float32 copies that it steps where a model runs in less; policy version; the state of the
-  generator's random numbers and of torch's own. Of a frozen policy there are only the random
-  numbers;
+  the float32 copies that it steps where a model runs in less; policy version; seed and number of
+  the answers that were asked for, which say what the next ones draw; the state of torch's own
+  random numbers. Of a frozen policy there are only the random numbers;
 - `state.json`: progress (steps, position in the training problems, seconds of training), the rows
   in every agent's buffer, and the record of the run (`engine.training.compatibility`);
 - `manifest.json`: size and SHA-256 of each of these files, and the validation score of S, if it

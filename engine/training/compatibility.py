@@ -34,13 +34,27 @@ MAY_CHANGE = frozenset(
         "sandbox.workers",
         "sandbox.allow_unsafe",
         "compute.ray_address",
+        "compute.placement",
+        "compute.strategy",
+        "compute.placement_seconds",
         "inference",  # of other commands
     }
 )
 """Settings, and sections of them, that never touch what is learned."""
 
 CHANGES_ROUNDING = frozenset(
-    {"training.micro_batch_tokens", "compute.threads_per_agent", "compute.lanes"}
+    {
+        "training.micro_batch_tokens",
+        "training.row_layout",
+        "agents.*.learner_ranks",
+        "agents.*.generator.name",
+        "agents.*.generator.gpu_memory_utilization",
+        "agents.*.generator.cpu_cache_gib",
+        "agents.*.generator.tensor_parallel_size",
+        "agents.*.generator.enforce_eager",
+        "compute.threads_per_agent",
+        "compute.lanes",
+    }
 )
 """Paths that change only the order in which numbers are added up and drawn: free to change, but
 not in deterministic mode."""
@@ -139,6 +153,8 @@ def _reason(old: Any) -> str:
 
 
 def _is_free(path: str, free: frozenset[str]) -> bool:
+    if path.startswith("agents."):  # by its place among them
+        path = "agents.*." + path.split(".", 2)[-1]
     return _names_a_file(path) or path in free or path.partition(".")[0] in free
 
 

@@ -63,6 +63,8 @@ class GrowingTree:
     error_feedback: bool = True
     """Refinement prompts say how the parent did on the public tests."""
     spending: Spending = field(default_factory=Spending)
+    seed: tuple[int, ...] = ()
+    """Of its search; with a node's id it names the random numbers of that node's answer."""
 
     def scores(self) -> list[float]:
         return [node.score for node in self.written.values() if node.score is not None]
@@ -77,11 +79,13 @@ class GrowingTree:
 
     def request(self, expansion: Expansion) -> Request:
         """The prompt of an expansion: the problem, or its parent with feedback."""
+        assert expansion.node is not None
+        name = (*self.seed, expansion.node) if self.seed else ()
         if expansion.parent == 0:
-            return Request(self.problem)
+            return Request(self.problem, name=name)
         parent = self.written[expansion.parent]
         public = parent.verification.public if self.error_feedback else None
-        return Request(self.problem, Feedback(parent.answer.program, public))
+        return Request(self.problem, Feedback(parent.answer.program, public), name)
 
     def close(self, node: WrittenNode) -> None:
         """Record a node that was written; posteriors and spending advance."""
@@ -132,6 +136,7 @@ class Forest:
                 problem,
                 self._tree(agents, search, [*seed, position]),
                 error_feedback=search.error_feedback,
+                seed=(*seed, position),
             )
             for position, problem in enumerate(problems, first)
         ]

@@ -14,6 +14,7 @@ from engine.events import (
     NodeClosed,
     NodeCredited,
     NodeOpened,
+    NodeText,
     TreeClosed,
     TreeOpened,
 )
@@ -43,6 +44,11 @@ class StepRecorder:
     def closed(self, tree: GrowingTree, node: WrittenNode) -> None:
         generation, verification = node.answer.generation, node.verification
         tokens = len(generation.output_ids)
+        if node.answer.prompt:
+            shown = node.answer.tokens
+            logprobs = [round(value, 4) for value in generation.logprobs[: len(shown)]]
+            text = NodeText(node.answer.prompt, list(shown), logprobs)
+            self.log.append(text, tree=tree.id, node=node.node)
         payload = NodeClosed(
             program=node.answer.program,
             verdict=verification.verdict,
@@ -71,8 +77,11 @@ class StepRecorder:
         closed = TreeClosed(len(nodes), tree.solved, mean, credit.filtered)
         self.log.append(closed, tree=tree.id)
 
-    def updated(self, agent: str, stats: UpdateStats, agents: Sequence[str]) -> None:
-        """`agents` have the weights that learned, `agent` among them as their owner."""
+    def updated(
+        self, agent: str, stats: UpdateStats, agents: Sequence[str], trees: Sequence[int]
+    ) -> None:
+        """`agents` have the weights that learned, `agent` among them as their owner; their nodes
+        of these `trees` were learned from."""
         payload = AgentUpdated(
             agent=agent,
             step=self.step,
@@ -89,6 +98,11 @@ class StepRecorder:
             mismatch=stats.mismatch,
             stale_nodes=stats.stale_nodes,
             shared_with=[name for name in agents if name != agent],
+            layout=stats.layout,
+            layout_reason=stats.layout_reason,
+            row_tokens=stats.row_tokens,
+            forwarded_tokens=stats.forwarded_tokens,
+            trees=list(trees),
         )
         self.log.append(payload)
 

@@ -24,7 +24,7 @@ export function emptyState() {
     steps: [], // payloads of step.end, one per step, in order
     updates: [], // payloads of agent.update, in order
     evaluations: [], // payloads of eval.result, in order
-    checkpoint: null,
+    checkpoints: [], // payloads of checkpoint.saved, in order
     trees: new Map(), // tree id -> tree, of the two newest steps
     waiting: null, // {name, deadline, since}
     error: null, // the first cause since the run last went on
@@ -70,8 +70,8 @@ const HANDLERS = {
     state.stepStartedAt = time;
     dropOldTrees(state);
   },
-  "step.end": (state, payload, time) => {
-    putByStep(state.steps, { ...payload, time });
+  "step.end": (state, payload, time, seq) => {
+    putByStep(state.steps, { ...payload, time, seq });
   },
   "tree.open": (state, payload) => {
     const id = payload.tree;
@@ -104,12 +104,13 @@ const HANDLERS = {
       advantage: null,
     });
   },
-  "node.close": (state, payload, time) => {
+  "node.close": (state, payload, time, seq) => {
     const node = nodeOf(state, payload);
     if (!node) return;
     Object.assign(node, {
       closed: true,
       closedAt: time,
+      closedSeq: seq,
       program: payload.program,
       verdict: payload.verdict,
       score: payload.score,
@@ -139,27 +140,36 @@ const HANDLERS = {
       filtered: payload.filtered,
     });
   },
-  "agent.update": (state, payload) => {
-    state.updates.push(payload);
+  "agent.update": (state, payload, time, seq) => {
+    state.updates.push({ ...payload, time, seq });
   },
-  "eval.result": (state, payload, time) => {
-    state.evaluations.push({ ...payload, time });
+  "eval.result": (state, payload, time, seq) => {
+    state.evaluations.push({ ...payload, time, seq });
   },
-  "checkpoint.saved": (state, payload, time) => {
-    state.checkpoint = { ...payload, time };
+  "checkpoint.saved": (state, payload, time, seq) => {
+    state.checkpoints.push({ ...payload, time, seq });
   },
-  "system.sample": (state, payload, time) => {
-    state.system.push({ ...payload, time });
+  "system.sample": (state, payload, time, seq) => {
+    state.system.push({ ...payload, time, seq });
     if (state.system.length > KEPT_SYSTEM_SAMPLES) state.system.shift();
   },
-  "log.line": (state, payload, time) => {
-    state.logs.push({ ...payload, time });
+  "log.line": (state, payload, time, seq) => {
+    state.logs.push({ ...payload, time, seq });
     if (state.logs.length > KEPT_LOG_LINES) state.logs.shift();
   },
-  error: (state, payload, time) => {
-    state.error ??= { ...payload, time };
+  error: (state, payload, time, seq) => {
+    state.error ??= { ...payload, time, seq };
   },
 };
+
+/** A state as plain values: trees and nodes as lists in the order in which they were opened. */
+export function asJson(state) {
+  const trees = [...state.trees.values()].map((tree) => ({
+    ...tree,
+    nodes: [...tree.nodes.values()],
+  }));
+  return { ...state, trees };
+}
 
 function runState(state, payload, time) {
   state.run = { state: payload.state, reason: payload.reason ?? "", since: time };
@@ -174,6 +184,7 @@ function runResumed(state, payload) {
   state.steps = state.steps.filter(kept);
   state.updates = state.updates.filter(kept);
   state.evaluations = state.evaluations.filter(kept);
+  state.checkpoints = state.checkpoints.filter(kept);
   for (const [id, tree] of state.trees) if (!kept(tree)) state.trees.delete(id);
   state.waiting = null;
 }
@@ -225,24 +236,4 @@ export function outcome(node) {
   if (node.score === null || node.score === undefined) return "failure";
   if (node.score >= 1) return "passed";
   return node.fraction > 0 || node.score > 0 ? "partial" : "failed";
-}
-
-/**
- * A tree with one older node and its parent, from what the server tells of the node
- * ({tree, node, open, close, credit, problem, parent}).
- */
-export function treeOfNode({ tree, node, open, close, credit, problem, parent }) {
-  const told = [["tree.open", null, problem]];
-  if (parent) {
-    const above = { agent: "", parent: 0, depth: open.depth - 1, draws: {} };
-    told.push(["node.open", open.parent, above], ["node.close", open.parent, parent]);
-  }
-  told.push(["node.open", node, open]);
-  if (close) told.push(["node.close", node, close]);
-  if (credit) told.push(["node.credit", node, credit]);
-  const events = told.map(([kind, id, payload], index) => {
-    const places = id === null ? { tree } : { tree, node: id };
-    return [index + 1, 0, kind, { ...payload, ...places }];
-  });
-  return fold(events).trees.get(tree);
 }

@@ -2,10 +2,13 @@
 
 import { outcome } from "./fold.js";
 import { fit } from "./layout.js";
-import { drawMark } from "./marks.js";
+import { HOME, through } from "./camera.js";
+import { drawMark, mixed } from "./marks.js";
 
 const FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", "DejaVu Sans", sans-serif';
 const DENSE_BELOW = 5; // px from one node to the next
+const DIMMED = 0.16; // of nodes that a filter leaves out
+const STRONG = 2; // an advantage from which on the overlay is at its full colour
 const HEAD = 22; // px kept for a tile's heading
 const DOTS_FROM = 34; // px from a tile's edge: behind a number of two digits
 const STATUS_WIDTH = 54; // of "solved" or "unsolved", with its margins
@@ -73,21 +76,31 @@ function solvedBadge(context, right, y, palette) {
 /** One tree in the whole stage, with depth lines and the advantage beside each credited node. */
 export function paintFocus(context, box, tree, shape, picture) {
   const { palette } = picture;
-  const inner = { x: box.x + 64, y: box.y + 30, width: box.width - 96, height: box.height - 72 };
-  const place = fit(shape, inner, 96);
+  const place = through(focusFit(box, shape), picture.camera ?? HOME);
+  context.save();
+  context.beginPath();
+  context.rect(box.x, box.y, box.width, box.height);
+  context.clip();
   context.font = `500 11px ${FONT}`;
   context.textBaseline = "middle";
   context.textAlign = "left";
   for (let depth = 0; depth <= shape.height; depth += 1) {
     const { y } = place({ x: 0, y: depth });
     context.fillStyle = palette.faint;
-    if (place.scale > 14) context.fillText(depth ? `depth ${depth}` : "problem", box.x + 2, y);
+    if (y > box.y && y < box.y + box.height) context.fillText(depth ? `depth ${depth}` : "problem", box.x + 2, y);
     context.fillStyle = palette.grid;
     context.fillRect(box.x + 54, y, box.width - 54, 1);
   }
-  const spots = paintTree(context, tree, shape, place, picture, 1.6, 15);
-  if (place.scale > 44) for (const spot of spots) advantageLabel(context, spot, palette);
+  const spots = paintTree(context, tree, shape, place, { ...picture, clip: box }, 1.6, 15);
+  if (place.scale > 62) for (const spot of spots) advantageLabel(context, spot, palette);
+  context.restore();
   return spots;
+}
+
+/** How the tree in focus lies in its box before the camera moves. */
+export function focusFit(box, shape) {
+  const inner = { x: box.x + 64, y: box.y + 30, width: box.width - 96, height: box.height - 72 };
+  return fit(shape, inner, 96);
 }
 
 function advantageLabel(context, { x, y, r, node }, palette) {
@@ -106,36 +119,67 @@ function advantageLabel(context, { x, y, r, node }, palette) {
 
 function paintTree(context, tree, shape, place, picture, least, most) {
   const r = Math.max(least, Math.min(most, place.scale * 0.3));
-  const at = (id) => place(shape.places.get(id));
-  const root = at(0);
+  const spots = placed(tree, shape, place, r, picture.clip);
   // Where nodes would touch, detail is noise and costs seconds: lines in bulk, nodes as specks.
   const dense = place.scale < DENSE_BELOW;
-  if (dense) bulkEdges(context, tree, shape, at, picture.palette);
-  else {
-    for (const node of tree.nodes.values()) {
-      const parent = shape.places.has(node.parent) ? node.parent : 0;
-      edge(context, at(parent), at(node.id), r, parent !== 0, picture.palette);
-    }
-  }
-  rootMark(context, root, Math.max(2.5, r * 0.8), picture.palette);
-  const spots = [];
-  for (const node of tree.nodes.values()) {
-    const { x, y } = at(node.id);
+  const edges = edgesOf(tree, shape, place, picture.clip);
+  if (dense) bulkEdges(context, edges, picture.palette);
+  else for (const [from, to, refines] of edges) edge(context, from, to, r, refines, picture.palette);
+  rootMark(context, place(shape.places.get(0)), Math.max(2.5, Math.min(12, r * 0.8)), picture.palette);
+  for (const { node, x, y } of spots) {
     const look = picture.lookOf(node);
+    context.globalAlpha = picture.matched && !picture.matched.has(node.id) ? DIMMED : 1;
     if (dense) speck(context, x, y, look, picture.palette);
     else drawMark(context, x, y, r, { ...look, pulse: picture.pulse }, picture.palette);
+    const folded = picture.folded?.get(node.id);
+    if (folded && !dense) foldedBadge(context, x, y, r, folded, picture.palette);
+    context.globalAlpha = 1;
     if (picture.selected === node) ring(context, x, y, r, picture.palette);
+  }
+  return spots;
+}
+
+/** The nodes that have a place, as spots to point at; of a zoomed tree only what is in view. */
+function placed(tree, shape, place, r, clip) {
+  const spots = [];
+  for (const node of tree.nodes.values()) {
+    const unit = shape.places.get(node.id);
+    if (!unit) continue;
+    const { x, y } = place(unit);
+    if (clip && (x < clip.x - r || x > clip.x + clip.width + r)) continue;
+    if (clip && (y < clip.y - r || y > clip.y + clip.height + r)) continue;
     spots.push({ tree, node, x, y, r });
   }
   return spots;
 }
 
-function bulkEdges(context, tree, shape, at, palette) {
-  const made = { refine: new Path2D(), generate: new Path2D() };
+/** [from, to, whether it refines] of every line that may be in view. */
+function edgesOf(tree, shape, place, clip) {
+  const edges = [];
   for (const node of tree.nodes.values()) {
+    const unit = shape.places.get(node.id);
+    if (!unit) continue;
     const refines = node.parent !== 0 && shape.places.has(node.parent);
-    const from = at(refines ? node.parent : 0);
-    const to = at(node.id);
+    const from = place(shape.places.get(refines ? node.parent : 0));
+    const to = place(unit);
+    if (clip && (Math.max(from.x, to.x) < clip.x || Math.min(from.x, to.x) > clip.x + clip.width)) continue;
+    if (clip && (to.y < clip.y || from.y > clip.y + clip.height)) continue;
+    edges.push([from, to, refines]);
+  }
+  return edges;
+}
+
+function foldedBadge(context, x, y, r, count, palette) {
+  context.font = `600 10.5px ${FONT}`;
+  context.textAlign = "center";
+  context.textBaseline = "middle";
+  context.fillStyle = palette.muted;
+  context.fillText(`+${count}`, x, y + r * 1.9 + 6);
+}
+
+function bulkEdges(context, edges, palette) {
+  const made = { refine: new Path2D(), generate: new Path2D() };
+  for (const [from, to, refines] of edges) {
     const path = refines ? made.refine : made.generate;
     path.moveTo(from.x, from.y);
     path.lineTo(to.x, to.y);
@@ -185,7 +229,7 @@ function rootMark(context, { x, y }, r, palette) {
 }
 
 function speck(context, x, y, look, palette) {
-  context.fillStyle = look.outcome === "open" ? look.hue : palette[look.outcome];
+  context.fillStyle = look.fill ?? (look.outcome === "open" ? look.hue : palette[look.outcome]);
   context.fillRect(x - 1.5, y - 1.5, 3, 3);
 }
 
@@ -197,18 +241,33 @@ function ring(context, x, y, r, palette) {
   context.stroke();
 }
 
-/** How a node looks, for the agents of a team in their order. */
-export function lookup(agents, palette) {
+/**
+ * How a node looks, for the agents of a team in their order.
+ *
+ * @param colour what the fill tells: "score", "advantage" or "agent".
+ */
+export function lookup(agents, palette, colour = "score") {
   const shapes = new Map(agents.map((agent) => [agent.name, agent]));
   return (node) => {
     const agent = shapes.get(node.agent) ?? agents[0];
-    return {
+    const look = {
       shape: agent?.shape ?? "circle",
       hue: palette.agents[agent?.position ?? 0],
       outcome: outcome(node),
       fraction: node.fraction ?? 0,
     };
+    if (colour === "advantage" && node.closed) Object.assign(look, creditFill(node.advantage, palette));
+    else if (colour === "agent" && node.closed) Object.assign(look, { fill: look.hue, sign: 0 });
+    return look;
   };
+}
+
+/** Fill and sign of an advantage; one that is not known yet is as pale as the ground. */
+export function creditFill(advantage, palette) {
+  if (!advantage) return { fill: advantage === 0 ? palette.line : palette.surface, sign: 0 };
+  const share = 0.25 + 0.75 * Math.min(1, Math.abs(advantage) / STRONG);
+  const fill = mixed(palette.surface, advantage > 0 ? palette.plus : palette.minus, share);
+  return { fill, sign: Math.sign(advantage) };
 }
 
 /** A short line as in the trees, for the legend. */

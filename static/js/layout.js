@@ -4,25 +4,30 @@
  * Units: one node apart is 1 across, one level is 1 down; the root (node 0) lies at depth 0.
  */
 
-import { stratify, tree as tidy } from "../vendor/d3-hierarchy/d3-hierarchy.min.js";
+import { hierarchy, tree as tidy } from "../vendor/d3-hierarchy/d3-hierarchy.min.js";
 
 /**
  * Places of a tree's nodes.
  *
- * @param nodes iterable of {id, parent}; the root is not among them.
+ * @param nodes iterable of {id, parent}, parents first; the root is not among them.
+ * @param collapsed ids of nodes whose descendants have no place.
  * @returns {places: Map(id -> {x, y}), width, height}; x runs from 0 to width, y is the depth.
  */
-export function layout(nodes) {
-  const known = new Set([0]);
-  const rows = [{ id: 0, parent: null }];
+export function layout(nodes, collapsed = new Set()) {
+  const top = { id: 0, below: [] };
+  const made = new Map([[0, top]]);
+  const hidden = new Set();
   for (const node of nodes) {
+    if (hidden.has(node.parent) || collapsed.has(node.parent)) {
+      hidden.add(node.id);
+      continue;
+    }
+    const row = { id: node.id, below: [] };
+    made.set(node.id, row);
     // A node whose parent is not known yet hangs from the root rather than breaking the picture.
-    rows.push({ id: node.id, parent: known.has(node.parent) ? node.parent : 0 });
-    known.add(node.id);
+    (made.get(node.parent) ?? top).below.push(row);
   }
-  const root = stratify()
-    .id((row) => String(row.id))
-    .parentId((row) => (row.parent === null ? null : String(row.parent)))(rows);
+  const root = hierarchy(top, (row) => row.below);
   tidy()
     .nodeSize([1, 1])
     .separation((a, b) => (a.parent === b.parent ? 1 : 1.25))(root);

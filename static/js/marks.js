@@ -26,6 +26,8 @@ export function readPalette(element = document.documentElement) {
     palette[outcome] = get(`--score-${outcome}`);
     palette[`${outcome}Ink`] = get(`--score-${outcome}-ink`);
   }
+  palette.plus = get("--advantage-plus");
+  palette.minus = get("--advantage-minus");
   palette.refine = get("--edge-refine");
   palette.generate = get("--edge-generate");
   palette.agents = SHAPES.map((_, index) => get(`--agent-${index + 1}`));
@@ -64,19 +66,46 @@ function polygon(context, x, y, corners) {
 /**
  * Draws one node.
  *
- * @param look {shape, hue, outcome, fraction, pulse}; pulse runs from 0 to 1 for open nodes.
+ * @param look {shape, hue, outcome, fraction, pulse, fill, sign}; pulse runs from 0 to 1 for open
+ *   nodes; `fill` and `sign` (1, 0, -1) stand in for the score's where an overlay colours.
  */
 export function drawMark(context, x, y, r, look, palette) {
   trace(context, look.shape, x, y, r);
-  context.fillStyle = look.outcome === "partial" ? palette.failed : palette[look.outcome];
+  const overlaid = look.fill !== undefined;
+  const partial = look.outcome === "partial" && !overlaid;
+  context.fillStyle = look.fill ?? (partial ? palette.failed : palette[look.outcome]);
   context.fill();
-  if (look.outcome === "partial") fillFromBelow(context, x, y, r, look, palette);
+  if (partial) fillFromBelow(context, x, y, r, look, palette);
   trace(context, look.shape, x, y, r);
   context.lineWidth = Math.max(1.25, r * 0.24);
   context.strokeStyle = look.hue;
   context.stroke();
   if (look.outcome === "open") halo(context, x, y, r, look);
+  else if (r >= 4.5 && overlaid) direction(context, x, y, r, look.sign, palette);
   else if (r >= 4.5) sign(context, x, y, r, look.outcome, palette);
+}
+
+/** Plus, minus or nothing: an overlay is not told by colour alone. */
+function direction(context, x, y, r, way, palette) {
+  if (!way) return;
+  context.beginPath();
+  context.moveTo(x - r * 0.42, y);
+  context.lineTo(x + r * 0.42, y);
+  if (way > 0) {
+    context.moveTo(x, y - r * 0.42);
+    context.lineTo(x, y + r * 0.42);
+  }
+  context.lineWidth = Math.max(1.2, r * 0.2);
+  context.lineCap = "round";
+  context.strokeStyle = palette.text;
+  context.stroke();
+}
+
+/** A colour between two of the form #rrggbb: `share` 0 is the first, 1 the second. Pure. */
+export function mixed(from, to, share) {
+  const part = (hex, place) => parseInt(hex.slice(1 + 2 * place, 3 + 2 * place), 16);
+  const blend = (place) => Math.round(part(from, place) + (part(to, place) - part(from, place)) * share);
+  return `#${[0, 1, 2].map((place) => blend(place).toString(16).padStart(2, "0")).join("")}`;
 }
 
 function fillFromBelow(context, x, y, r, look, palette) {

@@ -1,11 +1,13 @@
-/** One node in full: what was written, how it was judged, what credit it got, and why here. */
+/** One node in full: what was asked and written, how it was judged, what credit, and why here. */
 
-import { diffCounts, diffLines } from "./diff.js";
 import { element } from "./dom.js";
 import { outcome } from "./fold.js";
 import { number, percent, seconds, words } from "./format.js";
-import { highlightLines } from "./highlight.js";
+import { childrenOf } from "./lineage.js";
 import { markIcon } from "./marks.js";
+import { programSection } from "./node-code.js";
+import { creditSection } from "./node-credit.js";
+import { NodeWords } from "./node-words.js";
 import { thompsonSection } from "./thompson.js";
 
 const OUTCOMES = {
@@ -17,10 +19,11 @@ const OUTCOMES = {
 };
 
 export class NodePanel {
-  /** @param host the panel's element; `onClose()` is called by its button. */
-  constructor(host, onClose) {
+  /** @param actions {close(), pick(tree, node), collapse(tree, node), load(tree id, node id)} */
+  constructor(host, actions) {
     this.host = host;
-    this.onClose = onClose;
+    this.actions = actions;
+    this.words = new NodeWords(actions.load);
     this.view = "program";
     this.shown = null;
   }
@@ -34,34 +37,50 @@ export class NodePanel {
   /**
    * Shows a node; drawn again only when it says something new.
    *
-   * @param lookOf node -> {shape, hue, outcome, fraction}, as in the forest.
+   * @param context {lookOf, palette, state, config, collapsed}: lookOf(node) as in the forest,
+   *   the state that the page shows, the run's settings, the ids of collapsed nodes of this tree.
    */
-  show(tree, node, lookOf, palette) {
-    const parent = tree.nodes.get(node.parent) ?? null;
-    const version = [tree.id, node.id, node.closed, node.advantage, parent?.closed, palette].map(
-      (part) => (typeof part === "object" ? palette.text : String(part)),
-    );
-    const key = `${version.join()} ${this.view}`;
+  show(tree, node, context) {
+    const key = this.#version(tree, node, context);
     if (this.shown === key) return;
-    const place = this.shown?.startsWith(`${tree.id},${node.id},`) ? this.host.scrollTop : 0;
+    const same = this.shown?.startsWith(`${tree.id},${node.id},`);
+    const place = same ? this.host.scrollTop : 0;
+    const focused = same ? this.#focused() : null;
     this.shown = key;
     this.host.hidden = false;
-    const again = (view) => {
+    const choose = (view) => {
       this.view = view;
-      this.show(tree, node, lookOf, palette);
+      this.show(tree, node, context);
     };
     this.host.replaceChildren(
-      this.#head(node, lookOf, palette),
+      this.#head(node, context),
       facts(node),
+      this.#links(tree, node, context),
       node.error ? element("section", {}, element("pre", { class: "code" }, node.error)) : "",
-      node.closed ? programSection(node, parent, this.view, again) : waiting(),
-      node.closed ? testsSection(node) : "",
+      node.closed ? programSection(tree, node, this.view, choose) : waiting(),
+      node.closed && node.tests ? testsSection(node) : "",
+      creditSection(tree, node, context),
       thompsonSection(node),
+      ...(node.closed ? this.words.sections(tree, node) : []),
     );
     this.host.scrollTop = place;
+    if (focused) this.host.querySelectorAll("button")[focused - 1]?.focus();
   }
 
-  #head(node, lookOf, palette) {
+  #version(tree, node, { palette, state, collapsed }) {
+    const parent = tree.nodes.get(node.parent);
+    const kin = childrenOf(tree, node).map((one) => `${one.id}${outcome(one)}`);
+    const told = [tree.id, node.id, node.closed, node.advantage, parent?.closed, kin];
+    const credit = node.closed ? [tree.nodes.size, tree.closed, state.updates.length, state.checkpoints.length] : [];
+    return [...told, ...credit, collapsed?.has(node.id), palette.text, this.view].join();
+  }
+
+  /** Place of the focused button, 1-based: a redraw does not take the focus away. */
+  #focused() {
+    return [...this.host.querySelectorAll("button")].indexOf(document.activeElement) + 1;
+  }
+
+  #head(node, { lookOf, palette }) {
     return element(
       "div",
       { class: "card-head" },
@@ -72,19 +91,44 @@ export class NodePanel {
         element(
           "div",
           {},
-          element("h2", { id: "node-title" }, `Node ${node.id} by ${node.agent}`),
+          element("h2", { id: "node-title" }, `Node ${node.id} by ${node.agent || "an agent"}`),
           element("div", { class: "muted small" }, headline(node)),
         ),
       ),
       element("span", { class: "spring" }),
       element(
         "button",
-        { class: "button icon-button", "aria-label": "Close the node", onclick: this.onClose },
+        { type: "button", class: "button icon-button", "aria-label": "Close the node", onclick: this.actions.close },
         "✕",
       ),
     );
   }
+
+  /** The way up and down, and folding what hangs below. */
+  #links(tree, node, { collapsed }) {
+    const { pick, collapse } = this.actions;
+    const parent = tree.nodes.get(node.parent);
+    const below = childrenOf(tree, node);
+    if (!parent && !below.length) return "";
+    const link = (text, one) =>
+      element("button", { type: "button", class: "link", onclick: () => pick(tree, one) }, text);
+    const fold = () =>
+      element(
+        "button",
+        { type: "button", class: "link", onclick: () => collapse(tree, node) },
+        collapsed?.has(node.id) ? "Unfold" : "Fold away",
+      );
+    const kin = below.slice(0, 24).map((one) => link(`${one.id} ${SIGN[outcome(one)]}`, one));
+    return element(
+      "section",
+      { class: "kin small" },
+      parent ? element("span", {}, "Repairs ", link(`node ${parent.id} ${SIGN[outcome(parent)]}`, parent)) : "",
+      below.length ? element("span", {}, "Repaired by ", kin, below.length > 24 ? "…" : "", " ", fold()) : "",
+    );
+  }
 }
+
+const SIGN = { open: "…", passed: "✓", partial: "◐", failed: "✗", failure: "⚠" };
 
 function headline(node) {
   const how = node.parent === 0 ? "generated from the problem" : `refines node ${node.parent}`;
@@ -102,8 +146,6 @@ function facts(node) {
       ["Verdict", words(node.verdict)],
       ["Score", number(node.score)],
       ["Tests passed", percent(node.fraction, 0)],
-      ["Shaped reward", number(node.shaped)],
-      ["Advantage", number(node.advantage)],
       ["Policy version", node.policyVersion],
       ["Tokens", node.tokens],
       ["Mean log-prob", number(node.meanLogprob)],
@@ -112,68 +154,9 @@ function facts(node) {
     );
   }
   const cells = rows.map(([name, value]) =>
-    element("div", {}, element("dt", {}, name), element("dd", {}, String(value))),
+    element("div", {}, element("dt", {}, name), element("dd", {}, String(value ?? "–"))),
   );
   return element("section", {}, element("dl", { class: "facts" }, cells));
-}
-
-function programSection(node, parent, view, again) {
-  const lines = parent?.program === undefined ? null : diffLines(parent.program.trimEnd(), node.program.trimEnd());
-  const showDiff = lines && view === "diff";
-  const choose = (name, label) =>
-    element(
-      "button",
-      {
-        type: "button",
-        "aria-pressed": String((name === "diff") === Boolean(showDiff)),
-        onclick: () => again(name),
-      },
-      label,
-    );
-  const title = element("h3", {}, "Program");
-  if (lines) {
-    const { added, removed } = diffCounts(lines);
-    const label = added + removed ? `Changes +${added} −${removed}` : "No change";
-    title.append(
-      element("span", { class: "segments" }, choose("program", "Code"), choose("diff", label)),
-    );
-  }
-  return element("section", {}, title, showDiff ? diffCode(lines) : programCode(node.program));
-}
-
-function programCode(program) {
-  if (!program) return element("p", { class: "muted" }, "The answer held no program.");
-  const lines = highlightLines(program.trimEnd()).map((tokens, index) =>
-    element("div", { class: "code-line", "data-line": index + 1 }, coloured(tokens)),
-  );
-  return element("div", { class: "code mono", tabindex: 0, role: "group", "aria-label": "Program" }, lines);
-}
-
-function diffCode(lines) {
-  const signs = { same: " ", added: "+", removed: "−" };
-  const rows = lines.map((line) =>
-    element(
-      "div",
-      { class: `code-line ${line.kind}`, "data-line": line.after ?? "" },
-      element(
-        "span",
-        {},
-        element("span", { class: "sign" }, signs[line.kind]),
-        ...highlightLines(line.text).map(coloured),
-      ),
-    ),
-  );
-  const label = "Changes against the parent's program";
-  return element("div", { class: "code mono", tabindex: 0, role: "group", "aria-label": label }, rows);
-}
-
-function coloured(tokens) {
-  const parts = tokens.map(({ kind, text }) =>
-    ["name", "space", "operator", "other"].includes(kind)
-      ? text
-      : element("span", { class: `t-${kind}` }, text),
-  );
-  return element("span", {}, parts);
 }
 
 function testsSection(node) {

@@ -4,7 +4,7 @@ import { element, setText } from "./dom.js";
 import { phaseOf, progressOf, totals } from "./estimate.js";
 import { count, duration, percent, points } from "./format.js";
 import { markIcon } from "./marks.js";
-import { result, validationChange } from "./series.js";
+import { bestCheckpoint, result, validationChange } from "./series.js";
 
 const ENDED = ["finished", "failed", "stopped"];
 const HALTED = ["failed", "stopped"];
@@ -59,6 +59,8 @@ export class Progress {
     if (state.startedAt) facts.push(fact("Elapsed", duration((end - state.startedAt) / 1000)));
     const { nodes, tokens } = totals(state);
     facts.push(fact("Written", `${count(nodes, "node")}, ${count(tokens, "token")}`));
+    const best = bestCheckpoint(state);
+    if (best) facts.push(fact("Best kept", `step ${best.step}, ${percent(best.validation)} on validation`));
     if (state.resumes) facts.push(fact("Resumed", count(state.resumes, "time")));
     replaceIfChanged(this.facts, facts);
   }
@@ -144,7 +146,7 @@ function fromRow(waiting) {
 }
 
 function resumeText(state) {
-  const step = state.checkpoint?.step;
+  const step = state.checkpoints.at(-1)?.step;
   return step ? `Resume goes on from its checkpoint of step ${step}.` : "Resume starts it from the beginning.";
 }
 

@@ -7,37 +7,83 @@
 
 import { Charts } from "./charts.js";
 import { element, setText } from "./dom.js";
-import { agentsOf, emptyState, fold, forestSteps, treeOfNode } from "./fold.js";
-import { edgeIcon, lookup } from "./forest-paint.js";
+import { found, isAsking, matcher, readFilters, writeFilters } from "./filters.js";
+import { agentsOf, emptyState, fold, forestSteps } from "./fold.js";
+import { edgeIcon, creditFill, lookup } from "./forest-paint.js";
+import { ForestTools } from "./forest-tools.js";
 import { Forest } from "./forest.js";
 import { clock } from "./format.js";
+import { MachineBar } from "./machine-bar.js";
 import { markIcon, markOf, readPalette } from "./marks.js";
 import { NodePanel } from "./node-panel.js";
 import { hasEnded, Progress } from "./progress.js";
 import { chartsOf } from "./series.js";
-import { browser, connectionNote, RunStream, statusText } from "./stream.js";
+import { browser, connectionNote, RunStream, statusText, TOPICS } from "./stream.js";
+import { firstPassed } from "./team.js";
+import { showTeam } from "./team-view.js";
+import { TimeMachine } from "./time-machine.js";
 import { Twin } from "./twin.js";
 
 const part = (name) => document.querySelector(`[data-part="${name}"]`);
+const partsOf = (kind) =>
+  Object.fromEntries([...document.querySelectorAll(`[data-${kind}]`)].map((node) => [node.dataset[kind], node]));
 const page = JSON.parse(document.getElementById("page").textContent);
 
 const treesToCome = part("noTreesText").textContent;
-let state = emptyState();
+let live = emptyState(); // fold of all that has arrived
 let status = page.status;
 let streamStatus = { kind: "connecting" };
 let palette = readPalette();
 let drawing = false;
 let chartsVersion = "";
 let deepLink = readHash();
+let filters = deepLink?.filters ?? readFilters(new URLSearchParams());
 
+const machine = new TimeMachine({
+  loadState: (seq) => browser.load(`${page.urls.state}?seq=${seq}`),
+  loadEvents,
+  head: () => live.seq,
+  onChange: () => {
+    writeHash();
+    changed();
+  },
+  onFault: (error) => console.warn("grove: that moment cannot be shown:", error.message),
+});
 const forest = new Forest({
   stage: part("stage"),
   canvas: part("canvas"),
   tip: part("tip"),
   onSelect: selected,
   onFocus: focused,
+  onView: () => changed(),
 });
-const panel = new NodePanel(part("panel"), () => forest.setFocus(forest.focus, null));
+const panel = new NodePanel(part("panel"), {
+  close: () => forest.setFocus(forest.focus, null),
+  pick: (tree, node) => forest.setFocus(tree, node),
+  collapse: (tree, node) => forest.toggleFold(tree, node),
+  load: (tree, node) => browser.load(page.urls.node.replace("TREE", tree).replace("NODE", node)),
+});
+const tools = new ForestTools(
+  partsOf("tool"),
+  {
+    filter: (wanted) => {
+      filters = wanted;
+      writeHash();
+      changed();
+    },
+    colour: (name) => {
+      forest.setColour(name);
+      changed();
+    },
+    zoom: (factor) => forest.zoomBy(factor),
+    fit: () => forest.fit(),
+    follow: (on) => forest.setFollows(on),
+    list: (on) => part("twin").toggleAttribute("data-shown", on),
+    step: (step) => goToStep(step),
+  },
+  page,
+);
+const bar = new MachineBar(partsOf("machine"), machine, firstSolved);
 const charts = new Charts(part("charts"));
 const twin = new Twin(part("twin"), (tree, node) => forest.setFocus(tree, node));
 const progress = new Progress(
@@ -49,10 +95,15 @@ const progress = new Progress(
   page,
 );
 
+/** The state that the page shows: the newest, or an earlier one. */
+function shownState() {
+  return machine.state ?? live;
+}
+
 /** The team in its order, with the look of each agent. */
 function team() {
   const names = page.agents.map((agent) => agent.name);
-  for (const name of agentsOf(state)) if (!names.includes(name)) names.push(name);
+  for (const name of agentsOf(live)) if (!names.includes(name)) names.push(name);
   return names.map((name, position) => {
     const { shape, hue } = markOf(position);
     return { name, position, shape, hue: palette.agents[position % palette.agents.length], token: hue };
@@ -70,25 +121,37 @@ function changed() {
 }
 
 function draw() {
+  const state = shownState();
   const agents = team();
   const names = agents.map((agent) => agent.name);
-  const now = Date.now();
-  progress.show(state, status, agents, palette, now, connectionNote(streamStatus, now, clock));
+  const now = machine.active ? state.time : Date.now();
+  const connection = connectionNote(streamStatus, Date.now(), clock);
+  progress.show(state, statusAt(state), agents, palette, now, connection);
   followDeepLink();
-  forest.show(state, agents);
-  drawForestHead(agents);
-  drawPanel();
+  forest.show(state, agents, machine.active);
+  const asked = isAsking(filters) ? found(forest.trees, matcher(filters)) : null;
+  forest.setMatched(asked?.ids ?? null);
+  drawForestHead(state, agents, asked);
+  drawPanel(state);
+  showTeam(part("team"), forest.trees, agents, palette);
+  bar.show(live, state);
   const last = state.steps.at(-1);
-  const version = [last?.step, state.updates.length, state.evaluations.length, state.resumes].join();
+  const version = [last?.step, last?.seq, state.updates.length, state.evaluations.length, state.resumes].join();
   if (version !== chartsVersion) {
     chartsVersion = version;
     charts.show(chartsOf(state, names), agents);
   }
-  drawLog();
-  drawStream();
+  drawLog(state);
+  drawStream(state);
 }
 
-function drawForestHead(agents) {
+/** The run's row is of now; at an earlier moment its state is what the log said then. */
+function statusAt(state) {
+  if (!machine.active) return status;
+  return { ...status, state: state.run.state, waiting: null, error: state.error?.message ?? "" };
+}
+
+function drawForestHead(state, agents, asked) {
   const steps = forestSteps(state);
   const buttons = [part("current"), part("previous")];
   buttons.forEach((button, index) => {
@@ -101,47 +164,64 @@ function drawForestHead(agents) {
   const solved = forest.trees.filter((tree) => tree.solved).length;
   const text = forest.trees.length ? `${solved} of ${forest.trees.length} solved` : "";
   setText(part("solved"), text);
+  const nodes = forest.trees.reduce((sum, tree) => sum + tree.nodes.size, 0);
+  tools.show(asked, { trees: forest.trees.length, nodes }, Boolean(forest.focus), live.steps.length);
+  part("noMatch").hidden = !asked || asked.nodes > 0;
+  part("canvas").toggleAttribute("data-drags", forest.camera.k > 1);
   part("noTrees").hidden = forest.trees.length > 0 || Boolean(forest.focus);
   part("stage").hidden = !part("noTrees").hidden;
   const ended = "The run was over before its first step.";
   setText(part("noTreesText"), hasEnded(status.state) ? ended : treesToCome);
-  twin.show(state.seq, forest.trees, forest.focus, forest.selected);
+  twin.show(state.seq, forest.shown, forest.focus, forest.open, asked?.ids);
   drawLegend(agents);
 }
 
 function drawLegend(agents) {
   const host = part("legend");
-  const said = agents.map((agent) => agent.name).join() + palette.text;
+  const said = agents.map((agent) => agent.name).join() + palette.text + forest.colour;
   if (host.dataset.said === said) return;
   host.dataset.said = said;
   const entry = (icon, text) => element("span", {}, icon, text);
   const score = (outcome, text) =>
     entry(markIcon({ shape: "circle", hue: palette.muted, outcome, fraction: 0.5 }, palette), text);
-  host.replaceChildren(
-    ...agents.map((agent) => entry(markIcon({ ...agent, outcome: "open" }, palette), agent.name)),
+  const scores = () => [
     score("passed", "passed"),
     score("partial", "some tests"),
     score("failed", "failed"),
     score("failure", "sandbox failure"),
+  ];
+  const credit = (advantage) => {
+    const look = { shape: "circle", hue: palette.muted, outcome: "passed", ...creditFill(advantage, palette) };
+    const text = advantage === 0 ? "advantage 0" : `${advantage > 0 ? "+" : "\u2212"}${Math.abs(advantage)}`;
+    return entry(markIcon(look, palette), text);
+  };
+  host.replaceChildren(
+    ...agents.map((agent) => entry(markIcon({ ...agent, outcome: "open" }, palette), agent.name)),
+    ...(forest.colour === "advantage" ? [-2, -0.7, 0, 0.7, 2].map(credit) : []),
+    ...(forest.colour === "score" ? scores() : []),
     entry(edgeIcon(false, palette), "generation"),
     entry(edgeIcon(true, palette), "refinement"),
   );
 }
 
-function drawPanel() {
-  const { focus, selected: node } = forest;
-  const bench = part("bench");
-  bench.dataset.panel = node ? "open" : "closed";
-  if (node) panel.show(focus, node, lookup(team(), palette), palette);
-  else panel.clear();
+function drawPanel(state) {
+  const { focus, open: node } = forest;
+  part("bench").dataset.panel = node ? "open" : "closed";
+  if (!node) {
+    panel.clear();
+    return;
+  }
+  const lookOf = lookup(team(), palette, forest.colour);
+  const collapsed = forest.folds.get(focus.id);
+  panel.show(focus, node, { lookOf, palette, state, config: page.config, collapsed });
 }
 
-function drawLog() {
+function drawLog(state) {
   const host = part("log");
   const newest = state.logs.at(-1);
-  if (!newest || host.dataset.newest === String(newest.time)) return;
-  host.dataset.newest = String(newest.time);
-  part("logCard").hidden = false;
+  if (host.dataset.newest === String(newest?.seq ?? "")) return;
+  host.dataset.newest = String(newest?.seq ?? "");
+  part("logCard").hidden = !newest;
   const atEnd = host.scrollHeight - host.scrollTop - host.clientHeight < 40;
   host.replaceChildren(
     ...state.logs.map((line) =>
@@ -151,12 +231,13 @@ function drawLog() {
   if (atEnd) host.scrollTop = host.scrollHeight;
 }
 
-function drawStream() {
+function drawStream(state) {
   const host = part("stream");
   const text = statusText(streamStatus, status.state, clock);
   setText(host, text);
   host.dataset.kind = text === "ended" ? "ended" : streamStatus.kind;
-  host.dataset.seq = state.seq;
+  host.dataset.seq = live.seq;
+  host.dataset.shown = state.seq;
 }
 
 function selected() {
@@ -183,46 +264,82 @@ function showStage() {
 
 function readHash() {
   const fields = new URLSearchParams(location.hash.slice(1));
-  const tree = Number(fields.get("tree"));
-  return tree ? { tree, node: Number(fields.get("node")) || null } : null;
+  const given = (name) => Number(fields.get(name)) || null;
+  const asked = readFilters(fields);
+  const [tree, node, seq] = ["tree", "node", "seq"].map(given);
+  return tree || seq || isAsking(asked) ? { tree, node, seq, filters: asked } : null;
 }
 
 function writeHash() {
+  // Until it was followed, an address is not written over.
+  if (deepLink) return;
   const fields = new URLSearchParams();
   if (forest.focus) fields.set("tree", forest.focus.id);
   if (forest.selected) fields.set("node", forest.selected.id);
+  if (machine.active && !machine.playing) fields.set("seq", machine.seq);
+  writeFilters(filters, fields);
   const hash = fields.size ? `#${fields}` : "";
+  if (hash === location.hash) return;
   history.replaceState(null, "", `${location.pathname}${location.search}${hash}`);
 }
 
-/** Opens the tree and node of the address, from the fold or, for an older tree, the server. */
-function followDeepLink() {
-  if (!deepLink || !state.seq) return;
-  const { tree: id, node } = deepLink;
+/** Opens the moment, tree and node of the address: from the fold or, if older, the server. */
+async function followDeepLink() {
+  if (!deepLink || !live.seq) return;
+  const { tree: id, node, seq, filters: asked } = deepLink;
   deepLink = null;
-  const tree = state.trees.get(id);
+  filters = asked;
+  tools.set(asked);
+  if (seq && seq < live.seq) await machine.seek(seq);
+  else if (machine.active) machine.live();
+  const tree = id && (shownState().trees.get(id) ?? (await loadOlderTree(id)));
   if (tree) forest.setFocus(tree, tree.nodes.get(node) ?? null);
-  else if (node) loadOlderNode(id, node);
 }
 
-async function loadOlderNode(id, node) {
+async function loadOlderTree(id) {
   try {
-    const href = page.urls.node.replace("TREE", id).replace("NODE", node);
-    const tree = treeOfNode(await browser.load(href));
-    forest.setFocus(tree, tree.nodes.get(node));
+    const href = `${page.urls.tree.replace("TREE", id)}?seq=${shownState().seq}`;
+    const { events } = await browser.load(href);
+    return fold(events).trees.get(id) ?? null;
   } catch (error) {
-    console.warn("grove: the node of this address cannot be shown:", error.message);
+    console.warn("grove: the tree of this address cannot be shown:", error.message);
+    return null;
   }
 }
 
+async function loadEvents(after, until) {
+  const address = `${page.urls.events}?after=${after}&until=${until}&topics=${TOPICS.join()}`;
+  const reply = await fetch(address);
+  if (!reply.ok) throw new Error(`${address} answered ${reply.status}`);
+  const lines = (await reply.text()).split("\n");
+  return lines.filter(Boolean).map((line) => JSON.parse(line));
+}
+
+/** The seq at which the tree in focus was solved first, or any tree of the run. */
+async function firstSolved() {
+  const mine = forest.focus && (live.trees.get(forest.focus.id) ?? forest.focus);
+  const node = mine && firstPassed(mine);
+  if (node) return node.closedSeq;
+  const { first_solved: first } = await browser.load(page.urls.moments);
+  return first?.seq ?? null;
+}
+
+/** The end of a step, with its trees as they were then. */
+async function goToStep(step) {
+  const ended = live.steps.find((one) => one.step === step);
+  forest.followStep(null);
+  if (ended) await machine.seek(ended.seq);
+}
+
 function restart() {
-  state = emptyState();
+  live = emptyState();
+  machine.live();
   chartsVersion = "";
 }
 
 part("current").addEventListener("click", () => forest.followStep(null));
 part("previous").addEventListener("click", () => {
-  forest.followStep(forestSteps(state)[1] ?? null);
+  forest.followStep(forestSteps(shownState())[1] ?? null);
 });
 part("back").addEventListener("click", () => forest.setFocus(null));
 addEventListener("themechange", () => {
@@ -246,8 +363,9 @@ const stream = new RunStream({
   stateUrl: page.urls.state,
   after: 0,
   epoch: page.run.epoch,
+  topics: TOPICS,
   onEvents: (events) => {
-    fold(events, state);
+    fold(events, live);
     changed();
   },
   onReset: restart,

@@ -46,10 +46,18 @@ function solved(state) {
   return chart("solved", "Solved trees", hint, "share", state.steps, [line("solved", values)]);
 }
 
+/** Agents that share their weights learn as one: one line, that of their owner, names them all. */
 function perUpdate(state, agents, field, title, hint) {
   const steps = [...new Set(state.updates.map((update) => update.step))].sort((a, b) => a - b);
   const place = new Map(steps.map((step, index) => [step, index]));
-  const lines = agents.map((agent) => line(agent, steps.map(() => null), agent));
+  const partners = new Map(state.updates.map((update) => [update.agent, update.shared_with ?? []]));
+  const without = new Set([...partners.values()].flat());
+  const lines = agents
+    .filter((agent) => !without.has(agent))
+    .map((agent) => {
+      const label = [agent, ...(partners.get(agent) ?? [])].join(" + ");
+      return line(agent, steps.map(() => null), agent, label);
+    });
   const byAgent = new Map(lines.map((item) => [item.name, item]));
   for (const update of state.updates) {
     const item = byAgent.get(update.agent);
@@ -112,4 +120,9 @@ export function validationChange(state, agents) {
     before: rows[0]?.agents[agent] ?? null,
     now: rows.at(-1)?.agents[agent] ?? null,
   }));
+}
+
+/** The checkpoint with the highest mean validation so far, which the run keeps; null before one. */
+export function bestCheckpoint(state) {
+  return state.checkpoints.findLast((one) => one.best) ?? null;
 }

@@ -20,6 +20,8 @@ const HIDDEN_HZ = 1;
 // The server closes with these when asking again cannot help.
 const REFUSED = { 4400: "reload the page", 4401: "sign in again", 4403: "access was taken away" };
 const BLINK_MS = 2_000; // a socket that is back sooner is not worth a banner
+/** What a page follows: everything but what is big and wanted of one node at a time. */
+export const TOPICS = ["*", "-node.text"];
 const FATAL_ERRORS = new Set(["not_found", "too_many"]);
 
 /** Milliseconds before attempt n (0, 1, ...): full jitter under a doubling ceiling. */
@@ -64,7 +66,7 @@ export const browser = {
 
 export class RunStream {
   /**
-   * @param options {url, run, stateUrl, after, epoch, onEvents, onReset, onStatus, onRunStatus}:
+   * @param options {url, run, stateUrl, after, epoch, topics, onEvents, onReset, onStatus, onRunStatus}:
    *   `after` is the seq of the last event that the page holds; 0, none, asks for a snapshot.
    */
   constructor(options, world = browser) {
@@ -118,7 +120,7 @@ export class RunStream {
       type: "sub",
       sid: SID,
       run: this.run,
-      topics: ["*"],
+      topics: this.topics ?? ["*"],
       after: this.last || null,
       epoch: this.epoch ?? null,
       max_hz: this.#hz(),

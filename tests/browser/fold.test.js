@@ -1,4 +1,4 @@
-import { agentsOf, emptyState, fold, forestSteps, outcome, treeOfNode, treesOf } from "/static/js/fold.js";
+import { agentsOf, emptyState, fold, forestSteps, outcome, treesOf } from "/static/js/fold.js";
 import { equal, ok, test } from "./check.js";
 
 let seq = 0;
@@ -124,17 +124,4 @@ test("events of unknown kinds and of trees that are gone change nothing but the 
   equal(state.seq, 2);
   equal(state.trees.size, 0);
   equal(agentsOf(emptyState()), []);
-});
-
-test("an older node comes with its parent's program", () => {
-  const tree = treeOfNode({
-    tree: 7,
-    node: 3,
-    problem: { step: 1, problem: "p", statement: "s" },
-    open: { agent: "oak", parent: 2, depth: 2, draws: {} },
-    close: { program: "new", score: 1, fraction: 1, tests: [] },
-    credit: { shaped: 1.5, advantage: 0.4 },
-    parent: { program: "old", score: 0, fraction: 0, tests: [] },
-  });
-  equal([tree.id, tree.nodes.get(3).advantage, tree.nodes.get(2).program], [7, 0.4, "old"]);
 });

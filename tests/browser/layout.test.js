@@ -69,3 +69,9 @@ test("arrow keys lead to parent, child and siblings", () => {
   equal(neighbour(nodes, 3, "ArrowUp"), 2);
   equal(neighbour(nodes, 1, "ArrowUp"), 1);
 });
+
+test("what hangs below a folded node has no place", () => {
+  const nodes = [[1, 0], [2, 0], [3, 1], [4, 3], [5, 2]].map(([id, parent]) => ({ id, parent }));
+  equal([...layout(nodes, new Set([1])).places.keys()].sort(), [0, 1, 2, 5]);
+  equal(layout(nodes, new Set([1, 2])).height, 1);
+});

@@ -7,6 +7,7 @@ Everything follows from the seed.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -56,6 +57,7 @@ class Sample:
 @dataclass
 class _Tree:
     id: int
+    statement: str
     search: SearchTree
     steps: tuple[Step, ...]
     inputs: list
@@ -97,7 +99,7 @@ def sample_events(sample: Sample) -> Iterator[ev.Event]:
         began = out.time
         yield out.event(ev.StepStarted(step, sample.trees))
         closed = yield from _forest(out, sample, rng, step, share)
-        yield from _updates(out, sample, rng, step, share)
+        yield from _updates(out, sample, rng, step, share, list(closed))
         trained += out.time - began
         yield _step_end(out, sample, step, closed, out.time - began, trained)
         yield out.event(ev.SystemSample(float(rng.uniform(80, 99)), 1450.0 + step))
@@ -119,11 +121,11 @@ def _forest(out: _Writer, sample: Sample, rng: np.random.Generator, step: int, s
         opened = ev.TreeOpened(
             step,
             f"generated-1-{sample.seed}-{step * 100 + index}",
-            statement(steps, rng),
+            said := statement(steps, rng),
             len(steps),
         )
         search = SearchTree(sample.agents, Posterior.BETA, SelectionOrder.AGENT_FIRST, rng)
-        tree = _Tree(out.seq + 1, search, steps, inputs, {0: ()}, {})
+        tree = _Tree(out.seq + 1, said, search, steps, inputs, {0: ()}, {})
         trees.append(tree)
         closed[tree.id] = {}
         yield out.event(opened, tree.id)
@@ -140,6 +142,7 @@ def _forest(out: _Writer, sample: Sample, rng: np.random.Generator, step: int, s
             payload = _written(sample, rng, tree, node, choice, step, share)
             tree.search.close(node, payload.score)
             closed[tree.id][node] = (choice, payload)
+            yield out.event(_text(tree, node, payload), tree.id, node)
             yield out.event(payload, tree.id, node)
     for tree in trees:
         yield from _credited(out, tree, closed[tree.id])
@@ -154,7 +157,7 @@ def _written(sample, rng, tree: _Tree, node: int, choice, step: int, share: floa
         _guess(rng, right, before[place:], skill) for place, right in enumerate(tree.steps)
     )
     tree.guesses[node] = guess
-    tree.lengths[node] = 14 + 9 * len(guess)
+    tree.lengths[node] = len(_tokens(program(guess)))
     reports, right = _judge(tree, guess)
     broken = rng.random() < sample.failure_share
     verdict = ev.Verdict.PASSED if right == len(tree.inputs) else ev.Verdict.WRONG_ANSWER
@@ -173,6 +176,17 @@ def _written(sample, rng, tree: _Tree, node: int, choice, step: int, share: floa
         seconds=float(rng.uniform(0.02, 0.2)),
         error="the sandbox's worker was lost twice" if broken else "",
     )
+
+
+def _text(tree: _Tree, node: int, payload: ev.NodeClosed) -> ev.NodeText:
+    rng = np.random.default_rng([tree.id, node])  # apart, so that the run itself stays as it is
+    tokens = _tokens(payload.program)
+    logprobs = (-rng.exponential(-payload.mean_logprob, len(tokens))).round(4).tolist()
+    return ev.NodeText(f"<|user|>{tree.statement}<|assistant|>", tokens, logprobs)
+
+
+def _tokens(text: str) -> list[str]:
+    return [*re.findall(r"\s*\w+|\s*[^\w\s]", text), "<|end|>"]
 
 
 def _guess(rng: np.random.Generator, right: Step, parents: tuple[Step, ...], skill: float) -> Step:
@@ -239,7 +253,7 @@ def _credited(out: _Writer, tree: _Tree, nodes: dict) -> Iterator[ev.Event]:
     yield out.event(ev.TreeClosed(len(nodes), 1.0 in scores, mean, credit.filtered), tree.id)
 
 
-def _updates(out, sample, rng, step: int, share: float) -> Iterator[ev.Event]:
+def _updates(out, sample, rng, step: int, share: float, trees) -> Iterator[ev.Event]:
     out.time += float(rng.uniform(0.6, 1.1))
     for place, agent in enumerate(sample.agents):
         yield out.event(
@@ -250,7 +264,7 @@ def _updates(out, sample, rng, step: int, share: float) -> Iterator[ev.Event]:
                 clip_fraction=float(rng.uniform(0.05, 0.2)),
                 entropy=0.62 - 0.3 * share + float(rng.normal(0, 0.015)) + 0.06 * place,
                 gradient_norm=float(rng.uniform(0.4, 1.4)), learning_rate=5e-4, lag=0.0,
-                mismatch=float(rng.uniform(0.001, 0.004)),
+                mismatch=float(rng.uniform(0.001, 0.004)), trees=trees,
             )
         )  # fmt: skip
 

@@ -1,5 +1,5 @@
 import { emptyState } from "/static/js/fold.js";
-import { chartsOf, result, stack, validationChange } from "/static/js/series.js";
+import { bestCheckpoint, chartsOf, result, stack, validationChange } from "/static/js/series.js";
 import { readDraws } from "/static/js/thompson.js";
 import { equal, test } from "./check.js";
 
@@ -29,6 +29,14 @@ test("lines have a value or a null for every step", () => {
   equal(values("reward"), { oak: [0.2, 0.3], birch: [null, 0.5], mean: [0.2, 0.4] });
   equal(values("entropy"), { oak: [0.6, null], birch: [null, 0.5] });
   equal(chart("entropy").x, [1, 2]);
+});
+
+test("agents that learn as one have one line, which names them all", () => {
+  const made = state();
+  made.updates[0].shared_with = ["elm", "yew"];
+  const lines = chartsOf(made, ["oak", "elm", "birch", "yew"]).find((one) => one.id === "kl").lines;
+  equal(lines.map((line) => line.label), ["oak + elm + yew", "birch"]);
+  equal(lines[0].values, [0, null]);
 });
 
 test("validation has the agents and the team's tree", () => {
@@ -65,4 +73,15 @@ test("Thompson draws are told level by level, with their winners", () => {
   ]);
   equal(levels[1], { at: "At node 2", groups: [] });
   equal(readDraws(undefined), []);
+});
+
+test("the best checkpoint is the newest that was told to be the best", () => {
+  const made = state();
+  equal(bestCheckpoint(made), null);
+  made.checkpoints = [
+    { step: 5, best: true, validation: 0.3 },
+    { step: 10, best: true, validation: 0.4 },
+    { step: 15, best: false, validation: 0.2 },
+  ];
+  equal(bestCheckpoint(made).step, 10);
 });

@@ -31,7 +31,18 @@ def test_a_module_does_what_its_tests_say(module_page, name):
 
 
 def test_every_pure_module_has_tests():
-    pure = {"diff", "estimate", "fold", "format", "highlight", "layout", "series", "stream"}
+    pure = {
+        "densities",
+        "diff",
+        "estimate",
+        "fold",
+        "format",
+        "highlight",
+        "layout",
+        "lineage",
+        "series",
+        "stream",
+    }
     assert pure <= {name.removesuffix(".test.js") for name in FILES}
 
 

@@ -80,6 +80,18 @@ def test_a_click_opens_a_node_with_its_program_tests_and_credit(page, run, log):
     assert panel.locator(".test").count() == 3
     assert panel.get_by_text("Advantage").count() == 1
     panel.get_by_role("heading", name="Why here").wait_for()
+    assert panel.locator(".density path.area").count() >= 2
+    assert "by UCB" in panel.locator(".rules").first.inner_text()
+    panel.get_by_role("heading", name="Credit").wait_for()
+    assert "update of oak at step" in panel.inner_text() or "update of fern" in panel.inner_text()
+    panel.locator("[data-words=tokens] summary").click()
+    tokens = panel.locator(".tokens .token")
+    tokens.first.wait_for()
+    assert "solve" in "".join(tokens.all_inner_texts())
+    panel.locator(".tokens").press("ArrowRight")
+    assert "log-prob" in panel.locator(".token-read").inner_text()
+    panel.locator("[data-words=prompt] summary").click()
+    panel.get_by_text("<|user|>Write solve(x)").wait_for()
     panel.get_by_role("button", name="Close the node").click()
     panel.wait_for(state="hidden")
 

@@ -13,8 +13,18 @@ from tests.e2e.conftest import SAMPLE
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
-PAGES = ("/", "/?state=failed", "/?state=starting", "/runs/new/", "/models/", "/datasets/")
-REFUSED = ("/nowhere/", "/?cursor=1", "/sign-in/nothing/")
+PAGES = (
+    "/",
+    "/?state=failed",
+    "/?state=starting",
+    "/runs/new/",
+    "/models/",
+    "/datasets/",
+    "/workspaces/",
+    "/workspaces/demo/",
+    "/tokens/",
+)
+REFUSED = ("/nowhere/", "/?cursor=1", "/sign-in/nothing/", "/invitations/nothing/")
 
 NO_FOCUS = "nothing"
 FRAME = [
@@ -27,13 +37,20 @@ FRAME = [
     "Account of demo",
 ]
 """What one passes with Tab on every page before its own content."""
+TOOLS = [
+    *("Search programs and problems", "Filters", "Score", "Advantage", "Agent", "List"),
+    *("Play the log", "One node back", "One node on", "Moment of the log", "First solved"),
+    *("Speed", "Live"),
+]
+"""The controls of the trees, before the trees."""
 FOCUSED = """() => {
   const at = document.activeElement;
   if (at === document.body) return ["nothing", true];
   const box = at.getBoundingClientRect();
   const ringed = getComputedStyle(at).outlineStyle !== "none" || at.matches("summary");
   const seen = box.width > 0 && box.bottom > 0 && box.top < innerHeight;
-  return [at.ariaLabel ?? at.innerText.trim().split("\\n")[0], ringed && seen];
+  const named = at.ariaLabel ?? at.labels?.[0]?.innerText ?? at.innerText;
+  return [named.trim().split("\\n")[0].trim(), ringed && seen];
 }"""
 
 
@@ -153,8 +170,9 @@ def test_tab_leads_through_the_run_page_in_reading_order(visit, run, log):
     page.locator('[data-chart="validation"] .chart-key button').first.wait_for()
     names = tab_through(page)
     trees = next(place for place, name in enumerate(names) if name.startswith("Search trees"))
-    assert names[:trees] == [*FRAME, "Stop", "Step 2", "Step 3"]
-    assert re.match(r"oak\s*", names[trees + 1]), "the charts follow the trees"
+    assert names[:trees] == [*FRAME, "Stop", "Step 2", "Step 3", *TOOLS]
+    assert re.match(r"generated-\S+ · 5 nodes", names[trees + 1]), "the list follows the picture"
+    assert re.match(r"oak\s*", names[trees + 2]), "the charts follow the trees"
 
 
 def test_the_skip_link_leads_to_the_content(visit, run):

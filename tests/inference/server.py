@@ -21,12 +21,13 @@ MODEL = "trees/oak"
 class ModelServer(ThreadingHTTPServer):
     """Serves one policy under `/v1`.
 
-    `failures` are HTTP statuses that the next completions get instead of an answer. `at_prompt[N]`
-    is called when the Nth prompt came. `key`, if set, must be presented; prompts of more than
-    `context` tokens are refused, as vLLM does.
+    `failures` are HTTP statuses that the next completions get instead of an answer; 0 drops the
+    connection. `at_prompt[N]` is called when the Nth prompt came. The `seed` of a request decides
+    its answer. `key`, if set, must be presented; prompts of more than `context` tokens are refused,
+    as vLLM does.
     """
 
-    daemon_threads = True
+    daemon_threads = False  # closing waits for them: one that computes must not outlive Python
 
     def __init__(self, reference="starter:oak", key="", context=4096):
         super().__init__(("127.0.0.1", 0), Handler)
@@ -56,7 +57,7 @@ class ModelServer(ThreadingHTTPServer):
             self.most_at_once = max(self.most_at_once, self._now)
             failure = self.failures.pop(0) if self.failures else None
         try:
-            return (failure, refusal("try again")) if failure else self._complete(body)
+            return self._complete(body) if failure is None else (failure, refusal("try again"))
         finally:
             with self._counts:
                 self._now -= 1
@@ -77,6 +78,8 @@ class ModelServer(ThreadingHTTPServer):
             max_new_tokens=body["max_tokens"],
         )
         with self._model, torch.inference_mode():
+            if "seed" in body:
+                self.generator.random.manual_seed(body["seed"])
             (written,) = self.generator.generate([ids], sampling, 0)
         text = self.policy.tokenizer.decode(written.output_ids, skip_special_tokens=True)
         reason = "length" if written.stop == "max_tokens" else "stop"
@@ -119,6 +122,9 @@ class Handler(BaseHTTPRequestHandler):
         return True
 
     def _send(self, status, payload):
+        if status == 0:
+            self.close_connection = True
+            return
         data = json.dumps(payload).encode()
         self.send_response(status)
         self.send_header("content-length", str(len(data)))

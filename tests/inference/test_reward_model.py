@@ -81,9 +81,11 @@ def test_it_learns_from_every_judged_program_that_no_resume_voided(run_dir):
 
 def test_the_split_is_by_problem_and_has_both_kinds(run_dir):
     parts = split_by_problem(examples_of_run(run_dir), 0.2, seed=0)
-    training, held_out = ({e.statement for e in p} for p in (parts.training, parts.held_out))
-    assert not training & held_out and len(training | held_out) == 60
-    assert 0 < len(held_out) < 30
+    every = [parts.training, parts.stopping, parts.held_out]
+    training, stopping, held_out = ({e.statement for e in part} for part in every)
+    assert len(training | stopping | held_out) == 60 and sum(map(len, every)) == 180
+    assert not training & held_out and not stopping & (training | held_out)
+    assert 0 < len(stopping) < len(held_out) < 30
     assert split_by_problem(examples_of_run(run_dir), 0.2, seed=0) == parts
     with pytest.raises(ValueError, match="held out 0 are right"):
         split_by_problem([Example(f"s{i}", "p", i == 2) for i in range(3)], 1e-9, seed=0)

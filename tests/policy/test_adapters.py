@@ -12,6 +12,7 @@ from transformers import AutoModelForCausalLM
 
 from engine.config import SamplingConfig
 from engine.policy.adapters import MERGED_FROM
+from engine.policy.agent import STATE_FILE
 from engine.policy.forward import output_logprobs, pad_rows
 from engine.policy.host import PolicyHost
 from engine.policy.load import (
@@ -23,6 +24,7 @@ from engine.policy.load import (
     load_policy,
 )
 from engine.policy.rows import TrainingRow
+from engine.policy.weights import checkpoint_tensors
 from tests.policies import tiny_config, tiny_policy
 
 PROMPTS = [[5, 6, 7], [9] * 30, [11, 12], [5, 6, 7, 8]]
@@ -35,10 +37,10 @@ def base(tmp_path_factory):
 
 
 def host_of(base, *loras, **settings):
-    """A host of one agent per adapter over the base: agent-0, agent-1, ..."""
+    """A host of one agent per adapter over the base, agent-0 and so on; None is a frozen one."""
     agents = tiny_config(*[base] * len(loras)).model_dump(mode="json")["agents"]
     for agent, lora in zip(agents, loras, strict=True):
-        agent["lora"] = lora
+        agent |= {"lora": lora, "trainable": lora is not None}
         agent["optimizer"]["learning_rate"] = 1e-2
     run = tiny_config(agents=agents, **settings)
     return PolicyHost([[agent] for agent in run.agents], run, seeds=range(len(loras)))
@@ -71,6 +73,26 @@ def logprobs(view):
         return output_logprobs(model, pad_rows(rows, 0, "cpu"))[0]
 
 
+def test_weights_for_other_generators_hold_the_adapter_that_is_at_work_and_no_other(base):
+    host = host_of(base, LORA, LORA)
+    teach(host, "agent-0", 2)
+    teach(host, "agent-1", 3)
+    found = []
+    for name in ("agent-0", "agent-1"):
+        weights = host.groups[name].weights
+        for view in (weights.current, weights.starting):
+            with view() as model:
+                tensors = dict(checkpoint_tensors(model, untied=True))
+            plain = load_policy(str(base)).model
+            assert set(tensors) == set(plain.state_dict())
+            assert set(tensors) - set(dict(checkpoint_tensors(model))) == {"lm_head.weight"}
+            plain.load_state_dict(tensors)
+            found.append(logprobs(nullcontext(plain)))
+            assert torch.allclose(logprobs(view()), found[-1], atol=1e-4)
+    first, start, second, _ = found
+    assert (first - start).abs().max() > 0.01 < (second - first).abs().max()
+
+
 def test_adapters_share_one_base_that_nothing_changes(base):
     host = host_of(base, LORA, LORA)
     one, two = (host.groups[name].weights for name in ("agent-0", "agent-1"))
@@ -92,6 +114,21 @@ def test_adapters_share_one_base_that_nothing_changes(base):
     frozen = {n.replace(".base_layer", ""): p for n, p in one.model.named_parameters()}
     for name, weight in plain.named_parameters():
         assert torch.equal(frozen[name], weight), name
+
+
+def test_a_frozen_agent_is_the_base_that_the_adapters_share(base, tmp_path):
+    host = host_of(base, None, LORA)
+    frozen, thin = (host.groups[name].weights for name in ("agent-0", "agent-1"))
+    start = logprobs(frozen.current())
+    teach(host, "agent-1", 2)
+    assert frozen.model is thin.model and host.sizes()["agent-0"].trained == 0
+    assert torch.equal(logprobs(frozen.current()), start)
+    assert torch.equal(logprobs(frozen.starting()), start)
+    assert not torch.equal(logprobs(thin.current()), start)
+    host.save(tmp_path)
+    assert [path.name for path in (tmp_path / "agent-0").iterdir()] == [STATE_FILE]
+    host.restore(tmp_path)
+    assert torch.equal(logprobs(frozen.current()), start)
 
 
 def test_only_the_adapter_has_an_optimizer_and_the_divergence_is_from_the_base(base):

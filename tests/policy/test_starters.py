@@ -3,7 +3,6 @@
 import dataclasses
 import hashlib
 import json
-import time
 from dataclasses import asdict
 
 import pytest
@@ -16,7 +15,7 @@ from engine.policy.load import load_policy
 from engine.policy.prompts import root_prompt
 from engine.policy.starters import STARTERS, starter_directory
 from engine.policy.starters.demonstrations import CLEAN, demonstrations, steps_of
-from engine.policy.starters.make import RECIPES, make_starter
+from engine.policy.starters.make import NOTED_STEPS, RECIPES, make_starter
 from engine.problems.extraction import extract_program
 from engine.problems.generator import GeneratedProblems, Split, make_problem
 from engine.problems.generator.compose import program, split_of
@@ -25,7 +24,11 @@ from engine.sandbox.verify import verify
 
 PROBLEMS = 200
 PHASES = ("clean", "noisy")
-LONGEST_REMAKE_MINUTES = 12  # it takes three or four on an idle core
+REMADE_STEPS = 160
+
+
+class Enough(Exception):
+    """Ends a making that has shown what it was made for."""
 
 
 def lineage(name):
@@ -95,26 +98,29 @@ def test_a_making_cut_short_has_the_shipped_tokenizer_and_is_a_function_of_the_s
 
 
 @pytest.mark.slow
-def test_a_starter_is_remade_from_its_seed(tmp_path):
-    """The same tokenizer to the byte and the same skill; the last bits of weights may differ
-    from one processor to another."""
-    recipe = RECIPES[0]
-    threads = torch.get_num_threads()
-    started = time.monotonic()
+def test_a_remake_goes_the_way_of_the_shipped(tmp_path):
+    """A whole making takes minutes, so its losses stand in the lineage: those of another seed are
+    one to eight percent off, those of other instructions of the processor less than a tenth."""
+    recipe, threads = RECIPES[0], torch.get_num_threads()
+    noted, seen = lineage(recipe.name)["losses"], {}
 
-    def give_up_if_slow(_name, step, steps, _loss):
-        minutes = (time.monotonic() - started) / step * steps / 60
-        if step <= 100 and minutes > LONGEST_REMAKE_MINUTES:
-            torch.set_num_threads(threads)
-            pytest.skip(f"at this machine's speed the making would take {minutes:.0f} minutes")
+    def look(_name, step, _steps, loss):
+        seen[str(step)] = loss
+        if step == REMADE_STEPS:
+            raise Enough
 
-    seed = lineage(recipe.name)["seed"]
-    made = make_starter(recipe, seed, tmp_path / recipe.name, give_up_if_slow)
+    with pytest.raises(Enough):
+        make_starter(recipe, lineage(recipe.name)["seed"], tmp_path / recipe.name, look)
     torch.set_num_threads(threads)
-    shipped = starter_directory(recipe.name)
-    assert (made / "tokenizer.json").read_bytes() == (shipped / "tokenizer.json").read_bytes()
-    assert pass_at_1(made) == pytest.approx(pass_at_1(shipped), abs=0.12)
-    assert pass_at_1(made, temperature=0.2) > pass_at_1(made) + 0.1
+    assert seen == pytest.approx({step: noted[step] for step in seen}, rel=5e-3)
+    assert len(seen) == REMADE_STEPS / NOTED_STEPS
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", STARTERS)
+def test_a_starter_is_often_wrong_and_knows_better(name):
+    assert 0.1 < (drawn := pass_at_1(starter_directory(name))) < 0.3
+    assert pass_at_1(starter_directory(name), temperature=0.2) > drawn + 0.1
 
 
 def pass_at_1(directory, temperature=1.0):

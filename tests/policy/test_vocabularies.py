@@ -98,4 +98,4 @@ def test_each_learns_from_its_own_nodes_in_the_ids_that_it_wrote(hosts, forest):
         (options,) = hosts[0][name].groups[name].learner.optimizer.param_groups
         assert options["eps"] == 1e-6
     # Fern's ids mean something to oak too, but something else.
-    assert hosts[0]["oak"].learn("oak", rows["fern"], 0.5).mismatch > 0.5
+    assert hosts[0]["oak"].learn("oak", rows["fern"], 0.5).mismatch > 0.1

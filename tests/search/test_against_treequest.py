@@ -124,11 +124,23 @@ class Replay:
         self.draws = list(draws)
 
     def beta(self, a, b):
+        return self._each(np.broadcast_arrays(a, b), self._beta)
+
+    def standard_t(self, nu):
+        return self._each([np.asarray(nu)], self._standard_t)
+
+    def _each(self, parameters, draw):
+        """One draw for each row of parameters, or for the only one."""
+        if not parameters[0].ndim:
+            return draw(*map(float, parameters))
+        return np.array([draw(*map(float, row)) for row in zip(*parameters, strict=True)])
+
+    def _beta(self, a, b):
         params, value = self.draws.pop(0)
         assert {"a": a, "b": b} == pytest.approx(params)
         return value
 
-    def standard_t(self, nu):
+    def _standard_t(self, nu):
         params, value = self.draws.pop(0)
         assert nu == params["nu"]
         return (value - params["m"]) / np.sqrt(params["tau_square"] / params["kappa"])

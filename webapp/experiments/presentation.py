@@ -88,6 +88,8 @@ def page_data(run: Run, can_operate: bool) -> dict[str, Any]:
             "run": f"/api/v1/runs/{run.pk}",
             "state": f"/api/v1/runs/{run.pk}/state",
             "events": f"/api/v1/runs/{run.pk}/events",
+            "moments": f"/api/v1/runs/{run.pk}/moments",
+            "tree": f"/api/v1/runs/{run.pk}/trees/TREE",
             "node": f"/api/v1/runs/{run.pk}/trees/TREE/nodes/NODE",
             "stop": reverse("stop-run", args=[run.pk]),
             "resume": reverse("resume-run", args=[run.pk]),

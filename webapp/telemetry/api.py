@@ -22,19 +22,50 @@ def get_state(
     return HttpResponse(selectors.state(run, seq), content_type="application/json")
 
 
+@router.get("/{uuid:run_id}/folded", response=dict)
+def get_folded(request: HttpRequest, run_id: uuid.UUID, seq: int | None = Query(None, ge=0)):
+    """state(seq): all that the log up to `seq` (its head if there is none) comes to, as the run
+    page folds it: plan, steps, updates, evaluations, and the trees of the last two steps."""
+    return selectors.folded(visible_run(request.user, run_id), seq)
+
+
+@router.get("/{uuid:run_id}/moments", response=dict)
+def get_moments(request: HttpRequest, run_id: uuid.UUID):
+    """{head, first_solved: {seq, tree, node} | null}: places in the log to jump to."""
+    run = visible_run(request.user, run_id)
+    return {"head": run.head_seq, "first_solved": selectors.first_solved(run)}
+
+
 @router.get("/{uuid:run_id}/events")
 def get_events(
-    request: HttpRequest, run_id: uuid.UUID, after: int = Query(0, ge=0)
+    request: HttpRequest,
+    run_id: uuid.UUID,
+    after: int = Query(0, ge=0),
+    until: int | None = Query(None, ge=0),
+    topics: str = Query("*", max_length=400),
 ) -> HttpResponse:
-    """NDJSON: the events after `after` that are stored now, [seq, t_ms, kind, payload] per line."""
+    """NDJSON: the events after `after`, up to `until`, that are stored now, [seq, t_ms, kind,
+    payload] per line. `topics`: as in a subscription (`*,-node.text`), with commas between them."""
     run = visible_run(request.user, run_id)
-    return StreamingHttpResponse(selectors.lines(run, after), content_type="application/x-ndjson")
+    lines = selectors.lines(run, after, until, topics.split(","))
+    return StreamingHttpResponse(lines, content_type="application/x-ndjson")
+
+
+@router.get("/{uuid:run_id}/trees/{int:tree}")
+def get_tree(
+    request: HttpRequest, run_id: uuid.UUID, tree: int, seq: int | None = Query(None, ge=0)
+) -> HttpResponse:
+    """{epoch, seq, events}: all that was said of one tree up to `seq`, without `node.text`."""
+    found = selectors.tree(visible_run(request.user, run_id), tree, seq)
+    if found is None:
+        raise Http404
+    return HttpResponse(found, content_type="application/json")
 
 
 @router.get("/{uuid:run_id}/trees/{int:tree}/nodes/{int:node}", response=dict)
 def get_node(request: HttpRequest, run_id: uuid.UUID, tree: int, node: int):
-    """{tree, node, open, close, credit, problem, parent}: the payloads about a node, its problem,
-    and its parent's `node.close` (null for a child of the root)."""
+    """{tree, node, open, text, close, credit, problem, parent}: the payloads about a node, its
+    problem, and its parent's `node.close` (null for a child of the root)."""
     found = selectors.node(visible_run(request.user, run_id), tree, node)
     if found is None:
         raise Http404

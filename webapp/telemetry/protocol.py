@@ -55,7 +55,7 @@ class Sub(Message, tag="sub"):
     sid: Sid
     run: uuid.UUID
     topics: Annotated[tuple[str, ...], msgspec.Meta(max_length=40)] = ("*",)
-    """Kinds, or their first word ("node"), or "*"."""
+    """Kinds, or their first word ("node"), or "*"; and with a minus what is left out of them."""
     after: Annotated[int, msgspec.Meta(ge=0)] | None = None
     """Seq of the last event that the client has; null asks for a snapshot."""
     epoch: uuid.UUID | None = None

@@ -92,7 +92,7 @@ class Pump:
         events: list[msgspec.Raw] = []
         size, last = 0, self.cursor
         for row in found:
-            encoded = rows.encode_row(row) if self._wants(row[2]) else b""
+            encoded = rows.encode_row(row) if rows.wants(self._kinds, row[2]) else b""
             if events and size + len(encoded) > protocol.BATCH_BYTES:
                 yield last, events
                 events, size = [], 0
@@ -101,9 +101,6 @@ class Pump:
                 size += len(encoded)
             last = row[0]
         yield last, events
-
-    def _wants(self, kind: str) -> bool:
-        return not self._kinds.isdisjoint(("*", kind, kind.partition(".")[0]))
 
     async def _query(self, query: str, values: list) -> list[tuple]:
         async with self.hub.pool.connection() as connection:

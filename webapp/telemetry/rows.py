@@ -22,6 +22,13 @@ AFTER = f"{SELECT} WHERE run_id = %s AND seq > %s ORDER BY seq LIMIT %s"
 """Rows after a cursor: run, seq, limit."""
 
 
+def wants(topics: frozenset[str], kind: str) -> bool:
+    """Whether a topic names this kind: itself, its first word ("node"), or all ("*"); and none
+    leaves it out ("-node.text")."""
+    named = not topics.isdisjoint(("*", kind, kind.partition(".")[0]))
+    return named and f"-{kind}" not in topics
+
+
 @lru_cache(maxsize=256)
 def _kind(kind: str) -> str:
     return msgspec.json.encode(kind).decode()

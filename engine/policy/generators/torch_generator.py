@@ -1,143 +1,293 @@
-"""Sampling with plain torch: batched, with a key-value cache; CPU or CUDA.
+"""Sampling with plain torch: continuous batching over a key-value cache; CPU or CUDA.
 
-Invariant: ids and log-probabilities come from the same forward pass as the sample, and nothing is
-ever encoded again from text.
+Rows that end leave the running batch at once and requests that wait join it; equal prompts and
+beginnings that are known are run once.
+
+Invariants:
+- Ids and log-probabilities come from the same forward pass as the sample, and nothing is ever
+  encoded again from text.
+- A row's tokens follow from its prompt, its settings and its seed. What else is in the batch
+  changes sums in their last bits, and nothing else; the same calls since `forget`, in the same
+  order, give the same bits.
 
 Parity: the log-probability that is recorded is that of the token in the softmax of the whole
 vocabulary at the sampling temperature, whatever `top_p`, `top_k` and `min_p` leave to be drawn, and
 so the quantity that the learner computes. In float32 the two differ by less than 1e-4 nats for
 every token; what differs is the order of sums, with a cache and without. In bfloat16 every
 activation is rounded to 8 bits: less than 0.25 nats for every token, and 0.02 on the mean.
+
+Any causal model of transformers is taken. One that keeps a key and a value per token and layer
+(sliding windows included) is batched continuously; any other gets a batch at a time, in a cache of
+its own.
 """
 
 from __future__ import annotations
 
-import math
 import time
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Iterable, Sequence
 
+import numpy as np
 import torch
 from transformers import PreTrainedModel
 
 from engine.config import SamplingConfig
 from engine.events import StopReason
-from engine.policy.batching import left_pad, length_buckets
 from engine.policy.exchange import Generation
+from engine.policy.generators import Generator, Setup
+from engine.policy.generators.cache import Layout, layout_of
+from engine.policy.generators.drawing import draw
+from engine.policy.generators.own_cache import OwnCacheRows
+from engine.policy.generators.packed import PackedRows, Prompts
+from engine.policy.generators.prefixes import Prefixes
+from engine.policy.generators.rows import Order, Rows
 
 BATCH_TOKENS = 16384
+"""Rows times columns of the running batch, before its rows grow; of known prompts, too."""
+GPU_SHARE = 0.2
+"""Of a GPU's free memory, what each of the two may take if that is more."""
 
 
-class TorchGenerator:
+def make(setup: Setup) -> TorchGenerator:
+    policy = setup.policy
+    return TorchGenerator(setup.weights.model, policy.end_ids, policy.pad_id, setup.seed)
+
+
+class TorchGenerator(Generator):
     """Samples answers from a model that the learner may change between calls."""
 
     def __init__(self, model: PreTrainedModel, end_ids: Sequence[int], pad_id: int, seed: int):
-        self.model = model
-        self.end_ids = torch.tensor(sorted(end_ids), device=model.device)
+        self.end_ids = tuple(sorted(end_ids))
         self.pad_id = pad_id
-        self.random = torch.Generator(device=model.device).manual_seed(seed)
+        self.seed = seed
+        self._tickets = 0
+        self._waiting: deque[Order] = deque()
+        self._rows = Rows()
+        self._known: dict[str, Prefixes] = {}
+        self._scope = ""
+        self._model = model
+        self._layout: tuple[Layout | None] | None = None
+        self._batch: PackedRows | OwnCacheRows | None = None
+
+    @property
+    def model(self) -> PreTrainedModel:
+        return self._model
+
+    @model.setter
+    def model(self, model: PreTrainedModel) -> None:
+        if model is not self._model:
+            if self._rows.count:
+                raise RuntimeError(f"{self._rows.count} rows are written by another model")
+            self.forget()
+            self._model, self._layout = model, None
+
+    @property
+    def unfinished(self) -> int:
+        """Requests that are being written or wait."""
+        return self._rows.count + len(self._waiting)
+
+    def generate(
+        self,
+        prompts: Sequence[list[int]],
+        sampling: SamplingConfig | Sequence[SamplingConfig],
+        version: int,
+        seeds: Sequence[int] | None = None,
+    ) -> list[Generation]:
+        """One answer per prompt, in order; settings for all or for each.
+
+        Raises:
+            ValueError: a prompt leaves no room in the model's context.
+            FloatingPointError: the model's logits are no numbers.
+            RuntimeError: answers are being written that `step` is to give.
+        """
+        if self.unfinished:
+            raise RuntimeError(f"{self.unfinished} answers are under way; take them by `step`")
+        each = [sampling] * len(prompts) if isinstance(sampling, SamplingConfig) else sampling
+        tickets = self.submit(prompts, each, version, seeds)
+        wanted, found = set(tickets), {}
+        try:
+            while not found.keys() >= wanted:
+                found |= self.step()
+        except BaseException:
+            self._abandon()
+            raise
+        return [found[ticket] for ticket in tickets]
+
+    def submit(
+        self,
+        prompts: Sequence[list[int]],
+        sampling: Sequence[SamplingConfig],
+        version: int,
+        seeds: Sequence[int] | None = None,
+        stop_ids: Sequence[int] = (),
+    ) -> list[int]:
+        """Ask for answers, which `step` gives by these tickets.
+
+        `stop_ids` end a row as the model's own do.
+        """
+        seeds = self.row_seeds(len(prompts)) if seeds is None else seeds
+        stops = tuple(sorted({*self.end_ids, *stop_ids}))
+        orders = [
+            Order(self._tickets + n, prompt, settings, self._limit(prompt, settings), seed, stops,
+                  version)
+            for n, (prompt, settings, seed) in enumerate(
+                zip(prompts, sampling, seeds, strict=True)
+            )
+        ]  # fmt: skip
+        self._tickets += len(orders)
+        self._waiting += orders
+        return [order.ticket for order in orders]
 
     @torch.inference_mode()
-    def generate(
-        self, prompts: Sequence[list[int]], sampling: SamplingConfig, version: int
-    ) -> list[Generation]:
-        """One answer per prompt, in order."""
-        answers: dict[int, Generation] = {}
-        for rows in length_buckets([len(p) for p in prompts], BATCH_TOKENS):
-            started = time.perf_counter()
-            batch = [prompts[row] for row in rows]
-            outputs = self._sample(batch, sampling)
-            seconds = time.perf_counter() - started
-            for row, (ids, logprobs, ended) in zip(rows, outputs, strict=True):
-                stop = StopReason.END_OF_TEXT if ended else StopReason.MAX_TOKENS
-                answers[row] = Generation(
-                    prompts[row], ids, logprobs, stop, version, seconds, sampling.temperature
-                )
-        return [answers[row] for row in range(len(prompts))]
+    def step(self) -> dict[int, Generation]:
+        """Let waiting requests join, write one token in every row; what ended, by ticket."""
+        ended = self._admit()
+        if self._rows.count:
+            batch = self._batch
+            last_B = torch.from_numpy(self._rows.last[: self._rows.count]).to(self.model.device)
+            logits_BV = batch.step(last_B)
+            places = range(self._rows.count)
+            over = self._draw(places, logits_BV, self._rows.next_uniforms())
+            ended |= self._leave(over)
+        return ended
 
-    def _sample(
-        self, prompts: Sequence[list[int]], sampling: SamplingConfig
-    ) -> list[tuple[list[int], list[float], bool]]:
-        ids_BL, mask_BL = left_pad(prompts, self.pad_id, self.model.device)
-        positions_BL = (mask_BL.cumsum(1) - 1).clamp(min=0)
-        results: list[tuple[list[int], list[float], bool]] = [([], [], False) for _ in prompts]
-        alive = list(range(len(prompts)))
-        cache = None
-        for _ in range(sampling.max_new_tokens):
-            out = self.model(
-                input_ids=ids_BL,
-                attention_mask=mask_BL,
-                position_ids=positions_BL,
-                past_key_values=cache,
-                use_cache=True,
-                logits_to_keep=1,
+    @torch.inference_mode()
+    def cancel(self, tickets: Iterable[int]) -> None:
+        """Write no more of these; those that have ended are none of them."""
+        unwanted = set(tickets)
+        self._waiting = deque(o for o in self._waiting if o.ticket not in unwanted)
+        self._remove([n for n, o in enumerate(self._rows.orders) if o.ticket in unwanted])
+
+    def rest(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
+        """Know no prompt any more; give back memory that no row is in."""
+        self._known.clear()
+        if not self._rows.count:
+            self._batch = None
+
+    def recall(self, scope: str = "") -> None:
+        self._known = {name: known for name, known in self._known.items() if name in ("", scope)}
+        self._scope = scope
+
+    def _abandon(self) -> None:
+        """Drop whatever was being written; for a call that failed."""
+        self._waiting.clear()
+        self._rows, self._batch = Rows(), None
+        self._known.clear()
+
+    def _limit(self, prompt: Sequence[int], sampling: SamplingConfig) -> int:
+        config = self.model.config.get_text_config(decoder=True)
+        context = getattr(config, "max_position_embeddings", None)
+        if not context:
+            return sampling.max_new_tokens
+        if len(prompt) >= context:
+            raise ValueError(
+                f"a prompt of {len(prompt)} tokens leaves no room in the model's context of "
+                f"{context}; lower sampling.max_prompt_tokens"
             )
-            cache = out.past_key_values
-            tokens_B, logprobs_B = self._draw(out.logits[:, -1].float(), sampling)
-            ended_B = torch.isin(tokens_B, self.end_ids)
-            for row, token, logprob, ended in zip(
-                alive, tokens_B.tolist(), logprobs_B.tolist(), ended_B.tolist(), strict=True
-            ):
-                ids, logprobs, _ = results[row]
-                ids.append(token)
-                logprobs.append(logprob)
-                results[row] = (ids, logprobs, ended)
-            keep_K = (~ended_B).nonzero()[:, 0]
-            if not len(keep_K):
+        return min(sampling.max_new_tokens, context - len(prompt))
+
+    def _admit(self) -> dict[int, Generation]:
+        """Run the prompts of those that fit, and draw their first tokens."""
+        ended: dict[int, Generation] = {}
+        while orders := self._fitting():
+            batch, known = self._batch, self._known.setdefault(self._scope, self._prefixes())
+            by_prompt: dict[tuple[int, ...], list[Order]] = {}
+            for order in orders:
+                by_prompt.setdefault(tuple(order.prompt), []).append(order)
+            for prompts in batch.run([same[0].prompt for same in by_prompt.values()], known):
+                mine = [by_prompt[tuple(prompt)] for prompt in prompts.prompts]
+                ended |= self._join(prompts, mine)
+        return ended
+
+    def _fitting(self) -> list[Order]:
+        """Those of the waiting that join now.
+
+        A few wait for some more while others are written: a pass over a prompt costs as much as a
+        step of the batch.
+        """
+        if not self._waiting:
+            return []
+        if self._batch is None:
+            self._batch = self._new_batch()
+        if self._rows.count and not self._batch.joins:
+            return []
+        most, rows, columns = self._most_tokens, self._rows.count, self._batch.longest
+        fitting = 0
+        for order in self._waiting:
+            columns = max(columns, len(order.prompt))
+            if (rows + fitting + 1) * columns > most and rows + fitting:
                 break
-            if len(keep_K) < len(alive):
-                # Finished rows leave the batch, so that the longest answer does not pay for all.
-                alive = [alive[i] for i in keep_K.tolist()]
-                cache.batch_select_indices(keep_K)
-                mask_BL, positions_BL, tokens_B = (
-                    mask_BL[keep_K],
-                    positions_BL[keep_K],
-                    tokens_B[keep_K],
-                )
-            ids_BL = tokens_B[:, None]
-            mask_BL = torch.cat([mask_BL, mask_BL.new_ones(len(alive), 1)], dim=1)
-            positions_BL = positions_BL[:, -1:] + 1
-        return results
+            fitting += 1
+        if fitting < min(len(self._waiting), rows // 8):
+            return []
+        return [self._waiting.popleft() for _ in range(fitting)]
 
-    def _draw(
-        self, logits_BV: torch.Tensor, sampling: SamplingConfig
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        logprobs_BV = torch.log_softmax(logits_BV / sampling.temperature, dim=-1)
-        tokens_B1 = _inverse_transform(_allowed(logprobs_BV, sampling), self.random)
-        return tokens_B1[:, 0], logprobs_BV.gather(1, tokens_B1)[:, 0]
+    def _join(self, prompts: Prompts, same: list[list[Order]]) -> dict[int, Generation]:
+        index = [number for number, mine in enumerate(same) for _ in mine]
+        places = self._rows.append([order for mine in same for order in mine])
+        numbers = torch.tensor(index, device=prompts.logits_UV.device)
+        logits_BV = prompts.logits_UV.index_select(0, numbers)
+        over = self._draw(places, logits_BV, self._rows.first_uniforms(places))
+        ended = {self._rows.orders[place].ticket: self._generation(place) for place in over}
+        if len(over) < len(places):
+            # Those that have ended join as well, if others do, and leave with their rows.
+            ahead = int((self._rows.limits - self._rows.written)[places.start : places.stop].max())
+            self._batch.join(prompts, index, ahead)
+            self._remove(over)
+        else:
+            self._rows.remove(over)
+        return ended
 
+    def _draw(self, places: range, logits_BV: torch.Tensor, uniforms: np.ndarray) -> list[int]:
+        """Write one token in each of these rows; the places of those that end with it."""
+        device = logits_BV.device
+        uniforms_B = torch.from_numpy(uniforms).to(device)
+        tokens_B, logprobs_B = draw(logits_BV, self._rows.settings(places, device), uniforms_B)
+        logprobs = logprobs_B.cpu().numpy()
+        if np.isnan(logprobs).any():
+            raise FloatingPointError(
+                "the model's logits are no numbers: its weights are damaged, or were trained to "
+                "infinity; go on from an earlier checkpoint with a lower optimizer.learning_rate"
+            )
+        return self._rows.record(places, tokens_B.cpu().numpy(), logprobs).tolist()
 
-def _allowed(logprobs_BV: torch.Tensor, sampling: SamplingConfig) -> torch.Tensor:
-    """The log-probs with -inf for what may not be drawn, in vLLM's order: min_p, top_k, top_p."""
-    if sampling.min_p > 0:
-        least_B1 = logprobs_BV.max(dim=-1, keepdim=True).values + math.log(sampling.min_p)
-        logprobs_BV = logprobs_BV.masked_fill(logprobs_BV < least_B1, float("-inf"))
-    if 0 < sampling.top_k < logprobs_BV.shape[-1]:
-        least_B1 = logprobs_BV.topk(sampling.top_k, dim=-1).values[:, -1:]
-        logprobs_BV = logprobs_BV.masked_fill(logprobs_BV < least_B1, float("-inf"))
-    return _nucleus(logprobs_BV, sampling.top_p) if sampling.top_p < 1 else logprobs_BV
+    def _leave(self, places: list[int]) -> dict[int, Generation]:
+        ended = {self._rows.orders[place].ticket: self._generation(place) for place in places}
+        self._remove(places)
+        return ended
 
+    def _remove(self, places: list[int]) -> None:
+        if places:
+            self._batch.leave(*self._rows.remove(places), self._rows.count)
 
-def _inverse_transform(logprobs_BV: torch.Tensor, random: torch.Generator) -> torch.Tensor:
-    """tokens_B1: one draw per row by inversion of the cumulative distribution, of any total mass.
+    def _generation(self, place: int) -> Generation:
+        rows, order = self._rows, self._rows.orders[place]
+        ids, logprobs = rows.output(place)
+        if rows.stopped(place):
+            stop = StopReason.END_OF_TEXT
+        elif len(ids) < order.sampling.max_new_tokens:
+            stop = StopReason.CONTEXT_LIMIT
+        else:
+            stop = StopReason.MAX_TOKENS
+        seconds = time.perf_counter() - rows.started[place]
+        temperature = order.sampling.temperature
+        return Generation(order.prompt, ids, logprobs, stop, order.version, seconds, temperature)
 
-    One random number per row, where torch.multinomial takes one per row and token, which cost a
-    sixth of the time of a small model. In double precision, so that a large vocabulary loses none.
-    A token of probability 0 is never drawn: its step of the cumulative distribution has no width.
-    """
-    cumulative_BV = logprobs_BV.double().exp().cumsum(-1)
-    uniform_B1 = torch.rand(
-        (len(logprobs_BV), 1), generator=random, dtype=torch.float64, device=logprobs_BV.device
-    )
-    # Of numbers below 1, so below the total even after rounding: the last step is never passed.
-    target_B1 = (uniform_B1 * cumulative_BV[:, -1:]).minimum(
-        cumulative_BV[:, -1:].nextafter(torch.zeros_like(uniform_B1))
-    )
-    return torch.searchsorted(cumulative_BV, target_B1, right=True)
+    def _new_batch(self) -> PackedRows | OwnCacheRows:
+        if self._layout is None:
+            self._layout = (layout_of(self.model, self.pad_id),)
+        (layout,) = self._layout
+        self._most_tokens = BATCH_TOKENS
+        if layout is None:
+            return OwnCacheRows(self.model, self.pad_id)
+        if self.model.device.type == "cuda":
+            free, _ = torch.cuda.mem_get_info(self.model.device)
+            fits = int(GPU_SHARE * free / layout.bytes_per_token)
+            self._most_tokens = max(BATCH_TOKENS, fits)
+        return PackedRows(self.model, layout, self.pad_id, BATCH_TOKENS)
 
-
-def _nucleus(logprobs_BV: torch.Tensor, top_p: float) -> torch.Tensor:
-    """The smallest set of tokens whose share of the mass that is left reaches top_p."""
-    ordered_BV, order_BV = torch.log_softmax(logprobs_BV, dim=-1).sort(dim=-1, descending=True)
-    before_BV = ordered_BV.exp().cumsum(-1) - ordered_BV.exp()
-    cut_BV = torch.zeros_like(before_BV, dtype=torch.bool).scatter(1, order_BV, before_BV >= top_p)
-    return logprobs_BV.masked_fill(cut_BV, float("-inf"))
+    def _prefixes(self) -> Prefixes:
+        return Prefixes(self._most_tokens)

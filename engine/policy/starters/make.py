@@ -33,6 +33,9 @@ NOISY_START = 10_000_000  # a problem that the clean phase never reaches
 POOL_ROWS = 512
 MAX_TOKENS = 200
 IGNORED = -100
+NOTED_STEPS = 20
+"""Of every so many steps the loss stands in the lineage, so that a remake shows early whether it
+goes the same way."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +113,11 @@ def make_starter(
     first = list(islice(clean, TOKENIZER_TEXTS))
     tokenizer = train_tokenizer((_text(d) for d in first), recipe.vocabulary)
     model = _new_model(recipe, tokenizer)
-    _warm_start(model, tokenizer, recipe, seed, progress)
+    losses = {}
+    for step, steps, loss in _warm_start(model, tokenizer, recipe, seed):
+        losses[step] = round(loss, 5)
+        if progress:
+            progress(recipe.name, step, steps, loss)
     out.mkdir(parents=True, exist_ok=True)
     model.save_pretrained(out)
     tokenizer.save_pretrained(out)
@@ -122,6 +129,7 @@ def make_starter(
         "recipe": asdict(recipe),
         "sha256": hashlib.sha256(weights).hexdigest(),
         "parameters": sum(p.numel() for p in model.parameters()),
+        "losses": losses,
     }
     (out / "lineage.json").write_text(json.dumps(lineage, indent=1) + "\n")
     return out
@@ -165,7 +173,10 @@ def _new_model(recipe: StarterRecipe, tokenizer: PreTrainedTokenizerFast) -> Lla
     return LlamaForCausalLM(config)
 
 
-def _warm_start(model, tokenizer, recipe: StarterRecipe, seed: int, progress: Progress | None):
+def _warm_start(
+    model, tokenizer, recipe: StarterRecipe, seed: int
+) -> Iterator[tuple[int, int, float]]:
+    """Train; yields (step, steps, running average of the loss) of every `NOTED_STEPS` steps."""
     phases = (
         (recipe.clean, demonstrations(seed, CLEAN)),
         (recipe.noisy, demonstrations(seed, recipe.noise, NOISY_START)),
@@ -174,8 +185,8 @@ def _warm_start(model, tokenizer, recipe: StarterRecipe, seed: int, progress: Pr
     done = 0
     for phase, stream in phases:
         for step, loss in enumerate(_losses(model, tokenizer, phase, stream), done + 1):
-            if progress and (step % 20 == 0 or step == total):
-                progress(recipe.name, step, total, loss)
+            if step % NOTED_STEPS == 0 or step == total:
+                yield step, total, loss
         done += phase.steps
 
 

@@ -1,0 +1,232 @@
+"""What several expansions in flight save, and what they cost the shape of the tree.
+
+Trees of 32 nodes by two agents, grown by the loop of a search at test time: the same scheduler,
+forest and refill of whatever ends. Only the models and the tests are modelled: an answer comes
+after a latency, and says how good its program is. The latencies of a tree are the 32 equally likely
+quantiles of a lognormal distribution (median 50 ms, sigma 0.8) in an order of its own, so that no
+tree is lucky; a first program has a quality of at most 0.6, a repair that of its parent and a
+little more or less.
+
+`k4_speedup`: seconds of trees that grow one node at a time over those of the same with four in
+flight. `trees16_over_1`: sixteen trees at once, over the mean of each alone, four in flight in
+both. The figures hold root children, greatest depth and best quality beside the times: who chooses
+before answers are back knows less, and widens.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import platform
+import statistics
+import threading
+import time
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+
+from benchmarks import at_least, at_most
+from engine.config import RunConfig, parse_config
+from engine.events import StopReason, TestReport, Verdict
+from engine.inference.crew import Crew
+from engine.policy.exchange import Answer, Generation, Request
+from engine.problems.generator import make_problem
+from engine.problems.problem import Problem
+from engine.sandbox.verify import Verification
+from engine.training.forest import Forest, public_score
+
+SUMMARY = "several expansions of a tree in flight, and several trees, against one at a time"
+GOALS = {"k4_speedup": at_least(3), "trees16_over_1": at_most(1.3)}
+AGENTS = ("oak", "fern")
+NODES, MEDIAN, SIGMA, TREES = 32, 0.05, 0.8, 16
+IN_FLIGHT = (1, 4, 8)
+PUBLIC_TESTS = 20
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--trees", type=int, default=8, help="trees per number in flight")
+    parser.add_argument("--median", type=float, default=MEDIAN, help="seconds of the median answer")
+
+
+def measure(arguments: argparse.Namespace) -> dict[str, dict[str, Any]]:
+    """Ratios, figures and versions; seconds are wall time, per tree."""
+    latency = _quantiles(arguments.median)
+    with Timer() as timer:
+        grown = {
+            k: [_grow(timer, latency, k, [seed]) for seed in range(arguments.trees)]
+            for k in IN_FLIGHT
+        }
+        alone = [_grow(timer, latency, 4, [seed]) for seed in range(TREES)]
+        together = _grow(timer, latency, 4, list(range(TREES)))
+    figures: dict[str, Any] = {"latency_mean_ms": round(1000 * float(latency.mean()), 1)}
+    for k, runs in grown.items():
+        figures |= {f"k{k}_{name}": value for name, value in _shape(runs).items()}
+    figures["trees16_seconds"] = round(together.seconds, 3)
+    one, four = (sum(run.seconds for run in grown[k]) for k in (1, 4))
+    ratios = {
+        "k4_speedup": round(one / four, 2),
+        "trees16_over_1": round(
+            together.seconds / statistics.fmean(run.seconds for run in alone), 2
+        ),
+    }
+    versions = {"python": platform.python_version(), "numpy": version("numpy")}
+    return {"ratios": ratios, "figures": figures, "versions": versions}
+
+
+def _quantiles(median: float) -> np.ndarray:
+    """Seconds of the answers of one tree."""
+    normal = NormalDist(np.log(median), SIGMA)
+    return np.exp([normal.inv_cdf((place + 0.5) / NODES) for place in range(NODES)])
+
+
+@dataclass
+class Grown:
+    """Trees that grew at once."""
+
+    seconds: float
+    forest: Forest
+
+
+def _grow(timer: Timer, latency: np.ndarray, in_flight: int, seeds: Sequence[int]) -> Grown:
+    config = parse_config(
+        {
+            "agents": [{"name": name, "model": f"starter:{name}"} for name in AGENTS],
+            "search": {"nodes_per_tree": NODES, "nodes_in_flight": in_flight},
+        }
+    )
+    problems = [_problem(seed) for seed in seeds]
+    forest = Forest(problems, AGENTS, config.search, public_score, [in_flight, *seeds[:1]])
+    model = Model(timer, {f"tree {seed}": Course(latency, seed) for seed in seeds})
+    with ModelledCrew(config, model) as crew:
+        started = time.perf_counter()
+        crew.grow("", forest)
+        seconds = time.perf_counter() - started
+    if any(len(tree.written) != NODES for tree in forest.trees):
+        raise RuntimeError("a tree did not spend its budget; nothing can be compared")
+    return Grown(seconds, forest)
+
+
+def _problem(seed: int) -> Problem:
+    problem = make_problem(1, 1)[0]
+    return Problem(
+        f"tree {seed}", problem.statement, problem.entry_point,
+        problem.public_tests, problem.private_tests,
+    )  # fmt: skip
+
+
+def _shape(runs: Sequence[Grown]) -> dict[str, float]:
+    trees = [tree for run in runs for tree in run.forest.trees]
+    return {
+        "seconds": round(statistics.fmean(run.seconds for run in runs), 3),
+        "root_children": round(statistics.fmean(len(t.search.nodes[0].children) for t in trees), 2),
+        "depth": round(statistics.fmean(max(n.depth for n in t.search.nodes) for t in trees), 2),
+        "best_score": round(statistics.fmean(max(t.scores()) for t in trees), 3),
+    }
+
+
+@dataclass
+class Course:
+    """What the answers of one tree take, and how good they are, in the order in which they are
+    asked for."""
+
+    latency: np.ndarray
+    seed: int
+
+    def __post_init__(self) -> None:
+        self._rng = np.random.default_rng([self.seed, 29])
+        self._seconds = iter(self._rng.permutation(self.latency).tolist())
+
+    def next(self, parent: float | None) -> tuple[float, float]:
+        """Seconds and quality, from 0 to 1."""
+        if parent is None:
+            quality = 0.6 * self._rng.random() ** 2
+        else:
+            quality = parent + self._rng.normal(0.03, 0.12)
+        return next(self._seconds), float(np.clip(quality, 0.0, 1.0))
+
+
+class Timer:
+    """Sets futures after so many seconds, any number at once, from a thread of its own."""
+
+    def __enter__(self) -> Timer:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    def after(self, seconds: float, result: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        self._loop.call_soon_threadsafe(self._loop.call_later, seconds, future.set_result, result)
+        return future
+
+
+@dataclass
+class Model:
+    """Both agents (a `Player`): sleeps, and answers with a program that says how good it is."""
+
+    timer: Timer
+    courses: dict[str, Course]
+    calls_at_once: int = 4096
+    requests_per_call: int = 1
+
+    def ready(self, deadline: float) -> None:
+        pass
+
+    def answer(
+        self, requests: Sequence[Request], temperature: float | None
+    ) -> Future[list[Answer]]:
+        (request,) = requests
+        parent = float(request.feedback.program) if request.feedback else None
+        seconds, quality = self.courses[request.problem.id].next(parent)
+        generation = Generation([1], [2], [-1.0], StopReason.END_OF_TEXT, 0, seconds)
+        return self.timer.after(seconds, [Answer(generation, str(quality))])
+
+    def close(self) -> None:
+        pass
+
+
+class SaidQuality:
+    """In place of the tests: as many public ones pass as the program says."""
+
+    def verify(self, programs: Sequence[tuple[Problem, str]]) -> list[Verification]:
+        return [self._judged(float(program)) for _, program in programs]
+
+    def _judged(self, quality: float) -> Verification:
+        passed = round(PUBLIC_TESTS * quality)
+        verdict = Verdict.PASSED if passed == PUBLIC_TESTS else Verdict.WRONG_ANSWER
+        reports = (TestReport(verdict, "", ""),) * PUBLIC_TESTS
+        return Verification(verdict, quality, reports, passed, passed == PUBLIC_TESTS)
+
+
+class NothingToCheck:
+    def when_due(self) -> None:
+        pass
+
+
+@dataclass
+class ModelledCrew(Crew):
+    """A crew of modelled agents, with nothing to verify in a sandbox."""
+
+    config: RunConfig
+    model: Model
+    stopping: bool = False
+    check: NothingToCheck = field(default_factory=NothingToCheck)
+    verifier: SaidQuality = field(default_factory=SaidQuality)
+
+    def __post_init__(self) -> None:
+        self.players = dict.fromkeys(AGENTS, self.model)
+        self.threads = ThreadPoolExecutor(1, "verifier")
+        self.tell = lambda text: None
+
+    def close(self) -> None:
+        self.threads.shutdown()

@@ -1,0 +1,271 @@
+"""What a tree of so many nodes costs the search itself, against TreeQuest's.
+
+CPU seconds of bookkeeping per node: choosing where to write, the request for it, and recording the
+answer, in a forest of one tree as training grows it. Every answer holds 4,000 tokens with their
+log-probabilities; nothing is generated or verified. Scores are drawn from a seed, by agent.
+
+The peer is TreeQuest's AB-MCTS-A with the same family of posteriors, two agents and scores, on
+trees of 64 nodes: `step()` as its users call it, which copies the tree, and in place. Its tree
+holds the answers in the same packed form as ours, the cheapest to copy. Before anything is timed,
+its own draws are played to our tree: both must open the same nodes.
+
+`growth_4096_over_64` compares our CPU seconds per node and per level of the tree's mean depth, and
+is the worst over families of posteriors and orders of selection; each of them is in the figures.
+"""
+
+from __future__ import annotations
+
+import argparse
+import pickle
+import platform
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+import numpy as np
+
+from benchmarks import PeerMissing, at_least, at_most
+from engine.config import Posterior, SearchConfig, SelectionOrder
+from engine.events import StopReason, TestReport, Verdict
+from engine.policy.exchange import Answer, Generation
+from engine.problems.generator import make_problem
+from engine.sandbox.verify import Verification
+from engine.search.tree import SearchTree
+from engine.training.forest import Forest, public_score
+
+SUMMARY = "CPU seconds of bookkeeping per node of a search tree, against TreeQuest"
+GOALS = {
+    "vs_treequest_step_64": at_least(20),
+    "vs_treequest_inplace_64": at_least(1),
+    "growth_4096_over_64": at_most(1.5),
+}
+SIZES = (8, 64, 512, 4096)
+TOKENS = 4000
+SKILL = {"oak": 0.35, "fern": 0.15}
+"""Chance that an answer of an agent is right, whatever it was asked."""
+STRATEGIES = {
+    SelectionOrder.AGENT_FIRST: "stack",
+    SelectionOrder.NODE_FIRST: "multiarm_bandit_thompson",
+}
+PROBLEM = make_problem(1, 1)[0]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--largest", type=int, default=max(SIZES), help="largest tree")
+    parser.add_argument("--nodes", type=int, default=8192, help="least nodes per size and setting")
+    parser.add_argument("--peer-trees", type=int, default=3, help="trees that TreeQuest grows")
+
+
+def measure(arguments: argparse.Namespace) -> dict[str, dict[str, Any]]:
+    """Ratios, figures and versions; microseconds are CPU time of this process."""
+    try:
+        version("treequest")
+    except PackageNotFoundError:
+        raise PeerMissing('treequest is not installed: pip install "grove[dev]"') from None
+    figures: dict[str, Any] = {}
+    growth = []
+    sizes = [size for size in SIZES if size <= arguments.largest]
+    for family in Posterior:
+        for order in SelectionOrder:
+            same_nodes_as_treequest(family, order)
+            ours = {size: _ours(family, order, size, arguments.nodes) for size in sizes}
+            name = f"{family}_{order}"
+            for size, (seconds, depth) in ours.items():
+                figures[f"{name}_{size}_us_per_node"] = round(1e6 * seconds, 1)
+                figures[f"{name}_{size}_mean_depth"] = round(depth, 2)
+            if {64, 4096} <= ours.keys():
+                per_level = {size: seconds / depth for size, (seconds, depth) in ours.items()}
+                growth.append(per_level[4096] / per_level[64])
+                figures[f"{name}_growth"] = round(growth[-1], 2)
+    ratios = _against_treequest(arguments.peer_trees, figures)
+    if growth:
+        ratios["growth_4096_over_64"] = round(max(growth), 2)
+    versions = {name: version(name) for name in ("treequest", "numpy", "scipy")}
+    versions |= {"python": platform.python_version(), "machine": platform.machine()}
+    return {"ratios": ratios, "figures": figures, "versions": versions}
+
+
+@dataclass
+class Scores:
+    """The answers that a tree is given, one by one; equal seeds give equal ones."""
+
+    seed: int
+
+    def __post_init__(self) -> None:
+        self._rng = np.random.default_rng([self.seed, 17])
+        self._ids = self._rng.integers(0, 150_000, TOKENS).tolist()
+        self._logprobs = self._rng.normal(-1, 0.5, TOKENS).tolist()
+
+    def next(self, agent: str) -> tuple[Answer, Verification]:
+        """An answer with lists of its own, as a generator makes it, and its verdict."""
+        passed = bool(self._rng.random() < SKILL[agent])
+        generation = Generation(
+            list(self._ids[:500]), list(self._ids), list(self._logprobs),
+            StopReason.END_OF_TEXT, 0, 0.0,
+        )  # fmt: skip
+        verdict = Verdict.PASSED if passed else Verdict.WRONG_ANSWER
+        reports = tuple(TestReport(verdict, "1", "1", "1") for _ in PROBLEM.public_tests)
+        share = float(passed)
+        judged = Verification(verdict, share, reports, passed * len(reports), passed)
+        return Answer(generation, "def solve(x):\n    return x\n", "x" * TOKENS), judged
+
+
+def _ours(family: Posterior, order: SelectionOrder, size: int, least: int) -> tuple[float, float]:
+    """CPU seconds per node and the mean depth, over as many trees as hold `least` nodes."""
+    seconds, depths = [], []
+    for seed in range(max(1, least // size)):
+        spent, forest = _grown(family, order, size, seed)
+        seconds.append(spent / size)
+        depths.append(statistics.fmean(node.depth for node in forest.trees[0].search.nodes[1:]))
+    return statistics.fmean(seconds), statistics.fmean(depths)
+
+
+def _grown(family: Posterior, order: SelectionOrder, size: int, seed: int) -> tuple[float, Forest]:
+    search = SearchConfig(nodes_per_tree=size, posterior=family, selection_order=order)
+    forest = Forest([PROBLEM], tuple(SKILL), search, public_score, [seed])
+    scores = Scores(seed)
+    spent = 0.0
+    for _ in range(size):
+        started = time.process_time()
+        (claim,) = forest.claim(forest.trees)
+        claim.tree.request(claim.expansion)
+        spent += time.process_time() - started
+        answer, verification = scores.next(claim.expansion.agent)
+        answer = pickle.loads(pickle.dumps(answer))  # it comes from the process of a model
+        started = time.process_time()
+        forest.close(claim, answer, verification)
+        spent += time.process_time() - started
+    assert len(forest.trees[0].written) == size
+    return spent, forest
+
+
+def _against_treequest(trees: int, figures: dict[str, Any]) -> dict[str, float]:
+    """Both in turns, with TreeQuest's default family and our default order."""
+    family, order = Posterior.GAUSSIAN, SelectionOrder.AGENT_FIRST
+    ours, copied, inplace = [], [], []
+    for seed in range(trees):
+        ours.append(statistics.median(_grown(family, order, 64, s)[0] for s in range(5)))
+        copied.append(_treequest(family, order, 64, seed, inplace=False))
+        inplace.append(_treequest(family, order, 64, seed, inplace=True))
+    for name, seconds in (("ours", ours), ("treequest_step", copied), ("inplace", inplace)):
+        figures[f"{name}_64_us_per_node"] = round(1e6 * statistics.median(seconds) / 64, 1)
+    return {
+        "vs_treequest_step_64": _ratio(copied, ours),
+        "vs_treequest_inplace_64": _ratio(inplace, ours),
+    }
+
+
+def _ratio(peer: list[float], ours: list[float]) -> float:
+    return round(statistics.median(p / o for p, o in zip(peer, ours, strict=True)), 2)
+
+
+def _treequest(
+    family: Posterior, order: SelectionOrder, size: int, seed: int, *, inplace: bool
+) -> float:
+    """CPU seconds that `step` takes for a whole tree, the making of answers left out."""
+    from treequest import ABMCTSA
+
+    np.random.seed(seed)
+    algorithm = ABMCTSA(dist_type=str(family), model_selection_strategy=STRATEGIES[order])
+    state, scores = algorithm.init_tree(), Scores(seed)
+    making = 0.0
+
+    def writer(agent: str) -> Callable[[Any], tuple[Answer, float]]:
+        def write(_: Any) -> tuple[Answer, float]:
+            nonlocal making
+            started = time.process_time()
+            answer, verification = scores.next(agent)
+            answer = pickle.loads(pickle.dumps(answer))
+            making += time.process_time() - started
+            return answer, verification.fraction
+
+        return write
+
+    writers = {agent: writer(agent) for agent in SKILL}
+    started = time.process_time()
+    for _ in range(size):
+        state = algorithm.step(state, writers, inplace=inplace)
+    return time.process_time() - started - making
+
+
+class Played:
+    """Gives out the draws that TreeQuest made, in its order, to our tree in place of a generator.
+
+    TreeQuest draws GEN and CONT even where there is no child to enter; `skip` says which those are.
+    """
+
+    def __init__(self) -> None:
+        self.draws: list[tuple[dict[str, float], float]] = []
+
+    def beta(self, a: Any, b: Any) -> Any:
+        return self._next(a, lambda params, value: value)
+
+    def standard_t(self, nu: Any) -> Any:
+        return self._next(nu, _standardised)
+
+    def _next(self, shape: Any, made: Callable[[dict[str, float], float], float]) -> Any:
+        drawn = [made(*self.draws.pop(0)) for _ in range(np.size(shape))]
+        return np.array(drawn) if np.ndim(shape) else drawn[0]
+
+
+def _standardised(params: dict[str, float], value: float) -> float:
+    return (value - params["m"]) / np.sqrt(params["tau_square"] / params["kappa"])
+
+
+def same_nodes_as_treequest(family: Posterior, order: SelectionOrder, nodes: int = 64) -> None:
+    """Raises AssertionError unless both open the same nodes for the same scores and draws."""
+    from treequest import ABMCTSA
+
+    np.random.seed(nodes)
+    rng = np.random.default_rng(nodes)
+    algorithm = ABMCTSA(dist_type=str(family), model_selection_strategy=STRATEGIES[order])
+    state, played = algorithm.init_tree(), Played()
+    tree = SearchTree(tuple(SKILL), family, order, played)
+    with _recorded() as draws:
+        for _ in range(nodes):
+            draws.clear()
+            state, (trial,) = algorithm.ask_batch(state, 1, list(SKILL))
+            idle = _drawn_in_vain(state)
+            played.draws = [(params, value) for own, params, value in draws if id(own) not in idle]
+            expansion = tree.select()
+            theirs = (trial.node_to_expand + 1, trial.action)
+            assert (expansion.parent, expansion.agent) == theirs and not played.draws
+            score = float(rng.random() < SKILL[expansion.agent])
+            algorithm.tell(state, trial.trial_id, ("program", score))
+            tree.close(tree.open(expansion), score)
+
+
+class _recorded:
+    """Within the block, every draw of TreeQuest: (distribution, its parameters, value)."""
+
+    def __enter__(self) -> list[tuple[object, dict[str, float], float]]:
+        from treequest.algos.ab_mcts_a.prob_state import ProbabilisticDist
+
+        self._kind, self._own = ProbabilisticDist, ProbabilisticDist.draw_sample
+        draws: list[tuple[object, dict[str, float], float]] = []
+
+        def recording(dist: Any) -> float:
+            value = float(self._own(dist))
+            draws.append((dist, dict(dist.params), value))
+            return value
+
+        self._kind.draw_sample = recording
+        return draws
+
+    def __exit__(self, *_: object) -> None:
+        self._kind.draw_sample = self._own
+
+
+def _drawn_in_vain(state: Any) -> set[int]:
+    """GEN and CONT of nodes without a child: TreeQuest draws them although nothing hangs on it."""
+
+    def pairs() -> Iterator[Any]:
+        for known in state.thompson_states.states.values():
+            for name, pair in known.gen_vs_cont_probas.items():
+                if not known.node_probas[name]:
+                    yield from pair.values()
+
+    return {id(dist) for dist in pairs()}

@@ -1,0 +1,172 @@
+"""One GRPO step, against TRL's GRPOTrainer on the same CPU.
+
+Both train the starter oak in float32 on the same generated problems in the same order: 8 prompts a
+step, a group of 8 answers of up to 32 tokens to each, one AdamW update from all 64 at the same
+learning rate, by the loss of GRPO (clip 0.2, mean over tokens, then over answers; no divergence
+term). Both verify with the same sandbox of two workers, and have as many threads. Ours is the whole
+engine, `python -m engine train` with Ray, log and all; TRL writes with transformers' `generate`,
+and logs, saves and reports nothing. They take turns in rounds; a step's time is from the end of one
+to the end of the next, without the first ones. `vs_trl` is rollouts per second over TRL's.
+
+Guards: on the same rows both losses and their gradients have to agree, ratios beyond the clip
+included; prompts have to be the same tokens; and the tokens per answer have to agree within 10 %,
+for no two programs draw the same numbers.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from benchmarks import PeerMissing, at_least
+from engine.config import RunConfig, parse_config
+from engine.events import read_all
+
+SUMMARY = "a GRPO step, rollouts per second against TRL"
+GOALS = {"vs_trl": at_least(3)}
+PROMPTS, GROUP, WARM_UP = 8, 8, 3
+SAMPLING = {"max_prompt_tokens": 192, "max_new_tokens": 32}
+RATE = 1e-6
+"""Small, so that the answers stay as long as they are at the start."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--steps", type=int, default=12, help="steps per round that are measured")
+    parser.add_argument("--rounds", type=int, default=2, help="rounds over both")
+    parser.add_argument("--threads", type=int, default=1, help="threads of torch that each has")
+
+
+def measure(arguments: argparse.Namespace) -> dict[str, dict[str, Any]]:
+    """Ratios, figures and versions; milliseconds are medians per step.
+
+    Raises:
+        PeerMissing: TRL is not installed.
+        RuntimeError: the two do not do the same work.
+    """
+    try:
+        import trl
+    except ImportError:
+        raise PeerMissing(
+            "trl is not installed; pip install -c constraints.txt '.[bench]'"
+        ) from None
+    import torch
+    import transformers
+
+    from benchmarks.trl_peer import Peer, check_same_loss
+
+    torch.set_num_threads(arguments.threads)
+    run = config(WARM_UP + arguments.steps, arguments.threads)
+    gap = check_same_loss(run)
+    ours: list[dict[str, float]] = []
+    theirs: list[dict[str, float]] = []
+    for _ in range(arguments.rounds):
+        ours += _engine_steps(run)[WARM_UP:]
+        theirs += Peer(run).train()[WARM_UP:]
+    _check_same_work(ours, theirs)
+    rates = [PROMPTS * GROUP / _median(found, "step") for found in (ours, theirs)]
+    figures: dict[str, Any] = {
+        "rollouts_per_second": round(rates[0], 1),
+        "trl_rollouts_per_second": round(rates[1], 1),
+    }
+    for prefix, found in (("", ours), ("trl_", theirs)):
+        for phase in ("step", "generate", "verify", "learn", "sync"):
+            figures[f"{prefix}{phase}_ms"] = round(1000 * _median(found, phase), 1)
+        figures[f"{prefix}tokens_per_rollout"] = round(_mean_tokens(found), 2)
+    figures |= {
+        "rollouts_per_step": PROMPTS * GROUP,
+        "steps": len(ours),
+        "threads": arguments.threads,
+    }
+    figures |= {"loss_gap": gap[0], "gradient_gap": gap[1]}
+    versions = {
+        "python": platform.python_version(),
+        "torch": str(torch.__version__),
+        "transformers": transformers.__version__,
+        "trl": trl.__version__,
+    }
+    return {
+        "ratios": {"vs_trl": round(rates[0] / rates[1], 2)},
+        "figures": figures,
+        "versions": versions,
+    }
+
+
+def config(steps: int, threads: int) -> RunConfig:
+    """The engine's settings; TRL's are taken from them."""
+    agent = {
+        "name": "oak",
+        "model": "starter:oak",
+        "sampling": SAMPLING,
+        "optimizer": {"learning_rate": RATE, "schedule": "constant", "warmup_fraction": 0.0},
+    }
+    return parse_config(
+        {
+            "agents": [agent],
+            "problems": {"seed": 2026, "train": PROMPTS * steps, "validation": 0, "test": 0},
+            "search": {"max_depth": 1, "nodes_per_tree": GROUP, "nodes_in_flight": GROUP},
+            "credit": {"advantage": "grpo", "shaping_gamma": 0.0, "dynamic_filter": False},
+            "loss": {
+                "policy": "ppo",
+                "aggregation": "sequence_mean",
+                "clip_low": 0.2,
+                "clip_high": 0.2,
+                "kl_coefficient": 0.0,
+                "importance_correction": False,
+            },
+            "training": {
+                "steps": steps,
+                "trees_per_step": PROMPTS,
+                "checkpoint_every": 10**6,
+                "validate_every": 10**6,
+            },
+            "sandbox": {"workers": 2, "cpu_seconds": 10, "wall_seconds": 20},
+            "compute": {"device": "cpu", "threads_per_agent": threads, "lanes": 1},
+        }
+    )
+
+
+def _engine_steps(run: RunConfig) -> list[dict[str, float]]:
+    """Seconds of every step and of its parts, and its tokens, from the log of a run."""
+    with tempfile.TemporaryDirectory() as directory:
+        run_dir = Path(directory)
+        (run_dir / "config.json").write_text(run.model_dump_json())
+        done = subprocess.run(
+            [sys.executable, "-m", "engine", "train", str(run_dir)],
+            capture_output=True, text=True, env=os.environ | {"RAY_ADDRESS": ""},
+        )  # fmt: skip
+        if done.returncode:
+            raise RuntimeError(f"the engine ended with {done.returncode}: {done.stderr[-2000:]}")
+        events = list(read_all(run_dir))
+    ends = [event for event in events if event.kind == "step.end"]
+    before = next(event.time for event in events if event.kind == "step.start")
+    found = []
+    for event in ends:
+        phases = event.payload["phases"]
+        found.append({"sync": 0.0, **phases, "step": event.time - before})
+        found[-1]["tokens"] = event.payload["tokens"] / event.payload["nodes"]
+        before = event.time
+    return found
+
+
+def _check_same_work(ours: list[dict[str, float]], theirs: list[dict[str, float]]) -> None:
+    mine, other = _mean_tokens(ours), _mean_tokens(theirs)
+    if len(ours) != len(theirs) or abs(mine - other) > 0.1 * other:
+        raise RuntimeError(
+            f"not the same work: {len(ours)} steps of {mine:.1f} tokens per answer, "
+            f"TRL {len(theirs)} of {other:.1f}"
+        )
+
+
+def _mean_tokens(found: list[dict[str, float]]) -> float:
+    return statistics.mean(step["tokens"] for step in found)
+
+
+def _median(found: list[dict[str, float]], phase: str) -> float:
+    return statistics.median(step[phase] for step in found)

@@ -1,0 +1,182 @@
+"""Keys and values of ragged rows in one block of memory, as a cache of transformers.
+
+Rows are flush right: the newest token of every row stands in the same column, so a step writes
+one slice of columns in place, and no tensor grows. A row of L tokens fills the last L columns
+before `end`; what stands left of it is masked. As no row has a hole, columns apart are positions
+apart, and causal and sliding masks mean what they say.
+
+Invariants:
+- Memory is zero before it is written: masked columns are multiplied by 0, and NaN times 0 is not 0.
+- Columns from `start` on are all that any row holds; what is left of it costs nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from transformers import Cache, DynamicCache, PreTrainedModel
+from transformers.cache_utils import CacheLayerMixin, DynamicLayer, DynamicSlidingWindowLayer
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What a model keeps of a token: for each layer the place of its keys and of its values.
+
+    Places of equal shape lie in one block (rows, places, heads, columns, width).
+    """
+
+    blocks: tuple[tuple[int, int, int], ...]
+    """(places, heads, width) of each block."""
+    keys: tuple[tuple[int, int], ...]
+    """(block, place) of each layer."""
+    values: tuple[tuple[int, int], ...]
+    sliding: tuple[bool, ...]
+    dtype: torch.dtype
+    bytes_per_token: int
+
+
+def layout_of(model: PreTrainedModel, token: int) -> Layout | None:
+    """How the model's keys and values are laid out, from a pass over one token; None if it keeps
+    anything else than one key and one value per token and layer."""
+    ids = torch.full((1, 1), token, device=model.device)
+    cache = model(input_ids=ids, use_cache=True, logits_to_keep=1).get("past_key_values")
+    if type(cache) is not DynamicCache or not cache.layers:
+        return None
+    shapes: dict[tuple[int, int], int] = {}
+    places: list[list[tuple[int, int]]] = [[], []]
+    counts: list[int] = []
+    for layer in cache.layers:
+        if type(layer) not in (DynamicLayer, DynamicSlidingWindowLayer):
+            return None
+        for found, tensor in zip(places, (layer.keys, layer.values), strict=True):
+            if tensor is None or tensor.ndim != 4 or tensor.shape[0] != 1 or tensor.shape[2] != 1:
+                return None
+            block = shapes.setdefault((tensor.shape[1], tensor.shape[3]), len(shapes))
+            counts += [0] * (len(shapes) - len(counts))
+            found.append((block, counts[block]))
+            counts[block] += 1
+    dtype = cache.layers[0].keys.dtype
+    blocks = tuple((n, *shape) for n, shape in zip(counts, shapes, strict=True))
+    size = sum(n * heads * width for n, heads, width in blocks) * dtype.itemsize
+    sliding = tuple(type(layer) is DynamicSlidingWindowLayer for layer in cache.layers)
+    return Layout(blocks, tuple(places[0]), tuple(places[1]), sliding, dtype, size)
+
+
+class RowMemory:
+    """Keys and values of `rows` rows; `end` is the column where the next token is written."""
+
+    def __init__(self, layout: Layout, rows: int, columns: int, end: int, device: torch.device):
+        self.layout, self.device = layout, device
+        self.rows, self.start, self.end = 0, end, end
+        self.real_BS: Tensor | None = None
+        """While prompts of several lengths are written: where a token stands."""
+        self.blocks = self._zeros(rows, columns)
+        self._views: list[list[Tensor]] = []
+        self.resize(0)
+
+    def as_cache(self) -> Cache:
+        """Of transformers; the memory does not know of it, so that nothing keeps either alive."""
+        return Cache(layers=[RowLayer(self, number) for number in range(len(self.layout.keys))])
+
+    @property
+    def capacity(self) -> tuple[int, int]:
+        """(rows, columns)"""
+        return self.blocks[0].shape[0], self.blocks[0].shape[3]
+
+    def resize(self, rows: int) -> None:
+        """The first so many rows are those that are written from now on."""
+        self.rows = rows
+        self._views = [list(block[:rows].unbind(1)) for block in self.blocks]
+
+    def make_room(self, rows: int, columns_before: int, columns_after: int) -> None:
+        """Let there be so many rows, and columns left of `end` and from it on; moves all if not.
+
+        Capacity grows by half at least, so that what is moved is little against what is written.
+        """
+        has_rows, has_columns = self.capacity
+        if rows <= has_rows and columns_before <= self.end <= has_columns - columns_after:
+            return
+        old, start, end = self.blocks, self.start, self.end
+        before = max(columns_before, end - start)
+        if rows > has_rows:
+            has_rows = max(rows, has_rows * 3 // 2)
+        self.blocks = self._zeros(has_rows, before + columns_after)
+        self.end, self.start = before, before - (end - start)
+        for block, had in zip(self.blocks, old, strict=True):
+            block[: self.rows, :, :, self.start : self.end] = had[: self.rows, :, :, start:end]
+        self.resize(self.rows)
+
+    def append(self, source: RowMemory, index: Sequence[int], longest: int) -> None:
+        """New rows: those of `source` with these numbers, of at most `longest` tokens."""
+        had, rows = self.rows, self.rows + len(index)
+        picked = torch.tensor(index, device=self.device)
+        for block, other in zip(self.blocks, source.blocks, strict=True):
+            columns = other[:, :, :, source.end - longest : source.end]
+            block[had:rows, :, :, self.end - longest : self.end] = columns.index_select(0, picked)
+        self.start = min(self.start, self.end - longest)
+        self.resize(rows)
+
+    def load(self, row: int, to: int, source: RowMemory, at: tuple[int, int], length: int) -> None:
+        """So many columns of another memory, from (row, column) `at` on, end before `to`."""
+        of, first = at
+        for block, other in zip(self.blocks, source.blocks, strict=True):
+            block[row, :, :, to - length : to] = other[of, :, :, first : first + length]
+
+    def move(self, targets: Sequence[int], sources: Sequence[int], rows: int) -> None:
+        """Rows take the places of others, and `rows` are left."""
+        if targets:
+            to, of = (torch.tensor(each, device=self.device) for each in (targets, sources))
+            for block in self.blocks:
+                window = block[:, :, :, self.start : self.end]
+                window[to] = window[of]
+        self.resize(rows)
+
+    def put(self, place: tuple[int, int], states: Tensor) -> Tensor:
+        """Write one place's states (rows, heads, tokens, width); all that it holds by now."""
+        view = self._views[place[0]][place[1]]
+        end = self.end + states.shape[2]
+        new = view[:, :, self.end : end]
+        if self.real_BS is not None:
+            states = torch.where(self.real_BS[:, None, :, None], states, new)
+        new.copy_(states)
+        return view[:, :, self.start : end]
+
+    def _zeros(self, rows: int, columns: int) -> list[Tensor]:
+        return [
+            torch.zeros(
+                rows, places, heads, columns, width, dtype=self.layout.dtype, device=self.device
+            )
+            for places, heads, width in self.layout.blocks
+        ]
+
+
+class RowLayer(CacheLayerMixin):
+    """One layer of a `RowMemory`, in the words of transformers."""
+
+    def __init__(self, memory: RowMemory, number: int):
+        super().__init__()
+        self.memory = memory
+        self.is_initialized = True
+        self.is_sliding = memory.layout.sliding[number]
+        self.of_keys, self.of_values = memory.layout.keys[number], memory.layout.values[number]
+
+    def lazy_initialization(self, key_states: Tensor, value_states: Tensor) -> None:
+        """Nothing: memory is there from the start."""
+
+    def update(
+        self, key_states: Tensor, value_states: Tensor, *args: object, **kwargs: object
+    ) -> tuple[Tensor, Tensor]:
+        memory = self.memory
+        return memory.put(self.of_keys, key_states), memory.put(self.of_values, value_states)
+
+    def get_seq_length(self) -> int:
+        return self.memory.end - self.memory.start
+
+    def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
+        return self.get_seq_length() + query_length, 0
+
+    def get_max_length(self) -> int:
+        return -1

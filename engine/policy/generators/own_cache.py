@@ -1,0 +1,74 @@
+"""The rows of a batch in the model's own cache, for models that keep something else than one key
+and one value per token and layer: states, compressed or chunked keys.
+
+A batch starts together, prompts flush right; ended rows leave it, none joins, and what is shared is
+equal prompts.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+from transformers import PreTrainedModel
+
+from engine.policy.batching import left_pad
+from engine.policy.generators.packed import Prompts
+from engine.policy.generators.prefixes import Prefixes
+
+
+class OwnCacheRows:
+    """What a batch knows of its tokens, whatever that is."""
+
+    joins = False
+    longest = 0
+
+    def __init__(self, model: PreTrainedModel, pad_id: int):
+        self.model, self.pad_id = model, pad_id
+        takes = inspect.signature(model.forward).parameters
+        self.name = "cache_params" if "cache_params" in takes else "past_key_values"
+
+    def run(self, prompts: Sequence[list[int]], known: Prefixes) -> list[Prompts]:
+        """Run different prompts as one batch, which takes the place of the one before."""
+        self.cache = None
+        ids_BL, self.mask_BL = left_pad(prompts, self.pad_id, self.model.device)
+        self.positions_BL = (self.mask_BL.cumsum(1) - 1).clamp(min=0)
+        logits_UV = self._forward(ids_BL)
+        return [Prompts(list(prompts), None, logits_UV)]
+
+    def join(self, prompts: Prompts, index: Sequence[int], tokens_ahead: int) -> None:
+        """One row for each number of a prompt."""
+        self._select(index)
+
+    def leave(self, targets: Sequence[int], sources: Sequence[int], rows: int) -> None:
+        """Rows take the places of others that have ended, and `rows` are left."""
+        order = dict(zip(targets, sources, strict=True))
+        self._select([order.get(row, row) for row in range(rows)])
+
+    def step(self, tokens_B: Tensor) -> Tensor:
+        """logits_BV after one more token in every row."""
+        self.mask_BL = torch.cat([self.mask_BL, self.mask_BL.new_ones(len(tokens_B), 1)], dim=1)
+        self.positions_BL = self.positions_BL[:, -1:] + 1
+        return self._forward(tokens_B[:, None])
+
+    def _forward(self, ids_BL: Tensor) -> Tensor:
+        # Nothing is padded after the prompt, and models of states alone take no mask of the past.
+        states = self.name == "cache_params" and self.cache is not None
+        out = self.model(
+            input_ids=ids_BL,
+            attention_mask=None if states else self.mask_BL,
+            position_ids=self.positions_BL,
+            use_cache=True,
+            logits_to_keep=1,
+            **{self.name: self.cache},
+        )
+        self.cache = out[self.name]
+        return out.logits[:, -1]
+
+    def _select(self, rows: Sequence[int]) -> None:
+        index_B = torch.tensor(rows, dtype=torch.long, device=self.model.device)
+        self.mask_BL, self.positions_BL = self.mask_BL[index_B], self.positions_BL[index_B]
+        if rows:
+            self.cache.reorder_cache(index_B)

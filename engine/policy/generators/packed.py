@@ -1,0 +1,172 @@
+"""The rows of a running batch in one memory: new ones join, ended ones leave, at any step.
+
+A prompt is run once, however many rows start from it, and of it only what no known prompt begins
+with. Prompts are run beside the running batch, flush right, and their columns copied into it.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from transformers import PreTrainedModel
+
+from engine.policy.batching import length_buckets
+from engine.policy.generators.cache import Layout, RowMemory
+from engine.policy.generators.prefixes import Known, Prefixes
+
+CHUNK = 256
+"""Columns that memory grows by, where rows may grow longer."""
+
+
+@dataclass
+class Prompts:
+    """Prompts that were run, in the rows of a memory of their own."""
+
+    prompts: list[list[int]]
+    memory: Any
+    """A `RowMemory`, or the model's own cache."""
+    logits_UV: Tensor
+
+
+class PackedRows:
+    """What a batch knows of its tokens, for models that keep keys and values per token."""
+
+    joins = True
+
+    def __init__(self, model: PreTrainedModel, layout: Layout, pad_id: int, max_tokens: int):
+        self.model, self.layout, self.pad_id, self.max_tokens = model, layout, pad_id, max_tokens
+        self.device = model.device
+        forward = inspect.signature(model.forward).parameters
+        self.takes_positions = "position_ids" in forward
+        # A mask as attention needs it saves making it anew from the columns for every step.
+        self.finished_mask = (
+            model.config._attn_implementation == "sdpa"
+            and self.takes_positions
+            and not any(layout.sliding)
+        )
+        self.memory = RowMemory(layout, 0, 0, 0, self.device)
+        self.cache = self.memory.as_cache()
+        self.lengths = np.zeros(0, np.int64)
+        """Tokens of each row that stand in memory."""
+        self._first_B = torch.zeros(0, dtype=torch.long, device=self.device)
+
+    @property
+    def longest(self) -> int:
+        """Columns that the batch takes up."""
+        return self.memory.end - self.memory.start
+
+    def run(self, prompts: Sequence[list[int]], known: Prefixes) -> list[Prompts]:
+        """Run different prompts, those of like length together; they join with `join`."""
+        starts = [known.longest(prompt) for prompt in prompts]
+        lengths = [len(p) - (s[1] if s else 0) for p, s in zip(prompts, starts, strict=True)]
+        done = []
+        for group in length_buckets(lengths, self.max_tokens):
+            found = self._run([prompts[g] for g in group], [starts[g] for g in group])
+            known.keep(found.memory, found.prompts)
+            done.append(found)
+        return done
+
+    def join(self, prompts: Prompts, index: Sequence[int], tokens_ahead: int) -> None:
+        """One new row for each number of a prompt; rows may grow by so many tokens from here."""
+        lengths = np.array([len(prompts.prompts[number]) for number in index])
+        longest = int(lengths.max())
+        rows = len(self.lengths) + len(index)
+        self.memory.make_room(rows, longest, min(tokens_ahead, CHUNK))
+        self.memory.append(prompts.memory, index, longest)
+        self._changed(np.concatenate([self.lengths, lengths]))
+
+    def leave(self, targets: Sequence[int], sources: Sequence[int], rows: int) -> None:
+        """Rows take the places of others that have ended, and `rows` are left."""
+        self.memory.move(targets, sources, rows)
+        self.lengths[targets] = self.lengths[sources]
+        self._changed(self.lengths[:rows])
+
+    def step(self, tokens_B: Tensor) -> Tensor:
+        """logits_BV after one more token in every row."""
+        memory = self.memory
+        if memory.end == memory.capacity[1]:
+            memory.make_room(len(self.lengths), 0, CHUNK)
+            self._changed(self.lengths)
+        logits_BV = self._forward(memory, self.cache, tokens_B[:, None], self._first_B, self._even)
+        memory.end += 1
+        self.lengths += 1
+        return logits_BV
+
+    def _changed(self, lengths: np.ndarray) -> None:
+        self.lengths = lengths
+        memory = self.memory
+        first = memory.end - lengths
+        memory.start = int(first.min()) if len(first) else memory.end
+        self._even = not len(first) or memory.start == int(first.max())
+        self._first_B = torch.from_numpy(first).to(self.device)
+
+    def _run(self, prompts: list[list[int]], starts: list[tuple[Known, int] | None]) -> Prompts:
+        had = [start[1] if start else 0 for start in starts]
+        new = [len(prompt) - known for prompt, known in zip(prompts, had, strict=True)]
+        width = max(new)
+        before = max(map(len, prompts)) - width
+        memory = RowMemory(self.layout, len(prompts), before + width, before, self.device)
+        for row, start in enumerate(starts):
+            if start:
+                known, length = start
+                end = before + width - new[row]
+                memory.load(row, end, known.memory, (known.row, known.first), length)
+        memory.resize(len(prompts))
+        memory.start = 0
+        rest = [p[h:] for p, h in zip(prompts, had, strict=True)]
+        ids = [[self.pad_id] * (width - len(tokens)) + tokens for tokens in rest]
+        first = before + width - np.array([len(prompt) for prompt in prompts])
+        ragged = len(set(new)) > 1
+        if ragged and before:
+            behind = width - torch.tensor(new, device=self.device)
+            memory.real_BS = torch.arange(width, device=self.device) >= behind[:, None]
+        even = not first.any()
+        logits_UV = self._forward(
+            memory,
+            memory.as_cache(),
+            torch.tensor(ids, device=self.device),
+            torch.from_numpy(first).to(self.device),
+            even,
+        )
+        memory.end += width
+        memory.real_BS = None
+        return Prompts(prompts, memory, logits_UV)
+
+    def _forward(
+        self, memory: RowMemory, cache: object, ids_BS: Tensor, first_B: Tensor, even: bool
+    ) -> Tensor:
+        """Logits of the last column; `even` says that every row begins at the first column."""
+        count = ids_BS.shape[1]
+        end = memory.end + count
+        columns_T = torch.arange(memory.start, end, device=self.device)
+        places_S = columns_T[-count:]
+        options = {}
+        if self.takes_positions:
+            options["position_ids"] = (places_S - first_B[:, None]).clamp_(min=0)
+        if even and (count == 1 or memory.end == memory.start):
+            mask = None  # nothing is padded
+        else:
+            mask = columns_T >= first_B[:, None]
+            if not self.finished_mask:
+                mask = mask.long()
+            elif count == 1:
+                mask = mask[:, None, None, :]
+            else:
+                # A column without a token sees itself: a softmax over nothing is not a number.
+                causal_ST = columns_T <= places_S[:, None]
+                itself_ST = columns_T == places_S[:, None]
+                mask = ((mask[:, None, :] & causal_ST) | itself_ST)[:, None]
+        return self.model(
+            input_ids=ids_BS,
+            attention_mask=mask,
+            past_key_values=cache,
+            use_cache=True,
+            logits_to_keep=1,
+            **options,
+        ).logits[:, -1]

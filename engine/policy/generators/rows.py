@@ -1,0 +1,179 @@
+"""What is known of the rows that are being written, on the host: arrays with one place per row.
+
+Invariant: places 0 to `count` are in use; a row that ends leaves its place to one from behind.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from engine.config import SamplingConfig
+from engine.policy.generators.drawing import Settings
+from engine.policy.generators.streams import uniforms
+
+AHEAD = 64
+"""Random numbers that are made at once for every row."""
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """One answer that was asked for."""
+
+    ticket: int
+    prompt: list[int]
+    sampling: SamplingConfig
+    limit: int
+    """Most tokens: those of the settings, or what the context leaves."""
+    seed: int
+    stop_ids: tuple[int, ...]
+    version: int
+
+
+class Rows:
+    """Grows as it needs to."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.orders: list[Order] = []
+        self.started: list[float] = []
+        self.written = np.zeros(0, np.int64)
+        """Tokens written so far."""
+        self.limits = np.zeros(0, np.int64)
+        self.last = np.zeros(0, np.int64)
+        """The newest token."""
+        self._seeds = np.zeros(0, np.int64)
+        self._stops = np.full((0, 1), -1, np.int64)
+        self._ids = np.zeros((0, 32), np.int64)
+        self._logprobs = np.zeros((0, 32), np.float32)
+        self._settings = np.zeros((0, 4), np.float32)
+        self._random = np.zeros((0, AHEAD))
+        self._next = AHEAD
+        self._prepared: dict[tuple[int, int, str], Settings] = {}
+
+    def append(self, orders: Sequence[Order]) -> range:
+        """The places of new rows, which are behind all others."""
+        places = range(self.count, self.count + len(orders))
+        self._reserve(places.stop, max(len(order.stop_ids) for order in orders))
+        new = slice(places.start, places.stop)
+        self.orders += orders
+        self.started += [time.perf_counter()] * len(orders)
+        self.written[new] = 0
+        self.limits[new] = [order.limit for order in orders]
+        self._seeds[new] = [order.seed for order in orders]
+        self._stops[new] = -1
+        for place, order in zip(places, orders, strict=True):
+            self._stops[place, : len(order.stop_ids)] = order.stop_ids
+        self._settings[new] = [_settings(order.sampling) for order in orders]
+        self.count = places.stop
+        self._prepared.clear()
+        return places
+
+    def first_uniforms(self, places: range) -> np.ndarray:
+        """The first random number of new rows; the next ones go into step with the others'."""
+        new = slice(places.start, places.stop)
+        zeros = np.zeros(len(places), np.int64)
+        made = uniforms(self._seeds[new], zeros, 1 + AHEAD - self._next)
+        self._random[new, self._next :] = made[:, 1:]
+        return made[:, 0]
+
+    def next_uniforms(self) -> np.ndarray:
+        """The next random number of every row."""
+        used = slice(0, self.count)
+        if self._next == AHEAD:
+            self._random[used] = uniforms(self._seeds[used], self.written[used], AHEAD)
+            self._next = 0
+        self._next += 1
+        return self._random[used, self._next - 1]
+
+    def record(self, places: range, ids: np.ndarray, logprobs: np.ndarray) -> np.ndarray:
+        """Write down one token of every row of a range; the places of those that end with it."""
+        at, columns = slice(places.start, places.stop), self.written[places.start : places.stop]
+        if len(columns) and (widest := int(columns.max())) == self._ids.shape[1]:
+            self._ids = _widened(self._ids, widest)
+            self._logprobs = _widened(self._logprobs, widest)
+        rows = np.arange(places.start, places.stop)
+        self._ids[rows, columns] = ids
+        self._logprobs[rows, columns] = logprobs
+        self.last[at] = ids
+        self.written[at] += 1
+        stopped = (self._stops[at] == ids[:, None]).any(axis=1)
+        return rows[stopped | (self.written[at] >= self.limits[at])]
+
+    def output(self, place: int) -> tuple[list[int], list[float]]:
+        """Ids and log-probabilities written so far."""
+        length = self.written[place]
+        return self._ids[place, :length].tolist(), self._logprobs[place, :length].tolist()
+
+    def stopped(self, place: int) -> bool:
+        """Whether its newest token ends it, and not its length."""
+        return int(self.last[place]) in self.orders[place].stop_ids
+
+    def settings(self, places: range, device: torch.device) -> Settings:
+        """Of a range of rows; what none of them makes use of is None."""
+        key = (places.start, places.stop, str(device))
+        if key not in self._prepared:
+            self._prepared[key] = _prepared(self._settings[places.start : places.stop], device)
+        return self._prepared[key]
+
+    def remove(self, places: Sequence[int]) -> tuple[list[int], list[int]]:
+        """Free these places; (targets, sources) of the rows that move into them."""
+        gone, left = set(places), self.count - len(places)
+        targets = sorted(place for place in gone if place < left)
+        sources = [place for place in range(left, self.count) if place not in gone]
+        for array in (self.written, self.limits, self.last, self._seeds, self._stops, self._ids,
+                      self._logprobs, self._settings, self._random):  # fmt: skip
+            array[targets] = array[sources]
+        for target, source in zip(targets, sources, strict=True):
+            self.orders[target], self.started[target] = self.orders[source], self.started[source]
+        del self.orders[left:], self.started[left:]
+        self.count = left
+        self._prepared.clear()
+        return targets, sources
+
+    def _reserve(self, rows: int, stops: int) -> None:
+        if stops > self._stops.shape[1]:
+            more = np.full((len(self._stops), stops - self._stops.shape[1]), -1, np.int64)
+            self._stops = np.concatenate([self._stops, more], axis=1)
+        if rows <= len(self.written):
+            return
+        rows = max(rows, 2 * len(self.written), 8)
+        for name in ("written", "limits", "last", "_seeds", "_stops", "_ids", "_logprobs",
+                     "_settings", "_random"):  # fmt: skip
+            array = getattr(self, name)
+            grown = np.zeros((rows, *array.shape[1:]), array.dtype)
+            grown[: len(array)] = array
+            setattr(self, name, grown)
+
+
+def _settings(sampling: SamplingConfig) -> tuple[float, float, float, float]:
+    return (
+        sampling.temperature,
+        sampling.top_p if sampling.top_p < 1 else 2.0,
+        sampling.top_k or math.inf,
+        math.log(sampling.min_p) if sampling.min_p else -math.inf,
+    )
+
+
+def _prepared(settings_B4: np.ndarray, device: torch.device) -> Settings:
+    temperature, top_p, top_k, min_p = settings_B4.T
+
+    def tensor(values: np.ndarray, used: bool) -> torch.Tensor | None:
+        return torch.from_numpy(values.copy()).to(device) if used else None
+
+    sizes = np.minimum(top_k, 2.0**31).astype(np.int64)
+    return Settings(
+        temperatures_B=tensor(temperature, bool((temperature != 1).any())),
+        top_p_B=tensor(top_p, bool((top_p < 1).any())),
+        top_k_B=tensor(sizes, bool(np.isfinite(top_k).any())),
+        log_min_p_B=tensor(min_p, bool(np.isfinite(min_p).any())),
+    )
+
+
+def _widened(array: np.ndarray, by: int) -> np.ndarray:
+    return np.concatenate([array, np.zeros((len(array), by), array.dtype)], axis=1)

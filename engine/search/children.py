@@ -1,0 +1,189 @@
+"""The children that compete for one descent: a Thompson draw each, and the largest wins.
+
+Invariants:
+- Up to `WIDE` children each draws for itself, in the order in which they came; whether one by one
+  or in one call of numpy, the generator gives the same numbers.
+- Beyond that, children of equal posteriors are one group. The largest of n independent draws of one
+  distribution is F^-1(U^(1/n)), and any of the n is equally likely to have it: so a choice has the
+  same probabilities, and costs O(groups) instead of O(children). Groups that are too small for
+  that to pay draw for each child, in one call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import ItemsView, Iterator, ValuesView
+
+import numpy as np
+
+from engine.config import Posterior
+from engine.search.posteriors import ThompsonPosterior, make_posterior, posterior_class
+
+TOGETHER = 6
+"""From so many children on, one call that draws for all is faster than a call for each."""
+WIDE = 64
+MANY = 24
+"""From so many on, the largest draw of a group is faster found by inversion."""
+
+
+class Children:
+    """Posteriors by child id, and the draw among them."""
+
+    __slots__ = ("_draws", "_family", "_posteriors")
+
+    def __init__(self, family: Posterior):
+        self._family = family
+        self._posteriors: dict[int, ThompsonPosterior] = {}
+        self._draws: _Each | _Alike | None = None
+
+    def __len__(self) -> int:
+        return len(self._posteriors)
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._posteriors)
+
+    def __getitem__(self, child: int) -> ThompsonPosterior:
+        return self._posteriors[child]
+
+    def values(self) -> ValuesView[ThompsonPosterior]:
+        return self._posteriors.values()
+
+    def items(self) -> ItemsView[int, ThompsonPosterior]:
+        return self._posteriors.items()
+
+    def observe(self, child: int, score: float) -> None:
+        """Record a score of a child or of what lies below it; the first one lets it compete."""
+        posterior = self._posteriors.get(child)
+        if posterior is None:
+            posterior = self._posteriors[child] = make_posterior(self._family)
+            if kind := {TOGETHER: _Each, WIDE + 1: _Alike}.get(len(self._posteriors)):
+                self._draws = kind(self._family)
+                for other, known in self._posteriors.items():
+                    self._draws.changed(other, known.key())
+        posterior.observe(score)
+        if self._draws:
+            self._draws.changed(child, posterior.key())
+
+    def choose(self, rng: np.random.Generator) -> tuple[int, dict[int, float]]:
+        """The child of the largest draw, and the draws: of all children, or of it alone in a pool
+        of more than `WIDE`."""
+        if self._draws is None:
+            draws = {child: p.draw(rng) for child, p in self._posteriors.items()}
+            return max(draws, key=draws.__getitem__), draws
+        return self._draws.choose(rng)
+
+
+class _Each:
+    """One row of parameters for each child, in the order in which they came."""
+
+    __slots__ = ("_children", "_draw", "_rows", "_rows_CP")
+
+    def __init__(self, family: Posterior):
+        self._draw = posterior_class(family).draw_each
+        self._children: list[int] = []
+        self._rows: dict[int, int] = {}
+        self._rows_CP = np.empty((0, 0))
+
+    def changed(self, child: int, key: tuple[float, ...]) -> None:
+        row = self._rows.get(child)
+        if row is None:
+            row = self._rows[child] = len(self._children)
+            self._children.append(child)
+            self._rows_CP = _with_room(self._rows_CP, row, key)
+        self._rows_CP[row] = key
+
+    def choose(self, rng: np.random.Generator) -> tuple[int, dict[int, float]]:
+        draws_C = self._draw(self._rows_CP[: len(self._children)].T, rng)
+        draws = dict(zip(self._children, draws_C.tolist(), strict=True))
+        return self._children[int(draws_C.argmax())], draws
+
+
+class _Alike:
+    """Children grouped by their parameters; the place of a group that emptied is used again."""
+
+    __slots__ = ("_counts_G", "_empty", "_groups", "_keys_GP", "_kind", "_members", "_places")
+
+    def __init__(self, family: Posterior):
+        self._kind = posterior_class(family)
+        self._groups: dict[tuple[float, ...], int] = {}
+        self._members: list[list[int]] = []
+        self._empty: list[int] = []
+        self._places: dict[int, tuple[int, int]] = {}
+        """Group and position in it, by child."""
+        self._counts_G = np.empty((0, 1), dtype=np.int64)
+        self._keys_GP = np.empty((0, 0))
+
+    def changed(self, child: int, key: tuple[float, ...]) -> None:
+        if child in self._places:
+            self._leave(child)
+        group = self._groups.get(key)
+        if group is None:
+            group = self._new_group(key)
+        members = self._members[group]
+        self._places[child] = group, len(members)
+        members.append(child)
+        self._counts_G[group] += 1
+
+    def choose(self, rng: np.random.Generator) -> tuple[int, dict[int, float]]:
+        total = len(self._members)
+        counts_G, keys_GP = self._counts_G[:total, 0], self._keys_GP[:total]
+        many_G = counts_G >= MANY
+        group, best = self._best_of_few(np.where(many_G, 0, counts_G), keys_GP, rng)
+        large_L = many_G.nonzero()[0]
+        if len(large_L):
+            keys_PL = keys_GP[large_L].T
+            # 1 - U^(1/n): how much of the distribution lies above the largest of n draws.
+            tails_L = -np.expm1(np.log1p(-rng.random(len(large_L))) / counts_G[large_L])
+            beyond_L = (tails_L < self._kind.share_above(keys_PL, best)).nonzero()[0]
+            if len(beyond_L):
+                values_B = self._kind.value_below(keys_PL[:, beyond_L], tails_L[beyond_L])
+                top = int(values_B.argmax())
+                group, best = int(large_L[beyond_L[top]]), float(values_B[top])
+        members = self._members[group]
+        child = members[int(rng.random() * len(members))]
+        return child, {child: best}
+
+    def _best_of_few(
+        self, counts_G: np.ndarray, keys_GP: np.ndarray, rng: np.random.Generator
+    ) -> tuple[int, float]:
+        """Group and value of the largest draw among children of small groups."""
+        groups_F = np.repeat(np.arange(len(counts_G)), counts_G)
+        if not len(groups_F):
+            return -1, -np.inf
+        draws_F = self._kind.draw_each(keys_GP[groups_F].T, rng)
+        top = int(draws_F.argmax())
+        return int(groups_F[top]), float(draws_F[top])
+
+    def _new_group(self, key: tuple[float, ...]) -> int:
+        if self._empty:
+            group = self._empty.pop()
+        else:
+            group = len(self._members)
+            self._members.append([])
+            self._keys_GP = _with_room(self._keys_GP, group, key)
+            self._counts_G = _with_room(self._counts_G, group, (0,))
+        self._groups[key] = group
+        self._keys_GP[group] = key
+        self._counts_G[group] = 0
+        return group
+
+    def _leave(self, child: int) -> None:
+        group, place = self._places.pop(child)
+        members = self._members[group]
+        last = members.pop()
+        if last != child:
+            members[place] = last
+            self._places[last] = group, place
+        self._counts_G[group] -= 1
+        if not members:
+            del self._groups[tuple(self._keys_GP[group].tolist())]
+            self._empty.append(group)
+
+
+def _with_room(rows: np.ndarray, row: int, like: tuple[float, ...]) -> np.ndarray:
+    """The same rows with room for one more, doubled when they are full."""
+    if row < len(rows):
+        return rows
+    larger = np.ones((max(8, 2 * row), len(like)), dtype=rows.dtype)
+    if row:
+        larger[:row] = rows[:row]
+    return larger

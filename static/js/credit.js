@@ -1,0 +1,77 @@
+/**
+ * The terms behind a node's shaped reward and advantage (engine/credit, mars2.md 5 and 6). Pure.
+ *
+ * The recorded figures are the truth. The terms are worked out again from the tree; what is left
+ * between the two is told as such (the overlong penalty, or a method that sees the whole step).
+ */
+
+const TINY = 1e-6;
+const STANDARDISED = ["mars2", "grpo", "per_agent"];
+
+const mean = (values) => values.reduce((sum, value) => sum + value, 0) / values.length;
+
+function deviation(values) {
+  if (values.length < 2) return 0;
+  const middle = mean(values);
+  return Math.sqrt(values.reduce((sum, v) => sum + (v - middle) ** 2, 0) / (values.length - 1));
+}
+
+/**
+ * {raw, parent, siblings, siblingCount, baseline, shaping, penalty, shaped, group}: null where a
+ * term does not exist. `group` is {count, mean, deviation, method, advantage, rest, ofAgent}; it
+ * is null before the tree got its credit.
+ *
+ * @param config `credit` of the run's settings.
+ */
+export function creditTerms(tree, node, config) {
+  if (!node.closed || node.score === null || node.score === undefined) return null;
+  const scored = [...tree.nodes.values()].filter((one) => one.closed && one.score !== null);
+  const around = scored.filter((one) => one.parent === node.parent && one.id !== node.id);
+  const parent = node.parent === 0 ? null : (tree.nodes.get(node.parent)?.score ?? null);
+  const siblings = around.length ? mean(around.map((one) => one.score)) : null;
+  const baseline = baselineOf(node.score, parent, siblings, config.shaping_lambda);
+  const shaping = config.shaping_gamma * (node.score - baseline);
+  const terms = {
+    raw: node.score,
+    parent,
+    siblings,
+    siblingCount: around.length,
+    baseline,
+    shaping,
+    shaped: node.shaped,
+    penalty: null,
+    group: null,
+  };
+  if (node.shaped === null) return terms;
+  const penalty = node.shaped - (node.score + shaping);
+  terms.penalty = Math.abs(penalty) > TINY ? penalty : 0;
+  terms.group = groupOf(scored, node, config);
+  return terms;
+}
+
+function baselineOf(raw, parent, siblings, lambda) {
+  if (parent !== null && siblings !== null) return (1 - lambda) * parent + lambda * siblings;
+  return parent ?? siblings ?? raw;
+}
+
+function groupOf(scored, node, config) {
+  const ofAgent = config.advantage === "per_agent";
+  const group = scored.filter((one) => one.shaped !== null && (!ofAgent || one.agent === node.agent));
+  const rewards = group.map((one) => one.shaped);
+  const found = {
+    count: rewards.length,
+    mean: mean(rewards),
+    deviation: deviation(rewards),
+    method: config.advantage,
+    advantage: node.advantage,
+    ofAgent,
+    explained: null,
+  };
+  const centred = node.shaped - found.mean;
+  const told = STANDARDISED.includes(config.advantage)
+    ? found.deviation > 0 ? centred / (found.deviation + 1e-9) : 0
+    : config.advantage === "dr_grpo" ? centred : null;
+  // A term that does not lead to what was recorded is not shown as its cause.
+  if (told !== null && Math.abs(told - node.advantage) < 1e-4) found.explained = told;
+  return found;
+}

@@ -1,0 +1,95 @@
+/**
+ * Posteriors of the search as curves, and what other rules than Thompson's would have chosen. Pure.
+ *
+ * `known` is what an event holds of an arm (engine/search/tree.py): {a, b} of a Beta posterior,
+ * {m, kappa, nu, tau_square} of a Gaussian one (Student's t once its variance is integrated out),
+ * or {mean, nodes} where UCB1 chose.
+ */
+
+const PRIOR = 0.5; // Jeffreys' a and b, engine/search/posteriors.py
+
+// Lanczos' approximation, g = 7: good to 15 digits.
+const LANCZOS = [
+  0.99999999999980993, 676.5203681218851, -1259.1392167224028, 771.32342877765313,
+  -176.61502916214059, 12.507343278686905, -0.13857109526572012, 9.9843695780195716e-6,
+  1.5056327351493116e-7,
+];
+
+/** ln Γ(x) for x > 0. */
+export function logGamma(x) {
+  if (x < 0.5) return Math.log(Math.PI / Math.sin(Math.PI * x)) - logGamma(1 - x);
+  const y = x - 1;
+  const t = y + 7.5;
+  let sum = LANCZOS[0];
+  for (let i = 1; i < LANCZOS.length; i += 1) sum += LANCZOS[i] / (y + i);
+  return 0.5 * Math.log(2 * Math.PI) + (y + 0.5) * Math.log(t) - t + Math.log(sum);
+}
+
+/** Density of an arm's posterior at x; null where none is known. */
+export function density(known, x) {
+  if (known?.a !== undefined) {
+    const { a, b } = known;
+    if (x <= 0 || x >= 1) return 0;
+    const log = logGamma(a + b) - logGamma(a) - logGamma(b);
+    return Math.exp(log + (a - 1) * Math.log(x) + (b - 1) * Math.log(1 - x));
+  }
+  if (known?.nu !== undefined) {
+    const { m, kappa, nu, tau_square: tau } = known;
+    const scale = Math.sqrt(tau / kappa);
+    const z = (x - m) / scale;
+    const log = logGamma((nu + 1) / 2) - logGamma(nu / 2) - 0.5 * Math.log(nu * Math.PI);
+    return Math.exp(log - ((nu + 1) / 2) * Math.log(1 + (z * z) / nu)) / scale;
+  }
+  return null;
+}
+
+/** [[x, density]] over a range, at the middles of `points` equal parts; [] where none is known. */
+export function curve(known, [from, to] = [0, 1], points = 64) {
+  if (density(known, (from + to) / 2) === null) return [];
+  return Array.from({ length: points }, (_, index) => {
+    const x = from + ((index + 0.5) / points) * (to - from);
+    return [x, density(known, x)];
+  });
+}
+
+/** The posterior's mean; null where nothing is known. */
+export function meanOf(known) {
+  if (known?.a !== undefined) return known.a / (known.a + known.b);
+  return known?.m ?? known?.mean ?? null;
+}
+
+/** {nodes, mean} of the rewards that an arm has seen, without its prior. */
+export function seen(known) {
+  if (known?.a !== undefined) {
+    const nodes = known.a + known.b - 2 * PRIOR;
+    return { nodes, mean: nodes > 0 ? (known.a - PRIOR) / nodes : 0 };
+  }
+  if (known?.kappa !== undefined) {
+    const nodes = known.kappa - 1; // kappa0 = 1, m0 = 0
+    return { nodes, mean: nodes > 0 ? (known.kappa * known.m) / nodes : 0 };
+  }
+  return { nodes: known?.nodes ?? 0, mean: known?.mean ?? 0 };
+}
+
+/** UCB1 (Auer et al. 2002) of every arm: mean + sqrt(2 ln N / n), infinite before its first. */
+export function upperBounds(arms) {
+  const found = arms.map((arm) => seen(arm.known));
+  const total = found.reduce((sum, { nodes }) => sum + nodes, 0);
+  return found.map(({ nodes, mean }) =>
+    nodes > 1e-9 ? mean + Math.sqrt((2 * Math.log(Math.max(1, total))) / nodes) : Infinity,
+  );
+}
+
+/** {mean, ucb}: the arm that each rule would have taken; null where the log tells too little. */
+export function alternatives(arms) {
+  if (arms.length < 2 || arms.some((arm) => meanOf(arm.known) === null)) return null;
+  const first = (values) => arms[values.indexOf(Math.max(...values))].name;
+  return { mean: first(arms.map((arm) => meanOf(arm.known))), ucb: first(upperBounds(arms)) };
+}
+
+/** What to show of x for these arms: 0 to 1, and further where draws or means lie outside. */
+export function rangeOf(arms) {
+  const values = arms.flatMap((arm) => [arm.draw, meanOf(arm.known)]);
+  const finite = values.filter((value) => Number.isFinite(value));
+  return [Math.min(0, ...finite), Math.max(1, ...finite)];
+}

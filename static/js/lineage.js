@@ -1,0 +1,38 @@
+/** Where a node comes from and what became of it: its path, its children, what it fed. Pure. */
+
+/** The nodes from the first below the root to this one. */
+export function pathTo(tree, node) {
+  const path = [];
+  for (let at = node; at; at = tree.nodes.get(at.parent)) path.unshift(at);
+  return path;
+}
+
+export function childrenOf(tree, node) {
+  return [...tree.nodes.values()].filter((one) => one.parent === node.id);
+}
+
+/** All below a node. */
+export function descendants(tree, id) {
+  const below = new Set([id]);
+  // Children are opened after their parents, so one pass in this order finds them all.
+  for (const node of tree.nodes.values()) if (below.has(node.parent)) below.add(node.id);
+  below.delete(id);
+  return below;
+}
+
+/**
+ * {update, checkpoint, trees}: the optimizer step that learned from a node and the first
+ * checkpoint that holds it; `update` is null while none did, undefined where the log is too old to
+ * say.
+ */
+export function fedBy(state, tree, node) {
+  const mine = state.updates.filter(
+    (one) => one.agent === node.agent || (one.shared_with ?? []).includes(node.agent),
+  );
+  const update = mine.find((one) => (one.trees ?? []).includes(tree.id)) ?? null;
+  if (!update) {
+    const silent = mine.some((one) => one.step >= tree.step) && mine.every((one) => !one.trees?.length);
+    return { update: silent ? undefined : null, checkpoint: null };
+  }
+  return { update, checkpoint: state.checkpoints.find((one) => one.step >= update.step) ?? null };
+}

@@ -1,0 +1,38 @@
+import { HOME, panned, revealing, through, zoomed } from "/static/js/camera.js";
+import { mixed } from "/static/js/marks.js";
+import { equal, ok, test } from "./check.js";
+
+const box = { x: 0, y: 0, width: 400, height: 300 };
+const place = Object.assign(({ x, y }) => ({ x: x * 10, y: y * 10 }), { scale: 10 });
+
+test("what lies under the pointer stays there while one zooms", () => {
+  const before = through(place, HOME)({ x: 12, y: 7 });
+  const camera = zoomed(HOME, 3, before.x, before.y);
+  equal(through(place, camera)({ x: 12, y: 7 }), before);
+  equal(through(place, camera).scale, 30);
+  equal(zoomed(camera, 1 / 9, 0, 0), HOME, "never smaller than the whole tree:");
+  ok(zoomed(camera, 1e9, 0, 0).k <= 60);
+});
+
+test("a tree cannot be moved out of its box", () => {
+  const camera = { k: 2, x: 0, y: 0 };
+  for (const way of [1e6, -1e6]) {
+    const moved = panned(camera, way, way, box);
+    const [left, right] = [moved.x, moved.x + 400 * moved.k];
+    ok(left <= 200.01 && right >= 199.99, `${left} ${right}`);
+  }
+  equal(panned(camera, -20, 10, box), { k: 2, x: -20, y: 10 });
+});
+
+test("a hidden point is brought in by the shortest way, a seen one moves nothing", () => {
+  const camera = { k: 2, x: 0, y: 0 };
+  equal(revealing(camera, { x: 200, y: 150 }, box), camera);
+  equal(revealing(camera, { x: 500, y: 150 }, box, 40), { k: 2, x: -140, y: 0 });
+  equal(revealing(camera, { x: 200, y: -60 }, box, 40), { k: 2, x: 0, y: 100 });
+});
+
+test("colours mix by share", () => {
+  equal([mixed("#000000", "#ffffff", 0), mixed("#000000", "#ff8000", 0.5), mixed("#102030", "#ffffff", 1)], [
+    "#000000", "#804000", "#ffffff",
+  ]);
+});

@@ -1,0 +1,190 @@
+"""The run page as a laboratory: earlier moments, filters, a tree's view, the list, the team."""
+
+from __future__ import annotations
+
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from tests.browser.sample_log import sample_events
+from tests.e2e.conftest import SAMPLE
+
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+
+ARRIVAL_MS = 30_000
+
+
+@pytest.fixture
+def events():
+    return list(sample_events(SAMPLE))
+
+
+@pytest.fixture
+def page(browser, server, run, faults, events):
+    """The page of a run whose log is all there; at the end nothing may have gone wrong on it."""
+    context = browser.new_context(viewport={"width": 1600, "height": 1000}, base_url=server.url)
+    page = context.new_page()
+    faults.watch(page, server.url)
+    head = run.feed(events)
+    page.goto(server.url + run.sign_in_path())
+    page.locator(f'[data-part="stream"][data-seq="{head}"]').wait_for(timeout=ARRIVAL_MS)
+    yield page
+    context.close()
+    assert faults.told == []
+
+
+def shown(page, seq: int):
+    page.locator(f'[data-part="stream"][data-shown="{seq}"]').wait_for(timeout=ARRIVAL_MS)
+
+
+def rows(page) -> list[str]:
+    return page.locator('[data-part="twin"] li').all_text_contents()
+
+
+def fragment(page) -> dict[str, list[str]]:
+    return parse_qs(urlsplit(page.url).fragment)
+
+
+def tool(page, name: str):
+    return page.locator(f'[data-tool="{name}"]')
+
+
+def test_an_earlier_moment_shows_only_what_was_known_then(page, events):
+    closes = [event for event in events if event.kind == "node.close"]
+    fifth = closes[4]
+    page.evaluate(f"location.hash = 'tree={fifth.tree}&node={fifth.node}&seq={fifth.seq}'")
+    shown(page, fifth.seq)
+    page.get_by_text("You see what was known at event").wait_for()
+    panel = page.locator('[data-part="panel"]')
+    panel.get_by_role("heading", name=f"Node {fifth.node} by").wait_for()
+    assert "comes when the step's trees are credited" in panel.inner_text()
+    trees = [line.split(" · ")[1] for line in rows(page) if not line.startswith("Node ")]
+    known = [e for e in events if e.kind == "node.open" and e.seq <= fifth.seq]
+    assert sum(int(nodes.split()[0]) for nodes in trees) == len(known)
+    assert page.get_by_role("heading", name="Result on problems never seen").count() == 0
+    page.reload()
+    shown(page, fifth.seq)
+    assert fragment(page)["seq"] == [str(fifth.seq)], "a link leads to the moment"
+    page.get_by_role("button", name="Back to now").click()
+    shown(page, events[-1].seq)
+    assert "seq" not in fragment(page)
+
+
+def test_one_steps_by_node_scrubs_jumps_and_plays(page, events):
+    closes = [event.seq for event in events if event.kind == "node.close"]
+    page.get_by_role("button", name="First solved").click()
+    first = next(e.seq for e in events if e.kind == "node.close" and e.payload["score"] == 1)
+    shown(page, first)
+    page.get_by_role("button", name="One node on").click()
+    shown(page, next(seq for seq in closes if seq > first))
+    page.get_by_role("button", name="One node back").click()
+    shown(page, first)
+    scrub = page.get_by_label("Moment of the log")
+    scrub.fill("60")
+    shown(page, 60)
+    page.locator('[data-machine="speed"]').select_option("64")
+    page.get_by_role("button", name="Play the log").click()
+    shown(page, events[-1].seq)
+    page.get_by_role("button", name="Play the log").wait_for()
+
+
+def test_a_step_of_long_ago_comes_back_with_its_trees(page, events):
+    tool(page, "menuLabel").click()
+    tool(page, "step").fill("1")
+    tool(page, "step").press("Enter")
+    ended = next(e.seq for e in events if e.kind == "step.end" and e.payload["step"] == 1)
+    shown(page, ended)
+    assert len(rows(page)) == SAMPLE.trees and all("solved" in line for line in rows(page))
+
+
+def test_filters_narrow_the_forest_and_stay_in_the_address(page, events):
+    tool(page, "q").fill("return x")
+    tool(page, "found").get_by_text("20 of 20 nodes in 4 of 4 trees").wait_for()
+    tool(page, "menuLabel").click()
+    tool(page, "agent").select_option("fern")
+    tool(page, "score").select_option("passed")
+    last = {e.tree for e in events if e.kind == "tree.open" and e.payload["step"] == SAMPLE.steps}
+    opened = {(e.tree, e.node): e.payload for e in events if e.kind == "node.open"}
+    wanted = [
+        e
+        for e in events
+        if e.kind == "node.close" and e.tree in last and e.payload["score"] == 1
+        and opened[e.tree, e.node]["agent"] == "fern"
+    ]  # fmt: skip
+    text = f"{len(wanted)} of 20 nodes in {len({e.tree for e in wanted})} of 4 trees"
+    tool(page, "found").get_by_text(text).wait_for()
+    assert len(rows(page)) == len({e.tree for e in wanted})
+    page.reload()
+    tool(page, "found").get_by_text(text).wait_for()
+    assert fragment(page) == {"agent": ["fern"], "score": ["passed"], "q": ["return x"]}
+    tool(page, "clear").click()
+    assert tool(page, "found").inner_text() == "" and len(rows(page)) == SAMPLE.trees
+    tool(page, "q").fill("nothing has this")
+    page.get_by_text("No node of these trees is what the filters ask for").wait_for()
+
+
+def test_the_list_is_walked_with_keys(page):
+    tool(page, "list").focus()
+    page.keyboard.press("Tab")
+    page.keyboard.press("Shift+Tab")
+    tool(page, "list").press("Enter")
+    tree = page.get_by_role("tree")
+    tree.locator('[tabindex="0"]').focus()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowRight")
+    item = tree.get_by_role("treeitem", expanded=True)
+    item.wait_for()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    chosen = tree.locator('[role="treeitem"][aria-selected="true"]')
+    chosen.wait_for()
+    number = chosen.inner_text().split(" · ")[0]
+    page.locator('[data-part="panel"]').get_by_role("heading", name=number).wait_for()
+    assert page.evaluate("document.activeElement.getAttribute('aria-level')") in ("2", "3", "4")
+    page.keyboard.press("Home")
+    assert page.evaluate("document.activeElement.getAttribute('aria-posinset')") == "1"
+    page.keyboard.press("ArrowLeft")
+    assert tree.get_by_role("treeitem", expanded=True).count() == 0
+
+
+def test_a_tree_is_zoomed_moved_folded_and_fitted(page, events):
+    opened = [e for e in events if e.kind == "node.open"]
+    parent = next(e for e in reversed(opened) if e.payload["parent"])
+    page.evaluate(f"location.hash = 'tree={parent.tree}&node={parent.payload['parent']}'")
+    panel = page.locator('[data-part="panel"]')
+    panel.get_by_role("button", name="Fold away").click()
+    panel.get_by_role("button", name="Unfold").wait_for()
+    panel.get_by_role("button", name=f"{parent.node} ", exact=False).first.click()
+    panel.get_by_role("heading", name=f"Node {parent.node} by").wait_for()
+    panel.get_by_role("button", name=f"node {parent.payload['parent']} ").click()
+    panel.get_by_role("button", name="Fold away").wait_for()
+    canvas = page.locator('[data-part="canvas"]')
+    tool(page, "zoomIn").click()
+    page.locator('[data-part="canvas"][data-drags]').wait_for()
+    picture = "e => e.toDataURL()"
+    before = canvas.evaluate(picture)
+    box = canvas.bounding_box()
+    page.mouse.move(box["x"] + 300, box["y"] + 150)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 340, box["y"] + 180, steps=3)
+    page.mouse.up()
+    page.wait_for_function(
+        f"([e, was]) => ({picture})(e) !== was", arg=[canvas.element_handle(), before]
+    )
+    panel.get_by_role("heading", name=f"Node {parent.payload['parent']} by").wait_for()
+    page.locator('[data-part="stage"]').press("0")
+    page.locator('[data-part="canvas"]:not([data-drags])').wait_for()
+
+
+def test_colours_tell_of_credit_and_the_team_of_who_did_what(page, events):
+    legend = page.locator('[data-part="legend"]')
+    page.get_by_role("button", name="Advantage", exact=True).click()
+    legend.get_by_text("advantage 0").wait_for()
+    assert legend.get_by_text("sandbox failure").count() == 0
+    team = page.locator('[data-part="team"]')
+    last = {e.tree for e in events if e.kind == "tree.open" and e.payload["step"] == SAMPLE.steps}
+    solved = sum(e.payload["solved"] for e in events if e.kind == "tree.close" and e.tree in last)
+    assert f"{len(last)} trees of step {SAMPLE.steps}, {solved} solved" in team.inner_text()
+    nodes = [int(cell) for cell in team.locator("tbody tr td:nth-child(2)").all_inner_texts()[:2]]
+    assert sum(nodes) == SAMPLE.trees * SAMPLE.nodes

@@ -1,0 +1,196 @@
+"""vLLM as generator, on this CPU: one engine for all tests of the module, the last one kills it."""
+
+import psutil
+import pytest
+import torch
+
+from engine.config import ConfigError, SamplingConfig, parse_config
+from engine.events import StopReason
+from engine.policy.exchange import Request
+from engine.policy.forward import output_logprobs, pad_rows
+from engine.policy.generators import GeneratorError
+from engine.policy.host import PolicyHost
+from engine.policy.rows import TrainingRow
+from engine.problems.generator import GeneratedProblems, Split
+from tests.policies import tiny_config
+from tests.vllm_here import needs_vllm
+
+pytestmark = [pytest.mark.slow, needs_vllm]
+
+TOLERANCE = 1e-3
+"""Nats per token in float32, as `vllm_generator` states it."""
+PROBLEMS = GeneratedProblems(3).first(Split.TRAIN, 4)
+LONG = [7, 8, 9, 10, 11] * 60
+"""A prompt of more than one block of the prefix cache."""
+
+
+def config_of(model="starter:oak", generator=None, **sampling):
+    options = {
+        "model": model,
+        "generator": {"name": "vllm", "cpu_cache_gib": 0.1, **(generator or {})},
+        "sampling": {"max_prompt_tokens": 400, "max_new_tokens": 24, **sampling},
+    }
+    (agent,) = tiny_config("-").model_dump(mode="json")["agents"]
+    return tiny_config(agents=[{**agent, **options}])
+
+
+def host_of(config):
+    return PolicyHost([config.agents], config, [7])
+
+
+@pytest.fixture(scope="module")
+def group():
+    host = host_of(config_of())
+    yield host.groups["agent-0"]
+    host.close()
+
+
+def answers(group, **options):
+    requests = {"agent-0": [Request(problem) for problem in PROBLEMS]}
+    return [answer.generation for answer in group.answer(requests, **options)["agent-0"]]
+
+
+def gaps(model, generations):
+    """Of every token, between vLLM's log-probability and the one that transformers computes."""
+    rows = [
+        TrainingRow(g.prompt_ids, g.output_ids, g.logprobs, 1.0, 0, g.temperature)
+        for g in generations
+    ]
+    padded = pad_rows(rows, 0, "cpu")
+    with torch.no_grad():
+        logprobs_NL, _ = output_logprobs(model, padded)
+    return (logprobs_NL - padded.rollout_logprobs_NL)[padded.mask_NL.bool()].abs()
+
+
+def learn(group, generations):
+    """One update; the weights as they were before it."""
+    with torch.no_grad():
+        old = type(group.weights.model)(group.weights.model.config)
+        old.load_state_dict(group.weights.model.state_dict())
+    rows = [
+        TrainingRow(g.prompt_ids, g.output_ids, g.logprobs, sign, g.policy_version, g.temperature)
+        for g, sign in zip(generations, (1.0, -1.0, 1.0, -1.0), strict=True)
+    ]
+    group.learn(rows, 0.5)
+    return old.eval()
+
+
+def likeliest(policy, model, prompt, count):
+    """The greedy continuation, by transformers."""
+    ids = list(prompt)
+    with torch.no_grad():
+        while len(ids) < len(prompt) + count and ids[-1] not in policy.end_ids:
+            ids.append(int(model(torch.tensor([ids])).logits[0, -1].argmax()))
+    return ids[len(prompt) :]
+
+
+def greedy(group, prompt, count):
+    (written,) = group.generator.generate(
+        [prompt], SamplingConfig(top_k=1, max_new_tokens=count), group.version
+    )
+    return written.output_ids
+
+
+def test_after_every_sync_the_log_probabilities_are_those_of_the_new_weights(group):
+    model = group.weights.model
+    for _ in range(3):
+        before = answers(group)
+        assert gaps(model, before).max() < TOLERANCE
+        old = learn(group, before)
+        after = answers(group)
+        assert {g.policy_version for g in after} == {group.version}
+        assert {g.policy_version for g in before} == {group.version - 1}
+        assert gaps(model, after).max() < TOLERANCE
+        assert gaps(old, after).mean() > 5 * TOLERANCE
+        prompt = before[0].prompt_ids
+        assert greedy(group, prompt, 12) == likeliest(group.policy, model, prompt, 12)
+
+
+def test_nothing_of_the_old_weights_is_left_in_the_prefix_cache(group):
+    generator, sampling = group.generator, SamplingConfig(max_new_tokens=4)
+
+    def reused():
+        before = generator.reused_tokens
+        (written,) = generator.generate([LONG], sampling, group.version)
+        return generator.reused_tokens - before, written
+
+    answers(group)
+    assert reused()[0] == 0
+    assert reused()[0] >= len(LONG) // 2
+    old = learn(group, answers(group))
+    answers(group)  # brings the new weights
+    tokens, written = reused()
+    assert tokens == 0
+    assert gaps(group.weights.model, [written]).max() < TOLERANCE
+    assert gaps(old, [written]).max() > TOLERANCE
+
+
+def test_the_starting_weights_are_sampled_from_and_the_current_ones_again(group):
+    learn(group, answers(group))
+    start = answers(group, starting_weights=True)
+    assert {g.policy_version for g in start} == {0} != {group.version}
+    with group.weights.starting() as starting:
+        assert gaps(starting, start).max() < TOLERANCE
+    assert gaps(group.weights.model, answers(group)).max() < TOLERANCE
+
+
+def test_a_temperature_and_a_seed_are_followed(group):
+    cold = answers(group, temperature=0.6, stream=("here", 1))
+    assert gaps(group.weights.model, cold).max() < TOLERANCE
+    again, other = (answers(group, temperature=0.6, stream=("here", n)) for n in (1, 2))
+    ids = [g.output_ids for g in cold]
+    assert ids == [g.output_ids for g in again] != [g.output_ids for g in other]
+
+
+def test_an_answer_ends_where_the_policy_ends_one_and_says_why(group):
+    written = answers(group) + group.generator.generate(
+        [LONG] * 8, SamplingConfig(max_new_tokens=60), group.version
+    )
+    ends = set(group.policy.end_ids)
+    for g in written:
+        ended = g.output_ids[-1] in ends
+        assert g.stop is (StopReason.END_OF_TEXT if ended else StopReason.MAX_TOKENS)
+        assert not set(g.output_ids[:-1]) & ends and len(g.logprobs) == len(g.output_ids)
+    assert {g.stop for g in written} == {StopReason.END_OF_TEXT, StopReason.MAX_TOKENS}
+
+
+def test_where_vllm_tells_other_log_probabilities_there_are_none(group):
+    (written,) = group.generator.generate([LONG], SamplingConfig(top_p=0.5), group.version)
+    assert written.output_ids and written.logprobs == []
+
+
+def test_settings_that_vllm_cannot_follow_are_refused_with_their_path():
+    def refused(generator=None, **sections):
+        config = config_of().model_dump(mode="json")
+        config["agents"][0]["sampling"] |= sections.pop("sampling", {})
+        config["agents"][0]["generator"] |= generator or {}
+        with pytest.raises(ConfigError) as error:
+            parse_config(config | sections)
+        (fault,) = error.value.problems
+        return fault["path"], fault["reason"]
+
+    path, reason = refused(sampling={"top_p": 0.9, "temperature": 0.7})
+    assert path == "agents.0.sampling.temperature" and "set it to 1" in reason
+    path, reason = refused(sampling={"temperature": 0.001})
+    assert path == "agents.0.sampling.temperature" and "0.01" in reason
+    path, reason = refused(compute={"deterministic": True})
+    assert path == "agents.0.generator.name" and "torch" in reason
+    path, reason = refused(generator={"name": "torch"})
+    assert path == "agents.0.generator" and "cpu_cache_gib = 0.1 has no effect" in reason
+
+
+def test_a_start_that_fails_names_the_first_cause_and_the_remedy():
+    with pytest.raises(GeneratorError, match=r"agents.agent-0.generator.*heads of 28.*to torch"):
+        host_of(config_of("starter:fern"))
+    with pytest.raises(GeneratorError, match=r"vLLM could not start: .*max_model_len"):
+        host_of(config_of(generator={"max_model_len": 100_000}))
+    with pytest.raises(GeneratorError, match=r"could not start: ValueError: .*memory.*; lower"):
+        host_of(config_of(generator={"cpu_cache_gib": 4000}))
+
+
+def test_an_engine_that_dies_is_named_and_nothing_waits_for_it(group):
+    children = psutil.Process().children(recursive=True)
+    (engine,) = [child for child in children if "EngineCore" in child.name()]
+    engine.kill()
+    with pytest.raises(GeneratorError, match=r"agents.agent-0.generator: vLLM could not"):
+        answers(group)

@@ -1,0 +1,466 @@
+"""Random cases of each kind, their expected values worked out here by the definitions.
+
+Plain Python over lists, sums as they stand in the formulas: nothing of the engine, no arrays, no
+running sums. Draws of statistical kinds come from numpy's own distributions.
+"""
+
+import math
+import random
+from itertools import combinations, pairwise
+from statistics import mean, stdev
+
+import numpy as np
+import pytest
+
+from engine.golden import run_case
+from engine.golden_kinds import KINDS
+
+CASES = 12
+
+
+def rewards(luck, count, binary=0.5):
+    if luck.random() < binary:
+        return [float(luck.random() < 0.5) for _ in range(count)]
+    return [round(luck.random(), 3) for _ in range(count)]
+
+
+def belief(family, seen, prior=None):
+    if family == "beta":
+        p = {"a": 0.5, "b": 0.5, **(prior or {})}
+        return {"a": p["a"] + sum(seen), "b": p["b"] + sum(1 - r for r in seen)}
+    p = {"m": 0.0, "kappa": 1.0, "nu": 1.0, "tau_square": 0.1, **(prior or {})}
+    n = len(seen)
+    average = mean(seen) if seen else 0.0
+    squares = sum((r - average) ** 2 for r in seen)
+    kappa, nu = p["kappa"] + n, p["nu"] + n
+    shift = n * p["kappa"] * (p["m"] - average) ** 2 / kappa
+    return {
+        "m": (p["kappa"] * p["m"] + sum(seen)) / kappa,
+        "kappa": kappa,
+        "nu": nu,
+        "tau_square": (p["nu"] * p["tau_square"] + squares + shift) / nu,
+    }
+
+
+def draws(family, seen, rng, count=40_000):
+    now = belief(family, seen)
+    if family == "beta":
+        return rng.beta(now["a"], now["b"], count)
+    sigma = np.sqrt(now["nu"] * now["tau_square"] / rng.chisquare(now["nu"], count))
+    return rng.normal(now["m"], sigma / math.sqrt(now["kappa"]))
+
+
+def prior(luck):
+    family, p = luck.choice(["beta", "gaussian"]), round(luck.uniform(0.05, 0.95), 2)
+    expected = {"a": p, "b": 1 - p} if family == "beta" else {**belief(family, []), "m": p}
+    return {"dist_type": family, "reward_average_prior": p}, expected
+
+
+def posterior(luck):
+    seen, a = rewards(luck, luck.randint(0, 30)), round(luck.uniform(0.1, 3), 2)
+    if luck.random() < 0.5:
+        p = {"a": a, "b": round(luck.uniform(0.1, 3), 2)}
+        return {"prior": p, "obs": seen}, belief("beta", seen, p)
+    p = {"m": round(luck.random(), 2), "kappa": a, "nu": a + 1, "tau_square": 0.05 + a}
+    return {"prior": p, "obs": seen}, belief("gaussian", seen, p)
+
+
+def backprop(luck):
+    """Every node's lists of scores, filled by the update rule as it is told (section 2)."""
+    family, strategy = (
+        luck.choice(["beta", "gaussian"]),
+        luck.choice(["stack", "multiarm_bandit_thompson"]),
+    )
+    agents = ["0", "1", "2"][: luck.randint(1, 3)]
+    script = [
+        [luck.randint(-1, node - 1), luck.choice(agents), score]
+        for node, score in enumerate(rewards(luck, luck.randint(1, 14)))
+    ]
+    above = {node: (parent, agent) for node, (parent, agent, _) in enumerate(script)}
+    pools = agents if strategy == "stack" else ["shared"]
+    seen = {}
+
+    def tell(node, arm, score):
+        seen.setdefault((node, arm), []).append(score)
+
+    for node, (parent, agent, score) in enumerate(script):
+        pool = agent if strategy == "stack" else "shared"
+        for arm in (("GEN", pool), ("child", node), ("action", agent)):
+            tell(parent, arm, score)
+        below = parent
+        while below != -1:
+            upper, writer = above[below]
+            pool = writer if strategy == "stack" else "shared"
+            for arm in (("CONT", pool), ("child", below), ("action", writer)):
+                tell(upper, arm, score)
+            below = upper
+    states = {}
+    for node in range(-1, len(script)):
+        children = [child for child in above if above[child][0] == node]
+        state = {"children_expand_idx": children}
+        for pool in pools:
+            mine = [c for c in children if pool in ("shared", above[c][1])]
+            for arm in ("GEN", "CONT"):
+                state[f"{arm}[{pool}]"] = belief(family, seen.get((node, (arm, pool)), []))
+            state[f"child[{pool}]"] = {
+                str(children.index(c)): belief(family, seen[node, ("child", c)]) for c in mine
+            }
+        state["action_probas"] = {
+            agent: belief(family, seen.get((node, ("action", agent)), [])) for agent in agents
+        }
+        states[str(node)] = state
+    store = {agent: [s for _, a, s in script if a == agent] for agent in agents}
+    inputs = {"dist_type": family, "strategy": strategy, "agents": agents, "script": script}
+    return inputs, {"states": states, "all_rewards_store": store}
+
+
+def p_widen(luck):
+    gen, cont = rewards(luck, luck.randint(0, 6)), rewards(luck, luck.randint(0, 6))
+    rng = np.random.default_rng(luck.randrange(2**32))
+    expected = {
+        f"p_gen_{family}": float(np.mean(draws(family, gen, rng) > draws(family, cont, rng)))
+        for family in ("beta", "gaussian")
+    }
+    return {"gen_obs": gen, "cont_obs": cont}, expected
+
+
+def p_agent(luck):
+    family = luck.choice(["beta", "gaussian"])
+    store = {str(agent): rewards(luck, luck.randint(0, 6)) for agent in range(luck.randint(2, 3))}
+    rng = np.random.default_rng(luck.randrange(2**32))
+    best = np.argmax([draws(family, seen, rng) for seen in store.values()], axis=0)
+    expected = {f"posterior_{agent}": belief(family, seen) for agent, seen in store.items()}
+    expected |= {f"p_agent{agent}": float(np.mean(best == int(agent))) for agent in store}
+    return {"store": store, "dist_type": family}, expected
+
+
+def ucb_agent(luck):
+    store = {str(agent): rewards(luck, luck.randint(0, 5)) for agent in range(luck.randint(1, 4))}
+    total = sum(map(len, store.values()))
+    scores = {
+        agent: mean(seen) + math.sqrt(2) * math.sqrt(math.log(total) / len(seen)) if seen else None
+        for agent, seen in store.items()
+    }
+    unseen = [agent for agent, score in scores.items() if score is None]
+    return {"store": store}, {
+        "scores": scores,
+        "chosen": unseen[0] if unseen else max(scores, key=scores.get),
+    }
+
+
+def tree_shaping(luck):
+    count, gamma, share = luck.randint(1, 12), luck.uniform(0, 2), luck.random()
+    parents, raw = [luck.randint(-1, v - 1) for v in range(count)], rewards(luck, count)
+    shaped = []
+    for v, parent in enumerate(parents):
+        siblings = [raw[u] for u in range(count) if u != v and parents[u] == parent]
+        if parent == -1:
+            base = mean(siblings) if siblings else raw[v]
+        elif siblings:
+            base = (1 - share) * raw[parent] + share * mean(siblings)
+        else:
+            base = raw[parent]
+        shaped.append(raw[v] + gamma * (raw[v] - base))
+    return {"rewards": raw, "parent": parents, "gamma": gamma, "lambda": share}, shaped
+
+
+def normal(values, epsilon):
+    if len(values) < 2 or len(set(values)) == 1:
+        return [0.0] * len(values)
+    return [(value - mean(values)) / (stdev(values) + epsilon) for value in values]
+
+
+def advantage(luck):
+    """Ragged trees, told by their ids and mixed up."""
+    name = luck.choice(["mars2", "group_norm", "grpo", "dr_grpo", "rloo", "reinforce_pp"])
+    trees = [luck.choice("xyz") for _ in range(luck.randint(1, 12))]
+    raw, lengths = rewards(luck, len(trees)), [luck.randint(1, 9) for _ in trees]
+    expected = [0.0] * len(trees)
+    for tree in set(trees):
+        mine = [place for place, other in enumerate(trees) if other == tree]
+        group = [raw[place] for place in mine]
+        if name == "dr_grpo":
+            values = [r - mean(group) for r in group]
+        elif name == "rloo":
+            values = [r - (sum(group) - r) / (len(group) - 1) if group[1:] else 0.0 for r in group]
+        else:
+            values = normal(group, 1e-6 if name == "grpo" else 1e-9)
+        for place, value in zip(mine, values, strict=True):
+            expected[place] = value
+    if name == "reinforce_pp":
+        tokens = [r for r, n in zip(raw, lengths, strict=True) for _ in range(n)]
+        spread = math.sqrt(max(sum((t - mean(tokens)) ** 2 for t in tokens) / len(tokens), 1e-8))
+        expected = [(r - mean(tokens)) / spread for r in raw]
+    return {"rewards": raw, "tree_ids": trees, "estimator": name, "lengths": lengths}, expected
+
+
+def per_agent(luck):
+    agents = [luck.choice("ab") for _ in range(luck.randint(1, 8))]
+    raw, expected = rewards(luck, len(agents)), [0.0] * len(agents)
+    for agent in set(agents):
+        mine = [place for place, other in enumerate(agents) if other == agent]
+        values = normal([raw[place] for place in mine], 1e-6)
+        for place, value in zip(mine, values, strict=True):
+            expected[place] = value
+    return {"rewards": raw, "agents": agents, "estimator": "per_agent"}, expected
+
+
+def overlong(luck):
+    limit, factor = luck.randint(10, 40), luck.choice([0.5, 1, 2])
+    buffer = luck.randint(1, 9)
+    lengths = [luck.randint(1, limit) for _ in range(luck.randint(2, 8))]
+    raw = rewards(luck, len(lengths))
+    cut = [
+        r - (min(n - (limit - buffer), buffer) / buffer * factor if n > limit - buffer else 0)
+        for r, n in zip(raw, lengths, strict=True)
+    ]
+    inputs = {
+        "rewards": raw, "lengths": lengths, "generate_max_len": limit,
+        "overlong_buffer_len": buffer, "factor": factor,
+    }  # fmt: skip
+    return inputs, {"penalised_rewards": cut, "advantages": normal(cut, 1e-9)}
+
+
+def dynamic_filter(luck):
+    trees = [rewards(luck, luck.randint(1, 5), binary=0.9) for _ in range(5)]
+    low, high = luck.choice([(0, 1), (0.2, 0.8)])
+    kept = [low + 1e-6 < mean(tree) < high - 1e-6 for tree in trees]
+    return {"trees": trees, "range": [low, high]}, kept
+
+
+def pass_at_k(luck):
+    """Over every way to take k of the n answers."""
+    cases, expected = [], []
+    for _ in range(4):
+        n = luck.randint(1, 9)
+        right, k = luck.randint(0, n), luck.randint(1, n)
+        taken = list(combinations([i < right for i in range(n)], k))
+        cases.append([n, right, k])
+        expected.append(sum(map(any, taken)) / len(taken))
+    return {"cases": cases}, expected
+
+
+def tree_select(luck):
+    count = luck.randint(1, 8)
+    public, private = rewards(luck, count, binary=0.8), rewards(luck, count, binary=1)
+    top = luck.randint(1, 3)
+    order = sorted(range(count), key=lambda v: (public[v], v))[::-1]
+    perfect = [private[v] for v in range(count) if public[v] == 1]
+    return {"public": public, "private": private, "top_k": top}, {
+        "pass1_tree": max(private[v] for v in order[:top]),
+        "pass_n": max(private),
+        "mean_private_over_public_perfect": mean(perfect) if perfect else 0.0,
+    }
+
+
+def diversity(luck):
+    """DA@K over every way to take K of the answers."""
+    sizes = [luck.randint(1, 3) for _ in range(luck.randint(1, 4))]
+    answers = [cluster for cluster, size in enumerate(sizes) for _ in range(size)]
+    distinct = [
+        mean(len(set(taken)) for taken in combinations(answers, k))
+        for k in range(1, len(answers) + 1)
+    ]
+    kmax, shares = luck.randint(1, len(answers)), [size / len(answers) for size in sizes]
+    area = sum((a + b) / 2 for a, b in pairwise(distinct[:kmax]))
+    return {"cluster_sizes": sizes, "k": list(range(1, len(answers) + 1)), "kmax": kmax}, {
+        "DA": distinct,
+        "EA": math.prod(share**-share for share in shares),
+        "NAUADC": area / (kmax - 1) if kmax > 1 else distinct[0],
+    }
+
+
+def depth_weight(luck):
+    depth, rho, gen = luck.randint(0, 6), luck.uniform(0.95, 1), luck.random()
+    counts = [luck.randint(0, 12) for _ in range(3)]
+    return {"depth": depth, "rho": rho, "c": counts, "r_gen": gen}, [
+        gen * (0.98 * rho**depth) ** c for c in counts
+    ]
+
+
+def token_rows(luck):
+    """Ragged rows with prompts masked out, and every row with a token that counts."""
+    lengths = [luck.randint(1, 5) for _ in range(luck.randint(1, 4))]
+    masks = [[luck.randint(0, 1) for _ in range(n - 1)] + [1] for n in lengths]
+
+    def near(rows, spread):
+        return [[round(x + luck.gauss(0, spread), 4) for x in row] for row in rows]
+
+    old = [[round(-luck.expovariate(1), 4) for _ in range(n)] for n in lengths]
+    return {
+        "log_probs": near(old, 0.3), "old_log_probs": old, "rollout_log_probs": near(old, 0.4),
+        "ref_log_probs": near(old, 0.5), "mask": masks,
+    }  # fmt: skip
+
+
+def seen(rows, name, v, other):
+    """Differences of two log-probs at the tokens of row v that count."""
+    triples = zip(rows[name][v], rows[other][v], rows["mask"][v], strict=True)
+    return [a - b for a, b, m in triples if m]
+
+
+def weights_of(rows, v, level, mode, threshold, veto):
+    """One weight per token of row v that counts."""
+    gaps = seen(rows, "old_log_probs", v, "rollout_log_probs")
+    told = {"token": gaps, "sequence": [sum(gaps)] * len(gaps)}
+    told["geometric"] = [mean(gaps)] * len(gaps)
+    weights = [math.exp(gap) for gap in told[level]]
+    if mode == "truncate":
+        weights = [min(w, threshold) for w in weights]
+    else:
+        weights = [w if 1 / threshold <= w <= threshold else 0.0 for w in weights]
+    vetoed = veto is not None and any(math.exp(gap) < veto for gap in gaps)
+    return [0.0] * len(gaps) if vetoed else weights
+
+
+def corrections(luck):
+    return {
+        "level": luck.choice(["token", "sequence", "geometric"]),
+        "mode": luck.choice(["truncate", "mask"]),
+        "veto": luck.choice([None, 0.5]),
+    }
+
+
+def is_weights(luck):
+    rows, options = token_rows(luck), {**corrections(luck), "threshold": luck.choice([1.2, 2.0])}
+    names = ("old_log_probs", "rollout_log_probs")
+    # Only what the mask covers has a meaning: here everything.
+    rows["mask"] = [[1] * len(row) for row in rows["mask"]]
+    expected = [weights_of(rows, v, **options) for v in range(len(rows["mask"]))]
+    return {**{name: rows[name] for name in names}, "mask": rows["mask"], **options}, expected
+
+
+def gspo_ratio(luck):
+    rows = token_rows(luck)
+    expected = [
+        math.exp(mean(seen(rows, "log_probs", v, "old_log_probs")))
+        for v in range(len(rows["mask"]))
+    ]
+    return {name: rows[name] for name in ("log_probs", "old_log_probs", "mask")}, expected
+
+
+def kl_term(gap, estimator):
+    value = {"k1": gap, "k2": gap**2 / 2, "k3": math.exp(-gap) - 1 + gap}[estimator]
+    return max(-10.0, min(10.0, value))
+
+
+def kl(luck):
+    rows, estimator = token_rows(luck), luck.choice(["k1", "k2", "k3"])
+    rows["mask"] = [[1] * len(row) for row in rows["mask"]]
+    per_token = [
+        [kl_term(gap, estimator) for gap in seen(rows, "log_probs", v, "ref_log_probs")]
+        for v in range(len(rows["mask"]))
+    ]
+    inputs = {name: rows[name] for name in ("log_probs", "ref_log_probs", "mask")}
+    flat = [value for row in per_token for value in row]
+    return {**inputs, "estimator": estimator}, {
+        "per_token": per_token,
+        "masked_mean_all_tokens": mean(flat),
+    }
+
+
+def loss_of(rows, options):
+    """The policy loss: per token, then its mean."""
+    low, high = options["clip"]
+    per_row = []
+    for v in range(len(rows["mask"])):
+        gain = options["advantages"][v]
+        gaps = seen(rows, "log_probs", v, "old_log_probs")
+        written = [x for x, m in zip(rows["log_probs"][v], rows["mask"][v], strict=True) if m]
+        if options["loss"] == "gspo":
+            gaps = [mean(gaps)] * len(gaps)
+        terms = []
+        for gap, logprob in zip(gaps, written, strict=True):
+            ratio = math.exp(gap)
+            if options["loss"] == "cispo":
+                terms.append(-max(1 - low, min(1 + high, ratio)) * gain * logprob)
+                continue
+            term = min(ratio * gain, max(1 - low, min(1 + high, ratio)) * gain)
+            if gain < 0 and options["dual_clip"] is not None:
+                term = max(term, options["dual_clip"] * gain)
+            terms.append(-term)
+        if options["tis_threshold"] is not None:
+            told = {key: options[key] for key in ("level", "mode", "veto")}
+            weights = weights_of(rows, v, threshold=options["tis_threshold"], **told)
+            terms = [w * t for w, t in zip(weights, terms, strict=True)]
+        per_row.append(terms)
+    kind = options["aggregation"]
+    if kind == "token_mean":
+        return mean(term for terms in per_row for term in terms)
+    if kind == "sequence_mean":
+        return mean(mean(terms) for terms in per_row)
+    return mean(sum(terms) / options["aggregation_tokens"] for terms in per_row)
+
+
+def loss_inputs(luck, *losses):
+    rows = token_rows(luck)
+    threshold, loss = luck.choice([None, 1.3, 2.0]), luck.choice(losses)
+    options = {
+        "loss": loss,
+        "clip": luck.choice([[0.2, 0.2], [0.2, 0.28], [3e-4, 4e-4]]),
+        "advantages": [round(luck.gauss(0, 1), 3) for _ in rows["mask"]],
+        "dual_clip": None if loss == "cispo" else luck.choice([None, 1.2, 3.0]),
+        "aggregation": luck.choice(["token_mean", "sequence_mean", "sequence_sum"]),
+        "aggregation_tokens": 64,
+        "tis_threshold": threshold,
+        **corrections(luck),
+    }
+    return rows, options if threshold else {**options, "veto": None}
+
+
+def policy_loss(luck):
+    """With its gradient, by central differences (not cispo: it stops one)."""
+    rows, options = loss_inputs(luck, "gspo", "ppo")
+    names = ("log_probs", "old_log_probs", "rollout_log_probs", "mask")
+    step, gradient = 1e-6, []
+    for v, row in enumerate(rows["log_probs"]):
+        gradient.append([])
+        for t, value in enumerate(row):
+            sides = []
+            for moved in (value + step, value - step):
+                changed = [*row[:t], moved, *row[t + 1 :]]
+                logprobs = [*rows["log_probs"][:v], changed, *rows["log_probs"][v + 1 :]]
+                sides.append(loss_of({**rows, "log_probs": logprobs}, options))
+            gradient[-1].append((sides[0] - sides[1]) / (2 * step))
+    return {**{name: rows[name] for name in names}, **options}, {
+        "loss": loss_of(rows, options),
+        "grad_log_probs": gradient,
+    }
+
+
+def total_loss(luck):
+    rows, options = loss_inputs(luck, "gspo", "ppo", "cispo")
+    estimator, coefficient = luck.choice(["k1", "k2", "k3"]), luck.choice([0.0, 1e-3, 0.1])
+    gaps = [
+        gap for v in range(len(rows["mask"])) for gap in seen(rows, "log_probs", v, "ref_log_probs")
+    ]
+    penalty = coefficient * mean(kl_term(gap, estimator) for gap in gaps)
+    inputs = {**rows, **options, "kl_coef": coefficient, "estimator": estimator}
+    return inputs, loss_of(rows, options) + penalty
+
+
+MAKERS = {
+    "prior": [prior], "posterior": [posterior], "backprop": [backprop], "p_widen": [p_widen],
+    "p_agent": [p_agent], "ucb_agent": [ucb_agent], "tree_shaping": [tree_shaping],
+    "advantage": [advantage, per_agent], "group_advantage": [advantage], "overlong": [overlong],
+    "dynamic_filter": [dynamic_filter], "pass_at_k": [pass_at_k], "tree_select": [tree_select],
+    "diversity": [diversity], "depth_weight": [depth_weight], "is_weights": [is_weights],
+    "gspo_ratio": [gspo_ratio], "kl": [kl], "policy_loss": [policy_loss],
+    "total_loss": [total_loss],
+}  # fmt: skip
+STATISTICAL = {"p_widen": 2, "p_agent": 2}
+"""These cost tens of thousands of draws a case."""
+
+
+def test_every_kind_but_the_shapes_is_made_up_here():
+    assert set(KINDS) - set(MAKERS) == {"tree_shape"}, "TreeQuest is the oracle of shapes"
+
+
+@pytest.mark.parametrize("kind", MAKERS)
+def test_random_cases_meet_their_definitions(kind):
+    tolerance = 0.015 if kind in STATISTICAL else 1e-6
+    for maker in MAKERS[kind]:
+        for seed in range(STATISTICAL.get(kind, CASES)):
+            inputs, expected = maker(random.Random(f"{kind} {maker.__name__} {seed}"))
+            case = {"kind": kind, "inputs": inputs, "expected": expected, "tolerance": tolerance}
+            assert run_case({**case, "name": kind}) == [], (seed, inputs)
