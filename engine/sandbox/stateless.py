@@ -18,6 +18,7 @@ from __future__ import annotations
 import ast
 import builtins
 from collections.abc import Collection
+from typing import TypeGuard
 
 MAX_CHARS = 10_000
 _NOT_READABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
@@ -48,7 +49,8 @@ _STATEMENTS = (
     ast.If, ast.Expr, ast.Pass, ast.Break, ast.Continue, ast.Raise, ast.Assert, ast.Try, ast.Delete,
     ast.Nonlocal,
 )  # fmt: skip
-_NOT_EXPRESSIONS = (ast.Yield, ast.YieldFrom, ast.Await)
+_NOT_EXPRESSIONS = (ast.Yield, ast.YieldFrom, ast.Await, ast.NamedExpr)
+"""The last because, in an annotation, it would bind a name of the module to any value."""
 _NOT_ATTRIBUTES = ("_", "gi_", "cr_", "ag_", "tb_", "f_", "co_")
 """Beginnings of names that lead from a value to frames, namespaces and code."""
 
@@ -106,10 +108,9 @@ class _Module:
             case ast.ClassDef(name=name, body=body):
                 self.classes.add(name)
                 for method in body:
-                    if isinstance(method, ast.FunctionDef) and method.args.args:
-                        first = method.args.args[0]
+                    if _is_method(method):
                         self.methods.add(method)
-                        self.selves |= {first} if first.arg == "self" else set()
+                        self.selves.add(method.args.args[0])
             case ast.Name(id=name, ctx=ast.Store()) | ast.ExceptHandler(name=str(name)):
                 self.known.add(name)
             case ast.Import(names=names):
@@ -207,5 +208,10 @@ def _is_constant(node: ast.expr) -> bool:
     return False
 
 
-def _is_method(node: ast.FunctionDef) -> bool:
-    return bool(node.args.args) and node.args.args[0].arg == "self"
+def _is_method(node: ast.stmt) -> TypeGuard[ast.FunctionDef]:
+    """A function whose first parameter is `self`, if it stands in a class."""
+    return (
+        isinstance(node, ast.FunctionDef)
+        and [a.arg for a in (*node.args.posonlyargs, *node.args.args)][:1] == ["self"]
+        and not node.args.posonlyargs
+    )

@@ -101,6 +101,14 @@ WITH_STATE = {
     "        self.x = x\ndef solve(x): A().f(x)",
     "self in a lambda": "class A:\n    def f(self, x): return (lambda self: self.x)(solve)\n"
     "def solve(x): A().f(x)",
+    "a parameter before self": "class A:\n    def f(a, /, self, x): self.x = x\n"
+    "def solve(x): A().f(solve, x)",
+    "a parameter instead of self": "class A:\n    def f(a, self): self.x = 1\n"
+    "def solve(x): A().f(solve)",
+    "no parameter before all others": "class A:\n    def f(*a): a[0].x = 1",
+    "a list in an annotation": "def other(x: (seen := [])): pass\ndef solve(x): seen.append(x)",
+    "a list in an annotation of a class": "class A:\n    def f(self, x: (seen := [])): pass\n"
+    "    def solve(self, x): self.seen.append(x)",
     "the class of self": "class A:\n    def f(self, x): self.__class__.x = x",
     "a method of the language": "class A:\n    def __del__(self): print(1)\ndef solve(x): A()",
     "a class with a base": "class A(dict):\n    def f(self, x): self.x = x",
