@@ -47,6 +47,11 @@ CHANGES_ROUNDING = frozenset(
         "training.micro_batch_tokens",
         "training.row_layout",
         "agents.*.learner_ranks",
+        "agents.*.generator.name",
+        "agents.*.generator.gpu_memory_utilization",
+        "agents.*.generator.cpu_cache_gib",
+        "agents.*.generator.tensor_parallel_size",
+        "agents.*.generator.enforce_eager",
         "compute.threads_per_agent",
         "compute.lanes",
     }
