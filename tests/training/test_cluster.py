@@ -25,10 +25,10 @@ def unheard(name, deadline):
 
 @pytest.fixture(scope="module")
 def cluster():
-    """Two nodes of three cores each."""
+    """Two nodes of one core each."""
     made = Cluster()
     for _ in range(2):
-        made.add_node(num_cpus=3, include_dashboard=False)
+        made.add_node(num_cpus=1, include_dashboard=False)
     made.wait_for_nodes()
     yield made
     made.shutdown()
@@ -43,7 +43,7 @@ def joined(cluster):
 
 @slow
 def test_trees_that_a_step_did_not_wait_for_go_on_over_steps_and_resumes(cluster, tmp_path):
-    """Two learners and two generators on two nodes of three cores: neither could hold them all."""
+    """A learner and a generator on two nodes of one core: neither could hold both."""
     compute = {"generators_per_agent": 1, "strategy": "SPREAD", "lanes": 5}
     plan = {"steps": 3, "extra_trees": 4, "checkpoint_every": 3, "trees_per_step": 6}
     run_dir = tmp_path / "run"
@@ -82,7 +82,7 @@ def test_a_node_that_is_lost_costs_no_verdict(joined):
     pool = VerifierPool(config, {}, unheard)
     pool.ready()
     assert len({place.node for place in pool.places}) == 1  # one machine: told apart by their ids
-    assert [place.slots for place in pool.places] == [3, 3]
+    assert [place.slots for place in pool.places] == [1, 1]
     problem, program = make_problem(2, 1)[0], make_problem(2, 1)[0].reference
     wrong = "def solve(*arguments):\n    return None\n"
     programs = [(problem, f"{program if i % 3 else wrong}\n# {random.random()}") for i in range(60)]
@@ -101,7 +101,7 @@ def test_a_node_that_is_lost_costs_no_verdict(joined):
 @slow
 def test_what_others_hold_is_waited_for_under_a_deadline(joined):
     compute = ComputeConfig(placement_seconds=1.0)
-    held = reserve([Bundle("theirs", 1, {"CPU": 3.0})] * 2, ComputeConfig(), unheard)
+    held = reserve([Bundle("theirs", 1, {"CPU": 1.0})] * 2, ComputeConfig(), unheard)
     told = []
     with pytest.raises(TeamError, match=r"waited 1 s for the placement of 1 bundles.*0 cores"):
         reserve([Bundle("ours", 1, {"CPU": 1.0})], compute, lambda *wait: told.append(wait))
