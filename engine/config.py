@@ -406,7 +406,8 @@ class EvaluationConfig(Settings):
 
 class SandboxConfig(Settings):
     workers: int = Field(1, ge=1, le=256)
-    """Programs that are run at once."""
+    """Programs that are run at once. On a cluster of several nodes each runs as many as it has
+    cores that no agent holds."""
     cpu_seconds: float = Field(2.0, gt=0, le=3600)
     wall_seconds: float = Field(4.0, gt=0, le=3600)
     """Deadline of one run of a program: first of all its tests, then of each that failed, alone."""

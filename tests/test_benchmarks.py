@@ -123,3 +123,16 @@ def test_a_benchmark_that_does_not_exist_is_named():
     done = run("nothing")
     assert done.returncode == 2
     assert "'nothing'" in done.stderr and "sandbox" in done.stderr
+
+
+def test_overlap_has_no_ratio_where_other_work_was_done():
+    from benchmarks.overlap import Ran, _unequal
+
+    def ran(learned=800, reward=0.5):
+        return Ran(10.0, 12, learned, [(reward, 256)] * 4, {}, 0.0)
+
+    figures = {}
+    assert _unequal([ran()], [ran(reward=0.55)], figures) == ""
+    assert figures["reward_difference_allowed"] > 0.05
+    assert "rewards differ" in _unequal([ran()], [ran(reward=0.9)], figures)
+    assert "numbers of nodes" in _unequal([ran()], [ran(learned=799)], figures)

@@ -140,6 +140,7 @@ class PolicyGroup:
             theirs = torch.from_numpy(given.copy()).view(mine.dtype).view(mine.shape)
             mine.copy_(theirs)
         self._given_version = version
+        self.generator.forget()  # what it knows of prompts is of the old weights
 
     def close(self) -> None:
         """End what the generator started."""

@@ -76,15 +76,22 @@ def seats_of(config: RunConfig, gpus: float) -> Seats:
     ranks = rank_processes(config.agents)
     own = [generator_gpus([owners[n] for n in names]) for names in groups]
     bundles = [1 if together else 1 + count for count in writers]
-    left = gpus - ranks - sum(o * b for o, b in zip(own, bundles, strict=True))
+    left = gpus - ranks - sum(more * (1 + n) for more, n in zip(own, writers, strict=True))
     on_gpus = compute.device != "cpu" and not compute.deterministic and gpus > 0
-    share = min(1.0, max(0.0, left) / sum(bundles)) if on_gpus else 0.0
+    if on_gpus and left <= 0 and sum(bundles):
+        raise TeamError(
+            f"the cluster has {gpus:g} GPUs, all of which ranks and vLLM have to themselves: none "
+            "is left for the actors that hold the weights. Add some, or lower agents.NAME."
+            "learner_ranks or agents.NAME.generator.tensor_parallel_size"
+        )
+    share = min(1.0, left / sum(bundles)) if on_gpus else 0.0
     seats = Seats()
     for names, count, more in zip(groups, writers, own, strict=True):
         # A generator on GPUs of its own needs a whole one for the weights that it is given.
         gpu = 1.0 + more if more and on_gpus else share
         name = " and ".join(names)
         if together and count:
+            gpu *= 1 + count if more else 1
             seat = _add(seats, compute, f"learner and generators of {name}", 1 + count, gpu)
             seats.learners.append(seat)
             seats.generators.append([seat] * count)

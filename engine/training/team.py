@@ -181,10 +181,9 @@ class Team:
 
             def start(seat: Seat, number: int | None, mine=mine, seeds=seeds) -> Any:
                 options = {"max_concurrency": 1, **seated(self._placed, seat)}
-                drawn = seeds if number is None else [s + 104729 * (number + 1) for s in seeds]
-                return ray.remote(PolicyActor).options(**options).remote(
-                    mine, self.config, drawn, number
-                )  # fmt: skip
+                # Everyone of one seed: a node's answer is the same whoever of them writes it.
+                actor = ray.remote(PolicyActor).options(**options)
+                return actor.remote(mine, self.config, seeds, number)
 
             learner = start(learning, None)
             generators = [start(seat, number) for number, seat in enumerate(writing)]

@@ -25,10 +25,10 @@ def unheard(name, deadline):
 
 @pytest.fixture(scope="module")
 def cluster():
-    """Two nodes of three cores each."""
+    """Two nodes of one core each."""
     made = Cluster()
     for _ in range(2):
-        made.add_node(num_cpus=3, include_dashboard=False)
+        made.add_node(num_cpus=1, include_dashboard=False)
     made.wait_for_nodes()
     yield made
     made.shutdown()
@@ -43,21 +43,21 @@ def joined(cluster):
 
 @slow
 def test_trees_that_a_step_did_not_wait_for_go_on_over_steps_and_resumes(cluster, tmp_path):
-    """Two learners and two generators on two nodes of two free cores: neither could hold them."""
+    """A learner and a generator on two nodes of one core: neither could hold both."""
     compute = {"generators_per_agent": 1, "strategy": "SPREAD", "lanes": 5}
     plan = {"steps": 3, "extra_trees": 4, "checkpoint_every": 3, "trees_per_step": 6}
     run_dir = tmp_path / "run"
     before = train(run_dir, settings(compute, **plan), cluster.address)
-    events = train(run_dir, settings(compute, **plan | {"steps": 5}), cluster.address)
+    events = train(run_dir, settings(compute, **plan | {"steps": 6}), cluster.address)
 
     steps = {e["step"]: e for e in payloads(events, "step.end")}
-    assert list(steps) == [1, 2, 3, 4, 5]
+    assert list(steps) == [1, 2, 3, 4, 5, 6]
     assert [resumed["step"] for resumed in payloads(events, "run.resumed")] == [3]
     assert all(0 < step["carried_trees"] <= 4 for step in steps.values())
     problems = {e.tree: e.payload["problem"] for e in events if e.kind == "tree.open"}
     opened_in = {e.tree: e.payload["step"] for e in events if e.kind == "tree.open"}
     closed = [e.tree for e in events if e.kind == "tree.close"]
-    assert len(set(closed)) == len(closed) >= 5 * 6
+    assert len(set(closed)) == len(closed) >= 6 * 6
     assert sum(e.payload["nodes"] for e in events if e.kind == "tree.close") == sum(
         step["nodes"] for step in steps.values()
     )
@@ -82,7 +82,7 @@ def test_a_node_that_is_lost_costs_no_verdict(joined):
     pool = VerifierPool(config, {}, unheard)
     pool.ready()
     assert len({place.node for place in pool.places}) == 1  # one machine: told apart by their ids
-    assert [place.slots for place in pool.places] == [3, 3]
+    assert [place.slots for place in pool.places] == [1, 1]
     problem, program = make_problem(2, 1)[0], make_problem(2, 1)[0].reference
     wrong = "def solve(*arguments):\n    return None\n"
     programs = [(problem, f"{program if i % 3 else wrong}\n# {random.random()}") for i in range(60)]
@@ -101,7 +101,7 @@ def test_a_node_that_is_lost_costs_no_verdict(joined):
 @slow
 def test_what_others_hold_is_waited_for_under_a_deadline(joined):
     compute = ComputeConfig(placement_seconds=1.0)
-    held = reserve([Bundle("theirs", 1, {"CPU": 3.0})] * 2, compute, unheard)
+    held = reserve([Bundle("theirs", 1, {"CPU": 1.0})] * 2, ComputeConfig(), unheard)
     told = []
     with pytest.raises(TeamError, match=r"waited 1 s for the placement of 1 bundles.*0 cores"):
         reserve([Bundle("ours", 1, {"CPU": 1.0})], compute, lambda *wait: told.append(wait))
@@ -130,6 +130,15 @@ def test_learners_and_generators_have_bundles_of_their_own_or_share_them():
     shared = seats_of(a_run(), gpus=1)
     assert [b.resources["GPU"] for b in shared.bundles] == [0.5, 0.5]
     assert all(b.resources == {"CPU": 1.0} for b in seats_of(a_run(device="cpu"), 8).bundles)
+
+    ranked = [{"name": name, "model": f"starter:{name}", "learner_ranks": 2} for name in AGENTS]
+    seats = seats_of(tiny_config(agents=ranked), gpus=5)
+    assert [(b.name, b.resources["GPU"]) for b in seats.bundles] == [
+        ("learner of oak", 0.5), ("rank 0 of oak", 1.0), ("rank 1 of oak", 1.0),
+        ("learner of fern", 0.5), ("rank 0 of fern", 1.0), ("rank 1 of fern", 1.0),
+    ]  # fmt: skip
+    with pytest.raises(TeamError, match="4 GPUs, all of which ranks"):
+        seats_of(tiny_config(agents=ranked), gpus=4)
 
 
 NODE = {"CPU": 8.0, "GPU": 2.0}
