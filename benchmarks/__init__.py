@@ -16,6 +16,8 @@ MEASUREMENTS = {
     "sandbox": "sandbox",
     "search": "search",
     "expansion": "expansion",
+    "prefix_training": "prefix_training",
+    "async": "overlap",
     "siblings": "siblings",
     "step": "step",
     "vllm": "vllm",

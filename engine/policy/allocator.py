@@ -13,6 +13,9 @@ import os
 
 M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4
 NEVER = 2**31 - 1
+SUMS_IN_ORDER = {"MKL_CBWR": "AUTO", "MKL_DYNAMIC": "FALSE", "OMP_DYNAMIC": "FALSE"}
+"""Environment of a process whose sums come in one order, on as many threads as it is told; read
+when torch loads its libraries."""
 
 
 def keep_freed_memory() -> None:
@@ -32,4 +35,4 @@ def sums_in_one_order() -> None:
 
     They read it when they are loaded: call before torch is imported.
     """
-    os.environ |= {"MKL_CBWR": "AUTO", "MKL_DYNAMIC": "FALSE", "OMP_DYNAMIC": "FALSE"}
+    os.environ |= SUMS_IN_ORDER

@@ -1,8 +1,9 @@
 """The walls around a program, as far as the host allows them.
 
 `enter` is called once by a zygote, before it forks any child; `confine` by every child, after
-the fork and before the program is compiled. Standard library only: both run in a bare
-interpreter outside the package.
+the fork and before the program is compiled. Where a child forks a child for each call (alone.py),
+the first puts up what is inherited (`enclose`) and the others the rest (`seal`). Standard library
+only: all run in a bare interpreter outside the package.
 
 Two tiers hold. `full`: namespaces, a read-only root without /proc in which only a small /tmp
 can be written, no network, and the walls of the second. `restricted`, for plain containers: a
@@ -10,11 +11,12 @@ system call filter, and Landlock or, as root, a root directory and a uid of its 
 be written, and of files only the standard library and shared libraries be read. Always: a
 private uid as root, no capability, resource limits.
 
-Invariant: `confine` either puts up every wall or raises; a program never runs behind half.
+Invariant: `confine`, like `enclose` and `seal` together, puts up every wall or raises; a program
+never runs behind half.
 """
 
 # ruff: noqa: PTH102, PTH103, PTH112, PTH114, PTH115, PTH120, PTH123
-# ruff: noqa: PTH211
+# ruff: noqa: PTH116, PTH211
 
 import ctypes
 import os
@@ -72,18 +74,26 @@ class Walls:
     """What stands around a zygote, and what its children put up on their own.
 
     `uid` 0: children keep the zygote's. `threads`: most threads of a child; 0 where the kernel
-    counts other processes of the same user too.
+    counts other processes of the same user too. `filter` is for a child that runs a program;
+    `forking` for one that forks children, which put `no_forks` on top.
     """
 
     def __init__(self, uid: int):
         self.uid = uid
         self.standing = ["uid"] * bool(uid)
         self.filter: seccomp.Program | None = None
+        self.forking: seccomp.Program | None = None
+        self.no_forks: seccomp.Program | None = None
 
     @property
     def alone(self) -> bool:
         """Whether every process that the zygote can see is its own."""
         return "pid" in self.standing
+
+    @property
+    def closed(self) -> bool:
+        """Whether no process of a job can leave the group in which it can be killed."""
+        return self.alone or "seccomp" in self.standing
 
     @property
     def threads(self) -> int:
@@ -114,6 +124,13 @@ class Walls:
             os.utime(folder, (0, 0))  # a time would be a note to the next program
             os.close(folder)
 
+    def is_empty(self) -> bool:
+        """Whether the writable folder is as `empty` leaves it: never written, nor looked into."""
+        if "tmp" not in self.standing:
+            return True
+        found = os.stat(TEMPORARY)
+        return found.st_mtime_ns == found.st_atime_ns == 0
+
 
 def enter(number: int, library: str, become_init: Callable[[], None]) -> Walls:
     """Put up all walls that children share; only what the host refuses is left out.
@@ -135,7 +152,9 @@ def enter(number: int, library: str, become_init: Callable[[], None]) -> Walls:
     readable = ["/"] if closed else _libraries(library)
     if landlock.restrict(readable, [TEMPORARY, os.devnull] if "tmp" in inside.standing else []):
         inside.standing.append("landlock")
-    inside.filter = seccomp.build(writes="tmp" in inside.standing)
+    writes = "tmp" in inside.standing
+    inside.filter = seccomp.build(writes)
+    inside.forking, inside.no_forks = seccomp.build(writes, forks=True), seccomp.no_forks()
     if inside.filter is not None:
         inside.standing.append("seccomp")
     return inside
@@ -269,14 +288,18 @@ def confine(
     Raises:
         OSError: a wall could not be put up; the program must not be run.
     """
+    enclose(inside, cpu_seconds, memory_bytes, reserve_bytes)
+    seal(inside, file_bytes, inside.filter)
+
+
+def enclose(inside: Walls, cpu_seconds: float, memory_bytes: int, reserve_bytes: int) -> None:
+    """The walls that children inherit, for a process that runs no program. `seal` is the rest."""
     os.setsid()
-    cpu = int(cpu_seconds) + 2  # a backstop; the zygote watches the exact limit
+    cpu = int(cpu_seconds) + 2  # a backstop; who watches the child knows the exact limit
     resource.setrlimit(resource.RLIMIT_CPU, (cpu, cpu))
     resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes + reserve_bytes))
     for limit, value in (
-        (resource.RLIMIT_FSIZE, file_bytes),
         (resource.RLIMIT_NOFILE, 16),
-        (resource.RLIMIT_NPROC, inside.threads),
         (resource.RLIMIT_CORE, 0),
         (resource.RLIMIT_MSGQUEUE, 0),
         (resource.RLIMIT_MEMLOCK, 0),
@@ -289,6 +312,16 @@ def confine(
     _call("capset", _CAPABILITY_HEADER, _NO_CAPABILITIES)
     die_with_parent()
     hide()
-    if inside.filter is not None:
-        filter_ = ctypes.byref(inside.filter)
-        _call("prctl", seccomp.PR_SET_SECCOMP, seccomp.MODE_FILTER, filter_, 0, 0)
+
+
+def seal(inside: Walls, file_bytes: int, filter_: seccomp.Program | None) -> None:
+    """The walls that close behind a process which is about to run a program."""
+    resource.setrlimit(resource.RLIMIT_FSIZE, (file_bytes, file_bytes))
+    resource.setrlimit(resource.RLIMIT_NPROC, (inside.threads, inside.threads))
+    refuse(filter_)
+
+
+def refuse(filter_: seccomp.Program | None) -> None:
+    """Let the kernel refuse what a filter does not allow; None on a host without filters."""
+    if filter_ is not None:
+        _call("prctl", seccomp.PR_SET_SECCOMP, seccomp.MODE_FILTER, ctypes.byref(filter_), 0, 0)

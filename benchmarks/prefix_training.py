@@ -1,0 +1,153 @@
+"""What it saves to forward once what rows begin with alike, against rows beside one another.
+
+Whole updates of the learner, optimizer and all, of one small Llama from the same weights on the
+same rows, with `training.row_layout` as `auto` and as `padded`: rows of like length in one batch,
+padded to the longest, the fastest way that the learner has without sharing. The ways take turns; a
+time is the best of its rounds, so that a load that comes and goes weighs on neither.
+
+`p512_r64_g8`: one prompt of 512 tokens, 8 responses of 64. `worst`: the lowest ratio over a grid of
+prompts, responses and groups, among them prompts that nobody shares. Guard: in every shape no
+number of the two gradients, scaled to norm 1, differs by more than 1e-6, or nothing is told.
+"""
+
+from __future__ import annotations
+
+import argparse
+import platform
+import random
+import time
+from typing import TYPE_CHECKING, Any
+
+from benchmarks import at_least
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from engine.policy.learner import Learner
+    from engine.policy.rows import TrainingRow
+
+SUMMARY = "updates that forward shared prefixes once, against rows beside one another"
+GOALS = {"p512_r64_g8": at_least(2), "worst": at_least(0.95)}
+VOCABULARY, TOLERANCE = 1024, 1e-6
+Shape = tuple[int, int, int, int]
+"""Tokens of a prompt, tokens of a response, responses per prompt, prompts."""
+MAIN: Shape = (512, 64, 8, 1)
+GRID: tuple[Shape, ...] = (
+    (512, 64, 1, 1), (512, 64, 1, 8), (512, 16, 4, 2), (512, 256, 2, 2), (128, 64, 4, 4),
+    (128, 64, 1, 16), (128, 256, 4, 2), (128, 16, 16, 2), (64, 512, 4, 1), (32, 32, 8, 4),
+    (16, 16, 1, 1), (16, 16, 16, 1), (16, 16, 1, 16), (16, 256, 8, 1), (16, 256, 1, 8),
+    (8, 512, 2, 2), (1, 64, 16, 1),
+)  # fmt: skip
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--rounds", type=int, default=3, help="rounds per shape, at least")
+    parser.add_argument("--seconds", type=float, default=0.6, help="seconds per shape, at least")
+    parser.add_argument("--threads", type=int, default=1, help="threads of torch")
+
+
+def measure(arguments: argparse.Namespace) -> dict[str, dict[str, Any]]:
+    """Ratios, figures and versions; times are wall time of one update."""
+    import torch
+    import transformers
+
+    torch.set_num_threads(arguments.threads)
+    figures: dict[str, Any] = {"model": "llama, 4 layers of 256", "threads": arguments.threads}
+    ratios = {}
+    for shape in (MAIN, *GRID):
+        name = "p{}_r{}_g{}_n{}".format(*shape)
+        ratios[shape], told = _compared(shape, arguments)
+        figures |= {f"{name}_{key}": value for key, value in told.items()}
+    worst = min(ratios, key=lambda shape: ratios[shape])
+    figures["worst_shape"] = "p{}_r{}_g{}_n{}".format(*worst)
+    return {
+        "ratios": {"p512_r64_g8": round(ratios[MAIN], 2), "worst": round(ratios[worst], 3)},
+        "figures": figures,
+        "versions": {
+            "python": platform.python_version(),
+            "torch": torch.__version__,
+            "transformers": transformers.__version__,
+        },
+    }
+
+
+def _compared(shape: Shape, arguments: argparse.Namespace) -> tuple[float, dict[str, Any]]:
+    """(how many times faster `auto` is, its figures) on rows of one shape."""
+    rows = _rows(shape)
+    learners = {layout: _learner(layout) for layout in ("padded", "auto")}
+    gradients = {layout: _updated(learner, rows) for layout, learner in learners.items()}
+    apart = _apart(gradients["padded"], gradients["auto"])
+    if not apart <= TOLERANCE:
+        raise RuntimeError(f"{shape}: the gradients are {apart:.1g} apart; nothing can be compared")
+    seconds: dict[str, list[float]] = {layout: [] for layout in learners}
+    ended = time.perf_counter() + arguments.seconds
+    while len(seconds["auto"]) < arguments.rounds or time.perf_counter() < ended:
+        turn = list(learners) if len(seconds["auto"]) % 2 else list(reversed(learners))
+        for layout in turn:
+            started = time.perf_counter()
+            stats = learners[layout].update(rows, 0.5)
+            seconds[layout].append(time.perf_counter() - started)
+            if layout == "auto":
+                done = stats
+    best = {layout: min(times) for layout, times in seconds.items()}
+    ratio = best["padded"] / best["auto"]
+    return ratio, {
+        "ratio": round(ratio, 3),
+        "layout": done.layout,
+        "padded_ms": round(1000 * best["padded"], 2),
+        "auto_ms": round(1000 * best["auto"], 2),
+        "tokens": f"{done.forwarded_tokens} of {done.row_tokens}",
+        "gradients_apart": float(f"{apart:.1e}"),
+    }
+
+
+def _rows(shape: Shape) -> list[TrainingRow]:
+    from engine.policy.rows import TrainingRow
+
+    prompt, response, group, prompts = shape
+    draw = random.Random(repr(shape))
+
+    def tokens(count: int) -> list[int]:
+        return [draw.randrange(VOCABULARY) for _ in range(count)]
+
+    return [
+        TrainingRow(own, tokens(response), [-7.0] * response, draw.gauss(0, 1), 0)
+        for own in [tokens(prompt) for _ in range(prompts)]
+        for _ in range(group)
+    ]
+
+
+def _learner(layout: str) -> Learner:
+    import torch
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    from engine.config import AgentConfig, LossConfig, OptimizerConfig, TrainingConfig
+    from engine.policy.learner import Learner
+    from engine.policy.weights import FullWeights
+
+    torch.manual_seed(0)
+    config = LlamaConfig(
+        vocab_size=VOCABULARY, hidden_size=256, num_hidden_layers=4, num_attention_heads=4,
+        num_key_value_heads=2, intermediate_size=704, max_position_embeddings=1024,
+        bos_token_id=None, eos_token_id=None,
+    )  # fmt: skip
+    model = LlamaForCausalLM(config)
+    weights = FullWeights(model, reload=lambda directory: model, reference=False)
+    # A step so small is none: every update begins from the same weights.
+    still = AgentConfig(name="still", model="-", optimizer=OptimizerConfig(learning_rate=1e-30))
+    training = TrainingConfig(row_layout=layout, max_staleness=10**6)
+    loss = LossConfig(policy="ppo", clip_low=0.2, clip_high=0.28, kl_coefficient=0.0)
+    return Learner(weights, 0, still, loss, training)
+
+
+def _updated(learner: Learner, rows: list[TrainingRow]) -> list[Tensor]:
+    """Gradients of one update, clipped to norm 1."""
+    learner.update(rows, 0.5)
+    return [p.grad.clone() for p in learner.weights.trained() if p.grad is not None]
+
+
+def _apart(one: list[Tensor], other: list[Tensor]) -> float:
+    from torch.nn.utils import get_total_norm
+
+    differences = [float((a - b).abs().max()) for a, b in zip(one, other, strict=True)]
+    return max(differences) / float(get_total_norm(one))
