@@ -17,6 +17,7 @@ MEASUREMENTS = {
     "search": "search",
     "expansion": "expansion",
     "prefix_training": "prefix_training",
+    "async": "overlap",
     "siblings": "siblings",
     "step": "step",
     "vllm": "vllm",

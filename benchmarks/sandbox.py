@@ -5,7 +5,10 @@ sandbox behind the best tier of this host, and by: a fresh unisolated `python -I
 fresh python in bubblewrap for each, if bwrap is installed; and multiprocessing with a Manager
 for each, in a process that holds a model of 0.8 GB, as the authors' release of MARS2 does.
 Ways take turns in rounds, and a ratio is the median over the rounds, so that a load that comes
-and goes weighs on all alike. Programs are right, so none is run twice.
+and goes weighs on all alike. These programs are right, so none is run twice. Wrong ones, which
+fail all their tests, take their turns too: a plain function, of which a test in a batch counts,
+against the same fresh process; and one with a state, of which the nine tests after the first are
+run again alone, against ten fresh processes, which do just that.
 """
 
 from __future__ import annotations
@@ -19,7 +22,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 from pathlib import Path
 
@@ -38,12 +41,14 @@ GOALS = {
     "vs_manager": at_least(10),
 }
 SUMMARY = "programs per second in the sandbox, against fresh processes, bubblewrap and a Manager"
+SLOW = {"manager", "fresh_python_alone"}  # they are run less often
 LAYERS = Path(__file__).with_name("layers.py")
 MODEL_BYTES, LAYER_BYTES = 800_000_000, 8_000_000
 TESTS = tuple(CallTest(([3, n, 1], n), [3 * n, n * n, n]) for n in range(10))
 PROBLEM = Problem("scale", "Scale.", "solve", TESTS[:3], TESTS[3:])
 SOURCE = "# program {}\ndef solve(row, factor):\n    return [x * factor for x in row]\n"
 WRONG = "# program {}\ndef solve(row, factor):\n    return row[:factor]\n"
+WRONG_WITH_STATE = "# program {}\nseen = []\ndef solve(row, factor):\n    return row[:factor]\n"
 CALL = """
 import json, sys
 program, calls = json.load(sys.stdin)
@@ -69,25 +74,23 @@ def measure(arguments: argparse.Namespace) -> dict[str, dict[str, object]]:
     config = SandboxConfig(workers=1, cpu_seconds=10, wall_seconds=20)
     with Sandbox(config) as sandbox:
         ways = dict(_ways(sandbox))
-        seconds: dict[str, list[list[float]]] = {name: [] for name in ways}
+        wrong = dict(_wrong(sandbox))
+        seconds: dict[str, list[list[float]]] = {name: [] for name in (*ways, *wrong)}
         for _ in range(arguments.rounds):
             for name, way in ways.items():
-                few = max(3, arguments.programs // 10) if name == "manager" else arguments.programs
-                seconds[name].append([_timed(way) for _ in range(few)])
-        figures = _figures(seconds) | _failing(sandbox, arguments.programs)
+                runs = _runs_of(name, arguments.programs)
+                seconds[name].append([_timed(way) for _ in range(runs)])
+            for name, (way, source) in wrong.items():
+                runs = _runs_of(name, arguments.programs)
+                seconds[name].append([_timed(way, source, False) for _ in range(runs)])
+        figures = _figures(seconds)
         tier, walls = sandbox.tier(), sandbox.walls()
     del model
     medians = {name: [statistics.median(r) for r in rounds] for name, rounds in seconds.items()}
-    ratios = {
-        f"vs_{name}": round(
-            statistics.median(
-                peer / ours for peer, ours in zip(medians[name], medians["sandbox"], strict=True)
-            ),
-            2,
-        )
-        for name in ways
-        if name != "sandbox"
-    }
+    ratios = {f"vs_{name}": _ratio(medians[name], medians["sandbox"]) for name in ways}
+    del ratios["vs_sandbox"]
+    for name, peer in (("wrong", "fresh_python"), ("wrong_with_state", "fresh_python_alone")):
+        ratios[f"{name}_vs_{peer}"] = _ratio(medians[peer], medians[name])
     figures |= _layers(arguments.programs)
     if "bwrap_python" not in ways:
         figures["left_out"] = "vs_bwrap_python: bwrap is not installed, or may not run here"
@@ -114,10 +117,39 @@ def _ways(sandbox: Sandbox) -> Iterator[tuple[str, Verify]]:
     yield "manager", _managed
 
 
-def _fresh(command: list[str], program: str) -> bool:
-    asked = json.dumps([program, [test.arguments for test in TESTS]])
+def _wrong(sandbox: Sandbox) -> Iterator[tuple[str, tuple[Verify, str]]]:
+    """Ways to verify wrong programs, each with the program."""
+
+    def whole(program: str) -> bool:
+        return verify(sandbox, [(PROBLEM, program)])[0].passed
+
+    def early(program: str) -> bool:
+        return verify(sandbox, [(PROBLEM, program)], stop_early=True)[0].passed
+
+    yield "wrong", (whole, WRONG)
+    yield "wrong_with_state", (whole, WRONG_WITH_STATE)
+    yield "wrong_stopped_early", (early, WRONG)
+    python = [sys.executable, "-I", "-S", "-c", CALL]
+
+    def alone(program: str) -> bool:
+        """All tests in one process, then each but the first in one of its own."""
+        return all([_fresh(python, program, t) for t in (TESTS, *([t] for t in TESTS[1:]))])
+
+    yield "fresh_python_alone", (alone, WRONG_WITH_STATE)
+
+
+def _runs_of(name: str, programs: int) -> int:
+    return max(3, programs // 10) if name in SLOW else programs
+
+
+def _ratio(peer: list[float], ours: list[float]) -> float:
+    return round(statistics.median(p / o for p, o in zip(peer, ours, strict=True)), 2)
+
+
+def _fresh(command: list[str], program: str, tests: Sequence[CallTest] = TESTS) -> bool:
+    asked = json.dumps([program, [test.arguments for test in tests]])
     done = subprocess.run(command, input=asked, capture_output=True, text=True, check=True)
-    return json.loads(done.stdout) == [test.expected for test in TESTS]
+    return json.loads(done.stdout) == [test.expected for test in tests]
 
 
 def _runs(command: list[str]) -> bool:
@@ -162,22 +194,6 @@ def _figures(seconds: dict[str, list[list[float]]]) -> dict[str, object]:
         figures[f"{name}_programs_per_second"] = round(len(all_) / sum(all_), 1)
     figures["tests_per_second"] = round(len(TESTS) * figures["sandbox_programs_per_second"])
     return figures
-
-
-def _failing(sandbox: Sandbox, programs: int) -> dict[str, object]:
-    """What it costs that a test that failed is run again alone; 9 of the 10 fail, 8 run again."""
-    fails = [
-        _timed(lambda p: verify(sandbox, [(PROBLEM, p)])[0].passed, WRONG, False)
-        for _ in range(programs)
-    ]
-    early = [
-        _timed(lambda p: verify(sandbox, [(PROBLEM, p)], stop_early=True)[0].passed, WRONG, False)
-        for _ in range(programs)
-    ]
-    return {
-        "wrong_program_ms": round(1000 * statistics.median(fails), 3),
-        "wrong_program_stopped_early_ms": round(1000 * statistics.median(early), 3),
-    }
 
 
 def _layers(programs: int) -> dict[str, object]:

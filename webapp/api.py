@@ -1,24 +1,19 @@
-"""The REST API under /api/v1: one router per app, sessions with CSRF, problem details."""
+"""The REST API under /api/v1: one router per app, tokens or sessions with CSRF, problem details."""
 
 from typing import Any
 
 from ninja import NinjaAPI
 from ninja.openapi.schema import OpenAPISchema
-from ninja.security import SessionAuth
 
 from webapp import problems
+from webapp.accounts.authentication import ActiveSession, Bearer
 from webapp.datasets.api import router as datasets
 from webapp.experiments.api import recipes
 from webapp.experiments.api import router as runs
+from webapp.projects.api import projects
+from webapp.projects.api import router as workspaces
 from webapp.registry.api import router as models
 from webapp.telemetry.api import router as telemetry
-
-
-class ActiveSession(SessionAuth):
-    """The session of somebody who is signed in and whose account is open."""
-
-    def authenticate(self, request, key):
-        return request.user if request.user.is_authenticated and request.user.is_active else None
 
 
 class DocumentedAPI(NinjaAPI):
@@ -31,8 +26,10 @@ class DocumentedAPI(NinjaAPI):
 
 
 # Its own pages of documentation load scripts from a foreign host: off.
-api = DocumentedAPI(title="Grove", version="1", auth=ActiveSession(), docs_url=None)
+api = DocumentedAPI(title="Grove", version="1", auth=[Bearer(), ActiveSession()], docs_url=None)
 problems.install(api)
+api.add_router("/workspaces", workspaces, tags=["workspaces"])
+api.add_router("/projects", projects, tags=["projects"])
 api.add_router("/runs", runs, tags=["runs"])
 api.add_router("/runs", telemetry, tags=["telemetry"])
 api.add_router("/recipes", recipes, tags=["recipes"])

@@ -1,7 +1,9 @@
 """What uvicorn serves: HTTP by Django, and the stream's websocket at /stream.
 
-Channels guards the stream's door (origin, cookies, session, user); behind it `Connection` speaks
-to the ASGI server itself, because a consumer costs twenty times as much per frame.
+Channels guards the stream's door for pages (origin, cookies, session, user). A program comes in by
+its token: no browser lets a foreign page send that header, so its origin does not matter. Behind
+the door `Connection` speaks to the ASGI server itself, because a consumer costs twenty times as
+much per frame.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ http = get_asgi_application()
 from channels.auth import AuthMiddlewareStack  # noqa: E402
 from channels.security.websocket import AllowedHostsOriginValidator  # noqa: E402
 
+from webapp.telemetry.access import authorization, user_by_token  # noqa: E402
 from webapp.telemetry.connection import Connection, Deadlines  # noqa: E402
 from webapp.telemetry.hub import Hub  # noqa: E402
 from webapp.telemetry.protocol import SUBPROTOCOL  # noqa: E402
@@ -41,6 +44,9 @@ class Application:
             await self._live(receive, send)
         elif scope["type"] == "http":
             await http(scope, receive, send)
+        elif header := authorization(scope):
+            scope["user"] = await user_by_token(header)
+            await self._serve_stream(scope, receive, send)
         else:
             await self._stream(scope, receive, send)
 

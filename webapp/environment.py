@@ -81,6 +81,11 @@ def read_path(env: Environment, name: str, default: Path) -> Path:
     return path
 
 
+def read_paths(env: Environment, name: str, default: Path) -> list[Path]:
+    """Directories separated by commas, made absolute; they need not exist yet."""
+    return [read_path({name: word}, name, default) for word in read_list(env, name, [str(default)])]
+
+
 def read_broker(env: Environment, name: str, default: str) -> str:
     """The URL of a message broker that kombu speaks to."""
     value = env.get(name) or default

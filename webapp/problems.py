@@ -118,6 +118,12 @@ def _malformed(error: Exception) -> HttpResponse:
     return problem(400, f"The request cannot be read: {printable(str(error))}")
 
 
+def _unknown(error: AuthenticationError) -> HttpResponse:
+    response = problem(401, "Sign in first, or send a token that is valid: Authorization: Bearer …")
+    response.headers["WWW-Authenticate"] = "Bearer"
+    return response
+
+
 def _no_database(error: Exception) -> HttpResponse:
     logger.error("the database does not answer", exc_info=error)
     return problem(503, "The database does not answer. Nothing is lost; try again in seconds.")
@@ -135,7 +141,7 @@ _ANSWERS: dict[type[Exception], Callable[[Any], HttpResponse]] = {
     TransitionRefused: lambda e: problem(409, f"Nothing changed: {e}."),
     PermissionDenied: lambda e: problem(403, str(e) or "Your role does not allow this."),
     Http404: lambda e: problem(404, "It does not exist, or you may not see it."),
-    AuthenticationError: lambda e: problem(401, "Sign in first."),
+    AuthenticationError: _unknown,
     HttpError: lambda e: problem(e.status_code, e.message),
     RequestDataTooBig: lambda e: problem(413, "The body is too large; a run needs a few kB."),
     SuspiciousOperation: _malformed,

@@ -18,6 +18,10 @@ ALLOWED_HOSTS = environment.read_list(
 GROVE_HTTPS = environment.read_flag(os.environ, "GROVE_HTTPS", False)
 ALLOW_UNSAFE = environment.read_flag(os.environ, "GROVE_ALLOW_UNSAFE", False)
 RUNS_DIR = GROVE_VAR / "runs"
+# What a run that is started in the browser or by REST may read of this machine.
+DATASETS_DIRS = environment.read_paths(os.environ, "GROVE_DATASETS", GROVE_VAR / "datasets")
+MODELS_DIRS = environment.read_paths(os.environ, "GROVE_MODELS", GROVE_VAR / "models")
+LOCAL_PATHS = environment.read_flag(os.environ, "GROVE_LOCAL_PATHS", False)
 
 DATABASE_URL = environment.database_url(os.environ, GROVE_VAR)
 DATABASES = {"default": environment.database(DATABASE_URL)}

@@ -14,6 +14,7 @@ urlpatterns = [
     path("healthz", views.healthz, name="healthz"),
     path("api/v1/", api.urls),
     path("", include("webapp.accounts.urls")),
+    path("", include("webapp.projects.urls")),
     path("", include("webapp.experiments.urls")),
     path("", include("webapp.registry.urls")),
     path("", include("webapp.datasets.urls")),

@@ -101,11 +101,16 @@ def _search(arguments: argparse.Namespace) -> int:
     config = _search_config(arguments)
     problem = _one_problem(arguments)
     check_writable(arguments.out)
-    with crew_of(config, "searching") as (crew, scorer, status), _stopping(crew):
-        progress = TreeProgress(config.search.nodes_per_tree, status)
-        outcome = search_problem(crew, problem, scorer, progress)
-        if arguments.out:
-            arguments.out.write_text(json.dumps(record(outcome, crew), indent=1) + "\n")
+    try:
+        with _ended_alike(), crew_of(config, "searching") as (crew, scorer, status):
+            progress = TreeProgress(config.search.nodes_per_tree, status)
+            with _stopping(crew):
+                outcome = search_problem(crew, problem, scorer, progress)
+                if arguments.out:
+                    arguments.out.write_text(json.dumps(record(outcome, crew), indent=1) + "\n")
+    except KeyboardInterrupt:
+        print("interrupted before the search was over", file=sys.stderr)
+        return INTERRUPTED
     told = summary(outcome)
     if arguments.json:
         print(json.dumps({"problem": problem.id, **told}))
@@ -194,6 +199,16 @@ def crew_of(
             yield crew, scorer, status
     except (PlayerError, SandboxUnavailable) as error:
         raise ValueError(str(error)) from error
+
+
+@contextmanager
+def _ended_alike() -> Iterator[None]:
+    """While the block lasts SIGTERM is a KeyboardInterrupt too: whatever was started is ended."""
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 @contextmanager

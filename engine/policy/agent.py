@@ -20,6 +20,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 
 from engine.config import AgentConfig, RunConfig, SamplingConfig
@@ -58,7 +59,9 @@ class PolicyGroup:
         policy: Policy,
         weights: Weights,
         seed: int,
+        learns: bool = True,
     ):
+        """Without `learns` it writes with the weights that a learner elsewhere gives it."""
         self.owner = agents[0]
         self.agents = {agent.name: agent for agent in agents}
         self.seed = seed
@@ -66,7 +69,8 @@ class PolicyGroup:
         self._texts = TokenTexts(policy.tokenizer)
         self.weights = weights
         self.learner: Learner | RankedLearner | None = None
-        if self.owner.trainable:
+        self._given_version = 0
+        if self.owner.trainable and learns:
             self.learner = self._learner(run)
         self.generator = make_generator(Setup(agents, run, policy, weights, seed))
         self.end_step()
@@ -77,8 +81,8 @@ class PolicyGroup:
 
     @property
     def version(self) -> int:
-        """Updates so far; a frozen policy stays at 0."""
-        return self.learner.version if self.learner else 0
+        """Updates behind the weights; a frozen policy stays at 0."""
+        return self.learner.version if self.learner else self._given_version
 
     def size(self) -> Size:
         """Number of weights, and of those that learn."""
@@ -122,6 +126,20 @@ class PolicyGroup:
         assert self.learner is not None
         self.generator.rest()
         return self.learner.update(rows, progress)
+
+    def give_weights(self) -> tuple[int, list[np.ndarray]]:
+        """Version and trained weights, each as its bytes: every type that torch knows passes."""
+        trained = self.weights.trained()
+        return self.version, [_bytes_of(weight).numpy() for weight in trained]
+
+    @torch.no_grad()
+    def take_weights(self, version: int, weights: Sequence[np.ndarray]) -> None:
+        """Go on with what `give_weights` of the same policy gave."""
+        for mine, given in zip(self.weights.trained(), weights, strict=True):
+            # A copy: what comes from the object store may not be written to.
+            theirs = torch.from_numpy(given.copy()).view(mine.dtype).view(mine.shape)
+            mine.copy_(theirs)
+        self._given_version = version
 
     def close(self) -> None:
         """End what the generator started."""
@@ -249,6 +267,10 @@ class PolicyGroup:
                 f"agents.{agent.name}.{where} cannot write a prompt"
                 f"{' with a role' if agent.role else ''}: {type(error).__name__}: {error}"
             ) from None
+
+
+def _bytes_of(weight: torch.Tensor) -> torch.Tensor:
+    return weight.detach().cpu().contiguous().view(-1).view(torch.uint8)
 
 
 def _sampling(agent: AgentConfig, temperature: float | None) -> SamplingConfig:

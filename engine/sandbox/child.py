@@ -16,6 +16,7 @@ import types
 from collections.abc import Callable
 from typing import Any
 
+import objects
 from literals import LiteralError, LiteralTooLong, to_literal
 from wire import (
     FRAME,
@@ -114,7 +115,10 @@ def answer(job: bytes) -> None:
 
 def respond(function: Any, packed: bytes, limit: int) -> tuple[int, str]:
     try:
-        arguments, keywords = marshal.loads(packed)
+        (arguments, keywords), entries = marshal.loads(packed)
+        if entries:
+            classes = sys.modules["program"].__dict__
+            arguments, keywords = objects.rebuilt((arguments, keywords), entries, classes)
         # Assertions compare by ==, to which a Counter is a dict.
         return VALUE, to_literal(function(*arguments, **keywords), limit, subclasses=True)
     except BaseException as error:
@@ -158,10 +162,9 @@ def script(job: bytes) -> None:
     attach_standard_streams()
     module = types.ModuleType("__main__")
     sys.modules["__main__"] = module
-    code, failure = compiled(program, FILE_NAME)
+    codes, failure = compiled(prelude, program)
     try:
-        if code is not None:
-            execute(prelude, code, module)
+        execute(codes, module)
     except BaseException as error:
         failure = exit_status(error)
     failure = finish() or failure
@@ -199,7 +202,7 @@ def finish() -> Failure | None:
 
 def silence(limit: int) -> BoundedOutput:
     sys.stdout = sys.stderr = output = BoundedOutput(limit)
-    random.seed(0)  # a fork seeds it anew; the same program shall give the same answer again
+    random.seed(0)  # the same program shall give the same answer again
     return output
 
 
@@ -207,13 +210,19 @@ def load(
     prelude: str, program: str, entry_point: str
 ) -> tuple[Callable[..., Any] | None, Failure | None]:
     """What to call, or what went wrong before there was anything to call."""
-    code, failure = compiled(program, FILE_NAME)
+    return define(*compiled(prelude, program), entry_point)
+
+
+def define(
+    codes: list[types.CodeType], failure: Failure | None, entry_point: str
+) -> tuple[Callable[..., Any] | None, Failure | None]:
+    """Execute a program that was compiled, unless that failed; what to call, or what went wrong."""
     if failure:
         return None, not_loaded(failure)
     module = types.ModuleType("program")
     sys.modules["program"] = module
     try:
-        execute(prelude, code, module)
+        execute(codes, module)
         return entry(module.__dict__, entry_point), None
     except BaseException as error:
         return None, not_loaded(describe(error))
@@ -224,19 +233,26 @@ def not_loaded(failure: Failure) -> Failure:
     return kind + NOT_LOADED, text
 
 
-def compiled(source: str, name: str) -> tuple[types.CodeType | None, Failure | None]:
+def compiled(prelude: str, program: str) -> tuple[list[types.CodeType], Failure | None]:
+    """What is to be executed, in order; empty if something cannot be compiled."""
     try:
         # A byte order mark is no part of a text that was read from a file.
-        return compile(source.removeprefix("\ufeff"), name, "exec", dont_inherit=True), None
+        text = program.removeprefix("\ufeff")
+        codes = [compile(text, FILE_NAME, "exec", dont_inherit=True)]
     except BaseException as error:
-        return None, (SYNTAX_ERROR, describe_syntax(error))
+        return [], (SYNTAX_ERROR, describe_syntax(error))
+    try:
+        if prelude:
+            codes.insert(0, compile(prelude, PRELUDE_NAME, "exec", dont_inherit=True))
+    except BaseException as error:
+        return [], describe(error)
+    return codes, None
 
 
-def execute(prelude: str, code: types.CodeType, module: types.ModuleType) -> None:
+def execute(codes: list[types.CodeType], module: types.ModuleType) -> None:
     module.__file__ = FILE_NAME
-    if prelude:
-        exec(compile(prelude, PRELUDE_NAME, "exec", dont_inherit=True), module.__dict__)
-    exec(code, module.__dict__)
+    for code in codes:
+        exec(code, module.__dict__)
 
 
 def entry(names: dict[str, Any], entry_point: str) -> Callable[..., Any]:

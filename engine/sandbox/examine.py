@@ -3,15 +3,21 @@
 Invariants: expected values stay in this process, or go to judges and checkers, never to a
 process that runs the program. A test that failed, or is missing, in a batch has been run alone
 before it counts as failed; the first test of a batch was alone, because nothing of another test
-had happened before it, and so was every test of a program that could not even be loaded. Every
+had happened before it, and so was every test of a program that could not even be loaded, and what
+a program returned or raised of which it is certain that no call leaves anything behind. Every
 test has one run that counts: a program that once answers otherwise alone than in a batch could
 try two answers, so nothing that a batch said of it counts any more.
+
+An endless program would take one time limit for each of a hundred tests. So the runs with a test
+that failed have five limits in all; once they are used up, the tests that are still open share
+five more among them. Each is run, alone, but has a smaller limit than its problem's.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from engine.config import SandboxConfig
 from engine.events import Verdict
@@ -28,13 +34,14 @@ from engine.sandbox.job import (
     Trial,
     bounds,
 )
+from engine.sandbox.stateless import is_stateless
 
 Run = Callable[[AnyJob], Execution]
 
-MOST_WASTED = 10.0
-"""A program whose runs with a failed test took so many time limits together is not run again: its
-tests that are still open count as beyond the limit. Otherwise an endless program, or one that just
-stays below the limit, would cost one limit for each of a hundred tests."""
+MOST_WASTED = 5.0
+"""Time limits that runs with a failed test may take together before those left have to share."""
+LEAST_SHARE = 0.02
+"""Of a time limit, what a test has at least: enough to start a program and run what is quick."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +62,7 @@ class SandboxFailed(Exception):
     """A run failed technically; nothing is known of the program."""
 
 
-NOT_RUN = "not run: the program had taken too long on tests that it failed"
+IN_SHORT = "; it was shorter, because the program had taken too long on tests that it failed"
 STOPPED = "not run: an earlier test failed"
 
 
@@ -72,7 +79,7 @@ class Examination:
     seconds: float = 0.0
     strain: float = 0.0
     wasted: float = 0.0
-    """Time limits that runs with a failed test took together."""
+    """Time limits, those of the problem, that runs with a failed test took together."""
     _results: dict[int, TestResult] = field(default_factory=dict)
     _alone: set[int] = field(default_factory=set)
     """Tests whose result is that of a run in which nothing came before them."""
@@ -93,9 +100,10 @@ class Examination:
             indices = [i for i, test in enumerate(self.tests) if isinstance(test, kind)]
             if indices:
                 self._run_batch(indices)
-        self._settle()
-        self._settle()  # where a later test wavered, the batch of those before it is in doubt too
-        return [self._results[index] for index in range(len(self.tests))]
+        while doubtful := self._doubtful():
+            self._run_alone(doubtful)
+        results = [self._results[index] for index in range(len(self.tests))]
+        return _stopped(results) if self.stop_early else results
 
     def _run_batch(self, indices: list[int]) -> None:
         """Run tests of one kind in one process; what a time limit cut off stays open."""
@@ -107,55 +115,90 @@ class Examination:
         if results[0].verdict != Verdict.MEMORY_LIMIT:
             self._alone.add(indices[0])
 
-    def _settle(self) -> None:
-        """Give every test the result that counts, as far as is known by now."""
-        failed: TestResult | None = None
-        for index in range(len(self.tests)):
-            if failed and self.stop_early:
-                self._results[index] = TestResult(failed.verdict, _unknown(STOPPED))
-                continue
+    def _doubtful(self) -> list[int]:
+        """Tests to be run alone next, which can go into one job: in order, all of one kind."""
+        doubtful: list[int] = []
+        for index, test in enumerate(self.tests):
             if self._in_doubt(index):
-                self._run_alone(index)
-            if not self._results[index].passed:
-                failed = failed or self._results[index]
+                if doubtful and (self.stop_early or not self._in_one_job(doubtful[0], test)):
+                    break
+                doubtful.append(index)
+            elif self.stop_early and not self._results[index].passed:
+                for later in range(index + 1, len(self.tests)):
+                    self._results[later] = self._results[index]
+                break
+        return doubtful
+
+    def _in_one_job(self, first: int, test: Test) -> bool:
+        return isinstance(self.tests[first], CallTest) and isinstance(test, CallTest)
 
     def _in_doubt(self, index: int) -> bool:
         """Whether a test has to be run alone before its result counts."""
         if index in self._alone:
             return False
         result = self._results.get(index)
-        return result is None or self._wavered or (not result.passed and result.outcome.loaded)
+        if result is None or self._wavered:
+            return True
+        return not (result.passed or not result.outcome.loaded or self._was_as_alone(index))
 
-    @property
-    def given_up(self) -> bool:
-        return self.wasted >= MOST_WASTED
+    def _was_as_alone(self, index: int) -> bool:
+        """Whether nothing in a batch can have changed what came of this call."""
+        lasting = (Verdict.WRONG_ANSWER, Verdict.RUNTIME_ERROR)
+        result = self._results[index]
+        return (
+            isinstance(self.tests[index], CallTest)
+            and not self.problem.comparison.checker
+            and result.outcome.told
+            and result.verdict in lasting
+            and self._stateless
+        )
 
-    def _run_alone(self, index: int) -> None:
-        if self.given_up:
-            result = TestResult(Verdict.TIME_LIMIT, _unknown(NOT_RUN))
-        else:
-            (result,) = self._judged([index])
-        self._wavered |= index in self._results and result.passed
-        self._results[index] = result
-        self._alone.add(index)
+    @cached_property
+    def _stateless(self) -> bool:
+        return is_stateless(self.problem.prelude, self.program)
 
-    def _judged(self, indices: Sequence[int]) -> list[TestResult]:
-        """Run tests of one kind in one process, and compare."""
+    def _run_alone(self, indices: list[int]) -> None:
+        """Run tests of one kind, each in a process of its own; some may stay open."""
+        for index, result in zip(indices, self._judged(indices, alone=True), strict=False):
+            self._wavered |= index in self._results and result.passed
+            self._results[index] = result
+            self._alone.add(index)
+
+    def _judged(self, indices: Sequence[int], alone: bool = False) -> list[TestResult]:
+        """Run tests of one kind in one process, or as many as can be alone, and compare."""
+        share = self._share() if alone else 1.0
         tests = [self.tests[index] for index in indices]
-        execution = self._execute(self._job(tests))
-        verdicts = [
-            outcome.verdict or self._compared(test, outcome)
-            for test, outcome in zip(tests, execution.outcomes, strict=True)
-        ]
+        execution = self._execute(self._job(tests, share, alone))
         results = [
-            TestResult(verdict, outcome)
-            for verdict, outcome in zip(verdicts, execution.outcomes, strict=True)
+            TestResult(outcome.verdict or self._compared(test, outcome), outcome)
+            for test, outcome in zip(tests, execution.outcomes, strict=False)
         ]
         if self.problem.comparison.checker:
-            results = self._checked(tests, results)
-        if not all(result.passed for result in results):
+            # Where a test is alone, nothing of another may come before its check either.
+            apart = [[i] for i in range(len(results))] if alone else [range(len(results))]
+            results = [
+                result
+                for part in apart
+                for result in self._checked([tests[i] for i in part], [results[i] for i in part])
+            ]
+        if alone:
+            failed = [
+                strain
+                for result, strain in zip(results, execution.strains, strict=True)
+                if not result.passed
+            ]
+            self.wasted += share * sum(failed)
+        elif not all(result.passed for result in results):
             self.wasted += execution.strain
-        return results
+        return [_in_short(result) if share < 1 else result for result in results]
+
+    def _share(self) -> float:
+        """Share of its time limit that each test which is still open has, alone."""
+        left = MOST_WASTED - self.wasted
+        if left > 0:
+            return 1.0
+        open_ = sum(self._in_doubt(index) for index in range(len(self.tests)))
+        return min(1.0, max(LEAST_SHARE, (left + MOST_WASTED) / open_))
 
     def _execute(self, job: AnyJob) -> Execution:
         execution = self.run(job)
@@ -166,8 +209,8 @@ class Examination:
             raise SandboxFailed(failed[0].error)
         return execution
 
-    def _job(self, tests: Sequence[Test]) -> AnyJob:
-        problem, limits = self.problem, self._bounds()
+    def _job(self, tests: Sequence[Test], share: float, alone: bool) -> AnyJob:
+        problem, limits = self.problem, self._bounds(share)
         first = tests[0]
         if isinstance(first, StdinTest):
             return Script(self.program, first.stdin, problem.prelude, limits)
@@ -175,12 +218,17 @@ class Examination:
             codes = tuple(test.code for test in tests)
             return Trial(self.program, problem.entry_point, codes, problem.prelude, limits)
         calls = tuple(test.arguments for test in tests)
-        return Job(self.program, problem.entry_point, calls, problem.prelude, limits)
+        return Job(self.program, problem.entry_point, calls, problem.prelude, limits, alone)
 
-    def _bounds(self) -> Bounds:
+    def _bounds(self, share: float) -> Bounds:
         longest = max((_length(test) for test in self.tests), default=0)
         # A power of two says little about the expected answers; the program can see its limits.
-        return bounds(self.config, self.problem.limits, 1 << (2 * longest).bit_length())
+        whole = bounds(self.config, self.problem.limits, 1 << (2 * longest).bit_length())
+        return replace(
+            whole,
+            cpu_seconds=share * whole.cpu_seconds,
+            wall_seconds=share * whole.wall_seconds,
+        )
 
     def _compared(self, test: Test, outcome: CallOutcome) -> Verdict:
         """The verdict on a value that came back; a checker's may still replace it."""
@@ -236,5 +284,18 @@ def _length(test: Test) -> int:
     return len(repr(test.expected)) if isinstance(test, CallTest) else 0
 
 
-def _unknown(reason: str) -> CallOutcome:
-    return CallOutcome(Verdict.TIME_LIMIT, error=reason)
+def _stopped(results: list[TestResult]) -> list[TestResult]:
+    """The first test that failed, and what stands after it: tests that were not run."""
+    first = next((i for i, r in enumerate(results) if not r.passed), len(results))
+    not_run = [
+        TestResult(results[first].verdict, CallOutcome(Verdict.TIME_LIMIT, error=STOPPED))
+        for _ in results[first + 1 :]
+    ]
+    return [*results[: first + 1], *not_run]
+
+
+def _in_short(result: TestResult) -> TestResult:
+    if result.verdict != Verdict.TIME_LIMIT:
+        return result
+    outcome = replace(result.outcome, error=result.outcome.error + IN_SHORT)
+    return TestResult(result.verdict, outcome)

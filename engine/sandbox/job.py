@@ -45,7 +45,11 @@ def bounds(config: SandboxConfig, limits: Limits = NO_LIMITS, output_bytes: int 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One program and the calls of its entry point, made in order in one process."""
+    """One program and the calls of its entry point, made in order in one process.
+
+    If they are made `alone`, those that one execution cannot make have no outcome: it makes
+    the first one, and goes on while they take less than one time limit together.
+    """
 
     program: str
     entry_point: str
@@ -53,6 +57,8 @@ class Job:
     prelude: str = ""
     bounds: Bounds | None = None
     """None: those of the sandbox's settings."""
+    alone: bool = False
+    """Make each call in a clean process of its own, which has these bounds to itself."""
 
     @property
     def tests(self) -> int:
@@ -116,6 +122,8 @@ class CallOutcome:
     """Class, message and last traceback line of what the program raised."""
     loaded: bool = True
     """False: the program failed before any test began, and would do so before every test."""
+    told: bool = True
+    """False: no frame came for this test, and this is how the process ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,5 +132,9 @@ class Execution:
 
     outcomes: tuple[CallOutcome, ...]
     seconds: float
-    strain: float = 0.0
-    """Largest share of a time limit that was used; 1 is all of it."""
+    strains: tuple[float, ...] = (0.0,)
+    """Share of its time limit that each process used; 1 is all of it."""
+
+    @property
+    def strain(self) -> float:
+        return max(self.strains)

@@ -27,6 +27,7 @@ from child import (
     write,
 )
 from literals import LiteralError, read_literal
+from objects import Names
 from wire import (
     FRAME,
     GONE,
@@ -61,6 +62,7 @@ class Program:
         self.failure: tuple[int, str] | None = None
         self.raised: BaseException | None = None
         self.raised_text = ""
+        self.names = Names({})
 
     def load(self) -> None:
         """Wait until the program is loaded; `failure` says so if it cannot be."""
@@ -70,7 +72,7 @@ class Program:
         if self.failure:
             raise Ended
         try:
-            packed = marshal.dumps((arguments, keywords), 2)
+            packed = marshal.dumps(self.names.entries((arguments, keywords)), 2)
         except ValueError:
             raise TypeError("only plain values can be passed to the program") from None
         self.calls += 1
@@ -159,6 +161,8 @@ def verdict(
             error = caught
     if program.failure:
         return program.failure
+    if error is None and program.names.used and not program.names.sent:
+        return WRONG, "the test names a class of the program and passes no object of it"
     if error is None:
         return VALUE, "True"
     if error is program.raised:
@@ -167,7 +171,7 @@ def verdict(
 
 
 def run_code(program: Program, prelude: str, code: str, entry_point: str) -> None:
-    names: dict[str, Any] = {"__name__": "test"}
+    program.names = names = Names({"__name__": "test"})
     if prelude:
         exec(compile(prelude, PRELUDE_NAME, "exec", dont_inherit=True), names)
     bind(program, entry_point, names)

@@ -41,6 +41,8 @@ class Ending(NamedTuple):
     cpu_seconds: float
     fault: str
     """Why its walls could not be put up; empty if they stood."""
+    alone: tuple[Ending, ...] = ()
+    """How the children ended that it forked itself, in order (alone.py)."""
 
 
 class Zygote:
@@ -103,9 +105,7 @@ class Zygote:
         reply = self._receive(time.monotonic() + wall_seconds + GRACE_SECONDS)
         if len(reply) < HEAD.size:
             raise Broken
-        text = reply[HEAD.size :]
-        fault = "" if text == READY else text.decode("utf-8", "replace") or "it left no message"
-        return Ending(*HEAD.unpack_from(reply), fault)
+        return _ending(reply[: HEAD.size], reply[HEAD.size :])
 
     def last_words(self) -> str:
         """The end of what the zygote wrote to its stderr."""
@@ -130,3 +130,18 @@ class Zygote:
         if not data:
             raise Broken
         return data
+
+
+def _ending(head: bytes, told: bytes) -> Ending:
+    if told[:1] != READY:
+        fault = told.decode("utf-8", "replace") or "it left no message"
+        return Ending(*HEAD.unpack(head), fault)
+    alone, rest = [], told[1:]
+    while rest:
+        ready = rest[:1] == READY
+        end = ready + HEAD.size
+        if len(rest) < end:  # it was killed meanwhile
+            break
+        alone.append(Ending(*HEAD.unpack(rest[ready:end]), "" if ready else "it left no message"))
+        rest = rest[end:]
+    return Ending(*HEAD.unpack(head), "", tuple(alone))

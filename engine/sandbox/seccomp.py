@@ -69,9 +69,12 @@ _OPEN, _OPENAT = (2, None), (257, 56)
 _CLONE, _CLONE3, _OPENAT2 = (56, 220), (435, 435), (437, 437)
 _FCNTL, _IOCTL, _PRLIMIT = (72, 25), (16, 29), (302, 261)
 _SOCKETPAIR, _SENDTO = (53, 199), (44, 206)
+_END, _PRCTL, _PIDFD_OPEN = (62, 129), (157, 167), (434, 434)
 
 _WRITE_FLAGS = 0o1 | 0o2 | 0o100 | 0o1000 | 0o2000 | 0o20000000  # and CREAT, TRUNC, APPEND, TMPFILE
 _CLONE_THREAD = 0x10000
+_FORK = (0x1200011, 0x11)  # as C libraries do it: SIGCHLD, with or without the id in memory
+_PDEATHSIG = 1
 _DUPFD, _GETFD, _SETFD, _GETFL, _SETFL, _DUPFD_CLOEXEC = 0, 1, 2, 3, 4, 1030
 _TCGETS, _TIOCGWINSZ, _FIONREAD, _FIONBIO, _FIOCLEX = 0x5401, 0x5413, 0x541B, 0x5421, 0x5451
 _UNIX = _STREAM = 1
@@ -92,21 +95,34 @@ class Program(ctypes.Structure):
     _fields_ = [("length", ctypes.c_ushort), ("instructions", ctypes.POINTER(_Instruction))]
 
 
-def build(writes: bool) -> Program | None:
+def build(writes: bool, forks: bool = False) -> Program | None:
     """The filter for this machine; None if its kernel or architecture has no support.
 
     `writes`: whether files may be opened for writing, made and removed, as far as other walls
-    allow it.
+    allow it. `forks`: also allow what a process of ours needs that forks children and ends them;
+    `no_forks` takes it away again.
     """
     if not supported():
         return None
     column, _ = _ARCHITECTURES[os.uname().machine]
     unconditional = READING | WRITING if writes else READING
     blocks = {numbers[column]: [ALLOW] for numbers in unconditional.values()}
-    for numbers, block in _conditional(writes):
+    for numbers, block in (*_conditional(writes), *(_forking() if forks else ())):
         blocks[numbers[column]] = block
     blocks.pop(None, None)
     return assemble(blocks, [REFUSE])
+
+
+def no_forks() -> Program | None:
+    """What turns the filter with `forks` into the one without, when it is put on top of it.
+
+    Much shorter than that one, so it costs a child little.
+    """
+    if not supported():
+        return None
+    column, _ = _ARCHITECTURES[os.uname().machine]
+    blocks = {numbers[column]: [REFUSE] for numbers in (_END, _PRCTL, _PIDFD_OPEN)}
+    return assemble(blocks | {_CLONE[column]: _THREADS_ONLY}, [ALLOW])
 
 
 def supported() -> bool:
@@ -128,7 +144,7 @@ def _conditional(writes: bool) -> list[tuple[tuple[int | None, int | None], list
         # glibc falls back to the calls whose arguments a filter can see.
         (_CLONE3, [_ABSENT]),
         (_OPENAT2, [_ABSENT]),
-        (_CLONE, [_argument(0), (_ANY_BIT, 0, 1, _CLONE_THREAD), ALLOW, REFUSE]),
+        (_CLONE, _THREADS_ONLY),
         # Not F_SETOWN, F_SETSIG, F_NOTIFY: they make the kernel signal another process.
         (_FCNTL, _only(1, _DUPFD, _GETFD, _SETFD, _GETFL, _SETFL, _DUPFD_CLOEXEC)),
         (_IOCTL, _only(1, _TCGETS, _TIOCGWINSZ, _FIONREAD, _FIONBIO, _FIOCLEX)),
@@ -142,9 +158,22 @@ def _conditional(writes: bool) -> list[tuple[tuple[int | None, int | None], list
     ]  # fmt: skip
 
 
+def _forking() -> list[tuple[tuple[int | None, int | None], list[Line]]]:
+    forks = [line for flags in _FORK for line in ((_EQUAL, 0, 1, flags), ALLOW)]
+    return [
+        (_CLONE, [*_THREADS_ONLY[:-1], *forks, REFUSE]),
+        (_END, [ALLOW]),
+        (_PIDFD_OPEN, [ALLOW]),
+        (_PRCTL, _only(0, _PDEATHSIG, PR_SET_SECCOMP)),
+    ]
+
+
 def _argument(index: int, high: bool = False) -> Line:
     """Load one half of an argument; both machines are little-endian."""
     return (_LOAD, 0, 0, 16 + 8 * index + 4 * high)
+
+
+_THREADS_ONLY = [_argument(0), (_ANY_BIT, 0, 1, _CLONE_THREAD), ALLOW, REFUSE]
 
 
 def _refuse_bits(mask: int) -> list[Line]:

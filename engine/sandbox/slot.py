@@ -18,7 +18,7 @@ from engine.sandbox.job import AnyJob, Bounds, CallOutcome, Check, Execution, Jo
 from engine.sandbox.job import bounds as default_bounds
 from engine.sandbox.memfile import channel, content, memory_file
 from engine.sandbox.process import GRACE_SECONDS, Broken, Zygote
-from engine.sandbox.stream import read_frames, read_script, read_trial
+from engine.sandbox.stream import read_alone, read_frames, read_script, read_trial
 from engine.sandbox.wire import FRAME, max_payload
 
 _numbers = itertools.count()
@@ -68,6 +68,8 @@ class Slot:
             return self._run_script(job, bounds)
         if isinstance(job, Trial):
             return self._run_trial(job, bounds)
+        if isinstance(job, Job) and job.alone:
+            return self._run_alone(job, bounds)
         return self._run_calls(job, bounds)
 
     def _run_calls(self, job: Job | Check, bounds: Bounds) -> Execution:
@@ -82,6 +84,24 @@ class Slot:
             zygote.order(wire.CALLS, bounds, most, (request, result))
             ending = zygote.ending(bounds.wall_seconds)
             return read_frames(content(result, most), ending, job.tests, bounds)
+
+    def _run_alone(self, job: Job, bounds: Bounds) -> Execution:
+        zygote = self._zygote("programs")
+        calls = [marshal.dumps(arguments, 2) for arguments in job.calls[: wire.MOST_ALONE]]
+        sizes = [len(call) for call in calls]
+        packed = marshal.dumps(
+            (job.prelude, job.program, job.entry_point, bounds.output_bytes, sizes)
+        )
+        most = _most(1, bounds)
+        with ExitStack() as files:
+            request, arguments, *results = [
+                files.enter_context(memory_file(content))
+                for content in (packed, b"".join(calls), *(b"" for _ in calls))
+            ]
+            zygote.order(wire.ALONE, bounds, most, (request, arguments, *results))
+            ending = zygote.ending(2 * bounds.wall_seconds)
+            streams = [content(result, most) for result in results[: len(ending.alone)]]
+        return read_alone(streams, ending, bounds)
 
     def _run_script(self, job: Script, bounds: Bounds) -> Execution:
         zygote = self._zygote("programs")

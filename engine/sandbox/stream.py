@@ -7,6 +7,7 @@ and in order, and each value is a literal; a stream that is not so gives no valu
 from __future__ import annotations
 
 import signal
+from collections.abc import Sequence
 
 from engine.events import Verdict
 from engine.problems.literals import LiteralError, read_literal
@@ -23,7 +24,9 @@ FAILURES = {
     wire.WRONG: Verdict.WRONG_ANSWER,
     wire.GONE: Verdict.RUNTIME_ERROR,
 }
-FORGED = CallOutcome(Verdict.RUNTIME_ERROR, error="the program wrote into its result channel")
+FORGED = CallOutcome(
+    Verdict.RUNTIME_ERROR, error="the program wrote into its result channel", told=False
+)
 
 
 class _Malformed(Exception):
@@ -40,7 +43,27 @@ def read_frames(stream: bytes, ending: Ending, calls: int, bounds: Bounds) -> Ex
     except (_Malformed, LiteralError):
         return _all(FORGED, calls, ending, bounds)
     missing = (end_of(ending),) * (calls - len(outcomes))
-    return Execution((*outcomes, *missing), ending.seconds, strain(ending, bounds))
+    return Execution((*outcomes, *missing), ending.seconds, (strain(ending, bounds),))
+
+
+def read_alone(streams: Sequence[bytes], ending: Ending, bounds: Bounds) -> Execution:
+    """One outcome per call that was made; if none could be, how that ended, as that of the first.
+
+    A process that ended well and yet made no call is a failure of the sandbox.
+    """
+    ran = [
+        read_frames(stream, its, 1, bounds)
+        for stream, its in zip(streams, ending.alone, strict=True)
+    ]
+    if not ran:
+        made_none = ending.ending == wire.EXITED and not ending.fault
+        told = ending._replace(fault="no child") if made_none else ending
+        return read_frames(b"", told, 1, bounds)
+    return Execution(
+        tuple(execution.outcomes[0] for execution in ran),
+        ending.seconds,
+        tuple(execution.strain for execution in ran),
+    )
 
 
 def read_script(stream: bytes, printed: bytes, ending: Ending, bounds: Bounds) -> Execution:
@@ -81,7 +104,7 @@ def read_trial(
         return _all(FORGED, codes, judged, bounds)
     missing = (end_of(judged),) * (codes - len(outcomes))
     most = max(strain(judged, bounds), strain(answered, bounds))
-    return Execution((*outcomes, *missing), judged.seconds, most)
+    return Execution((*outcomes, *missing), judged.seconds, (most,))
 
 
 def strain(ending: Ending, bounds: Bounds) -> float:
@@ -92,16 +115,16 @@ def strain(ending: Ending, bounds: Bounds) -> float:
 def end_of(ending: Ending) -> CallOutcome:
     """The outcome of tests for which no frame came."""
     if ending.ending == wire.OUT_OF_TIME:
-        return CallOutcome(Verdict.TIME_LIMIT, error="time limit exceeded")
+        return CallOutcome(Verdict.TIME_LIMIT, error="time limit exceeded", told=False)
     if ending.ending == wire.SIGNALLED:
         name = signal.strsignal(-ending.code) or f"signal {-ending.code}"
-        return CallOutcome(Verdict.KILLED, error=f"killed: {name}")
+        return CallOutcome(Verdict.KILLED, error=f"killed: {name}", told=False)
     error = f"ended with exit status {ending.code}, no result"
-    return CallOutcome(Verdict.RUNTIME_ERROR, error=error)
+    return CallOutcome(Verdict.RUNTIME_ERROR, error=error, told=False)
 
 
 def _all(outcome: CallOutcome, tests: int, ending: Ending, bounds: Bounds) -> Execution:
-    return Execution((outcome,) * tests, ending.seconds, strain(ending, bounds))
+    return Execution((outcome,) * tests, ending.seconds, (strain(ending, bounds),))
 
 
 def _no_walls(ending: Ending) -> CallOutcome | None:

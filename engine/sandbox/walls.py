@@ -14,7 +14,7 @@ Invariant: `confine` either puts up every wall or raises; a program never runs b
 """
 
 # ruff: noqa: PTH102, PTH103, PTH112, PTH114, PTH115, PTH120, PTH123
-# ruff: noqa: PTH211
+# ruff: noqa: PTH116, PTH211
 
 import ctypes
 import os
@@ -79,11 +79,18 @@ class Walls:
         self.uid = uid
         self.standing = ["uid"] * bool(uid)
         self.filter: seccomp.Program | None = None
+        self.forking: seccomp.Program | None = None
+        self.no_forks: seccomp.Program | None = None
 
     @property
     def alone(self) -> bool:
         """Whether every process that the zygote can see is its own."""
         return "pid" in self.standing
+
+    @property
+    def closed(self) -> bool:
+        """Whether no process of a job can leave the group in which it can be killed."""
+        return self.alone or "seccomp" in self.standing
 
     @property
     def threads(self) -> int:
@@ -114,6 +121,13 @@ class Walls:
             os.utime(folder, (0, 0))  # a time would be a note to the next program
             os.close(folder)
 
+    def is_empty(self) -> bool:
+        """Whether the writable folder is as `empty` leaves it: never written, nor looked into."""
+        if "tmp" not in self.standing:
+            return True
+        found = os.stat(TEMPORARY)
+        return found.st_mtime_ns == found.st_atime_ns == 0
+
 
 def enter(number: int, library: str, become_init: Callable[[], None]) -> Walls:
     """Put up all walls that children share; only what the host refuses is left out.
@@ -135,7 +149,9 @@ def enter(number: int, library: str, become_init: Callable[[], None]) -> Walls:
     readable = ["/"] if closed else _libraries(library)
     if landlock.restrict(readable, [TEMPORARY, os.devnull] if "tmp" in inside.standing else []):
         inside.standing.append("landlock")
-    inside.filter = seccomp.build(writes="tmp" in inside.standing)
+    writes = "tmp" in inside.standing
+    inside.filter = seccomp.build(writes)
+    inside.forking, inside.no_forks = seccomp.build(writes, forks=True), seccomp.no_forks()
     if inside.filter is not None:
         inside.standing.append("seccomp")
     return inside
@@ -269,14 +285,18 @@ def confine(
     Raises:
         OSError: a wall could not be put up; the program must not be run.
     """
+    enclose(inside, cpu_seconds, memory_bytes, reserve_bytes)
+    seal(inside, file_bytes, inside.filter)
+
+
+def enclose(inside: Walls, cpu_seconds: float, memory_bytes: int, reserve_bytes: int) -> None:
+    """The walls that children inherit, for a process that runs no program. `seal` is the rest."""
     os.setsid()
-    cpu = int(cpu_seconds) + 2  # a backstop; the zygote watches the exact limit
+    cpu = int(cpu_seconds) + 2  # a backstop; who watches the child knows the exact limit
     resource.setrlimit(resource.RLIMIT_CPU, (cpu, cpu))
     resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes + reserve_bytes))
     for limit, value in (
-        (resource.RLIMIT_FSIZE, file_bytes),
         (resource.RLIMIT_NOFILE, 16),
-        (resource.RLIMIT_NPROC, inside.threads),
         (resource.RLIMIT_CORE, 0),
         (resource.RLIMIT_MSGQUEUE, 0),
         (resource.RLIMIT_MEMLOCK, 0),
@@ -289,6 +309,16 @@ def confine(
     _call("capset", _CAPABILITY_HEADER, _NO_CAPABILITIES)
     die_with_parent()
     hide()
-    if inside.filter is not None:
-        filter_ = ctypes.byref(inside.filter)
-        _call("prctl", seccomp.PR_SET_SECCOMP, seccomp.MODE_FILTER, filter_, 0, 0)
+
+
+def seal(inside: Walls, file_bytes: int, filter_: seccomp.Program | None) -> None:
+    """The walls that close behind a process which is about to run a program."""
+    resource.setrlimit(resource.RLIMIT_FSIZE, (file_bytes, file_bytes))
+    resource.setrlimit(resource.RLIMIT_NPROC, (inside.threads, inside.threads))
+    refuse(filter_)
+
+
+def refuse(filter_: seccomp.Program | None) -> None:
+    """Let the kernel refuse what a filter does not allow; None on a host without filters."""
+    if filter_ is not None:
+        _call("prctl", seccomp.PR_SET_SECCOMP, seccomp.MODE_FILTER, ctypes.byref(filter_), 0, 0)

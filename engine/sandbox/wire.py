@@ -1,14 +1,16 @@
 """The bytes between owner, zygote and child: one definition for all.
 
 Owner to zygote: one ORDER with the descriptors of the job, or STOP. Zygote to owner: HEAD and
-READY, or HEAD and why the child has no walls. What a program is given and what it gives back
-lies in files in memory that owner and child share and a zygote never reads, so nothing of one
-job can be found in the memory from which the child of the next is forked:
+READY, or HEAD and why the child has no walls; after an ALONE, READY and HEAD of each of its
+children too, where a missing READY says that a child had no walls. What a program is given and
+what it gives back lies in files in memory that owner and child share and a zygote never reads, so
+nothing of one job can be found in the memory from which the child of the next is forked:
 
     CALLS    job, result                        calls of the entry point, in order
     SCRIPT   job, result, stdin, stdout         the program as a script
     ANSWER   job, result, requests, responses   calls as a judge makes them
     JUDGE    job, result, responses, requests   code tests, whose calls go to an ANSWER
+    ALONE    job, arguments, results            calls, each in a child of its own (alone.py)
 
 A job is marshal (the owner is trusted), a result is one FRAME and UTF-8 payload per call.
 Loaded by path in the zygote: standard library only.
@@ -16,12 +18,15 @@ Loaded by path in the zygote: standard library only.
 
 import struct
 
-CALLS, SCRIPT, ANSWER, JUDGE = range(4)
+CALLS, SCRIPT, ANSWER, JUDGE, ALONE = range(5)
 ORDER = struct.Struct("<BddQQ")
 """Kind; seconds of CPU and of wall time; bytes of memory, and of the biggest file."""
 HEAD = struct.Struct("<Bidd")  # ending, exit status or minus the signal, wall and CPU seconds
-STOP, READY = b"S", b"R"
-MAX_MESSAGE = 512
+STOP = b"S"
+READY = b"\xff"  # begins neither a HEAD nor a text
+MAX_MESSAGE = 1024
+MOST_ALONE = 32
+"""Children of one ALONE; their ends fit into a message."""
 
 FRAME = struct.Struct("<IBI")  # index of the call, kind, length of the payload
 REQUEST = struct.Struct("<I")  # length of the marshalled arguments

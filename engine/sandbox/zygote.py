@@ -15,7 +15,6 @@ only hands descriptors on, so a child finds nothing of an earlier one in its mem
 import builtins
 import gc
 import os
-import select
 import signal
 import sys
 import time
@@ -24,34 +23,38 @@ from contextlib import suppress
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path += [HERE, os.path.join(os.path.dirname(HERE), "problems")]
 
+# A child seeds `random` itself, always alike: that a fork seeds it too would only take time.
+register_at_fork = os.register_at_fork
+os.register_at_fork = lambda **_: None
+
 import _sitebuiltins  # noqa: E402
 import _socket  # noqa: E402
 import _thread  # noqa: E402
 
+import alone  # noqa: E402
 import child  # noqa: E402
 import judging  # noqa: E402
 import walls  # noqa: E402
+from watching import ABANDONED, watch  # noqa: E402
 from wire import (  # noqa: E402
+    ALONE,
     ANSWER,
     CALLS,
-    EXITED,
     HEAD,
     JUDGE,
     MAX_MESSAGE,
+    MOST_ALONE,
     ORDER,
-    OUT_OF_TIME,
     READY,
     SCRIPT,
-    SIGNALLED,
-    STOPPED,
 )
 
-CONTROL, NULL, MOST_DESCRIPTORS = 3, 4, 4
+CONTROL, NULL, MOST_DESCRIPTORS = 3, 4, MOST_ALONE + 2
 FIRST_FREE, TELL = 10, 9  # what a job brings lies above what a child gets
 RESERVE_BYTES = 8 << 20
 STACK_BYTES = 2 << 20  # of a thread: 32 of the usual 8 MiB would be all that a program may map
 TASKS = {CALLS: child.calls, SCRIPT: child.script, ANSWER: child.answer, JUDGE: judging.judge}
-SINGLE = (child.calls, child.script)  # they talk to no other child
+OURS = "alone child judging landlock literals objects seccomp walls watching wire"
 # What programs import most; loaded here, an import in a child is a dictionary look-up.
 PRELOADED = (
     "abc bisect cmath collections collections.abc copy dataclasses decimal enum fractions"
@@ -90,12 +93,13 @@ def set_up(number: int) -> "walls.Walls":
     """Load what children need and put up the walls that they share."""
     for name in PRELOADED.split():
         __import__(name)
+    os.register_at_fork = register_at_fork
     builtins.exit = _sitebuiltins.Quitter("exit", "Ctrl-D")
     builtins.quit = _sitebuiltins.Quitter("quit", "Ctrl-D")
     sys.path = [path for path in sys.path if not path.startswith(os.path.dirname(HERE))]
     sys.argv = [child.FILE_NAME]
     _thread.stack_size(STACK_BYTES)
-    for name in ("child", "judging", "landlock", "literals", "seccomp", "walls", "wire"):
+    for name in OURS.split():
         del sys.modules[name]
     os.environ.clear()
     signal.signal(signal.SIGINT, signal.SIG_DFL)
@@ -103,6 +107,7 @@ def set_up(number: int) -> "walls.Walls":
     if "chroot" in inside.standing:
         relocate(os.path.dirname(os.path.dirname(os.__file__)))
     walls.adopt_orphans()
+    inside.empty()
     gc.disable()
     gc.freeze()
     return inside
@@ -141,51 +146,77 @@ def serve(control: "_socket.socket", inside: "walls.Walls", baseline: int) -> No
 
 def run(order, descriptors, control, inside, baseline) -> bytes:
     """Fork a child for one job, wait for its end, and leave nothing of it alive."""
-    kind, cpu_seconds, wall_seconds, memory_bytes, file_bytes = order
+    kind, cpu_seconds, wall_seconds, *_ = order
+    if kind == ALONE:  # a backstop: it watches its children itself
+        cpu_seconds, wall_seconds = cpu_seconds + 1, 2 * wall_seconds + 1
     started = time.monotonic()
     told, tell = os.pipe()
     pid = os.fork()
     if pid == 0:
-        limits = cpu_seconds, baseline + memory_bytes, file_bytes
-        be_child(TASKS[kind], descriptors, tell, inside, limits)
+        be_child(order, descriptors, tell, inside, baseline)
     os.close(tell)
-    pidfd = os.pidfd_open(pid)
+    ending = ABANDONED
     try:
-        ending = watch(pid, pidfd, control, cpu_seconds, started + wall_seconds)
+        ending = watch(pid, cpu_seconds, started + wall_seconds, control)
     finally:
-        code, cpu = clean_up(pid, inside.alone)
+        code, cpu = clean_up(pid, inside)
         inside.empty()
+        alone.reset(NULL)
         ready = os.read(told, MAX_MESSAGE - HEAD.size)
-        for descriptor in (pidfd, told, *descriptors):
+        for descriptor in (told, *descriptors):
             os.close(descriptor)
-    if ending == EXITED and code < 0:
-        ending = OUT_OF_TIME if code == -signal.SIGXCPU else SIGNALLED
-    return HEAD.pack(ending, code, time.monotonic() - started, cpu) + ready
+    if ending == ABANDONED:
+        os._exit(0)
+    return HEAD.pack(alone.named(ending, code), code, time.monotonic() - started, cpu) + ready
 
 
-def be_child(task, descriptors, tell, inside, limits) -> None:
+def be_child(order, descriptors, tell, inside, baseline) -> None:
     """Never returns."""
+    kind, cpu_seconds, wall_seconds, memory_bytes, file_bytes = order
+    memory_bytes += baseline
     try:
         job = read_whole(descriptors[0])
-        for target, source in (*enumerate((NULL, NULL, NULL)), (child.STREAM, descriptors[1])):
-            os.dup2(source, target)
-        # Stdin and stdout of a script, or the two ends of a judge's channel.
-        first = 0 if task is child.script else child.INCOMING
-        for target, source in enumerate(descriptors[2:], first):
-            os.dup2(source, target)
-        os.dup2(tell, TELL)
-        os.closerange(child.INCOMING if task in SINGLE else child.OUTGOING + 1, TELL)
-        os.closerange(FIRST_FREE, 64)
+        results = arrange(kind, descriptors[1:], tell)
         try:
-            walls.confine(inside, *limits, RESERVE_BYTES)
+            if kind == ALONE:
+                walls.enclose(inside, cpu_seconds, memory_bytes, RESERVE_BYTES)
+                walls.refuse(inside.forking)
+            else:
+                walls.confine(inside, cpu_seconds, memory_bytes, file_bytes, RESERVE_BYTES)
         except BaseException as error:
             child.write(TELL, str(error).encode("utf-8", "replace"))
             return
         child.write(TELL, READY)
-        os.close(TELL)
-        task(job)
+        if kind == ALONE:
+            limits = cpu_seconds, wall_seconds, file_bytes
+            alone.each_alone(job, results, TELL, inside, *limits)
+        else:
+            os.close(TELL)
+            TASKS[kind](job)
     finally:
         os._exit(0)
+
+
+def arrange(kind: int, given: list[int], tell: int) -> list[int]:
+    """Put what a child gets where it expects it, and close all else.
+
+    Returns the descriptors of single results, which stay where they are.
+    """
+    targets, results = (child.INCOMING,), given[1:]
+    if kind != ALONE:
+        # Stdin and stdout of a script, or the two ends of a judge's channel.
+        first = 0 if kind == SCRIPT else child.INCOMING
+        targets, results = (child.STREAM, first, first + 1)[: len(given)], []
+    for target in (0, 1, 2, child.STREAM):
+        os.dup2(NULL, target)
+    for target, source in zip(targets, given, strict=False):
+        os.dup2(source, target)
+    os.dup2(tell, TELL)
+    os.closerange(max(child.STREAM, *targets) + 1, TELL)
+    above = alone.MOST_DESCRIPTORS
+    os.closerange(FIRST_FREE, min(results, default=above))
+    os.closerange(max(results, default=above) + 1, above)
+    return results
 
 
 def read_whole(descriptor: int) -> bytes:
@@ -196,48 +227,18 @@ def read_whole(descriptor: int) -> bytes:
     return bytes(data)
 
 
-def watch(pid, pidfd, control, cpu_seconds, deadline) -> int:
-    """Wait until the child ends, breaks a limit, or is not wanted any more; says which.
-
-    Waits for: the child's end, its wall and CPU deadlines, a word of the owner, the owner's end.
-    """
-    cpu_clock = (~pid << 3) | 2  # the kernel's id of another process's CPU clock
-    poller = select.poll()
-    poller.register(pidfd, select.POLLIN)
-    poller.register(CONTROL, select.POLLIN)
-    while True:
-        left = min(deadline - time.monotonic(), cpu_seconds - cpu_used(cpu_clock))
-        if left <= 0:
-            return OUT_OF_TIME
-        ready = dict(poller.poll(left * 1000 + 1))
-        if pidfd in ready:
-            return EXITED
-        if CONTROL in ready:
-            if not control.recv(MAX_MESSAGE):
-                clean_up(pid, alone=os.getpid() == 1)
-                os._exit(0)
-            return STOPPED
-
-
-def cpu_used(clock: int) -> float:
-    try:
-        return time.clock_gettime(clock)
-    except OSError:  # the child has just ended
-        return 0.0
-
-
-def clean_up(pid: int, alone: bool) -> tuple[int, float]:
+def clean_up(pid: int, inside: "walls.Walls") -> tuple[int, float]:
     """Kill and reap everything the child left.
 
     Returns its exit status, or minus its signal, and its seconds of CPU.
     """
-    targets = [(os.kill, pid), (os.killpg, pid)] + [(os.kill, -1)] * alone
+    targets = [(os.kill, pid), (os.killpg, pid)] + [(os.kill, -1)] * inside.alone
     for kill, target in targets:
         with suppress(ProcessLookupError, PermissionError):
             kill(target, signal.SIGKILL)
     _, status, usage = os.wait4(pid, 0)
     with suppress(ChildProcessError):
-        while os.waitpid(-1, 0 if alone else os.WNOHANG)[0]:
+        while os.waitpid(-1, 0 if inside.closed else os.WNOHANG)[0]:
             pass
     return os.waitstatus_to_exitcode(status), usage.ru_utime + usage.ru_stime
 

@@ -34,6 +34,9 @@ MAY_CHANGE = frozenset(
         "sandbox.workers",
         "sandbox.allow_unsafe",
         "compute.ray_address",
+        "compute.placement",
+        "compute.strategy",
+        "compute.placement_seconds",
         "inference",  # of other commands
     }
 )
@@ -44,6 +47,11 @@ CHANGES_ROUNDING = frozenset(
         "training.micro_batch_tokens",
         "training.row_layout",
         "agents.*.learner_ranks",
+        "agents.*.generator.name",
+        "agents.*.generator.gpu_memory_utilization",
+        "agents.*.generator.cpu_cache_gib",
+        "agents.*.generator.tensor_parallel_size",
+        "agents.*.generator.enforce_eager",
         "compute.threads_per_agent",
         "compute.lanes",
     }

@@ -7,7 +7,6 @@ numbers of training: an evaluation is a function of the weights and of (seed, sp
 from __future__ import annotations
 
 import time
-from collections import ChainMap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -93,15 +92,15 @@ class TeamBench:
     ) -> dict[str, list[Judged]]:
         everyone = dict.fromkeys(self.team.agents, requests)
         stream = (*self.stream, part)
-        futures = self.team.answer(everyone, temperature, self.starting_weights, stream)
-        by_agent = ChainMap(*self.team.get(futures, "agents to write"))
+        asked = self.team.answer(everyone, temperature, self.starting_weights, stream)
+        by_agent = self.team.answered(asked)
         answers = [by_agent[name] for name in self.team.agents]
         programs = [
             (request.problem, answer.program)
             for written in answers
             for request, answer in zip(requests, written, strict=True)
         ]
-        verdicts = iter(self.team.get(self.team.verifier.verify.remote(programs), "sandbox"))
+        verdicts = iter(self.team.verifier.verify(programs))
         judged = [[(answer, next(verdicts)) for answer in written] for written in answers]
         return dict(zip(self.team.agents, judged, strict=True))
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
 from typing import Any, Self
 
 from engine.config import TrainingConfig
@@ -18,8 +19,14 @@ class Progress:
     training_seconds: float = 0.0
     """Of steps, validation left out."""
 
-    def finish_step(self, step: int, problems: int, seconds: float) -> None:
+    carried: list[int] = field(default_factory=list)
+    """Positions of problems whose trees were under way when the step ended."""
+
+    def finish_step(
+        self, step: int, problems: int, seconds: float, carried: Sequence[int] = ()
+    ) -> None:
         self.step = step
+        self.carried = list(carried)
         self.problems_seen += problems
         self.training_seconds += seconds
 

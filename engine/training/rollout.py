@@ -11,8 +11,8 @@ unblocks: the next expansions of that lane.
 from __future__ import annotations
 
 import time
-from collections import ChainMap
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -20,7 +20,7 @@ from engine.policy.exchange import Answer, Stream
 from engine.training.forest import Claim, Forest, GrowingTree, WrittenNode
 
 if TYPE_CHECKING:  # a search without a trainer does not pay for Ray
-    from engine.training.team import Team
+    from engine.training.team import Asked, Team
 
 
 class Stopped(Exception):
@@ -41,7 +41,7 @@ class Lane:
 
     trees: Sequence[GrowingTree]
     claims: dict[str, list[Claim]] = field(default_factory=dict)
-    answers: list[Any] = field(default_factory=list)
+    asked: Asked | None = None
 
 
 @dataclass
@@ -79,7 +79,7 @@ class Rollout:
         if self.should_stop():
             raise Stopped
         claims = self.forest.claim(lane.trees)
-        lane.claims = _by_agent(claims, self.team.agents)
+        lane.claims = by_agent(claims, self.team.agents)
         if self.sink:
             for claim in claims:
                 self.sink.opened(claim)
@@ -89,31 +89,38 @@ class Rollout:
             agent: [claim.tree.request(claim.expansion) for claim in mine]
             for agent, mine in lane.claims.items()
         }
-        lane.answers = self.team.answer(requests, self.temperature, self.starting_weights, stream)
+        lane.asked = self.team.answer(requests, self.temperature, self.starting_weights, stream)
 
     def _finish_wave(self, lane: Lane) -> None:
-        answers = self._timed("generate", lane.answers)
-        pairs = list(_in_order_of_opening(lane.claims, ChainMap(*answers)))
+        assert lane.asked
+        with timed(self.seconds, "generate"):
+            answers = self.team.answered(lane.asked)
+        pairs = list(in_order_of_opening(lane.claims, answers))
         programs = [(claim.tree.problem, answer.program) for claim, answer in pairs]
-        verifications = self._timed("verify", self.team.verifier.verify.remote(programs))
+        with timed(self.seconds, "verify"):
+            verifications = self.team.verifier.verify(programs)
         for (claim, answer), verification in zip(pairs, verifications, strict=True):
             node = self.forest.close(claim, answer, verification)
             if self.sink:
                 self.sink.closed(claim.tree, node)
 
-    def _timed(self, phase: str, futures: Any) -> Any:
-        started = time.perf_counter()
-        result = self.team.get(futures, {"generate": "agents to write", "verify": "sandbox"}[phase])
-        self.seconds[phase] += time.perf_counter() - started
-        return result
+
+@contextmanager
+def timed(phases: dict[str, float], name: str) -> Iterator[None]:
+    """Adds the seconds of the block to a phase."""
+    started = time.perf_counter()
+    try:
+        yield
+    finally:
+        phases[name] = phases.get(name, 0.0) + time.perf_counter() - started
 
 
-def _by_agent(claims: Sequence[Claim], agents: dict[str, Any]) -> dict[str, list[Claim]]:
+def by_agent(claims: Sequence[Claim], agents: dict[str, Any]) -> dict[str, list[Claim]]:
     grouped = {name: [c for c in claims if c.expansion.agent == name] for name in agents}
     return {name: mine for name, mine in grouped.items() if mine}
 
 
-def _in_order_of_opening(
+def in_order_of_opening(
     claims: dict[str, list[Claim]], answers: Mapping[str, Sequence[Answer]]
 ) -> Iterator[tuple[Claim, Answer]]:
     pairs = [

@@ -31,6 +31,7 @@ from engine.problems.check import Verify
 from engine.problems.errors import DatasetFault
 from engine.problems.problem import Problem
 from engine.problems.source import ProblemSet, load_problem_set
+from engine.requirements import require
 from engine.sandbox.verify import Verification
 from engine.training.checkpoint import Checkpoint, CheckpointError, Checkpoints
 from engine.training.compatibility import ResumeError, RunRecord, check_compatible
@@ -62,10 +63,11 @@ def train(run_dir: Path, lease_seconds: float | None = None) -> ExitCode:
     run; an engine without a watcher stops by itself. SIGTERM and SIGINT stop it too.
 
     Raises:
-        ConfigError, ModelError, DatasetError: before anything has started.
+        ConfigError, HardwareError, ModelError, DatasetError: before anything has started.
     """
     try:
         config = read_config(run_dir / "config.json")
+        require(config, run_dir)
         for agent in config.agents:
             check_agent(agent)
         problems = load_problem_set(config.problems)
@@ -120,7 +122,7 @@ def _verifying(team: Team, stop: threading.Event) -> Verify:
     def verify(programs: Sequence[tuple[Problem, str]]) -> list[Verification]:
         if stop.is_set():
             raise Stopped
-        return team.get(team.verifier.verify.remote(programs), "sandbox to run the references")
+        return team.verifier.verify(programs, "sandbox to run the references")
 
     return verify
 
@@ -144,7 +146,7 @@ def _train(
         _stop_on_signals(stop)
         sizes = ", ".join(f"{name} {size}" for name, size in team.ready().items())
         log.append(LogLine("info", f"agents are ready: {sizes}"))
-        log.append(walls_line(team.tier()))
+        log.append(walls_line(team.verifier.tier()))
         trusted = without_failing_references(problems, run_dir, _verifying(team, stop))
         _tell(log, trusted.left_out[len(problems.left_out) :])
         log.append(RunStateChanged(RunState.RUNNING))

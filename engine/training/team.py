@@ -1,116 +1,55 @@
-"""The Ray actors of a run: one per set of weights, one that verifies.
+"""The team of a run: its actors, and what the training loop asks of them.
 
-Agents that share weights share an actor, and so do adapters over one base.
+There is a learner for each set of weights, or for all adapters over one base, and as many
+generators beside it as the settings say; without any, the learner writes too. Agents that share
+weights share all of them.
 
 Invariants:
-- No process holds both a model and the sandbox.
-- An actor's calls run in the order in which they were submitted.
-- Every wait has a name and a deadline, and is reported while it lasts.
+- An actor's calls run in the order in which they were submitted: what is asked of a generator after
+  it was given weights is written with them.
+- Evaluations are written by the learners, whose random numbers and starting weights they need.
 """
 
 from __future__ import annotations
 
-import contextlib
-import os
-import time
-from collections import ChainMap
-from collections.abc import Callable, Mapping, Sequence
+from collections import ChainMap, Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import psutil
 import ray
-from ray.exceptions import GetTimeoutError
+from ray.util.placement_group import placement_group_table
 
 from engine.config import AgentConfig, RunConfig
-from engine.generation import generator_gpus, start_deadline
-from engine.policy.allocator import keep_freed_memory, sums_in_one_order
+from engine.generation import start_deadline
 from engine.policy.exchange import Answer, Request, Size, Stream
-from engine.policy.rows import TrainingRow, UpdateStats
-from engine.problems.problem import Problem
-from engine.sandbox.checking import SelfCheck
-from engine.sandbox.memory import RememberingVerifier
-from engine.sandbox.sandbox import Sandbox
-from engine.sandbox.verify import Verification
-from engine.sharing import actor_groups, rank_processes, weight_groups
-
-START_DEADLINE = 300.0
-CALL_DEADLINE = 3600.0
-REPORT_AFTER = 2.0
-
-Waiting = Callable[[str, float], None]
+from engine.sharing import actor_groups, weight_groups
+from engine.training.actors import PolicyActor
+from engine.training.cluster import Seat, connect, reserve, seated, seats_of
+from engine.training.verification import VerifierPool
+from engine.training.waits import CALL_DEADLINE, Waiting, wait_for
 
 
-class PolicyActor:
-    """One or several policies in a process of their own; the driver never imports torch."""
+@dataclass(frozen=True)
+class Asked:
+    """Calls under way: which of every agent's requests each of them has."""
 
-    def __init__(
-        self, groups: Sequence[Sequence[AgentConfig]], run: RunConfig, seeds: Sequence[int]
-    ):
-        if run.compute.device != "cuda":
-            keep_freed_memory()
-        if run.compute.deterministic:
-            sums_in_one_order()
-        from engine.policy.host import PolicyHost
+    calls: list[tuple[Any, dict[str, list[int]]]]
+    loads: dict[Any, int] = field(default_factory=dict)
+    """Requests that each actor was asked for whole."""
 
-        self.host = PolicyHost(groups, run, seeds)
+    @property
+    def futures(self) -> list[Any]:
+        return [future for future, _ in self.calls]
 
-    def sizes(self) -> dict[str, Size]:
-        return self.host.sizes()
-
-    def answer(
-        self,
-        requests: Mapping[str, Sequence[Request]],
-        temperature: float | None = None,
-        starting_weights: bool = False,
-        stream: Stream | None = None,
-    ) -> dict[str, list[Answer]]:
-        return self.host.answer(requests, temperature, starting_weights, stream)
-
-    def learn(self, owner: str, rows: Sequence[TrainingRow], progress: float) -> UpdateStats:
-        return self.host.learn(owner, rows, progress)
-
-    def end_step(self) -> None:
-        self.host.end_step()
-
-    def save_model(self, owner: str, directory: Path) -> None:
-        self.host.save_model(owner, directory)
-
-    def save(self, directory: Path) -> None:
-        self.host.save(directory)
-
-    def restore(self, directory: Path) -> list[str]:
-        return self.host.restore(directory)
-
-
-class Verifier:
-    """Runs programs in the sandbox; holds no model."""
-
-    def __init__(self, run: RunConfig):
-        self.sandbox = Sandbox(run.sandbox)
-        self.check = SelfCheck(self.sandbox)
-        self.check.when_due()
-        self.verifier = RememberingVerifier(self.sandbox)
-
-    def verify(self, programs: Sequence[tuple[Problem, str]]) -> list[Verification]:
-        """Verdicts in order; a program that was verified before is not run again.
-
-        Raises:
-            SandboxUnavailable: the sandbox no longer tells right from wrong.
-        """
-        self.check.when_due()
-        return self.verifier.verify(programs)
-
-    def tier(self) -> str:
-        """Name of the walls that stand around programs."""
-        return self.sandbox.tier()
-
-    def close(self) -> None:
-        self.sandbox.close()
-
-
-class TeamError(RuntimeError):
-    """The team could not be started, or one of its actors failed."""
+    def merged(self, results: Sequence[Mapping[str, list[Answer]]]) -> dict[str, list[Answer]]:
+        """Every agent's answers in the order of its requests."""
+        found: dict[str, dict[int, Answer]] = {}
+        for (_, parts), answers in zip(self.calls, results, strict=True):
+            for name, positions in parts.items():
+                found.setdefault(name, {}).update(zip(positions, answers[name], strict=True))
+        return {name: [by[i] for i in sorted(by)] for name, by in found.items()}
 
 
 class Team:
@@ -119,15 +58,21 @@ class Team:
     def __init__(self, config: RunConfig, waiting: Waiting):
         self.config = config
         self.waiting = waiting
-        self._connect()
-        self.agents = self._agents()
-        """The actor of each agent."""
-        self.verifier = ray.remote(Verifier).options(num_cpus=0).remote(config)
+        connect(config, waiting)
+        self.agents: dict[str, Any] = {}
+        """The learner of each agent; of a frozen one, the actor that writes for it."""
+        self.generators: dict[str, list[Any]] = {}
+        """Who writes for each agent while it learns: generators, or its learner."""
+        self._loads: Counter[Any] = Counter()
+        """Requests under way by actor, as far as they were asked for whole."""
+        self._seat()
+        self.verifier = VerifierPool(config, self._reserved(), waiting)
 
     @property
     def actors(self) -> list[Any]:
-        """Every actor that holds weights, once."""
-        return list(dict.fromkeys(self.agents.values()))
+        """Every actor that holds weights, once, learners first."""
+        writing = [actor for actors in self.generators.values() for actor in actors]
+        return list(dict.fromkeys([*self.agents.values(), *writing]))
 
     def ready(self) -> dict[str, Size]:
         """Wait until every actor has started; weights by agent.
@@ -137,7 +82,7 @@ class Team:
         """
         deadline = start_deadline(self.config.agents)
         found = self.get([a.sizes.remote() for a in self.actors], "agents to load", deadline)
-        self.get(self.verifier.verify.remote([]), "sandbox to pass its self-check", START_DEADLINE)
+        self.verifier.ready()
         return {name: ChainMap(*found)[name] for name in self.agents}
 
     def answer(
@@ -146,21 +91,51 @@ class Team:
         temperature: float | None = None,
         starting_weights: bool = False,
         stream: Stream | None = None,
-    ) -> list[Any]:
-        """One call to every actor of the agents that are asked; each gives answers by agent."""
-        return [
-            actor.answer.remote(
-                {name: asked for name, asked in requests.items() if self.agents[name] is actor},
-                temperature,
-                starting_weights,
-                stream,
-            )
-            for actor in dict.fromkeys(self.agents[name] for name in requests)
-        ]
+        whole: bool = False,
+    ) -> Asked:
+        """Ask for an answer to every request.
 
-    def tier(self) -> str:
-        """Name of the walls around programs; `none` where the settings let a run go on."""
-        return self.get(self.verifier.tier.remote(), "sandbox to name its walls")
+        With a `stream` the learners write. Otherwise the requests of each agent are divided among
+        its generators or, if they are to stay `whole`, go to the one that has least to do.
+        """
+        asked: dict[Any, dict[str, list[int]]] = {}
+        for name, mine in requests.items():
+            actors = [self.agents[name]] if stream is not None else self.generators[name]
+            if whole:
+                actors = [min(actors, key=lambda actor: self._loads[actor])]
+            for place, actor in enumerate(actors):
+                if positions := list(range(place, len(mine), len(actors))):
+                    asked.setdefault(actor, {})[name] = positions
+        calls, loads = [], {}
+        for actor, parts in asked.items():
+            texts = {name: [requests[name][i] for i in places] for name, places in parts.items()}
+            future = actor.answer.remote(texts, temperature, starting_weights, stream)
+            calls.append((future, parts))
+            if whole:
+                loads[actor] = sum(map(len, parts.values()))
+        self._loads.update(loads)
+        return Asked(calls, loads)
+
+    def answered(self, asked: Asked) -> dict[str, list[Answer]]:
+        """Wait for the answers, of every agent in the order of its requests."""
+        results = self.get(asked.futures, "agents to write")
+        self._loads.subtract(asked.loads)
+        return asked.merged(results)
+
+    def sync(self, owners: Iterable[str]) -> list[Any]:
+        """Give the learners' weights to their generators; ends when nobody waits for the calls.
+
+        They pass through the object store. What is asked of a generator from now on is written
+        with them, so the calls need only be looked at for failures.
+        """
+        calls = []
+        for owner in owners:
+            learner = self.agents[owner]
+            writing = [actor for actor in self.generators[owner] if actor is not learner]
+            if writing:
+                given = learner.give_weights.remote(owner)
+                calls += [actor.take_weights.remote(owner, given) for actor in writing]
+        return calls
 
     def get(self, futures: Any, name: str, deadline: float = CALL_DEADLINE) -> Any:
         """Result of one or several calls; a long wait is reported under its name.
@@ -168,23 +143,7 @@ class Team:
         Raises:
             TeamError: the deadline passed, or the actor failed (with its first cause).
         """
-        try:
-            try:
-                return ray.get(futures, timeout=min(REPORT_AFTER, deadline))
-            except GetTimeoutError:
-                self.waiting(name, deadline)
-            try:
-                return ray.get(futures, timeout=max(0.0, deadline - REPORT_AFTER))
-            finally:
-                self.waiting("", 0.0)
-        except GetTimeoutError:
-            raise TeamError(
-                f"waited {deadline:.0f} s for {name}; look at the load of the machine"
-            ) from None
-        except ray.exceptions.RayTaskError as error:
-            raise TeamError(f"{name}: {_cause(error)}") from error
-        except ray.exceptions.RayActorError as error:
-            raise TeamError(f"{name}: {_cause(error)}") from error
+        return wait_for(futures, name, self.waiting, deadline)
 
     def save(self, directory: Path) -> None:
         """The state of every set of weights, under `directory/OWNER`."""
@@ -195,87 +154,53 @@ class Team:
         futures = [a.restore.remote(directory) for a in self.actors]
         return [line for lines in self.get(futures, "agents to restore") for line in lines]
 
-    def end_step(self) -> None:
-        """Whatever is drawn after this is drawn again if the next step is cut off."""
-        self.get([a.end_step.remote() for a in self.actors], "agents to end the step")
+    def end_step(self, generators: bool = True) -> None:
+        """Whatever is drawn after this is drawn again if the next step is cut off.
+
+        Generators would be waited for: they are left out while they write over a step's end.
+        """
+        actors = self.actors if generators else dict.fromkeys(self.agents.values())
+        self.get([actor.end_step.remote() for actor in actors], "agents to end the step")
 
     def close(self) -> None:
         """Stop the actors; a local Ray stops with them."""
         ray.shutdown()
 
-    def _agents(self) -> dict[str, Any]:
+    def _seat(self) -> None:
+        """Start every actor in its place of the run's placement group."""
+        seats = seats_of(self.config, ray.cluster_resources().get("GPU", 0))
+        self._placed = reserve(seats.bundles, self.config.compute, self.waiting)
+        self._bundles = seats.bundles
         groups = weight_groups([_resolved(agent) for agent in self.config.agents])
         positions = {agent.name: place for place, agent in enumerate(self.config.agents)}
-        options = {
-            "num_cpus": self.config.compute.threads_per_agent,
-            "max_concurrency": 1,
-        }
-        actors: dict[str, Any] = {}
-        for owners in actor_groups(self.config.agents):
+        for owners, learning, writing in zip(
+            actor_groups(self.config.agents), seats.learners, seats.generators, strict=True
+        ):
             mine = [groups[owner] for owner in owners]
             seeds = [self.config.seed + 7919 * positions[owner] for owner in owners]
-            place = ray.remote(PolicyActor).options(**options, num_gpus=self._gpus(mine))
-            actor = place.remote(mine, self.config, seeds)
-            actors |= {agent.name: actor for group in mine for agent in group}
-        return {agent.name: actors[agent.name] for agent in self.config.agents}
 
-    def _connect(self) -> None:
-        address = self.config.compute.ray_address or os.environ.get("RAY_ADDRESS")
-        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-        # Ray would run its workers at nice 15, where any other program starves them.
-        os.environ.setdefault("RAY_worker_niceness", "0")
-        self.waiting("starting Ray" if not address else f"joining Ray at {address}", START_DEADLINE)
-        processes = len(actor_groups(self.config.agents)) + rank_processes(self.config.agents)
-        needed = self.config.compute.threads_per_agent * processes
-        options: dict[str, Any] = {"log_to_driver": False, "logging_level": "error"}
-        if address:
-            options["address"] = address
-        else:
-            # On one machine more actors than cores may share them; Ray would wait for ever.
-            options |= {"include_dashboard": False, "num_cpus": max(needed, os.cpu_count() or 1)}
-        _start_ray(options)
-        self.waiting("", 0.0)
-        total = ray.cluster_resources().get("CPU", 0)
-        if total < needed:
-            raise TeamError(
-                f"the cluster has {total:.0f} cores, the agents want {needed}; "
-                f"lower compute.threads_per_agent = {self.config.compute.threads_per_agent}"
-            )
+            def start(seat: Seat, number: int | None, mine=mine, seeds=seeds) -> Any:
+                options = {"max_concurrency": 1, **seated(self._placed, seat)}
+                drawn = seeds if number is None else [s + 104729 * (number + 1) for s in seeds]
+                return ray.remote(PolicyActor).options(**options).remote(
+                    mine, self.config, drawn, number
+                )  # fmt: skip
 
-    def _gpus(self, policies: Sequence[Sequence[AgentConfig]]) -> float:
-        """Of one actor: a share of one, or one and those that its generators have to themselves."""
-        available = ray.cluster_resources().get("GPU", 0)
-        if self.config.compute.device == "cpu" or not available:
-            return 0
-        if own := generator_gpus([agents[0] for agents in policies]):
-            if available < 1 + own:
-                raise TeamError(
-                    f"agents.{policies[0][0].name}.generator.tensor_parallel_size: with the "
-                    f"learner's that is {1 + own} GPUs, and there are {available:.0f}; lower it"
-                )
-            return 1 + own
-        return min(1.0, available / len(actor_groups(self.config.agents)))
+            learner = start(learning, None)
+            generators = [start(seat, number) for number, seat in enumerate(writing)]
+            for agent in (agent for group in mine for agent in group):
+                self.agents[agent.name] = learner
+                self.generators[agent.name] = generators or [learner]
+        self.agents = {agent.name: self.agents[agent.name] for agent in self.config.agents}
 
-
-def _start_ray(options: dict[str, Any]) -> None:
-    """Connect or start; Ray gives its own processes 30 s, too little on a busy machine."""
-    deadline = time.monotonic() + START_DEADLINE
-    while True:
-        try:
-            ray.init(**options)
-            return
-        except Exception as error:
-            ray.shutdown()
-            _kill_children()  # a start that failed half-way leaves its processes behind
-            if time.monotonic() > deadline or "address" in options:
-                where = options.get("address", "this machine")
-                raise TeamError(f"Ray at {where} did not start: {error}") from error
-
-
-def _kill_children() -> None:
-    for process in psutil.Process().children(recursive=True):
-        with contextlib.suppress(psutil.NoSuchProcess):
-            process.kill()
+    def _reserved(self) -> dict[str, float]:
+        """Cores that the agents hold on each node."""
+        nodes = placement_group_table(self._placed)["bundles_to_node_id"]
+        held: dict[str, float] = {}
+        for number, bundle in enumerate(self._bundles):
+            node = nodes[number]
+            held[node] = held.get(node, 0.0) + bundle.resources["CPU"]
+        return held
 
 
 def _resolved(agent: AgentConfig) -> AgentConfig:
@@ -286,9 +211,3 @@ def _resolved(agent: AgentConfig) -> AgentConfig:
     if agent.chat_template is not None:
         paths["chat_template"] = str(Path(agent.chat_template).expanduser().absolute())
     return agent.model_copy(update=paths)
-
-
-def _cause(error: BaseException) -> str:
-    cause = getattr(error, "cause", None) or error
-    lines = [line for line in str(cause).strip().splitlines() if line.strip()]
-    return f"{type(cause).__name__}: {lines[-1].strip()}" if lines else type(cause).__name__

@@ -1,9 +1,11 @@
 """The training loop.
 
 One step: grow a forest, credit its trees, let every agent learn from its own nodes, measure and
-save when it is time. Invariants:
+save when it is time. With `training.overlap` a step's learning goes on while the next step's trees
+grow, and is waited for when those are whole; then the generators get the new weights. Invariants:
 - The loop knows no method: credit and losses are chosen by name from the config.
-- What is saved is the state after a whole step; a step that was cut off is done again. The log
+- What is saved, or measured, is the state after a whole step, its learning included; a step that
+  was cut off is done again, and so are trees that were under way (`training.extra_trees`). The log
   reaches the disk before the checkpoint that it leads to.
 - The test split is measured once, at the end, for the starting and the final weights; what stands
   in the log of a resumed run is not measured again.
@@ -13,8 +15,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from engine.config import RunConfig
 from engine.credit.assign import Credit, TreeRecord, assign_credit, credit_batch
@@ -35,17 +38,29 @@ from engine.problems.source import ProblemSet
 from engine.sharing import weight_groups
 from engine.timeline import standing
 from engine.training.buffers import AgentBuffer
+from engine.training.carried import CarriedTrees
 from engine.training.checkpoint import Checkpoint, Checkpoints
 from engine.training.compatibility import RunRecord
 from engine.training.evaluation import Evaluator
 from engine.training.forest import Forest, GrowingTree, WrittenNode, training_score
 from engine.training.progress import Progress
-from engine.training.rollout import Rollout, Stopped
+from engine.training.rollout import Rollout, Stopped, timed
 from engine.training.system import SystemSampler
 from engine.training.team import Team
 from engine.training.telemetry import StepFigures, StepRecorder
 
 VALIDATION, TEST = "validation", "test"
+
+
+@dataclass(frozen=True)
+class Learning:
+    """An update of every agent that had a batch, under way."""
+
+    recorder: StepRecorder
+    calls: dict[str, Any]
+    """By the owner of the weights."""
+    trees: dict[str, list[int]]
+    """Whose nodes are learned from, by the owner too."""
 
 
 class Trainer:
@@ -86,6 +101,11 @@ class Trainer:
         self.saved_step = -1
         self.validation: float | None = None
         """Mean validation Pass@1 of the agents with the current weights, if measured."""
+        self._learning: Learning | None = None
+        self._syncing: list[Any] = []
+        self._carried = CarriedTrees(config, team, problems, should_stop)
+        self._again: list[int] = []
+        """Problems whose trees a resume cut off: they are begun again first."""
         self._measured: set[tuple[str, int]] = set()
         """Splits and steps of the evaluations that stand in the log of a resumed run."""
         self.evaluator = Evaluator(team, config, should_stop)
@@ -124,16 +144,19 @@ class Trainer:
         recorder = StepRecorder(self.log, step)
         phases: dict[str, float] = {}
         trees = self._grow_step(step, recorder, phases)
-        with _timed(phases, "credit"):
+        self._finish_learning(phases)
+        with timed(phases, "credit"):
             credits = self._credit(trees, recorder)
         if step == 1:
             # The starting weights, as late as they are there: the first node comes sooner.
             self._validate(phases)
-        with _timed(phases, "learn"):
-            self._learn(recorder)
-            self.team.end_step()
+        self._start_learning(recorder)
+        if not options.overlap or self._rests_after(step):
+            self._finish_learning(phases)
         training_seconds = time.monotonic() - started - phases.get("validate", 0.0)
-        self.progress.finish_step(step, len(trees), training_seconds)
+        self._tell_of_lost_nodes()
+        carried = [*self._carried.trees.values(), *self._again]
+        self.progress.finish_step(step, self._begun, training_seconds, carried)
         self.validation = None
         if step % options.validate_every == 0:
             self._validate(phases)
@@ -147,31 +170,48 @@ class Trainer:
         self, step: int, recorder: StepRecorder, phases: dict[str, float]
     ) -> list[GrowingTree]:
         """The trees of a step; those that would be left out are replaced while rounds are left."""
+        self._begun = self._opened = self._refilled = 0
         trees: list[GrowingTree] = []
         missing = self.config.training.trees_per_step
-        for _ in range(1 + self.config.credit.refill_rounds):
-            trees += self._grow(missing, len(trees), step, recorder, phases)
+        grow = self._gather if self.config.training.extra_trees else self._grow
+        for refill in range(1 + self.config.credit.refill_rounds):
+            self._refilled += missing if refill else 0
+            trees += grow(missing, step, recorder, phases)
             kept = sum(usable(tree.scores(), self.config.credit) for tree in trees)
-            missing = self.config.training.trees_per_step - kept
+            missing = max(0, self.config.training.trees_per_step - kept)
             if missing == 0:
                 break
         return trees
 
     def _grow(
-        self, count: int, first: int, step: int, recorder: StepRecorder, phases: dict[str, float]
+        self, count: int, step: int, recorder: StepRecorder, phases: dict[str, float]
     ) -> list[GrowingTree]:
-        """So many trees of the next problems; `first` trees of the step are there already."""
+        """So many trees of the next problems."""
         config = self.config
-        batch = self.problems.training_batch(self.progress.problems_seen + first, count)
+        batch = self.problems.training_batch(self.progress.problems_seen + self._begun, count)
         names = tuple(agent.name for agent in config.agents)
         judge = training_score(config.credit.score)
-        forest = Forest(batch, names, config.search, judge, [config.seed, step], first)
+        forest = Forest(batch, names, config.search, judge, [config.seed, step], self._begun)
+        self._begun += count
         recorder.open_trees(forest.trees)
         rollout = Rollout(self.team, forest, recorder, self.should_stop)
         rollout.run()
         for name, seconds in rollout.seconds.items():
             phases[name] = phases.get(name, 0.0) + seconds
         return forest.trees
+
+    def _gather(
+        self, count: int, step: int, recorder: StepRecorder, phases: dict[str, float]
+    ) -> list[GrowingTree]:
+        """At least so many whole trees; as many as `extra_trees` more grow beside them."""
+        missing = max(0, count + self.config.training.extra_trees - len(self._carried.trees))
+        again, self._again = self._again[:missing], self._again[missing:]
+        first = self.progress.problems_seen + self._begun
+        new = range(first, first + missing - len(again))
+        recorder.open_trees(self._carried.plant([*again, *new], step, self._opened))
+        self._begun += len(new)
+        self._opened += missing
+        return self._carried.gather(count, recorder, phases)
 
     def _credit(self, trees: list[GrowingTree], recorder: StepRecorder) -> list[Credit]:
         config = self.config.credit
@@ -199,21 +239,50 @@ class Trainer:
         for name, mine in rows.items():
             self.buffers[name].add_tree(mine)
 
-    def _learn(self, recorder: StepRecorder) -> None:
+    def _start_learning(self, recorder: StepRecorder) -> None:
         batches = {name: rows for name, buffer in self.buffers.items() if (rows := buffer.take())}
         share = self.progress.share(self.config.training)
-        futures = [
-            self.team.agents[name].learn.remote(name, rows, share) for name, rows in batches.items()
-        ]
-        for name, stats in zip(batches, self.team.get(futures, "agents to learn"), strict=True):
+        calls = {
+            name: self.team.agents[name].learn.remote(name, rows, share)
+            for name, rows in batches.items()
+        }
+        trees = {name: sorted({row.tree for row in rows}) for name, rows in batches.items()}
+        self._learning = Learning(recorder, calls, trees)
+
+    def _finish_learning(self, phases: dict[str, float]) -> None:
+        """Wait for the learning that is under way, and let the generators have its weights."""
+        if self._learning is None:
+            return
+        recorder, calls = self._learning.recorder, self._learning.calls
+        with timed(phases, "learn"):
+            updates = self.team.get(list(calls.values()), "agents to learn")
+        for name, stats in zip(calls, updates, strict=True):
             stale = stats.stale_nodes + self.buffers[name].learned(stats.version)
-            trees = sorted({row.tree for row in batches[name]})
+            trees = self._learning.trees[name]
             recorder.updated(name, replace(stats, stale_nodes=stale), self.learners[name], trees)
+        self._learning = None
+        with timed(phases, "sync"):
+            # Generators take weights before whatever is asked of them later: no wait for these.
+            self.team.get(self._syncing, "generators to take the last weights")
+            self._syncing = self.team.sync(calls)
+            self.team.end_step(generators=not self._carried.trees)
+
+    def _rests_after(self, step: int) -> bool:
+        """Whether something follows this step that the finished weights are needed for."""
+        options = self.config.training
+        return any(
+            step % every == 0 for every in (options.validate_every, options.checkpoint_every)
+        )
+
+    def _tell_of_lost_nodes(self) -> None:
+        for line in self.team.verifier.lost:
+            self.log.append(LogLine("warning", line))
+        self.team.verifier.lost.clear()
 
     def _validate(self, phases: dict[str, float]) -> None:
         if not self.problems.validation:
             return
-        with _timed(phases, "validate"):
+        with timed(phases, "validate"):
             result = self.evaluator.run(self.progress.step, VALIDATION, self.problems.validation)
         self.validation = sum(result.agents.values()) / len(result.agents)
         self.log.append(result)
@@ -256,7 +325,8 @@ class Trainer:
                 dropped_nodes=figures.dropped,
                 tokens=figures.tokens,
                 training_seconds=self.progress.training_seconds,
-                refilled_trees=len(trees) - self.config.training.trees_per_step,
+                refilled_trees=self._refilled,
+                carried_trees=len(self.progress.carried),
             )
         )
         if figures.near_limits and self.config.compute.deterministic:
@@ -273,8 +343,11 @@ class Trainer:
         return best is None or self.validation >= best.validation
 
     def _save(self) -> None:
+        self._finish_learning({})
         if self.saved_step == self.progress.step:
             return
+        if self._carried.trees:
+            self.team.end_step()
         state = {
             "progress": self.progress.state(),
             "buffers": {name: buffer.state() for name, buffer in self.buffers.items()},
@@ -297,6 +370,7 @@ class Trainer:
         )
 
     def _save_final(self) -> None:
+        self._finish_learning({})
         folder = self.run_dir / "models"
         futures = [self.team.agents[n].save_model.remote(n, folder / n) for n in self.learners]
         self.team.get(futures, "agents to save")
@@ -313,6 +387,8 @@ class Trainer:
         self.progress = Progress.of(state["progress"])
         for name, rows in state["buffers"].items():
             self.buffers[name].load_state(rows)
+        self._again = list(self.progress.carried)
+        self._syncing = self.team.sync(self.learners)
         self.saved_step, self.validation = self.progress.step, self.checkpoint.validation
         self.log.append(RunResumed(self.progress.step))
         if self.config.compute.deterministic:
@@ -358,18 +434,3 @@ def _training_row(generation, advantage: float, tree: int) -> TrainingRow:
         generation.temperature,
         tree,
     )
-
-
-class _timed:
-    """Adds the seconds of a block to a phase."""
-
-    def __init__(self, phases: dict[str, float], name: str):
-        self.phases, self.name = phases, name
-
-    def __enter__(self) -> None:
-        self.started = time.perf_counter()
-
-    def __exit__(self, *_: object) -> None:
-        self.phases[self.name] = (
-            self.phases.get(self.name, 0.0) + time.perf_counter() - self.started
-        )

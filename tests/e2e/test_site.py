@@ -13,8 +13,18 @@ from tests.e2e.conftest import SAMPLE
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
-PAGES = ("/", "/?state=failed", "/?state=starting", "/runs/new/", "/models/", "/datasets/")
-REFUSED = ("/nowhere/", "/?cursor=1", "/sign-in/nothing/")
+PAGES = (
+    "/",
+    "/?state=failed",
+    "/?state=starting",
+    "/runs/new/",
+    "/models/",
+    "/datasets/",
+    "/workspaces/",
+    "/workspaces/demo/",
+    "/tokens/",
+)
+REFUSED = ("/nowhere/", "/?cursor=1", "/sign-in/nothing/", "/invitations/nothing/")
 
 NO_FOCUS = "nothing"
 FRAME = [

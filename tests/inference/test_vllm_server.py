@@ -16,9 +16,10 @@ from engine.inference.crew import Crew
 from engine.inference.players import PlayerError
 from engine.inference.search import search_problem
 from engine.policy.load import load_policy, model_directory
+from tests.vllm_here import needs_vllm
 from tests.waiting import eventually
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, needs_vllm]
 
 MODEL = "trees/oak"
 CONTEXT = 48
@@ -29,7 +30,6 @@ ANSWER = 40
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
     """(address, file of its log)"""
-    pytest.importorskip("vllm")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]

@@ -33,7 +33,7 @@ ROTARY = {"vocab_size": VOCABULARY, "hidden_size": 32, "intermediate_size": 48,
           "max_position_embeddings": 96, "initializer_range": 0.3}  # fmt: skip
 CONFIGS = {
     "llama": LlamaConfig(**ROTARY),
-    "qwen2": Qwen2Config(**ROTARY),
+    "qwen2, eager": Qwen2Config(**ROTARY),
     "mistral, a sliding window": MistralConfig(**ROTARY, sliding_window=7),
     "gpt2, absolute positions": GPT2Config(
         vocab_size=VOCABULARY, n_positions=96, n_embd=32, n_layer=2, n_head=2,
@@ -64,15 +64,16 @@ def one_thread():
     torch.set_num_threads(before)
 
 
-def model_of(config, seed=0):
+def model_of(config, seed=0, **options):
     torch.manual_seed(seed)
-    model = AutoModelForCausalLM.from_config(config).eval()
+    model = AutoModelForCausalLM.from_config(config, **options).eval()
     return model.requires_grad_(False)
 
 
 @pytest.fixture(scope="module", params=CONFIGS, ids=str)
 def model(request):
-    return model_of(CONFIGS[request.param])
+    eager = {"attn_implementation": "eager"} if "eager" in request.param else {}
+    return model_of(CONFIGS[request.param], **eager)
 
 
 @pytest.fixture(scope="module")
@@ -222,6 +223,21 @@ def test_what_is_cancelled_is_written_no_more_and_changes_no_other(llama):
     assert found.keys() == set(tickets) - set(unwanted)
     for ticket, written in found.items():
         assert_same(written, reference(llama, *requests[ticket - tickets[0]]))
+
+
+def test_logits_that_are_no_numbers_are_told_and_leave_nothing_behind(llama):
+    own, sampling = generator(llama), SamplingConfig(max_new_tokens=9)
+    expected = reference(llama, [5, 6, 7], sampling, 3)
+    weight = llama.lm_head.weight
+    before = weight.clone()
+    try:
+        weight.fill_(float("nan"))
+        with pytest.raises(FloatingPointError, match="no numbers"):
+            own.generate([[5, 6, 7]] * 3, sampling, 0)
+    finally:
+        weight.copy_(before)
+    assert own.unfinished == 0
+    assert_same(own.generate([[5, 6, 7]], sampling, 0, [3])[0], expected)
 
 
 def test_a_row_does_not_hang_on_the_batch(llama):

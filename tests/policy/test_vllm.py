@@ -13,8 +13,9 @@ from engine.policy.host import PolicyHost
 from engine.policy.rows import TrainingRow
 from engine.problems.generator import GeneratedProblems, Split
 from tests.policies import tiny_config
+from tests.vllm_here import needs_vllm
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, needs_vllm]
 
 TOLERANCE = 1e-3
 """Nats per token in float32, as `vllm_generator` states it."""
@@ -39,7 +40,6 @@ def host_of(config):
 
 @pytest.fixture(scope="module")
 def group():
-    pytest.importorskip("vllm")
     host = host_of(config_of())
     yield host.groups["agent-0"]
     host.close()
@@ -180,7 +180,6 @@ def test_settings_that_vllm_cannot_follow_are_refused_with_their_path():
 
 
 def test_a_start_that_fails_names_the_first_cause_and_the_remedy():
-    pytest.importorskip("vllm")
     with pytest.raises(GeneratorError, match=r"agents.agent-0.generator.*heads of 28.*to torch"):
         host_of(config_of("starter:fern"))
     with pytest.raises(GeneratorError, match=r"vLLM could not start: .*max_model_len"):

@@ -77,6 +77,19 @@ MBPP = {
     "test_setup_code": "",
     "challenge_test_list": ['assert remove("x","y") == "x"'],
 }
+MBPP_CLASSES = {
+    "task_id": 12,
+    "text": "Write a function to sum the values of a list of linked nodes.",
+    "code": (
+        "class Node:\r\n\tdef __init__(self, value):\r\n\t\tself.value, self.next = value, None\r\n"
+        "def total(node):\r\n\treturn 0 if node is None else node.value + total(node.next)"
+    ),
+    "test_list": ["assert (total(one)) == 7", "assert (total(two)) == 9 "],
+    "test_setup_code": (
+        "one = Node(3) \r\none.next = Node(4) \r\ntwo = Node(2); \r\ntwo.next = Node(7); "
+    ),
+    "challenge_test_list": [],
+}
 MBPP_SANITIZED = {
     "source_file": "Benchmark Questions.ipynb",
     "task_id": 82,

@@ -23,6 +23,7 @@ ROWS = {
     "MBPP_PLUS": "evalplus",
     "MBPP_PLUS_NUMBERED": "evalplus",
     "MBPP": "mbpp",
+    "MBPP_CLASSES": "mbpp",
     "MBPP_SANITIZED": "mbpp",
     "MBPP_PLUS_TABLE": "mbpp",
     "APPS_STDIN": "apps",

@@ -12,7 +12,7 @@ from engine.sandbox.sandbox import Sandbox
 from engine.sandbox.verify import verify
 
 PROGRAMS, HOSTILE_EVERY = 1000, 10
-LIMITS = {"cpu_seconds": 0.2, "wall_seconds": 1.0, "memory_mb": 64, "output_bytes": 4096}
+LIMITS = {"cpu_seconds": 0.2, "wall_seconds": 0.6, "memory_mb": 64, "output_bytes": 4096}
 TESTS = tuple(CallTest(([n, 1],), [1, n]) for n in range(2, 6))
 SORT = Problem("sort", "Sort.", "solve", TESTS[:2], TESTS[2:])
 GOOD = "# {}\ndef solve(x):\n    return sorted(x)\n"

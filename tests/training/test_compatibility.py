@@ -55,6 +55,11 @@ def test_how_far_and_with_what_means_may_change(begun):
         compute={"threads_per_agent": 2, "lanes": 1, "ray_address": "auto"},
     )  # fmt: skip
     check_compatible(begun, record_of(changed))
+    vllm = {"name": "vllm", "cpu_cache_gib": 2.0, "gpu_memory_utilization": 0.3}
+    agents = [{**STARTERS[0], "generator": vllm}, STARTERS[1]]
+    check_compatible(begun, record_of(settings(agents=agents)))
+    shorter = [{**STARTERS[0], "generator": {**vllm, "max_model_len": 64}}, STARTERS[1]]
+    assert list(refusal(begun, settings(agents=shorter))) == ["agents.0.generator.max_model_len"]
 
 
 def test_every_difference_is_told_with_both_values_and_the_remedy(begun):

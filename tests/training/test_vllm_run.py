@@ -10,6 +10,7 @@ import pytest
 
 from engine.events import read_all
 from engine.recipes import load_recipe
+from tests.vllm_here import needs_vllm
 
 DEADLINE = 400
 MARK = "GROVE_TEST_MARK"
@@ -60,8 +61,8 @@ def marked(mark):
 
 
 @pytest.mark.slow
+@needs_vllm
 def test_a_recipe_trains_with_vllm_and_leaves_no_process(tmp_path):
-    pytest.importorskip("vllm")
     config, mark = small(), uuid.uuid4().hex
     (tmp_path / "config.json").write_text(config.model_dump_json())
     with (tmp_path / "engine.log").open("wb") as log:

@@ -60,7 +60,9 @@ class Client:
     """Speaks grove.v1 and keeps every event that it was sent, checking the order."""
 
     def __init__(self, port: int, session: SessionStore | None, **options: Any):
-        headers = {"Cookie": f"sessionid={session.session_key}"} if session else {}
+        headers = options.pop("additional_headers", {})
+        if session:
+            headers["Cookie"] = f"sessionid={session.session_key}"
         options.setdefault("origin", f"http://127.0.0.1:{port}")
         options.setdefault("subprotocols", ["grove.v1"])
         self._open = ExitStack()

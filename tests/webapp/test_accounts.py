@@ -72,7 +72,9 @@ def test_a_command_prints_a_new_link(client, cast, capsys):
 def test_the_command_says_for_whom_it_can_make_links(cast, name):
     cast.charlie.is_active = False
     cast.charlie.save()
-    with pytest.raises(CommandError, match=f"no open account '{name}'. Accounts: alice, bob, vera"):
+    with pytest.raises(
+        CommandError, match=f"no open account '{name}'. Accounts: alice, bob, mia, vera"
+    ):
         call_command("sign_in_link", name)
 
 

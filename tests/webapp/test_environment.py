@@ -42,6 +42,12 @@ def test_a_path_is_absolute():
     assert env.read_path({"GROVE_VAR": "x"}, "GROVE_VAR", Path("/y")).is_absolute()
 
 
+def test_directories_are_split_at_commas():
+    found = env.read_paths({"GROVE_MODELS": "/a, b"}, "GROVE_MODELS", Path("/y"))
+    assert found == [Path("/a"), Path("b").absolute()]
+    assert env.read_paths({}, "GROVE_MODELS", Path("/y")) == [Path("/y")]
+
+
 def test_a_broker_of_unknown_kind_is_refused():
     with pytest.raises(env.SettingError, match="redis"):
         env.read_broker({"BROKER_URL": "kafka://x"}, "BROKER_URL", "filesystem://")

@@ -1,14 +1,22 @@
-"""People, and the links that let them in once.
+"""People, the links that let them in once, and the tokens by which programs act for them.
 
-Invariant: the token of a sign-in link is never stored, only its digest; a link works once.
+Invariants: the secret of a link or token is never stored, only its digest; a link works once; a
+token never allows more than its user's role does (`projects.permissions`).
 """
 
+from __future__ import annotations
+
 from django.contrib.auth.models import AbstractUser
+from django.contrib.postgres.fields import ArrayField
 from django.db import models
+from django.db.models.functions import Now
 
 
 class User(AbstractUser):
     """Somebody who signs in. What they may do follows from their memberships, not from flags."""
+
+    token: ApiToken | None = None
+    """The token through which this user acts now, if any: it narrows what they see and may do."""
 
 
 class SignInLink(models.Model):
@@ -17,3 +25,53 @@ class SignInLink(models.Model):
     created = models.DateTimeField(auto_now_add=True)
     expires = models.DateTimeField()
     used_at = models.DateTimeField(null=True)
+
+
+class Scope(models.TextChoices):
+    """What a token is good for."""
+
+    RUNS_READ = "runs:read", "read runs, models and datasets"
+    RUNS_WRITE = "runs:write", "start, stop and resume runs, and read them"
+    TELEMETRY_WRITE = "telemetry:write", "send events of runs"
+    DATASETS_WRITE = "datasets:write", "add datasets"
+    REGISTRY_WRITE = "registry:write", "add models"
+    REGISTRY_PROMOTE = "registry:promote", "promote models"
+    ADMIN = "admin", "all that your role allows"
+
+
+class ApiTokenQuerySet(models.QuerySet):
+    def visible_to(self, user: User) -> ApiTokenQuerySet:
+        """One's own; a token sees no tokens."""
+        return self.filter(user=user.pk) if user.is_active and not user.token else self.none()
+
+    def valid(self) -> ApiTokenQuerySet:
+        """Those that still let a program in."""
+        return self.filter(revoked_at=None, expires__gt=Now(), user__is_active=True)
+
+
+class ApiToken(models.Model):
+    """A program's key: it acts for `user`, in one workspace or one project of it."""
+
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="tokens")
+    name = models.CharField(max_length=100)
+    prefix = models.CharField(max_length=16)
+    """The beginning of the secret, by which people tell tokens apart."""
+    digest = models.CharField(max_length=64, unique=True)
+    """HMAC-SHA256 of the secret under the server's key."""
+    scopes = ArrayField(models.CharField(max_length=20, choices=Scope.choices))
+    workspace = models.ForeignKey(
+        "projects.Workspace", on_delete=models.CASCADE, related_name="tokens"
+    )
+    project = models.ForeignKey(
+        "projects.Project", on_delete=models.CASCADE, null=True, related_name="tokens"
+    )
+    created = models.DateTimeField(auto_now_add=True)
+    expires = models.DateTimeField()
+    last_used = models.DateTimeField(null=True)
+    """To the minute."""
+    revoked_at = models.DateTimeField(null=True)
+
+    objects = ApiTokenQuerySet.as_manager()
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.prefix}…)"

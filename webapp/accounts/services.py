@@ -1,4 +1,5 @@
-"""Sign-in links: made by a command on the server, used once in a browser."""
+"""Sign-in links: made by a command on the server, used once in a browser. And telling the open
+sockets of a user that what they may see has changed."""
 
 from __future__ import annotations
 
@@ -6,13 +7,15 @@ import hashlib
 import secrets
 from datetime import timedelta
 
-from django.db import transaction
+from django.db import connection, transaction
 from django.urls import reverse
 from django.utils import timezone
 
 from webapp.accounts.models import SignInLink, User
 
 LIFETIME = timedelta(minutes=10)
+ACCESS_CHANNEL = "grove_access"
+"""What the web processes listen to; the payload is the id of a user who may see less now."""
 
 
 class LinkRefused(Exception):
@@ -45,6 +48,13 @@ def use_sign_in_link(token: str) -> User:
     link.used_at = now
     link.save(update_fields=["used_at"])
     return link.user
+
+
+def announce_access(*user_ids: int) -> None:
+    """Have the open sockets of these users looked at anew once the transaction is committed."""
+    with connection.cursor() as cursor:
+        for user_id in user_ids:
+            cursor.execute("SELECT pg_notify(%s, %s)", [ACCESS_CHANNEL, str(user_id)])
 
 
 def _digest(token: str) -> str:

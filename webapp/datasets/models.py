@@ -25,6 +25,10 @@ class Dataset(models.Model):
         return self.name
 
 
+class DatasetVersionQuerySet(InProjectQuerySet):
+    project_path = "dataset__project"
+
+
 class DatasetVersion(models.Model):
     dataset = models.ForeignKey(Dataset, on_delete=models.CASCADE, related_name="versions")
     number = models.PositiveIntegerField()
@@ -33,6 +37,8 @@ class DatasetVersion(models.Model):
     left_out = models.JSONField(default=list, blank=True)
     """Problems of the file that could not be used: a sentence each, with place and reason."""
     created = models.DateTimeField(auto_now_add=True)
+
+    objects = DatasetVersionQuerySet.as_manager()
 
     class Meta:
         constraints = [

@@ -23,6 +23,7 @@ from webapp.datasets.services import version_of
 from webapp.experiments.dispatch import dispatch_on_commit
 from webapp.experiments.leases import lock_leased
 from webapp.experiments.models import Experiment, Run
+from webapp.experiments.paths import refuse_paths
 from webapp.experiments.states import check
 from webapp.experiments.walls import refuse_unsafe
 from webapp.projects.models import Project
@@ -42,6 +43,7 @@ def create_experiment_with_run(
     """
     config = load_recipe(recipe, overrides)
     refuse_unsafe(config, project)
+    refuse_paths(config, project)
     experiment = Experiment.objects.create(
         project=project,
         name=name or recipe,

@@ -1,7 +1,8 @@
-"""Teams and the projects they share.
+"""Teams, the projects they share, and the links that let people in.
 
-Invariant: every object of the product belongs to exactly one project, and who may do what
-with it follows from the membership of the project's workspace (`projects.permissions`).
+Invariants: every object of the product belongs to exactly one project; what of it a person sees is
+`visible_to` of its queryset, what they may do with it `projects.permissions`. A workspace always
+has an owner (`projects.services`). The token of an invitation is never stored, only its digest.
 """
 
 from __future__ import annotations
@@ -10,16 +11,42 @@ from typing import TYPE_CHECKING
 
 from django.conf import settings
 from django.db import models
+from django.db.models import Q
+from django.db.models.functions import Now
 
 if TYPE_CHECKING:
     from webapp.accounts.models import User
 
 
 class Role(models.TextChoices):
+    """From the most powerful to the least."""
+
     OWNER = "owner"
     MAINTAINER = "maintainer"
     MEMBER = "member"
     VIEWER = "viewer"
+
+    def outranks(self, other: Role) -> bool:
+        order = list(Role)
+        return order.index(self) < order.index(other)
+
+
+class Visibility(models.TextChoices):
+    """Who in the workspace sees a project."""
+
+    WORKSPACE = "workspace", "everybody in the workspace"
+    PRIVATE = "private", "its creator and the owners only"
+
+
+class WorkspaceQuerySet(models.QuerySet):
+    def visible_to(self, user: User) -> WorkspaceQuerySet:
+        """Workspaces that `user` is a member of; through a token, only the one it is bound to."""
+        if not user.is_active:
+            return self.none()
+        mine = self.filter(memberships__user=user.pk)
+        if user.token is None:
+            return mine
+        return self.none() if user.token.project_id else mine.filter(pk=user.token.workspace_id)
 
 
 class Workspace(models.Model):
@@ -27,8 +54,16 @@ class Workspace(models.Model):
     slug = models.SlugField(max_length=60, unique=True)
     created = models.DateTimeField(auto_now_add=True)
 
+    objects = WorkspaceQuerySet.as_manager()
+
     def __str__(self) -> str:
         return self.name
+
+
+class MembershipQuerySet(models.QuerySet):
+    def visible_to(self, user: User) -> MembershipQuerySet:
+        """Who is in the workspaces that `user` is in."""
+        return self.filter(workspace__in=Workspace.objects.visible_to(user).values("pk"))
 
 
 class Membership(models.Model):
@@ -38,6 +73,8 @@ class Membership(models.Model):
     )
     role = models.CharField(max_length=12, choices=Role.choices)
 
+    objects = MembershipQuerySet.as_manager()
+
     class Meta:
         constraints = [
             models.UniqueConstraint(fields=["workspace", "user"], name="one_role_per_member")
@@ -46,17 +83,35 @@ class Membership(models.Model):
 
 class ProjectQuerySet(models.QuerySet):
     def visible_to(self, user: User) -> ProjectQuerySet:
-        """Projects of the workspaces that `user` is a member of, in whatever role."""
+        """Projects of the workspaces that `user` is in, but for those that others made private;
+        an owner sees them all. Through a token, only what it is bound to."""
         if not user.is_active:
             return self.none()
-        mine = Membership.objects.filter(user_id=user.pk).values("workspace")
-        return self.filter(workspace__in=mine)
+        mine = Membership.objects.filter(user=user.pk)
+        found = self
+        if user.token is not None:
+            mine = mine.filter(workspace=user.token.workspace_id)
+            if user.token.project_id:
+                found = found.filter(pk=user.token.project_id)
+        owned = mine.filter(role=Role.OWNER)
+        return found.filter(
+            Q(visibility=Visibility.WORKSPACE)
+            | Q(created_by=user.pk)
+            | Q(workspace__in=owned.values("workspace")),
+            workspace__in=mine.values("workspace"),
+        )
 
 
 class Project(models.Model):
     workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="projects")
     name = models.CharField(max_length=100)
     slug = models.SlugField(max_length=60)
+    visibility = models.CharField(
+        max_length=10, choices=Visibility.choices, default=Visibility.WORKSPACE
+    )
+    created_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+"
+    )
     created = models.DateTimeField(auto_now_add=True)
 
     objects = ProjectQuerySet.as_manager()
@@ -68,6 +123,38 @@ class Project(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+
+class InvitationQuerySet(models.QuerySet):
+    def visible_to(self, user: User) -> InvitationQuerySet:
+        """Those to the workspaces in which `user` may invite."""
+        managing = Membership.objects.visible_to(user).filter(
+            user=user.pk, role__in=(Role.OWNER, Role.MAINTAINER)
+        )
+        return self.filter(workspace__in=managing.values("workspace"))
+
+    def open(self) -> InvitationQuerySet:
+        """Those that still let somebody in."""
+        unspent = Q(single_use=False) | Q(uses=0)
+        return self.filter(unspent, revoked_at=None, expires__gt=Now())
+
+
+class Invitation(models.Model):
+    """A link that makes whoever opens it a member."""
+
+    workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="invitations")
+    role = models.CharField(max_length=12, choices=Role.choices)
+    digest = models.CharField(max_length=64, unique=True)
+    single_use = models.BooleanField(default=True)
+    uses = models.PositiveIntegerField(default=0)
+    created_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+"
+    )
+    created = models.DateTimeField(auto_now_add=True)
+    expires = models.DateTimeField()
+    revoked_at = models.DateTimeField(null=True)
+
+    objects = InvitationQuerySet.as_manager()
 
 
 class InProjectQuerySet(models.QuerySet):

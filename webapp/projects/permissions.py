@@ -1,51 +1,136 @@
 """Who may do what with an object: the one place that pages, REST and websockets ask.
 
-Invariant: whoever may not see an object is told that it does not exist (404); whoever may see
-it but not do this is told so (403). Seeing is `visible_to` of the querysets (`projects.models`).
+Invariants: whoever may not see an object is told that it does not exist (404); whoever may see it
+but not do this is told so (403). Seeing is `visible_to` of the querysets (`projects.models`).
+What is done through a token needs the token's scope and the role of its user, both.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import StrEnum
 
 from django.core.exceptions import PermissionDenied
 
-from webapp.accounts.models import User
-from webapp.projects.models import Membership, Project, Role
+from webapp.accounts.models import Scope, User
+from webapp.projects.models import Membership, Project, Role, Workspace
 
 
 class Action(StrEnum):
+    READ = "read"
     OPERATE = "operate"
     """Start, stop and resume runs."""
+    ADD_PROJECT = "add-project"
+    SHARE_PROJECT = "share-project"
+    """Change who in the workspace sees a project."""
+    MANAGE_MEMBERS = "manage-members"
+    """Invite, remove, change roles, within `require_over`."""
+    TRANSFER = "transfer"
+    """Hand the workspace to another owner."""
 
 
-_ROLES: dict[Action, frozenset[Role]] = {
-    Action.OPERATE: frozenset({Role.OWNER, Role.MAINTAINER, Role.MEMBER}),
+@dataclass(frozen=True, slots=True)
+class Rule:
+    words: str
+    roles: frozenset[Role]
+    scopes: frozenset[Scope] = frozenset()
+    """One of these, or admin, lets a token do it."""
+    creators_too: bool = False
+    """Also whoever made the project, if they may operate."""
+
+
+_OPERATORS = frozenset({Role.OWNER, Role.MAINTAINER, Role.MEMBER})
+_MANAGERS = frozenset({Role.OWNER, Role.MAINTAINER})
+_OWNERS = frozenset({Role.OWNER})
+_RULES: dict[Action, Rule] = {
+    Action.READ: Rule("see it", frozenset(Role), frozenset({Scope.RUNS_READ, Scope.RUNS_WRITE})),
+    Action.OPERATE: Rule("start, stop or resume runs", _OPERATORS, frozenset({Scope.RUNS_WRITE})),
+    Action.ADD_PROJECT: Rule("make projects", _OPERATORS),
+    Action.SHARE_PROJECT: Rule("change who sees it", _OWNERS, creators_too=True),
+    Action.MANAGE_MEMBERS: Rule("manage its members", _MANAGERS),
+    Action.TRANSFER: Rule("hand it over", _OWNERS),
 }
-_WORDS: dict[Action, str] = {Action.OPERATE: "start, stop or resume runs"}
+_GRANTERS: dict[Scope, frozenset[Role]] = {
+    Scope.RUNS_READ: frozenset(Role),
+    Scope.RUNS_WRITE: _OPERATORS,
+    Scope.TELEMETRY_WRITE: _OPERATORS,
+    Scope.DATASETS_WRITE: _OPERATORS,
+    Scope.REGISTRY_WRITE: _OPERATORS,
+    Scope.REGISTRY_PROMOTE: _MANAGERS,
+    Scope.ADMIN: _MANAGERS,
+}
+"""Who may make a token with a scope; what it then does is checked against the role anew."""
 
 
-def may(user: User, action: Action, project: Project) -> bool:
-    """Whether the role of `user` in the project's workspace allows `action`."""
-    return (
-        user.is_active
-        and Membership.objects.filter(
-            workspace=project.workspace_id, user=user.pk, role__in=_ROLES[action]
-        ).exists()
+def may(user: User, action: Action, place: Project | Workspace) -> bool:
+    """Whether the role of `user` there, and the token they act through, allow `action`."""
+    if not (user.is_active and has_scope(user, action)):
+        return False
+    rule = _RULES[action]
+    path = "workspace__memberships" if isinstance(place, Project) else "memberships"
+    roles = rule.roles
+    if rule.creators_too and isinstance(place, Project) and place.created_by_id == user.pk:
+        roles |= _OPERATORS
+    held = {f"{path}__user": user.pk, f"{path}__role__in": roles}
+    return type(place).objects.visible_to(user).filter(pk=place.pk, **held).exists()
+
+
+def require(user: User, action: Action, place: Project | Workspace) -> None:
+    """Raises `PermissionDenied` unless `may`."""
+    require_scope(user, action)
+    if not may(user, action, place):
+        team = place.workspace if isinstance(place, Project) else place
+        words = _RULES[action].words
+        raise PermissionDenied(f"Your role in {team} does not let you {words}; ask an owner.")
+
+
+def has_scope(user: User, action: Action) -> bool:
+    """Whether the token that `user` acts through, if any, is good for `action` somewhere."""
+    return user.token is None or bool(
+        {Scope.ADMIN, *_RULES[action].scopes} & set(user.token.scopes)
     )
 
 
-def require(user: User, action: Action, project: Project) -> None:
-    """Raises `PermissionDenied` unless `may`."""
-    if not may(user, action, project):
+def require_scope(user: User, action: Action) -> None:
+    """Raises `PermissionDenied` unless `has_scope`."""
+    if not has_scope(user, action):
+        scopes = " or ".join(sorted({Scope.ADMIN, *_RULES[action].scopes}))
+        raise PermissionDenied(f"This token does not allow it: make one with the scope {scopes}.")
+
+
+def grantable_scopes(role: Role) -> list[Scope]:
+    """The scopes that a token of somebody in this role may have."""
+    return [scope for scope in Scope if role in _GRANTERS[scope]]
+
+
+def role_in(user: User, workspace: Workspace) -> Role | None:
+    """The role of `user` in the workspace; None to a stranger."""
+    found = Membership.objects.filter(workspace=workspace.pk, user=user.pk).first()
+    return Role(found.role) if found else None
+
+
+def givable_roles(user: User, workspace: Workspace) -> list[Role]:
+    """Roles that `user` may give to others: an owner all, a maintainer those below their own."""
+    if not may(user, Action.MANAGE_MEMBERS, workspace):
+        return []
+    own = role_in(user, workspace)
+    return [role for role in Role if own is Role.OWNER or own.outranks(role)]
+
+
+def require_over(user: User, workspace: Workspace, *roles: Role) -> None:
+    """Raises `PermissionDenied` unless `user` may give and take these roles."""
+    require(user, Action.MANAGE_MEMBERS, workspace)
+    if beyond := set(roles) - set(givable_roles(user, workspace)):
         raise PermissionDenied(
-            f"Your role in {project.workspace} does not let you {_WORDS[action]}; ask an owner."
+            f"Only an owner of {workspace} decides who is {' or '.join(sorted(beyond))}."
         )
 
 
 def operable_projects(user: User) -> list[Project]:
     """Projects in which `user` may start runs, by name."""
-    mine = Membership.objects.filter(user=user.pk, role__in=_ROLES[Action.OPERATE])
+    if not has_scope(user, Action.OPERATE):
+        return []
+    mine = Membership.objects.filter(user=user.pk, role__in=_RULES[Action.OPERATE].roles)
     return list(
         Project.objects.visible_to(user)
         .filter(workspace__in=mine.values("workspace"))

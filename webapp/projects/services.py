@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import secrets
+
+from django.contrib.auth.signals import user_logged_in
 from django.db import transaction
+from django.dispatch import receiver
+from django.http import HttpRequest
+from django.utils.text import slugify
 
 from webapp.accounts.models import User
-from webapp.projects.models import Membership, Project, Role, Workspace
+from webapp.accounts.services import announce_access
+from webapp.projects.models import Membership, Project, Role, Visibility, Workspace
 
 DEMO = "demo"
 
@@ -18,8 +25,51 @@ def create_workspace(name: str, slug: str, owner: User) -> Workspace:
     return workspace
 
 
-def create_project(workspace: Workspace, name: str, slug: str) -> Project:
-    return Project.objects.create(workspace=workspace, name=name, slug=slug)
+def create_project(
+    workspace: Workspace,
+    name: str,
+    slug: str,
+    visibility: Visibility = Visibility.WORKSPACE,
+    created_by: User | None = None,
+) -> Project:
+    return Project.objects.create(
+        workspace=workspace, name=name, slug=slug, visibility=visibility, created_by=created_by
+    )
+
+
+@transaction.atomic
+def open_workspace(name: str, owner: User) -> Workspace:
+    """A workspace of that name with a first project."""
+    # A random end of the slug: a number would tell that others have a workspace of that name.
+    slug = f"{slugify(name)[:50] or 'workspace'}-{secrets.token_hex(4)}"
+    workspace = create_workspace(name, slug, owner)
+    create_project(workspace, "First project", "first-project", created_by=owner)
+    return workspace
+
+
+@transaction.atomic
+def add_project(workspace: Workspace, name: str, visibility: Visibility, user: User) -> Project:
+    """A project of that name; its slug is the name's, made unique in the workspace."""
+    _locked(workspace)
+    taken = set(workspace.projects.values_list("slug", flat=True))
+    return create_project(workspace, name, _free_slug(name, taken), visibility, user)
+
+
+@transaction.atomic
+def change_visibility(project: Project, visibility: Visibility) -> None:
+    """Whoever may no longer see the project is cut off from it."""
+    project.visibility = visibility
+    project.save(update_fields=["visibility"])
+    announce_access(*project.workspace.memberships.values_list("user", flat=True))
+
+
+@receiver(user_logged_in)
+def ensure_workspace(
+    sender: type[User], request: HttpRequest | None, user: User, **kwargs: object
+) -> None:
+    """Whoever signs in and belongs to no workspace gets one of their own."""
+    if not user.memberships.exists():
+        open_workspace(f"Workspace of {user.username}"[:100], user)
 
 
 @transaction.atomic
@@ -31,4 +81,14 @@ def ensure_demo() -> tuple[User, Project]:
         user.save(update_fields=["password"])
     workspace = Workspace.objects.filter(slug=DEMO).first() or create_workspace("Demo", DEMO, user)
     project = workspace.projects.filter(slug=DEMO).first()
-    return user, project or create_project(workspace, "Demo", DEMO)
+    return user, project or create_project(workspace, "Demo", DEMO, created_by=user)
+
+
+def _locked(workspace: Workspace) -> Workspace:
+    return Workspace.objects.select_for_update(no_key=True).get(pk=workspace.pk)
+
+
+def _free_slug(name: str, taken: set[str]) -> str:
+    stem = slugify(name)[:50] or "project"
+    numbered = (f"{stem}-{number}" for number in range(2, len(taken) + 3))
+    return next(slug for slug in (stem, *numbered) if slug not in taken)

@@ -27,6 +27,10 @@ class Model(models.Model):
         return self.name
 
 
+class ModelVersionQuerySet(InProjectQuerySet):
+    project_path = "model__project"
+
+
 class ModelVersion(models.Model):
     model = models.ForeignKey(Model, on_delete=models.CASCADE, related_name="versions")
     number = models.PositiveIntegerField()
@@ -42,6 +46,8 @@ class ModelVersion(models.Model):
     dataset_version = models.ForeignKey(DatasetVersion, on_delete=models.PROTECT, null=True)
     parent = models.ForeignKey("self", on_delete=models.PROTECT, null=True, related_name="children")
     metadata = models.JSONField(default=dict)
+
+    objects = ModelVersionQuerySet.as_manager()
 
     class Meta:
         constraints = [

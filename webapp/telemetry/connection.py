@@ -1,8 +1,9 @@
 """One websocket: reads what the client asks, owns its subscriptions, and ends them together.
 
 Invariants: nothing is sent before the socket's user was found; a subscription starts only for a
-run that the user may see, and is checked again every 30 s. All tasks of a socket
-live in one group: the first that fails ends the others and names the close code.
+run that the user may see, and is checked again whenever their access is said to have changed,
+when their token expires, and every 30 s. All tasks of a socket live in one group: the first that
+fails ends the others and names the close code.
 Waits: for the client's next message (no deadline: the server's own pings find a dead peer), for
 one send (20 s, then close 4408), for the heartbeat (15 s) and the recheck (30 s).
 """
@@ -17,8 +18,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from django.utils import timezone
+
+from webapp.projects.permissions import Action, has_scope
 from webapp.telemetry import protocol
-from webapp.telemetry.access import is_signed_in, visible_among
+from webapp.telemetry.access import visible_among, why_to_leave
 from webapp.telemetry.hub import DatabaseTrouble, Hub
 from webapp.telemetry.protocol import Close, Closing, Inbound, Pong, Refused, Reply, Sid, Welcome
 from webapp.telemetry.pump import Pump
@@ -85,7 +89,9 @@ class Connection:
 
     def _admit(self, user: Any) -> None:
         if not user.is_authenticated:
-            raise Closing(Close.NOT_SIGNED_IN, "sign in first")
+            raise Closing(Close.NOT_SIGNED_IN, "sign in first, or show a token that is valid")
+        if not has_scope(user, Action.READ):
+            raise Closing(Close.NO_ACCESS, "this token does not read runs: it needs runs:read")
         if _sockets[user.pk] > protocol.MAX_SOCKETS_PER_USER:
             limit = protocol.MAX_SOCKETS_PER_USER
             raise Closing(Close.TOO_MANY, f"at most {limit} sockets per user", 10_000)
@@ -172,7 +178,7 @@ class Connection:
         if sub.sid not in self._pumps and len(self._pumps) >= protocol.MAX_SUBSCRIPTIONS:
             limit = protocol.MAX_SUBSCRIPTIONS
             raise Refused("too_many", f"at most {limit} subscriptions per socket", sub.sid)
-        if not await visible_among(self.scope["user"].pk, [sub.run]):
+        if not await visible_among(self.scope["user"], [sub.run]):
             raise Refused("not_found", "no such run, or you may not see it", sub.sid)
         self._drop(sub.sid)
         pump = Pump(self.hub, sub, self.say)
@@ -196,10 +202,23 @@ class Connection:
             await asyncio.sleep(self.deadlines.heartbeat - silent)
 
     async def _recheck(self) -> None:
-        while True:
-            await asyncio.sleep(self.deadlines.recheck)
-            if not await is_signed_in(self.scope["session"]):
-                raise Closing(Close.NOT_SIGNED_IN, "you signed out")
-            followed = {pump.sub.run for pump, _ in self._pumps.values()}
-            if followed - await visible_among(self.scope["user"].pk, followed):
-                raise Closing(Close.NO_ACCESS, "you may no longer see this run")
+        user = self.scope["user"]
+        with self.hub.watch_access(user.pk) as news:
+            while True:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(self._until_recheck()):
+                        await news.wait()
+                news.clear()
+                if reason := await why_to_leave(self.scope):
+                    raise Closing(Close.NOT_SIGNED_IN, reason)
+                followed = {pump.sub.run for pump, _ in self._pumps.values()}
+                if followed - await visible_among(user, followed):
+                    raise Closing(Close.NO_ACCESS, "you may no longer see this run")
+
+    def _until_recheck(self) -> float:
+        """Seconds; a token that expires is looked at right then."""
+        token = self.scope["user"].token
+        if token is None:
+            return self.deadlines.recheck
+        left = (token.expires - timezone.now()).total_seconds()
+        return max(0.05, min(self.deadlines.recheck, left))

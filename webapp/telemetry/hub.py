@@ -1,4 +1,5 @@
-"""Wakes whoever watches a run: one LISTEN connection per web process, for all sockets.
+"""Wakes whoever watches a run, or what a user may see: one LISTEN connection per web process, for
+all sockets.
 
 Invariant: whoever watches a run is woken at most `POLL_SECONDS` after its row changed, whether
 or not a notification arrived. A wake-up carries nothing: the watcher reads from its own cursor.
@@ -20,6 +21,7 @@ import psycopg
 from django.db import connections
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
+from webapp.accounts.services import ACCESS_CHANNEL
 from webapp.experiments.services import CHANNEL
 
 POLL_SECONDS = 1.0
@@ -53,6 +55,7 @@ class Hub:
         self._settings = connection_settings()
         self._watchers: dict[uuid.UUID, set[asyncio.Event]] = defaultdict(set)
         self._versions: dict[uuid.UUID, str] = {}
+        self._access: dict[int, set[asyncio.Event]] = defaultdict(set)
         self._tasks: list[asyncio.Task[None]] = []
         # Connections are lent for one query at a time: an idle socket holds none.
         self.pool = AsyncConnectionPool(
@@ -87,9 +90,34 @@ class Hub:
                 del self._watchers[run_id]
                 self._versions.pop(run_id, None)
 
+    @contextmanager
+    def watch_access(self, user_id: int) -> Iterator[asyncio.Event]:
+        """An event that is set whenever the user may see less than before."""
+        news = asyncio.Event()
+        self._access[user_id].add(news)
+        try:
+            yield news
+        finally:
+            self._access[user_id].discard(news)
+            if not self._access[user_id]:
+                del self._access[user_id]
+
     def _wake(self, run_id: uuid.UUID) -> None:
         for news in self._watchers.get(run_id, ()):
             news.set()
+
+    def _hear(self, notification: psycopg.Notify) -> None:
+        with suppress(ValueError):
+            if notification.channel == CHANNEL:
+                self._wake(uuid.UUID(notification.payload))
+            else:
+                for news in self._access.get(int(notification.payload), ()):
+                    news.set()
+
+    def _wake_all(self) -> None:
+        for events in (*self._watchers.values(), *self._access.values()):
+            for news in events:
+                news.set()
 
     async def _listen(self) -> None:
         wait = _BACKOFF_SECONDS[0]
@@ -99,12 +127,11 @@ class Hub:
                     **self._settings, autocommit=True
                 ) as connection:
                     await connection.execute(f"LISTEN {CHANNEL}")
+                    await connection.execute(f"LISTEN {ACCESS_CHANNEL}")
                     wait = _BACKOFF_SECONDS[0]
-                    for run_id in list(self._watchers):
-                        self._wake(run_id)
+                    self._wake_all()
                     async for notification in connection.notifies():
-                        with suppress(ValueError):
-                            self._wake(uuid.UUID(notification.payload))
+                        self._hear(notification)
             except DatabaseTrouble as error:
                 logger.warning("no notifications (%s); polling, and trying again", error)
             await asyncio.sleep(wait)

@@ -7,6 +7,11 @@ Rows are written by `telemetry.ingest` alone.
 from django.db import models
 
 from webapp.experiments.models import Run
+from webapp.projects.models import InProjectQuerySet
+
+
+class EventQuerySet(InProjectQuerySet):
+    project_path = "run__experiment__project"
 
 
 class Event(models.Model):
@@ -18,6 +23,8 @@ class Event(models.Model):
     tree = models.BigIntegerField(null=True)
     node = models.IntegerField(null=True)
     payload = models.JSONField()
+
+    objects = EventQuerySet.as_manager()
 
     class Meta:
         indexes = [

@@ -71,4 +71,6 @@ def _inverse_transform(logprobs_BV: Tensor, uniforms_B: Tensor) -> Tensor:
     target_B1 = (uniforms_B[:, None] * total_B1).minimum(
         total_B1.nextafter(torch.zeros_like(total_B1))
     )
-    return torch.searchsorted(cumulative_BV, target_B1, right=True)
+    # Where logits are no numbers no step is found; the log-probability then says so.
+    found_B1 = torch.searchsorted(cumulative_BV, target_B1, right=True)
+    return found_B1.clamp_(max=cumulative_BV.shape[-1] - 1)

@@ -97,12 +97,20 @@ class TorchGenerator(Generator):
 
         Raises:
             ValueError: a prompt leaves no room in the model's context.
+            FloatingPointError: the model's logits are no numbers.
+            RuntimeError: answers are being written that `step` is to give.
         """
+        if self.unfinished:
+            raise RuntimeError(f"{self.unfinished} answers are under way; take them by `step`")
         each = [sampling] * len(prompts) if isinstance(sampling, SamplingConfig) else sampling
         tickets = self.submit(prompts, each, version, seeds)
-        found: dict[int, Generation] = {}
-        while not found.keys() >= set(tickets):
-            found |= self.step()
+        wanted, found = set(tickets), {}
+        try:
+            while not found.keys() >= wanted:
+                found |= self.step()
+        except BaseException:
+            self._abandon()
+            raise
         return [found[ticket] for ticket in tickets]
 
     def submit(
@@ -162,6 +170,12 @@ class TorchGenerator(Generator):
     def recall(self, scope: str = "") -> None:
         self._known = {name: known for name, known in self._known.items() if name in ("", scope)}
         self._scope = scope
+
+    def _abandon(self) -> None:
+        """Drop whatever was being written; for a call that failed."""
+        self._waiting.clear()
+        self._rows, self._batch = Rows(), None
+        self._known.clear()
 
     def _limit(self, prompt: Sequence[int], sampling: SamplingConfig) -> int:
         config = self.model.config.get_text_config(decoder=True)
@@ -232,7 +246,13 @@ class TorchGenerator(Generator):
         device = logits_BV.device
         uniforms_B = torch.from_numpy(uniforms).to(device)
         tokens_B, logprobs_B = draw(logits_BV, self._rows.settings(places, device), uniforms_B)
-        return self._rows.record(places, tokens_B.cpu().numpy(), logprobs_B.cpu().numpy()).tolist()
+        logprobs = logprobs_B.cpu().numpy()
+        if np.isnan(logprobs).any():
+            raise FloatingPointError(
+                "the model's logits are no numbers: its weights are damaged, or were trained to "
+                "infinity; go on from an earlier checkpoint with a lower optimizer.learning_rate"
+            )
+        return self._rows.record(places, tokens_B.cpu().numpy(), logprobs).tolist()
 
     def _leave(self, places: list[int]) -> dict[int, Generation]:
         ended = {self._rows.orders[place].ticket: self._generation(place) for place in places}

@@ -68,13 +68,11 @@ class VllmGenerator(Generator):
         self.seed = setup.seed
         self._engine = VllmEngine(self._path)
         self._sender = self._sender_of()
-        with setup.weights.current() as model:
-            write_model(model, self._engine.folder, untied=self._place.gpus == 0)
-            self._engine.start(
-                engine_arguments(setup, self._place, self._engine.folder),
-                environment(setup, self._place),
-            )
-            self.use(model, 0)
+        try:
+            self._start(setup)
+        except BaseException:
+            self.close()
+            raise
 
     def use(self, model: PreTrainedModel, version: int) -> None:
         """Give the engine these weights, unless it has them; then nothing of the old ones is left.
@@ -116,6 +114,15 @@ class VllmGenerator(Generator):
 
     def close(self) -> None:
         self._engine.close()
+
+    def _start(self, setup: Setup) -> None:
+        with setup.weights.current() as model:
+            write_model(model, self._engine.folder, untied=self._place.gpus == 0)
+            self._engine.start(
+                engine_arguments(setup, self._place, self._engine.folder),
+                environment(setup, self._place),
+            )
+            self.use(model, 0)
 
     def _sender_of(self) -> Sender:
         if self._place.gpus == 0:

@@ -1,0 +1,172 @@
+"""Steps per minute with writing and learning overlapped, against one after the other.
+
+The engine trains one starter, as a process of its own with one core for each of its actors:
+alternating, where one actor writes and learns in turns, and with `training.overlap`, where a
+generator writes the next step while the learner learns from the last. Both take turns, seed by
+seed, and learn from every node. Seconds run from the start of the third step to the last update, so
+that neither start-up nor work left over counts for anyone.
+
+Both must have learned from the same number of nodes, and the mean reward of their last third of
+steps must not differ by more than three standard errors of the difference (over nodes of all seeds,
+counted as independent) or 0.05; otherwise there is no ratio.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from importlib.metadata import version
+from math import sqrt
+from pathlib import Path
+from typing import Any
+
+from benchmarks import at_least
+from engine.config import RunConfig, parse_config
+from engine.events import Event, read_all
+
+SUMMARY = "steps per minute with writing and learning overlapped, against alternating"
+GOALS = {"overlap": at_least(1.3)}
+WAYS = {
+    "alternating": ({"generators_per_agent": 0}, {"overlap": False}),
+    "overlapped": ({"generators_per_agent": 1}, {"overlap": True}),
+}
+WARM_UP = 2
+"""Steps that are not timed."""
+LIMIT_SECONDS = 600.0
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--steps", type=int, default=14, help="steps of each run")
+    parser.add_argument("--seeds", type=int, default=2, help="runs of each way")
+    parser.add_argument("--trees", type=int, default=32, help="trees per step")
+
+
+def measure(arguments: argparse.Namespace) -> dict[str, dict[str, Any]]:
+    """Ratio, figures and versions; the ratio is the median over the seeds."""
+    runs: dict[str, list[Ran]] = {way: [] for way in WAYS}
+    with tempfile.TemporaryDirectory() as folder:
+        for seed in range(arguments.seeds):
+            for way in WAYS:
+                config = settings(way, seed, arguments.steps, arguments.trees)
+                runs[way].append(_train(Path(folder) / f"{way}-{seed}", config))
+    figures: dict[str, Any] = {}
+    for way, mine in runs.items():
+        figures |= _figures(way, mine)
+    ratios = {}
+    if problem := _unequal(runs["alternating"], runs["overlapped"], figures):
+        figures["failed"] = problem
+    else:
+        pairs = zip(runs["alternating"], runs["overlapped"], strict=True)
+        ratios["overlap"] = round(statistics.median(a.seconds / o.seconds for a, o in pairs), 2)
+    versions = {name: version(name) for name in ("ray", "torch")}
+    versions |= {"python": platform.python_version(), "cores": str(os.cpu_count())}
+    return {"ratios": ratios, "figures": figures, "versions": versions}
+
+
+def settings(way: str, seed: int, steps: int, trees: int) -> RunConfig:
+    """The same run but for what is compared."""
+    compute, training = WAYS[way]
+    agent = {
+        "name": "oak",
+        "model": "starter:oak",
+        "sampling": {"max_prompt_tokens": 192, "max_new_tokens": 32},
+        "optimizer": {"learning_rate": 1e-3, "schedule": "constant", "warmup_fraction": 0.0},
+    }
+    return parse_config(
+        {
+            "seed": seed,
+            "agents": [agent],
+            "problems": {"seed": 7, "train": 4000, "validation": 0, "test": 0},
+            "search": {"nodes_per_tree": 8, "nodes_in_flight": 2},
+            "credit": {"dynamic_filter": False},
+            "training": {
+                "steps": steps, "trees_per_step": trees, "checkpoint_every": 10 * steps,
+                "validate_every": 10 * steps, "micro_batch_tokens": 4096, **training,
+            },
+            "compute": {"device": "cpu", "lanes": 1, **compute},
+        }
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What one run came to."""
+
+    seconds: float
+    steps: int
+    learned: int
+    """Nodes."""
+    rewards: list[tuple[float, int]]
+    """Mean reward and nodes of each step of the last third."""
+    phases: dict[str, float]
+    lag: float
+
+
+def _train(folder: Path, config: RunConfig) -> Ran:
+    folder.mkdir()
+    (folder / "config.json").write_text(config.model_dump_json())
+    command = [sys.executable, "-m", "engine", "train", str(folder)]
+    environment = os.environ | {"RAY_ADDRESS": ""}
+    done = subprocess.run(
+        command, capture_output=True, text=True, env=environment, timeout=LIMIT_SECONDS
+    )
+    if done.returncode:
+        raise RuntimeError(f"the engine ended with {done.returncode}: {done.stderr[-2000:]}")
+    return _read(list(read_all(folder)), config.training.steps)
+
+
+def _read(events: list[Event], steps: int) -> Ran:
+    started = {e.payload["step"]: e.time for e in events if e.kind == "step.start"}
+    updates = [e for e in events if e.kind == "agent.update"]
+    ended = [e.payload for e in events if e.kind == "step.end"]
+    timed = ended[WARM_UP:]
+    return Ran(
+        seconds=updates[-1].time - started[WARM_UP + 1],
+        steps=steps - WARM_UP,
+        learned=sum(e.payload["nodes"] for e in updates),
+        rewards=[(step["reward"], step["nodes"]) for step in ended[-(steps // 3) :]],
+        phases={
+            name: statistics.fmean(step["phases"].get(name, 0.0) for step in timed)
+            for name in ("generate", "verify", "learn", "sync")
+        },
+        lag=statistics.fmean(e.payload["lag"] for e in updates),
+    )
+
+
+def _figures(way: str, runs: list[Ran]) -> dict[str, Any]:
+    steps, seconds = sum(r.steps for r in runs), sum(r.seconds for r in runs)
+    figures = {
+        f"{way}_steps_per_minute": round(60 * steps / seconds, 2),
+        f"{way}_nodes_learned": sum(r.learned for r in runs),
+        f"{way}_reward": round(_reward(runs)[0], 4),
+        f"{way}_lag": round(statistics.fmean(r.lag for r in runs), 2),
+    }
+    for name in runs[0].phases:
+        waited = statistics.fmean(r.phases[name] for r in runs)
+        figures[f"{way}_waits_for_{name}_s"] = round(waited, 3)
+    return figures
+
+
+def _reward(runs: list[Ran]) -> tuple[float, float]:
+    """Mean over the nodes of the last steps, and its squared standard error."""
+    nodes = sum(n for run in runs for _, n in run.rewards)
+    mean = sum(reward * n for run in runs for reward, n in run.rewards) / nodes
+    return mean, mean * (1 - mean) / nodes
+
+
+def _unequal(one: list[Ran], other: list[Ran], figures: dict[str, Any]) -> str:
+    """Why the two did not do the same work; empty if they did."""
+    if [run.learned for run in one] != [run.learned for run in other]:
+        return "they learned from different numbers of nodes"
+    (mine, my_error), (theirs, their_error) = _reward(one), _reward(other)
+    allowed = max(0.05, 3 * sqrt(my_error + their_error))
+    figures["reward_difference_allowed"] = round(allowed, 4)
+    if abs(mine - theirs) > allowed:
+        return f"their rewards differ: {mine:.3f} and {theirs:.3f}"
+    return ""

@@ -1,0 +1,82 @@
+"""Makes calls of one program one by one, each in a clean child of its own.
+
+Runs in a child of the zygote, behind every wall but those against forking and killing. It
+compiles the program once, and executes nothing of it: that is done by the child that it forks for
+each call, behind the walls that were missing. So a call costs a fork, and no more.
+
+Invariants: a child starts when the one before it is dead. It has the descriptor of its own result
+and no other, and finds nothing, in memory or on disk, that a child before it has written: where
+the writable folder was touched, the rest is left to another order. So it is once the children
+together have taken one time limit; a call that was not made is missing from the report.
+
+Standard library only, imported by the zygote before it forks.
+"""
+
+import fcntl
+import marshal
+import os
+import signal
+import time
+
+import walls
+from child import INCOMING, STREAM, call, compiled, define, send, silence, write
+from watching import watch
+from wire import EXITED, HEAD, OUT_OF_TIME, READY, SIGNALLED
+
+MOST_DESCRIPTORS = 128
+
+
+def each_alone(job, results, tell, inside, cpu_seconds, wall_seconds, file_bytes) -> None:
+    """Make a call per descriptor in `results`, and tell of each child that it was READY, its HEAD.
+
+    The arguments of all calls lie in INCOMING, one after the other.
+    """
+    prelude, program, entry_point, limit, sizes = marshal.loads(job)
+    codes, failure = compiled(prelude, program)
+    silence(limit)
+    place, used = 0, 0.0
+    for result, size in zip(results, sizes, strict=True):
+        started = time.monotonic()
+        pid = os.fork()
+        if pid == 0:
+            try:
+                os.dup2(result, STREAM)
+                packed = os.pread(INCOMING, size, place)
+                walls.die_with_parent()
+                walls.seal(inside, file_bytes, inside.no_forks)
+                write(tell, READY)
+                os.closerange(INCOMING, MOST_DESCRIPTORS)
+                function, failure = define(codes, failure, entry_point)
+                send(STREAM, 0, *(failure or call(function, packed, limit)))
+            finally:
+                os._exit(0)
+        ending, code, cpu = ended(pid, cpu_seconds, started + wall_seconds)
+        seconds = time.monotonic() - started
+        write(tell, HEAD.pack(ending, code, seconds, cpu))
+        place += size
+        used += max(seconds / wall_seconds, cpu / cpu_seconds)
+        reset(0)
+        if used >= 1 or not inside.is_empty():
+            return
+
+
+def ended(pid: int, cpu_seconds: float, deadline: float) -> tuple[int, int, float]:
+    """How a child ended that has no process but itself, its exit status, its seconds of CPU."""
+    ending = watch(pid, cpu_seconds, deadline)
+    if ending == OUT_OF_TIME:
+        os.kill(pid, signal.SIGKILL)
+    _, status, usage = os.wait4(pid, 0)
+    code = os.waitstatus_to_exitcode(status)
+    return named(ending, code), code, usage.ru_utime + usage.ru_stime
+
+
+def named(ending: int, code: int) -> int:
+    """What the ending of a child was, seen from its exit status."""
+    if ending == EXITED and code < 0:
+        return OUT_OF_TIME if code == -signal.SIGXCPU else SIGNALLED
+    return ending
+
+
+def reset(descriptor: int) -> None:
+    """Undo what a child did to the flags of an open file that it shares with those after it."""
+    fcntl.fcntl(descriptor, fcntl.F_SETFL, os.O_RDWR)

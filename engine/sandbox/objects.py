@@ -1,0 +1,118 @@
+"""Objects of the program's own classes, which a code test makes to pass them to the program.
+
+A judge has none of these classes. A name with a capital, which nothing else gives to a test, is
+one of them there: a `Class`, which makes `Made` objects. Such an object is no more than the call
+that made it and the attributes that were set; so much is sent, and the program's process makes
+the object of it. Standard library only: loaded by path in the zygote.
+
+Invariant: in the judge they are no values. They cannot be compared, and a test that has used a
+class without giving the program any object has not passed.
+"""
+
+import builtins
+from typing import Any
+
+MARK = ...
+"""`(MARK, n)` stands for object n where values are sent; no plain value holds it."""
+
+Entry = tuple[str, Any, Any, Any]
+"""Class, arguments, keywords and attributes of one object."""
+
+
+class _NoValue:
+    __hash__ = None  # type: ignore[assignment]
+
+    def _refuse(self, *_: Any) -> Any:
+        raise TypeError("what is made of a class of the program has no value outside of it")
+
+    __bool__ = __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _refuse  # type: ignore[assignment]
+
+
+class Made(_NoValue):
+    """An object that the program's process is to make. Attributes that were set can be read."""
+
+    def __init__(self, name: str, arguments: tuple[Any, ...], keywords: dict[str, Any]):
+        self.__dict__["(made)"] = (name, arguments, keywords)
+
+    def parts(self) -> tuple[str, Any, Any, dict[str, Any]]:
+        attributes = {k: v for k, v in self.__dict__.items() if k != "(made)"}
+        return (*self.__dict__["(made)"], attributes)
+
+
+class Names(dict):  # type: ignore[type-arg]
+    """The namespace of a test, in which classes of the program can be found."""
+
+    def __init__(self, names: dict[str, Any]):
+        super().__init__(names)
+        self.used = self.sent = False
+        """Whether the test has named a class; whether it has passed an object to the program."""
+
+    def __missing__(self, name: str) -> Any:
+        if not name[:1].isupper() or hasattr(builtins, name):
+            raise KeyError(name)
+        self.used = True
+        self[name] = found = Class(name)
+        return found
+
+    def entries(self, values: Any) -> tuple[Any, list[Entry]]:
+        """Values as they are sent, and the objects that they hold."""
+        if not self.used:
+            return values, []
+        order: list[Made] = []
+        places: dict[int, int] = {}
+
+        def sent(value: Any) -> Any:
+            kind = type(value)
+            if kind is Made:
+                if id(value) not in places:
+                    places[id(value)] = len(order)
+                    order.append(value)
+                return MARK, places[id(value)]
+            if kind is list or kind is tuple:
+                return kind(map(sent, value))
+            return {k: sent(v) for k, v in value.items()} if kind is dict else value
+
+        values = sent(values)
+        self.sent |= bool(order)
+        # `order` grows meanwhile: objects hold further ones.
+        return values, [(name, *map(sent, held)) for name, *held in map(Made.parts, order)]
+
+
+class Class(_NoValue):
+    """A class of the program."""
+
+    def __init__(self, name: str):
+        self._name = name
+
+    def __call__(self, *arguments: Any, **keywords: Any) -> Made:
+        return Made(self._name, arguments, keywords)
+
+
+def rebuilt(values: Any, entries: list[Entry], classes: dict[str, Any]) -> Any:
+    """In the program's process: what was sent, with its objects made.
+
+    Raises:
+        NameError: the program has no such class. And whatever a class raises.
+    """
+    objects: dict[int, Any] = {}
+
+    def received(value: Any) -> Any:
+        kind = type(value)
+        if kind is tuple and len(value) == 2 and value[0] is MARK:
+            return made(value[1])
+        if kind is list or kind is tuple:
+            return kind(map(received, value))
+        return {k: received(v) for k, v in value.items()} if kind is dict else value
+
+    def made(number: int) -> Any:
+        if number not in objects:
+            name, arguments, keywords, _ = entries[number]
+            if name not in classes:
+                raise NameError(f"name '{name}' is not defined")
+            objects[number] = classes[name](*received(arguments), **received(keywords))
+        return objects[number]
+
+    for number, (*_, attributes) in enumerate(entries):
+        for attribute, value in attributes.items():
+            setattr(made(number), attribute, received(value))
+    return received(values)

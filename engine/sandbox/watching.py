@@ -1,0 +1,47 @@
+"""Waits for a child, within its limits. Standard library only, loaded by path in the zygote.
+
+Invariant: whatever a child does, the wait for it ends with its deadline, or once it has used up
+its seconds of CPU.
+"""
+
+import os
+import select
+import time
+
+from wire import EXITED, MAX_MESSAGE, OUT_OF_TIME, STOPPED
+
+ABANDONED = 4
+"""Beside the endings of wire.py: the owner is gone."""
+
+
+def watch(pid, cpu_seconds, deadline, control=None) -> int:
+    """Wait until a child has ended, breaks a limit, or is not wanted any more; says which.
+
+    Waits for: the child's end, its wall and CPU deadlines, and, with the socket `control`, a word
+    of the owner or the owner's end. The child is not reaped.
+    """
+    cpu_clock = (~pid << 3) | 2  # the kernel's id of another process's CPU clock
+    poller = select.poll()
+    pidfd = os.pidfd_open(pid)
+    try:
+        poller.register(pidfd, select.POLLIN)
+        if control:
+            poller.register(control, select.POLLIN)
+        while True:
+            left = min(deadline - time.monotonic(), cpu_seconds - cpu_used(cpu_clock))
+            if left <= 0:
+                return OUT_OF_TIME
+            ready = dict(poller.poll(left * 1000 + 1))
+            if pidfd in ready:
+                return EXITED
+            if ready:
+                return STOPPED if control.recv(MAX_MESSAGE) else ABANDONED
+    finally:
+        os.close(pidfd)
+
+
+def cpu_used(clock: int) -> float:
+    try:
+        return time.clock_gettime(clock)
+    except OSError:  # the child has just ended
+        return 0.0

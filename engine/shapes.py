@@ -1,0 +1,84 @@
+"""The shape of a model: how many weights it has, and what an answer of it keeps in memory.
+
+Read from the `config.json` of a directory, or known by its Hugging Face id before it is there.
+Only decoders of Llama's kind are understood (grouped attention, a gated feed-forward part); of any
+other nothing is claimed.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from engine.config import STARTERS
+
+
+@dataclass(frozen=True)
+class Shape:
+    layers: int
+    width: int
+    heads: int
+    key_value_heads: int
+    head_width: int
+    feed_forward: int
+    vocabulary: int
+    tied: bool
+    """The embedding is the output's matrix too."""
+
+    @property
+    def parameters(self) -> int:
+        attention = self.width * self.head_width * (2 * self.heads + 2 * self.key_value_heads)
+        layer = attention + 3 * self.width * self.feed_forward + 2 * self.width
+        return self.vocabulary * self.width * (1 if self.tied else 2) + self.layers * layer
+
+    @property
+    def cached_per_token(self) -> int:
+        """Numbers in the key-value cache for each token."""
+        return 2 * self.layers * self.key_value_heads * self.head_width
+
+    @property
+    def activated_per_token(self) -> int:
+        """Numbers that a forward pass keeps for its backward pass, for each token, the output's
+        left out: 17 times the width in every layer, where attention keeps no matrix of its own
+        (Korthikanti et al., arXiv 2205.05198, section 4.1)."""
+        return 17 * self.layers * self.width
+
+
+_QWEN3_8B = Shape(36, 4096, 32, 8, 128, 12288, 151936, False)
+_QWEN3_32B = Shape(64, 5120, 64, 8, 128, 25600, 151936, False)
+KNOWN = {
+    "Qwen/Qwen3-8B": _QWEN3_8B,
+    "Qwen/Qwen3-32B": _QWEN3_32B,
+    "inclusionAI/AReaL-boba-2-8B": _QWEN3_8B,
+    "inclusionAI/AReaL-boba-2-32B": _QWEN3_32B,
+}
+"""Models of the papers' settings, as their own `config.json` has them."""
+
+
+def shape_of(model: str) -> Shape | None:
+    """Of a directory, a starter, or a known id; None where nothing can be said."""
+    if model in KNOWN:
+        return KNOWN[model]
+    starter = model.removeprefix("starter:")
+    folder = STARTERS / starter if starter != model else Path(model)
+    try:
+        return _shape(json.loads((folder / "config.json").read_text("utf-8")))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _shape(config: dict[str, Any]) -> Shape:
+    heads = int(config["num_attention_heads"])
+    width = int(config["hidden_size"])
+    return Shape(
+        layers=int(config["num_hidden_layers"]),
+        width=width,
+        heads=heads,
+        key_value_heads=int(config.get("num_key_value_heads") or heads),
+        head_width=int(config.get("head_dim") or width // heads),
+        feed_forward=int(config["intermediate_size"]),
+        vocabulary=int(config["vocab_size"]),
+        tied=bool(config.get("tie_word_embeddings", False)),
+    )

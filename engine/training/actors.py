@@ -1,0 +1,99 @@
+"""The Ray actors of a run. Invariant: no process holds both a model and the sandbox."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from engine.config import AgentConfig, RunConfig
+from engine.policy.allocator import keep_freed_memory, sums_in_one_order
+from engine.policy.exchange import Answer, Request, Size, Stream
+from engine.policy.rows import TrainingRow, UpdateStats
+from engine.problems.problem import Problem
+from engine.sandbox.checking import SelfCheck
+from engine.sandbox.memory import RememberingVerifier
+from engine.sandbox.sandbox import Sandbox
+from engine.sandbox.verify import Verification
+
+
+class PolicyActor:
+    """One or several policies in a process of their own; the driver never imports torch.
+
+    A `place` makes it the generator of that number for these policies: it only writes, with the
+    weights that it is given.
+    """
+
+    def __init__(
+        self,
+        groups: Sequence[Sequence[AgentConfig]],
+        run: RunConfig,
+        seeds: Sequence[int],
+        place: int | None = None,
+    ):
+        if run.compute.device != "cuda":
+            keep_freed_memory()
+        if run.compute.deterministic:
+            sums_in_one_order()
+        from engine.policy.host import PolicyHost
+
+        self.host = PolicyHost(groups, run, seeds, place)
+
+    def sizes(self) -> dict[str, Size]:
+        return self.host.sizes()
+
+    def answer(
+        self,
+        requests: Mapping[str, Sequence[Request]],
+        temperature: float | None = None,
+        starting_weights: bool = False,
+        stream: Stream | None = None,
+    ) -> dict[str, list[Answer]]:
+        return self.host.answer(requests, temperature, starting_weights, stream)
+
+    def learn(self, owner: str, rows: Sequence[TrainingRow], progress: float) -> UpdateStats:
+        return self.host.learn(owner, rows, progress)
+
+    def give_weights(self, owner: str) -> tuple[int, list[Any]]:
+        return self.host.give_weights(owner)
+
+    def take_weights(self, owner: str, given: tuple[int, list[Any]]) -> None:
+        self.host.take_weights(owner, *given)
+
+    def end_step(self) -> None:
+        self.host.end_step()
+
+    def save_model(self, owner: str, directory: Path) -> None:
+        self.host.save_model(owner, directory)
+
+    def save(self, directory: Path) -> None:
+        self.host.save(directory)
+
+    def restore(self, directory: Path) -> list[str]:
+        return self.host.restore(directory)
+
+
+class Verifier:
+    """Runs programs in the sandbox of one node, so many at once; holds no model."""
+
+    def __init__(self, run: RunConfig, slots: int):
+        self.sandbox = Sandbox(run.sandbox.model_copy(update={"workers": slots}))
+        self.check = SelfCheck(self.sandbox)
+        self.check.when_due()
+        self.verifier = RememberingVerifier(self.sandbox)
+
+    def verify(self, programs: Sequence[tuple[Problem, str]]) -> list[Verification]:
+        """Verdicts in order; a program that was verified before is not run again.
+
+        Raises:
+            SandboxUnavailable: the sandbox no longer tells right from wrong.
+        """
+        self.check.when_due()
+        return self.verifier.verify(programs)
+
+    def tier(self) -> str:
+        """Name of the walls that stand around programs."""
+        return self.sandbox.tier()
+
+    def close(self) -> None:
+        self.sandbox.close()

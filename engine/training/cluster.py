@@ -1,0 +1,232 @@
+"""Where the actors of a run stand: one placement group, which holds all of them or none.
+
+A bundle is what one node has to give at once: an agent's learner, or one of its generators; with
+`compute.placement = colocated` a learner and all its generators are one bundle.
+
+Invariant: what can never be placed is refused at once, with the bundle that does not fit and what
+the cluster has; what others hold is waited for, under a name and a deadline.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import psutil
+import ray
+from ray.util.placement_group import PlacementGroup, placement_group
+from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
+
+from engine.config import ComputeConfig, Placement, RunConfig
+from engine.generation import generator_gpus
+from engine.sharing import actor_groups, rank_processes, weight_groups
+from engine.training.waits import START_DEADLINE, TeamError, Waiting
+
+Resources = dict[str, float]
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """What one node has to give, and for whom."""
+
+    name: str
+    actors: int
+    resources: Resources
+
+    def each(self) -> Resources:
+        """What one of its actors gets."""
+        return {kind: amount / self.actors for kind, amount in self.resources.items()}
+
+
+@dataclass(frozen=True)
+class Seat:
+    """Where one actor is to run: a bundle, by its place in the group."""
+
+    bundle: int
+    resources: Resources
+
+
+@dataclass
+class Seats:
+    """The seats of every process of policies: its learner's, and those of its generators."""
+
+    bundles: list[Bundle] = field(default_factory=list)
+    learners: list[Seat] = field(default_factory=list)
+    generators: list[list[Seat]] = field(default_factory=list)
+
+
+def seats_of(config: RunConfig, gpus: float) -> Seats:
+    """The seats of a run; `gpus` is what the cluster has.
+
+    The ranks of a learner and vLLM's own GPUs are whole ones. What is left is divided: an actor
+    gets a GPU, or its share of one where there are fewer than bundles.
+    """
+    compute = config.compute
+    owners = {name: group[0] for name, group in weight_groups(config.agents).items()}
+    groups = actor_groups(config.agents)
+    together = compute.placement is Placement.COLOCATED
+    writers = [
+        compute.generators_per_agent if any(owners[n].trainable for n in names) else 0
+        for names in groups
+    ]
+    ranks = rank_processes(config.agents)
+    own = [generator_gpus([owners[n] for n in names]) for names in groups]
+    bundles = [1 if together else 1 + count for count in writers]
+    left = gpus - ranks - sum(o * b for o, b in zip(own, bundles, strict=True))
+    on_gpus = compute.device != "cpu" and not compute.deterministic and gpus > 0
+    share = min(1.0, max(0.0, left) / sum(bundles)) if on_gpus else 0.0
+    seats = Seats()
+    for names, count, more in zip(groups, writers, own, strict=True):
+        # A generator on GPUs of its own needs a whole one for the weights that it is given.
+        gpu = 1.0 + more if more and on_gpus else share
+        name = " and ".join(names)
+        if together and count:
+            seat = _add(seats, compute, f"learner and generators of {name}", 1 + count, gpu)
+            seats.learners.append(seat)
+            seats.generators.append([seat] * count)
+        else:
+            seats.learners.append(_add(seats, compute, f"learner of {name}", 1, gpu))
+            seats.generators.append(
+                [_add(seats, compute, f"generator {n} of {name}", 1, gpu) for n in range(count)]
+            )
+        for owner in (owners[n] for n in names if owners[n].learner_ranks > 1):
+            # Their learner starts them, anywhere in the group.
+            for rank in range(owner.learner_ranks):
+                _add(seats, compute, f"rank {rank} of {owner.name}", 1, float(on_gpus))
+    return seats
+
+
+def _add(seats: Seats, compute: ComputeConfig, name: str, actors: int, gpu: float) -> Seat:
+    resources: Resources = {"CPU": float(compute.threads_per_agent * actors)}
+    if gpu:
+        resources["GPU"] = gpu
+    bundle = Bundle(name, actors, resources)
+    seats.bundles.append(bundle)
+    return Seat(len(seats.bundles) - 1, bundle.each())
+
+
+def connect(config: RunConfig, waiting: Waiting) -> None:
+    """Join the cluster of `compute.ray_address` or RAY_ADDRESS, or start Ray here.
+
+    Raises:
+        TeamError: it did not start, or cannot be reached.
+    """
+    address = config.compute.ray_address or os.environ.get("RAY_ADDRESS")
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    # Ray would run its workers at nice 15, where any other program starves them.
+    os.environ.setdefault("RAY_worker_niceness", "0")
+    waiting("starting Ray" if not address else f"joining Ray at {address}", START_DEADLINE)
+    options: dict[str, Any] = {"log_to_driver": False, "logging_level": "error"}
+    if address:
+        options["address"] = address
+    else:
+        # On one machine more actors than cores may share them; Ray would wait for ever.
+        needed = sum(b.resources["CPU"] for b in seats_of(config, 0).bundles)
+        options |= {"include_dashboard": False, "num_cpus": max(int(needed), os.cpu_count() or 1)}
+    _start_ray(options)
+    waiting("", 0.0)
+
+
+def reserve(bundles: Sequence[Bundle], compute: ComputeConfig, waiting: Waiting) -> PlacementGroup:
+    """The placement group of a run, when every bundle has its node.
+
+    Raises:
+        TeamError: a bundle fits no node, or the deadline passed while others hold what is needed.
+    """
+    nodes = [n["Resources"] for n in ray.nodes() if n["Alive"]]
+    if reason := misfit(bundles, nodes, compute.strategy):
+        raise TeamError(reason)
+    group = placement_group([b.resources for b in bundles], strategy=compute.strategy)
+    name = f"placement of {len(bundles)} bundles ({compute.strategy})"
+    waiting(name, compute.placement_seconds)
+    try:
+        ready = group.wait(compute.placement_seconds)
+    finally:
+        waiting("", 0.0)
+    if not ready:
+        ray.util.remove_placement_group(group)
+        free = _told(ray.available_resources())
+        raise TeamError(
+            f"waited {compute.placement_seconds:.0f} s for the {name}; the cluster has "
+            f"{_told(ray.cluster_resources())}, of which {free} are free: end what else runs "
+            "there, or raise compute.placement_seconds"
+        )
+    return group
+
+
+def misfit(bundles: Sequence[Bundle], nodes: Sequence[Resources], strategy: str) -> str:
+    """Why these bundles fit on no such nodes even if they were free; empty if they do.
+
+    The largest bundles are placed first, each where most is left: on different nodes with
+    STRICT_SPREAD, all on one with STRICT_PACK.
+    """
+    wanted = sorted(bundles, key=lambda b: (-b.resources.get("GPU", 0), -b.resources["CPU"]))
+    if strategy == "STRICT_PACK":
+        sums = {k: sum(b.resources.get(k, 0) for b in bundles) for k in ("CPU", "GPU")}
+        wanted = [Bundle("all bundles together", 1, {k: v for k, v in sums.items() if v})]
+    left = [dict(node) for node in nodes]
+    for bundle in wanted:
+        fitting = [
+            node
+            for node in left
+            if all(node.get(kind, 0) >= amount - 1e-6 for kind, amount in bundle.resources.items())
+        ]
+        if not fitting:
+            has = "; ".join(_told(node) for node in nodes) or "no node"
+            return (
+                f"the bundle `{bundle.name}` wants {_told(bundle.resources)}, which no node has "
+                f"left with the other bundles placed ({strategy}); the cluster's {len(nodes)} "
+                f"nodes have: {has}. Add nodes, or lower compute.threads_per_agent or "
+                "compute.generators_per_agent"
+            )
+        chosen = max(fitting, key=lambda node: (node.get("GPU", 0), node.get("CPU", 0)))
+        for kind, amount in bundle.resources.items():
+            chosen[kind] -= amount
+        if strategy == "STRICT_SPREAD":
+            left = [node for node in left if node is not chosen]
+    return ""
+
+
+def seated(group: PlacementGroup, seat: Seat) -> dict[str, Any]:
+    """Options of an actor that takes this seat."""
+    return {
+        "num_cpus": seat.resources["CPU"],
+        "num_gpus": seat.resources.get("GPU", 0),
+        "scheduling_strategy": PlacementGroupSchedulingStrategy(
+            group,
+            placement_group_bundle_index=seat.bundle,
+            placement_group_capture_child_tasks=True,
+        ),
+    }
+
+
+def _told(resources: Resources) -> str:
+    return ", ".join(
+        f"{resources.get(kind, 0):g} {word}" for kind, word in (("CPU", "cores"), ("GPU", "GPUs"))
+    )
+
+
+def _start_ray(options: dict[str, Any]) -> None:
+    """Connect or start; Ray gives its own processes 30 s, too little on a busy machine."""
+    deadline = time.monotonic() + START_DEADLINE
+    while True:
+        try:
+            ray.init(**options)
+            return
+        except Exception as error:
+            ray.shutdown()
+            if "address" not in options:
+                _kill_children()  # a start that failed half-way leaves its processes behind
+            if time.monotonic() > deadline or "address" in options:
+                where = options.get("address", "this machine")
+                raise TeamError(f"Ray at {where} did not start: {error}") from error
+
+
+def _kill_children() -> None:
+    for process in psutil.Process().children(recursive=True):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.kill()

@@ -1,0 +1,50 @@
+"""Waits for Ray. Invariant: each has a name and a deadline, and is reported while it lasts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import ray
+from ray.exceptions import GetTimeoutError
+
+START_DEADLINE = 300.0
+CALL_DEADLINE = 3600.0
+REPORT_AFTER = 2.0
+
+Waiting = Callable[[str, float], None]
+"""Told the name of a wait and its deadline in seconds; an empty name when it is over."""
+
+
+class TeamError(RuntimeError):
+    """The team could not be started, or one of its actors failed."""
+
+
+def wait_for(futures: Any, name: str, waiting: Waiting, deadline: float = CALL_DEADLINE) -> Any:
+    """Result of one or several calls; a long wait is reported under its name.
+
+    Raises:
+        TeamError: the deadline passed, or the actor failed (with its first cause).
+    """
+    try:
+        try:
+            return ray.get(futures, timeout=min(REPORT_AFTER, deadline))
+        except GetTimeoutError:
+            waiting(name, deadline)
+        try:
+            return ray.get(futures, timeout=max(0.0, deadline - REPORT_AFTER))
+        finally:
+            waiting("", 0.0)
+    except GetTimeoutError:
+        raise TeamError(
+            f"waited {deadline:.0f} s for {name}; look at the load of the machine"
+        ) from None
+    except (ray.exceptions.RayTaskError, ray.exceptions.RayActorError) as error:
+        raise TeamError(f"{name}: {cause_of(error)}") from error
+
+
+def cause_of(error: BaseException) -> str:
+    """The first cause of what an actor raised, in one line."""
+    cause = getattr(error, "cause", None) or error
+    lines = [line for line in str(cause).strip().splitlines() if line.strip()]
+    return f"{type(cause).__name__}: {lines[-1].strip()}" if lines else type(cause).__name__

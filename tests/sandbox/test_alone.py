@@ -1,0 +1,172 @@
+"""Calls that are made one by one, each in a clean child of one process."""
+
+import pytest
+
+from engine.events import Verdict
+from engine.problems.problem import CallTest, Limits, Problem, StdinTest
+from engine.sandbox.examine import LEAST_SHARE, MOST_WASTED, Examination
+from engine.sandbox.job import Job
+from engine.sandbox.verify import verify
+from engine.sandbox.wire import MOST_ALONE
+
+
+@pytest.fixture
+def alone(sandbox):
+    """Outcomes of `solve`, called with each of the numbers below `calls`, alone."""
+
+    def run(program, calls=3):
+        job = Job(program, "solve", tuple((n,) for n in range(calls)), alone=True)
+        (execution,) = sandbox.run([job])
+        assert len(execution.outcomes) == len(execution.strains) <= calls
+        return execution.outcomes
+
+    return run
+
+
+LEAVES_NOTES = """
+import os, random, sys, threading
+seen, math = [], sys.modules["math"]
+def solve(x):
+    found = [len(seen), hasattr(math, "note"), threading.active_count(), os.getcwd()]
+    found += [random.random(), len(os.listdir("/tmp")) if os.access("/tmp", os.R_OK) else 0]
+    seen.append(x); math.note = x; os.chdir("/")
+    threading.Thread(target=threading.Event().wait, daemon=True).start()
+    return found
+"""
+
+
+def test_a_call_finds_nothing_of_those_before_it(alone, honest):
+    first, *others = [outcome.value for outcome in alone(LEAVES_NOTES)]
+    assert first[:3] == [0, False, 1]
+    assert all(found == first for found in others)
+    honest()
+
+
+def test_a_file_that_was_left_ends_the_order_and_is_gone_in_the_next(alone, sandbox):
+    if "tmp" not in sandbox.walls():
+        pytest.skip("this host's tier has no writable folder")
+    leaves = "import os\ndef solve(x):\n    found = os.listdir('/tmp')\n"
+    leaves += "    open('/tmp/note', 'w').close()\n    return found\n"
+    for _ in range(2):
+        assert [outcome.value for outcome in alone(leaves)] == [[]]
+
+
+WALLS = """
+import ctypes, os, resource
+libc = ctypes.CDLL(None)
+def solve(x):
+    limits = [getattr(resource, name) for name in sorted(dir(resource)) if name[:6] == "RLIMIT"]
+    found = [resource.getrlimit(limit) for limit in limits if limit != resource.RLIMIT_AS]
+    found.append([*os.getresuid(), *os.getresgid(), *os.getgroups()])
+    # fork, kill, prctl, pidfd_open, ptrace, setpriority, socket, sched_setaffinity, unshare
+    calls = {"x86_64": (57, 62, 157, 434, 101, 141, 41, 203, 272),
+             "aarch64": (220, 129, 167, 434, 117, 140, 198, 122, 97)}[os.uname().machine]
+    found.append([libc.syscall(call, 17 if call == 220 else 0, 0, 0) for call in calls])
+    found.append(libc.prctl(3, 0, 0, 0, 0))
+    for descriptor in range(200):
+        try: found.append((descriptor, os.fstat(descriptor).st_mode >> 12))
+        except OSError: pass
+    return found
+"""
+
+
+def test_the_walls_are_those_of_every_other_child(alone, outcomes):
+    (batch,) = outcomes(WALLS, (0,))
+    assert batch.value is not None, batch
+    assert [set(found) for found in batch.value if type(found) is list][1] == {-1}
+    assert [outcome.value for outcome in alone(WALLS)] == [batch.value] * 3
+
+
+def test_a_call_has_as_much_memory_as_in_a_batch_of_its_own(outcomes, alone):
+    program = "def solve(x): return len(bytearray(SIZE << 20))"
+    for size, fits in ((50, True), (80, False)):
+        sized = program.replace("SIZE", str(size))
+        found = [*outcomes(sized, (0,)), *alone(sized, 2)]
+        assert [outcome.verdict for outcome in found] == [None if fits else "memory_limit"] * 3
+
+
+def test_after_one_time_limit_the_rest_is_left_to_the_next_order(alone, honest):
+    hangs = "def solve(x):\n    while x == 1: pass\n    return x\n"
+    assert [outcome.verdict for outcome in alone(hangs)] == [None, Verdict.TIME_LIMIT]
+    honest()
+
+
+def test_each_call_has_an_ending_of_its_own(alone, honest):
+    program = """
+import ctypes, os, sys
+def solve(x):
+    if x == 1: ctypes.string_at(0)
+    if x == 2: os._exit(3)
+    if x == 3: return "y" * 10 ** 6
+    if x == 4: os.write(3, b"noise")
+    if x == 5: raise ValueError("five")
+    return x
+"""
+    found = [(outcome.verdict, outcome.value) for outcome in alone(program, 7)]
+    assert found == [
+        (None, 0),
+        (Verdict.KILLED, None),
+        (Verdict.RUNTIME_ERROR, None),
+        (Verdict.OUTPUT_LIMIT, None),
+        (Verdict.RUNTIME_ERROR, None),
+        (Verdict.RUNTIME_ERROR, None),
+        (None, 6),
+    ]
+    honest()
+
+
+def test_a_program_that_cannot_be_compiled_fails_each_call(alone):
+    (first, second) = alone("def solve(:", 2)
+    assert first == second and first.verdict == Verdict.SYNTAX_ERROR and not first.loaded
+
+
+def test_more_tests_than_fit_into_one_order_are_all_run_alone(sandbox):
+    stateful = "seen = []\ndef solve(x):\n    seen.append(x)\n    return len(seen)\n"
+    tests = tuple(CallTest((n,), 1) for n in range(2 * MOST_ALONE + 3))
+    (result,) = verify(sandbox, [(Problem("p", "Do.", "solve", tests[:1], tests[1:]), stateful)])
+    assert result.passed
+
+
+def examined(sandbox, program, tests, seconds):
+    """The results of a program on tests, and how many time limits it wasted."""
+    name = "solve" if isinstance(tests[0], CallTest) else ""
+    problem = Problem("p", "Do.", name, tests[:1], tests[1:], limits=Limits(seconds=seconds))
+
+    def task(run, program):
+        examination = Examination(run, sandbox.config, problem, program)
+        return examination.results(), examination.wasted
+
+    return sandbox.each(task, [program])[0]
+
+
+HANGS = "import time\ndef solve(x):\n    if x < 24: {}\n    return x\n"
+SCRIPT_HANGS = "import time\nx = int(input())\nif x < 24: time.sleep(9)\nprint(x)\n"
+
+
+@pytest.mark.parametrize(
+    ("program", "kind", "seconds"),
+    [
+        (HANGS.format("\n        while True: pass"), CallTest, 0.1),
+        (HANGS.format("time.sleep(9)"), CallTest, 0.05),
+        (SCRIPT_HANGS, StdinTest, 0.05),
+    ],
+)
+def test_every_test_is_run_alone_even_if_most_take_too_long(sandbox, program, kind, seconds):
+    """The quick tests come last, when the limits are used up: each is run, and counts."""
+    given = [(n,) if kind is CallTest else f"{n}\n" for n in range(30)]
+    right = list(range(30)) if kind is CallTest else [f"{n}\n" for n in range(30)]
+    tests = tuple(kind(*pair) for pair in zip(given, right, strict=True))
+    results, wasted = examined(sandbox, program, tests, seconds)
+    assert {result.verdict for result in results[:24]} == {Verdict.TIME_LIMIT}
+    assert any(result.passed for result in results[24:]), results[24:]
+    assert "it was shorter" in results[23].outcome.error
+    assert wasted < 2 * MOST_WASTED + 2 + LEAST_SHARE * len(tests)
+
+
+def test_a_program_that_stays_just_below_the_limit_is_bounded_too(sandbox):
+    """Of 50 tests that each take most of a limit, and are wrong."""
+    tests = tuple(CallTest((n,), -n) for n in range(1, 51))
+    slow = "import time\ndef solve(x):\n    time.sleep(0.12)\n    return x\n"
+    results, wasted = examined(sandbox, slow, tests, 0.02)
+    assert not any(result.passed for result in results)
+    assert wasted < 2 * MOST_WASTED + 2 + LEAST_SHARE * len(tests)

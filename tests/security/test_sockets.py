@@ -1,0 +1,169 @@
+"""The stream, for everybody and every token; and that it ends at once with the right to it.
+
+The server looks at its sockets by itself only once an hour here: what closes one is the notice.
+"""
+
+import pytest
+from django.utils import timezone
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+
+from tests.builders import a_cast, a_held_run, a_token
+from tests.webapp.stream_server import Client, a_server, a_session
+from webapp.accounts.models import ApiToken, Scope
+from webapp.accounts.tokens import revoke_token
+from webapp.projects import membership, services
+from webapp.projects.models import Project, Role, Visibility
+from webapp.telemetry.protocol import Close
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+IN, UNKNOWN = "subscribed", "not_found"
+
+
+@pytest.fixture(scope="module")
+def port(django_db_setup):
+    with a_server(recheck=3600.0) as port:
+        yield port
+
+
+@pytest.fixture
+def scene():
+    cast = a_cast()
+    return cast, a_held_run(cast)[0]
+
+
+class Program(Client):
+    """Comes in by a token, from no page at all."""
+
+    def __init__(self, port, secret):
+        headers = {"Authorization": f"Bearer {secret}"}
+        super().__init__(port, None, origin=None, additional_headers=headers)
+
+
+def answer(client, run):
+    """subscribed, not_found, or the code by which the socket was closed."""
+    try:
+        told = client.follow(run)
+    except ConnectionClosed as closed:
+        return closed.rcvd.code
+    if told["type"] == "bye":
+        return told["code"]
+    return told["code"] if told["type"] == "error" else told["type"]
+
+
+def closing_code(client):
+    with pytest.raises(ConnectionClosed) as closed:
+        while True:
+            client.hear(10)
+    assert client.said[-1]["type"] == "bye"
+    return closed.value.rcvd.code
+
+
+def test_everybody_is_answered_as_on_the_page(port, scene):
+    cast, run = scene
+    people = {"alice": IN, "mia": IN, "bob": IN, "vera": IN, "charlie": UNKNOWN}
+    for who, expected in people.items():
+        with Client(port, a_session(getattr(cast, who))) as client:
+            assert answer(client, run) == expected, who
+    Project.objects.update(visibility=Visibility.PRIVATE, created_by=cast.bob)
+    for who, expected in (people | {"mia": UNKNOWN, "vera": UNKNOWN}).items():
+        with Client(port, a_session(getattr(cast, who))) as client:
+            assert answer(client, run) == expected, who
+
+
+def test_a_token_follows_what_it_may_read(port, scene):
+    cast, run = scene
+    readers = {Scope.RUNS_READ, Scope.RUNS_WRITE, Scope.ADMIN}
+    for scope in Scope:
+        with Program(port, a_token(cast.alice, cast.project, scope)) as client:
+            assert answer(client, run) == (IN if scope in readers else Close.NO_ACCESS), scope
+    elsewhere = services.create_project(cast.project.workspace, "Elms", "elms")
+    for user, place in ((cast.alice, elsewhere), (cast.charlie, cast.project)):
+        with Program(port, a_token(user, place, Scope.ADMIN)) as client:
+            assert answer(client, run) == UNKNOWN
+
+
+def test_a_dead_token_gets_nothing_whatever_cookie_is_beside_it(port, scene):
+    cast, run = scene
+    secret = a_token(cast.alice, cast.project, Scope.ADMIN)
+    for change in ({"revoked_at": timezone.now()}, {"revoked_at": None, "expires": timezone.now()}):
+        ApiToken.objects.update(**change)
+        with Program(port, secret) as client:
+            assert answer(client, run) == Close.NOT_SIGNED_IN
+    with Program(port, "nonsense") as client:
+        assert answer(client, run) == Close.NOT_SIGNED_IN
+
+
+def test_there_is_no_other_websocket(port, scene):
+    from websockets.sync.client import connect
+
+    secret = a_token(scene[0].alice, scene[0].project, Scope.ADMIN)
+    with pytest.raises(InvalidStatus):
+        connect(
+            f"ws://127.0.0.1:{port}/other",
+            subprotocols=["grove.v1"],
+            additional_headers={"Authorization": f"Bearer {secret}"},
+        )
+
+
+def _remove(cast):
+    membership.remove_member(cast.project.workspace, cast.bob.pk)
+
+
+def _make_private(cast):
+    services.change_visibility(cast.project, Visibility.PRIVATE)
+
+
+@pytest.mark.parametrize("change", [_remove, _make_private])
+def test_who_loses_access_is_cut_off_by_notice(port, scene, change):
+    cast, run = scene
+    with (
+        Client(port, a_session(cast.bob)) as bob,
+        Client(port, a_session(cast.alice)) as alice,
+    ):
+        assert answer(bob, run) == answer(alice, run) == IN
+        change(cast)
+        assert closing_code(bob) == Close.NO_ACCESS
+        alice.say(type="ping")
+        assert alice.hear_of("pong")
+
+
+def test_a_role_that_still_reads_keeps_the_socket(port, scene):
+    cast, run = scene
+    with Client(port, a_session(cast.bob)) as bob:
+        assert answer(bob, run) == IN
+        membership.change_role(cast.project.workspace, cast.bob.pk, Role.VIEWER)
+        bob.say(type="ping")
+        assert bob.hear_of("pong")
+
+
+def test_a_revoked_token_closes_its_socket_and_no_other(port, scene):
+    cast, run = scene
+    secrets = [a_token(cast.bob, cast.project, Scope.RUNS_READ) for _ in range(2)]
+    first = ApiToken.objects.order_by("pk").first()
+    with Program(port, secrets[0]) as dead, Program(port, secrets[1]) as living:
+        assert answer(dead, run) == answer(living, run) == IN
+        revoke_token(first)
+        assert closing_code(dead) == Close.NOT_SIGNED_IN
+        living.say(type="ping")
+        assert living.hear_of("pong")
+
+
+def test_a_token_that_expires_closes_its_socket(port, scene):
+    from datetime import timedelta
+
+    cast, run = scene
+    secret = a_token(cast.bob, cast.project, Scope.RUNS_READ, lifetime=timedelta(seconds=1.5))
+    with Program(port, secret) as client:
+        assert answer(client, run) == IN
+        assert closing_code(client) == Close.NOT_SIGNED_IN
+
+
+def test_the_gone_member_is_told_of_no_run_on_a_socket_that_followed_none(port, scene):
+    cast, run = scene
+    with Client(port, a_session(cast.bob)) as bob:
+        bob.say(type="hello", v=1)
+        assert bob.hear()["type"] == "welcome"
+        _remove(cast)
+        bob.say(type="sub", sid=1, run=str(run.pk), after=0)
+        assert bob.hear_of("error")["code"] == UNKNOWN

@@ -1,0 +1,227 @@
+"""Every address of the site, for everybody and for every token: one without a rule fails."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import transaction
+from django.test import Client
+from django.urls import URLPattern, get_resolver, reverse
+from django.utils import timezone
+
+from tests.builders import a_held_run, a_token, an_event
+from tests.security.rules import ANY_METHOD, EVERYBODY, IN_A_PROJECT, OPEN, PAGE, ROWS, Row
+from webapp.accounts.models import ApiToken, Scope
+from webapp.accounts.services import create_sign_in_link
+from webapp.projects.membership import invite
+from webapp.projects.models import Invitation, Project, Role, Visibility
+from webapp.projects.services import create_project
+from webapp.registry.models import Model
+from webapp.telemetry.ingest import ingest
+
+METHODS = ("get", "post", "patch", "delete")
+REST_ROWS = [row for row in ROWS if row.name.startswith("api-") and row.answers[-1] == 401]
+
+PAGE_ROWS = [row for row in ROWS if not row.name.startswith("api-")]
+
+
+def addresses(resolver: Any = None, prefix: str = "") -> Iterator[tuple[str, URLPattern]]:
+    """(name, pattern) of everything that the resolver knows."""
+    for one in (resolver or get_resolver()).url_patterns:
+        if isinstance(one, URLPattern):
+            yield f"{prefix}{one.name}", one
+        else:
+            inner = f"{prefix}{one.namespace}:" if one.namespace else prefix
+            yield from addresses(one, inner)
+
+
+@pytest.fixture
+def arguments(cast) -> dict[str, Any]:
+    """What every placeholder of an address stands for: real things of Alice's project."""
+    run, fencing = a_held_run(cast)
+    planted = {"step": 1, "problem": "p", "statement": "s"}
+    opened = {"agent": "oak", "parent": 0, "depth": 1, "draws": {}}
+    events = [
+        an_event(1, "tree.open", tree=7, **planted),
+        an_event(2, "node.open", tree=7, node=1, **opened),
+    ]
+    ingest(run.pk, fencing, events)
+    workspace = cast.project.workspace
+    a_token(cast.alice, workspace, Scope.ADMIN)
+    joined = invite(workspace, cast.alice, Role.VIEWER, single_use=True)
+    return {
+        "run_id": run.pk,
+        "tree": 7,
+        "node": 1,
+        "model_id": Model.objects.create(project=cast.project, name="oak").pk,
+        "project_id": cast.project.pk,
+        "slug": workspace.slug,
+        "user_id": cast.vera.pk,
+        "token_id": ApiToken.objects.get().pk,
+        "invitation_id": Invitation.objects.get().pk,
+        "sign-in-link.token": _last_part(create_sign_in_link(cast.bob)),
+        "invitation.token": _last_part(joined),
+    }
+
+
+def _last_part(path: str) -> str:
+    return path.rstrip("/").rsplit("/", 1)[1]
+
+
+def filled_in(name: str, arguments: dict[str, Any]) -> str:
+    keys = dict(addresses())[name].pattern.converters
+    values = {key: arguments.get(f"{name}.{key}", arguments.get(key)) for key in keys}
+    return reverse(name, kwargs=values)
+
+
+@contextmanager
+def undone() -> Iterator[Client]:
+    """A fresh client; what it changes is taken back at the end."""
+    with transaction.atomic():
+        yield Client()
+        transaction.set_rollback(True)
+
+
+def ask(client: Client, row: Row, cast: Any, arguments: dict[str, Any], **headers: str) -> Any:
+    body = row.body(cast) if callable(row.body) else row.body
+    is_json = row.method == "post" and row.name.startswith("api-")
+    kind = {"content_type": "application/json"} if is_json else {}
+    address = filled_in(row.name, arguments)
+    return getattr(client, row.method)(address, body, headers=headers, **kind)
+
+
+def by_token(secret: str) -> dict[str, str]:
+    return {"authorization": f"Bearer {secret}"}
+
+
+def tells_what_to_do(response: Any) -> bool:
+    """A refusal is in the site's own look, or problem details for a program."""
+    if response["Content-Type"] == "application/problem+json":
+        return bool(response.json()["detail"])
+    return "error.html" in [template.name for template in response.templates]
+
+
+def test_every_address_has_a_rule():
+    names = [name for name, _ in addresses()]
+    assert not any(name.endswith("None") for name in names), "an address without a name"
+    assert set(names) == {row.name for row in ROWS}
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.method}-{row.name}")
+def test_everybody_is_answered_as_the_rule_says(cast, arguments, row):
+    for who, expected in zip(EVERYBODY, row.answers, strict=True):
+        with undone() as client:
+            if who != "nobody":
+                client.force_login(getattr(cast, who))
+            response = ask(client, row, cast, arguments)
+            assert response.status_code == expected, who
+            if expected == 302 and row.answers is PAGE:
+                assert response.url == f"/sign-in/?next={filled_in(row.name, arguments)}"
+            if expected in (403, 404):
+                assert tells_what_to_do(response), who
+
+
+@pytest.mark.parametrize("row", REST_ROWS, ids=lambda row: f"{row.method}-{row.name}")
+def test_a_token_does_what_its_scope_and_its_users_role_both_allow(cast, arguments, row):
+    workspace = cast.project.workspace
+    assert row.scopes, "name the scopes that allow it"
+    for scope in Scope:
+        for who in ("alice", "vera"):
+            with undone() as client:
+                token = a_token(getattr(cast, who), workspace, scope)
+                response = ask(client, row, cast, arguments, **by_token(token))
+                allowed = row.answers[EVERYBODY.index(who)]
+                assert response.status_code == (allowed if scope in row.scopes else 403), scope
+
+
+@pytest.mark.parametrize("row", REST_ROWS, ids=lambda row: f"{row.method}-{row.name}")
+def test_a_token_that_is_dead_or_bound_elsewhere_gets_nothing(cast, arguments, row):
+    workspace = cast.project.workspace
+    stranger = row.answers[EVERYBODY.index("charlie")]
+    elsewhere = create_project(workspace, "Elms", "elms", created_by=cast.alice)
+    places = {
+        "another project": a_token(cast.alice, elsewhere, Scope.ADMIN),
+        "another workspace": a_token(
+            cast.alice, cast.charlie.memberships.get().workspace, Scope.ADMIN
+        ),
+        "a stranger's": a_token(cast.charlie, workspace, Scope.ADMIN),
+    }
+    for what, token in places.items():
+        with undone() as client:
+            response = ask(client, row, cast, arguments, **by_token(token))
+            assert response.status_code == stranger, what
+    for what, change in DEAD.items():
+        with undone() as client:
+            token = a_token(cast.alice, workspace, Scope.ADMIN)
+            change(cast)
+            client.force_login(cast.mia)  # a session beside it does not help
+            response = ask(client, row, cast, arguments, **by_token(token))
+            assert response.status_code == 401, what
+            assert response["WWW-Authenticate"] == "Bearer"
+
+
+def _revoke(cast: Any) -> None:
+    ApiToken.objects.update(revoked_at=timezone.now())
+
+
+def _expire(cast: Any) -> None:
+    ApiToken.objects.update(expires=timezone.now() - timedelta(seconds=1))
+
+
+def _close_account(cast: Any) -> None:
+    cast.alice.is_active = False
+    cast.alice.save()
+
+
+DEAD = {"revoked": _revoke, "expired": _expire, "of a closed account": _close_account}
+
+
+@pytest.mark.parametrize("row", PAGE_ROWS, ids=lambda row: f"{row.method}-{row.name}")
+def test_a_token_opens_no_page(cast, arguments, row):
+    token = a_token(cast.alice, cast.project.workspace, Scope.ADMIN)
+    with undone() as client:
+        response = ask(client, row, cast, arguments, **by_token(token))
+    assert response.status_code == row.answers[EVERYBODY.index("nobody")]
+
+
+def test_every_rule_of_something_in_a_project_is_walked_for_private_ones():
+    of_a_project = {"run_id", "model_id", "project_id"}
+    named = {name for name, one in addresses() if of_a_project & set(one.pattern.converters)}
+    assert named | {"api-1:create_run"} == IN_A_PROJECT
+
+
+@pytest.mark.parametrize("row", [r for r in ROWS if r.name in IN_A_PROJECT], ids=lambda r: r.name)
+def test_a_private_project_exists_for_its_creator_and_the_owners_only(cast, arguments, row):
+    Project.objects.update(visibility=Visibility.PRIVATE, created_by=cast.bob)
+    creators = {"project-visibility": 302}
+    for who in ("alice", "bob", "mia", "vera", "charlie"):
+        expected = row.answers[EVERYBODY.index(who)] if who in ("alice", "bob") else 404
+        if who == "bob":
+            expected = creators.get(row.name, expected)
+        with undone() as client:
+            client.force_login(getattr(cast, who))
+            assert ask(client, row, cast, arguments).status_code == expected, who
+
+
+@pytest.mark.parametrize("name", sorted({row.name for row in ROWS} - ANY_METHOD))
+def test_an_address_takes_the_methods_of_its_rules_only(cast, arguments, name):
+    address = filled_in(name, arguments)
+    known = {row.method for row in ROWS if filled_in(row.name, arguments) == address}
+    for method in sorted(set(METHODS) - known):
+        with undone() as client:
+            client.force_login(cast.alice)
+            assert getattr(client, method)(address).status_code == 405, method
+
+
+@pytest.mark.parametrize(
+    "name", [row.name for row in ROWS if row.answers is not OPEN and "api" not in row.name
+             and row.method == "get" and row.name != "sign-in-link"] + ["healthz"],
+)  # fmt: skip
+def test_a_page_may_be_asked_for_without_its_content(client, cast, arguments, name):
+    client.force_login(cast.bob)
+    response = client.head(filled_in(name, arguments))
+    assert response.status_code == 200 and response.content == b""

@@ -1,0 +1,96 @@
+"""What does not fit is told with the reason, by the doctor and by a run that is refused."""
+
+import json
+
+import pytest
+
+from engine.__main__ import main
+from engine.config import STARTERS
+from engine.policy.load import load_policy
+from engine.recipes import load_recipe
+from engine.requirements import Machine, needs_of
+from engine.shapes import KNOWN, shape_of
+
+NODES = Machine(cores=384, memory=4000.0, gpus=(141.0,) * 16, disk=20_000.0)
+DIRECTORIES = {"agents.0.model": "starter:oak", "agents.1.model": "starter:fern"}
+
+
+def missing(recipe, machine, **overrides):
+    config = load_recipe(recipe, {path.replace("__", "."): v for path, v in overrides.items()})
+    return {need.what: need for need in needs_of(config, machine) if not need.fits}
+
+
+@pytest.mark.parametrize("name", ["oak", "fern"])
+def test_the_size_of_a_model_is_told_from_its_shape(name):
+    shape = shape_of(f"starter:{name}")
+    assert shape == shape_of(str(STARTERS / name))
+    model = load_policy(f"starter:{name}").model
+    # Small norms on queries and keys, which some models have, are not in the shape.
+    assert shape.parameters == pytest.approx(model.num_parameters(), rel=0.002)
+
+
+def test_models_of_the_papers_are_known_before_they_are_there(tmp_path):
+    sizes = {name: shape.parameters / 1e9 for name, shape in KNOWN.items()}
+    assert sizes["Qwen/Qwen3-8B"] == pytest.approx(8.19, abs=0.01)
+    assert sizes["Qwen/Qwen3-32B"] == pytest.approx(32.76, abs=0.01)
+    assert shape_of(str(tmp_path)) is None
+
+
+def test_a_machine_without_gpus_lacks_what_a_paper_recipe_needs():
+    found = missing("mars2-8b", Machine(2, 24.0, (), 60.0))
+    assert found["agents.first.model"].remedy.endswith("agents.first.model=/models/Qwen3-8B")
+    assert found["GPUs"].needs == "9 to 16" and found["GPUs"].has == "none"
+    assert {"cores", "disk for checkpoints", "GPU of each learner rank of second"} <= found.keys()
+
+
+def test_memory_is_told_by_what_takes_it():
+    whole = {"agents__0__learner_ranks": 1, "agents__1__learner_ranks": 1}
+    one = missing("mars2-8b", Machine(384, 4000.0, (24.0,) * 16, 20_000.0), **whole)
+    parts = one["GPU of first's learner or generator"].parts
+    # bfloat16 with float32 copies of weights and gradients, Adam's two moments, one reference.
+    weights = 8.19e9 / 2**30
+    assert parts["trained weights"] == pytest.approx(6 * weights, rel=0.01)
+    assert parts["gradients"] == pytest.approx(6 * weights, rel=0.01)
+    assert parts["optimizer"] == pytest.approx(8 * weights, rel=0.01)
+    assert parts["reference"] == pytest.approx(2 * weights, rel=0.01)
+    sharded = missing("mars2-8b", Machine(384, 4000.0, (24.0,) * 16, 20_000.0))
+    quarter = sharded["GPU of each learner rank of first"].parts
+    assert quarter["optimizer"] == pytest.approx(parts["optimizer"] / 4)
+    assert quarter["activations"] == parts["activations"]
+
+
+def test_shorter_answers_fit_where_long_ones_do_not():
+    short = {f"agents__{n}__sampling__max_new_tokens": 8192 for n in (0, 1)}
+    long = missing("mars2-8b", NODES)
+    assert "GPU of each learner rank of first" in long
+    found = missing("mars2-8b", NODES, **short, credit__overlong_buffer_tokens=2048)
+    assert found.keys() == {"agents.first.model", "agents.second.model"}
+
+
+def test_of_a_cluster_elsewhere_only_models_and_disk_are_looked_at_here():
+    away = Machine(2, 24.0, (), 20_000.0, remote=True)
+    assert missing("mars2-8b", away).keys() == {"agents.first.model", "agents.second.model"}
+
+
+def test_the_doctor_and_the_refused_run_say_the_same(tmp_path, capsys, monkeypatch):
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    assert main(["doctor", "demo"]) == 0
+    capsys.readouterr()
+    assert main(["doctor", "mars2-32b", "--json"]) == 2
+    told = json.loads(capsys.readouterr().out)
+    assert not told["fits"] and {"what", "needs", "has", "remedy"} <= told["needs"][0].keys()
+    assert main(["doctor", "mars2-32b"]) == 2
+    report = capsys.readouterr().out
+    assert main(["prepare", str(tmp_path), "mars2-32b"]) == 0
+    assert main(["train", str(tmp_path)]) == 2
+    said = capsys.readouterr().err
+    assert "HardwareError" in said and "needs are not met here" in said
+    for line in report.splitlines():
+        assert "disk" in line or line in said
+    assert not (tmp_path / "events.jsonl").exists()
+
+
+def test_an_unknown_recipe_or_setting_is_refused(capsys):
+    assert main(["doctor", "nothing"]) == 2
+    assert "unknown recipe" in capsys.readouterr().err
+    assert main(["doctor", "demo", "search.nodes=3"]) == 2

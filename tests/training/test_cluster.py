@@ -1,0 +1,152 @@
+"""A run on a real Ray cluster of two nodes, both of them on this machine."""
+
+import random
+
+import pytest
+import ray
+from ray.cluster_utils import Cluster
+
+from engine.config import ComputeConfig
+from engine.events import Verdict
+from engine.problems.generator import make_problem
+from engine.training.cluster import Bundle, misfit, reserve, seats_of
+from engine.training.verification import VerifierPool
+from engine.training.waits import TeamError
+from tests.policies import tiny_config
+from tests.training.test_overlap import payloads, settings, train
+
+AGENTS = ("oak", "fern")
+slow = pytest.mark.slow
+
+
+def unheard(name, deadline):
+    pass
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    """Two nodes of three cores each."""
+    made = Cluster()
+    for _ in range(2):
+        made.add_node(num_cpus=3, include_dashboard=False)
+    made.wait_for_nodes()
+    yield made
+    made.shutdown()
+
+
+@pytest.fixture
+def joined(cluster):
+    ray.init(address=cluster.address, log_to_driver=False, logging_level="error")
+    yield cluster
+    ray.shutdown()
+
+
+@slow
+def test_trees_that_a_step_did_not_wait_for_go_on_over_steps_and_resumes(cluster, tmp_path):
+    """Two learners and two generators on two nodes of two free cores: neither could hold them."""
+    compute = {"generators_per_agent": 1, "strategy": "SPREAD", "lanes": 5}
+    plan = {"steps": 3, "extra_trees": 4, "checkpoint_every": 3, "trees_per_step": 6}
+    run_dir = tmp_path / "run"
+    before = train(run_dir, settings(compute, **plan), cluster.address)
+    events = train(run_dir, settings(compute, **plan | {"steps": 5}), cluster.address)
+
+    steps = {e["step"]: e for e in payloads(events, "step.end")}
+    assert list(steps) == [1, 2, 3, 4, 5]
+    assert [resumed["step"] for resumed in payloads(events, "run.resumed")] == [3]
+    assert all(0 < step["carried_trees"] <= 4 for step in steps.values())
+    problems = {e.tree: e.payload["problem"] for e in events if e.kind == "tree.open"}
+    opened_in = {e.tree: e.payload["step"] for e in events if e.kind == "tree.open"}
+    closed = [e.tree for e in events if e.kind == "tree.close"]
+    assert len(set(closed)) == len(closed) >= 5 * 6
+    assert sum(e.payload["nodes"] for e in events if e.kind == "tree.close") == sum(
+        step["nodes"] for step in steps.values()
+    )
+    # What was under way when the first part ended is begun again, not lost.
+    last = max(e.seq for e in before)
+    cut = {problems[tree] for tree in opened_in if tree <= last and tree not in closed}
+    assert len(cut) == steps[3]["carried_trees"]
+    assert cut <= {problems[tree] for tree in closed if tree > last}
+    # Trees hold nodes of several versions, each told.
+    versions = {}
+    for event in events:
+        if event.kind == "node.close":
+            versions.setdefault(event.tree, set()).add(event.payload["policy_version"])
+    assert any(len(versions[tree]) > 1 for tree in closed)
+    walls = [p["message"] for p in payloads(events, "log.line") if "walls" in p["message"]]
+    assert len(walls) == 2
+
+
+@slow
+def test_a_node_that_is_lost_costs_no_verdict(joined):
+    config = tiny_config(*["starter:oak"], sandbox={"workers": 1})
+    pool = VerifierPool(config, {}, unheard)
+    pool.ready()
+    assert len({place.node for place in pool.places}) == 1  # one machine: told apart by their ids
+    assert [place.slots for place in pool.places] == [3, 3]
+    problem, program = make_problem(2, 1)[0], make_problem(2, 1)[0].reference
+    wrong = "def solve(*arguments):\n    return None\n"
+    programs = [(problem, f"{program if i % 3 else wrong}\n# {random.random()}") for i in range(60)]
+    expected = [Verdict.PASSED if i % 3 else Verdict.WRONG_ANSWER for i in range(60)]
+    assert [v.verdict for v in pool.verify(programs)] == expected
+
+    ray.kill(pool.places[0].actor)
+    programs = [(problem, f"{text}\n# {random.random()}") for _, text in programs]
+    assert [v.verdict for v in pool.verify(programs)] == expected
+    assert len(pool.places) == 1 and "verifies no more" in pool.lost[0]
+    ray.kill(pool.places[0].actor)
+    with pytest.raises(TeamError, match="sandbox"):
+        pool.verify([(problem, f"{program}\n# {random.random()}")])
+
+
+@slow
+def test_what_others_hold_is_waited_for_under_a_deadline(joined):
+    compute = ComputeConfig(placement_seconds=1.0)
+    held = reserve([Bundle("theirs", 1, {"CPU": 3.0})] * 2, compute, unheard)
+    told = []
+    with pytest.raises(TeamError, match=r"waited 1 s for the placement of 1 bundles.*0 cores"):
+        reserve([Bundle("ours", 1, {"CPU": 1.0})], compute, lambda *wait: told.append(wait))
+    assert told == [("placement of 1 bundles (PACK)", 1.0), ("", 0.0)]
+    ray.util.remove_placement_group(held)
+    with pytest.raises(TeamError, match="`ours` wants 4 cores, 0 GPUs"):
+        reserve([Bundle("ours", 1, {"CPU": 4.0})], compute, unheard)
+
+
+def a_run(**compute):
+    agents = [{"name": name, "model": f"starter:{name}"} for name in AGENTS]
+    return tiny_config(agents=agents, compute=compute)
+
+
+def test_learners_and_generators_have_bundles_of_their_own_or_share_them():
+    apart = seats_of(a_run(generators_per_agent=2, threads_per_agent=4), gpus=16)
+    assert [b.name for b in apart.bundles] == [
+        "learner of oak", "generator 0 of oak", "generator 1 of oak",
+        "learner of fern", "generator 0 of fern", "generator 1 of fern",
+    ]  # fmt: skip
+    assert all(b.resources == {"CPU": 4.0, "GPU": 1.0} for b in apart.bundles)
+    together = seats_of(a_run(generators_per_agent=1, placement="colocated"), gpus=2)
+    assert [b.resources for b in together.bundles] == [{"CPU": 2.0, "GPU": 1.0}] * 2
+    assert together.learners[1] == together.generators[1][0]
+    assert together.learners[1].resources == {"CPU": 1.0, "GPU": 0.5}
+    shared = seats_of(a_run(), gpus=1)
+    assert [b.resources["GPU"] for b in shared.bundles] == [0.5, 0.5]
+    assert all(b.resources == {"CPU": 1.0} for b in seats_of(a_run(device="cpu"), 8).bundles)
+
+
+NODE = {"CPU": 8.0, "GPU": 2.0}
+GPU_BUNDLE = Bundle("learner of oak", 1, {"CPU": 2.0, "GPU": 1.0})
+
+
+@pytest.mark.parametrize(
+    ("bundles", "nodes", "strategy", "told"),
+    [
+        ([GPU_BUNDLE] * 4, [NODE, NODE], "PACK", ""),
+        ([GPU_BUNDLE] * 5, [NODE, NODE], "PACK", "no node has left"),
+        ([GPU_BUNDLE] * 2, [NODE], "STRICT_SPREAD", "1 nodes have: 8 cores, 2 GPUs"),
+        ([GPU_BUNDLE] * 4, [NODE, NODE], "STRICT_PACK", "`all bundles together` wants 8 cores, 4"),
+        ([GPU_BUNDLE] * 2, [NODE, NODE], "STRICT_PACK", ""),
+        ([GPU_BUNDLE], [], "PACK", "no node"),
+    ],
+)
+def test_a_bundle_that_fits_nowhere_is_named_with_what_there_is(bundles, nodes, strategy, told):
+    found = misfit(bundles, nodes, strategy)
+    assert (told in found) if told else found == ""

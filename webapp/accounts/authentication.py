@@ -1,0 +1,37 @@
+"""Who asks the REST API: a program by its token, or a page by its session.
+
+Invariant: a request that shows a token is answered by that token alone; a wrong one never falls
+back on a session. Reading needs a scope that reads (checked here, so that no operation can forget
+it); what changes something is checked where it is done (`permissions.require`).
+"""
+
+from __future__ import annotations
+
+from django.http import HttpRequest
+from ninja.errors import AuthenticationError
+from ninja.security import HttpBearer, SessionAuth
+
+from webapp.accounts.models import User
+from webapp.accounts.tokens import user_behind
+from webapp.projects.permissions import Action, require_scope
+
+
+class Bearer(HttpBearer):
+    """`Authorization: Bearer TOKEN`."""
+
+    def authenticate(self, request: HttpRequest, token: str) -> User:
+        user = user_behind(token)
+        if user is None:
+            raise AuthenticationError
+        if request.method in ("GET", "HEAD"):
+            require_scope(user, Action.READ)
+        request.user = user
+        return user
+
+
+class ActiveSession(SessionAuth):
+    """The session of somebody who is signed in and whose account is open."""
+
+    def authenticate(self, request: HttpRequest, key: str | None) -> User | None:
+        user = request.user
+        return user if user.is_authenticated and user.is_active else None

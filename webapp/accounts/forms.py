@@ -1,0 +1,66 @@
+"""Making an account, by who was invited, and making API tokens."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+from django.contrib.auth.forms import UserCreationForm
+
+from webapp.accounts.models import Scope, User
+from webapp.projects.models import Project, Workspace
+from webapp.projects.permissions import grantable_scopes, role_in
+
+_DAYS = ((7, "a week"), (30, "30 days"), (90, "90 days"), (365, "a year"))
+
+
+class SignUpForm(UserCreationForm):
+    """A user name and a password that keeps the rules of AUTH_PASSWORD_VALIDATORS."""
+
+    class Meta:
+        model = User
+        fields = ("username",)
+
+
+class TokenForm(forms.Form):
+    """`cleaned_data["place"]` is the Workspace or Project that the token is bound to."""
+
+    name = forms.CharField(max_length=100)
+    place = forms.ChoiceField()
+    scopes = forms.MultipleChoiceField(
+        choices=Scope.choices, widget=forms.CheckboxSelectMultiple, initial=[Scope.RUNS_READ]
+    )
+    days = forms.TypedChoiceField(choices=_DAYS, coerce=int, initial=30)
+
+    def __init__(
+        self,
+        user: User,
+        workspaces: list[Workspace],
+        projects: list[Project],
+        *args: Any,
+        **kwargs: Any,
+    ):
+        super().__init__(*args, **kwargs)
+        self._user = user
+        self._places = {f"workspace-{one.pk}": one for one in workspaces}
+        self._places |= {f"project-{one.pk}": one for one in projects}
+        self.fields["place"].choices = [
+            ("Workspaces", [(f"workspace-{one.pk}", str(one)) for one in workspaces]),
+            ("Projects", [(f"project-{one.pk}", f"{one} in {one.workspace}") for one in projects]),
+        ]
+
+    def clean_place(self) -> Workspace | Project:
+        return self._places[self.cleaned_data["place"]]
+
+    def clean(self) -> dict[str, Any]:
+        """Nobody gives a token what their own role does not allow."""
+        given = super().clean()
+        if {"place", "scopes"} <= given.keys():
+            place = given["place"]
+            role = role_in(self._user, place.workspace if isinstance(place, Project) else place)
+            beyond = set(given["scopes"]) - set(grantable_scopes(role) if role else ())
+            if beyond:
+                self.add_error(
+                    "scopes", f"Your role there does not allow {', '.join(sorted(beyond))}."
+                )
+        return given

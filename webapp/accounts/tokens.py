@@ -1,0 +1,79 @@
+"""API tokens: made by people, shown once, used by programs, revoked at once.
+
+Invariant: a user who came in by a token carries it (`User.token`), so that whatever is asked about
+them (`visible_to`, `permissions.may`) is narrowed to the token's place and scopes.
+"""
+
+from __future__ import annotations
+
+import secrets
+from datetime import timedelta
+
+from django.db import transaction
+from django.utils import timezone
+from django.utils.crypto import salted_hmac
+
+from webapp.accounts.models import ApiToken, Scope, User
+from webapp.accounts.services import announce_access
+from webapp.projects.models import Project, Workspace
+
+_SALT = "webapp.accounts.tokens"
+_BEGINNING = "grove_"
+_PREFIX_CHARS = len(_BEGINNING) + 6
+_USE_IS_NOTED_EVERY = timedelta(minutes=1)
+
+
+def create_token(
+    user: User, name: str, scopes: list[Scope], place: Workspace | Project, lifetime: timedelta
+) -> str:
+    """The secret of a new token for `place`; it is not kept, only its digest.
+
+    Callers have checked that the role of `user` there may grant the scopes.
+    """
+    secret = _BEGINNING + secrets.token_urlsafe(32)
+    project = place if isinstance(place, Project) else None
+    ApiToken.objects.create(
+        user=user,
+        name=name,
+        prefix=secret[:_PREFIX_CHARS],
+        digest=_digest(secret),
+        scopes=[scope.value for scope in scopes],
+        workspace=project.workspace if project else place,
+        project=project,
+        expires=timezone.now() + lifetime,
+    )
+    return secret
+
+
+def user_behind(secret: str) -> User | None:
+    """The user for whom the token acts, carrying it; None if it lets nobody in (any more)."""
+    token = ApiToken.objects.valid().select_related("user").filter(digest=_digest(secret)).first()
+    if token is None:
+        return None
+    now = timezone.now()
+    if token.last_used is None or now - token.last_used >= _USE_IS_NOTED_EVERY:
+        ApiToken.objects.filter(pk=token.pk).update(last_used=now)
+    token.user.token = token
+    return token.user
+
+
+def as_of_now(user: User) -> User | None:
+    """The same user, read anew with the token they came in by; None if they may not be here."""
+    if user.token is None:
+        return User.objects.filter(pk=user.pk, is_active=True).first()
+    token = ApiToken.objects.valid().select_related("user").filter(pk=user.token.pk).first()
+    if token is None:
+        return None
+    token.user.token = token
+    return token.user
+
+
+@transaction.atomic
+def revoke_token(token: ApiToken) -> None:
+    """It lets nobody in any more, and sockets that it opened are closed."""
+    ApiToken.objects.filter(pk=token.pk, revoked_at=None).update(revoked_at=timezone.now())
+    announce_access(token.user_id)
+
+
+def _digest(secret: str) -> str:
+    return salted_hmac(_SALT, secret, algorithm="sha256").hexdigest()

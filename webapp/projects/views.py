@@ -1,0 +1,213 @@
+"""Pages of workspaces. Each does three things: permission, one service call, a template."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.contrib import messages
+from django.contrib.auth import login
+from django.contrib.auth.decorators import login_not_required
+from django.core.exceptions import BadRequest
+from django.db import transaction
+from django.forms import Form
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from webapp.accounts.forms import SignUpForm
+from webapp.projects import membership, services
+from webapp.projects.forms import (
+    InvitationForm,
+    NameForm,
+    ProjectForm,
+    RoleForm,
+    VisibilityForm,
+)
+from webapp.projects.membership import InvitationRefused, MembershipRefused
+from webapp.projects.models import Invitation, Membership, Project, Role, Visibility, Workspace
+from webapp.projects.permissions import Action, givable_roles, may, require, require_over
+from webapp.projects.selectors import team, visible_workspace, visible_workspaces
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def workspaces(request: HttpRequest) -> HttpResponse:
+    """workspaces.html: `workspaces` (Workspace: name, slug, member_count), `form` (NameForm).
+    On success of the form: redirect to the new workspace."""
+    form = NameForm(request.POST if request.method == "POST" else None)
+    if form.is_valid():
+        made = services.open_workspace(form.cleaned_data["name"], request.user)
+        return redirect("workspace", made.slug)
+    context = {"form": form, "workspaces": visible_workspaces(request.user)}
+    return render(request, "workspaces.html", context, status=422 if form.is_bound else 200)
+
+
+@require_safe
+def workspace(request: HttpRequest, slug: str) -> HttpResponse:
+    """workspace.html, see `_workspace_page`."""
+    return _workspace_page(request, visible_workspace(request.user, slug))
+
+
+@require_POST
+def add_project(request: HttpRequest, slug: str) -> HttpResponse:
+    """Make a project; back to the workspace."""
+    found = visible_workspace(request.user, slug)
+    require(request.user, Action.ADD_PROJECT, found)
+    form = ProjectForm(request.POST)
+    if not form.is_valid():
+        return _workspace_page(request, found, project_form=form, status=422)
+    given = form.cleaned_data
+    services.add_project(found, given["name"], Visibility(given["visibility"]), request.user)
+    return redirect("workspace", slug)
+
+
+@require_POST
+def visibility(request: HttpRequest, project_id: int) -> HttpResponse:
+    """Change who in the workspace sees a project; back to the workspace."""
+    found = get_object_or_404(Project.objects.visible_to(request.user), pk=project_id)
+    require(request.user, Action.SHARE_PROJECT, found)
+    given = _cleaned(VisibilityForm(request.POST))
+    services.change_visibility(found, Visibility(given["visibility"]))
+    return redirect("workspace", found.workspace.slug)
+
+
+@never_cache
+@require_POST
+def invite(request: HttpRequest, slug: str) -> HttpResponse:
+    """Make a link; the workspace's page shows it once, as `link`."""
+    found = visible_workspace(request.user, slug)
+    require(request.user, Action.MANAGE_MEMBERS, found)
+    form = InvitationForm(givable_roles(request.user, found), request.POST)
+    if not form.is_valid():
+        return _workspace_page(request, found, invitation_form=form, status=422)
+    given = form.cleaned_data
+    path = membership.invite(found, request.user, Role(given["role"]), given["single_use"])
+    return _workspace_page(request, found, link=request.build_absolute_uri(path))
+
+
+@require_POST
+def revoke_invitation(request: HttpRequest, slug: str, invitation_id: int) -> HttpResponse:
+    """The link lets nobody in any more; back to the workspace."""
+    found = visible_workspace(request.user, slug)
+    require(request.user, Action.MANAGE_MEMBERS, found)
+    invitations = Invitation.objects.visible_to(request.user).filter(workspace=found)
+    membership.revoke_invitation(get_object_or_404(invitations, pk=invitation_id))
+    return redirect("workspace", slug)
+
+
+@require_POST
+def leave(request: HttpRequest, slug: str) -> HttpResponse:
+    """Leave; to one's other workspaces, or back if the last owner tried."""
+    found = visible_workspace(request.user, slug)
+    try:
+        membership.remove_member(found, request.user.pk)
+    except MembershipRefused as refusal:
+        messages.error(request, str(refusal))
+        return redirect("workspace", slug)
+    messages.success(request, f"You left {found}.")
+    return redirect("workspaces")
+
+
+@require_POST
+def change_role(request: HttpRequest, slug: str, user_id: int) -> HttpResponse:
+    """Give a member another role; back to the workspace."""
+    found, member = _member(request, slug, user_id)
+    role = Role(_cleaned(RoleForm(request.POST))["role"])
+    require_over(request.user, found, Role(member.role), role)
+    return _change(request, slug, membership.change_role, found, user_id, role)
+
+
+@require_POST
+def remove(request: HttpRequest, slug: str, user_id: int) -> HttpResponse:
+    """Remove a member; back to the workspace."""
+    found, member = _member(request, slug, user_id)
+    require_over(request.user, found, Role(member.role))
+    return _change(request, slug, membership.remove_member, found, user_id)
+
+
+@require_POST
+def transfer(request: HttpRequest, slug: str, user_id: int) -> HttpResponse:
+    """Hand the workspace over to a member; back to it, as a maintainer."""
+    found, _ = _member(request, slug, user_id)
+    require(request.user, Action.TRANSFER, found)
+    return _change(request, slug, membership.transfer, found, request.user, user_id)
+
+
+@never_cache
+@login_not_required
+@require_http_methods(["GET", "HEAD", "POST"])
+def invitation(request: HttpRequest, token: str) -> HttpResponse:
+    """invitation.html: `invitation` (workspace, role, created_by) and, for who is not signed in,
+    `form` (SignUpForm). Accepting is a POST; it leads to the workspace. A link that lets nobody in
+    renders error.html (410)."""
+    form = None
+    if not request.user.is_authenticated:
+        form = SignUpForm(request.POST if request.method == "POST" else None)
+    try:
+        found = membership.find_invitation(token)
+        if request.method == "POST" and (form is None or form.is_valid()):
+            return redirect("workspace", _accept(request, token, form).slug)
+    except InvitationRefused:
+        return render(request, "error.html", _REFUSED, status=410)
+    status = 422 if form is not None and form.is_bound else 200
+    return render(request, "invitation.html", {"invitation": found, "form": form}, status=status)
+
+
+_REFUSED = {
+    "status": 410,
+    "title": "This invitation no longer works",
+    "detail": "It is used up, was revoked, or is older than seven days. Ask who sent it for "
+    "another.",
+}
+
+
+def _accept(request: HttpRequest, token: str, form: SignUpForm | None) -> Workspace:
+    if form is None:
+        return membership.accept_invitation(token, request.user)
+    with transaction.atomic():
+        user = form.save()
+        joined = membership.accept_invitation(token, user)
+    login(request, user, backend=settings.AUTHENTICATION_BACKENDS[0])
+    return joined
+
+
+def _member(request: HttpRequest, slug: str, user_id: int) -> tuple[Workspace, Membership]:
+    found = visible_workspace(request.user, slug)
+    return found, get_object_or_404(found.memberships, user=user_id)
+
+
+def _cleaned(form: Form) -> dict:
+    """The values of a form that has nothing but choices: others come from no page of ours."""
+    if form.is_valid():
+        return form.cleaned_data
+    field, faults = next(iter(form.errors.items()))
+    raise BadRequest(f"{field}: {faults[0]}")
+
+
+def _change(request: HttpRequest, slug: str, service, *values) -> HttpResponse:
+    try:
+        service(*values)
+    except MembershipRefused as refusal:
+        messages.error(request, f"Nothing changed: {refusal}")
+    return redirect("workspace", slug)
+
+
+def _workspace_page(
+    request: HttpRequest, found: Workspace, status: int = 200, **context: object
+) -> HttpResponse:
+    """workspace.html: `team` (selectors.Team), `roles` (Role members), `can_add_project`,
+    `can_manage`, `can_transfer`, `invitation_form`, `project_form`, and `link`, an invitation's
+    address, right after it was made. `team.projects` have `can_share`."""
+    user, shown = request.user, team(request.user, found)
+    for project in shown.projects:
+        project.can_share = may(user, Action.SHARE_PROJECT, project)
+    page = {
+        "team": shown,
+        "visibilities": list(Visibility),
+        "can_add_project": may(user, Action.ADD_PROJECT, found),
+        "can_manage": bool(shown.givable),
+        "can_transfer": may(user, Action.TRANSFER, found),
+        "invitation_form": InvitationForm(shown.givable),
+        "project_form": ProjectForm(),
+        **context,
+    }
+    return render(request, "workspace.html", page, status=status)
