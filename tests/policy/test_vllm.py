@@ -154,6 +154,13 @@ def test_an_answer_ends_where_the_policy_ends_one_and_says_why(group):
     assert {g.stop for g in written} == {StopReason.END_OF_TEXT, StopReason.MAX_TOKENS}
 
 
+def test_more_prompts_are_answered_than_one_pass_of_the_model_takes(group):
+    prompts = [[20 + number, *LONG] for number in range(48)]
+    written = group.generator.generate(prompts, SamplingConfig(max_new_tokens=4), group.version)
+    assert [g.prompt_ids for g in written] == prompts
+    assert gaps(group.weights.model, written).max() < TOLERANCE
+
+
 def test_where_vllm_tells_other_log_probabilities_there_are_none(group):
     (written,) = group.generator.generate([LONG], SamplingConfig(top_p=0.5), group.version)
     assert written.output_ids and written.logprobs == []

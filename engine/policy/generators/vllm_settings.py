@@ -90,7 +90,9 @@ def engine_arguments(setup: Setup, place: Place, folder: Path) -> dict[str, Any]
         "distributed_executor_backend": "mp" if place.gpus > 1 else "uni",
     }
     if place.gpus == 0:
-        return arguments | {"kv_cache_memory_bytes": int(options.cpu_cache_gib * 2**30)}
+        # A prompt in parts takes back a draw of its seed, which a CPU's generator cannot (0.32.0).
+        whole = {"enable_chunked_prefill": False}
+        return arguments | whole | {"kv_cache_memory_bytes": int(options.cpu_cache_gib * 2**30)}
     return arguments | {
         "gpu_memory_utilization": options.gpu_memory_utilization,
         "tensor_parallel_size": place.gpus,
