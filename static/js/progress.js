@@ -23,26 +23,27 @@ export class Progress {
 
   /**
    * @param status the run's row as the server last told it; agents as in the forest;
-   *   `connection` is {kind, title, text}, or null while the page is up to date.
+   *   `connection` is {kind, title, text}, or null while the page is up to date; `row` is the run's
+   *   row as it is now, where `status` tells of an earlier moment: it decides what can be done.
    */
-  show(state, status, agents, palette, now, connection) {
-    this.#state(status);
+  show(state, status, agents, palette, now, connection, row = status) {
+    this.#state(status, row);
     this.#facts(state, status, now);
     this.#banners(state, status, now, connection);
     this.#figures(state, agents, palette);
     this.#result(state, status, agents, palette);
   }
 
-  #state(status) {
+  #state(status, row) {
     const { label, colour } = this.labels.get(status.state);
     setText(this.pill, label);
     this.pill.dataset.colour = colour;
     this.pill.dataset.state = status.state;
-    const stoppable = ["queued", "starting", "running"].includes(status.state);
-    this.stop.hidden = !this.canOperate || !(stoppable || status.state === "stopping");
-    this.stopButton.disabled = status.state === "stopping" || status.stop_requested;
+    const stoppable = ["queued", "starting", "running"].includes(row.state);
+    this.stop.hidden = !this.canOperate || !(stoppable || row.state === "stopping");
+    this.stopButton.disabled = row.state === "stopping" || row.stop_requested;
     setText(this.stopButton, this.stopButton.disabled ? "Stopping…" : "Stop");
-    this.resume.hidden = !this.canOperate || !HALTED.includes(status.state);
+    this.resume.hidden = !this.canOperate || !HALTED.includes(row.state);
   }
 
   #facts(state, status, now) {

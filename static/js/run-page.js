@@ -5,16 +5,18 @@
  * frames; the log never waits for it.
  */
 
+import { addressOf, readAddress } from "./address.js";
 import { Charts } from "./charts.js";
 import { element, setText } from "./dom.js";
-import { found, isAsking, matcher, readFilters, writeFilters } from "./filters.js";
+import { found, isAsking, matcher, readFilters } from "./filters.js";
 import { agentsOf, emptyState, fold, forestSteps } from "./fold.js";
-import { edgeIcon, creditFill, lookup } from "./forest-paint.js";
+import { lookup } from "./forest-paint.js";
 import { ForestTools } from "./forest-tools.js";
 import { Forest } from "./forest.js";
 import { clock } from "./format.js";
+import { drawLegend } from "./legend.js";
 import { MachineBar } from "./machine-bar.js";
-import { markIcon, markOf, readPalette } from "./marks.js";
+import { markOf, readPalette } from "./marks.js";
 import { NodePanel } from "./node-panel.js";
 import { hasEnded, Progress } from "./progress.js";
 import { chartsOf } from "./series.js";
@@ -36,7 +38,7 @@ let streamStatus = { kind: "connecting" };
 let palette = readPalette();
 let drawing = false;
 let chartsVersion = "";
-let deepLink = readHash();
+let deepLink = readAddress(location.hash);
 let filters = deepLink?.filters ?? readFilters(new URLSearchParams());
 
 const machine = new TimeMachine({
@@ -47,6 +49,7 @@ const machine = new TimeMachine({
     writeHash();
     changed();
   },
+  onLive: refreshFocus,
   onFault: (error) => console.warn("grove: that moment cannot be shown:", error.message),
 });
 const forest = new Forest({
@@ -126,7 +129,7 @@ function draw() {
   const names = agents.map((agent) => agent.name);
   const now = machine.active ? state.time : Date.now();
   const connection = connectionNote(streamStatus, Date.now(), clock);
-  progress.show(state, statusAt(state), agents, palette, now, connection);
+  progress.show(state, statusAt(state), agents, palette, now, connection, status);
   followDeepLink();
   forest.show(state, agents, machine.active);
   const asked = isAsking(filters) ? found(forest.trees, matcher(filters)) : null;
@@ -173,35 +176,7 @@ function drawForestHead(state, agents, asked) {
   const ended = "The run was over before its first step.";
   setText(part("noTreesText"), hasEnded(status.state) ? ended : treesToCome);
   twin.show(state.seq, forest.shown, forest.focus, forest.open, asked?.ids);
-  drawLegend(agents);
-}
-
-function drawLegend(agents) {
-  const host = part("legend");
-  const said = agents.map((agent) => agent.name).join() + palette.text + forest.colour;
-  if (host.dataset.said === said) return;
-  host.dataset.said = said;
-  const entry = (icon, text) => element("span", {}, icon, text);
-  const score = (outcome, text) =>
-    entry(markIcon({ shape: "circle", hue: palette.muted, outcome, fraction: 0.5 }, palette), text);
-  const scores = () => [
-    score("passed", "passed"),
-    score("partial", "some tests"),
-    score("failed", "failed"),
-    score("failure", "sandbox failure"),
-  ];
-  const credit = (advantage) => {
-    const look = { shape: "circle", hue: palette.muted, outcome: "passed", ...creditFill(advantage, palette) };
-    const text = advantage === 0 ? "advantage 0" : `${advantage > 0 ? "+" : "\u2212"}${Math.abs(advantage)}`;
-    return entry(markIcon(look, palette), text);
-  };
-  host.replaceChildren(
-    ...agents.map((agent) => entry(markIcon({ ...agent, outcome: "open" }, palette), agent.name)),
-    ...(forest.colour === "advantage" ? [-2, -0.7, 0, 0.7, 2].map(credit) : []),
-    ...(forest.colour === "score" ? scores() : []),
-    entry(edgeIcon(false, palette), "generation"),
-    entry(edgeIcon(true, palette), "refinement"),
-  );
+  drawLegend(part("legend"), agents, palette, forest.colour);
 }
 
 function drawPanel(state) {
@@ -262,25 +237,14 @@ function showStage() {
   if (stage.getBoundingClientRect().top < 0) stage.scrollIntoView({ block: "start" });
 }
 
-function readHash() {
-  const fields = new URLSearchParams(location.hash.slice(1));
-  const given = (name) => Number(fields.get(name)) || null;
-  const asked = readFilters(fields);
-  const [tree, node, seq] = ["tree", "node", "seq"].map(given);
-  return tree || seq || isAsking(asked) ? { tree, node, seq, filters: asked } : null;
-}
-
 function writeHash() {
   // Until it was followed, an address is not written over.
   if (deepLink) return;
-  const fields = new URLSearchParams();
-  if (forest.focus) fields.set("tree", forest.focus.id);
-  if (forest.selected) fields.set("node", forest.selected.id);
-  if (machine.active && !machine.playing) fields.set("seq", machine.seq);
-  writeFilters(filters, fields);
-  const hash = fields.size ? `#${fields}` : "";
-  if (hash === location.hash) return;
-  history.replaceState(null, "", `${location.pathname}${location.search}${hash}`);
+  const seq = machine.active && !machine.playing ? machine.seq : null;
+  const hash = addressOf({ tree: forest.focus?.id, node: forest.selected?.id, seq, filters });
+  if (hash !== location.hash) {
+    history.replaceState(null, "", `${location.pathname}${location.search}${hash}`);
+  }
 }
 
 /** Opens the moment, tree and node of the address: from the fold or, if older, the server. */
@@ -294,6 +258,14 @@ async function followDeepLink() {
   else if (machine.active) machine.live();
   const tree = id && (shownState().trees.get(id) ?? (await loadOlderTree(id)));
   if (tree) forest.setFocus(tree, tree.nodes.get(node) ?? null);
+}
+
+/** An older tree in focus, of which only an earlier moment is known, is fetched as it is now. */
+async function refreshFocus() {
+  const { focus } = forest;
+  if (!focus || !live.seq || live.trees.has(focus.id)) return;
+  const tree = await loadOlderTree(focus.id);
+  if (tree && forest.focus === focus) forest.setFocus(tree, tree.nodes.get(forest.selected?.id) ?? null);
 }
 
 async function loadOlderTree(id) {
@@ -349,7 +321,7 @@ addEventListener("themechange", () => {
   changed();
 });
 addEventListener("hashchange", () => {
-  deepLink = readHash();
+  deepLink = readAddress(location.hash);
   changed();
 });
 // Waits and times left count on while no event comes.

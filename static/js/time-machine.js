@@ -21,7 +21,8 @@ export const SPEEDS = [1, 2, 4, 8, 16, 32, 64];
 
 export class TimeMachine {
   /**
-   * @param options {loadState(seq), loadEvents(after, until), head(), onChange(), onFault(error)}:
+   * @param options {loadState(seq), loadEvents(after, until), head(), onChange(), onLive(),
+   *   onFault(error)}:
    *   the loaders resolve to {seq, events} and [event]; head() is the newest seq that there is.
    */
   constructor(options, world = { later: setTimeout.bind(globalThis), cancel: clearTimeout.bind(globalThis), now: () => performance.now() }) {
@@ -48,6 +49,7 @@ export class TimeMachine {
     this.asked += 1;
     this.state = null;
     this.window = null;
+    this.onLive?.();
     this.onChange();
   }
 

@@ -1,4 +1,5 @@
 import { found, isAsking, matcher, readFilters, writeFilters } from "/static/js/filters.js";
+import { addressOf, readAddress } from "/static/js/address.js";
 import { equal, ok, test } from "./check.js";
 
 const node = (id, agent, score, extra = {}) => ({
@@ -33,4 +34,13 @@ test("filters go into an address and come back", () => {
   writeFilters(wanted, address);
   equal(readFilters(new URLSearchParams(address.toString())), wanted);
   equal([...address.keys()], ["tree", "agent", "q"]);
+});
+
+test("an address names tree, node, moment and filters, and nothing that is not there", () => {
+  const filters = { ...readFilters(new URLSearchParams()), q: "x" };
+  const hash = addressOf({ tree: 7, node: undefined, seq: 40, filters });
+  equal(hash, "#tree=7&seq=40&q=x");
+  equal(readAddress(hash), { tree: 7, node: null, seq: 40, filters });
+  equal(addressOf({ tree: null, filters: readFilters(new URLSearchParams()) }), "");
+  equal([readAddress(""), readAddress("#nothing=1"), readAddress("#tree=x")], [null, null, null]);
 });

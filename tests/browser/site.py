@@ -125,7 +125,8 @@ def sample_config(sample: Sample):
         {
             "seed": sample.seed,
             "agents": agents,
-            "search": {"nodes_per_tree": sample.nodes},
+            # A log may hold a wider tree than a run can be asked for.
+            "search": {"nodes_per_tree": min(sample.nodes, 4096)},
             "training": {
                 "steps": sample.planned_steps or sample.steps,
                 "minutes": sample.minutes,

@@ -68,6 +68,7 @@ def test_an_earlier_moment_shows_only_what_was_known_then(page, events):
     page.get_by_role("button", name="Back to now").click()
     shown(page, events[-1].seq)
     assert "seq" not in fragment(page)
+    panel.get_by_text("Learned from in the update of").wait_for()
 
 
 def test_one_steps_by_node_scrubs_jumps_and_plays(page, events):

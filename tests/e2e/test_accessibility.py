@@ -1,0 +1,62 @@
+"""No page breaks a rule of WCAG 2.2 AA that axe-core can tell, in light and in dark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+
+AXE = (Path(__file__).parents[1] / "vendor" / "axe-core" / "axe.min.js").read_text()
+RULES = """async () => {
+  const values = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"];
+  const { violations } = await axe.run(document, { runOnly: { type: "tag", values } });
+  return violations.map(({ id, nodes }) => `${id}: ${nodes.slice(0, 3).map((n) =>
+    `${n.target.join(" ")} (${n.any.map((check) => check.message).join("; ")})`).join(" | ")}`);
+}"""
+PAGES = ("/", "/runs/new/", "/models/", "/datasets/")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_no_page_breaks_a_rule(browser, server, run, log, faults, scheme):
+    context = browser.new_context(
+        viewport={"width": 1280, "height": 1000},
+        color_scheme=scheme,
+        reduced_motion="reduce",
+        base_url=server.url,
+    )
+    page = context.new_page()
+    faults.watch(page, server.url)
+    page.goto(run.sign_in_path())
+    found = {}
+
+    def check(what: str) -> None:
+        page.evaluate(AXE)
+        if broken := page.evaluate(RULES):
+            found[what] = broken
+
+    page.get_by_role("heading", name="No tree yet").wait_for()
+    check("a run without a tree")
+    run.feed(log)
+    page.locator('[data-part="stage"]').focus()
+    page.locator('[data-tool="list"]').click()
+    page.locator('[data-part="stage"]').press("Enter")
+    panel = page.locator('[data-part="panel"]')
+    panel.get_by_role("heading", name="Why here").wait_for()
+    for summary in panel.locator("summary").all():
+        summary.click()
+    panel.locator(".tokens").wait_for()
+    page.locator('[data-tool="menuLabel"]').click()
+    check("a node")
+    page.get_by_role("button", name="One node back").click()
+    page.get_by_text("You see what was known at event").wait_for()
+    check("an earlier moment")
+    for path in PAGES:
+        page.goto(path)
+        page.locator("h1").wait_for()
+        check(path)
+    context.close()
+    told = [f"{what}: {rule}" for what, rules in found.items() for rule in rules]
+    assert not told, "\n".join(told)
+    assert faults.told == []
