@@ -34,7 +34,8 @@ from benchmarks import at_least, at_most
 from engine.config import RunConfig, parse_config
 from engine.events import StopReason, TestReport, Verdict
 from engine.inference.crew import Crew
-from engine.policy.exchange import Answer, Generation, Request
+from engine.inference.players import Ask
+from engine.policy.exchange import Answer, Generation
 from engine.problems.generator import make_problem
 from engine.problems.problem import Problem
 from engine.sandbox.verify import Verification
@@ -170,7 +171,7 @@ class Timer:
         return future
 
 
-@dataclass
+@dataclass(eq=False)
 class Model:
     """Both agents (a `Player`): sleeps, and answers with a program that says how good it is."""
 
@@ -182,10 +183,8 @@ class Model:
     def ready(self, deadline: float) -> None:
         pass
 
-    def answer(
-        self, requests: Sequence[Request], temperature: float | None
-    ) -> Future[list[Answer]]:
-        (request,) = requests
+    def answer(self, asks: Sequence[Ask], temperature: float | None) -> Future[list[Answer]]:
+        (request,) = (ask.request for ask in asks)
         parent = float(request.feedback.program) if request.feedback else None
         seconds, quality = self.courses[request.problem.id].next(parent)
         generation = Generation([1], [2], [-1.0], StopReason.END_OF_TEXT, 0, seconds)
@@ -220,6 +219,7 @@ class ModelledCrew(Crew):
     config: RunConfig
     model: Model
     stopping: bool = False
+    leaving: bool = False
     check: NothingToCheck = field(default_factory=NothingToCheck)
     verifier: SaidQuality = field(default_factory=SaidQuality)
 

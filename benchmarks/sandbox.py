@@ -39,6 +39,8 @@ GOALS = {
     "vs_fresh_python": at_least(2.5),
     "vs_bwrap_python": at_least(4),
     "vs_manager": at_least(10),
+    "wrong_vs_fresh_python": at_least(2.5),
+    "wrong_with_state_vs_fresh_python_alone": at_least(2.5),
 }
 SUMMARY = "programs per second in the sandbox, against fresh processes, bubblewrap and a Manager"
 SLOW = {"manager", "fresh_python_alone"}  # they are run less often

@@ -24,7 +24,7 @@ def add_reward_model(command: Any) -> None:
     command.add_argument(
         "--held-out", type=_share, default=0.2, help="share of problems to measure it on (0.2)"
     )
-    command.add_argument("--epochs", type=count, default=8, help="at most (8)")
+    command.add_argument("--epochs", type=count, default=12, help="at most (12)")
     command.add_argument(
         "--patience", type=count, default=2, help="epochs that may bring nothing before it ends (2)"
     )

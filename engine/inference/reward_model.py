@@ -46,7 +46,7 @@ Pair = tuple[str, str]
 class TrainingPlan:
     """How a reward model is trained."""
 
-    epochs: int = 8
+    epochs: int = 12
     """At most; see `patience`."""
     patience: int = 2
     """Epochs without a lower cross-entropy on the programs to stop by, after which it ends."""

@@ -4,7 +4,8 @@ Invariants: expected values stay in this process, or go to judges and checkers, 
 process that runs the program. A test that failed, or is missing, in a batch has been run alone
 before it counts as failed; the first test of a batch was alone, because nothing of another test
 had happened before it, and so was every test of a program that could not even be loaded, and what
-a program returned or raised of which it is certain that no call leaves anything behind. Every
+was returned or raised where it is certain that no call, and no code of a test, leaves anything
+behind (stateless.py). Every
 test has one run that counts: a program that once answers otherwise alone than in a batch could
 try two answers, so nothing that a batch said of it counts any more.
 
@@ -34,7 +35,7 @@ from engine.sandbox.job import (
     Trial,
     bounds,
 )
-from engine.sandbox.stateless import is_stateless
+from engine.sandbox.stateless import is_stateless, is_stateless_test
 
 Run = Callable[[AnyJob], Execution]
 
@@ -146,16 +147,23 @@ class Examination:
         lasting = (Verdict.WRONG_ANSWER, Verdict.RUNTIME_ERROR)
         result = self._results[index]
         return (
-            isinstance(self.tests[index], CallTest)
-            and not self.problem.comparison.checker
+            not self.problem.comparison.checker
             and result.outcome.told
             and result.verdict in lasting
             and self._stateless
+            and (isinstance(self.tests[index], CallTest) or self._stateless_tests)
         )
 
     @cached_property
     def _stateless(self) -> bool:
         return is_stateless(self.problem.prelude, self.program)
+
+    @cached_property
+    def _stateless_tests(self) -> bool:
+        owner, _, method = self.problem.entry_point.rpartition(".")
+        codes = [test.code for test in self.tests if isinstance(test, CodeTest)]
+        given = {"candidate", owner or method}
+        return all(is_stateless_test(self.problem.prelude, code, given) for code in codes)
 
     def _run_alone(self, indices: list[int]) -> None:
         """Run tests of one kind, each in a process of its own; some may stay open."""

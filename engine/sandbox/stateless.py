@@ -5,27 +5,35 @@ it, and there is nothing that a run in a fresh process could do otherwise. `is_s
 from the text, for the part of Python in which it is certain; what it does not know has state.
 
 The argument: after a call, only what can be reached from the module's names, from built-ins and
-from imported modules is left. Here these are functions, classes of Python's own, and constants
-that cannot be changed. There is no name, no attribute and no import by which a call could reach
-anything else, no statement that stores into an attribute or a name of the module, and no way to
-keep a frame. What hangs on time, memory or the end of the process is not covered: such tests are
-run again all the same.
+from imported modules is left. Here these are functions, classes, and constants that cannot be
+changed; an object is gone with the call that made it. There is no name, no attribute and no import
+by which a call could reach anything else, no statement that stores into a name of the module or
+into an attribute other than one of `self`, which is always an object and never a class, and no way
+to keep a frame. What hangs on time, memory or the end of the process is not covered: such tests
+are run again all the same.
 """
 
 from __future__ import annotations
 
 import ast
 import builtins
+from collections.abc import Collection
+from typing import TypeGuard
 
 MAX_CHARS = 10_000
+_NOT_READABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
 
-_MODULES = {"math", "cmath", "itertools", "heapq", "bisect"}
-"""Modules of functions, from which no other module can be reached."""
-_FROM = {
+_MODULES = {
+    "math": None, "cmath": None, "itertools": None, "heapq": None, "bisect": None,
     "collections": {"Counter", "OrderedDict", "defaultdict", "deque"},
     "functools": {"reduce", "cmp_to_key"},
+    "re": {"compile", "escape", "findall", "finditer", "fullmatch", "match", "search", "split",
+           "sub"},
+    "string": {"ascii_letters", "ascii_lowercase", "ascii_uppercase", "digits", "punctuation"},
     "typing": {"Any", "Dict", "List", "Optional", "Set", "Tuple", "Union"},
-}
+}  # fmt: skip
+"""What a program may use of a module; None: all but its hidden names. From none of that can
+another module be reached. Of other modules it may use nothing, but may import them."""
 _ERRORS = {
     "ArithmeticError", "AssertionError", "AttributeError", "IndexError", "KeyError", "LookupError",
     "OverflowError", "StopIteration", "TypeError", "ValueError", "ZeroDivisionError",
@@ -41,24 +49,36 @@ _STATEMENTS = (
     ast.If, ast.Expr, ast.Pass, ast.Break, ast.Continue, ast.Raise, ast.Assert, ast.Try, ast.Delete,
     ast.Nonlocal,
 )  # fmt: skip
-_NOT_EXPRESSIONS = (ast.Yield, ast.YieldFrom, ast.Await)
+_NOT_EXPRESSIONS = (ast.Yield, ast.YieldFrom, ast.Await, ast.NamedExpr)
+"""The last because, in an annotation, it would bind a name of the module to any value."""
 _NOT_ATTRIBUTES = ("_", "gi_", "cr_", "ag_", "tb_", "f_", "co_")
 """Beginnings of names that lead from a value to frames, namespaces and code."""
 
 
 def is_stateless(prelude: str, program: str) -> bool:
     """Whether no call of the program's functions can change what another call does."""
-    if len(prelude) + len(program) > MAX_CHARS:
-        return False
     try:
-        body = [
-            statement
-            for text in (prelude, program)
-            for statement in ast.parse(text.removeprefix("\ufeff")).body
-        ]
-        return _Module(body).is_stateless()
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return _Module([*_body(prelude), *_body(program)]).is_stateless()
+    except _NOT_READABLE:
         return False
+
+
+def is_stateless_test(prelude: str, code: str, given: Collection[str]) -> bool:
+    """Whether running a code test, which is `given` names, can change what another test does."""
+    try:
+        body = _body(code)
+        imports = [node for node in body if isinstance(node, ast.Import | ast.ImportFrom)]
+        test = ast.parse(f"def test({', '.join(given)}): pass").body[0]
+        test.body = [node for node in body if node not in imports]  # type: ignore[attr-defined]
+        return _Module([*_body(prelude), *imports, test]).is_stateless()
+    except _NOT_READABLE:
+        return False
+
+
+def _body(text: str) -> list[ast.stmt]:
+    if len(text) > MAX_CHARS:
+        raise ValueError("too long to be worth it")
+    return ast.parse(text.removeprefix("\ufeff")).body
 
 
 class _Module:
@@ -66,36 +86,74 @@ class _Module:
         self.body = body
         # A name that is bound anywhere may be used everywhere: scopes are not followed.
         self.known: set[str] = set()
+        self.modules: dict[str, set[str] | None] = {}
+        self.classes: set[str] = set()
+        self.methods: set[ast.AST] = set()
+        self.selves: set[ast.AST] = set()
+        self.unusable: set[str] = set()
         for node in ast.walk(ast.Module(body, [])):
-            match node:
-                case ast.FunctionDef(name=name) | ast.arg(arg=name):
+            self._note(node)
+        for node in ast.walk(ast.Module(body, [])):
+            if isinstance(node, ast.arg) and node not in self.selves:
+                self.known.add(node.arg)
+        if self.selves and "self" in self.known:
+            self.unusable.add("self")
+
+    def _note(self, node: ast.AST) -> None:
+        """Take down what a statement or expression binds."""
+        match node:
+            case ast.FunctionDef(name=name):
+                if not (name == "__init__" and node in self.methods):
                     self.known.add(name)
-                case ast.Name(id=name, ctx=ast.Store()):
-                    self.known.add(name)
-                case ast.Import(names=names) | ast.ImportFrom(names=names):
-                    self.known |= {alias.asname or alias.name for alias in names}
-                case ast.ExceptHandler(name=str(name)):
-                    self.known.add(name)
+            case ast.ClassDef(name=name, body=body):
+                self.classes.add(name)
+                for method in body:
+                    if _is_method(method):
+                        self.methods.add(method)
+                        self.selves.add(method.args.args[0])
+            case ast.Name(id=name, ctx=ast.Store()) | ast.ExceptHandler(name=str(name)):
+                self.known.add(name)
+            case ast.Import(names=names):
+                for alias in names:
+                    name = alias.asname or alias.name.partition(".")[0]
+                    found = _MODULES.get(alias.name, set())
+                    twice = name in self.modules
+                    self.modules[name] = set() if twice else found
+            case ast.ImportFrom(module=module, names=names):
+                usable = _MODULES.get(module or "", set())
+                for alias in names:
+                    if usable is not None and alias.name not in usable:
+                        self.unusable.add(alias.asname or alias.name)
+                    self.known.add(alias.asname or alias.name)
 
     def is_stateless(self) -> bool:
         hidden = {name for name in self.known if name.startswith("_") and name != "_"}
-        hidden |= self.known & (set(dir(builtins)) - _BUILTINS)
-        self.known |= _BUILTINS
+        bound = self.known | self.classes | self.modules.keys()
+        hidden |= bound & (set(dir(builtins)) - _BUILTINS)
+        self.unusable |= self.classes | self.modules.keys()
+        self.known = (self.known | _BUILTINS | ({"self"} if self.selves else set())) - self.unusable
         return not hidden and all(self._outside(node) for node in self.body)
 
-    def _outside(self, node: ast.stmt) -> bool:
+    def _outside(self, node: ast.stmt, in_class: bool = False) -> bool:
         """A statement of the module: it makes functions and constants, and calls nothing."""
         match node:
-            case ast.Import(names=names):
-                return all(alias.name in _MODULES for alias in names)
-            case ast.ImportFrom(module=module, names=names, level=0):
-                return all(alias.name in _FROM.get(module or "", ()) for alias in names)
+            case ast.Import() | ast.ImportFrom(level=0) if not in_class:
+                return not any(alias.name == "*" for alias in node.names)
             case ast.Expr(value=ast.Constant()) | ast.Pass():
                 return True
             case ast.Assign(targets=[ast.Name()], value=value):
                 return _is_constant(value)
             case ast.FunctionDef():
                 return self._inside(node)
+            case ast.ClassDef(keywords=[], decorator_list=[], body=body) if not in_class:
+                plain = [base.id for base in node.bases if isinstance(base, ast.Name)]
+                return plain == ["object"] * len(node.bases) and all(
+                    self._outside(part, in_class=True)
+                    and (not isinstance(part, ast.FunctionDef) or _is_method(part))
+                    for part in body
+                )
+            case ast.If(test=test, orelse=[]):  # it is a module here, and no script
+                return ast.unparse(test) == "__name__ == '__main__'"
         return False
 
     def _inside(self, node: ast.AST) -> bool:
@@ -113,6 +171,14 @@ class _Module:
                 values = [*arguments.defaults, *filter(None, arguments.kw_defaults)]
                 if not all(_is_constant(v) or isinstance(v, ast.Name) for v in values):
                     return False
+            case ast.Attribute(value=ast.Name(id=owner), attr=name) if owner in self.modules:
+                usable = self.modules[owner]
+                free = usable is None and not name.startswith(_NOT_ATTRIBUTES)
+                return isinstance(node.ctx, ast.Load) and (free or name in (usable or ()))
+            case ast.Attribute(value=ast.Name(id="self"), attr=name) if self.selves:
+                return "self" in self.known and not name.startswith("__")
+            case ast.Call(func=ast.Name(id=name)) if name in self.classes:
+                return all(self._inside(part) for part in (*node.args, *node.keywords))
             case ast.Attribute(attr=name, ctx=context):
                 if name.startswith(_NOT_ATTRIBUTES) or not isinstance(context, ast.Load):
                     return False
@@ -140,3 +206,12 @@ def _is_constant(node: ast.expr) -> bool:
         case ast.Tuple(elts=parts):
             return all(_is_constant(part) for part in parts)
     return False
+
+
+def _is_method(node: ast.stmt) -> TypeGuard[ast.FunctionDef]:
+    """A function whose first parameter is `self`, if it stands in a class."""
+    return (
+        isinstance(node, ast.FunctionDef)
+        and [a.arg for a in (*node.args.posonlyargs, *node.args.args)][:1] == ["self"]
+        and not node.args.posonlyargs
+    )

@@ -1,8 +1,9 @@
 """The walls around a program, as far as the host allows them.
 
 `enter` is called once by a zygote, before it forks any child; `confine` by every child, after
-the fork and before the program is compiled. Standard library only: both run in a bare
-interpreter outside the package.
+the fork and before the program is compiled. Where a child forks a child for each call (alone.py),
+the first puts up what is inherited (`enclose`) and the others the rest (`seal`). Standard library
+only: all run in a bare interpreter outside the package.
 
 Two tiers hold. `full`: namespaces, a read-only root without /proc in which only a small /tmp
 can be written, no network, and the walls of the second. `restricted`, for plain containers: a
@@ -10,7 +11,8 @@ system call filter, and Landlock or, as root, a root directory and a uid of its 
 be written, and of files only the standard library and shared libraries be read. Always: a
 private uid as root, no capability, resource limits.
 
-Invariant: `confine` either puts up every wall or raises; a program never runs behind half.
+Invariant: `confine`, like `enclose` and `seal` together, puts up every wall or raises; a program
+never runs behind half.
 """
 
 # ruff: noqa: PTH102, PTH103, PTH112, PTH114, PTH115, PTH120, PTH123
@@ -72,7 +74,8 @@ class Walls:
     """What stands around a zygote, and what its children put up on their own.
 
     `uid` 0: children keep the zygote's. `threads`: most threads of a child; 0 where the kernel
-    counts other processes of the same user too.
+    counts other processes of the same user too. `filter` is for a child that runs a program;
+    `forking` for one that forks children, which put `no_forks` on top.
     """
 
     def __init__(self, uid: int):

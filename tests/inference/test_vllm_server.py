@@ -6,11 +6,13 @@ import signal
 import socket
 import subprocess
 import sys
+from functools import cache
 
 import httpx
 import pytest
 
 from engine.__main__ import main
+from engine.events import StopReason
 from engine.inference.agents import inference_config
 from engine.inference.crew import Crew
 from engine.inference.players import PlayerError
@@ -93,18 +95,28 @@ def settings(**more):
     return short | more
 
 
-def test_a_tree_is_searched_with_it_and_what_it_writes_is_counted_as_our_tokenizer_does(
-    url, problems
-):
-    policy = load_policy("starter:oak")
+@cache
+def tokenizer():
+    return load_policy("starter:oak").tokenizer
+
+
+def prompt_tokens(node):
+    """By our own tokenizer and chat template."""
+    messages = list(node.answer.messages)
+    return len(
+        tokenizer().apply_chat_template(messages, add_generation_prompt=True, return_dict=False)
+    )
+
+
+def test_a_tree_is_searched_with_it_and_its_tokens_are_counted_as_ours_are(url, problems):
     tree = searched(url, problems[0], **{"search.nodes_in_flight": 4}).tree
     assert len(tree.written) == 8
     for node in tree.written.values():
         written = node.answer.generation
-        ids = policy.tokenizer.encode(node.answer.text, add_special_tokens=False)
-        assert 0 < written.tokens <= ANSWER and written.output_ids == written.logprobs == []
-        # The token that ends an answer is no text.
-        assert written.tokens - len(ids) in (0, 1)
+        limit = min(ANSWER, CONTEXT - prompt_tokens(node))
+        assert 0 < written.tokens <= limit and written.output_ids == written.logprobs == []
+        if written.stop is StopReason.MAX_TOKENS:
+            assert written.tokens == limit
         if node.answer.program:
             assert node.answer.program in node.answer.text
 
@@ -125,17 +137,13 @@ def test_its_own_sampling_fields_are_understood(url, problems):
 def test_a_prompt_beyond_its_context_loses_feedback_and_then_is_refused_in_its_words(
     server, problems
 ):
-    policy, (url, log) = load_policy("starter:oak"), server
+    url, log = server
     deep = {"search.nodes_per_tree": 24, "search.nodes_in_flight": 4}
     outcome = searched(url, problems[0], **deep)
     assert len(outcome.tree.written) == 24, outcome.failure
     repairs = [node for node in outcome.tree.written.values() if node.parent]
     assert repairs
-    for node in repairs:
-        ids = policy.tokenizer.apply_chat_template(
-            list(node.answer.messages), add_generation_prompt=True, return_dict=False
-        )
-        assert len(ids) < CONTEXT
+    assert max(map(prompt_tokens, repairs)) < CONTEXT
     assert "400 Bad Request" in log.read_text()
     outcome = searched(url, problems[0], **{"agents.oak.role": "You plant trees. " * 20})
     assert not outcome.tree.written

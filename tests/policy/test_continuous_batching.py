@@ -30,7 +30,7 @@ from engine.policy.generators.torch_generator import TorchGenerator
 VOCABULARY, PAD, END = 90, 0, 1
 ROTARY = {"vocab_size": VOCABULARY, "hidden_size": 32, "intermediate_size": 48,
           "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
-          "max_position_embeddings": 96, "initializer_range": 0.3}  # fmt: skip
+          "max_position_embeddings": 96, "initializer_range": 0.2}  # fmt: skip
 CONFIGS = {
     "llama": LlamaConfig(**ROTARY),
     "qwen2, eager": Qwen2Config(**ROTARY),
@@ -72,13 +72,14 @@ def model_of(config, seed=0, **options):
 
 @pytest.fixture(scope="module", params=CONFIGS, ids=str)
 def model(request):
-    eager = {"attn_implementation": "eager"} if "eager" in request.param else {}
-    return model_of(CONFIGS[request.param], **eager)
+    if "eager" in request.param:  # which adds up in float32 whatever the model has
+        return model_of(CONFIGS[request.param], attn_implementation="eager")
+    return model_of(CONFIGS[request.param]).double()  # so that only mistakes are seen
 
 
 @pytest.fixture(scope="module")
 def llama():
-    return model_of(CONFIGS["llama"])
+    return model_of(CONFIGS["llama"]).double()
 
 
 def generator(model):

@@ -1,7 +1,5 @@
 """Every kind of test that a problem may have: calls, scripts, code, checkers; alone and mixed."""
 
-import time
-
 import pytest
 
 from engine.config import SandboxConfig
@@ -324,15 +322,15 @@ def test_a_problems_limits_hold_for_each_of_its_tests(verdict):
     """The sandbox's own 0.4 s hold for all tests together."""
     burn = "import time\ndef solve(s):\n    end = time.process_time() + s\n"
     burn += "    while time.process_time() < end: pass\n    return 1\n"
-    tests = tuple(CallTest((0.3,), 1) for _ in range(4))
-    assert verdict(tests, burn, limits=Limits(seconds=0.6)).passed
-    slow = (*tests, CallTest((2.0,), 1), CallTest((0.0,), 1))
-    result = verdict(slow, burn, limits=Limits(seconds=0.6))
+    tests = tuple(CallTest((0.15,), 1) for _ in range(4))
+    assert verdict(tests, burn, limits=Limits(seconds=0.3)).passed
+    slow = (*tests, CallTest((1.0,), 1), CallTest((0.0,), 1))
+    result = verdict(slow, burn, limits=Limits(seconds=0.3))
     assert (result.verdict, result.fraction) == (Verdict.TIME_LIMIT, 5 / 6)
-    codes = tuple(CodeTest("assert candidate(0.3) == 1") for _ in range(4))
-    assert verdict(codes, burn, limits=Limits(seconds=0.6)).passed
+    codes = tuple(CodeTest("assert candidate(0.15) == 1") for _ in range(4))
+    assert verdict(codes, burn, limits=Limits(seconds=0.3)).passed
     codes = (*codes, CodeTest("assert candidate(1.0) == 1"))
-    assert verdict(codes, burn, limits=Limits(seconds=0.6)).fraction == 0.8
+    assert verdict(codes, burn, limits=Limits(seconds=0.3)).fraction == 0.8
     big = (CallTest((), 1),)
     program = "def solve(): return len(bytearray(100 << 20)) and 1"
     assert verdict(big, program).verdict == Verdict.MEMORY_LIMIT
@@ -390,14 +388,6 @@ def test_a_test_that_is_missing_from_a_batch_is_run_alone(verdict):
     assert verdict(tests, dies).fraction == 0.8
     hangs = "def solve(x):\n    while x == 2: pass\n    return x\n"
     assert verdict(tests, hangs).fraction == 0.8
-
-
-def test_an_endless_program_costs_a_few_limits_however_many_tests_there_are(verdict, limits):
-    tests = tuple(CallTest((i,), i) for i in range(50))
-    started = time.monotonic()
-    result = verdict(tests, "def solve(x):\n    while True: pass\n")
-    assert time.monotonic() - started < 20 * limits["cpu_seconds"] + 5
-    assert (result.verdict, result.fraction) == (Verdict.TIME_LIMIT, 0.0)
 
 
 def test_a_program_that_is_endless_on_some_tests_gets_what_the_others_deserve(verdict):

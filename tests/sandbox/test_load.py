@@ -13,8 +13,8 @@ from engine.sandbox.verify import verify
 
 PROGRAMS, HOSTILE_EVERY = 1000, 10
 LIMITS = {"cpu_seconds": 0.2, "wall_seconds": 0.6, "memory_mb": 64, "output_bytes": 4096}
-TESTS = tuple(CallTest(([n, 1],), [1, n]) for n in range(2, 6))
-SORT = Problem("sort", "Sort.", "solve", TESTS[:2], TESTS[2:])
+TESTS = tuple(CallTest(([n, 1],), [1, n]) for n in range(2, 4))
+SORT = Problem("sort", "Sort.", "solve", TESTS[:1], TESTS[1:])
 GOOD = "# {}\ndef solve(x):\n    return sorted(x)\n"
 HOSTILE = (
     "def solve(x):\n    while True: pass",
@@ -28,7 +28,7 @@ HOSTILE = (
     "def solve(x): return ['y' * 4000] * 1000",
     "import threading, time\nwhile True: threading.Thread(target=time.sleep, args=(9,)).start()",
 )
-MOST_ENDINGS = 4  # one for each test
+MOST_ENDINGS = 2  # one for each test
 OURS_MB = 100
 
 

@@ -3,9 +3,9 @@
 import pytest
 
 from engine.events import Verdict
-from engine.problems.problem import CallTest, Problem
+from engine.problems.problem import CallTest, CodeTest, Problem
 from engine.sandbox.job import Job
-from engine.sandbox.stateless import is_stateless
+from engine.sandbox.stateless import is_stateless, is_stateless_test
 from engine.sandbox.verify import verify
 
 PLAIN = {
@@ -36,6 +36,37 @@ def solve(row):
     except (IndexError, ZeroDivisionError) as error:
         return str(error)
 """,
+    "a class as LeetCode asks for it": """
+from __future__ import annotations
+import collections, os, re, sys
+import itertools as it
+from typing import List
+
+class Node(object):
+    def __init__(self, value):
+        self.value, self.next = value, None
+
+class Solution:
+    LIMIT = 10 ** 9 + 7
+
+    def push(self, value):
+        node = Node(value)
+        node_value = node.value
+        self.memo[node_value] = self.memo.get(node_value, 0) + 1
+        return node_value % self.LIMIT
+
+    def run(self, row: List[int]) -> int:
+        self.memo = {}
+        self._seen = collections.Counter(row)
+        words = re.findall("[a-z]+", "a bc")
+        return sum(map(self.push, it.chain(row, [len(words)]))) + Solution().other(row)
+
+    def other(self, row):
+        return len(row)
+
+if __name__ == "__main__":
+    print(Solution().run(list(map(int, sys.stdin.read().split()))))
+""",
 }
 WITH_STATE = {
     "a list of the module": "seen = []\ndef solve(x): return seen.append(x)",
@@ -58,6 +89,37 @@ WITH_STATE = {
     "random numbers": "import random\ndef solve(x): return random.random()",
     "a cache": "from functools import lru_cache\n@lru_cache\ndef solve(x): return x",
     "a class": "class A: seen = []\ndef solve(x): A.seen.append(x)",
+    "an attribute of a class": "class A:\n    def f(self, x): A.seen = x",
+    "a list of a class": "class A:\n    seen = []\n    def f(self, x): self.seen.append(x)",
+    "an object of another than self": "class A:\n    def f(self, x): x.seen = self",
+    "a class as self": "class A:\n    def f(self, x): self.seen = x\ndef solve(x): A.f(A, x)",
+    "a class that is passed on": "class A:\n    def f(self, x): self.x = x\n"
+    "def solve(x): return map(A().f, [A])",
+    "a function as self": "class A:\n    def f(self, x): self.x = x\n"
+    "def store(self, x): self.x = x\ndef solve(x): store(solve, x)",
+    "self under another value": "class A:\n    def f(self, x):\n        self = solve\n"
+    "        self.x = x\ndef solve(x): A().f(x)",
+    "self in a lambda": "class A:\n    def f(self, x): return (lambda self: self.x)(solve)\n"
+    "def solve(x): A().f(x)",
+    "a parameter before self": "class A:\n    def f(a, /, self, x): self.x = x\n"
+    "def solve(x): A().f(solve, x)",
+    "a parameter instead of self": "class A:\n    def f(a, self): self.x = 1\n"
+    "def solve(x): A().f(solve)",
+    "no parameter before all others": "class A:\n    def f(*a): a[0].x = 1",
+    "a list in an annotation": "def other(x: (seen := [])): pass\ndef solve(x): seen.append(x)",
+    "a list in an annotation of a class": "class A:\n    def f(self, x: (seen := [])): pass\n"
+    "    def solve(self, x): self.seen.append(x)",
+    "the class of self": "class A:\n    def f(self, x): self.__class__.x = x",
+    "a method of the language": "class A:\n    def __del__(self): print(1)\ndef solve(x): A()",
+    "a class with a base": "class A(dict):\n    def f(self, x): self.x = x",
+    "a class with a decorator": "class A:\n    @classmethod\n    def f(self, x): self.x = x",
+    "a class in a call": "def solve(x):\n    class A: seen = []\n    return A",
+    "a module as a value": "import math\ndef solve(x): return vars(math)",
+    "a module twice": "import math\nimport sys as math\ndef solve(x): math.modules.clear()",
+    "a module of which nothing is known": "import sys\ndef solve(x): sys.setrecursionlimit(x)",
+    "a name of such a module": "from sys import setrecursionlimit as s\ndef solve(x): s(x)",
+    "a part of a module": "import os.path\ndef solve(x): os.environ.clear()",
+    "an attribute of a module": "import math\ndef solve(x): math.pi = x",
     "a generator that is kept": "def count():\n    yield 1\ndef solve(x): return next(count())",
     "memory that ran out": "def solve(x):\n    try: return [0] * x\n    except Exception: return 0",
     "memory that ran out, hidden": "def solve(x):\n    try: return x\n    finally: return 0",
@@ -88,6 +150,24 @@ def test_the_prelude_stands_in_the_same_module():
     assert not is_stateless("from typing import *", PLAIN["one function"])
 
 
+@pytest.mark.parametrize(
+    ("code", "certain"),
+    [
+        ("assert candidate([2, 1]) == [1, 2]", True),
+        ("import math\nassert math.isclose(solve(1), 2.0, rel_tol=0.001)", True),
+        ("METADATA = {}\ndef check(f):\n    for n in range(9): assert f(n) == n\ncheck(candidate)",
+         True),
+        ("import random\nrandom.seed(1)\nassert candidate(random.random())", False),
+        ("import sys\nsys.setrecursionlimit(99)\nassert candidate(1)", False),
+        ("global seen\nseen = candidate(1)", False),
+        ("assert candidate(Node(1)) == 1", False),
+        ("import unittest\nunittest.TestCase().assertEqual(candidate(1), 1)", False),
+    ],
+)  # fmt: skip
+def test_the_code_of_a_test_may_leave_something_behind_too(code, certain):
+    assert is_stateless_test("", code, {"candidate", "solve"}) is certain
+
+
 TESTS = tuple(CallTest((n,), n + 1) for n in range(1, 6))
 COUNT = Problem("count", "Add one.", "solve", TESTS[:1], TESTS[1:])
 
@@ -103,7 +183,7 @@ class Counting:
     def each(self, task, items):
         def counted(run, item):
             def count(job: Job):
-                self.calls.append((len(job.calls), job.alone))
+                self.calls.append((job.tests, getattr(job, "alone", False)))
                 return run(job)
 
             return task(count, item)
@@ -128,3 +208,19 @@ def test_only_what_is_certain_is_not_run_again(sandbox, program, runs):
     assert counting.calls == runs
     assert result.passed == ("x + 1" in program)
     assert result.verdict != Verdict.SANDBOX_FAILURE
+
+
+@pytest.mark.parametrize(
+    ("code", "program", "runs"),
+    [
+        ("assert candidate({}) == {} + 1", "def solve(x): return x", 1),
+        ("assert candidate({}) == {} + 1", "seen = []\ndef solve(x): return x", 4),
+        ("import re\nre.purge()\nassert candidate({}) == {} + 1", "def solve(x): return x", 4),
+    ],
+)
+def test_the_same_holds_for_code_tests(sandbox, code, program, runs):
+    tests = tuple(CodeTest(code.format(n, n)) for n in range(4))
+    counting = Counting(sandbox)
+    (result,) = verify(counting, [(Problem("p", "Do.", "solve", tests[:1], tests[1:]), program)])
+    assert (result.verdict, result.fraction) == (Verdict.WRONG_ANSWER, 0.0)
+    assert [calls for calls, _ in counting.calls] == [4, 1, 1, 1][:runs]

@@ -6,7 +6,9 @@ before `end`; what stands left of it is masked. As no row has a hole, columns ap
 apart, and causal and sliding masks mean what they say.
 
 Invariants:
-- Memory is zero before it is written: masked columns are multiplied by 0, and NaN times 0 is not 0.
+- What a row may read was written, by a token or with zeros: masked columns are multiplied by 0, and
+  what memory held before may be NaN, of which 0 times is NaN. Columns from `end` on are written
+  before they are read.
 - Columns from `start` on are all that any row holds; what is left of it costs nothing.
 """
 
@@ -73,7 +75,7 @@ class RowMemory:
         self.rows, self.start, self.end = 0, end, end
         self.real_BS: Tensor | None = None
         """While prompts of several lengths are written: where a token stands."""
-        self.blocks = self._zeros(rows, columns)
+        self.blocks = self._blocks(rows, columns)
         self._views: list[list[Tensor]] = []
         self.resize(0)
 
@@ -103,7 +105,7 @@ class RowMemory:
         before = max(columns_before, end - start)
         if rows > has_rows:
             has_rows = max(rows, has_rows * 3 // 2)
-        self.blocks = self._zeros(has_rows, before + columns_after)
+        self.blocks = self._blocks(has_rows, before + columns_after)
         self.end, self.start = before, before - (end - start)
         for block, had in zip(self.blocks, old, strict=True):
             block[: self.rows, :, :, self.start : self.end] = had[: self.rows, :, :, start:end]
@@ -111,12 +113,17 @@ class RowMemory:
 
     def append(self, source: RowMemory, index: Sequence[int], longest: int) -> None:
         """New rows: those of `source` with these numbers, of at most `longest` tokens."""
-        had, rows = self.rows, self.rows + len(index)
+        had, rows, first = self.rows, self.rows + len(index), self.end - longest
+        one = index[0] if len(set(index)) == 1 else None
         picked = torch.tensor(index, device=self.device)
         for block, other in zip(self.blocks, source.blocks, strict=True):
             columns = other[:, :, :, source.end - longest : source.end]
-            block[had:rows, :, :, self.end - longest : self.end] = columns.index_select(0, picked)
-        self.start = min(self.start, self.end - longest)
+            # Children of one prompt are copied to where they belong at once.
+            of = columns.index_select(0, picked) if one is None else columns[one : one + 1]
+            block[had:rows, :, :, first : self.end] = of
+            block[had:rows, :, :, self.start : max(first, self.start)] = 0
+            block[:had, :, :, first : max(first, self.start)] = 0
+        self.start = min(self.start, first)
         self.resize(rows)
 
     def load(self, row: int, to: int, source: RowMemory, at: tuple[int, int], length: int) -> None:
@@ -144,9 +151,14 @@ class RowMemory:
         new.copy_(states)
         return view[:, :, self.start : end]
 
-    def _zeros(self, rows: int, columns: int) -> list[Tensor]:
+    def clear(self, columns: int) -> None:
+        """Zeros in the first columns of all rows."""
+        for block in self.blocks:
+            block[:, :, :, :columns] = 0
+
+    def _blocks(self, rows: int, columns: int) -> list[Tensor]:
         return [
-            torch.zeros(
+            torch.empty(
                 rows, places, heads, columns, width, dtype=self.layout.dtype, device=self.device
             )
             for places, heads, width in self.layout.blocks

@@ -112,6 +112,8 @@ class PackedRows:
         width = max(new)
         before = max(map(len, prompts)) - width
         memory = RowMemory(self.layout, len(prompts), before + width, before, self.device)
+        if before:  # else the pass writes every column
+            memory.clear(before + width - min(new))
         for row, start in enumerate(starts):
             if start:
                 known, length = start
