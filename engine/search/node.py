@@ -6,6 +6,7 @@ in pools: one per agent (agent_first), or a single shared one (node_first).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -63,8 +64,16 @@ class SearchNode:
     parent: int | None
     depth: int
     agent: str | None
-    arms: Arms
+    make_arms: Callable[[], Arms]
     state: NodeState = NodeState.OPEN
     score: float | None = None
     children: list[int] = field(default_factory=list)
     """All of them, in the order of creation, whatever their state."""
+    _arms: Arms | None = None
+
+    @property
+    def arms(self) -> Arms:
+        """Made when they are first asked for: most nodes of a large tree are never expanded."""
+        if self._arms is None:
+            self._arms = self.make_arms()
+        return self._arms

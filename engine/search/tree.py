@@ -216,11 +216,13 @@ class SearchTree:
     def _add(
         self, parent: int | None, depth: int, agent: str | None, state: NodeState
     ) -> SearchNode:
-        pools = self.agents if self._per_agent else (SHARED,)
-        arms = Arms(self.agents, pools, self._posterior, self._choice)
-        node = SearchNode(len(self.nodes), parent, depth, agent, arms, state)
+        node = SearchNode(len(self.nodes), parent, depth, agent, self._arms, state)
         self.nodes.append(node)
         return node
+
+    def _arms(self) -> Arms:
+        pools = self.agents if self._per_agent else (SHARED,)
+        return Arms(self.agents, pools, self._posterior, self._choice)
 
 
 def _largest(draws: dict[int, float]) -> dict[str, float]:
