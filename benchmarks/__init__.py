@@ -16,7 +16,6 @@ MEASUREMENTS = {
     "sandbox": "sandbox",
     "search": "search",
     "expansion": "expansion",
-    "ui": "ui",
 }
 """The module of each measurement, by the name that it is called by."""
 
