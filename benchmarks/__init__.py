@@ -21,7 +21,6 @@ MEASUREMENTS = {
     "siblings": "siblings",
     "step": "step",
     "vllm": "vllm",
-    "ui": "ui",
 }
 """The module of each measurement, by the name that it is called by."""
 

@@ -62,17 +62,6 @@ def test_the_vllm_benchmark_compares_generators_that_agree_with_the_learner():
     assert max(result["figures"][f"{name}_gap_nats"] for name in ("torch", "vllm")) < 1e-3
 
 
-@pytest.mark.browser
-def test_the_benchmark_of_the_page_watches_a_tree_grow():
-    done = run("ui", "--json", "--nodes", "150", "--events", "3000", "--seconds", "1")
-    assert done.returncode == 0, done.stderr
-    figures = json.loads(done.stdout.splitlines()[-1])["figures"]
-    assert figures["events"] == 3000
-    for name in ("first_paint_ms", "frame_ms_p95_5000_nodes", "open_1m_events_ms", "heap_mb"):
-        assert figures[name] > 0
-    assert 0 < figures["js_kb_compressed"] <= 250
-
-
 def test_every_measurement_is_listed_with_what_it_says():
     done = run("--help")
     assert done.returncode == 0, done.stderr
