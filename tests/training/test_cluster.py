@@ -78,7 +78,9 @@ def test_trees_that_a_step_did_not_wait_for_go_on_over_steps_and_resumes(cluster
 
 @slow
 def test_a_node_that_is_lost_costs_no_verdict(joined):
-    config = tiny_config(*["starter:oak"], sandbox={"workers": 1})
+    config = tiny_config(
+        *["starter:oak"], sandbox={"workers": 1, "cpu_seconds": 20, "wall_seconds": 60}
+    )
     pool = VerifierPool(config, {}, unheard)
     pool.ready()
     assert len({place.node for place in pool.places}) == 1  # one machine: told apart by their ids
