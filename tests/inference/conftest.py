@@ -5,6 +5,7 @@ import pytest
 from engine.problems.generator import GeneratedProblems, Split
 from engine.problems.jsonl import save_problems
 from tests.inference.server import ModelServer
+from tests.waiting import eventually
 
 PROBLEMS = GeneratedProblems(5).first(Split.TEST, 4)
 
@@ -32,6 +33,7 @@ def module_server():
 @pytest.fixture
 def server(module_server, monkeypatch):
     """The module's endpoint, without what earlier tests left."""
+    eventually(module_server.is_idle, "the endpoint to answer what an earlier test gave up")
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     module_server.failures.clear()

@@ -47,6 +47,10 @@ class ModelServer(ThreadingHTTPServer):
     def url(self):
         return f"http://127.0.0.1:{self.server_address[1]}/v1"
 
+    def is_idle(self):
+        """Whether it has answered all that it was asked, also what nobody waits for any more."""
+        return self._now == 0
+
     def fail(self, status, times):
         self.failures += islice(repeat(status), times)
 
