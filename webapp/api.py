@@ -4,6 +4,7 @@ from typing import Any
 
 from ninja import NinjaAPI
 from ninja.openapi.schema import OpenAPISchema
+from ninja.operation import Operation
 
 from webapp import problems
 from webapp.accounts.authentication import ActiveSession, Bearer
@@ -17,7 +18,10 @@ from webapp.telemetry.api import router as telemetry
 
 
 class DocumentedAPI(NinjaAPI):
-    """Its schema also tells how each operation refuses."""
+    """Its schema also tells how each operation refuses; an operation is called as its function."""
+
+    def get_openapi_operation_id(self, operation: Operation) -> str:
+        return operation.view_func.__name__
 
     def get_openapi_schema(self, **options: Any) -> OpenAPISchema:
         schema = super().get_openapi_schema(**options)

@@ -22,6 +22,7 @@ from django.http import Http404, HttpRequest, HttpResponse, JsonResponse, Unread
 from django.http.multipartparser import MultiPartParserError
 from ninja import NinjaAPI, Schema
 from ninja.errors import AuthenticationError, HttpError, ValidationError
+from pydantic import ConfigDict
 
 from engine.faults import ConfigError, printable, shown
 from webapp.experiments.states import TransitionRefused
@@ -44,7 +45,27 @@ class Fault(Schema):
 
 
 class Problem(Schema):
-    """Every refusal."""
+    """Every refusal; each problem names a field, its value and what is allowed."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "type": "about:blank",
+                    "title": "Unprocessable Entity",
+                    "status": 422,
+                    "detail": "These settings cannot run.",
+                    "problems": [
+                        {
+                            "path": "search.nodes_per_tree",
+                            "value": 0,
+                            "reason": "Input should be greater than or equal to 1",
+                        }
+                    ],
+                }
+            ]
+        }
+    )
 
     type: str
     title: str
@@ -69,13 +90,13 @@ def document(schema: dict[str, Any]) -> dict[str, Any]:
 
 def _refusals(method: str, operation: dict[str, Any]) -> list[int]:
     places = {parameter["in"] for parameter in operation.get("parameters", ())}
-    statuses = {401, 503}
+    statuses = {401, 403, 503}
     if "path" in places:
         statuses.add(404)
     if places:
         statuses |= {400, 422}
     if method == "post":
-        statuses |= {400, 403, 404, 409, 413, 422}
+        statuses |= {400, 404, 409, 413, 422}
     return sorted(statuses)
 
 

@@ -6,8 +6,12 @@ import pytest
 from django.test import Client
 
 from engine.events import RunState
-from tests.builders import a_held_run, a_run, an_event
+from tests.builders import a_cast, a_held_run, a_run, an_event
+from webapp.datasets.models import Dataset
 from webapp.experiments.models import Run
+from webapp.experiments.services import create_once
+from webapp.projects.services import create_project, create_workspace
+from webapp.registry.models import Model
 from webapp.registry.services import register_starters
 from webapp.telemetry.ingest import ingest
 
@@ -40,10 +44,11 @@ def test_lists_hold_ones_own_things_only(client, cast, tmp_path):
     register_starters(cast.project, {"oak": a_model_directory(tmp_path / "oak")}, {"seed": 1})
     client.force_login(cast.bob)
     assert [r["id"] for r in client.get("/api/v1/runs").json()["runs"]] == [str(run.pk)]
-    assert client.get("/api/v1/models").json()[0]["versions"][0]["parameters"] == 6
+    assert client.get("/api/v1/models").json()["models"][0]["versions"][0]["parameters"] == 6
     client.force_login(cast.charlie)
     assert client.get("/api/v1/runs").json() == {"runs": [], "next": None}
-    assert client.get("/api/v1/models").json() == client.get("/api/v1/datasets").json() == []
+    assert client.get("/api/v1/models").json() == {"models": [], "next": None}
+    assert client.get("/api/v1/datasets").json() == {"datasets": [], "next": None}
 
 
 def test_a_run_is_made_from_a_recipe_and_overrides(client, cast):
@@ -53,7 +58,7 @@ def test_a_run_is_made_from_a_recipe_and_overrides(client, cast):
     told = response.json()
     assert told["state"] == "queued" and told["created_by"] == "bob" and told["steps"] == 3
     assert client.get(f"/api/v1/runs/{told['id']}").json() == told
-    assert client.get("/api/v1/datasets").json()[0]["name"] == "generated"
+    assert client.get("/api/v1/datasets").json()["datasets"][0]["name"] == "generated"
 
 
 @pytest.mark.parametrize(
@@ -158,6 +163,23 @@ def test_the_list_is_paged_and_filtered(client, cast):
     assert len(seen) == 5 and set(seen) == made
 
 
+@pytest.mark.parametrize("name", ["projects", "workspaces", "models", "datasets"])
+def test_every_list_is_walked_page_by_page(client, cast, name):
+    for number in range(4):
+        workspace = create_workspace(f"Team {number}", f"team-{number}", cast.bob)
+        project = create_project(workspace, "Elms", "elms")
+        Model.objects.create(project=project, name="oak")
+        Dataset.objects.create(project=project, name="leaves")
+    client.force_login(cast.bob)
+    whole = [one["id"] for one in client.get(f"/api/v1/{name}").json()[name]]
+    seen, query = [], {"limit": 2}
+    while query.get("cursor", 0) is not None:
+        page = client.get(f"/api/v1/{name}", query).json()
+        seen += [one["id"] for one in page[name]]
+        query["cursor"] = page["next"]
+    assert len(seen) >= 4 and seen == whole == sorted(whole)
+
+
 @pytest.mark.parametrize("query", ["cursor=x", "limit=0", "limit=201", "state=gone"])
 def test_a_bad_parameter_is_named(client, cast, query):
     client.force_login(cast.bob)
@@ -177,3 +199,51 @@ def test_the_schema_is_complete_and_loads_nothing_foreign(client, cast):
     schema = client.get("/api/v1/openapi.json").json()
     assert "/api/v1/runs/{run_id}/trees/{tree}/nodes/{node}" in schema["paths"]
     assert client.get("/api/v1/docs").status_code == 404
+
+
+def test_the_same_request_under_the_same_key_makes_one_run(client, cast):
+    client.force_login(cast.bob)
+    key = {"Idempotency-Key": "night-7"}
+
+    def ask(**fields):
+        body = new_run(cast, overrides={"training.steps": 3}, **fields)
+        return client.post("/api/v1/runs", body, "application/json", headers=key)
+
+    first, again = ask(), ask()
+    assert first.status_code == again.status_code == 201
+    assert first.json() == again.json() and Run.objects.count() == 1
+    other = ask(recipe="demo")
+    assert other.status_code == 422
+    assert other.json()["problems"][0]["path"] == "Idempotency-Key"
+    client.force_login(cast.alice)
+    assert ask().json()["id"] != first.json()["id"], "a key is of one person"
+
+
+def test_a_refused_request_does_not_spend_its_key(client, cast):
+    client.force_login(cast.bob)
+    key = {"Idempotency-Key": "night-8"}
+    bad = new_run(cast, overrides={"training.steps": -1})
+    statuses = [
+        client.post("/api/v1/runs", body, "application/json", headers=key).status_code
+        for body in (bad, new_run(cast))
+    ]
+    assert statuses == [422, 201]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_programs_that_ask_at_once_get_one_run():
+    from concurrent.futures import ThreadPoolExecutor
+
+    from django.db import connection
+
+    cast = a_cast()
+
+    def ask(_):
+        try:
+            return create_once("night-9", cast.project, cast.bob, "mars2", {}, "").pk
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(4) as pool:
+        assert len(set(pool.map(ask, range(4)))) == 1
+    assert Run.objects.count() == 1

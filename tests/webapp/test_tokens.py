@@ -58,9 +58,9 @@ def test_lists_hold_only_what_the_token_is_bound_to(client, cast):
     for secret, runs, project in ((inside, 1, cast.project), (outside, 0, elsewhere)):
         headers = told(secret)
         assert len(client.get("/api/v1/runs", headers=headers).json()["runs"]) == runs
-        (seen,) = client.get("/api/v1/projects", headers=headers).json()
+        (seen,) = client.get("/api/v1/projects", headers=headers).json()["projects"]
         assert seen["id"] == project.pk
-        assert client.get("/api/v1/workspaces", headers=headers).json() == []
+        assert client.get("/api/v1/workspaces", headers=headers).json()["workspaces"] == []
 
 
 def test_a_token_follows_its_users_role_down(client, cast):
@@ -73,9 +73,7 @@ def test_a_token_follows_its_users_role_down(client, cast):
     assert client.get(f"/api/v1/runs/{run.pk}", headers=headers).status_code == 404
 
 
-@pytest.mark.parametrize(
-    "who, scope", [("vera", "runs:write"), ("bob", "admin"), ("bob", "registry:promote")]
-)
+@pytest.mark.parametrize("who, scope", [("vera", "runs:write"), ("bob", "admin")])
 def test_nobody_gives_a_token_more_than_their_role_allows(client, cast, who, scope):
     client.force_login(getattr(cast, who))
     answer = make(client, cast, scopes=["runs:read", scope])
@@ -83,7 +81,10 @@ def test_nobody_gives_a_token_more_than_their_role_allows(client, cast, who, sco
     assert not ApiToken.objects.exists()
 
 
-@pytest.mark.parametrize("change", [{"place": "workspace-0"}, {"days": 1000}, {"scopes": []}])
+@pytest.mark.parametrize(
+    "change",
+    [{"place": "workspace-0"}, {"days": 1000}, {"scopes": []}, {"scopes": ["registry:promote"]}],
+)
 def test_what_the_form_does_not_offer_is_refused(client, cast, change):
     client.force_login(cast.bob)
     assert make(client, cast, **change).status_code == 422 and not ApiToken.objects.exists()

@@ -9,7 +9,7 @@ from django.contrib.auth.forms import UserCreationForm
 
 from webapp.accounts.models import Scope, User
 from webapp.projects.models import Project, Workspace
-from webapp.projects.permissions import grantable_scopes, role_in
+from webapp.projects.permissions import grantable_scopes, role_in, useful_scopes
 
 _DAYS = ((7, "a week"), (30, "30 days"), (90, "90 days"), (365, "a year"))
 
@@ -28,7 +28,7 @@ class TokenForm(forms.Form):
     name = forms.CharField(max_length=100)
     place = forms.ChoiceField()
     scopes = forms.MultipleChoiceField(
-        choices=Scope.choices, widget=forms.CheckboxSelectMultiple, initial=[Scope.RUNS_READ]
+        widget=forms.CheckboxSelectMultiple, initial=[Scope.RUNS_READ]
     )
     days = forms.TypedChoiceField(choices=_DAYS, coerce=int, initial=30)
 
@@ -42,6 +42,7 @@ class TokenForm(forms.Form):
     ):
         super().__init__(*args, **kwargs)
         self._user = user
+        self.fields["scopes"].choices = [(one.value, one.label) for one in useful_scopes()]
         self._places = {f"workspace-{one.pk}": one for one in workspaces}
         self._places |= {f"project-{one.pk}": one for one in projects}
         self.fields["place"].choices = [

@@ -6,10 +6,11 @@ from datetime import datetime
 from typing import Any
 
 from django.http import HttpRequest
-from ninja import Router, Schema
+from ninja import Query, Router, Schema
 
 from webapp.datasets.models import Dataset, DatasetVersion
 from webapp.datasets.selectors import visible_datasets
+from webapp.paging import Cursor, page
 
 router = Router()
 
@@ -38,7 +39,13 @@ class DatasetOut(Schema):
         return list(dataset.versions.all())
 
 
-@router.get("", response=list[DatasetOut])
-def list_datasets(request: HttpRequest):
+class DatasetList(Schema):
+    datasets: list[DatasetOut]
+    next: int | None
+    """Cursor of the next page, null on the last."""
+
+
+@router.get("", response=DatasetList)
+def list_datasets(request: HttpRequest, query: Query[Cursor]):
     """Datasets with their versions, newest first."""
-    return visible_datasets(request.user)
+    return page(visible_datasets(request.user), "datasets", query)

@@ -8,7 +8,7 @@ from typing import Any
 
 from django.http import HttpRequest
 from django.shortcuts import get_object_or_404
-from ninja import Query, Router, Schema, Status
+from ninja import Header, Query, Router, Schema, Status
 from pydantic import ConfigDict, Field
 
 from engine.events import RunState
@@ -64,7 +64,19 @@ class RunList(Schema):
 
 
 class NewRun(Schema):
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={
+            "examples": [
+                {
+                    "project": 1,
+                    "recipe": "demo",
+                    "name": "Wider trees",
+                    "overrides": {"search.nodes_per_tree": 16, "training.minutes": 10},
+                }
+            ]
+        },
+    )
 
     project: int
     recipe: str
@@ -96,14 +108,26 @@ def list_runs(request: HttpRequest, query: Query[Filter]):
 
 
 @router.post("", response={201: RunDetail})
-def create_run(request: HttpRequest, new: NewRun):
-    """An experiment with one run, queued at once."""
+def create_run(
+    request: HttpRequest,
+    new: NewRun,
+    key: str | None = Header(None, alias="Idempotency-Key", min_length=1, max_length=200),
+):
+    """An experiment with one run, queued at once. Asked again with the same `Idempotency-Key`, the
+    answer is the run that was made then, as it is now."""
     project = get_object_or_404(Project.objects.visible_to(request.user), pk=new.project)
     require(request.user, Action.OPERATE, project)
-    run = services.create_experiment_with_run(
-        project, request.user, new.recipe, new.overrides, new.name
-    )
-    return Status(201, _detail(request, run.pk))
+    asked = (project, request.user, new.recipe, new.overrides, new.name)
+    try:
+        made = (
+            services.create_once(key, *asked)
+            if key
+            else services.create_experiment_with_run(*asked)
+        )
+    except services.KeyReused:
+        reason = "it stands for another request already: give each its own"
+        raise Invalid("Idempotency-Key", key, reason) from None
+    return Status(201, _detail(request, made.pk))
 
 
 @router.get("/{uuid:run_id}", response=RunDetail)

@@ -8,10 +8,12 @@ worker makes are fenced too.
 
 from __future__ import annotations
 
+import hashlib
+import json
 import uuid
 from typing import Any
 
-from django.db import connection, transaction
+from django.db import IntegrityError, connection, transaction
 from django.db.models import Max
 from django.utils import timezone
 
@@ -27,6 +29,11 @@ from webapp.experiments.paths import refuse_paths
 from webapp.experiments.states import check
 from webapp.experiments.walls import refuse_unsafe
 from webapp.projects.models import Project
+
+
+class KeyReused(Exception):
+    """An idempotency key that stands for another request already."""
+
 
 CHANNEL = "grove_events"
 """What the web processes listen to; the payload is the run's id."""
@@ -51,6 +58,47 @@ def create_experiment_with_run(
         config={"recipe": recipe, "overrides": overrides},
     )
     return _create_run(experiment, user, config)
+
+
+def create_once(
+    key: str | None,
+    project: Project,
+    user: User,
+    recipe: str,
+    overrides: dict[str, Any],
+    name: str,
+) -> Run:
+    """As `create_experiment_with_run`; asked again under the same key, the run that was made then.
+
+    Raises:
+        KeyReused: `user` gave this key with another request.
+    """
+    if key is None:
+        return create_experiment_with_run(project, user, recipe, overrides, name)
+    asked = json.dumps([project.pk, recipe, overrides, name], sort_keys=True)
+    digest = hashlib.sha256(asked.encode()).hexdigest()
+    if found := _made_before(user, key, digest):
+        return found
+    try:
+        with transaction.atomic():
+            run = create_experiment_with_run(project, user, recipe, overrides, name)
+            made = Experiment.objects.filter(pk=run.experiment_id)
+            made.update(request_key=key, request_digest=digest)
+            return run
+    except IntegrityError:
+        # Somebody asked the same at the same moment, and was first.
+        if found := _made_before(user, key, digest):
+            return found
+        raise
+
+
+def _made_before(user: User, key: str, digest: str) -> Run | None:
+    made = Experiment.objects.filter(created_by=user, request_key=key).first()
+    if made is None:
+        return None
+    if made.request_digest != digest:
+        raise KeyReused
+    return made.runs.get(number=1)
 
 
 def _create_run(experiment: Experiment, user: User, config: RunConfig) -> Run:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from django.http import HttpRequest
-from ninja import Router, Schema
+from ninja import Query, Router, Schema
 
+from webapp.paging import Cursor, page
 from webapp.projects.models import Project, Visibility
 from webapp.projects.selectors import visible_projects, visible_workspaces
 
@@ -30,13 +31,25 @@ class ProjectOut(Schema):
         return project.workspace_id
 
 
-@router.get("", response=list[WorkspaceOut])
-def list_workspaces(request: HttpRequest):
-    """Workspaces that you are a member of, by name."""
-    return visible_workspaces(request.user)
+class WorkspaceList(Schema):
+    workspaces: list[WorkspaceOut]
+    next: int | None
+    """Cursor of the next page, null on the last."""
 
 
-@projects.get("", response=list[ProjectOut])
-def list_projects(request: HttpRequest):
-    """Projects that you may see, by name; a run is made in one."""
-    return visible_projects(request.user)
+@router.get("", response=WorkspaceList)
+def list_workspaces(request: HttpRequest, query: Query[Cursor]):
+    """Workspaces that you are a member of."""
+    return page(visible_workspaces(request.user), "workspaces", query)
+
+
+class ProjectList(Schema):
+    projects: list[ProjectOut]
+    next: int | None
+    """Cursor of the next page, null on the last."""
+
+
+@projects.get("", response=ProjectList)
+def list_projects(request: HttpRequest, query: Query[Cursor]):
+    """Projects that you may see; a run is made in one."""
+    return page(visible_projects(request.user), "projects", query)

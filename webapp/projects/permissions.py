@@ -103,6 +103,12 @@ def grantable_scopes(role: Role) -> list[Scope]:
     return [scope for scope in Scope if role in _GRANTERS[scope]]
 
 
+def useful_scopes() -> list[Scope]:
+    """The scopes that something asks for: others would promise what no operation does yet."""
+    asked = {Scope.ADMIN}.union(*(rule.scopes for rule in _RULES.values()))
+    return [scope for scope in Scope if scope in asked]
+
+
 def role_in(user: User, workspace: Workspace) -> Role | None:
     """The role of `user` in the workspace; None to a stranger."""
     found = Membership.objects.filter(workspace=workspace.pk, user=user.pk).first()

@@ -7,8 +7,9 @@ from datetime import datetime
 from typing import Any
 
 from django.http import HttpRequest
-from ninja import Router, Schema
+from ninja import Query, Router, Schema
 
+from webapp.paging import Cursor, page
 from webapp.registry.models import Model, ModelVersion
 from webapp.registry.selectors import visible_models
 
@@ -56,7 +57,13 @@ class ModelOut(Schema):
         return list(model.versions.all())
 
 
-@router.get("", response=list[ModelOut])
-def list_models(request: HttpRequest):
+class ModelList(Schema):
+    models: list[ModelOut]
+    next: int | None
+    """Cursor of the next page, null on the last."""
+
+
+@router.get("", response=ModelList)
+def list_models(request: HttpRequest, query: Query[Cursor]):
     """Models with their versions, newest first."""
-    return visible_models(request.user)
+    return page(visible_models(request.user), "models", query)

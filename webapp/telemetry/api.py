@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from typing import Any
 
 from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpResponse
 from ninja import Query, Router
@@ -12,8 +13,35 @@ from webapp.telemetry import selectors
 
 router = Router()
 
+_EVENT = {
+    "type": "array",
+    "prefixItems": [
+        {"type": "integer", "title": "seq"},
+        {"type": "integer", "title": "t_ms"},
+        {"type": "string", "title": "kind"},
+        {"type": "object", "title": "payload"},
+    ],
+    "minItems": 4,
+    "maxItems": 4,
+    "examples": [[1, 1790000000000, "step.start", {"step": 1}]],
+}
+_STATE = {
+    "type": "object",
+    "properties": {
+        "epoch": {"type": "string", "format": "uuid"},
+        "seq": {"type": "integer"},
+        "events": {"type": "array", "items": _EVENT},
+    },
+    "required": ["epoch", "seq", "events"],
+}
 
-@router.get("/{uuid:run_id}/state")
+
+def _answers(media: str, schema: dict[str, Any]) -> dict[str, Any]:
+    """What the document says of an answer that is made without a model."""
+    return {"responses": {200: {"content": {media: {"schema": schema}}}}}
+
+
+@router.get("/{uuid:run_id}/state", openapi_extra=_answers("application/json", _STATE))
 def get_state(
     request: HttpRequest, run_id: uuid.UUID, seq: int | None = Query(None, ge=0)
 ) -> HttpResponse:
@@ -36,7 +64,10 @@ def get_moments(request: HttpRequest, run_id: uuid.UUID):
     return {"head": run.head_seq, "first_solved": selectors.first_solved(run)}
 
 
-@router.get("/{uuid:run_id}/events")
+@router.get(
+    "/{uuid:run_id}/events",
+    openapi_extra=_answers("application/x-ndjson", {"type": "string", "title": "one event a line"}),
+)
 def get_events(
     request: HttpRequest,
     run_id: uuid.UUID,
@@ -51,7 +82,7 @@ def get_events(
     return StreamingHttpResponse(lines, content_type="application/x-ndjson")
 
 
-@router.get("/{uuid:run_id}/trees/{int:tree}")
+@router.get("/{uuid:run_id}/trees/{int:tree}", openapi_extra=_answers("application/json", _STATE))
 def get_tree(
     request: HttpRequest, run_id: uuid.UUID, tree: int, seq: int | None = Query(None, ge=0)
 ) -> HttpResponse:
