@@ -82,9 +82,8 @@ class ModelServer(ThreadingHTTPServer):
             max_new_tokens=body["max_tokens"],
         )
         with self._model, torch.inference_mode():
-            if "seed" in body:
-                self.generator.random.manual_seed(body["seed"])
-            (written,) = self.generator.generate([ids], sampling, 0)
+            seeds = [body["seed"]] if "seed" in body else None
+            (written,) = self.generator.generate([ids], sampling, 0, seeds)
         text = self.policy.tokenizer.decode(written.output_ids, skip_special_tokens=True)
         reason = "length" if written.stop == "max_tokens" else "stop"
         message = {"role": "assistant", "content": text}
