@@ -178,6 +178,15 @@ def test_a_prompt_is_run_once_and_of_others_only_what_is_new(llama):
         hook.remove()
 
 
+def test_what_is_known_of_one_prompt_stays_beside_a_new_one_that_is_as_long(llama):
+    stem, one = list(range(2, 20)), SamplingConfig(max_new_tokens=6)
+    prompts = [list(range(40, 81)), stem + list(range(50, 73)), stem + list(range(30, 40))]
+    own = generator(llama)
+    own.generate([stem], one, 0)
+    for prompt, written in zip(prompts, own.generate(prompts, one, 0, [7, 8, 9]), strict=True):
+        assert_same(written, reference(llama, prompt, one, 7 + prompts.index(prompt)))
+
+
 def test_the_first_token_may_be_the_last(llama):
     prompt, sampling = [5, 6, 7], SamplingConfig(max_new_tokens=20)
     first = reference(llama, prompt, sampling, 11)[0][0]

@@ -46,9 +46,11 @@ def test_trees_that_a_step_did_not_wait_for_go_on_over_steps_and_resumes(cluster
     """A learner and a generator on two nodes of one core: neither could hold both."""
     compute = {"generators_per_agent": 1, "strategy": "SPREAD", "lanes": 5}
     plan = {"steps": 3, "extra_trees": 4, "checkpoint_every": 3, "trees_per_step": 6}
+    # One node after the other: a tree that is carried over is in the midst of it.
+    slowly = {"nodes_per_tree": 6, "nodes_in_flight": 1}
     run_dir = tmp_path / "run"
-    before = train(run_dir, settings(compute, **plan), cluster.address)
-    events = train(run_dir, settings(compute, **plan | {"steps": 6}), cluster.address)
+    before = train(run_dir, settings(compute, slowly, **plan), cluster.address)
+    events = train(run_dir, settings(compute, slowly, **plan | {"steps": 6}), cluster.address)
 
     steps = {e["step"]: e for e in payloads(events, "step.end")}
     assert list(steps) == [1, 2, 3, 4, 5, 6]

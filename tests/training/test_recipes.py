@@ -82,8 +82,8 @@ def test_every_method_has_a_recipe_that_trains_it():
     assert {recipe.loss.policy for recipe in recipes} == set(POLICY_LOSSES)
 
 
-LARGE = ("mars2-8b", "mars2-32b")
-"""Of models that no machine of tests holds; their runs have starters in place of them."""
+TRAINED = [name for name in recipe_names() if name not in ("mars2-8b", "mars2-32b")]
+"""The two others are `mars2` at the size of clusters: their models, ranks and generators."""
 REFILLED = "tree-single"
 """Its run replaces the trees that it leaves out; small ones, so that there are some."""
 
@@ -107,14 +107,9 @@ def small(name) -> RunConfig:
         "compute.dtype": "float32",
         "compute.lanes": 1,
         "compute.threads_per_agent": 1,
-        "compute.generators_per_agent": min(plain.compute.generators_per_agent, 1),
     }
     for number in range(len(plain.agents)):
         overrides[f"agents.{number}.role"] = ""  # the starters have never read one
-        if name in LARGE:
-            overrides[f"agents.{number}.model"] = ("starter:oak", "starter:fern")[number]
-            overrides[f"agents.{number}.learner_ranks"] = 1
-            overrides[f"agents.{number}.generator"] = {"name": "torch"}
         overrides[f"agents.{number}.sampling.max_prompt_tokens"] = 192
         overrides[f"agents.{number}.sampling.max_new_tokens"] = 32
     if name == REFILLED:
@@ -141,11 +136,11 @@ def runs(tmp_path_factory):
         return dict(zip(names, done.stdout.split(), strict=False)), done.stderr[-3000:]
 
     with ThreadPoolExecutor(2) as pool:
-        parts = [recipe_names()[start::2] for start in (0, 1)]
+        parts = [TRAINED[start::2] for start in (0, 1)]
         done = [pool.submit(train, names) for names in parts]
 
         def ended(name):
-            codes, said = done[recipe_names().index(name) % 2].result()
+            codes, said = done[TRAINED.index(name) % 2].result()
             assert codes.get(name) == "0", said
             return folder / name
 
@@ -236,7 +231,7 @@ def over_the_step(log):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", recipe_names())
+@pytest.mark.parametrize("name", TRAINED)
 def test_the_recipe_trains_as_it_claims(runs, name):
     run_dir = runs(name)
     config, log = read_config(run_dir / "config.json"), Trees(run_dir)

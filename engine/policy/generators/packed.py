@@ -112,7 +112,7 @@ class PackedRows:
         width = max(new)
         before = max(map(len, prompts)) - width
         memory = RowMemory(self.layout, len(prompts), before + width, before, self.device)
-        if before:  # else the pass writes every column
+        if any(had):  # else the pass writes every column
             memory.clear(before + width - min(new))
         for row, start in enumerate(starts):
             if start:
@@ -125,7 +125,7 @@ class PackedRows:
         ids = [[self.pad_id] * (width - len(tokens)) + tokens for tokens in rest]
         first = before + width - np.array([len(prompt) for prompt in prompts])
         ragged = len(set(new)) > 1
-        if ragged and before:
+        if ragged and any(had):
             behind = width - torch.tensor(new, device=self.device)
             memory.real_BS = torch.arange(width, device=self.device) >= behind[:, None]
         even = not first.any()
