@@ -14,7 +14,7 @@ pytestmark = pytest.mark.slow
 DEADLINE = 400
 
 
-def settings(compute=None, search=None, **training):
+def settings(compute=None, **training):
     """A starter that learns fast enough for every update to be seen."""
     own = {
         "sampling": {"max_prompt_tokens": 192, "max_new_tokens": 32},
@@ -26,7 +26,6 @@ def settings(compute=None, search=None, **training):
         training={"steps": 5, "trees_per_step": 8, "validate_every": 3, "checkpoint_every": 9}
         | training,
         compute=compute or {},
-        search=search or {"nodes_per_tree": 4, "nodes_in_flight": 2},
     )
 
 
