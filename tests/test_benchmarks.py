@@ -10,7 +10,6 @@ import pytest
 from benchmarks import MEASUREMENTS, at_most
 from benchmarks.everything import Outcome
 from benchmarks.table import document
-from tests.vllm_here import needs_vllm
 
 
 def run(*arguments):
@@ -50,16 +49,6 @@ def test_the_expansion_benchmark_grows_whole_trees():
     assert set(result["ratios"]) == {"k4_speedup", "trees16_over_1"}
     assert 1 <= result["figures"]["k8_depth"] <= 32
     assert 1 <= result["figures"]["k1_root_children"] <= 32
-
-
-@pytest.mark.slow
-@needs_vllm
-def test_the_vllm_benchmark_compares_generators_that_agree_with_the_learner():
-    done = run("vllm", "--json", "--sequences", "2", "--tokens", "4", "--rounds", "1")
-    assert done.returncode == 0, done.stderr
-    result = json.loads(done.stdout.splitlines()[-1])
-    assert set(result["ratios"]) == {"vllm_over_torch_2"}
-    assert max(result["figures"][f"{name}_gap_nats"] for name in ("torch", "vllm")) < 1e-3
 
 
 def test_every_measurement_is_listed_with_what_it_says():

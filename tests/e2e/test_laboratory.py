@@ -5,6 +5,7 @@ from __future__ import annotations
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
+from playwright.sync_api import expect
 
 from tests.browser.sample_log import sample_events
 from tests.e2e.conftest import SAMPLE
@@ -144,9 +145,9 @@ def test_the_list_is_walked_with_keys(page):
     page.locator('[data-part="panel"]').get_by_role("heading", name=number).wait_for()
     assert page.evaluate("document.activeElement.getAttribute('aria-level')") in ("2", "3", "4")
     page.keyboard.press("Home")
-    assert page.evaluate("document.activeElement.getAttribute('aria-posinset')") == "1"
+    page.wait_for_function("document.activeElement.getAttribute('aria-posinset') === '1'")
     page.keyboard.press("ArrowLeft")
-    assert tree.get_by_role("treeitem", expanded=True).count() == 0
+    expect(tree.get_by_role("treeitem", expanded=True)).to_have_count(0)
 
 
 def test_a_tree_is_zoomed_moved_folded_and_fitted(page, events):

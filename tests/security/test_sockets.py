@@ -21,9 +21,15 @@ IN, UNKNOWN = "subscribed", "not_found"
 
 
 @pytest.fixture(scope="module")
-def port(django_db_setup):
-    with a_server(recheck=3600.0) as port:
-        yield port
+def served(django_db_setup):
+    with a_server(recheck=3600.0) as served:
+        yield served
+
+
+@pytest.fixture
+def port(served):
+    yield served.port
+    served.wait_until_idle()
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import uvicorn
@@ -20,9 +21,23 @@ from webapp.asgi import Application
 from webapp.telemetry.connection import Deadlines
 
 
+@dataclass(frozen=True)
+class Served:
+    """A server on a port of its own."""
+
+    port: int
+    server: uvicorn.Server
+
+    def wait_until_idle(self) -> None:
+        """Until every socket has ended for the server too: what it still asks of the database would
+        lock against the tables being emptied for the next test."""
+        state = self.server.server_state
+        wait_until(lambda: not state.connections and not state.tasks)
+
+
 @contextmanager
-def a_server(**deadlines: float) -> Iterator[int]:
-    """Serve on a free port until the block ends; gives the port."""
+def a_server(**deadlines: float) -> Iterator[Served]:
+    """Serve on a free port until the block ends."""
     listener = socket.create_server(("127.0.0.1", 0))
     app = Application(Deadlines(**deadlines))
     config = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=5)
@@ -31,7 +46,7 @@ def a_server(**deadlines: float) -> Iterator[int]:
     thread.start()
     wait_until(lambda: server.started or not thread.is_alive())
     try:
-        yield listener.getsockname()[1]
+        yield Served(listener.getsockname()[1], server)
     finally:
         server.should_exit = True
         thread.join(20)

@@ -22,9 +22,15 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.fixture(scope="module")
-def port(django_db_setup):
-    with a_server(send=1.0, recheck=0.3, heartbeat=0.3) as port:
-        yield port
+def served(django_db_setup):
+    with a_server(send=1.0, recheck=0.3, heartbeat=0.3) as served:
+        yield served
+
+
+@pytest.fixture
+def port(served):
+    yield served.port
+    served.wait_until_idle()
 
 
 @pytest.fixture
