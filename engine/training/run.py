@@ -35,6 +35,7 @@ from engine.requirements import require
 from engine.sandbox.verify import Verification
 from engine.training.checkpoint import Checkpoint, CheckpointError, Checkpoints
 from engine.training.compatibility import ResumeError, RunRecord, check_compatible
+from engine.training.fork import is_fork, origin_of, told_of
 from engine.training.lease import LeaseGuard
 from engine.training.references import without_failing_references
 from engine.training.rollout import Stopped
@@ -175,20 +176,23 @@ def _train(
 def _checkpoint(
     config: RunConfig, run_dir: Path, record: RunRecord, log: EventLog
 ) -> Checkpoint | None:
-    """Where the run goes on, if it was begun.
+    """Where the run goes on, if it was begun or is a fork.
 
     Raises:
         ResumeError: it was begun with other settings, problems or models.
         CheckpointError: no checkpoint is whole.
     """
     checkpoints = Checkpoints(run_dir, config.training.keep_checkpoints)
-    if not checkpoints.folder.is_dir():
+    if not checkpoints.folder.is_dir() and not is_fork(run_dir):
         return None
     log.append(RunWaiting("checkpoint to be checked", CHECK_DEADLINE))
     found = checkpoints.latest()
+    origin = None if found else origin_of(run_dir, record)
     log.append(RunWaiting(""))
+    if origin:
+        log.append(told_of(origin, run_dir))
     if found is None:
-        return None
+        return origin
     for fault in found.damaged:
         line = f"damaged, and set aside: checkpoints/{fault}; going on from {found.path.name}"
         log.append(LogLine("warning", line))

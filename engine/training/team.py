@@ -149,9 +149,13 @@ class Team:
         """The state of every set of weights, under `directory/OWNER`."""
         self.get([a.save.remote(directory) for a in self.actors], "agents to save")
 
-    def restore(self, directory: Path) -> list[str]:
-        """Every policy goes on from `directory/OWNER`; how their platforms differ from before."""
-        futures = [a.restore.remote(directory) for a in self.actors]
+    def restore(self, directory: Path, as_fork: bool = False) -> list[str]:
+        """Every policy goes on from `directory/OWNER`; how their platforms differ from before.
+
+        `as_fork`: only weights and optimizers are taken, which the learners have.
+        """
+        actors = dict.fromkeys(self.agents.values()) if as_fork else self.actors
+        futures = [actor.restore.remote(directory, as_fork) for actor in actors]
         return [line for lines in self.get(futures, "agents to restore") for line in lines]
 
     def end_step(self, generators: bool = True) -> None:

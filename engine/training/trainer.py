@@ -99,6 +99,7 @@ class Trainer:
         self.checkpoints = Checkpoints(run_dir, config.training.keep_checkpoints)
         self.progress = Progress()
         self.saved_step = -1
+        self.first_step = 1
         self.validation: float | None = None
         """Mean validation Pass@1 of the agents with the current weights, if measured."""
         self._learning: Learning | None = None
@@ -147,7 +148,7 @@ class Trainer:
         self._finish_learning(phases)
         with timed(phases, "credit"):
             credits = self._credit(trees, recorder)
-        if step == 1:
+        if step == self.first_step:
             # The starting weights, as late as they are there: the first node comes sooner.
             self._validate(phases)
         self._start_learning(recorder)
@@ -382,6 +383,9 @@ class Trainer:
             if self.log.continued:
                 self.log.append(RunResumed(0))
             return
+        if self.checkpoint.is_origin:
+            self._begin_at(self.checkpoint)
+            return
         state = self.checkpoint.state
         differences = self.team.restore(self.checkpoint.path)
         self.progress = Progress.of(state["progress"])
@@ -396,6 +400,18 @@ class Trainer:
                 message = f"the last bits may change from here on: {difference}"
                 self.log.append(LogLine("warning", message))
         self._read_log(self.checkpoint)
+
+    def _begin_at(self, origin: Checkpoint) -> None:
+        """Weights and optimizer of another run's checkpoint, and its place in the problems if they
+        are the same; all else begins here."""
+        self.team.restore(origin.path, as_fork=True)
+        before = Progress.of(origin.state["progress"])
+        same = origin.state["run"]["problems"] == self.record.problems
+        self.progress = Progress(before.step, before.problems_seen if same else 0)
+        self.first_step = before.step + 1
+        self._syncing = self.team.sync(self.learners)
+        if self.log.continued:
+            self.log.append(RunResumed(before.step))
 
     def _read_log(self, checkpoint: Checkpoint) -> None:
         """Note what need not be measured again, and tell what a kill left untold."""

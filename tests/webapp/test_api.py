@@ -1,6 +1,7 @@
 """REST: what each of the cast gets, and how refusals look."""
 
 import uuid
+from functools import partial
 
 import pytest
 from django.test import Client
@@ -8,8 +9,9 @@ from django.test import Client
 from engine.events import RunState
 from tests.builders import a_cast, a_held_run, a_run, an_event
 from webapp.datasets.models import Dataset
+from webapp.experiments.creation import create_experiment, once
 from webapp.experiments.models import Run
-from webapp.experiments.services import create_once
+from webapp.experiments.sweeps import Request
 from webapp.projects.services import create_project, create_workspace
 from webapp.registry.models import Model
 from webapp.registry.services import register_starters
@@ -240,7 +242,8 @@ def test_two_programs_that_ask_at_once_get_one_run():
 
     def ask(_):
         try:
-            return create_once("night-9", cast.project, cast.bob, "mars2", {}, "").pk
+            make = partial(create_experiment, cast.project, cast.bob, Request("mars2"))
+            return once("night-9", cast.bob, "the same", make).pk
         finally:
             connection.close()
 

@@ -6,6 +6,7 @@ from engine.events import RunState
 from engine.faults import ConfigError
 from tests.builders import a_held_run, a_run, an_event
 from webapp.experiments import services
+from webapp.experiments.creation import create_experiment_with_run
 from webapp.experiments.leases import LeaseLost, release, take_lease
 from webapp.experiments.models import Experiment, Run
 from webapp.experiments.states import ALLOWED, ENDED, TransitionRefused, check
@@ -100,14 +101,14 @@ def test_a_worker_without_the_lease_changes_nothing(cast):
 
 def test_settings_that_cannot_run_make_nothing(cast):
     with pytest.raises(ConfigError, match=r"search\.nodes_per_tree = 0"):
-        services.create_experiment_with_run(
+        create_experiment_with_run(
             cast.project, cast.alice, "mars2", {"search.nodes_per_tree": 0}, "Bad"
         )
     assert not Experiment.objects.exists() and not Run.objects.exists()
 
 
 def test_a_run_remembers_its_resolved_settings(cast):
-    run = services.create_experiment_with_run(
+    run = create_experiment_with_run(
         cast.project, cast.alice, "mars2", {"training.steps": 7, "seed": 5}, "Seven"
     )
     assert (run.seed, run.steps, run.number) == (5, 7, 1)
@@ -118,4 +119,4 @@ def test_a_run_remembers_its_resolved_settings(cast):
 def test_a_dataset_file_that_is_missing_is_refused_by_path(cast):
     overrides = {"problems.dataset": "/nowhere/problems.jsonl"}
     with pytest.raises(ConfigError, match=r"problems.dataset = '/nowhere/problems.jsonl'"):
-        services.create_experiment_with_run(cast.project, cast.alice, "mars2", overrides, "")
+        create_experiment_with_run(cast.project, cast.alice, "mars2", overrides, "")
