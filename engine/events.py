@@ -274,6 +274,21 @@ class EvaluationResult(Payload, tag="eval.result"):
     seconds: float = 0.0
 
 
+class EvaluationOutcomes(Payload, tag="eval.outcomes"):
+    """What the `eval.result` of the same step and split says, problem by problem; told after it.
+
+    Big, and wanted where two runs are compared: pages leave it out of the stream.
+    """
+
+    step: int
+    split: str
+    contents: list[str]
+    """What each problem is known by: the start of the hash of its content, as hex."""
+    outcomes: dict[str, list[float | None]]
+    """One value per problem, None where verification failed, by figure: `pass@1/AGENT`,
+    `tree/pass@1` and `samples/pass@1` (`engine.inference.figures`)."""
+
+
 class CheckpointSaved(Payload, tag="checkpoint.saved"):
     step: int
     path: str
@@ -319,6 +334,7 @@ AnyPayload = (
     | TreeClosed
     | AgentUpdated
     | EvaluationResult
+    | EvaluationOutcomes
     | CheckpointSaved
     | SystemSample
     | LogLine

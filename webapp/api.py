@@ -11,6 +11,7 @@ from webapp.accounts.authentication import ActiveSession, Bearer
 from webapp.datasets.api import router as datasets
 from webapp.experiments.api import experiments, recipes
 from webapp.experiments.api import router as runs
+from webapp.experiments.comparison_api import router as comparison
 from webapp.experiments.steering_api import router as steering
 from webapp.projects.api import projects
 from webapp.projects.api import router as workspaces
@@ -39,6 +40,7 @@ api.add_router("/experiments", experiments, tags=["experiments"])
 api.add_router("/runs", runs, tags=["runs"])
 api.add_router("/runs", steering, tags=["runs"])
 api.add_router("/runs", telemetry, tags=["telemetry"])
+api.add_router("/comparison", comparison, tags=["runs"])
 api.add_router("/recipes", recipes, tags=["recipes"])
 api.add_router("/models", models, tags=["models"])
 api.add_router("/datasets", datasets, tags=["datasets"])

@@ -284,9 +284,10 @@ class Trainer:
         if not self.problems.validation:
             return
         with timed(phases, "validate"):
-            result = self.evaluator.run(self.progress.step, VALIDATION, self.problems.validation)
-        self.validation = sum(result.agents.values()) / len(result.agents)
-        self.log.append(result)
+            told = self.evaluator.run(self.progress.step, VALIDATION, self.problems.validation)
+        self.validation = sum(told[0].agents.values()) / len(told[0].agents)
+        for payload in told:
+            self.log.append(payload)
 
     def _measure_test_split(self) -> None:
         if not self.problems.test:
@@ -297,10 +298,11 @@ class Trainer:
             self.log.append(
                 RunWaiting(f"test split, {'starting' if starting else 'final'} weights", 3600)
             )
-            result = self.evaluator.run(
+            told = self.evaluator.run(
                 step, TEST, self.problems.test, starting_weights=starting, search=True
             )
-            self.log.append(result)
+            for payload in told:
+                self.log.append(payload)
         self.log.append(RunWaiting(""))
 
     def _log_end(

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from webapp.accounts.models import Scope
+from webapp.experiments.models import Run
 
 EVERYBODY = ("alice", "mia", "bob", "vera", "charlie", "nobody")
 
@@ -47,6 +48,11 @@ def _new_run(cast: Any) -> dict[str, Any]:
     return {"project": cast.project.pk, "recipe": "mars2"}
 
 
+def _compared(cast: Any) -> dict[str, Any]:
+    runs = Run.objects.filter(experiment__project=cast.project)
+    return {"run": [*runs.values_list("pk", flat=True), *runs.values_list("pk", flat=True)]}
+
+
 def _new_token(cast: Any) -> dict[str, Any]:
     place = f"workspace-{cast.project.workspace_id}"
     return {"name": "robot", "place": place, "scopes": ["runs:read"], "days": 30}
@@ -75,9 +81,10 @@ ROWS = (
     Row("invitation", "get", OPEN),
     Row("invitation", "post", (302, 302, 302, 302, 302, 422)),
     Row("runs", "get", PAGE),
+    Row("compare", "get", PAGE),
     Row("launch", "get", PAGE),
     Row("launch", "post", (302, 302, 302, 422, 422, 302), _new_run),
-    Row("check-launch", "post", PAGE),
+    Row("check-launch", "post", (200, 200, 200, 200, 200, 302)),
     Row("run", "get", TEAM_PAGE),
     Row("stop-run", "post", MEMBER_FORM),
     Row("resume-run", "post", MEMBER_FORM),
@@ -101,6 +108,7 @@ ROWS = (
     Row("api-1:get_checkpoints", "get", TEAM_REST, scopes=READ),
     Row("api-1:clone_run", "post", (201, 201, 201, 403, 404, 401), scopes=OPERATE),
     Row("api-1:fork_run", "post", (422, 422, 422, 403, 404, 401), {"step": 3}, OPERATE),
+    Row("api-1:compare_runs", "get", TEAM_REST, _compared, READ),
     Row("api-1:get_run", "get", TEAM_REST, scopes=READ),
     Row("api-1:stop_run", "post", MEMBER_REST, scopes=OPERATE),
     Row("api-1:resume_run", "post", (409, 409, 409, 403, 404, 401), scopes=OPERATE),

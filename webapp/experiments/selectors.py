@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+from django.core.exceptions import BadRequest
 from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 from django.shortcuts import get_object_or_404
@@ -81,3 +83,24 @@ def _parse_cursor(cursor: str) -> tuple[datetime, uuid.UUID]:
 def visible_run(user: User, run_id: uuid.UUID) -> Run:
     """The run, or `Http404` if it does not exist for `user`."""
     return get_object_or_404(visible_runs(user), pk=run_id)
+
+
+def compared_runs(user: User, ids: Sequence[str], most: int = 8) -> list[Run]:
+    """The runs of an address, in its order, each once.
+
+    Raises `Http404` if one does not exist for `user`, `BadRequest` if an id is none, or if they are
+    too many.
+    """
+    chosen = list(dict.fromkeys(filter(None, ids)))
+    if len(chosen) > most:
+        raise BadRequest(f"run: compare {most} runs at most, not {len(chosen)}")
+    try:
+        return [visible_run(user, uuid.UUID(one)) for one in chosen]
+    except ValueError:
+        raise BadRequest("run: give ids of runs") from None
+
+
+def comparable_runs(user: User, without: Sequence[Run], most: int = 100) -> list[Run]:
+    """The newest runs that may be compared with these."""
+    runs = visible_runs(user).defer(*_TOO_BIG_FOR_A_LIST)
+    return list(runs.exclude(pk__in=[run.pk for run in without])[:most])

@@ -4,6 +4,7 @@ from webapp.experiments import views
 
 urlpatterns = [
     path("", views.runs, name="runs"),
+    path("compare/", views.compare, name="compare"),
     path("runs/new/", views.launch, name="launch"),
     path("runs/new/check/", views.check_launch, name="check-launch"),
     path("runs/<uuid:run_id>/", views.run, name="run"),

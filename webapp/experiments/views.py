@@ -19,13 +19,13 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from engine.events import RunState
 from engine.faults import ConfigError
 from webapp.accounts.models import User
-from webapp.experiments import launching, services
+from webapp.experiments import comparison, launching, services
 from webapp.experiments.actions import actions_of
 from webapp.experiments.checkpoints import checkpoint_steps
 from webapp.experiments.forms import HIGHEST, LOWEST, LaunchForm, NoteForm, PriorityForm
 from webapp.experiments.models import Run
 from webapp.experiments.presentation import page_data
-from webapp.experiments.selectors import runs_page, visible_run
+from webapp.experiments.selectors import comparable_runs, compared_runs, runs_page, visible_run
 from webapp.experiments.states import TransitionRefused
 from webapp.projects.permissions import Action, may, operable_projects, require
 
@@ -119,6 +119,21 @@ def check_launch(request: HttpRequest) -> HttpResponse:
     """What would come of the form, as JSON (`launching.told`): nothing is made."""
     form = LaunchForm(request.user, operable_projects(request.user), request.POST)
     return JsonResponse(launching.told(form, with_preflight="preflight" in request.POST))
+
+
+@require_safe
+def compare(request: HttpRequest) -> HttpResponse:
+    """compare.html: `compared` (pairs of Run and label), `others` (Runs that may be added),
+    `split`, `splits`, and with two runs or more `settings`, `pairs` (of comparison.Pair),
+    `confidence`; `page` for the scripts: labels and curves. The address holds all of it:
+    `?run=A&run=B&split=`.
+    """
+    split = request.GET.get("split", comparison.SPLITS[0])
+    if split not in comparison.SPLITS:
+        raise BadRequest(f"split: give one of {', '.join(comparison.SPLITS)}")
+    runs = compared_runs(request.user, request.GET.getlist("run"))
+    context = comparison.page(runs, split) | {"others": comparable_runs(request.user, runs)}
+    return render(request, "compare.html", context)
 
 
 @require_POST
