@@ -317,6 +317,11 @@ class ErrorRaised(Payload, tag="error"):
     message: str
     """The first cause, in one sentence."""
     traceback: str = ""
+    phase: str = ""
+    """What was under way: a phase of `StepEnded.phases`, or `start`; empty if nobody knows."""
+    agent: str = ""
+    rank: int | None = None
+    """Learner rank that failed."""
 
 
 AnyPayload = (

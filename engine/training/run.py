@@ -11,7 +11,6 @@ import contextlib
 import signal
 import sys
 import threading
-import traceback
 from collections.abc import Sequence
 from enum import IntEnum
 from pathlib import Path
@@ -35,6 +34,7 @@ from engine.requirements import require
 from engine.sandbox.verify import Verification
 from engine.training.checkpoint import Checkpoint, CheckpointError, Checkpoints
 from engine.training.compatibility import ResumeError, RunRecord, check_compatible
+from engine.training.failure import error_raised
 from engine.training.fork import is_fork, origin_of, told_of
 from engine.training.lease import LeaseGuard
 from engine.training.references import without_failing_references
@@ -163,7 +163,7 @@ def _train(
         print(f"{type(error).__name__}: {error}", file=sys.stderr)
         return ExitCode.REFUSED
     except Exception as error:
-        log.append(ErrorRaised(f"{type(error).__name__}: {error}", traceback.format_exc()))
+        log.append(error_raised(error))
         log.append(RunStateChanged(RunState.FAILED, str(error)))
         return ExitCode.FAILED
     finally:

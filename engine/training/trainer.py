@@ -42,6 +42,7 @@ from engine.training.carried import CarriedTrees
 from engine.training.checkpoint import Checkpoint, Checkpoints
 from engine.training.compatibility import RunRecord
 from engine.training.evaluation import Evaluator
+from engine.training.failure import of_agents
 from engine.training.forest import Forest, GrowingTree, WrittenNode, training_score
 from engine.training.progress import Progress
 from engine.training.rollout import Rollout, Stopped, timed
@@ -255,7 +256,7 @@ class Trainer:
         if self._learning is None:
             return
         recorder, calls = self._learning.recorder, self._learning.calls
-        with timed(phases, "learn"):
+        with timed(phases, "learn"), of_agents(calls):
             updates = self.team.get(list(calls.values()), "agents to learn")
         for name, stats in zip(calls, updates, strict=True):
             stale = stats.stale_nodes + self.buffers[name].learned(stats.version)

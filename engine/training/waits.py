@@ -19,6 +19,14 @@ Waiting = Callable[[str, float], None]
 class TeamError(RuntimeError):
     """The team could not be started, or one of its actors failed."""
 
+    agent = ""
+    """Whose call failed, if somebody knows."""
+
+    def __init__(self, message: str, place: int | None = None):
+        super().__init__(message)
+        self.place = place
+        """Of the call that failed, among those that were waited for."""
+
 
 def wait_for(futures: Any, name: str, waiting: Waiting, deadline: float = CALL_DEADLINE) -> Any:
     """Result of one or several calls; a long wait is reported under its name.
@@ -40,7 +48,23 @@ def wait_for(futures: Any, name: str, waiting: Waiting, deadline: float = CALL_D
             f"waited {deadline:.0f} s for {name}; look at the load of the machine"
         ) from None
     except (ray.exceptions.RayTaskError, ray.exceptions.RayActorError) as error:
-        raise TeamError(f"{name}: {cause_of(error)}") from error
+        raise TeamError(f"{name}: {cause_of(error)}", _failed_place(futures)) from error
+
+
+def _failed_place(futures: Any) -> int | None:
+    """The first call that has failed; None of a single one."""
+    for place, future in enumerate(futures if isinstance(futures, list) else []):
+        if ray.wait([future], timeout=0)[0] and _failed(future):
+            return place
+    return None
+
+
+def _failed(future: Any) -> bool:
+    try:
+        ray.get(future)
+    except ray.exceptions.RayError:
+        return True
+    return False
 
 
 def cause_of(error: BaseException) -> str:

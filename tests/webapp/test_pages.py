@@ -201,6 +201,19 @@ def test_what_is_not_possible_is_said_not_done(client, cast):
     ]
 
 
+def test_a_run_page_tells_who_did_what_and_where_it_comes_from(client, cast):
+    parent = a_run(cast)
+    run = a_run(cast, parent=parent, parent_step=20, variant={"seed": 3})
+    client.force_login(cast.bob)
+    client.post(reverse("run-note", args=[run.pk]), {"text": "Entropy <falls>."})
+    client.post(reverse("run-priority", args=[run.pk]), {"priority": "7"})
+    page = client.get(reverse("run", args=[run.pk])).content.decode()
+    assert "wrote: Entropy &lt;falls&gt;." in page and "from 0 to 7" in page
+    assert "Forked from step 20 of" in page and "seed = 3" in page
+    for name, body in (("run-note", {"text": ""}), ("run-priority", {"priority": "1000"})):
+        assert client.post(reverse(name, args=[run.pk]), body).status_code == 400
+
+
 def launch_form(cast, **fields):
     return {"project": cast.project.pk, "recipe": "mars2", "name": "Try", "overrides": "", **fields}
 

@@ -27,7 +27,7 @@ def visible_runs(user: User) -> QuerySet[Run]:
     """Runs that `user` may see, newest first, with what a list shows of each."""
     return (
         Run.objects.visible_to(user)
-        .select_related("experiment__project__workspace", "created_by")
+        .select_related("experiment__project__workspace", "created_by", "parent__experiment")
         .order_by("-created", "-id")
     )
 
@@ -40,7 +40,15 @@ def sweepable_runs() -> list[uuid.UUID]:
     """
     untold = Q(dispatched_at=None) | Q(dispatched_at__lt=Now() - RESEND_AFTER)
     waiting = Run.objects.filter(untold, unheld(), state__in={RunState.QUEUED, *HELD})
-    return list(waiting.order_by("queued_at").values_list("pk", flat=True))
+    return list(waiting.order_by("-priority", "queued_at").values_list("pk", flat=True))
+
+
+def more_urgent(run_id: uuid.UUID) -> uuid.UUID | None:
+    """The queued run that nobody holds of the highest priority above that of `run_id`, which waits
+    longest; None if there is none, or if that run does not wait."""
+    mine = Run.objects.filter(pk=run_id, state=RunState.QUEUED).values_list("priority", flat=True)
+    waiting = Run.objects.filter(unheld(), state=RunState.QUEUED, priority__gt=mine[:1])
+    return waiting.order_by("-priority", "queued_at").values_list("pk", flat=True).first()
 
 
 @dataclass(frozen=True, slots=True)
