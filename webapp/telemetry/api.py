@@ -15,12 +15,8 @@ router = Router()
 
 _EVENT = {
     "type": "array",
-    "prefixItems": [
-        {"type": "integer", "title": "seq"},
-        {"type": "integer", "title": "t_ms"},
-        {"type": "string", "title": "kind"},
-        {"type": "object", "title": "payload"},
-    ],
+    "title": "seq, milliseconds since 1970, kind, payload",
+    "items": {"type": ["integer", "string", "object"]},
     "minItems": 4,
     "maxItems": 4,
     "examples": [[1, 1790000000000, "step.start", {"step": 1}]],
