@@ -100,13 +100,16 @@ def _refusals(method: str, operation: dict[str, Any]) -> list[int]:
     return sorted(statuses)
 
 
-def problem(status: int, detail: str, problems: list[dict[str, Any]] | None = None) -> HttpResponse:
+def problem(
+    status: int, detail: str, problems: list[dict[str, Any]] | None = None, **more: Any
+) -> HttpResponse:
     body = {
         "type": "about:blank",
         "title": HTTPStatus(status).phrase,
         "status": status,
         "detail": detail,
         "problems": problems or [],
+        **more,
     }
     return JsonResponse(body, status=status, content_type="application/problem+json")
 
@@ -164,7 +167,7 @@ _ANSWERS: dict[type[Exception], Callable[[Any], HttpResponse]] = {
     Http404: lambda e: problem(404, "It does not exist, or you may not see it."),
     AuthenticationError: _unknown,
     HttpError: lambda e: problem(e.status_code, e.message),
-    RequestDataTooBig: lambda e: problem(413, "The body is too large; a run needs a few kB."),
+    RequestDataTooBig: lambda e: problem(413, "The body is too large: 2.5 MB at most."),
     SuspiciousOperation: _malformed,
     BadRequest: _malformed,
     MultiPartParserError: _malformed,

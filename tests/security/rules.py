@@ -32,6 +32,9 @@ READ = frozenset({Scope.RUNS_READ, Scope.RUNS_WRITE, Scope.ADMIN})
 OPERATE = frozenset({Scope.RUNS_WRITE, Scope.ADMIN})
 
 
+REPORT = frozenset({Scope.TELEMETRY_WRITE, Scope.ADMIN})
+
+
 @dataclass(frozen=True)
 class Row:
     name: str
@@ -92,6 +95,7 @@ ROWS = (
     Row("api-1:resume_run", "post", (409, 409, 409, 403, 404, 401), scopes=OPERATE),
     Row("api-1:get_state", "get", TEAM_REST, scopes=READ),
     Row("api-1:get_events", "get", TEAM_REST, scopes=READ),
+    Row("api-1:add_events", "post", (409, 409, 409, 403, 404, 401), {"events": []}, REPORT),
     Row("api-1:get_folded", "get", TEAM_REST, scopes=READ),
     Row("api-1:get_moments", "get", TEAM_REST, scopes=READ),
     Row("api-1:get_tree", "get", TEAM_REST, scopes=READ),
@@ -109,7 +113,7 @@ ANY_METHOD = {"api-1:api-root", "api-1:openapi-json"}
 IN_A_PROJECT = {
     "run", "stop-run", "resume-run", "model", "project-visibility",
     "api-1:get_run", "api-1:stop_run", "api-1:resume_run", "api-1:get_state", "api-1:get_events",
-    "api-1:get_folded", "api-1:get_moments", "api-1:get_tree", "api-1:get_node",
+    "api-1:get_folded", "api-1:add_events", "api-1:get_moments", "api-1:get_tree", "api-1:get_node",
     "api-1:create_run",
 }  # fmt: skip
 """What does not exist for those who may not see its project, members or not."""
