@@ -26,6 +26,7 @@ from pydantic import ConfigDict
 
 from engine.faults import ConfigError, printable, shown
 from webapp.experiments.states import TransitionRefused
+from webapp.projects.membership import MembershipRefused
 
 logger = logging.getLogger(__name__)
 
@@ -95,8 +96,10 @@ def _refusals(method: str, operation: dict[str, Any]) -> list[int]:
         statuses.add(404)
     if places:
         statuses |= {400, 422}
-    if method == "post":
+    if method in ("post", "patch"):
         statuses |= {400, 404, 409, 413, 422}
+    if method == "delete":
+        statuses.add(409)
     return sorted(statuses)
 
 
@@ -163,6 +166,7 @@ _ANSWERS: dict[type[Exception], Callable[[Any], HttpResponse]] = {
     Invalid: lambda e: problem(422, "Some parameters cannot be used.", e.problems),
     ValidationError: _invalid,
     TransitionRefused: lambda e: problem(409, f"Nothing changed: {e}."),
+    MembershipRefused: lambda e: problem(409, f"Nothing changed: {e}"),
     PermissionDenied: lambda e: problem(403, str(e) or "Your role does not allow this."),
     Http404: lambda e: problem(404, "It does not exist, or you may not see it."),
     AuthenticationError: _unknown,
