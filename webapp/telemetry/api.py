@@ -6,21 +6,22 @@ import uuid
 from typing import Any
 
 from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpResponse
-from ninja import Query, Router
+from ninja import Query, Router, Schema
 
+from engine.events import KINDS, RunState
+from webapp.experiments.outside import Ended, NotOutside
 from webapp.experiments.selectors import visible_run
+from webapp.problems import problem
+from webapp.projects.permissions import Action, require
 from webapp.telemetry import selectors
+from webapp.telemetry.outside import MOST_EVENTS, Gap, read_batch, store_batch
 
 router = Router()
 
 _EVENT = {
     "type": "array",
-    "prefixItems": [
-        {"type": "integer", "title": "seq"},
-        {"type": "integer", "title": "t_ms"},
-        {"type": "string", "title": "kind"},
-        {"type": "object", "title": "payload"},
-    ],
+    "title": "seq, milliseconds since 1970, kind, payload",
+    "items": {"type": ["integer", "string", "object"]},
     "minItems": 4,
     "maxItems": 4,
     "examples": [[1, 1790000000000, "step.start", {"step": 1}]],
@@ -34,6 +35,50 @@ _STATE = {
     },
     "required": ["epoch", "seq", "events"],
 }
+
+
+_LINE = {
+    "type": "object",
+    "properties": {
+        "seq": {"type": "integer", "minimum": 1, "maximum": 2**63 - 1},
+        "time": {"type": "number", "minimum": 0, "maximum": 4e9, "title": "Unix seconds"},
+        "kind": {"type": "string", "enum": list(KINDS)},
+        "tree": {"type": ["integer", "null"], "minimum": 0, "maximum": 2**63 - 1},
+        "node": {"type": ["integer", "null"], "minimum": 0, "maximum": 2**31 - 1},
+        "payload": {"type": "object"},
+    },
+    "required": ["seq", "time", "kind", "tree", "node", "payload"],
+}
+_BATCH = {
+    "type": "object",
+    "properties": {"events": {"type": "array", "items": _LINE, "maxItems": MOST_EVENTS}},
+    "required": ["events"],
+    "additionalProperties": False,
+    "examples": [
+        {
+            "events": [
+                {
+                    "seq": 1,
+                    "time": 1790000000.5,
+                    "kind": "log.line",
+                    "tree": None,
+                    "node": None,
+                    "payload": {"level": "info", "message": "hello from elsewhere"},
+                }
+            ]
+        }
+    ],
+}
+
+
+class Heard(Schema):
+    """What an engine elsewhere is told."""
+
+    head_seq: int
+    """Every event up to it is stored; the next one has one more."""
+    state: RunState
+    stop_requested: bool
+    """Whether it should make a checkpoint and say run.state stopped."""
 
 
 def _answers(media: str, schema: dict[str, Any]) -> dict[str, Any]:
@@ -80,6 +125,30 @@ def get_events(
     run = visible_run(request.user, run_id)
     lines = selectors.lines(run, after, until, topics.split(","))
     return StreamingHttpResponse(lines, content_type="application/x-ndjson")
+
+
+@router.post(
+    "/{uuid:run_id}/events",
+    response=Heard,
+    openapi_extra={
+        "requestBody": {"required": True, "content": {"application/json": {"schema": _BATCH}}}
+    },
+)
+def add_events(request: HttpRequest, run_id: uuid.UUID):
+    """For a run whose engine runs elsewhere (`outside`): lines of its log, in order of seq, each
+    stored once however often it is sent. Events that leave a gap are refused (409) with
+    `expected_seq`. The answer says where the log stands and what is asked of the engine; none of
+    events at all are a sign of life, of which one is due every 15 minutes."""
+    run = visible_run(request.user, run_id)
+    require(request.user, Action.REPORT, run.project)
+    try:
+        return store_batch(run_id, read_batch(request.body))
+    except Gap as gap:
+        return problem(409, f"{gap}.", expected_seq=gap.expected)
+    except NotOutside:
+        return problem(409, "An engine of this server has the run: its worker sends its events.")
+    except Ended:
+        return problem(409, "The run has ended and takes no more events; resume it first.")
 
 
 @router.get("/{uuid:run_id}/trees/{int:tree}", openapi_extra=_answers("application/json", _STATE))
