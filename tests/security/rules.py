@@ -96,6 +96,9 @@ ROWS = (
     Row("api-1:get_moments", "get", TEAM_REST, scopes=READ),
     Row("api-1:get_tree", "get", TEAM_REST, scopes=READ),
     Row("api-1:get_node", "get", TEAM_REST, scopes=READ),
+    Row("api-1:list_metrics", "get", TEAM_REST, scopes=READ),
+    Row("api-1:get_metric", "get", TEAM_REST, scopes=READ),
+    Row("api-1:list_points", "get", TEAM_REST, scopes=READ),
     Row("api-1:list_recipes", "get", REST, scopes=READ),
     Row("api-1:list_models", "get", REST, scopes=READ),
     Row("api-1:list_datasets", "get", REST, scopes=READ),
@@ -110,6 +113,6 @@ IN_A_PROJECT = {
     "run", "stop-run", "resume-run", "model", "project-visibility",
     "api-1:get_run", "api-1:stop_run", "api-1:resume_run", "api-1:get_state", "api-1:get_events",
     "api-1:get_folded", "api-1:get_moments", "api-1:get_tree", "api-1:get_node",
-    "api-1:create_run",
+    "api-1:create_run", "api-1:list_metrics", "api-1:get_metric", "api-1:list_points",
 }  # fmt: skip
 """What does not exist for those who may not see its project, members or not."""
