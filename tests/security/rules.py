@@ -80,6 +80,7 @@ ROWS = (
     Row("run", "get", TEAM_PAGE),
     Row("stop-run", "post", MEMBER_FORM),
     Row("resume-run", "post", MEMBER_FORM),
+    Row("charts", "get", PAGE),
     Row("models", "get", PAGE),
     Row("model", "get", TEAM_PAGE),
     Row("datasets", "get", PAGE),
