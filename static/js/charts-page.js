@@ -5,6 +5,7 @@
  * a chart asks for its buckets when something of it is new, and only while it is on the screen.
  */
 
+import { BudgetCard } from "./budget-card.js";
 import { element, setText } from "./dom.js";
 import { clock } from "./format.js";
 import { MetricCard } from "./metric-card.js";
@@ -20,6 +21,7 @@ const part = (name) => document.querySelector(`[data-part="${name}"]`);
 const control = (name) => document.querySelector(`[data-control="${name}"]`);
 const runs = new Map(page.runs.map((run) => [run.id, { ...run, metrics: [] }]));
 const cards = new Map();
+const budget = new BudgetCard();
 let view = readView(location.search);
 let lostSince = null;
 
@@ -100,6 +102,9 @@ function arrange() {
     }
     section.lastElementChild.append(card.root);
   }
+  const quality = sections.get("Search quality");
+  if (quality && !view.q) quality.lastElementChild.prepend(budget.root);
+  else budget.root.remove();
   for (const section of sections.values()) if (!section.lastElementChild.children.length) section.remove();
   part("none").hidden = charts.length > 0;
   setText(part("noneText"), view.q ? "No chart has this name." : "No numbers yet. They appear here as soon as the run tells some.");
@@ -122,6 +127,7 @@ async function tick() {
       if (fresh.size) {
         const known = cards.size;
         if (known === 0 || chartsFrom([...runs.values()], view.q).length !== known) arrange();
+        budget.show([...runs.values()]);
         const touched = [...cards.values()].filter((card) =>
           card.chart.lines.some((line) => fresh.has(`${line.run} ${line.metric}`)));
         await Promise.all(touched.map((card) => card.refresh()));

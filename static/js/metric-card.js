@@ -106,7 +106,8 @@ export class MetricCard {
     this.lines = this.#linesOf(columns, view);
     this.x = x;
     this.logY = view.logY;
-    setText(this.amount, this.#amountText(x.length));
+    const shown = columns.reduce((sum, column) => sum + column.count.filter((n) => n !== null).length, 0);
+    setText(this.amount, this.#amountText(shown));
     const shape = JSON.stringify([this.lines.map((line) => line.label), view.logX, view.logY, view.x]);
     if (shape !== this.shape) {
       this.shape = shape;
@@ -120,10 +121,11 @@ export class MetricCard {
     if (this.table.open) this.#fillTable();
   }
 
-  #amountText(slots) {
+  /** Never a silent sample: where a picture has fewer places than points, it says what it shows. */
+  #amountText(shown) {
     const left = this.leftOut ? ` · ${this.leftOut} more lines are not drawn` : "";
     const points = `${this.total.toLocaleString("en-US")} points`;
-    return (this.total > slots * this.lines.length ? `all ${points}, as least, mean and greatest` : points) + left;
+    return (this.total > shown ? `all ${points}, as least, mean and greatest` : points) + left;
   }
 
   /** One line for each series; or, of runs with the same settings, one for all their seeds. */
@@ -133,7 +135,7 @@ export class MetricCard {
     const made = this.chart.lines.map((line, index) => {
       const run = runs.get(line.run);
       const label = [several ? run.label : "", line.part].filter(Boolean).join(" · ");
-      return { run, part: line.part, label: label || "value", ...columns[index], mean: smoothed(columns[index].mean, view.smooth) };
+      return { run, part: line.part, label: label || "all", ...columns[index], mean: smoothed(columns[index].mean, view.smooth) };
     });
     const parts = [...new Set(made.map((line) => line.part))];
     const groups = new Map();
@@ -148,7 +150,7 @@ export class MetricCard {
       const place = ids.indexOf(view.band === "none" ? run.id : run.group);
       const look = several && ids.length > 1
         ? { colour: place, dash: parts.indexOf(part) }
-        : { colour: Math.max(0, run.agents.includes(part) ? run.agents.indexOf(part) : parts.indexOf(part)), dash: 0 };
+        : { colour: run.agents.includes(part) || !part ? run.agents.indexOf(part) : parts.indexOf(part), dash: 0 };
       if (lines.length === 1 || view.band === "none") return { ...lines[0], ...look };
       const label = [`${run.name}, ${lines.length} seeds`, part].filter(Boolean).join(" · ");
       return { run, part, label, ...look, ...band(lines.map((line) => line.mean), view.band) };
@@ -165,7 +167,7 @@ export class MetricCard {
     this.plot?.destroy();
     const style = getComputedStyle(document.documentElement);
     const token = (name) => style.getPropertyValue(name).trim();
-    this.colours = this.lines.map((line) => token(COLOURS[line.colour % COLOURS.length]));
+    this.colours = this.lines.map((line) => token(line.colour < 0 ? "--line-team" : COLOURS[line.colour % COLOURS.length]));
     const grid = { stroke: token("--grid"), width: 1 };
     const axis = { stroke: token("--muted"), grid, ticks: { show: false }, font: "11px system-ui, sans-serif" };
     const series = this.lines.flatMap((line, index) => this.#seriesOf(line, this.colours[index]));

@@ -6,8 +6,9 @@
  */
 
 const FAMILIES = ["phase", "ends", "stops", "best", "within"];
+const BUDGETS = ["best", "within"];
 const SECTIONS = [
-  ["Learning", [/^(reward|solved|share)/, /^(validation|test)\.(agent|tree|samples)/]],
+  ["Learning", [/^(validation|test)\.(agent|tree|samples)$/, /^(reward|solved|share)/]],
   ["Search quality", [/^(best|within|search|ends|stops|cost)/]],
   ["Training health", [
     /^(entropy|kl|clip_fraction|mismatch|lag|stale_nodes|gradient_norm|loss|policy_loss)/,
@@ -96,7 +97,7 @@ function split(name, agents) {
   const at = name.lastIndexOf(".");
   const [head, tail] = [name.slice(0, at), name.slice(at + 1)];
   return at > 0 && (agents.includes(tail) || FAMILIES.includes(head))
-    ? { id: head, part: tail }
+    ? { id: head, part: BUDGETS.includes(head) ? `k = ${tail}` : tail.replaceAll("_", " ") }
     : { id: name, part: "" };
 }
 
@@ -110,7 +111,8 @@ function sectionOf(id) {
 }
 
 function titleOf(id) {
-  return TITLES[id] ?? id.replaceAll("_", " ").replaceAll(".", " · ");
+  const words = id.replaceAll("_", " ").replaceAll(".", ": ");
+  return TITLES[id] ?? words[0].toUpperCase() + words.slice(1);
 }
 
 /** Whether the lines of a chart are parts of a whole, and so its unit is known. */
@@ -197,4 +199,22 @@ export function wilson(share, n) {
   const middle = (share + (z * z) / (2 * n)) / (1 + (z * z) / n);
   const reach = (z * Math.sqrt((share * (1 - share)) / n + (z * z) / (4 * n * n))) / (1 + (z * z) / n);
   return [Math.max(0, middle - reach), Math.min(1, middle + reach)];
+}
+
+/**
+ * Over the budget of nodes, at the newest step: [{k, best, within, low, high}], with the interval of
+ * `within` over the trees of that step; nothing before a step has ended. `metrics` are of one run.
+ */
+export function overBudget(metrics) {
+  const values = new Map(metrics.map(({ name, last }) => [name, last]));
+  const trees = values.get("search.trees");
+  if (!trees) return [];
+  return metrics
+    .filter(({ name, last }) => name.startsWith("within.") && last.step === trees.step)
+    .map(({ name, last }) => {
+      const k = Number(name.slice("within.".length));
+      const [low, high] = wilson(last.value, trees.value);
+      return { k, best: values.get(`best.${k}`)?.value ?? null, within: last.value, low, high };
+    })
+    .sort((a, b) => a.k - b.k);
 }

@@ -2,6 +2,7 @@
 
 import math
 import random
+import uuid
 
 import pytest
 from django.db import connection
@@ -12,6 +13,7 @@ from tests.builders import a_held_run, an_event
 from webapp.telemetry.ingest import ingest
 from webapp.telemetry.metrics import catch_up
 from webapp.telemetry.models import Chunk, Clock, Metric, Point
+from webapp.telemetry.presentation import config_hash
 from webapp.telemetry.scalars import scalars
 from webapp.telemetry.series import Axis, Range, Scale, buckets, metrics_of, points
 
@@ -197,3 +199,22 @@ def test_rest_tells_names_buckets_and_points(client, cast):
     assert client.get(f"{address}/loss.elm").status_code == 404
     wrong = client.get(f"{address}/loss.oak?from=3&to=1")
     assert wrong.status_code == 422 and wrong.json()["problems"][0]["path"] == "from"
+
+
+def test_the_page_of_charts_is_of_runs_that_one_may_see(client, cast):
+    run, other = a_held_run(cast)[0], a_held_run(cast)[0]
+    client.force_login(cast.vera)
+    response = client.get(f"/charts/?run={other.pk}&run={run.pk}")
+    assert response.context["runs"] == [other, run]
+    told = response.context["page"]["runs"]
+    assert told[0]["group"] == told[1]["group"] and told[0]["agents"] == ["oak", "fern"]
+    assert client.get("/charts/").status_code == 200
+    for wrong in ("run=x", "&".join(f"run={uuid.uuid4()}" for _ in range(21))):
+        assert client.get(f"/charts/?{wrong}").status_code == 400
+    client.force_login(cast.charlie)
+    assert client.get(f"/charts/?run={run.pk}").status_code == 404
+
+
+def test_a_group_is_what_differs_by_its_seed_alone():
+    assert config_hash({"seed": 1, "a": [1]}) == config_hash({"a": [1], "seed": 2})
+    assert config_hash({"seed": 1, "a": [1]}) != config_hash({"seed": 1, "a": [2]})
