@@ -93,6 +93,7 @@ ROWS = (
     Row("run", "get", TEAM_PAGE),
     Row("stop-run", "post", MEMBER_FORM),
     Row("resume-run", "post", MEMBER_FORM),
+    Row("charts", "get", PAGE),
     Row("models", "get", PAGE),
     Row("model", "get", TEAM_PAGE),
     Row("datasets", "get", PAGE),
@@ -110,6 +111,9 @@ ROWS = (
     Row("api-1:get_moments", "get", TEAM_REST, scopes=READ),
     Row("api-1:get_tree", "get", TEAM_REST, scopes=READ),
     Row("api-1:get_node", "get", TEAM_REST, scopes=READ),
+    Row("api-1:list_metrics", "get", TEAM_REST, scopes=READ),
+    Row("api-1:get_metric", "get", TEAM_REST, scopes=READ),
+    Row("api-1:list_points", "get", TEAM_REST, scopes=READ),
     Row("api-1:list_recipes", "get", REST, scopes=READ),
     Row("api-1:list_models", "get", REST, scopes=READ),
     Row("api-1:list_datasets", "get", REST, scopes=READ),
@@ -156,5 +160,6 @@ IN_A_PROJECT = {
     "api-1:get_folded", "api-1:add_events", "api-1:get_moments", "api-1:get_tree", "api-1:get_node",
     "api-1:create_run", "api-1:list_trees", "api-1:list_nodes", "api-1:list_evaluations",
     "api-1:get_project", "api-1:change_project",
+    "api-1:list_metrics", "api-1:get_metric", "api-1:list_points",
 }  # fmt: skip
 """What does not exist for those who may not see its project, members or not."""

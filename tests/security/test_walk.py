@@ -57,6 +57,7 @@ def arguments(cast) -> dict[str, Any]:
     events = [
         an_event(1, "tree.open", tree=7, **planted),
         an_event(2, "node.open", tree=7, node=1, **opened),
+        an_event(3, "system.sample", cpu_percent=50.0, memory_mb=100.0),
     ]
     ingest(run.pk, fencing, events)
     workspace = cast.project.workspace
@@ -66,6 +67,7 @@ def arguments(cast) -> dict[str, Any]:
         "run_id": run.pk,
         "tree": 7,
         "node": 1,
+        "name": "system.cpu_percent",
         "model_id": Model.objects.create(project=cast.project, name="oak").pk,
         "project_id": cast.project.pk,
         "slug": workspace.slug,
