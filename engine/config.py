@@ -72,7 +72,7 @@ class Schedule(StrEnum):
 class Level(StrEnum):
     """Over what one importance weight is formed (mars2.md, section 7)."""
 
-    TOKEN = "token"
+    TOKEN = "token"  # nosec B105
     SEQUENCE = "sequence"
     GEOMETRIC = "geometric"
 
@@ -87,7 +87,7 @@ class WeightMode(StrEnum):
 class Aggregation(StrEnum):
     """Over what the policy loss of the tokens is a mean (`engine.losses.aggregation`)."""
 
-    TOKEN_MEAN = "token_mean"
+    TOKEN_MEAN = "token_mean"  # nosec B105
     SEQUENCE_MEAN = "sequence_mean"
     SEQUENCE_SUM = "sequence_sum"
 

@@ -16,6 +16,10 @@ EVERYBODY = ("alice", "mia", "bob", "vera", "charlie", "nobody")
 
 Answers = tuple[int, int, int, int, int, int]
 OPEN: Answers = (200,) * 6
+ENTRANCE: Answers = (302, 302, 302, 302, 302, 200)
+"""Who is in is sent on."""
+NOWHERE: Answers = (404, 404, 404, 404, 404, 302)
+REFUSED: Answers = (403, 403, 403, 403, 403, 302)
 PAGE: Answers = (200, 200, 200, 200, 200, 302)
 """What shows each their own; the others are sent to sign in."""
 TEAM_PAGE: Answers = (200, 200, 200, 200, 404, 302)
@@ -65,12 +69,53 @@ def _new_token(cast: Any) -> dict[str, Any]:
     return {"name": "robot", "place": place, "scopes": ["runs:read"], "days": 30}
 
 
+def _both(name: str, answers: Answers) -> tuple[Row, Row]:
+    return Row(name, "get", answers), Row(name, "post", answers)
+
+
 ROWS = (
     Row("healthz", "get", OPEN),
-    Row("sign-in", "get", OPEN),
-    Row("sign-in", "post", OPEN),  # the form again, with what is wrong with it
+    Row("account_login", "get", ENTRANCE),
+    Row("account_login", "post", ENTRANCE),  # the form again, with what is wrong with it
+    Row("mfa_authenticate", "get", (302,) * 6),
+    Row("mfa_authenticate", "post", (302,) * 6),
+    Row("mfa_login_webauthn", "get", (302,) * 6),  # scripts alone get the challenge
+    Row("mfa_login_webauthn", "post", (302,) * 6),
     Row("sign-in-link", "get", (302,) * 6),
-    Row("sign-out", "post", (302,) * 6),
+    Row("account_logout", "post", (302,) * 6),
+    Row("account_signup", "get", ENTRANCE),  # closed without an invitation
+    Row("account_signup", "post", ENTRANCE),
+    Row("account_inactive", "get", OPEN),
+    Row("mfa_index", "get", PAGE),
+    # The cast has neither password nor second factor to show again.
+    *_both("account_reauthenticate", REFUSED),
+    *_both("mfa_reauthenticate", REFUSED),
+    *_both("mfa_reauthenticate_webauthn", REFUSED),
+    *_both("account_change_password", (302,) * 6),  # the cast has none yet
+    *_both("account_set_password", PAGE),
+    *_both("mfa_activate_totp", PAGE),
+    *_both("mfa_deactivate_totp", NOWHERE),  # nobody has an app
+    Row("mfa_view_recovery_codes", "get", NOWHERE),
+    Row("mfa_download_recovery_codes", "get", NOWHERE),
+    *_both("mfa_generate_recovery_codes", PAGE),
+    Row("mfa_list_webauthn", "get", PAGE),
+    *_both("mfa_add_webauthn", PAGE),
+    *_both("mfa_edit_webauthn", NOWHERE),  # it is somebody else's
+    *_both("mfa_remove_webauthn", NOWHERE),
+    # Without mail, and without a provider, nothing of these exists.
+    *_both("account_reset_password", (404,) * 6),
+    Row("account_reset_password_done", "get", (404,) * 6),
+    *_both("account_reset_password_from_key", (404,) * 6),
+    Row("account_reset_password_from_key_done", "get", (404,) * 6),
+    *_both("account_email", NOWHERE),
+    Row("account_email_verification_sent", "get", (404,) * 6),
+    *_both("account_confirm_email", (404,) * 6),
+    *_both("socialaccount_connections", NOWHERE),
+    *_both("socialaccount_signup", (404,) * 6),
+    Row("socialaccount_login_cancelled", "get", (404,) * 6),
+    Row("socialaccount_login_error", "get", NOWHERE),
+    *_both("openid_connect_login", (404,) * 6),
+    Row("openid_connect_callback", "get", (404,) * 6),
     Row("tokens", "get", PAGE),
     Row("tokens", "post", (200, 200, 200, 200, 422, 302), _new_token),
     Row("revoke-token", "post", (302, 404, 404, 404, 404, 302)),
@@ -86,7 +131,7 @@ ROWS = (
     Row("transfer-workspace", "post", OWNER_FORM),
     Row("project-visibility", "post", OWNER_FORM, {"visibility": "private"}),
     Row("invitation", "get", OPEN),
-    Row("invitation", "post", (302, 302, 302, 302, 302, 422)),
+    Row("invitation", "post", (302,) * 6),
     Row("runs", "get", PAGE),
     Row("launch", "get", PAGE),
     Row("launch", "post", (302, 302, 302, 422, 422, 302), _new_run),
