@@ -220,6 +220,7 @@ export class Forest {
       number: this.trees.indexOf(this.shown[index]) + 1,
     }));
     this.#paintTiles(context, picture);
+    this.canvas.dataset.nodes = this.shown.reduce((sum, tree) => sum + tree.nodes.size, 0);
     this.#pulseAgain();
   }
 
