@@ -94,6 +94,7 @@ ROWS = (
     Row("api-1:get_events", "get", TEAM_REST, scopes=READ),
     Row("api-1:get_folded", "get", TEAM_REST, scopes=READ),
     Row("api-1:get_moments", "get", TEAM_REST, scopes=READ),
+    Row("api-1:get_step_trees", "get", TEAM_REST, scopes=READ),
     Row("api-1:get_tree", "get", TEAM_REST, scopes=READ),
     Row("api-1:get_node", "get", TEAM_REST, scopes=READ),
     Row("api-1:list_recipes", "get", REST, scopes=READ),
@@ -109,7 +110,7 @@ ANY_METHOD = {"api-1:api-root", "api-1:openapi-json"}
 IN_A_PROJECT = {
     "run", "stop-run", "resume-run", "model", "project-visibility",
     "api-1:get_run", "api-1:stop_run", "api-1:resume_run", "api-1:get_state", "api-1:get_events",
-    "api-1:get_folded", "api-1:get_moments", "api-1:get_tree", "api-1:get_node",
-    "api-1:create_run",
+    "api-1:get_folded", "api-1:get_moments", "api-1:get_step_trees", "api-1:get_tree",
+    "api-1:get_node", "api-1:create_run",
 }  # fmt: skip
 """What does not exist for those who may not see its project, members or not."""

@@ -55,6 +55,7 @@ def arguments(cast) -> dict[str, Any]:
     joined = invite(workspace, cast.alice, Role.VIEWER, single_use=True)
     return {
         "run_id": run.pk,
+        "step": 1,
         "tree": 7,
         "node": 1,
         "model_id": Model.objects.create(project=cast.project, name="oak").pk,

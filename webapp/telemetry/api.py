@@ -1,4 +1,4 @@
-"""REST of what runs report: the state to start from, the log, one node."""
+"""REST of what runs report: the state to start from, the log, trees of any step, one node."""
 
 from __future__ import annotations
 
@@ -80,6 +80,18 @@ def get_events(
     run = visible_run(request.user, run_id)
     lines = selectors.lines(run, after, until, topics.split(","))
     return StreamingHttpResponse(lines, content_type="application/x-ndjson")
+
+
+@router.get(
+    "/{uuid:run_id}/steps/{int:step}/trees", openapi_extra=_answers("application/json", _STATE)
+)
+def get_step_trees(
+    request: HttpRequest, run_id: uuid.UUID, step: int, seq: int | None = Query(None, ge=0)
+) -> HttpResponse:
+    """{epoch, seq, events}: all that was said of the trees of one step up to `seq`, without
+    `node.text`; no event where the step has none."""
+    found = selectors.step(visible_run(request.user, run_id), step, seq)
+    return HttpResponse(found, content_type="application/json")
 
 
 @router.get("/{uuid:run_id}/trees/{int:tree}", openapi_extra=_answers("application/json", _STATE))
