@@ -20,7 +20,7 @@ TREES, NODES = 32, 8
 STEP_SECONDS = TREES * NODES / NODES_PER_SECOND
 HOUR_STEPS = round(3600 / STEP_SECONDS)
 _BODY = ("step.start", "tree.open", "node.open", "node.text", "node.close", "node.credit",
-         "tree.close", "agent.update", "step.end", "system.sample")  # fmt: skip
+         "tree.close", "agent.update", "tree.learned", "step.end", "system.sample")  # fmt: skip
 _DIFFERENT_STEPS = 8
 
 

@@ -107,7 +107,8 @@ def get_tree(
 
 @router.get("/{uuid:run_id}/trees/{int:tree}/nodes/{int:node}", response=dict)
 def get_node(request: HttpRequest, run_id: uuid.UUID, tree: int, node: int):
-    """{tree, node, open, text, close, credit, problem, parent}: the payloads about a node, its
+    """{tree, node, open, text, close, credit, learned, problem, parent}: the payloads about a node,
+    what an update saw of its tokens {agent, step, version, entropy, ratio} (null before one), its
     problem, and its parent's `node.close` (null for a child of the root)."""
     found = selectors.node(visible_run(request.user, run_id), tree, node)
     if found is None:

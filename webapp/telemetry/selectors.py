@@ -24,7 +24,7 @@ PAGE = 500
 
 _TAIL = ("log.line", "system.sample", "run.waiting")
 _BULK = ("tree.open", "tree.close", "node.open", "node.close", "node.credit")
-_BY_NODE = ("node.text",)
+_BY_NODE = ("node.text", "tree.learned")
 """Big, and wanted of one node at a time."""
 
 _WHOLE = tuple(kind for kind in KINDS if kind not in _TAIL + _BULK + _BY_NODE)
@@ -173,11 +173,22 @@ def node(run: Run, tree: int, node: int) -> dict[str, Any] | None:
         "close": told.get("node.close"),
         "credit": told.get("node.credit"),
         "text": told.get("node.text"),
+        "learned": _learned(run, tree, node),
         "problem": opened.payload if opened else None,
         "parent": {event.kind: event.payload for event in _about(run, tree, parent)}.get(
             "node.close"
         ),
     }
+
+
+def _learned(run: Run, tree: int, node: int) -> dict[str, Any] | None:
+    """{agent, step, version, entropy, ratio} by token, of the update that learned from the node."""
+    for event in Event.objects.filter(run=run, tree=tree, kind="tree.learned").order_by("-seq"):
+        for one in event.payload["nodes"]:
+            if one["node"] == node:
+                about = {name: event.payload[name] for name in ("agent", "step", "version")}
+                return {**about, "entropy": one["entropy"], "ratio": one["ratio"]}
+    return None
 
 
 def _about(run: Run, tree: int, node: int) -> list[Event]:
