@@ -234,7 +234,7 @@ class Trainer:
         rows: dict[str, list[TrainingRow]] = {owner: [] for owner in self.learners}
         for node, advantage in zip(_closed(tree), credit.advantages_N, strict=True):
             if node.agent in owners and node.score is not None:
-                row = _training_row(node.answer.generation, float(advantage), tree.id)
+                row = _training_row(node.answer.generation, float(advantage), tree.id, node.node)
                 rows[owners[node.agent]].append(row)
         for name, mine in rows.items():
             self.buffers[name].add_tree(mine)
@@ -424,7 +424,7 @@ def _record(tree: GrowingTree) -> TreeRecord:
     )
 
 
-def _training_row(generation, advantage: float, tree: int) -> TrainingRow:
+def _training_row(generation, advantage: float, tree: int, node: int) -> TrainingRow:
     return TrainingRow(
         list(generation.prompt_ids),
         list(generation.output_ids),
@@ -433,4 +433,5 @@ def _training_row(generation, advantage: float, tree: int) -> TrainingRow:
         generation.policy_version,
         generation.temperature,
         tree,
+        node,
     )

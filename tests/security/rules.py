@@ -154,6 +154,7 @@ ROWS = (
     Row("api-1:add_events", "post", (409, 409, 409, 403, 404, 401), {"events": []}, REPORT),
     Row("api-1:get_folded", "get", TEAM_REST, scopes=READ),
     Row("api-1:get_moments", "get", TEAM_REST, scopes=READ),
+    Row("api-1:get_step_trees", "get", TEAM_REST, scopes=READ),
     Row("api-1:get_tree", "get", TEAM_REST, scopes=READ),
     Row("api-1:get_node", "get", TEAM_REST, scopes=READ),
     Row("api-1:list_metrics", "get", TEAM_REST, scopes=READ),
@@ -206,5 +207,6 @@ IN_A_PROJECT = {
     "api-1:create_run", "api-1:list_trees", "api-1:list_nodes", "api-1:list_evaluations",
     "api-1:get_project", "api-1:change_project",
     "api-1:list_metrics", "api-1:get_metric", "api-1:list_points",
+    "api-1:get_step_trees",
 }  # fmt: skip
 """What does not exist for those who may not see its project, members or not."""

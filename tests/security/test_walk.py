@@ -69,6 +69,7 @@ def arguments(cast) -> dict[str, Any]:
         "uidb36": "1",
         "key": "abc",
         "run_id": run.pk,
+        "step": 1,
         "tree": 7,
         "node": 1,
         "name": "system.cpu_percent",

@@ -1,4 +1,4 @@
-"""REST of what runs report: the state to start from, the log, one node, series of numbers."""
+"""REST of what runs report: the state to start from, the log, trees, nodes, series of numbers."""
 
 from __future__ import annotations
 
@@ -244,6 +244,18 @@ def add_events(request: HttpRequest, run_id: uuid.UUID):
         return problem(409, "The run has ended and takes no more events; resume it first.")
 
 
+@router.get(
+    "/{uuid:run_id}/steps/{int:step}/trees", openapi_extra=_answers("application/json", _STATE)
+)
+def get_step_trees(
+    request: HttpRequest, run_id: uuid.UUID, step: int, seq: int | None = Query(None, ge=0)
+) -> HttpResponse:
+    """{epoch, seq, events}: all that was said of the trees of one step up to `seq`, without
+    `node.text`; no event where the step has none."""
+    found = selectors.step(visible_run(request.user, run_id), step, seq)
+    return HttpResponse(found, content_type="application/json")
+
+
 @router.get("/{uuid:run_id}/trees/{int:tree}", openapi_extra=_answers("application/json", _STATE))
 def get_tree(
     request: HttpRequest, run_id: uuid.UUID, tree: int, seq: int | None = Query(None, ge=0)
@@ -257,7 +269,8 @@ def get_tree(
 
 @router.get("/{uuid:run_id}/trees/{int:tree}/nodes/{int:node}", response=dict)
 def get_node(request: HttpRequest, run_id: uuid.UUID, tree: int, node: int):
-    """{tree, node, open, text, close, credit, problem, parent}: the payloads about a node, its
+    """{tree, node, open, text, close, credit, learned, problem, parent}: the payloads about a node,
+    what an update saw of its tokens {agent, step, version, entropy, ratio} (null before one), its
     problem, and its parent's `node.close` (null for a child of the root)."""
     found = selectors.node(visible_run(request.user, run_id), tree, node)
     if found is None:
