@@ -6,8 +6,9 @@ each of its actors: alternating, where one actor writes and learns in turns, and
 Both learn as published settings do, in four minibatches (those of GSPO) and with a reference (that
 of MARS²): for every node four passes forward and one back, so that learning takes as long as
 writing or longer, as it does with large models. Where it is short, overlapping gains little: no
-more than its share of a step. Both take turns, seed by seed, and learn from every node. Seconds run from the start of the third step to the last update, so
-that neither start-up nor work left over counts for anyone.
+more than its share of a step. Both take turns, seed by seed, and learn from every node. Seconds run
+from the start of the third step to the last update, so that neither start-up nor work left over
+counts for anyone.
 
 Both must have learned from the same number of nodes, and the mean reward of their last third of
 steps must not differ by more than three standard errors of the difference (over nodes of all seeds,
