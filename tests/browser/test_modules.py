@@ -42,6 +42,7 @@ def test_every_pure_module_has_tests():
         "layout",
         "lineage",
         "series",
+        "steps",
         "stream",
         "toml-lines",
     }

@@ -16,7 +16,7 @@ from pydantic import ConfigDict, Field
 from engine.events import RunState
 from engine.recipes import recipe_data, recipe_names
 from webapp.accounts.models import User
-from webapp.experiments import services
+from webapp.experiments import outside, services
 from webapp.experiments.creation import KeyReused, create_experiment, once
 from webapp.experiments.models import Experiment
 from webapp.experiments.presentation import summary
@@ -53,6 +53,8 @@ class RunOut(Schema):
     created_by: str
     epoch: uuid.UUID
     head_seq: int
+    outside: bool
+    """Whether its engine runs elsewhere and sends its events."""
     state: RunState
     stop_requested: bool
     step: int
@@ -76,7 +78,7 @@ class RunList(Schema):
     """Cursor of the next page, null on the last."""
 
 
-class NewRun(Schema):
+class Wanted(Schema):
     model_config = ConfigDict(
         extra="forbid",
         json_schema_extra={
@@ -98,7 +100,12 @@ class NewRun(Schema):
     """Dotted path to value."""
 
 
-class NewExperiment(NewRun):
+class NewRun(Wanted):
+    outside: bool = False
+    """Its engine runs elsewhere and sends its events (POST /runs/{run_id}/events)."""
+
+
+class NewExperiment(Wanted):
     model_config = ConfigDict(
         extra="forbid",
         json_schema_extra={
@@ -157,7 +164,9 @@ def create_run(
 ):
     """An experiment with one run, queued at once. Asked again with the same `Idempotency-Key`, the
     answer is the run that was made then, as it is now."""
-    experiment = _create(request, new, Request(new.recipe, new.overrides, new.name), key)
+    make = _made_outside if new.outside else create_experiment
+    wanted = Request(new.recipe, new.overrides, new.name)
+    experiment = _create(request, new, make, wanted, key)
     return Status(201, detail(request, experiment.runs.get(number=1).pk))
 
 
@@ -169,17 +178,28 @@ def create_experiment_of_runs(
 ):
     """One experiment with a run for every combination of seeds and values to try, all queued."""
     wanted = Request(new.recipe, new.overrides, new.name, new.seeds, new.sweep)
-    experiment = _create(request, new, wanted, key)
+    experiment = _create(request, new, create_experiment, wanted, key)
     runs = experiment.runs.select_related("experiment__project", "created_by").order_by("number")
     told = {"id": experiment.pk, "name": experiment.name, "project": new.project}
     return Status(201, {**told, "runs": [summary(run) for run in runs]})
 
 
-def _create(request: HttpRequest, new: NewRun, wanted: Request, key: str | None) -> Experiment:
+def _made_outside(project: Project, user: User, wanted: Request) -> Experiment:
+    asked = (wanted.recipe, dict(wanted.overrides), wanted.name)
+    return outside.create_run(project, user, *asked).experiment
+
+
+def _create(
+    request: HttpRequest,
+    new: Wanted,
+    make: Callable[..., Experiment],
+    wanted: Request,
+    key: str | None,
+) -> Experiment:
     project = get_object_or_404(Project.objects.visible_to(request.user), pk=new.project)
     require(request.user, Action.OPERATE, project)
-    make = partial(create_experiment, project, request.user, wanted)
-    return once_or_invalid(key, request.user, [type(new).__name__, new.dict()], make)
+    asked = [type(new).__name__, new.dict()]
+    return once_or_invalid(key, request.user, asked, partial(make, project, request.user, wanted))
 
 
 def once_or_invalid(

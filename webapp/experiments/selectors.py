@@ -39,7 +39,8 @@ def sweepable_runs() -> list[uuid.UUID]:
     whose worker died or gave it back.
     """
     untold = Q(dispatched_at=None) | Q(dispatched_at__lt=Now() - RESEND_AFTER)
-    waiting = Run.objects.filter(untold, unheld(), state__in={RunState.QUEUED, *HELD})
+    states = {RunState.QUEUED, *HELD}
+    waiting = Run.objects.filter(untold, unheld(), state__in=states, outside=False)
     return list(waiting.order_by("-priority", "queued_at").values_list("pk", flat=True))
 
 
@@ -112,3 +113,9 @@ def comparable_runs(user: User, without: Sequence[Run], most: int = 100) -> list
     """The newest runs that may be compared with these."""
     runs = visible_runs(user).defer(*_TOO_BIG_FOR_A_LIST)
     return list(runs.exclude(pk__in=[run.pk for run in without])[:most])
+
+
+def runs_by_id(user: User, run_ids: Sequence[uuid.UUID]) -> list[Run]:
+    """Those of the runs that `user` may see, in the order of the ids."""
+    found = {run.pk: run for run in visible_runs(user).filter(pk__in=run_ids)}
+    return [found[run_id] for run_id in run_ids if run_id in found]

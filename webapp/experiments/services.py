@@ -18,7 +18,7 @@ from engine.events import RunState
 from webapp.accounts.models import User
 from webapp.experiments.actions import note_action
 from webapp.experiments.dispatch import dispatch_on_commit
-from webapp.experiments.leases import lock_leased
+from webapp.experiments.leases import lock_leased, take_lease_outside
 from webapp.experiments.models import Run, RunAction
 from webapp.experiments.states import check
 
@@ -41,6 +41,8 @@ def resume_run(run_id: uuid.UUID, by: User | None = None) -> Run:
         error="",
     )
     note_action(run, by, RunAction.Kind.RESUMED)
+    if run.outside:
+        return mark_starting(run.pk, take_lease_outside(run.pk))
     dispatch_on_commit(run.pk)
     return run
 

@@ -8,7 +8,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('experiments', '0002_request_keys'),
+        ('experiments', '0003_engines_outside'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
