@@ -32,6 +32,7 @@ class Server:
             probe.bind(("127.0.0.1", 0))
             self.port = probe.getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}"
+        self.var = var
         self._environment = {
             **os.environ,
             "GROVE_VAR": str(var),

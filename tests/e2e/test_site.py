@@ -150,13 +150,14 @@ def test_a_page_that_tells_of_an_error_fits_and_leads_on(visit, faults, path):
 def test_what_is_refused_at_the_new_run_is_shown_within_the_screen(visit, faults):
     faults.expected = ("Failed to load resource",)
     page = visit("/runs/new/", 400)
-    page.get_by_label("Nodes per tree").fill("0")
-    page.get_by_label("More settings").fill("search.nodes = 4\nproblems.train = -3")
-    page.get_by_role("button", name="Start the run").click()
-    page.get_by_text("The engine refuses 3 settings").wait_for()
+    changes = "search.nodes_per_tree = 0\nsearch.nodes = 4\nproblems.train = -3"
+    page.get_by_label("Changes, as TOML").fill(changes)
+    page.locator('[data-part="start"]').click()
+    alert = page.get_by_role("alert").filter(has_text="3 settings are refused")
+    alert.wait_for()
     assert fits(page)
     for words in ("search.nodes_per_tree", "unknown setting", "problems.train"):
-        box = page.get_by_text(words).first.bounding_box()
+        box = alert.get_by_text(words).first.bounding_box()
         assert box["x"] >= 0 and box["x"] + box["width"] <= 400, words
 
 

@@ -1,0 +1,113 @@
+"""Starting from a recipe, forking, comparing two runs, and why a run failed: in a real browser."""
+
+from __future__ import annotations
+
+from collections import deque
+
+import pytest
+from playwright.sync_api import expect
+
+from engine.events import Event
+from tests.browser.site import SampleRun
+from tests.e2e.conftest import SAMPLE
+from tests.e2e.test_accessibility import AXE, RULES
+from webapp.experiments.models import Run
+
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+
+
+@pytest.fixture
+def page(browser, server, run, faults):
+    context = browser.new_context(viewport={"width": 1280, "height": 1000}, base_url=server.url)
+    page = context.new_page()
+    faults.watch(page, server.url)
+    page.goto(run.sign_in_path())
+    yield page
+    context.close()
+    assert faults.told == []
+
+
+def breaks_no_rule(page):
+    page.evaluate(AXE)
+    assert page.evaluate(RULES) == []
+
+
+def outcomes(step: int, seq: int, solved: int) -> Event:
+    contents = [f"{place:016x}" for place in range(100)]
+    values = [float(place < solved) for place in range(100)]
+    told = {"step": step, "split": "test", "contents": contents,
+            "outcomes": {"pass@1/oak": values}}  # fmt: skip
+    return Event(seq, 1_763_700_000.0, "eval.outcomes", None, None, told)
+
+
+def test_fields_and_text_say_the_same_and_start_the_run(page):
+    page.goto("/runs/new/?recipe=demo")
+    expect(page.get_by_text("Nothing changed; 1 run to start.")).to_be_visible()
+    page.get_by_label("Search settings").fill("nodes per tree")
+    field = page.locator('[data-path="search.nodes_per_tree"]')
+    field.fill("0")
+    expect(page.locator('[data-setting="search.nodes_per_tree"] .error')).to_contain_text("1")
+    field.fill("4")
+    text = page.get_by_label("Changes, as TOML")
+    expect(text).to_have_value("search.nodes_per_tree = 4")
+    text.fill("search.nodes_per_tree = 5\ntraining.steps = 3")
+    expect(field).to_have_value("5")
+    expect(page.get_by_text("2 settings changed; 1 run to start.")).to_be_visible()
+    page.get_by_label("Seeds").fill("1-2")
+    page.get_by_text("2 settings changed; 2 runs to start.").wait_for()
+    page.get_by_text("Before it starts").wait_for()
+    breaks_no_rule(page)
+    page.get_by_role("button", name="Start 2 runs").click()
+    page.get_by_text("2 runs of demo are queued").wait_for()
+    made = Run.objects.filter(experiment__name="demo", steps=3)
+    assert {one.config["search"]["nodes_per_tree"] for one in made} == {5} and len(made) == 2
+
+
+def test_a_run_is_forked_from_its_page(page, run, server):
+    place = server.var / "runs" / str(run.run.pk) / "checkpoints" / "step-000002"
+    place.mkdir(parents=True)
+    (place / "manifest.json").write_text("{}")
+    page.reload()
+    page.get_by_text("More", exact=True).click()
+    page.get_by_role("link", name="Fork from step 2").click()
+    page.get_by_role("heading", name="Fork of demo #1, from step 2").wait_for()
+    page.get_by_label("Changes, as TOML").fill("loss.kl_coefficient = 0.5")
+    page.get_by_text("1 setting changed; 1 run to start.").wait_for()
+    page.get_by_role("button", name="Start the run").click()
+    page.get_by_text("Forked from step 2 of").wait_for()
+    fork = Run.objects.get(parent=run.run)
+    assert fork.config["loss"]["kl_coefficient"] == 0.5 and fork.parent_step == 2
+
+
+def test_two_runs_are_compared_with_words_and_curves(page, run, log):
+    head = run.feed(log)
+    run.feed([outcomes(3, head + 1, 30)])
+    other = SampleRun(SAMPLE, "other")
+    other.feed([outcomes(3, 1, 60)])
+    page.goto(f"/compare/?run={run.run.pk}&run={other.run.pk}")
+    page.get_by_text("B is 30.0 points above A, 95 % interval").wait_for()
+    page.get_by_text("Nothing: they have the same settings.").wait_for()
+    expect(page.locator('[data-chart="reward"] canvas').first).to_be_visible()
+    breaks_no_rule(page)
+    page.get_by_label("Evaluated on").select_option("validation")
+    page.get_by_role("button", name="Compare", exact=True).click()
+    page.get_by_text("There are no results problem by problem of A and B").wait_for()
+    assert f"run={run.run.pk}&run={other.run.pk}" in page.url and "split=validation" in page.url
+
+
+def test_a_failure_tells_where_it_was_and_resumes(page, run, log):
+    events = deque(log)
+    some = [events.popleft() for _ in range(len(events) // 3)]
+    head = run.feed(some)
+    told = {"message": "TeamError: agents to learn: no memory", "traceback": "Traceback",
+            "phase": "learn", "agent": "oak", "rank": 1}  # fmt: skip
+    run.feed([Event(head + 1, some[-1].time, "error", None, None, told)])
+    run.end("failed", told["message"])
+    panel = page.get_by_role("alert")
+    expect(panel).to_contain_text("no memory")
+    for words in ("learn", "oak", "Last good step"):
+        expect(panel.locator("dl")).to_contain_text(words)
+    breaks_no_rule(page)
+    panel.get_by_role("button", name="Resume it").click()
+    page.locator('[data-part="pill"][data-state="queued"]').wait_for()
+    page.get_by_text("resumed it").wait_for()
