@@ -29,6 +29,8 @@ from engine.policy.trie import Trie
 class RowTensors:
     """What a loss needs of a micro-batch, outputs flush left."""
 
+    rows: tuple[TrainingRow, ...]
+    """What row n is made of."""
     outputs_NL: Tensor
     mask_NL: Tensor
     rollout_logprobs_NL: Tensor
@@ -172,6 +174,7 @@ def _row_tensors(rows: Sequence[TrainingRow], pad_id: int, device) -> RowTensors
     lengths_N = torch.tensor([len(row.output_ids) for row in rows], device=device)
     advantages_N = torch.tensor([row.advantage for row in rows], dtype=torch.float32, device=device)
     return RowTensors(
+        rows=tuple(rows),
         outputs_NL=right_pad([row.output_ids for row in rows], width, pad_id, torch.long, device),
         mask_NL=(torch.arange(width, device=device)[None] < lengths_N[:, None]).long(),
         rollout_logprobs_NL=right_pad(

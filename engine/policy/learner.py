@@ -25,9 +25,10 @@ from engine.policy.crew import Crew
 from engine.policy.forward import PackedRows, PaddedRows, inputs_of, output_logprobs, pad_rows
 from engine.policy.head import ends_with_head
 from engine.policy.layout import Layout, MicroBatches
+from engine.policy.learned import tokens_seen
 from engine.policy.precision import MasterWeights
 from engine.policy.recompute import recompute_activations
-from engine.policy.rows import TrainingRow, UpdateStats
+from engine.policy.rows import LearnedTokens, TrainingRow, UpdateStats
 from engine.policy.weights import Weights
 from engine.shapes import LOGITS_AT_ONCE
 
@@ -106,9 +107,10 @@ class Learner:
             self._score_old(batches)
         (forwarded,) = self.crew.sum([sum(one.forwarded for one in cut)])
         lag = sum(self.version - row.policy_version for row in fresh) / max(1, len(fresh))
+        seen: list[LearnedTokens] = []
         for batch in batches:
             with self.weights.current() as model:
-                figures = self._step(model, batch)
+                figures = self._step(model, batch, seen)
             for name, value in figures.items():
                 totals[name] += value / len(batches)
         if batches:
@@ -130,6 +132,7 @@ class Learner:
             layout_reason=self.layout.reason,
             row_tokens=sum(len(inputs_of(row)) for row in fresh),
             forwarded_tokens=int(forwarded),
+            tokens=tuple(seen),
         )
 
     def _cut(self, rows: Sequence[TrainingRow]) -> list[MicroBatches]:
@@ -173,7 +176,10 @@ class Learner:
         self.version = state["version"]
         self.precise.load_state(state["masters"])
 
-    def _step(self, model: PreTrainedModel, batch: list[MicroBatch]) -> dict[str, float]:
+    def _step(
+        self, model: PreTrainedModel, batch: list[MicroBatch], seen: list[LearnedTokens]
+    ) -> dict[str, float]:
+        """One optimizer step; what it saw of the tokens is added to `seen`."""
         model.train()
         masks = [micro.rows.mask_NL for micro in batch]
         units = count_units(masks, self.loss, self.crew.sum)
@@ -194,6 +200,7 @@ class Learner:
             totals["kl"] += terms.kl.item()
             totals["clip"] += float(terms.clip_fraction)
             totals["mismatch"] += float(terms.mismatch)
+            seen += tokens_seen(micro.rows, logprobs_NL.detach(), entropy_NL.detach())
             entropy = (entropy_NL.detach() * micro.rows.mask_NL).sum()
             totals["entropy"] += float(entropy) / units.tokens
         limit = self.agent.optimizer.max_gradient_norm
@@ -226,7 +233,7 @@ class Learner:
         """A row that is not learned from, for a rank that has fewer passes than another."""
         row = TrainingRow([self.pad_id], [self.pad_id], [0.0], 0.0, 0)
         padded = pad_rows([row], self.pad_id, self.weights.model.device)
-        return replace(padded, mask_NL=torch.zeros_like(padded.mask_NL))
+        return replace(padded, rows=(), mask_NL=torch.zeros_like(padded.mask_NL))
 
     def _scored(self, model: PreTrainedModel, micro: MicroBatch) -> Tensor:
         return output_logprobs(model, micro.rows, at_once=self._at_once)[0]
