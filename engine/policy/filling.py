@@ -23,7 +23,7 @@ from engine.policy.load import is_adapter, weight_files
 
 def empty_model(directory: Path, dtype: torch.dtype) -> PreTrainedModel:
     """The model of `config.json` with no memory behind its weights."""
-    config = AutoConfig.from_pretrained(directory)
+    config = AutoConfig.from_pretrained(directory)  # nosec B615
     with torch.device("meta"):
         return AutoModelForCausalLM.from_config(config, dtype=dtype).eval()
 
