@@ -110,7 +110,7 @@ class Learning:
         nodes = [tree.written[node] for node in sorted(tree.written)]
         for node, advantage in zip(nodes, credit.advantages_N, strict=True):
             if node.agent in owners and node.score is not None:
-                row = _training_row(node.answer.generation, float(advantage), tree.id)
+                row = _training_row(node.answer.generation, float(advantage), tree.id, node.node)
                 rows[owners[node.agent]].append(row)
         for name, mine in rows.items():
             self.buffers[name].add_tree(mine)
@@ -127,7 +127,7 @@ def _record(tree: GrowingTree) -> TreeRecord:
     )
 
 
-def _training_row(generation: Generation, advantage: float, tree: int) -> TrainingRow:
+def _training_row(generation: Generation, advantage: float, tree: int, node: int) -> TrainingRow:
     return TrainingRow(
         list(generation.prompt_ids),
         list(generation.output_ids),
@@ -136,4 +136,5 @@ def _training_row(generation: Generation, advantage: float, tree: int) -> Traini
         generation.policy_version,
         generation.temperature,
         tree,
+        node,
     )
