@@ -373,6 +373,9 @@ class TrainingConfig(Settings):
     """How the learner lays rows out: `padded` beside one another, `packed` behind one another,
     `prefix` also forwards once what rows begin with alike; `auto` takes the cheapest. Changes
     speed, not the gradient."""
+    recompute_activations: bool = False
+    """Keep only what goes into each layer, and compute what is in it again for the gradient: a
+    third more work, and a fraction of the memory that long answers take."""
     max_staleness: Whole = Field(4, ge=0)
     """Nodes written more than this many policy versions ago are dropped and counted."""
     overlap: bool = False

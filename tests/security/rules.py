@@ -32,6 +32,15 @@ READ = frozenset({Scope.RUNS_READ, Scope.RUNS_WRITE, Scope.ADMIN})
 OPERATE = frozenset({Scope.RUNS_WRITE, Scope.ADMIN})
 
 
+REPORT = frozenset({Scope.TELEMETRY_WRITE, Scope.ADMIN})
+
+
+NO_TOKEN: frozenset[Scope | None] = frozenset({None})
+"""What a person does who is signed in, and no token at all."""
+PERSON_REST: Answers = (200, 200, 200, 200, 200, 401)
+MANAGE = frozenset({Scope.ADMIN})
+
+
 @dataclass(frozen=True)
 class Row:
     name: str
@@ -45,6 +54,10 @@ class Row:
 
 def _new_run(cast: Any) -> dict[str, Any]:
     return {"project": cast.project.pk, "recipe": "mars2"}
+
+
+def _new_rest_token(cast: Any) -> dict[str, Any]:
+    return {"name": "robot", "workspace": cast.project.workspace_id, "scopes": ["runs:read"]}
 
 
 def _new_token(cast: Any) -> dict[str, Any]:
@@ -80,6 +93,7 @@ ROWS = (
     Row("run", "get", TEAM_PAGE),
     Row("stop-run", "post", MEMBER_FORM),
     Row("resume-run", "post", MEMBER_FORM),
+    Row("charts", "get", PAGE),
     Row("models", "get", PAGE),
     Row("model", "get", TEAM_PAGE),
     Row("datasets", "get", PAGE),
@@ -92,15 +106,49 @@ ROWS = (
     Row("api-1:resume_run", "post", (409, 409, 409, 403, 404, 401), scopes=OPERATE),
     Row("api-1:get_state", "get", TEAM_REST, scopes=READ),
     Row("api-1:get_events", "get", TEAM_REST, scopes=READ),
+    Row("api-1:add_events", "post", (409, 409, 409, 403, 404, 401), {"events": []}, REPORT),
     Row("api-1:get_folded", "get", TEAM_REST, scopes=READ),
     Row("api-1:get_moments", "get", TEAM_REST, scopes=READ),
     Row("api-1:get_step_trees", "get", TEAM_REST, scopes=READ),
     Row("api-1:get_tree", "get", TEAM_REST, scopes=READ),
     Row("api-1:get_node", "get", TEAM_REST, scopes=READ),
+    Row("api-1:list_metrics", "get", TEAM_REST, scopes=READ),
+    Row("api-1:get_metric", "get", TEAM_REST, scopes=READ),
+    Row("api-1:list_points", "get", TEAM_REST, scopes=READ),
     Row("api-1:list_recipes", "get", REST, scopes=READ),
     Row("api-1:list_models", "get", REST, scopes=READ),
     Row("api-1:list_datasets", "get", REST, scopes=READ),
     Row("api-1:list_workspaces", "get", REST, scopes=READ),
+    Row("api-1:create_workspace", "post", (201,) * 5 + (401,), {"name": "Another"}, NO_TOKEN),
+    Row("api-1:get_workspace", "get", TEAM_REST, scopes=READ),
+    Row("api-1:list_members", "get", TEAM_REST, scopes=READ),
+    Row("api-1:change_member", "patch", (200, 200, 403, 403, 404, 401), {"role": "member"}, MANAGE),
+    Row("api-1:delete_member", "delete", (204, 204, 403, 204, 404, 401), scopes=MANAGE),
+    Row("api-1:transfer_workspace", "post", (200, 403, 403, 403, 404, 401), scopes=MANAGE),
+    Row("api-1:list_invitations", "get", (200, 200, 403, 403, 404, 401), scopes=MANAGE),
+    Row(
+        "api-1:create_invitation",
+        "post",
+        (201, 201, 403, 403, 404, 401),
+        {"role": "viewer"},
+        MANAGE,
+    ),
+    Row("api-1:delete_invitation", "delete", (204, 204, 403, 403, 404, 401), scopes=MANAGE),
+    Row("api-1:create_project", "post", (201, 201, 201, 403, 404, 401), {"name": "Elms"}, MANAGE),
+    Row("api-1:get_project", "get", TEAM_REST, scopes=READ),
+    Row(
+        "api-1:change_project",
+        "patch",
+        (200, 403, 403, 403, 404, 401),
+        {"visibility": "private"},
+        MANAGE,
+    ),
+    Row("api-1:list_tokens", "get", PERSON_REST, scopes=NO_TOKEN),
+    Row("api-1:create_token", "post", (201, 201, 201, 201, 404, 401), _new_rest_token, NO_TOKEN),
+    Row("api-1:delete_token", "delete", (204, 404, 404, 404, 404, 401), scopes=NO_TOKEN),
+    Row("api-1:list_trees", "get", TEAM_REST, scopes=READ),
+    Row("api-1:list_nodes", "get", TEAM_REST, scopes=READ),
+    Row("api-1:list_evaluations", "get", TEAM_REST, scopes=READ),
     Row("api-1:list_projects", "get", REST, scopes=READ),
 )
 
@@ -110,7 +158,9 @@ ANY_METHOD = {"api-1:api-root", "api-1:openapi-json"}
 IN_A_PROJECT = {
     "run", "stop-run", "resume-run", "model", "project-visibility",
     "api-1:get_run", "api-1:stop_run", "api-1:resume_run", "api-1:get_state", "api-1:get_events",
-    "api-1:get_folded", "api-1:get_moments", "api-1:get_step_trees", "api-1:get_tree",
-    "api-1:get_node", "api-1:create_run",
+    "api-1:get_folded", "api-1:add_events", "api-1:get_moments", "api-1:get_tree", "api-1:get_node",
+    "api-1:create_run", "api-1:list_trees", "api-1:list_nodes", "api-1:list_evaluations",
+    "api-1:get_project", "api-1:change_project",
+    "api-1:list_metrics", "api-1:get_metric", "api-1:list_points", "api-1:get_step_trees",
 }  # fmt: skip
 """What does not exist for those who may not see its project, members or not."""

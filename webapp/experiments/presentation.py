@@ -58,6 +58,7 @@ def summary(run: Run) -> dict[str, Any]:
         "created_by": run.created_by.username,
         "epoch": run.epoch,
         "head_seq": run.head_seq,
+        "outside": run.outside,
         **status_of(run),
     }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -37,7 +38,8 @@ def sweepable_runs() -> list[uuid.UUID]:
     whose worker died or gave it back.
     """
     untold = Q(dispatched_at=None) | Q(dispatched_at__lt=Now() - RESEND_AFTER)
-    waiting = Run.objects.filter(untold, unheld(), state__in={RunState.QUEUED, *HELD})
+    states = {RunState.QUEUED, *HELD}
+    waiting = Run.objects.filter(untold, unheld(), state__in=states, outside=False)
     return list(waiting.order_by("queued_at").values_list("pk", flat=True))
 
 
@@ -81,3 +83,9 @@ def _parse_cursor(cursor: str) -> tuple[datetime, uuid.UUID]:
 def visible_run(user: User, run_id: uuid.UUID) -> Run:
     """The run, or `Http404` if it does not exist for `user`."""
     return get_object_or_404(visible_runs(user), pk=run_id)
+
+
+def runs_by_id(user: User, run_ids: Sequence[uuid.UUID]) -> list[Run]:
+    """Those of the runs that `user` may see, in the order of the ids."""
+    found = {run.pk: run for run in visible_runs(user).filter(pk__in=run_ids)}
+    return [found[run_id] for run_id in run_ids if run_id in found]
