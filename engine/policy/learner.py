@@ -24,13 +24,14 @@ from engine.config import AgentConfig, LossConfig, Schedule, TrainingConfig
 from engine.losses.total import Rows, count_units, total_loss
 from engine.policy.crew import Crew
 from engine.policy.forward import PackedRows, PaddedRows, inputs_of, output_logprobs, pad_rows
-from engine.policy.head import LOGITS_AT_ONCE, ends_with_head
+from engine.policy.head import ends_with_head
 from engine.policy.layout import Layout, MicroBatches
 from engine.policy.learned import tokens_seen
 from engine.policy.precision import MasterWeights
 from engine.policy.recompute import recompute_activations
 from engine.policy.rows import LearnedTokens, TrainingRow, UpdateStats
 from engine.policy.weights import Weights
+from engine.shapes import LOGITS_AT_ONCE
 
 
 @dataclass

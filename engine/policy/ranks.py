@@ -119,17 +119,23 @@ class LearnerRank:
 
     def _load(self) -> None:
         # Late: a rank that cannot meet the others should say so before it loads anything.
+        from engine.policy.filling import empty_model, fill, tensor_files
         from engine.policy.learner import Learner
-        from engine.policy.load import load_policy
+        from engine.policy.load import check_model_directory, load_policy
         from engine.policy.sharded import ShardedWeights
 
-        model = load_policy(self.agent.model, "cpu", "float32").model
+        directory = check_model_directory(self.agent.model)
+        if files := tensor_files(directory):
+            model = empty_model(directory, torch.float32)
+        else:
+            model = load_policy(self.agent.model, "cpu", "float32").model
         mesh = init_device_mesh(self.device, (self.ranks,))
         self.weights = ShardedWeights(
             model,
             mesh,
             getattr(torch, self.run.compute.dtype),
             reference=self.run.loss.kl_coefficient > 0,
+            fill=lambda model: fill(model, files, self.device) if files else None,
         )
         crew = Crew(self.rank, self.ranks, self.device)
         self.learner = Learner(

@@ -6,12 +6,12 @@ import uuid
 from collections.abc import Callable
 from datetime import datetime
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 from django.http import HttpRequest
 from django.shortcuts import get_object_or_404
 from ninja import Header, Query, Router, Schema, Status
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, create_model
 
 from engine.events import RunState
 from engine.recipes import recipe_data, recipe_names
@@ -22,6 +22,7 @@ from webapp.experiments.models import Experiment
 from webapp.experiments.presentation import summary
 from webapp.experiments.selectors import runs_page, visible_run
 from webapp.experiments.sweeps import Request
+from webapp.paging import LARGEST_ID
 from webapp.problems import Invalid
 from webapp.projects.models import Project
 from webapp.projects.permissions import Action, require
@@ -29,6 +30,7 @@ from webapp.projects.permissions import Action, require
 router = Router()
 recipes = Router()
 experiments = Router()
+_WITHOUT_NUL = r"^[^\x00]*$"
 
 
 class Wait(Schema):
@@ -72,12 +74,6 @@ class RunDetail(RunOut):
     config: dict[str, Any]
 
 
-class RunList(Schema):
-    runs: list[RunOut]
-    next: str | None
-    """Cursor of the next page, null on the last."""
-
-
 class Wanted(Schema):
     model_config = ConfigDict(
         extra="forbid",
@@ -95,7 +91,7 @@ class Wanted(Schema):
 
     project: int
     recipe: str
-    name: str = Field("", max_length=200, pattern=r"^[^\x00]*$")
+    name: str = Field("", max_length=200, pattern=_WITHOUT_NUL)
     overrides: dict[str, Any] = {}
     """Dotted path to value."""
 
@@ -134,10 +130,44 @@ class ExperimentOut(Schema):
     runs: list[RunOut]
 
 
+# Every field but the id may be left out where only some are asked for.
+RunRow = create_model(
+    "RunRow",
+    __base__=Schema,
+    **{
+        name: (field.annotation, ... if name == "id" else None)
+        for name, field in RunOut.model_fields.items()
+    },
+)
+
+
+class RunList(Schema):
+    runs: list[RunRow]
+    next: str | None
+    """Cursor of the next page, null on the last."""
+
+
 class Filter(Schema):
     state: RunState | None = None
+    project: int | None = Field(None, ge=0, le=LARGEST_ID)
+    name: str | None = Field(None, max_length=200, pattern=_WITHOUT_NUL)
+    """Part of the experiment's name, in whatever case."""
+    created_by: str | None = Field(None, max_length=150, pattern=_WITHOUT_NUL)
+    sort: Literal["newest", "oldest"] = "newest"
+    fields: str | None = Field(None, max_length=400, pattern=_WITHOUT_NUL)
+    """Names of fields, with commas between them; the id is always told."""
     cursor: str | None = None
     limit: int = Field(50, ge=1, le=200)
+
+    def columns(self) -> set[str]:
+        """The fields that are asked for."""
+        if self.fields is None:
+            return set(RunOut.model_fields)
+        asked = {name.strip() for name in self.fields.split(",") if name.strip()}
+        if unknown := asked - RunOut.model_fields.keys():
+            names = ", ".join(RunOut.model_fields)
+            raise Invalid("fields", ", ".join(sorted(unknown)), f"there are {names}")
+        return asked | {"id"}
 
 
 class Recipe(Schema):
@@ -145,15 +175,28 @@ class Recipe(Schema):
     config: dict[str, Any]
 
 
-@router.get("", response=RunList)
+@router.get("", response=RunList, exclude_unset=True)
 def list_runs(request: HttpRequest, query: Query[Filter]):
-    """Runs, newest first."""
+    """Runs, newest first; all that you may see, or those of which the filters hold."""
+    columns = query.columns()
+    wanted = {
+        "experiment__project": query.project,
+        "experiment__name__icontains": query.name,
+        "created_by__username": query.created_by,
+    }
+    oldest_first = query.sort == "oldest"
     try:
-        page = runs_page(request.user, query.state, query.cursor, query.limit)
+        page = runs_page(
+            request.user, query.state, query.cursor, query.limit, oldest_first, **wanted
+        )
     except ValueError:
         reason = "give the `next` of an earlier page, or none"
         raise Invalid("cursor", query.cursor, reason) from None
-    return {"runs": [summary(run) for run in page.runs], "next": page.next}
+    rows = [
+        {name: value for name, value in summary(run).items() if name in columns}
+        for run in page.runs
+    ]
+    return {"runs": rows, "next": page.next}
 
 
 @router.post("", response={201: RunDetail})

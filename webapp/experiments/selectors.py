@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from django.core.exceptions import BadRequest
 from django.db.models import Q, QuerySet
@@ -60,17 +61,30 @@ class RunsPage:
     next: str | None
 
 
-def runs_page(user: User, state: str | None, cursor: str | None, limit: int = 50) -> RunsPage:
-    """One keyset page of the runs that `user` may see, of one state if it is given.
+def runs_page(
+    user: User,
+    state: str | None,
+    cursor: str | None,
+    limit: int = 50,
+    oldest_first: bool = False,
+    **wanted: Any,
+) -> RunsPage:
+    """One keyset page of the runs that `user` may see, of one state if it is given, and of which
+    the lookups of `wanted` hold, but for those that are None.
 
     Raises `ValueError` for a cursor that no page gave out.
     """
     runs = visible_runs(user).defer(*_TOO_BIG_FOR_A_LIST)
+    runs = runs.filter(**{lookup: value for lookup, value in wanted.items() if value is not None})
+    if oldest_first:
+        runs = runs.order_by("created", "id")
     if state:
         runs = runs.filter(state=state)
     if cursor:
         created, run_id = _parse_cursor(cursor)
-        runs = runs.filter(Q(created__lt=created) | Q(created=created, pk__lt=run_id))
+        beyond = "gt" if oldest_first else "lt"
+        later = {f"created__{beyond}": created}
+        runs = runs.filter(Q(**later) | Q(created=created, **{f"pk__{beyond}": run_id}))
     found = list(runs[: limit + 1])
     if len(found) <= limit:
         return RunsPage(found, None)
