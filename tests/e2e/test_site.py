@@ -173,7 +173,7 @@ def test_tab_leads_through_the_run_page_in_reading_order(visit, run, log):
     page.locator('[data-chart="validation"] .chart-key button').first.wait_for()
     names = tab_through(page)
     trees = next(place for place, name in enumerate(names) if name.startswith("Search trees"))
-    assert names[:trees] == [*FRAME, "Stop", "Step 2", "Step 3", *TOOLS]
+    assert names[:trees] == [*FRAME, "More", "All charts", "Stop", "Step 2", "Step 3", *TOOLS]
     assert re.match(r"generated-\S+ · 5 nodes", names[trees + 1]), "the list follows the picture"
     assert re.match(r"oak\s*", names[trees + 2]), "the charts follow the trees"
 

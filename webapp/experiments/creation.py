@@ -54,11 +54,14 @@ def planned(request: Request, project: Project, origin: Origin | None = None) ->
         refuse_unsafe(run.config, project)
         refuse_paths(run.config, project)
         if origin:
-            _refuse_fork(origin, run)
+            _refuse_fork(origin, run, project)
     return runs
 
 
-def _refuse_fork(origin: Origin, run: Planned) -> None:
+def _refuse_fork(origin: Origin, run: Planned, project: Project) -> None:
+    if origin.run.project != project:
+        reason = f"a fork stays in the project of its run, {origin.run.project}; or clone it"
+        raise ConfigError([{"path": "project", "value": project.name, "reason": reason}])
     if origin.step not in (there := checkpoint_steps(origin.run)):
         steps = ", ".join(map(str, there)) or "none"
         reason = f"there is no checkpoint of this step; there are {steps}"

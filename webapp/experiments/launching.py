@@ -40,7 +40,7 @@ def start(form: LaunchForm) -> Experiment:
     require(form.user, Action.OPERATE, form.cleaned_data["project"])
     origin, source = form.origin(), form.cleaned_data["source"]
     made = create_experiment(form.cleaned_data["project"], form.user, form.request(), origin)
-    if source:
+    if source and source.project == made.project:
         kind = RunAction.Kind.FORKED if origin else RunAction.Kind.CLONED
         where = f"from step {origin.step}, " if origin else ""
         note_action(source, form.user, kind, f"{where}as {made}")

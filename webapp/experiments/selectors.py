@@ -49,7 +49,8 @@ def more_urgent(run_id: uuid.UUID) -> uuid.UUID | None:
     """The queued run that nobody holds of the highest priority above that of `run_id`, which waits
     longest; None if there is none, or if that run does not wait."""
     mine = Run.objects.filter(pk=run_id, state=RunState.QUEUED).values_list("priority", flat=True)
-    waiting = Run.objects.filter(unheld(), state=RunState.QUEUED, priority__gt=mine[:1])
+    higher = Run.objects.filter(state=RunState.QUEUED, outside=False, priority__gt=mine[:1])
+    waiting = higher.filter(unheld())
     return waiting.order_by("-priority", "queued_at").values_list("pk", flat=True).first()
 
 
