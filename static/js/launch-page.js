@@ -109,12 +109,15 @@ function countChanges() {
   }
 }
 
+/** The text, one setting per line: a table's header would swallow a line that is put behind it. */
+function plainText() {
+  return /^\s*\[/m.test(text.value) ? lines : text.value;
+}
+
 function wrote({ target: field }) {
-  // A table header would swallow a line that is put behind it.
-  if (/^\s*\[/m.test(text.value)) text.value = lines;
   const { path, kind, base, optional } = field.dataset;
   const same = field.value === base;
-  text.value = withLine(text.value, path, same ? null : lineOf(path, kind, field.value, optional));
+  text.value = withLine(plainText(), path, same ? null : lineOf(path, kind, field.value, optional));
   mark(field, null);
   later();
 }
@@ -135,11 +138,11 @@ function search() {
 }
 
 function begin() {
-  for (const name of ["searchLabel"]) part(name).hidden = false;
+  part("searchLabel").hidden = false;
   for (const button of document.querySelectorAll("[data-preset]")) {
     button.hidden = false;
     button.addEventListener("click", () => {
-      text.value = withLines(text.value, button.dataset.preset);
+      text.value = withLines(plainText(), button.dataset.preset);
       later();
     });
   }
@@ -153,9 +156,8 @@ function begin() {
     for (const field of fields) field.disabled = true;
   });
   addEventListener("pageshow", () => fields.forEach((field) => (field.disabled = false)));
-  const take = part("take");
-  if (take) {
-    take.hidden = true;
+  if (part("recipeForm")) {
+    part("take").hidden = true;
     part("recipeForm").addEventListener("change", () => part("recipeForm").submit());
   }
   check(true);
