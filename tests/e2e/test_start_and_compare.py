@@ -40,7 +40,7 @@ def outcomes(step: int, seq: int, solved: int) -> Event:
     return Event(seq, 1_763_700_000.0, "eval.outcomes", None, None, told)
 
 
-def test_fields_and_text_say_the_same_and_start_the_run(page):
+def test_fields_and_text_say_the_same_and_start_the_run(page, run):
     page.goto("/runs/new/?recipe=demo")
     expect(page.get_by_text("Nothing changed; 1 run to start.")).to_be_visible()
     page.get_by_label("Search settings").fill("nodes per tree")
@@ -59,8 +59,12 @@ def test_fields_and_text_say_the_same_and_start_the_run(page):
     breaks_no_rule(page)
     page.get_by_role("button", name="Start 2 runs").click()
     page.get_by_text("2 runs of demo are queued").wait_for()
-    made = Run.objects.filter(experiment__name="demo", steps=3)
-    assert {one.config["search"]["nodes_per_tree"] for one in made} == {5} and len(made) == 2
+    made = Run.objects.exclude(pk=run.run.pk)
+    assert {one.steps for one in made} == {3} and [one.seed for one in made.order_by("seed")] == [
+        1,
+        2,
+    ]
+    assert {one.config["search"]["nodes_per_tree"] for one in made} == {5}
 
 
 def test_a_run_is_forked_from_its_page(page, run, server):
