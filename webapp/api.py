@@ -14,6 +14,8 @@ from webapp.experiments.api import router as runs
 from webapp.projects.api import projects
 from webapp.projects.api import router as workspaces
 from webapp.registry.api import router as models
+from webapp.sharing.api import router as shares
+from webapp.sharing.api import shared
 from webapp.telemetry.api import router as telemetry
 
 
@@ -36,6 +38,8 @@ api.add_router("/workspaces", workspaces, tags=["workspaces"])
 api.add_router("/projects", projects, tags=["projects"])
 api.add_router("/runs", runs, tags=["runs"])
 api.add_router("/runs", telemetry, tags=["telemetry"])
+api.add_router("/runs", shares, tags=["shares"])
+api.add_router("/shared", shared, tags=["shares"])
 api.add_router("/recipes", recipes, tags=["recipes"])
 api.add_router("/models", models, tags=["models"])
 api.add_router("/datasets", datasets, tags=["datasets"])

@@ -17,6 +17,7 @@ urlpatterns = [
     path("", include("webapp.accounts.urls")),
     path("", include("webapp.projects.urls")),
     path("", include("webapp.experiments.urls")),
+    path("", include("webapp.sharing.urls")),
     path("", include("webapp.registry.urls")),
     path("", include("webapp.datasets.urls")),
 ]

@@ -22,6 +22,7 @@ from webapp.projects.membership import invite
 from webapp.projects.models import Invitation, Project, Role, Visibility
 from webapp.projects.services import create_project
 from webapp.registry.models import Model
+from webapp.sharing.services import create_share
 from webapp.telemetry.ingest import ingest
 
 METHODS = ("get", "post", "patch", "delete")
@@ -51,6 +52,7 @@ def arguments(cast) -> dict[str, Any]:
         an_event(2, "node.open", tree=7, node=1, **opened),
     ]
     ingest(run.pk, fencing, events)
+    share, link = create_share(run, cast.alice, timedelta(days=1))
     workspace = cast.project.workspace
     a_token(cast.alice, workspace, Scope.ADMIN)
     joined = invite(workspace, cast.alice, Role.VIEWER, single_use=True)
@@ -59,6 +61,8 @@ def arguments(cast) -> dict[str, Any]:
         "provider_id": "oidc",
         "uidb36": "1",
         "key": "abc",
+        "secret": _last_part(link),
+        "share_id": share.pk,
         "run_id": run.pk,
         "tree": 7,
         "node": 1,

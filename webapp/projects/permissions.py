@@ -20,6 +20,8 @@ class Action(StrEnum):
     READ = "read"
     OPERATE = "operate"
     """Start, stop and resume runs."""
+    SHARE = "share"
+    """Make and end links by which a run is seen without an account."""
     ADD_PROJECT = "add-project"
     SHARE_PROJECT = "share-project"
     """Change who in the workspace sees a project."""
@@ -45,6 +47,7 @@ _OWNERS = frozenset({Role.OWNER})
 _RULES: dict[Action, Rule] = {
     Action.READ: Rule("see it", frozenset(Role), frozenset({Scope.RUNS_READ, Scope.RUNS_WRITE})),
     Action.OPERATE: Rule("start, stop or resume runs", _OPERATORS, frozenset({Scope.RUNS_WRITE})),
+    Action.SHARE: Rule("share it by links", _OPERATORS, frozenset({Scope.RUNS_WRITE})),
     Action.ADD_PROJECT: Rule("make projects", _OPERATORS),
     Action.SHARE_PROJECT: Rule("change who sees it", _OWNERS, creators_too=True),
     Action.MANAGE_MEMBERS: Rule("manage its members", _MANAGERS),
