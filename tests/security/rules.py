@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from webapp.accounts.models import Scope
+from webapp.experiments.models import Run
 
 EVERYBODY = ("alice", "mia", "bob", "vera", "charlie", "nobody")
 
@@ -60,6 +61,11 @@ def _new_rest_token(cast: Any) -> dict[str, Any]:
     return {"name": "robot", "workspace": cast.project.workspace_id, "scopes": ["runs:read"]}
 
 
+def _planted_tree(cast: Any) -> dict[str, Any]:
+    run = Run.objects.get(experiment__project=cast.project, events__tree=7, events__node=None)
+    return {"tree": f"{run.pk}:7"}
+
+
 def _new_token(cast: Any) -> dict[str, Any]:
     place = f"workspace-{cast.project.workspace_id}"
     return {"name": "robot", "place": place, "scopes": ["runs:read"], "days": 30}
@@ -91,6 +97,7 @@ ROWS = (
     Row("launch", "get", PAGE),
     Row("launch", "post", (302, 302, 302, 422, 422, 302), _new_run),
     Row("run", "get", TEAM_PAGE),
+    Row("compare-trees", "get", TEAM_PAGE, _planted_tree),
     Row("stop-run", "post", MEMBER_FORM),
     Row("resume-run", "post", MEMBER_FORM),
     Row("charts", "get", PAGE),
@@ -156,7 +163,7 @@ ANY_METHOD = {"api-1:api-root", "api-1:openapi-json"}
 """Ninja's own, which change nothing and ask for no method."""
 
 IN_A_PROJECT = {
-    "run", "stop-run", "resume-run", "model", "project-visibility",
+    "run", "compare-trees", "stop-run", "resume-run", "model", "project-visibility",
     "api-1:get_run", "api-1:stop_run", "api-1:resume_run", "api-1:get_state", "api-1:get_events",
     "api-1:get_folded", "api-1:add_events", "api-1:get_moments", "api-1:get_tree", "api-1:get_node",
     "api-1:create_run", "api-1:list_trees", "api-1:list_nodes", "api-1:list_evaluations",
