@@ -19,6 +19,7 @@ from __future__ import annotations
 import argparse
 import gzip
 import statistics
+import sys
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -69,6 +70,7 @@ def measure(arguments: argparse.Namespace) -> dict[str, dict[str, Any]]:
     try:
         with site() as here:
             _wide(here, figures, arguments)
+            print(f"wide trees: {figures}", file=sys.stderr, flush=True)
             _long(here, figures, arguments)
             versions = {"chromium": here.browser.version, **here.versions}
     except FileNotFoundError as missing:  # no Chromium
@@ -143,6 +145,7 @@ def _long(here: Any, figures: dict[str, Any], arguments: argparse.Namespace) -> 
         figures["hour_seconds"] = round(time.monotonic() - began, 1)
         figures["hour_events"] = log.told
         figures["heap_mb_after_hour"] = _heap_mb(page)
+    print(f"an hour: {figures}", file=sys.stderr, flush=True)
     rest = max(1, (arguments.events - log.told) // log.events_per_step)
     for batch in _batches(log.take_steps(rest)):
         run.feed(batch)

@@ -263,7 +263,7 @@ class ProblemsConfig(Settings):
 
 
 class SearchConfig(Settings):
-    nodes_per_tree: int = Field(8, ge=1, le=4096)
+    nodes_per_tree: int = Field(8, ge=1, le=5000)
     """Budget of one tree: nodes other than the root."""
     nodes_in_flight: int = Field(1, ge=1, le=256)
     """Expansions of one tree that may be under way at once; 1 is the sequential algorithm."""
@@ -286,7 +286,7 @@ class SearchConfig(Settings):
     rho: float | None = Field(None, ge=0.95, le=1)
     """Depth-guided exploration of MARS²-T+: GEN draws are scaled by (0.98 rho^depth)^children, if
     set."""
-    max_depth: int | None = Field(None, ge=1, le=4096)
+    max_depth: int | None = Field(None, ge=1, le=5000)
     """Nodes this deep are not refined, if set; 1 is a flat group of independent answers. A tree at
     evaluation has no such limit."""
 
@@ -420,7 +420,7 @@ class EvaluationConfig(Settings):
     """Softmax temperature of the answers that are measured."""
     samples_per_problem: int = Field(1, ge=1, le=256)
     """Samples behind one Pass@1; more of them only narrow its error."""
-    tree_nodes: int = Field(8, ge=1, le=4096)
+    tree_nodes: int = Field(8, ge=1, le=5000)
     """Budget of the team's search, and of the independent samples it is compared with."""
     nodes_in_flight: int = Field(2, ge=1, le=256)
     """Expansions of one of these trees that may be under way at once."""

@@ -31,7 +31,7 @@ if TYPE_CHECKING:  # the other commands do not pay for these
     from engine.inference.measurement import Scorer
     from engine.training.forest import Claim, GrowingTree, WrittenNode
 
-NODES, MOST_NODES, IN_FLIGHT = 60, 4096, 8
+NODES, MOST_NODES, IN_FLIGHT = 60, 5000, 8
 INTERRUPTED = 3
 """Exit status of a search that was asked to end."""
 _SHOWN_IDS = 5

@@ -9,11 +9,19 @@
 export const SHAPES = ["circle", "square", "triangle", "diamond", "hexagon", "star"];
 
 /** {shape, hue} of the agent at a position in the team; hues are CSS colour names of ours. */
-export function markOf(position) {
+function markOf(position) {
   return {
     shape: SHAPES[position % SHAPES.length],
     hue: `--agent-${(position % SHAPES.length) + 1}`,
   };
+}
+
+/** {name, position, shape, hue, token} of the agents of a team in its order. */
+export function looksOf(names, palette) {
+  return names.map((name, position) => {
+    const { shape, hue } = markOf(position);
+    return { name, position, shape, hue: palette.agents[position % palette.agents.length], token: hue };
+  });
 }
 
 /** The palette of the page's theme, read once per theme. */

@@ -15,9 +15,10 @@ import { Forest } from "./forest.js";
 import { clock } from "./format.js";
 import { drawLegend } from "./legend.js";
 import { MachineBar } from "./machine-bar.js";
-import { markOf, readPalette } from "./marks.js";
+import { looksOf, readPalette } from "./marks.js";
 import { lookup } from "./node-look.js";
 import { NodePanel } from "./node-panel.js";
+import { Pace } from "./pace.js";
 import { hasEnded, Progress } from "./progress.js";
 import { RunAddress } from "./run-address.js";
 import { RunLoads } from "./run-loads.js";
@@ -40,13 +41,10 @@ let live = emptyState(); // fold of all that has arrived
 let status = page.status;
 let streamStatus = { kind: "connecting" };
 let palette = readPalette();
-let frame = null;
-let pause = null;
-let rested = 0; // when news may be drawn again
+const pace = new Pace(draw);
 let chartsVersion = "";
 let filters = readFilters(new URLSearchParams());
 
-const REST = 4; // times what a drawing took before news are drawn again
 const loads = new RunLoads(page.urls);
 const steps = new Steps({
   load: (step, seq) => loads.step(step, seq),
@@ -140,30 +138,11 @@ function shownState() {
 function team() {
   const names = page.agents.map((agent) => agent.name);
   for (const name of agentsOf(live)) if (!names.includes(name)) names.push(name);
-  return names.map((name, position) => {
-    const { shape, hue } = markOf(position);
-    return { name, position, shape, hue: palette.agents[position % palette.agents.length], token: hue };
-  });
+  return looksOf(names, palette);
 }
 
-/** Draws with the next frame: somebody did something. */
 function changed() {
-  clearTimeout(pause);
-  pause = null;
-  // A hidden tab gets no animation frames; its state is folded all the same and drawn on return.
-  frame ??= requestAnimationFrame(() => {
-    frame = null;
-    const began = performance.now();
-    draw();
-    const now = performance.now();
-    rested = now + REST * (now - began);
-  });
-}
-
-/** Draws soon: events came. However many they are, most of the time is left to whoever looks. */
-function news() {
-  if (frame || pause) return;
-  pause = setTimeout(changed, Math.max(0, rested - performance.now()));
+  pace.now();
 }
 
 function draw() {
@@ -238,6 +217,8 @@ function selected() {
 
 function focused(tree) {
   part("back").hidden = !tree;
+  part("compare").hidden = !tree;
+  if (tree) part("compare").search = new URLSearchParams({ tree: `${page.run.id}:${tree.id}` });
   const box = part("statement");
   box.hidden = !tree;
   if (tree) {
@@ -292,16 +273,16 @@ const stream = new RunStream({
   topics: TOPICS,
   onEvents: (events) => {
     fold(events, live);
-    news();
+    pace.soon();
   },
   onReset: restart,
   onRunStatus: (told) => {
     status = told;
-    news();
+    pace.soon();
   },
   onStatus: (told) => {
     streamStatus = told;
-    news();
+    pace.soon();
   },
 });
 document.addEventListener("visibilitychange", () => {

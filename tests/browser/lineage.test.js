@@ -1,5 +1,4 @@
 import { childrenOf, descendants, fedBy, pathTo } from "/static/js/lineage.js";
-import { shadeOf } from "/static/js/node-words.js";
 import { equal, test } from "./check.js";
 
 function tree() {
@@ -37,8 +36,4 @@ test("an old log does not say what an update learned from", () => {
   const updates = [{ agent: "oak", step: 2 }, { agent: "oak", step: 3 }];
   const fed = fedBy({ updates, checkpoints: [] }, t, t.nodes.get(1));
   equal(fed.update === undefined, true);
-});
-
-test("the shade of a token follows its probability", () => {
-  equal([0, -0.2, -1, -2, -9].map(shadeOf), [0, 1, 2, 3, 4]);
 });

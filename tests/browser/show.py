@@ -72,7 +72,7 @@ def sample_of(stage: str, seed: int) -> Sample:
     if stage == "middle":
         return dataclasses.replace(sample, planned_steps=40, steps=7, start=time.time() - 66)
     if stage == "big":
-        return dataclasses.replace(sample, steps=1, trees=1, nodes=4096, final=False)
+        return dataclasses.replace(sample, steps=1, trees=1, nodes=5000, final=False)
     if stage == "finished":
         return dataclasses.replace(sample, steps=24, trees=16, start=time.time() - 240)
     return dataclasses.replace(sample, planned_steps=40)

@@ -127,7 +127,7 @@ def sample_config(sample: Sample):
             "seed": sample.seed,
             "agents": agents,
             # A log may hold a wider tree than a run can be asked for.
-            "search": {"nodes_per_tree": min(sample.nodes, 4096)},
+            "search": {"nodes_per_tree": min(sample.nodes, 5000)},
             "training": {
                 "steps": sample.planned_steps or sample.steps,
                 "minutes": sample.minutes,

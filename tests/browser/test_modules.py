@@ -32,6 +32,7 @@ def test_a_module_does_what_its_tests_say(module_page, name):
 
 def test_every_pure_module_has_tests():
     pure = {
+        "budget",
         "densities",
         "diff",
         "estimate",

@@ -52,6 +52,9 @@ def test_no_page_breaks_a_rule(browser, server, run, log, faults, scheme):
     page.get_by_role("button", name="One node back").click()
     page.get_by_text("You see what was known at event").wait_for()
     check("an earlier moment")
+    page.goto(f"/compare/trees/?tree={run.run.pk}:{first_tree(run)}")
+    page.get_by_role("heading", name="Best so far over the budget").wait_for()
+    check("two trees")
     for path in PAGES:
         page.goto(path)
         page.locator("h1").wait_for()
@@ -60,3 +63,7 @@ def test_no_page_breaks_a_rule(browser, server, run, log, faults, scheme):
     told = [f"{what}: {rule}" for what, rules in found.items() for rule in rules]
     assert not told, "\n".join(told)
     assert faults.told == []
+
+
+def first_tree(run) -> int:
+    return run.run.events.filter(kind="tree.open").order_by("seq").first().tree

@@ -200,3 +200,33 @@ def test_colours_tell_of_credit_and_the_team_of_who_did_what(page, events):
     assert f"{len(last)} trees of step {SAMPLE.steps}, {solved} solved" in team.inner_text()
     nodes = [int(cell) for cell in team.locator("tbody tr td:nth-child(2)").all_inner_texts()[:2]]
     assert sum(nodes) == SAMPLE.trees * SAMPLE.nodes
+
+
+def test_two_trees_are_compared_on_one_axis_of_nodes(page, run, events):
+    page.locator('[data-part="stage"]').focus()
+    page.keyboard.press("Enter")
+    page.get_by_role("link", name="Compare", exact=True).click()
+    page.get_by_role("heading", name="Best so far over the budget").wait_for()
+    page.get_by_text("No other tree of this problem").wait_for()
+    first, last = (e for e in events if e.kind == "tree.open" and e.seq in (ends(events)))
+    places = "&".join(f"tree={run.run.pk}:{e.tree}" for e in (first, last))
+    page.goto(f"/compare/trees/?{places}")
+    page.get_by_text("These trees are of different problems").wait_for()
+    rows_ = page.locator('[data-part="figures"] tbody tr')
+    expect(page.locator(".tree-pair canvas")).to_have_count(2)
+    assert page.locator(".curve").count() == 2
+    closed = {(e.tree, e.node): e.payload for e in events if e.kind == "node.close"}
+    assert f"{sum(p['tokens'] for (tree, _), p in closed.items() if tree == first.tree):,}" in (
+        rows_.nth(4).locator("td").first.inner_text()
+    )
+    page.locator('[data-part="budget"]').focus()
+    page.keyboard.press("Home")
+    page.get_by_text("the first 0 nodes of each").wait_for()
+    assert rows_.first.inner_text().split("\t")[1:] == ["not", "not"]
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def ends(events) -> tuple[int, int]:
+    """The seqs of the first and the last tree."""
+    opened = [e.seq for e in events if e.kind == "tree.open"]
+    return opened[0], opened[-1]

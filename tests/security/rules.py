@@ -70,6 +70,11 @@ def _new_rest_token(cast: Any) -> dict[str, Any]:
     return {"name": "robot", "workspace": cast.project.workspace_id, "scopes": ["runs:read"]}
 
 
+def _planted_tree(cast: Any) -> dict[str, Any]:
+    run = Run.objects.get(experiment__project=cast.project, events__tree=7, events__node=None)
+    return {"tree": f"{run.pk}:7"}
+
+
 def _new_token(cast: Any) -> dict[str, Any]:
     place = f"workspace-{cast.project.workspace_id}"
     return {"name": "robot", "place": place, "scopes": ["runs:read"], "days": 30}
@@ -144,6 +149,7 @@ ROWS = (
     Row("launch", "post", (302, 302, 302, 422, 422, 302), _new_run),
     Row("check-launch", "post", (200, 200, 200, 200, 200, 302)),
     Row("run", "get", TEAM_PAGE),
+    Row("compare-trees", "get", TEAM_PAGE, _planted_tree),
     Row("stop-run", "post", MEMBER_FORM),
     Row("resume-run", "post", MEMBER_FORM),
     Row("kill-run", "post", MEMBER_FORM),
@@ -235,7 +241,7 @@ ANY_METHOD = {"api-1:api-root", "api-1:openapi-json"}
 """Ninja's own, which change nothing and ask for no method."""
 
 IN_A_PROJECT = {
-    "run", "stop-run", "resume-run", "kill-run", "run-priority", "run-note",
+    "run", "compare-trees", "stop-run", "resume-run", "kill-run", "run-priority", "run-note",
     "api-1:kill_run", "api-1:set_priority", "api-1:write_note", "api-1:get_actions",
     "api-1:get_checkpoints", "api-1:clone_run", "api-1:fork_run",
     "api-1:create_experiment_of_runs", "model", "project-visibility",

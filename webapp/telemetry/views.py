@@ -1,4 +1,4 @@
-"""The page of charts. It does three things: permission, one service call, a template."""
+"""Pages of charts and of trees: permission, one service call, a template."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from webapp.experiments.selectors import runs_by_id
+from webapp.experiments.selectors import runs_by_id, visible_run
+from webapp.telemetry import comparison
 from webapp.telemetry.presentation import MOST_RUNS, charts_data
 
 
@@ -28,3 +29,31 @@ def charts(request: HttpRequest) -> HttpResponse:
     if len(found) != len(wanted):
         raise Http404
     return render(request, "charts.html", {"runs": found, "page": charts_data(found)})
+
+
+@require_safe
+def compare_trees(request: HttpRequest) -> HttpResponse:
+    """compare_trees.html: `trees` (one or two of `comparison.told`, named by `?tree=RUN:TREE`),
+    `choices` ({place, label} of other trees of the first one's problem), `same` (whether both are
+    of one problem), and `page`, the dict for `{{ page|json_script:"page" }}`: {trees}.
+    """
+    places = _places(request.GET.getlist("tree"))
+    runs = [visible_run(request.user, place.run) for place in places]
+    opened = [comparison.opened(run, p.tree) for run, p in zip(runs, places, strict=True)]
+    if None in opened:
+        raise Http404
+    trees = list(map(comparison.told, runs, (place.tree for place in places), opened))
+    problems = [tree["problem"] for tree in trees]
+    choices = comparison.others(request.user, runs[0], places[0].tree, problems[0])
+    context = {"trees": trees, "choices": choices, "same": len(set(problems)) == 1}
+    return render(request, "compare_trees.html", {**context, "page": {"trees": trees}})
+
+
+def _places(given: list[str]) -> list[comparison.Place]:
+    try:
+        places = [comparison.Place.parse(text) for text in given if text]
+    except ValueError:
+        places = []
+    if not 1 <= len(places) <= 2 or any(place.tree >= 2**63 for place in places):
+        raise BadRequest("tree: give one or two trees, each as RUN:TREE, the run's id and a number")
+    return places

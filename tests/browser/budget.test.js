@@ -1,0 +1,32 @@
+import { bestSoFar, spent, within } from "/static/js/budget.js";
+import { equal, test } from "./check.js";
+
+/** Nodes as [id, parent, depth, order of the verdict or 0, share of tests]. */
+function treeOf(rows) {
+  const nodes = rows.map(([id, parent, depth, order, fraction]) => [
+    id,
+    { id, parent, depth, closed: order > 0, closedSeq: order, fraction, score: fraction === 1 ? 1 : 0, tokens: 10 * id },
+  ]);
+  return { id: 7, nodes: new Map(nodes) };
+}
+
+const TREE = treeOf([[1, 0, 1, 2, 0.5], [2, 0, 1, 1, 0.25], [3, 1, 2, 4, 1], [4, 0, 1, 3, 0], [5, 3, 3, 0, 0]]);
+
+test("the best so far never falls, and follows the verdicts, not the openings", () => {
+  equal(bestSoFar(TREE), [0, 0.25, 0.5, 0.5, 1]);
+  equal(bestSoFar(treeOf([])), [0]);
+});
+
+test("what was spent counts up to the first that passed every test", () => {
+  const told = spent(TREE, 4);
+  equal([told.nodes, told.solvedAt, told.tokensToSolved, told.tokens], [4, 4, 100, 100]);
+  equal([told.best, told.depth, told.width], [1, 2, 3]);
+});
+
+test("a smaller budget knows nothing of later verdicts", () => {
+  const told = spent(TREE, 2);
+  equal([told.solvedAt, told.tokensToSolved, told.best, told.depth], [null, null, 0.5, 1]);
+  equal([...within(TREE, 2).nodes.keys()], [1, 2]);
+  equal([...within(TREE, 0).nodes.keys()], []);
+  equal([...TREE.nodes.keys()].length, 5);
+});

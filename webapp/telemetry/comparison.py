@@ -1,0 +1,83 @@
+"""Reads for comparing two trees of one problem. Callers have checked who may see the runs."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.urls import reverse
+
+from webapp.accounts.models import User
+from webapp.experiments.models import Run
+from webapp.experiments.selectors import visible_runs
+from webapp.telemetry.models import Event
+
+MOST_RUNS = 20
+"""Runs of a project that are looked through for trees of the same problem, the newest first."""
+MOST_CHOICES = 200
+
+
+@dataclass(frozen=True)
+class Place:
+    """A tree of a run, written RUN:TREE in addresses."""
+
+    run: uuid.UUID
+    tree: int
+
+    @classmethod
+    def parse(cls, text: str) -> Place:
+        """Raises `ValueError` for anything else."""
+        run, _, tree = text.partition(":")
+        return cls(uuid.UUID(run), int(tree))
+
+    def __str__(self) -> str:
+        return f"{self.run}:{self.tree}"
+
+
+def opened(run: Run, tree: int) -> dict[str, Any] | None:
+    """The payload of the tree's opening; None if the run has no such tree."""
+    event = Event.objects.filter(run=run, tree=tree, kind="tree.open").first()
+    return event.payload if event else None
+
+
+def told(run: Run, tree: int, payload: dict[str, Any]) -> dict[str, Any]:
+    """A tree as the page of comparison starts from it, as plain JSON values."""
+    return {
+        "place": str(Place(run.pk, tree)),
+        "label": label(run, payload["step"]),
+        "tree": tree,
+        "step": payload["step"],
+        "problem": payload["problem"],
+        "statement": payload["statement"],
+        "agents": [agent["name"] for agent in run.config.get("agents", ())],
+        "url": f"/api/v1/runs/{run.pk}/trees/{tree}",
+        "href": f"{reverse('run', args=[run.pk])}#tree={tree}",
+    }
+
+
+def label(run: Run, step: int) -> str:
+    """Run and step, which says by which checkpoint's weights a tree was written."""
+    return f"{run.experiment.name} #{run.number}, step {step}"
+
+
+def others(user: User, run: Run, tree: int, problem: str) -> list[dict[str, str]]:
+    """{place, label} of further trees of the problem in the runs of the project that the user may
+    see, of this run first, the newest first."""
+    mine = visible_runs(user).filter(experiment__project=run.project)
+    runs = [run, *(one for one in mine[: MOST_RUNS + 1] if one.pk != run.pk)][:MOST_RUNS]
+    found: list[dict[str, str]] = []
+    for one in runs:
+        found += _of_problem(one, problem, tree if one.pk == run.pk else None)
+    return found[:MOST_CHOICES]
+
+
+def _of_problem(run: Run, problem: str, without: int | None) -> Sequence[dict[str, str]]:
+    events = Event.objects.filter(run=run, kind="tree.open", payload__problem=problem)
+    trees = events.order_by("-seq").values_list("tree", "payload__step")[:MOST_CHOICES]
+    return [
+        {"place": str(Place(run.pk, tree)), "label": f"{label(run, step)}, tree {tree}"}
+        for tree, step in trees
+        if tree != without
+    ]
