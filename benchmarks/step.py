@@ -45,7 +45,7 @@ from engine.problems.source import GENERATED, load_problem_set
 SUMMARY = "a GRPO step, rollouts per second against TRL"
 GOALS = {"vs_trl": at_least(3)}
 PROMPTS, GROUP, WARM_UP = 8, 8, 3
-SAMPLING = {"max_prompt_tokens": 192, "max_new_tokens": 32}
+SAMPLING = {"max_prompt_tokens": 384, "max_new_tokens": 32}
 RATE = 1e-6
 """Small, so that the answers stay as long as they are at the start."""
 
@@ -178,9 +178,11 @@ def _engine_steps(run: RunConfig) -> list[dict[str, float]]:
             [sys.executable, "-m", "engine", "train", str(run_dir)],
             capture_output=True, text=True, env=os.environ | {"RAY_ADDRESS": ""},
         )  # fmt: skip
-        if done.returncode:
-            raise RuntimeError(f"the engine ended with {done.returncode}: {done.stderr[-2000:]}")
         events = list(read_all(run_dir))
+        if done.returncode:
+            told = [event.payload["message"] for event in events if event.kind == "error"]
+            why = (told or [done.stderr[-2000:]])[-1]
+            raise RuntimeError(f"the engine ended with {done.returncode}: {why}")
     ends = [event for event in events if event.kind == "step.end"]
     before = next(event.time for event in events if event.kind == "step.start")
     found = []
