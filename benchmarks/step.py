@@ -12,8 +12,9 @@ the end of the next, without the first ones.
 A statement ends with the public tests as worked examples, as the statements of HumanEval, APPS or
 LeetCode do: without them a generated problem is stated in some 15 tokens, and its answer is as long
 as its prompt, which no published problem set has. `vs_trl` is rollouts per second over TRL's;
-`vs_trl_bare` is the same for the statements without examples. In `..._without_verify` a step is
-counted without the seconds that its loop waited for the sandbox.
+`vs_trl_bare` is the same for the statements without examples. Our engine verifies what has ended
+while the rest is written: its `verify_ms` is what it still waits for after that, TRL's is all of
+it. In `..._without_verify` a step is counted without these.
 
 Guards: on the same rows both losses and their gradients have to agree, ratios beyond the clip
 included; prompts have to be the same tokens; and the tokens per answer have to agree within 10 %,
