@@ -30,6 +30,7 @@ from torch.distributed.device_mesh import init_device_mesh
 from engine.config import AgentConfig, RunConfig
 from engine.policy.allocator import SUMS_IN_ORDER, keep_freed_memory
 from engine.policy.crew import Crew
+from engine.policy.learner import own_options
 from engine.policy.rows import TrainingRow, UpdateStats
 from engine.policy.weights import Weights
 
@@ -109,7 +110,8 @@ class LearnerRank:
             names = [name for name, _ in self.weights.model.named_parameters()]
             full |= dict(zip(names, state["masters"], strict=True))
         self.weights.load_full_state(full)
-        self.weights.load_full_optimizer_state(self.learner.optimizer, state["optimizer"])
+        with own_options(self.learner.optimizer):
+            self.weights.load_full_optimizer_state(self.learner.optimizer, state["optimizer"])
         self.learner.version = state["version"]
 
     def _full(self) -> dict[str, Tensor]:
