@@ -113,6 +113,19 @@ def test_a_node_that_is_lost_costs_no_verdict(joined):
 
 
 @slow
+def test_what_others_hold_is_waited_for_under_a_deadline(joined):
+    compute = ComputeConfig(placement_seconds=1.0)
+    held = reserve([Bundle("theirs", 1, {"CPU": 1.0})] * 2, ComputeConfig(), unheard)
+    told = []
+    with pytest.raises(TeamError, match=r"waited 1 s for the placement of 1 bundles.*0 cores"):
+        reserve([Bundle("ours", 1, {"CPU": 1.0})], compute, lambda *wait: told.append(wait))
+    assert told == [("placement of 1 bundles (PACK)", 1.0), ("", 0.0)]
+    ray.util.remove_placement_group(held)
+    with pytest.raises(TeamError, match="`ours` wants 4 cores, 0 GPUs"):
+        reserve([Bundle("ours", 1, {"CPU": 4.0})], compute, unheard)
+
+
+@slow
 def test_a_node_that_joins_later_verifies_too(joined):
     problem, program = make_problem(2, 1)[0], make_problem(2, 1)[0].reference
     pool = VerifierPool(tiny_config("starter:oak"), {}, unheard)
@@ -127,19 +140,6 @@ def test_a_node_that_joins_later_verifies_too(joined):
     verdicts = pool.verify([(problem, f"{program}\n# {n}") for n in range(60)])
     assert {v.verdict for v in verdicts} == {Verdict.PASSED} and not pool.lost
     joined.remove_node(node)
-
-
-@slow
-def test_what_others_hold_is_waited_for_under_a_deadline(joined):
-    compute = ComputeConfig(placement_seconds=1.0)
-    held = reserve([Bundle("theirs", 1, {"CPU": 1.0})] * 2, ComputeConfig(), unheard)
-    told = []
-    with pytest.raises(TeamError, match=r"waited 1 s for the placement of 1 bundles.*0 cores"):
-        reserve([Bundle("ours", 1, {"CPU": 1.0})], compute, lambda *wait: told.append(wait))
-    assert told == [("placement of 1 bundles (PACK)", 1.0), ("", 0.0)]
-    ray.util.remove_placement_group(held)
-    with pytest.raises(TeamError, match="`ours` wants 4 cores, 0 GPUs"):
-        reserve([Bundle("ours", 1, {"CPU": 4.0})], compute, unheard)
 
 
 def a_run(**compute):
