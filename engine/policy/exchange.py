@@ -10,7 +10,7 @@ from typing import Any
 
 from engine.events import StopReason
 from engine.policy.prompts import Feedback, Message
-from engine.problems.problem import Problem
+from engine.problems.problem import Plain, Problem
 
 Stream = tuple[str | int, ...]
 """Name of a sequence of random numbers; those of different names have nothing to do with another.
@@ -57,7 +57,7 @@ class Generation:
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class Request(Plain):
     """Ask for one answer: to the problem, or as a repair of a parent's program."""
 
     problem: Problem
@@ -68,7 +68,7 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Plain):
     """What the agent wrote, as tokens and as the program found in it ("" if none)."""
 
     generation: Generation

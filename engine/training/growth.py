@@ -74,6 +74,8 @@ class Growth:
             Stopped: when a stop was asked for.
             TeamError: an actor failed, or nobody answered within the deadline.
         """
+        for phase in ("generate", "verify"):
+            phases.setdefault(phase, 0.0)
         new, self._new = self._new, []
         self._claim(new, sink)
         while len(self._whole) < count and len(self._whole) < len(self.trees):
