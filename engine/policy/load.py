@@ -103,7 +103,7 @@ def check_model_directory(reference: str, adapters: int = 0) -> Path:
             f"{directory / 'config.json'}: names no `architectures`; save it with save_pretrained"
         )
     _check_tokenizer(directory)
-    for file in _weight_files(directory):
+    for file in weight_files(directory):
         _check_weights(file)
     return directory
 
@@ -123,7 +123,7 @@ def load_policy(reference: str, device: str = "cpu", dtype: str = "float32") -> 
         return _load_adapted(directory, device, dtype)
     tokenizer = _load_tokenizer(directory)
     try:
-        model = AutoModelForCausalLM.from_pretrained(
+        model = AutoModelForCausalLM.from_pretrained(  # nosec B615
             directory, dtype=getattr(torch, dtype), use_safetensors=True
         ).to(device)
     except Exception as error:
@@ -159,7 +159,7 @@ def _load_tokenizer(directory: Path):
     from transformers import AutoTokenizer
 
     try:
-        return AutoTokenizer.from_pretrained(directory)
+        return AutoTokenizer.from_pretrained(directory)  # nosec B615
     except Exception as error:
         raise ModelError(f"{directory / 'tokenizer.json'}: {_first_line(error)}") from error
 
@@ -247,7 +247,7 @@ def _read_json(file: Path, what: str) -> dict:
     return data
 
 
-def _weight_files(directory: Path) -> list[Path]:
+def weight_files(directory: Path) -> list[Path]:
     index = directory / "model.safetensors.index.json"
     if not index.is_file():
         return [directory / "model.safetensors"]
