@@ -130,7 +130,7 @@ class Grove:
                 if line.startswith("data: "):
                     yield msgspec.json.decode(line[len("data: ") :], type=Event)
 
-    def _walk(self, name: str, kind: type[Answer], **query: Any) -> Iterator[Answer]:
+    def _walk(self, name: str, kind: type[Answer], /, **query: Any) -> Iterator[Answer]:
         query = {key: value for key, value in query.items() if value is not None}
         while True:
             page = self._ask(dict[str, Any], "GET", f"/{name}", params=query)
