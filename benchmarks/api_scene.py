@@ -39,7 +39,7 @@ class Scene:
             "filter": f"{rest}?state=finished&name=sweep+9&project={self.project}",
             "open": f"{rest}/{busiest}",
             "metrics": f"{rest}/{busiest}/metrics?limit=200",
-            "series": f"{rest}/{busiest}/metrics/phase.m50",
+            "series": f"{rest}/{busiest}/metrics/phase.m20",
             "page_of_runs": "/",
             "page_of_run": f"/runs/{busiest}/",
         }
