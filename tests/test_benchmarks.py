@@ -136,3 +136,12 @@ def test_overlap_has_no_ratio_where_other_work_was_done():
     assert figures["reward_difference_allowed"] > 0.05
     assert "rewards differ" in _unequal([ran()], [ran(reward=0.9)], figures)
     assert "numbers of nodes" in _unequal([ran()], [ran(learned=799)], figures)
+
+
+def test_the_rest_benchmark_asks_a_real_site():
+    load = ("--runs", "60", "--metrics", "40", "--listed", "10", "--steps", "3", "--points", "2500")
+    done = run("api", "--json", "--without-peers", *load)
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout.splitlines()[-1])
+    assert 1 <= result["ratios"]["max_queries"] <= 20, result["figures"]["queries"]
+    assert result["ratios"]["list_p95_ms"] > 0 and result["figures"]["grove_read_seconds"] > 0

@@ -4,6 +4,7 @@ from django.urls import include, path
 
 from webapp import views
 from webapp.api import api
+from webapp.reference import reference
 
 handler400 = "webapp.views.bad_request"
 handler403 = "webapp.views.permission_denied"
@@ -13,6 +14,7 @@ handler500 = "webapp.views.server_error"
 
 urlpatterns = [
     path("healthz", views.healthz, name="healthz"),
+    path("api/", reference, name="reference"),
     path("api/v1/", api.urls),
     path("", include("webapp.accounts.urls")),
     path("", include("webapp.projects.urls")),

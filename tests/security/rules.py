@@ -163,6 +163,7 @@ ROWS = (
     Row("models", "get", PAGE),
     Row("model", "get", TEAM_PAGE),
     Row("datasets", "get", PAGE),
+    Row("reference", "get", OPEN),
     Row("api-1:api-root", "get", (404,) * 6),
     Row("api-1:openapi-json", "get", OPEN),
     Row("api-1:list_runs", "get", REST, scopes=READ),

@@ -115,3 +115,16 @@ def finish(run, fencing):
     mark_finished(run.pk, fencing)
     run.refresh_from_db()
     assert run.run_state is RunState.FINISHED
+
+
+def test_the_reference_shows_every_operation_and_loads_nothing_foreign(client, cast):
+    from webapp.api import api
+
+    page = client.get("/api/")
+    assert page.status_code == 200
+    told = page.content.decode()
+    for operations in api.get_openapi_schema()["paths"].values():
+        for operation in operations.values():
+            assert f'<details id="{operation["operationId"]}">' in told
+    assert "Wider trees" in told and "<style" not in told
+    assert not [one for one in told.split('src="')[1:] if not one.startswith("/")]

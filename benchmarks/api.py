@@ -1,0 +1,242 @@
+"""REST with 10,000 runs, of which the busiest has 1,000 metrics, and against MLflow and Trackio.
+
+`max_queries` is the most that any of these asks of the database: a page of 50 runs, the same
+filtered by state and name, a run opened by REST and as a page, its 1,000 metrics, one of them in
+buckets. `list_p95_ms` is the 95th percentile of pages of 50 runs over HTTP, walked by cursor.
+
+Against the peers, on the same machine with the same numbers: listing 1,000 runs; logging 100,000
+scalars (1,000 steps of 100); reading all points of a series of 100,000. Grove and MLflow are asked
+over HTTP on this machine (Grove on Postgres, MLflow on its sqlite), Trackio reads and writes its
+file in its own process. All must have read as many points of the same sum. The peers have pins that
+are not ours, so they live in an environment of their own, `var/peers`, which is made here once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from benchmarks import PeerMissing, at_least, at_most
+from benchmarks.api_peers import timed, value
+
+SUMMARY = "REST with 10,000 runs, and listing, logging and reading against MLflow and Trackio"
+GOALS = {
+    "max_queries": at_most(20),
+    "list_p95_ms": at_most(100),
+    "list_1000_runs_vs_mlflow": at_least(1),
+    "log_100k_scalars_vs_mlflow": at_least(1),
+    "log_100k_scalars_vs_trackio": at_least(1),
+    "read_100k_series_vs_mlflow": at_least(1),
+    "read_100k_series_vs_trackio": at_least(1),
+}
+ROOT = Path(__file__).resolve().parents[1]
+PEERS = ROOT / "var" / "peers"
+PINS = ("mlflow==3.17.2", "trackio==0.43.0")
+READY_SECONDS = 60.0
+PAGES = 60
+_FIXED = ("seconds", "nodes", "filtered_trees", "dropped_nodes", "tokens", "training_seconds",
+          "refilled_trees", "carried_trees", "reward", "solved")  # fmt: skip
+"""Numbers that every step tells besides its phases."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--runs", type=int, default=10_000)
+    parser.add_argument("--metrics", type=int, default=1000, help="of the busiest run")
+    parser.add_argument("--listed", type=int, default=1000, help="runs listed against MLflow")
+    parser.add_argument("--steps", type=int, default=1000, help="of 100 scalars each")
+    parser.add_argument("--points", type=int, default=100_000, help="of the series that is read")
+    parser.add_argument("--without-peers", action="store_true", help="measure Grove alone")
+
+
+def measure(arguments: argparse.Namespace) -> dict[str, dict[str, Any]]:
+    """Ratios and figures of all; the peers first, so that what is missing is told at once."""
+    load = (arguments.listed, arguments.steps, 100, arguments.points)
+    python = None if arguments.without_peers else _peers()
+    with tempfile.TemporaryDirectory(prefix="grove-bench-") as folder:
+        peers = {name: _peer(python, name, folder, load) for name in ("mlflow", "trackio")
+                 if python}  # fmt: skip
+        with _site(Path(folder)) as address:
+            ours = _ours(address, arguments)
+    return _told(ours, peers)
+
+
+def _told(ours: dict[str, Any], peers: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    ratios = {name: ours[name] for name in ("max_queries", "list_p95_ms")}
+    names = {"list": "list_1000_runs", "log": "log_100k_scalars", "read": "read_100k_series"}
+    figures = {f"grove_{work}_seconds": round(ours[work], 3) for work in names}
+    for peer, told in peers.items():
+        assert abs(told["sum"] - ours["sum"]) < 1e-3, f"{peer} read other numbers"
+        for work in names.keys() & told.keys():
+            ratios[f"{names[work]}_vs_{peer}"] = round(told[work] / ours[work], 2)
+            figures[f"{peer}_{work}_seconds"] = round(told[work], 3)
+    figures |= {
+        name: ours[name]
+        for name in ("queries", "max_queries", "list_p95_ms", "list_median_ms", "made_seconds")
+    }
+    versions = {name: told["version"] for name, told in peers.items()}
+    return {"ratios": ratios, "figures": figures, "versions": versions}
+
+
+def _peers() -> Path:
+    """The Python that has the peers, installed on first use.
+
+    Raises:
+        PeerMissing: they cannot be installed here.
+    """
+    python, stamp = PEERS / "bin" / "python", PEERS / "pins.txt"
+    if stamp.is_file() and stamp.read_text() == "\n".join(PINS):
+        return python
+    try:
+        subprocess.run([sys.executable, "-m", "venv", str(PEERS)], check=True)
+        install = [str(python), "-m", "pip", "install", "-q", *PINS]
+        subprocess.run(install, check=True, stdout=sys.stderr)
+    except (OSError, subprocess.CalledProcessError) as error:
+        raise PeerMissing(f"{' and '.join(PINS)} cannot be installed: {error}") from None
+    stamp.write_text("\n".join(PINS))
+    return python
+
+
+def _peer(python: Path, name: str, folder: str, load: tuple[int, ...]) -> dict[str, Any]:
+    place = Path(folder) / name
+    place.mkdir()
+    script = str(ROOT / "benchmarks" / "api_peers.py")
+    command = [str(python), script, name, str(place), *map(str, load)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=900, cwd=place)
+    if done.returncode:
+        raise RuntimeError(f"{name}: {done.stderr.strip()[-800:]}")
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+@contextmanager
+def _site(folder: Path) -> Iterator[str]:
+    """Postgres and the web server, as `make run` starts them; this process knows the database."""
+    from workers.embedded.postgres import EmbeddedPostgres
+
+    postgres = EmbeddedPostgres(folder / "postgres")
+    os.environ["DATABASE_URL"] = postgres.start()
+    os.environ["GROVE_VAR"] = str(folder)
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "webapp.settings")
+    import django
+    from django.core.management import call_command
+    from django.db import connection
+
+    django.setup()
+    call_command("migrate", verbosity=0)
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    command = [sys.executable, "-m", "uvicorn", "webapp.asgi:application", "--port", str(port)]
+    server = subprocess.Popen([*command, "--log-level", "warning"], cwd=ROOT)
+    try:
+        address = f"http://127.0.0.1:{port}"
+        _await(f"{address}/healthz")
+        yield address
+    finally:
+        server.terminate()
+        server.wait(30)
+        connection.close()
+        postgres.stop()
+
+
+def _await(address: str) -> None:
+    deadline = time.monotonic() + READY_SECONDS
+    while True:
+        try:
+            with urllib.request.urlopen(address, timeout=2):
+                return
+        except OSError:
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"{address} did not answer in {READY_SECONDS:.0f} s") from None
+            time.sleep(0.1)
+
+
+def _ours(address: str, arguments: argparse.Namespace) -> dict[str, Any]:
+    from benchmarks.api_scene import make_scene
+    from webapp.client import Grove
+
+    made, scene = timed(lambda: make_scene(arguments.runs, arguments.listed))
+    told: dict[str, Any] = {"made_seconds": round(made, 1)}
+    with Grove(address, scene.token, timeout=120) as grove:
+        busiest = grove.create_run(scene.project, "mars2", outside=True).id
+        grove.send(busiest, [_step(1, arguments.metrics)])
+        told |= scene.queries(busiest)
+        pages = [timed(page)[0] for page in _pages(grove)]
+        told["list_p95_ms"] = round(1000 * statistics.quantiles(pages, n=20)[18], 1)
+        told["list_median_ms"] = round(1000 * statistics.median(pages), 1)
+        listing = {"project": scene.listed_project, "limit": 200}
+        told["list"], found = timed(lambda: list(grove.runs(**listing)))
+        assert len(found) == arguments.listed
+        told["log"], _ = timed(lambda: _log(grove, scene.project, arguments.steps))
+        told["read"], told["sum"] = _read(grove, scene.project, arguments.points)
+    return told
+
+
+def _pages(grove: Any) -> Iterator[Callable[[], Any]]:
+    cursor: list[str | None] = [None]
+
+    def page() -> None:
+        query = {"limit": 50, **({"cursor": cursor[0]} if cursor[0] else {})}
+        cursor[0] = grove._ask(dict[str, Any], "GET", "/runs", params=query)["next"]
+
+    return (page for _ in range(PAGES))
+
+
+def _log(grove: Any, project: int, steps: int) -> None:
+    run = grove.create_run(project, "mars2", outside=True).id
+    lines = [_step(step + 1, 100) for step in range(steps)]
+    for first in range(0, steps, 250):
+        grove.send(run, lines[first : first + 250])
+
+
+def _read(grove: Any, project: int, points: int) -> tuple[float, float]:
+    run = grove.create_run(project, "mars2", outside=True).id
+    for first in range(0, points, 2500):
+        grove.send(run, [_sample(step) for step in range(first, first + 2500)])
+
+    def read() -> list[float]:
+        found, query = [], {"limit": 10_000}
+        while True:
+            path = f"/runs/{run}/metrics/system.cpu_percent/points"
+            page = grove._ask(dict[str, Any], "GET", path, params=query)
+            found += [point[6] for point in page["points"]]
+            if page["next"] is None:
+                return found
+            query["cursor"] = page["next"]
+
+    seconds, found = timed(read)
+    assert len(found) == points
+    return seconds, sum(found)
+
+
+def _step(seq: int, numbers: int) -> bytes:
+    """The line of a step that tells so many numbers."""
+    step = seq - 1
+    names = range(len(_FIXED), numbers)
+    payload = {name: value(step, place) for place, name in enumerate(_FIXED)}
+    whole = ("nodes", "filtered_trees", "dropped_nodes", "tokens", "refilled_trees",
+             "carried_trees")  # fmt: skip
+    payload |= dict.fromkeys(whole, step) | {"step": step, "node_share": {}, "reward_by_agent": {}}
+    payload["phases"] = {f"m{name}": value(step, name) for name in names}
+    return _line(seq, "step.end", payload)
+
+
+def _sample(step: int) -> bytes:
+    payload = {"cpu_percent": value(step, 0), "memory_mb": 1.0}
+    return _line(step + 1, "system.sample", payload)
+
+
+def _line(seq: int, kind: str, payload: dict[str, Any]) -> bytes:
+    event = {"seq": seq, "time": 1790000000.0 + seq, "kind": kind, "tree": None, "node": None}
+    return json.dumps({**event, "payload": payload}).encode()

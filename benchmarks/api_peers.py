@@ -1,0 +1,125 @@
+"""What the peers of `benchmarks.api` take for the same work; run with the Python that has them.
+
+    python api_peers.py mlflow|trackio FOLDER RUNS STEPS SERIES POINTS
+
+Prints {"list", "log", "read", "version"} as JSON, seconds each, of which `list` is MLflow's alone.
+Both are used as their documentation says: MLflow through its server (sqlite), in batches of 1,000
+metrics, the most that it takes; Trackio in this process, without any server, which it logs to and
+reads from its sqlite file.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+READY_SECONDS = 90.0
+BATCH = 1000
+
+
+def value(step: int, name: int) -> float:
+    """The number that everybody logs."""
+    return (step * 31 + name * 17) % 1000 / 1000
+
+
+def timed(work: Any) -> tuple[float, Any]:
+    started = time.perf_counter()
+    result = work()
+    return time.perf_counter() - started, result
+
+
+def with_mlflow(folder: Path, runs: int, steps: int, series: int, points: int) -> dict[str, Any]:
+    import mlflow
+    from mlflow import MlflowClient
+    from mlflow.entities import Metric, Param
+
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    store = f"sqlite:///{folder}/mlflow.db"
+    command = [sys.executable, "-m", "mlflow", "server", "--backend-store-uri", store]
+    options = ["--port", str(port), "--workers", "1", "--artifacts-destination", str(folder)]
+    server = subprocess.Popen(
+        [*command, *options], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    try:
+        address = f"http://127.0.0.1:{port}"
+        _await(f"{address}/health")
+        client = MlflowClient(address)
+        experiment = client.create_experiment("bench")
+        for number in range(runs):
+            run = client.create_run(experiment).info.run_id
+            result = [Metric("reward", 0.5, 0, 0), Metric("solved", 0.75, 0, 0)]
+            client.log_batch(run, result, [Param("seed", str(number))])
+        listed, found = timed(lambda: client.search_runs([experiment], max_results=runs))
+        assert len(found) == runs
+
+        def log() -> None:
+            run = client.create_run(experiment).info.run_id
+            told = [
+                Metric(f"m{name}", value(step, name), 0, step)
+                for step in range(steps)
+                for name in range(series)
+            ]
+            for first in range(0, len(told), BATCH):
+                client.log_batch(run, told[first : first + BATCH])
+
+        logged, _ = timed(log)
+        run = client.create_run(experiment).info.run_id
+        for first in range(0, points, BATCH):
+            batch = [Metric("long", value(s, 0), 0, s) for s in range(first, first + BATCH)]
+            client.log_batch(run, batch)
+        read, history = timed(lambda: client.get_metric_history(run, "long"))
+        assert len(history) == points
+        total = sum(one.value for one in history)
+    finally:
+        server.terminate()
+        server.wait(30)
+    version = mlflow.__version__
+    return {"list": listed, "log": logged, "read": read, "sum": total, "version": version}
+
+
+def with_trackio(folder: Path, runs: int, steps: int, series: int, points: int) -> dict[str, Any]:
+    os.environ["TRACKIO_DIR"] = str(folder)
+    import trackio
+    from trackio.sqlite_storage import SQLiteStorage
+
+    def log() -> None:
+        trackio.init("bench", name="wide", embed=False, auto_log_gpu=False, auto_log_cpu=False)
+        for step in range(steps):
+            trackio.log({f"m{name}": value(step, name) for name in range(series)}, step=step)
+        trackio.finish()
+
+    logged, _ = timed(log)
+    assert len(SQLiteStorage.get_logs("bench", "wide")) == steps
+    rows = [{"long": value(step, 0)} for step in range(points)]
+    SQLiteStorage.bulk_log("bench", "long", rows, steps=list(range(points)))
+    read, found = timed(lambda: SQLiteStorage.get_metric_values("bench", "long", "long"))
+    assert len(found) == points
+    total = sum(one["value"] for one in found)
+    return {"log": logged, "read": read, "sum": total, "version": trackio.__version__}
+
+
+def _await(address: str) -> None:
+    deadline = time.monotonic() + READY_SECONDS
+    while True:
+        try:
+            with urllib.request.urlopen(address, timeout=2):
+                return
+        except OSError:
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"{address} did not answer in {READY_SECONDS:.0f} s") from None
+            time.sleep(0.2)
+
+
+if __name__ == "__main__":
+    work = {"mlflow": with_mlflow, "trackio": with_trackio}[sys.argv[1]]
+    told = work(Path(sys.argv[2]), *map(int, sys.argv[3:7]))
+    print("\n" + json.dumps(told))

@@ -1,0 +1,81 @@
+"""Ten thousand runs in a database, and what opening them asks of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from engine.recipes import load_recipe
+from webapp.accounts.models import Scope, User
+from webapp.accounts.tokens import create_token
+from webapp.experiments.models import Experiment, Run
+from webapp.projects.models import Project
+from webapp.projects.services import create_project, create_workspace
+
+CHUNK = 1000
+
+
+@dataclass(frozen=True)
+class Scene:
+    """Who asks, with what, and where the runs are."""
+
+    user: User
+    token: str
+    project: int
+    listed_project: int
+
+    def queries(self, busiest: str) -> dict[str, Any]:
+        """`queries` by what is opened, and `max_queries`."""
+        client = Client(SERVER_NAME="localhost", raise_request_exception=True)
+        client.force_login(self.user)
+        rest = "/api/v1/runs"
+        asked = {
+            "list": rest,
+            "filter": f"{rest}?state=finished&name=sweep+9&project={self.project}",
+            "open": f"{rest}/{busiest}",
+            "metrics": f"{rest}/{busiest}/metrics?limit=200",
+            "series": f"{rest}/{busiest}/metrics/phase.m20",
+            "page_of_runs": "/",
+            "page_of_run": f"/runs/{busiest}/",
+        }
+        told = {}
+        for name, address in asked.items():
+            with CaptureQueriesContext(connection) as captured:
+                response = client.get(address)
+            assert response.status_code == 200, (name, response.status_code)
+            told[name] = len(captured)
+        return {"queries": told, "max_queries": max(told.values())}
+
+
+def make_scene(runs: int, listed: int) -> Scene:
+    """One workspace with a project of `runs` runs and one of `listed`."""
+    user = User.objects.create_user("bench")
+    workspace = create_workspace("Bench", "bench", user)
+    many, some = (create_project(workspace, name, name, created_by=user) for name in "ab")
+    for project, number in ((many, runs), (some, listed)):
+        for first in range(0, number, CHUNK):
+            _make_runs(project, user, first, min(CHUNK, number - first))
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE")
+    scopes = [Scope.RUNS_WRITE, Scope.TELEMETRY_WRITE]
+    token = create_token(user, "bench", scopes, workspace, timedelta(days=1))
+    return Scene(user, token, many.pk, some.pk)
+
+
+def _make_runs(project: Project, user: User, first: int, number: int) -> None:
+    config = load_recipe("mars2", {}).model_dump(mode="json")
+    result = {"reward": 0.5, "solved": 0.75}
+    experiments = Experiment.objects.bulk_create(
+        Experiment(project=project, name=f"Sweep {first + place}", created_by=user, config={})
+        for place in range(number)
+    )
+    fields = {"config": config, "result": result, "step": 40, "steps": 40, "state": "finished"}
+    Run.objects.bulk_create(
+        Run(experiment=one, number=1, seed=first + place, created_by=user, **fields)
+        for place, one in enumerate(experiments)
+    )

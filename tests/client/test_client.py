@@ -1,0 +1,177 @@
+"""The Python client and the command, against the real server; and what the README says of them."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import httpx
+import pytest
+
+from engine.events import EventLog, LogLine, RunStateChanged, StepStarted
+from tests.builders import a_held_run, some_events
+from webapp.client import Grove, Refused
+from webapp.client.cli import main
+from webapp.experiments.models import Run
+from webapp.experiments.services import mark_finished
+from webapp.telemetry.ingest import ingest
+from webapp.telemetry.models import Event
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def grove(site):
+    with Grove(site.address, site.token) as grove:
+        yield grove
+
+
+@pytest.fixture
+def command(site, monkeypatch, tmp_path, capsys):
+    """Runs the command with the site's token; (exit status, what it printed)."""
+    for name, value in site.environment.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "settings"))
+
+    def run(*arguments):
+        status = main(list(map(str, arguments)))
+        return status, capsys.readouterr().out
+
+    return run
+
+
+def a_log(directory, last):
+    """The log of an engine elsewhere: it ran, and finished."""
+    directory.mkdir()
+    log = EventLog(directory)
+    log.append(RunStateChanged(state="running"))
+    for number in range(2, last):
+        log.append(LogLine(level="info", message=f"line {number}"))
+    log.append(RunStateChanged(state="finished"))
+    log.close()
+    return directory
+
+
+def test_a_run_is_made_once_read_and_stopped(grove, site):
+    (project,) = grove.projects()
+    asked = (project.id, "mars2", {"training.steps": 3}, "Night")
+    run = grove.create_run(*asked, key="night-1")
+    assert grove.create_run(*asked, key="night-1").id == run.id
+    assert run.steps == 3 and run.config["training"]["steps"] == 3
+    assert [one.id for one in grove.runs(name="night")] == [run.id]
+    assert grove.stop(run.id).state == "stopped" and grove.run(run.id).is_over
+    assert grove.resume(run.id).state == "queued"
+
+
+def test_a_list_is_walked_to_its_end(grove, site):
+    made = {grove.create_run(site.cast.project.pk, "mars2").id for _ in range(3)}
+    assert {run.id for run in grove.runs(limit=2)} == made
+
+
+def test_a_refusal_names_field_value_and_remedy(grove, site):
+    with pytest.raises(Refused, match=r"search.nodes_per_tree = 0: .*greater") as refused:
+        grove.create_run(site.cast.project.pk, "mars2", {"search.nodes_per_tree": 0})
+    assert refused.value.problem.status == 422
+    with pytest.raises(Refused, match="404"):
+        grove.run("00000000-0000-0000-0000-000000000000")
+
+
+def test_a_run_is_watched_to_its_end(grove, site):
+    run, fencing = a_held_run(site.cast)
+    ingest(run.pk, fencing, some_events(1, 2))
+    seen = []
+    for event in grove.watch(str(run.pk), after=1):
+        seen.append(event.seq)
+        if event.seq == 2:
+            ingest(run.pk, fencing, some_events(3, 4))
+            mark_finished(run.pk, fencing)
+    assert seen == [2, 3, 4]
+    assert [event.seq for event in grove.events(str(run.pk), after=2)] == [3, 4]
+
+
+def test_a_log_elsewhere_is_pushed_in_parts_and_once(command, site, tmp_path, monkeypatch):
+    monkeypatch.setattr("webapp.client.pushing.BATCH_LINES", 4)
+    directory = a_log(tmp_path / "run", 10)
+    asked = ("push", directory, "--project", site.cast.project.pk, "--recipe", "mars2")
+    status, printed = command(*asked, "--follow")
+    run = Run.objects.get(pk=printed.strip())
+    assert status == 0 and run.state == "finished" and run.head_seq == 10
+    again = command("push", directory, "--run", run.pk)
+    assert again[0] == 0 and Event.objects.filter(run=run).count() == 10
+
+
+def test_a_push_goes_on_where_the_server_stands(grove, site, tmp_path):
+    from webapp.client.pushing import push
+
+    run = grove.create_run(site.cast.project.pk, "mars2", outside=True)
+    directory = tmp_path / "run"
+    directory.mkdir()
+    log = EventLog(directory)
+    log.append(RunStateChanged(state="running"))
+    assert push(grove, run.id, directory, follow=False).head_seq == 1
+    log.append(StepStarted(step=1, trees=2))
+    log.close()
+    with (directory / "events.jsonl").open("ab") as torn:
+        torn.write(b'{"seq": 3')
+    assert push(grove, run.id, directory, follow=False).head_seq == 2
+    with pytest.raises(Refused) as refused:
+        grove.send(run.id, [(directory / "events.jsonl").read_bytes().splitlines()[0]
+                            .replace(b'"seq":1', b'"seq":9')])  # fmt: skip
+    assert refused.value.problem.expected_seq == 3
+
+
+def test_the_command_tells_what_went_wrong_by_its_exit_status(command, site, monkeypatch):
+    assert command("stop", "nonsense")[0] == 1
+    monkeypatch.setenv("GROVE_ADDRESS", "http://127.0.0.1:1")
+    assert command("runs")[0] == 3
+    monkeypatch.delenv("GROVE_TOKEN")
+    assert command("runs")[0] == 1
+
+
+def test_login_keeps_a_token_that_works_where_only_its_owner_reads(command, site, monkeypatch):
+    import io
+
+    monkeypatch.delenv("GROVE_TOKEN")
+    monkeypatch.setattr("sys.stdin", io.StringIO(site.token + "\n"))
+    assert command("login", site.address)[0] == 0
+    (file,) = Path(os.environ["XDG_CONFIG_HOME"]).rglob("login.json")
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert command("runs")[0] == 0
+    monkeypatch.setattr("sys.stdin", io.StringIO("grove_wrong\n"))
+    assert command("login", site.address)[0] == 1
+
+
+def test_the_client_needs_no_django():
+    code = "import sys, webapp.client.cli; assert 'django' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, timeout=30)
+
+
+def test_the_tour_of_the_readme_works_as_it_is_written(site, tmp_path):
+    section = (ROOT / "README.md").read_text("utf-8").split("## Teams and programs")[1]
+    tour = re.findall(r"```sh\n(.*?)```", section.split("\n## ")[0], re.DOTALL)[1]
+    grove = tmp_path / "grove"
+    grove.write_text(f'#!/bin/sh\nexec {sys.executable} -m webapp.client "$@"\n')
+    grove.chmod(0o755)
+    environment = {
+        **os.environ,
+        **site.environment,
+        "PROJECT": str(site.cast.project.pk),
+        "PATH": f"{tmp_path}:{os.environ['PATH']}",
+        "PYTHONPATH": str(ROOT),
+    }
+    done = subprocess.run(
+        ["bash", "-euc", tour], cwd=tmp_path, env=environment, capture_output=True, text=True,
+        timeout=60,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "Oaks" in done.stdout and "Night #1" in done.stdout
+    assert set(Run.objects.values_list("state", flat=True)) == {"queued", "stopped"}
+    assert (tmp_path / "night-8.ndjson").exists()
+
+
+def test_a_server_that_speaks_otherwise_is_told_as_it_speaks(site):
+    with Grove(site.address + "/nowhere", site.token) as grove, pytest.raises(Refused, match="404"):
+        grove.run("x")
+    with Grove("http://127.0.0.1:1", site.token) as grove, pytest.raises(httpx.TransportError):
+        grove.run("x")

@@ -1,0 +1,172 @@
+"""The `grove` command: login, runs, start, watch, stop, resume, pull, push.
+
+Exit status: 0 it is done; 1 the server refused, or the run that was watched failed; 2 a wrong
+command line; 3 the server cannot be reached.
+"""
+
+from __future__ import annotations
+
+import argparse
+import getpass
+import json
+import sys
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import httpx
+import msgspec
+
+from webapp.client import login, pushing
+from webapp.client.client import Grove
+from webapp.client.types import Event, Refused, Run
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    asked = _parser().parse_args(arguments)
+    try:
+        return asked.work(asked)
+    except (Refused, login.NotLoggedIn, OSError, ValueError) as error:
+        print(f"grove: {error}", file=sys.stderr)
+        return 1
+    except httpx.TransportError as error:
+        print(f"grove: the server cannot be reached: {error}", file=sys.stderr)
+        return 3
+    except KeyboardInterrupt:
+        return 130
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="grove", description="Runs of a Grove server.")
+    verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
+
+    def verb(name: str, work: Any, what: str) -> argparse.ArgumentParser:
+        one = verbs.add_parser(name, help=what, description=what)
+        one.set_defaults(work=work)
+        return one
+
+    one = verb("login", _login, "keep address and token of a server; the token is asked for")
+    one.add_argument("address", nargs="?", default=login.DEFAULT_ADDRESS)
+    one = verb("runs", _runs, "list runs, newest first")
+    for name in ("state", "name", "project"):
+        one.add_argument(f"--{name}")
+    one.add_argument("--limit", type=int, default=20, help="how many (default: 20)")
+    one.add_argument("--json", action="store_true", help="one JSON object a line")
+    one = verb("start", _start, "make a run from a recipe")
+    one.add_argument("project", type=int)
+    one.add_argument("recipe")
+    one.add_argument("overrides", nargs="*", metavar="PATH=VALUE")
+    one.add_argument("--name", default="")
+    one.add_argument("--key", help="idempotency key: asked again, the same run")
+    one = verb("watch", _watch, "follow a run's events to its end")
+    one.add_argument("run")
+    one.add_argument("--after", type=int, default=0, metavar="SEQ")
+    one.add_argument("--json", action="store_true", help="one event a line, as on the wire")
+    for name, work, what in (
+        ("stop", _stop, "ask a run to stop after a checkpoint"),
+        ("resume", _resume, "let a stopped or failed run go on"),
+    ):
+        verb(name, work, what).add_argument("run")
+    one = verb("pull", _pull, "write a run's events to a file, from where the file ends")
+    one.add_argument("run")
+    one.add_argument("file", type=Path)
+    one = verb("push", _push, "send the log of an engine that runs elsewhere")
+    one.add_argument("directory", type=Path, help="the run's, with events.jsonl")
+    one.add_argument("--run", help="of an earlier push; else --project and --recipe make one")
+    one.add_argument("--project", type=int)
+    one.add_argument("--recipe")
+    one.add_argument("--follow", action="store_true", help="until the log tells the run's end")
+    return parser
+
+
+def _grove() -> Grove:
+    return Grove(*login.known())
+
+
+def _login(asked: argparse.Namespace) -> int:
+    is_terminal = sys.stdin.isatty()
+    token = getpass.getpass("API token: ") if is_terminal else sys.stdin.readline().strip()
+    with Grove(asked.address, token) as grove:
+        projects = [project.name for project in grove.projects()]
+    where = login.save(asked.address, token)
+    print(f"{asked.address}: {', '.join(projects) or 'no projects'}. Kept in {where}")
+    return 0
+
+
+def _runs(asked: argparse.Namespace) -> int:
+    with _grove() as grove:
+        filters = {"state": asked.state, "name": asked.name, "project": asked.project}
+        found = grove.runs(**filters, limit=min(200, asked.limit))
+        for _, run in zip(range(asked.limit), found, strict=False):
+            print(_line(run) if not asked.json else msgspec.json.encode(run).decode())
+    return 0
+
+
+def _line(run: Run) -> str:
+    return f"{run.id}  {run.state:9} {run.step:5}/{run.steps:<5} {run.name} #{run.number}"
+
+
+def _start(asked: argparse.Namespace) -> int:
+    overrides = dict(_override(text) for text in asked.overrides)
+    with _grove() as grove:
+        run = grove.create_run(asked.project, asked.recipe, overrides, asked.name, key=asked.key)
+        print(run.id)
+    return 0
+
+
+def _override(text: str) -> tuple[str, Any]:
+    path, equals, value = text.partition("=")
+    if not equals:
+        raise ValueError(f"{text}: write PATH=VALUE")
+    try:
+        return path, tomllib.loads(f"value = {value}")["value"]
+    except tomllib.TOMLDecodeError:
+        return path, value
+
+
+def _watch(asked: argparse.Namespace) -> int:
+    with _grove() as grove:
+        for event in grove.watch(asked.run, asked.after, "*,-node.text"):
+            print(msgspec.json.encode(event).decode() if asked.json else _told(event), flush=True)
+        run = grove.run(asked.run)
+    print(f"{run.state} at step {run.step}{': ' + run.error if run.error else ''}", file=sys.stderr)
+    return 1 if run.state == "failed" else 0
+
+
+def _told(event: Event) -> str:
+    payload = json.dumps(event.payload, ensure_ascii=False)
+    return f"{event.seq:8} {event.kind:16} {payload[:160]}"
+
+
+def _stop(asked: argparse.Namespace) -> int:
+    with _grove() as grove:
+        print(_line(grove.stop(asked.run)))
+    return 0
+
+
+def _resume(asked: argparse.Namespace) -> int:
+    with _grove() as grove:
+        print(_line(grove.resume(asked.run)))
+    return 0
+
+
+def _pull(asked: argparse.Namespace) -> int:
+    after = pushing.last_seq(asked.file)
+    with _grove() as grove, asked.file.open("ab") as file:
+        for event in grove.events(asked.run, after):
+            file.write(msgspec.json.encode(event) + b"\n")
+            after = event.seq
+    print(f"{asked.file} holds the log up to {after}")
+    return 0
+
+
+def _push(asked: argparse.Namespace) -> int:
+    if not asked.run and not (asked.project and asked.recipe):
+        raise ValueError("give --run, or --project and --recipe to make one")
+    with _grove() as grove:
+        run_id = asked.run or grove.create_run(asked.project, asked.recipe, outside=True).id
+        print(run_id, flush=True)
+        heard = pushing.push(grove, run_id, asked.directory, follow=asked.follow)
+    print(f"{heard.state}, stored up to {heard.head_seq}", file=sys.stderr)
+    return 0

@@ -1,0 +1,156 @@
+"""A thin client over httpx: one method per operation, typed answers, lists walked to their end.
+
+Waits: for an answer (`timeout`, 30 s), for a live event (the server says something every 15 s; a
+tail that is silent for longer is opened again after its last event).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any, TypeVar
+
+import httpx
+import msgspec
+
+from webapp.client.types import Event, Heard, Problem, Project, Refused, Run, Workspace
+
+Answer = TypeVar("Answer")
+
+SILENCE_SECONDS = 45.0
+RETRY_SECONDS = 1.0
+RETRIES = 30
+"""How often in a row a tail that broke off is opened again."""
+
+
+class Grove:
+    """One server, asked with one token. Use it as a context manager, or `close` it."""
+
+    def __init__(self, address: str, token: str, timeout: float = 30.0):
+        self._http = httpx.Client(
+            base_url=f"{address.rstrip('/')}/api/v1",
+            headers={"Authorization": f"Bearer {token}"},
+            timeout=timeout,
+        )
+
+    def __enter__(self) -> Grove:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._http.close()
+
+    def workspaces(self) -> Iterator[Workspace]:
+        return self._walk("workspaces", Workspace)
+
+    def projects(self) -> Iterator[Project]:
+        return self._walk("projects", Project)
+
+    def runs(self, **filters: Any) -> Iterator[Run]:
+        """Newest first; `state`, `project`, `name`, `created_by` and `sort` as in REST."""
+        return self._walk("runs", Run, **filters)
+
+    def run(self, run_id: str) -> Run:
+        return self._ask(Run, "GET", f"/runs/{run_id}")
+
+    def create_run(
+        self,
+        project: int,
+        recipe: str,
+        overrides: dict[str, Any] | None = None,
+        name: str = "",
+        *,
+        outside: bool = False,
+        key: str | None = None,
+    ) -> Run:
+        """A run in `project`, queued; one `outside` waits for an engine elsewhere to tell of it.
+        Asked again under the same `key`, the answer is the run that was made then."""
+        body: dict[str, Any] = {"project": project, "recipe": recipe, "name": name}
+        body["overrides"] = overrides or {}
+        if outside:
+            body["outside"] = True
+        headers = {"Idempotency-Key": key} if key else {}
+        return self._ask(Run, "POST", "/runs", json=body, headers=headers)
+
+    def stop(self, run_id: str) -> Run:
+        return self._ask(Run, "POST", f"/runs/{run_id}/stop")
+
+    def resume(self, run_id: str) -> Run:
+        return self._ask(Run, "POST", f"/runs/{run_id}/resume")
+
+    def events(self, run_id: str, after: int = 0, topics: str = "*") -> Iterator[Event]:
+        """What is stored now, after a seq."""
+        query = {"after": after, "topics": topics}
+        with self._http.stream("GET", f"/runs/{run_id}/events", params=query) as response:
+            _check(response)
+            for line in response.iter_lines():
+                yield msgspec.json.decode(line, type=Event)
+
+    def watch(self, run_id: str, after: int = 0, topics: str = "*") -> Iterator[Event]:
+        """What is stored after a seq, then what comes, until the run has ended. A connection that
+        breaks is opened again after the last event: none is lost, none comes twice.
+
+        Raises:
+            httpx.TransportError: it cannot be opened any more.
+        """
+        last, broken = after, 0
+        while True:
+            try:
+                for event in self._tail(run_id, last, topics):
+                    last, broken = event.seq, 0
+                    yield event
+                return
+            except httpx.TransportError:
+                broken += 1
+                if broken > RETRIES:
+                    raise
+                time.sleep(RETRY_SECONDS)
+
+    def send(self, run_id: str, lines: Sequence[bytes]) -> Heard:
+        """Lines of an engine's log (`events.jsonl`), in order, for a run that is `outside`; those
+        that are stored already change nothing.
+
+        Raises:
+            Refused: with `problem.expected_seq` if events before these are missing.
+        """
+        body = b'{"events":[%s]}' % b",".join(lines)
+        headers = {"Content-Type": "application/json"}
+        return self._ask(Heard, "POST", f"/runs/{run_id}/events", content=body, headers=headers)
+
+    def _tail(self, run_id: str, after: int, topics: str) -> Iterator[Event]:
+        query = {"after": after, "topics": topics}
+        headers = {"Accept": "text/event-stream"}
+        timeout = httpx.Timeout(self._http.timeout.connect, read=SILENCE_SECONDS)
+        path = f"/runs/{run_id}/events"
+        with self._http.stream("GET", path, params=query, headers=headers, timeout=timeout) as tail:
+            _check(tail)
+            for line in tail.iter_lines():
+                if line.startswith("data: "):
+                    yield msgspec.json.decode(line[len("data: ") :], type=Event)
+
+    def _walk(self, name: str, kind: type[Answer], /, **query: Any) -> Iterator[Answer]:
+        query = {key: value for key, value in query.items() if value is not None}
+        while True:
+            page = self._ask(dict[str, Any], "GET", f"/{name}", params=query)
+            yield from msgspec.convert(page[name], list[kind])
+            if page["next"] is None:
+                return
+            query["cursor"] = page["next"]
+
+    def _ask(self, kind: type[Answer], method: str, path: str, **request: Any) -> Answer:
+        response = self._http.request(method, path, **request)
+        _check(response)
+        return msgspec.json.decode(response.content, type=kind)
+
+
+def _check(response: httpx.Response) -> None:
+    if response.is_success:
+        return
+    response.read()
+    try:
+        problem = msgspec.json.decode(response.content, type=Problem)
+    except msgspec.DecodeError:
+        problem = Problem(response.status_code, response.text[:500] or response.reason_phrase)
+    raise Refused(problem)

@@ -1,0 +1,41 @@
+"""Where the command keeps address and token: a file that only its owner reads.
+
+GROVE_ADDRESS and GROVE_TOKEN, where they are set, go before the file.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+DEFAULT_ADDRESS = "http://localhost:8000"
+
+
+class NotLoggedIn(Exception):
+    """There is no token to ask with."""
+
+
+def path() -> Path:
+    """`grove/login.json` in the user's folder of settings."""
+    home = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
+    return Path(home) / "grove" / "login.json"
+
+
+def save(address: str, token: str) -> Path:
+    target = path()
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.unlink(missing_ok=True)
+    with os.fdopen(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        json.dump({"address": address, "token": token}, file)
+    return target
+
+
+def known() -> tuple[str, str]:
+    """(address, token); raises `NotLoggedIn`."""
+    saved = json.loads(path().read_text()) if path().is_file() else {}
+    address = os.environ.get("GROVE_ADDRESS") or saved.get("address") or DEFAULT_ADDRESS
+    token = os.environ.get("GROVE_TOKEN") or saved.get("token")
+    if not token:
+        raise NotLoggedIn("make a token under API tokens, then: grove login")
+    return address, token

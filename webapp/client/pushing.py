@@ -1,0 +1,69 @@
+"""Sending a log that grows, from wherever the server stands.
+
+Invariant: the server's `head_seq` is the only cursor. Line n of `events.jsonl` is the event of seq
+n, so whatever broke off, sending goes on with the line after it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+
+import msgspec
+
+from webapp.client.client import Grove
+from webapp.client.types import Event, Heard
+
+FILE_NAME = "events.jsonl"
+BATCH_LINES = 1000
+BATCH_BYTES = 2_000_000
+LOOK_SECONDS = 0.5
+ALIVE_SECONDS = 60.0
+"""In silence, how often the server is told that the engine lives."""
+_OVER = ("finished", "failed", "stopped")
+
+
+def push(grove: Grove, run_id: str, directory: Path, *, follow: bool) -> Heard:
+    """Send what the log holds; with `follow`, also what comes until it tells the run's end.
+
+    Raises:
+        Refused: the server does not take it. OSError: there is no log.
+    """
+    heard, said = grove.send(run_id, []), time.monotonic()
+    while True:
+        for batch in _batches(directory / FILE_NAME, heard.head_seq):
+            heard, said = grove.send(run_id, batch), time.monotonic()
+        if not follow or heard.state in _OVER:
+            return heard
+        time.sleep(LOOK_SECONDS)
+        if time.monotonic() - said > ALIVE_SECONDS:
+            heard, said = grove.send(run_id, []), time.monotonic()
+
+
+def last_seq(file: Path) -> int:
+    """The seq of the last event that a pulled file holds; 0 if there is none yet."""
+    if not file.exists():
+        return 0
+    last = 0
+    with file.open("rb") as lines:
+        for line in lines:
+            last = msgspec.json.decode(line, type=Event).seq
+    return last
+
+
+def _batches(log: Path, sent: int) -> Iterator[list[bytes]]:
+    batch: list[bytes] = []
+    size = 0
+    with log.open("rb") as file:
+        for line in islice(file, sent, None):
+            if not line.endswith(b"\n"):
+                break  # still being written
+            if batch and (len(batch) == BATCH_LINES or size + len(line) > BATCH_BYTES):
+                yield batch
+                batch, size = [], 0
+            batch.append(line.rstrip(b"\n"))
+            size += len(line)
+    if batch:
+        yield batch

@@ -1,0 +1,87 @@
+"""What REST tells, typed. Fields that a newer server adds are passed over."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+
+class Workspace(msgspec.Struct, frozen=True):
+    id: int
+    name: str
+    slug: str
+    member_count: int
+
+
+class Project(msgspec.Struct, frozen=True):
+    id: int
+    name: str
+    workspace: int
+    visibility: str
+
+
+class Run(msgspec.Struct, frozen=True):
+    id: str
+    name: str
+    number: int
+    project: int
+    seed: int
+    created: datetime
+    created_by: str
+    head_seq: int
+    outside: bool
+    state: str
+    stop_requested: bool
+    step: int
+    steps: int
+    error: str
+    result: dict[str, Any]
+    config: dict[str, Any] = {}
+    """Empty in lists."""
+
+    @property
+    def is_over(self) -> bool:
+        return self.state in ("finished", "failed", "stopped")
+
+
+class Event(msgspec.Struct, frozen=True, array_like=True):
+    """[seq, milliseconds since 1970, kind, payload] as on the wire."""
+
+    seq: int
+    milliseconds: int
+    kind: str
+    payload: dict[str, Any]
+
+
+class Heard(msgspec.Struct, frozen=True):
+    """What an engine elsewhere is told when it sends events."""
+
+    head_seq: int
+    state: str
+    stop_requested: bool
+
+
+class Fault(msgspec.Struct, frozen=True):
+    path: str
+    value: Any
+    reason: str
+
+
+class Problem(msgspec.Struct, frozen=True):
+    """Problem details (RFC 9457)."""
+
+    status: int
+    detail: str
+    problems: list[Fault] = []
+    expected_seq: int | None = None
+
+
+class Refused(Exception):
+    """The server's refusal; the message names each field at fault, its value and the remedy."""
+
+    def __init__(self, problem: Problem):
+        self.problem = problem
+        faults = (f"{one.path} = {one.value!r}: {one.reason}" for one in problem.problems)
+        super().__init__("\n".join((f"{problem.status}: {problem.detail}", *faults)))

@@ -1,0 +1,73 @@
+"""The page that shows what REST can do, made of the OpenAPI document itself: no script at all."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
+
+
+@require_safe
+def reference(request: HttpRequest) -> HttpResponse:
+    """reference.html: `groups`, [{tag, operations: [{method, path, id, summary, description,
+    parameters: [{name, place, required, kind, description}], body, answers: [{status, what}]}]}],
+    `body` the JSON Schema of what is sent, as text, or ""; and `examples`."""
+    return render(request, "reference.html", {"groups": _groups()})
+
+
+@cache
+def _groups() -> list[dict[str, Any]]:
+    from webapp.api import api
+
+    document = api.get_openapi_schema()
+    schemas = document["components"]["schemas"]
+    groups: dict[str, list[dict[str, Any]]] = {}
+    for path, operations in document["paths"].items():
+        for method, told in operations.items():
+            tag = next(iter(told.get("tags", ["others"])))
+            groups.setdefault(tag, []).append(_operation(path, method, told, schemas))
+    return [{"tag": tag, "operations": groups[tag]} for tag in groups]
+
+
+def _operation(
+    path: str, method: str, told: dict[str, Any], schemas: dict[str, Any]
+) -> dict[str, Any]:
+    content = told.get("requestBody", {}).get("content", {})
+    schema = next(iter(content.values()), {}).get("schema", {})
+    body = _resolved(schema, schemas)
+    return {
+        "method": method.upper(),
+        "path": path,
+        "id": told["operationId"],
+        "summary": told.get("summary", ""),
+        "description": told.get("description", ""),
+        "parameters": [_parameter(one) for one in told.get("parameters", ())],
+        "body": json.dumps(body, indent=1, ensure_ascii=False) if body else "",
+        "examples": [json.dumps(one, indent=1) for one in body.get("examples", ())],
+        "answers": [
+            {"status": status, "what": answer["description"]}
+            for status, answer in sorted(told["responses"].items(), key=lambda item: str(item[0]))
+        ],
+    }
+
+
+def _parameter(told: dict[str, Any]) -> dict[str, Any]:
+    schema = told["schema"]
+    kinds = [one.get("type", "") for one in schema.get("anyOf", [schema])]
+    return {
+        "name": told["name"],
+        "place": told["in"],
+        "required": told["required"],
+        "kind": " or ".join(kind for kind in kinds if isinstance(kind, str) and kind),
+        "choices": schema.get("enum", ()),
+        "description": schema.get("description", ""),
+    }
+
+
+def _resolved(schema: dict[str, Any], schemas: dict[str, Any]) -> dict[str, Any]:
+    name = schema.get("$ref", "").rpartition("/")[2]
+    return schemas[name] if name else schema
