@@ -90,7 +90,7 @@ def document(schema: dict[str, Any]) -> dict[str, Any]:
 
 def _refusals(method: str, operation: dict[str, Any]) -> list[int]:
     places = {parameter["in"] for parameter in operation.get("parameters", ())}
-    statuses = {401, 403, 503}
+    statuses = {401, 403, 429, 503}
     if "path" in places:
         statuses.add(404)
     if places:
