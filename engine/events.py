@@ -257,6 +257,33 @@ class AgentUpdated(Payload, tag="agent.update"):
     """Ids of the trees whose nodes of these agents went into this update."""
 
 
+class LearnedNode(msgspec.Struct, frozen=True):
+    """How the learner saw the tokens of one node, the first ones of a long output as in
+    `NodeText`. Three decimals."""
+
+    node: int
+    entropy: list[float]
+    """Of the learner's distribution at each token, in nats."""
+    ratio: list[float]
+    """Importance ratio of each token: its probability when it was learned from over that when it
+    was drawn."""
+
+
+class TreeLearned(Payload, tag="tree.learned"):
+    """What an update saw of one tree's nodes, token by token; told after the `agent.update`.
+
+    Big, and wanted of one node at a time, as `NodeText`. One event for each tree, since a step has
+    many nodes. An update that goes over its batch more than once tells its last look.
+    """
+
+    agent: str
+    """Owner of the weights that learned."""
+    step: int
+    version: int
+    """After the update."""
+    nodes: list[LearnedNode]
+
+
 class EvaluationResult(Payload, tag="eval.result"):
     step: int
     split: str
@@ -272,6 +299,21 @@ class EvaluationResult(Payload, tag="eval.result"):
     rollouts: int = 0
     tokens: int = 0
     seconds: float = 0.0
+
+
+class EvaluationOutcomes(Payload, tag="eval.outcomes"):
+    """What the `eval.result` of the same step and split says, problem by problem; told after it.
+
+    Big, and wanted where two runs are compared: pages leave it out of the stream.
+    """
+
+    step: int
+    split: str
+    contents: list[str]
+    """What each problem is known by: the start of the hash of its content, as hex."""
+    outcomes: dict[str, list[float | None]]
+    """One value per problem, None where verification failed, by figure: `pass@1/AGENT`,
+    `tree/pass@1` and `samples/pass@1` (`engine.inference.figures`)."""
 
 
 class CheckpointSaved(Payload, tag="checkpoint.saved"):
@@ -302,6 +344,11 @@ class ErrorRaised(Payload, tag="error"):
     message: str
     """The first cause, in one sentence."""
     traceback: str = ""
+    phase: str = ""
+    """What was under way: a phase of `StepEnded.phases`, or `start`; empty if nobody knows."""
+    agent: str = ""
+    rank: int | None = None
+    """Learner rank that failed."""
 
 
 AnyPayload = (
@@ -318,7 +365,9 @@ AnyPayload = (
     | NodeCredited
     | TreeClosed
     | AgentUpdated
+    | TreeLearned
     | EvaluationResult
+    | EvaluationOutcomes
     | CheckpointSaved
     | SystemSample
     | LogLine

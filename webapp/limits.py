@@ -74,6 +74,8 @@ LIMITS: dict[tuple[str, str], Limit] = {
     ("POST", "invite"): TOKENS,
     ("POST", "shares"): TOKENS,
     ("POST", "api-1:create_share"): TOKENS,
+    ("POST", "api-1:create_token"): TOKENS,
+    ("POST", "api-1:add_events"): INGEST,
     ("GET", "api-1:get_events"): EXPORTS,
     ("GET", "api-1:get_shared_events"): EXPORTS,
 }

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import ray
@@ -16,11 +17,28 @@ Waiting = Callable[[str, float], None]
 """Told the name of a wait and its deadline in seconds; an empty name when it is over."""
 
 
+NOBODY: Mapping[str, str] = MappingProxyType({})
+
+
 class TeamError(RuntimeError):
     """The team could not be started, or one of its actors failed."""
 
+    agent = ""
+    """Whose call failed, if somebody knows."""
 
-def wait_for(futures: Any, name: str, waiting: Waiting, deadline: float = CALL_DEADLINE) -> Any:
+    def __init__(self, message: str, place: int | None = None):
+        super().__init__(message)
+        self.place = place
+        """Of the call that failed, among those that were waited for."""
+
+
+def wait_for(
+    futures: Any,
+    name: str,
+    waiting: Waiting,
+    deadline: float = CALL_DEADLINE,
+    roles: Mapping[str, str] = NOBODY,
+) -> Any:
     """Result of one or several calls; a long wait is reported under its name.
 
     Raises:
@@ -39,12 +57,59 @@ def wait_for(futures: Any, name: str, waiting: Waiting, deadline: float = CALL_D
         raise TeamError(
             f"waited {deadline:.0f} s for {name}; look at the load of the machine"
         ) from None
-    except (ray.exceptions.RayTaskError, ray.exceptions.RayActorError) as error:
-        raise TeamError(f"{name}: {cause_of(error)}") from error
+    except ray.exceptions.RayError as error:
+        raise TeamError(f"{name}: {cause_of(error, roles)}", _failed_place(futures)) from error
 
 
-def cause_of(error: BaseException) -> str:
-    """The first cause of what an actor raised, in one line."""
+def _failed_place(futures: Any) -> int | None:
+    """The first call that has failed; None of a single one."""
+    for place, future in enumerate(futures if isinstance(futures, list) else []):
+        if ray.wait([future], timeout=0)[0] and _failed(future):
+            return place
+    return None
+
+
+def _failed(future: Any) -> bool:
+    try:
+        ray.get(future)
+    except ray.exceptions.RayError:
+        return True
+    return False
+
+
+def wait_for_any(
+    calls: Sequence[Any], name: str, waiting: Waiting, deadline: float = CALL_DEADLINE
+) -> list[Any]:
+    """Those of several calls that have ended, at least one; whether they failed is not looked at.
+
+    Raises:
+        TeamError: none ended before the deadline.
+    """
+    waited = 0.0
+    while True:
+        ended, others = ray.wait(list(calls), num_returns=1, timeout=REPORT_AFTER)
+        if not ended:
+            if not waited:
+                waiting(name, deadline)
+            waited += REPORT_AFTER
+        if waited and (ended or waited >= deadline):
+            waiting("", 0.0)
+        if ended:
+            return ended + ended_of(others)
+        if waited >= deadline:
+            raise TeamError(f"waited {deadline:.0f} s for {name}; look at the load of the machine")
+
+
+def ended_of(calls: Sequence[Any]) -> list[Any]:
+    """Those of several calls that have ended by now."""
+    return ray.wait(calls, num_returns=len(calls), timeout=0)[0] if calls else []
+
+
+def cause_of(error: BaseException, roles: Mapping[str, str] = NOBODY) -> str:
+    """The first cause of what an actor raised, or of its end, in one line; `roles` are the names of
+    actors by their ids."""
     cause = getattr(error, "cause", None) or error
     lines = [line for line in str(cause).strip().splitlines() if line.strip()]
-    return f"{type(cause).__name__}: {lines[-1].strip()}" if lines else type(cause).__name__
+    told = f"{type(cause).__name__}: {lines[-1].strip()}" if lines else type(cause).__name__
+    role = roles.get(str(getattr(error, "actor_id", None)))
+    return f"{role} is lost: {told}" if role else told

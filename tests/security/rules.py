@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from webapp.accounts.models import Scope
+from webapp.experiments.models import Run
 
 EVERYBODY = ("alice", "mia", "bob", "vera", "charlie", "nobody")
 
@@ -36,6 +37,15 @@ READ = frozenset({Scope.RUNS_READ, Scope.RUNS_WRITE, Scope.ADMIN})
 OPERATE = frozenset({Scope.RUNS_WRITE, Scope.ADMIN})
 
 
+REPORT = frozenset({Scope.TELEMETRY_WRITE, Scope.ADMIN})
+
+
+NO_TOKEN: frozenset[Scope | None] = frozenset({None})
+"""What a person does who is signed in, and no token at all."""
+PERSON_REST: Answers = (200, 200, 200, 200, 200, 401)
+MANAGE = frozenset({Scope.ADMIN})
+
+
 @dataclass(frozen=True)
 class Row:
     name: str
@@ -49,6 +59,15 @@ class Row:
 
 def _new_run(cast: Any) -> dict[str, Any]:
     return {"project": cast.project.pk, "recipe": "mars2"}
+
+
+def _compared(cast: Any) -> dict[str, Any]:
+    runs = Run.objects.filter(experiment__project=cast.project)
+    return {"run": [*runs.values_list("pk", flat=True), *runs.values_list("pk", flat=True)]}
+
+
+def _new_rest_token(cast: Any) -> dict[str, Any]:
+    return {"name": "robot", "workspace": cast.project.workspace_id, "scopes": ["runs:read"]}
 
 
 def _new_token(cast: Any) -> dict[str, Any]:
@@ -120,8 +139,10 @@ ROWS = (
     Row("invitation", "get", OPEN),
     Row("invitation", "post", (302,) * 6),
     Row("runs", "get", PAGE),
+    Row("compare", "get", PAGE),
     Row("launch", "get", PAGE),
     Row("launch", "post", (302, 302, 302, 422, 422, 302), _new_run),
+    Row("check-launch", "post", (200, 200, 200, 200, 200, 302)),
     Row("run", "get", TEAM_PAGE),
     Row("stop-run", "post", MEMBER_FORM),
     Row("resume-run", "post", MEMBER_FORM),
@@ -129,6 +150,10 @@ ROWS = (
     Row("shares", "post", (200, 200, 200, 403, 404, 302), {"days": 7}),
     Row("revoke-share", "post", MEMBER_FORM),
     Row("shared", "get", OPEN),  # the secret in the address lets in whoever has it
+    Row("kill-run", "post", MEMBER_FORM),
+    Row("run-priority", "post", MEMBER_FORM, {"priority": 3}),
+    Row("run-note", "post", MEMBER_FORM, {"text": "It learns."}),
+    Row("charts", "get", PAGE),
     Row("models", "get", PAGE),
     Row("model", "get", TEAM_PAGE),
     Row("datasets", "get", PAGE),
@@ -136,13 +161,26 @@ ROWS = (
     Row("api-1:openapi-json", "get", OPEN),
     Row("api-1:list_runs", "get", REST, scopes=READ),
     Row("api-1:create_run", "post", (201, 201, 201, 403, 404, 401), _new_run, OPERATE),
+    Row(
+        "api-1:create_experiment_of_runs", "post", (201, 201, 201, 403, 404, 401), _new_run, OPERATE
+    ),
+    Row("api-1:kill_run", "post", MEMBER_REST, scopes=OPERATE),
+    Row("api-1:set_priority", "post", MEMBER_REST, {"priority": 3}, OPERATE),
+    Row("api-1:write_note", "post", (201, 201, 201, 403, 404, 401), {"text": "Well."}, OPERATE),
+    Row("api-1:get_actions", "get", TEAM_REST, scopes=READ),
+    Row("api-1:get_checkpoints", "get", TEAM_REST, scopes=READ),
+    Row("api-1:clone_run", "post", (201, 201, 201, 403, 404, 401), scopes=OPERATE),
+    Row("api-1:fork_run", "post", (422, 422, 422, 403, 404, 401), {"step": 3}, OPERATE),
+    Row("api-1:compare_runs", "get", TEAM_REST, _compared, READ),
     Row("api-1:get_run", "get", TEAM_REST, scopes=READ),
     Row("api-1:stop_run", "post", MEMBER_REST, scopes=OPERATE),
     Row("api-1:resume_run", "post", (409, 409, 409, 403, 404, 401), scopes=OPERATE),
     Row("api-1:get_state", "get", TEAM_REST, scopes=READ),
     Row("api-1:get_events", "get", TEAM_REST, scopes=READ),
+    Row("api-1:add_events", "post", (409, 409, 409, 403, 404, 401), {"events": []}, REPORT),
     Row("api-1:get_folded", "get", TEAM_REST, scopes=READ),
     Row("api-1:get_moments", "get", TEAM_REST, scopes=READ),
+    Row("api-1:get_step_trees", "get", TEAM_REST, scopes=READ),
     Row("api-1:get_tree", "get", TEAM_REST, scopes=READ),
     Row("api-1:get_node", "get", TEAM_REST, scopes=READ),
     Row("api-1:list_shares", "get", TEAM_REST, scopes=READ),
@@ -151,12 +189,46 @@ ROWS = (
     Row("api-1:get_shared_state", "get", OPEN),
     Row("api-1:get_shared_moments", "get", OPEN),
     Row("api-1:get_shared_events", "get", OPEN),
+    Row("api-1:get_shared_step", "get", OPEN),
     Row("api-1:get_shared_tree", "get", OPEN),
     Row("api-1:get_shared_node", "get", OPEN),
+    Row("api-1:list_metrics", "get", TEAM_REST, scopes=READ),
+    Row("api-1:get_metric", "get", TEAM_REST, scopes=READ),
+    Row("api-1:list_points", "get", TEAM_REST, scopes=READ),
     Row("api-1:list_recipes", "get", REST, scopes=READ),
     Row("api-1:list_models", "get", REST, scopes=READ),
     Row("api-1:list_datasets", "get", REST, scopes=READ),
     Row("api-1:list_workspaces", "get", REST, scopes=READ),
+    Row("api-1:create_workspace", "post", (201,) * 5 + (401,), {"name": "Another"}, NO_TOKEN),
+    Row("api-1:get_workspace", "get", TEAM_REST, scopes=READ),
+    Row("api-1:list_members", "get", TEAM_REST, scopes=READ),
+    Row("api-1:change_member", "patch", (200, 200, 403, 403, 404, 401), {"role": "member"}, MANAGE),
+    Row("api-1:delete_member", "delete", (204, 204, 403, 204, 404, 401), scopes=MANAGE),
+    Row("api-1:transfer_workspace", "post", (200, 403, 403, 403, 404, 401), scopes=MANAGE),
+    Row("api-1:list_invitations", "get", (200, 200, 403, 403, 404, 401), scopes=MANAGE),
+    Row(
+        "api-1:create_invitation",
+        "post",
+        (201, 201, 403, 403, 404, 401),
+        {"role": "viewer"},
+        MANAGE,
+    ),
+    Row("api-1:delete_invitation", "delete", (204, 204, 403, 403, 404, 401), scopes=MANAGE),
+    Row("api-1:create_project", "post", (201, 201, 201, 403, 404, 401), {"name": "Elms"}, MANAGE),
+    Row("api-1:get_project", "get", TEAM_REST, scopes=READ),
+    Row(
+        "api-1:change_project",
+        "patch",
+        (200, 403, 403, 403, 404, 401),
+        {"visibility": "private"},
+        MANAGE,
+    ),
+    Row("api-1:list_tokens", "get", PERSON_REST, scopes=NO_TOKEN),
+    Row("api-1:create_token", "post", (201, 201, 201, 201, 404, 401), _new_rest_token, NO_TOKEN),
+    Row("api-1:delete_token", "delete", (204, 404, 404, 404, 404, 401), scopes=NO_TOKEN),
+    Row("api-1:list_trees", "get", TEAM_REST, scopes=READ),
+    Row("api-1:list_nodes", "get", TEAM_REST, scopes=READ),
+    Row("api-1:list_evaluations", "get", TEAM_REST, scopes=READ),
     Row("api-1:list_projects", "get", REST, scopes=READ),
 )
 
@@ -164,10 +236,17 @@ ANY_METHOD = {"api-1:api-root", "api-1:openapi-json"}
 """Ninja's own, which change nothing and ask for no method."""
 
 IN_A_PROJECT = {
-    "run", "stop-run", "resume-run", "model", "project-visibility",
+    "run", "stop-run", "resume-run", "kill-run", "run-priority", "run-note",
+    "api-1:kill_run", "api-1:set_priority", "api-1:write_note", "api-1:get_actions",
+    "api-1:get_checkpoints", "api-1:clone_run", "api-1:fork_run",
+    "api-1:create_experiment_of_runs", "model", "project-visibility",
     "api-1:get_run", "api-1:stop_run", "api-1:resume_run", "api-1:get_state", "api-1:get_events",
-    "api-1:get_folded", "api-1:get_moments", "api-1:get_tree", "api-1:get_node",
-    "api-1:create_run", "shares", "revoke-share",
+    "shares", "revoke-share",
     "api-1:list_shares", "api-1:create_share", "api-1:revoke_share",
+    "api-1:get_folded", "api-1:add_events", "api-1:get_moments", "api-1:get_tree", "api-1:get_node",
+    "api-1:create_run", "api-1:list_trees", "api-1:list_nodes", "api-1:list_evaluations",
+    "api-1:get_project", "api-1:change_project",
+    "api-1:list_metrics", "api-1:get_metric", "api-1:list_points",
+    "api-1:get_step_trees",
 }  # fmt: skip
 """What does not exist for those who may not see its project, members or not."""

@@ -15,7 +15,15 @@ from django.urls import URLPattern, get_resolver, reverse
 from django.utils import timezone
 
 from tests.builders import a_held_run, a_token, an_event
-from tests.security.rules import ANY_METHOD, EVERYBODY, IN_A_PROJECT, PAGE, ROWS, Row
+from tests.security.rules import (
+    ANY_METHOD,
+    EVERYBODY,
+    IN_A_PROJECT,
+    NO_TOKEN,
+    PAGE,
+    ROWS,
+    Row,
+)
 from webapp.accounts.models import ApiToken, Scope, User
 from webapp.accounts.services import create_sign_in_link
 from webapp.projects.membership import invite
@@ -50,6 +58,7 @@ def arguments(cast) -> dict[str, Any]:
     events = [
         an_event(1, "tree.open", tree=7, **planted),
         an_event(2, "node.open", tree=7, node=1, **opened),
+        an_event(3, "system.sample", cpu_percent=50.0, memory_mb=100.0),
     ]
     ingest(run.pk, fencing, events)
     share, link = create_share(run, cast.alice, timedelta(days=1))
@@ -64,8 +73,10 @@ def arguments(cast) -> dict[str, Any]:
         "secret": _last_part(link),
         "share_id": share.pk,
         "run_id": run.pk,
+        "step": 1,
         "tree": 7,
         "node": 1,
+        "name": "system.cpu_percent",
         "model_id": Model.objects.create(project=cast.project, name="oak").pk,
         "project_id": cast.project.pk,
         "slug": workspace.slug,
@@ -108,7 +119,7 @@ def undone() -> Iterator[Client]:
 
 def ask(client: Client, row: Row, cast: Any, arguments: dict[str, Any], **headers: str) -> Any:
     body = row.body(cast) if callable(row.body) else row.body
-    is_json = row.method == "post" and row.name.startswith("api-")
+    is_json = row.method in ("post", "patch", "delete") and row.name.startswith("api-")
     kind = {"content_type": "application/json"} if is_json else {}
     address = filled_in(row.name, arguments)
     return getattr(client, row.method)(address, body, headers=headers, **kind)
@@ -161,7 +172,7 @@ def test_a_token_does_what_its_scope_and_its_users_role_both_allow(cast, argumen
 @pytest.mark.parametrize("row", REST_ROWS, ids=lambda row: f"{row.method}-{row.name}")
 def test_a_token_that_is_dead_or_bound_elsewhere_gets_nothing(cast, arguments, row):
     workspace = cast.project.workspace
-    stranger = row.answers[EVERYBODY.index("charlie")]
+    stranger = 403 if row.scopes is NO_TOKEN else row.answers[EVERYBODY.index("charlie")]
     elsewhere = create_project(workspace, "Elms", "elms", created_by=cast.alice)
     places = {
         "another project": a_token(cast.alice, elsewhere, Scope.ADMIN),
@@ -211,13 +222,13 @@ def test_a_token_opens_no_page(cast, arguments):
 def test_every_rule_of_something_in_a_project_is_walked_for_private_ones():
     of_a_project = {"run_id", "model_id", "project_id"}
     named = {name for name, one in addresses() if of_a_project & set(one.pattern.converters)}
-    assert named | {"api-1:create_run"} == IN_A_PROJECT
+    assert named | {"api-1:create_run", "api-1:create_experiment_of_runs"} == IN_A_PROJECT
 
 
 @pytest.mark.parametrize("row", [r for r in ROWS if r.name in IN_A_PROJECT], ids=lambda r: r.name)
 def test_a_private_project_exists_for_its_creator_and_the_owners_only(cast, arguments, row):
     Project.objects.update(visibility=Visibility.PRIVATE, created_by=cast.bob)
-    creators = {"project-visibility": 302}
+    creators = {"project-visibility": 302, "api-1:change_project": 200}
     for who in ("alice", "bob", "mia", "vera", "charlie"):
         expected = row.answers[EVERYBODY.index(who)] if who in ("alice", "bob") else 404
         if who == "bob":

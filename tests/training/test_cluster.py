@@ -14,6 +14,7 @@ from engine.training.verification import VerifierPool
 from engine.training.waits import TeamError
 from tests.policies import tiny_config
 from tests.training.test_overlap import payloads, settings, train
+from tests.waiting import eventually
 
 AGENTS = ("oak", "fern")
 slow = pytest.mark.slow
@@ -71,7 +72,18 @@ def test_trees_that_a_step_did_not_wait_for_go_on_over_steps_and_resumes(cluster
     nodes = [e for e in events if e.kind == "node.close"]
     late = [e for e in nodes if e.seq > ended[opened_in[e.tree]]]
     assert {opened_in[e.tree] for e in late} == {1, 2, 4, 5}
-    assert all(opened_in[e.tree] - 1 <= e.payload["policy_version"] < 6 for e in late)
+    # A step is written by weights of two steps ago, or of the last one after a checkpoint.
+    assert all(opened_in[e.tree] - 2 <= e.payload["policy_version"] < 6 for e in late)
+    # Nothing is learned from that is older than the bound, and whatever else is whole is.
+    updates = payloads(events, "agent.update")
+    for update in updates:
+        learner = update["version"] - 1
+        written = [e.payload["policy_version"] for e in nodes if e.tree in update["trees"]]
+        assert sum(learner - version <= 1 for version in written) == update["nodes"]
+        assert update["lag"] <= 1
+    stale = sum(update["stale_nodes"] for update in updates)
+    learned = sum(update["nodes"] for update in updates)
+    assert stale > 0 and stale + learned == sum(step["nodes"] for step in steps.values())
     walls = [p["message"] for p in payloads(events, "log.line") if "walls" in p["message"]]
     assert len(walls) == 2
 
@@ -98,6 +110,23 @@ def test_a_node_that_is_lost_costs_no_verdict(joined):
     ray.kill(pool.places[0].actor)
     with pytest.raises(TeamError, match="sandbox"):
         pool.verify([(problem, f"{program}\n# {random.random()}")])
+
+
+@slow
+def test_a_node_that_joins_later_verifies_too(joined):
+    problem, program = make_problem(2, 1)[0], make_problem(2, 1)[0].reference
+    pool = VerifierPool(tiny_config("starter:oak"), {}, unheard)
+    pool.ready()
+    before = len(pool.places)
+    pool.renew()
+    assert len(pool.places) == before
+    node = joined.add_node(num_cpus=2)
+    joined.wait_for_nodes()
+    eventually(lambda: pool.renew() or len(pool.places) == before + 1, "a third verifier", 60)
+    assert pool.places[-1].slots == 2
+    verdicts = pool.verify([(problem, f"{program}\n# {n}") for n in range(60)])
+    assert {v.verdict for v in verdicts} == {Verdict.PASSED} and not pool.lost
+    joined.remove_node(node)
 
 
 @slow

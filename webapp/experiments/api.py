@@ -3,25 +3,34 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Callable
 from datetime import datetime
-from typing import Any
+from functools import partial
+from typing import Any, Literal
 
 from django.http import HttpRequest
 from django.shortcuts import get_object_or_404
 from ninja import Header, Query, Router, Schema, Status
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, create_model
 
 from engine.events import RunState
 from engine.recipes import recipe_data, recipe_names
-from webapp.experiments import services
+from webapp.accounts.models import User
+from webapp.experiments import outside, services
+from webapp.experiments.creation import KeyReused, create_experiment, once
+from webapp.experiments.models import Experiment
 from webapp.experiments.presentation import summary
 from webapp.experiments.selectors import runs_page, visible_run
+from webapp.experiments.sweeps import Request
+from webapp.paging import LARGEST_ID
 from webapp.problems import Invalid
 from webapp.projects.models import Project
 from webapp.projects.permissions import Action, require
 
 router = Router()
 recipes = Router()
+experiments = Router()
+_WITHOUT_NUL = r"^[^\x00]*$"
 
 
 class Wait(Schema):
@@ -36,10 +45,18 @@ class RunOut(Schema):
     number: int
     project: int
     seed: int
+    variant: dict[str, Any]
+    """Path to value: what sets it apart in its experiment."""
+    parent: uuid.UUID | None
+    """The run from whose checkpoint of `parent_step` it started."""
+    parent_step: int | None
+    priority: int
     created: datetime
     created_by: str
     epoch: uuid.UUID
     head_seq: int
+    outside: bool
+    """Whether its engine runs elsewhere and sends its events."""
     state: RunState
     stop_requested: bool
     step: int
@@ -57,13 +74,7 @@ class RunDetail(RunOut):
     config: dict[str, Any]
 
 
-class RunList(Schema):
-    runs: list[RunOut]
-    next: str | None
-    """Cursor of the next page, null on the last."""
-
-
-class NewRun(Schema):
+class Wanted(Schema):
     model_config = ConfigDict(
         extra="forbid",
         json_schema_extra={
@@ -80,15 +91,83 @@ class NewRun(Schema):
 
     project: int
     recipe: str
-    name: str = Field("", max_length=200, pattern=r"^[^\x00]*$")
+    name: str = Field("", max_length=200, pattern=_WITHOUT_NUL)
     overrides: dict[str, Any] = {}
     """Dotted path to value."""
 
 
+class NewRun(Wanted):
+    outside: bool = False
+    """Its engine runs elsewhere and sends its events (POST /runs/{run_id}/events)."""
+
+
+class NewExperiment(Wanted):
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={
+            "examples": [
+                {
+                    "project": 1,
+                    "recipe": "demo",
+                    "name": "How wide",
+                    "overrides": {"training.minutes": 10},
+                    "seeds": [1, 2, 3],
+                    "sweep": {"search.nodes_per_tree": [8, 16]},
+                }
+            ]
+        },
+    )
+
+    seeds: list[int] = Field([], max_length=64)
+    sweep: dict[str, list[Any]] = {}
+    """Values to try, by path; every combination with every seed is a run, 64 at most."""
+
+
+class ExperimentOut(Schema):
+    id: int
+    name: str
+    project: int
+    runs: list[RunOut]
+
+
+# Every field but the id may be left out where only some are asked for.
+RunRow = create_model(
+    "RunRow",
+    __base__=Schema,
+    **{
+        name: (field.annotation, ... if name == "id" else None)
+        for name, field in RunOut.model_fields.items()
+    },
+)
+
+
+class RunList(Schema):
+    runs: list[RunRow]
+    next: str | None
+    """Cursor of the next page, null on the last."""
+
+
 class Filter(Schema):
     state: RunState | None = None
+    project: int | None = Field(None, ge=0, le=LARGEST_ID)
+    name: str | None = Field(None, max_length=200, pattern=_WITHOUT_NUL)
+    """Part of the experiment's name, in whatever case."""
+    created_by: str | None = Field(None, max_length=150, pattern=_WITHOUT_NUL)
+    sort: Literal["newest", "oldest"] = "newest"
+    fields: str | None = Field(None, max_length=400, pattern=_WITHOUT_NUL)
+    """Names of fields, with commas between them; the id is always told."""
     cursor: str | None = None
     limit: int = Field(50, ge=1, le=200)
+
+    def columns(self) -> set[str]:
+        """The fields that are asked for."""
+        if self.fields is None:
+            return set(RunOut.model_fields)
+        asked = {name.strip() for name in self.fields.split(",") if name.strip()}
+        if unknown := asked - RunOut.model_fields.keys():
+            names = ", ".join(RunOut.model_fields)
+            raise Invalid("fields", ", ".join(sorted(unknown)), f"there are {names}")
+        return asked | {"id"}
 
 
 class Recipe(Schema):
@@ -96,15 +175,28 @@ class Recipe(Schema):
     config: dict[str, Any]
 
 
-@router.get("", response=RunList)
+@router.get("", response=RunList, exclude_unset=True)
 def list_runs(request: HttpRequest, query: Query[Filter]):
-    """Runs, newest first."""
+    """Runs, newest first; all that you may see, or those of which the filters hold."""
+    columns = query.columns()
+    wanted = {
+        "experiment__project": query.project,
+        "experiment__name__icontains": query.name,
+        "created_by__username": query.created_by,
+    }
+    oldest_first = query.sort == "oldest"
     try:
-        page = runs_page(request.user, query.state, query.cursor, query.limit)
+        page = runs_page(
+            request.user, query.state, query.cursor, query.limit, oldest_first, **wanted
+        )
     except ValueError:
         reason = "give the `next` of an earlier page, or none"
         raise Invalid("cursor", query.cursor, reason) from None
-    return {"runs": [summary(run) for run in page.runs], "next": page.next}
+    rows = [
+        {name: value for name, value in summary(run).items() if name in columns}
+        for run in page.runs
+    ]
+    return {"runs": rows, "next": page.next}
 
 
 @router.post("", response={201: RunDetail})
@@ -115,36 +207,70 @@ def create_run(
 ):
     """An experiment with one run, queued at once. Asked again with the same `Idempotency-Key`, the
     answer is the run that was made then, as it is now."""
+    make = _made_outside if new.outside else create_experiment
+    wanted = Request(new.recipe, new.overrides, new.name)
+    experiment = _create(request, new, make, wanted, key)
+    return Status(201, detail(request, experiment.runs.get(number=1).pk))
+
+
+@experiments.post("", response={201: ExperimentOut})
+def create_experiment_of_runs(
+    request: HttpRequest,
+    new: NewExperiment,
+    key: str | None = Header(None, alias="Idempotency-Key", min_length=1, max_length=200),
+):
+    """One experiment with a run for every combination of seeds and values to try, all queued."""
+    wanted = Request(new.recipe, new.overrides, new.name, new.seeds, new.sweep)
+    experiment = _create(request, new, create_experiment, wanted, key)
+    runs = experiment.runs.select_related("experiment__project", "created_by").order_by("number")
+    told = {"id": experiment.pk, "name": experiment.name, "project": new.project}
+    return Status(201, {**told, "runs": [summary(run) for run in runs]})
+
+
+def _made_outside(project: Project, user: User, wanted: Request) -> Experiment:
+    asked = (wanted.recipe, dict(wanted.overrides), wanted.name)
+    return outside.create_run(project, user, *asked).experiment
+
+
+def _create(
+    request: HttpRequest,
+    new: Wanted,
+    make: Callable[..., Experiment],
+    wanted: Request,
+    key: str | None,
+) -> Experiment:
     project = get_object_or_404(Project.objects.visible_to(request.user), pk=new.project)
     require(request.user, Action.OPERATE, project)
-    asked = (project, request.user, new.recipe, new.overrides, new.name)
+    asked = [type(new).__name__, new.dict()]
+    return once_or_invalid(key, request.user, asked, partial(make, project, request.user, wanted))
+
+
+def once_or_invalid(
+    key: str | None, user: User, asked: Any, make: Callable[[], Experiment]
+) -> Experiment:
+    """As `once`; a key that stands for another request is a fault of the header."""
     try:
-        made = (
-            services.create_once(key, *asked)
-            if key
-            else services.create_experiment_with_run(*asked)
-        )
-    except services.KeyReused:
+        return once(key, user, asked, make)
+    except KeyReused:
         reason = "it stands for another request already: give each its own"
         raise Invalid("Idempotency-Key", key, reason) from None
-    return Status(201, _detail(request, made.pk))
 
 
 @router.get("/{uuid:run_id}", response=RunDetail)
 def get_run(request: HttpRequest, run_id: uuid.UUID):
-    return _detail(request, run_id)
+    return detail(request, run_id)
 
 
 @router.post("/{uuid:run_id}/stop", response=RunDetail)
 def stop_run(request: HttpRequest, run_id: uuid.UUID):
     """Ask a run to stop; it can be resumed later."""
-    return _operate(request, run_id, services.request_stop)
+    return operate(request, run_id, services.request_stop)
 
 
 @router.post("/{uuid:run_id}/resume", response=RunDetail)
 def resume_run(request: HttpRequest, run_id: uuid.UUID):
     """Queue a stopped or failed run again; it goes on from its last checkpoint."""
-    return _operate(request, run_id, services.resume_run)
+    return operate(request, run_id, services.resume_run)
 
 
 @recipes.get("", response=list[Recipe])
@@ -153,13 +279,15 @@ def list_recipes(request: HttpRequest):
     return [{"name": name, "config": recipe_data(name)} for name in recipe_names()]
 
 
-def _operate(request: HttpRequest, run_id: uuid.UUID, service) -> dict[str, Any]:
+def operate(request: HttpRequest, run_id: uuid.UUID, service: Callable) -> dict[str, Any]:
+    """Do it, if the user may; the run as it is then."""
     run = visible_run(request.user, run_id)
     require(request.user, Action.OPERATE, run.project)
-    service(run.pk)
-    return _detail(request, run_id)
+    service(run.pk, request.user)
+    return detail(request, run_id)
 
 
-def _detail(request: HttpRequest, run_id: uuid.UUID) -> dict[str, Any]:
+def detail(request: HttpRequest, run_id: uuid.UUID) -> dict[str, Any]:
+    """A run as REST tells it, with its settings."""
     run = visible_run(request.user, run_id)
     return {**summary(run), "config": run.config}

@@ -1,4 +1,8 @@
-"""The launch form. What is possible is decided by `engine.config`, not here."""
+"""The launch form. What is possible is decided by `engine.config`, not here.
+
+Invariant: only what differs from the recipe, or from the run that is cloned or forked, is stored;
+a line of text wins over the field of the same setting.
+"""
 
 from __future__ import annotations
 
@@ -6,59 +10,125 @@ from typing import Any
 
 from django import forms
 
+from engine.config import RunConfig, parse_config
 from engine.faults import ConfigError
-from engine.recipes import recipe_names
-from webapp.experiments.overrides import parse_overrides
+from engine.recipes import load_recipe, recipe_names
+from webapp.accounts.models import User
+from webapp.experiments.catalogue import Setting, catalogue
+from webapp.experiments.creation import Origin
+from webapp.experiments.models import Run
+from webapp.experiments.overrides import parse_overrides, typed_value
+from webapp.experiments.selectors import visible_runs
+from webapp.experiments.sweeps import Request, parse_seeds, parse_sweep
 from webapp.projects.models import Project
 
-_SHORTCUTS = {
-    "seed": "seed",
-    "minutes": "training.minutes",
-    "steps": "training.steps",
-    "nodes_per_tree": "search.nodes_per_tree",
-}
+FIELD = "set:"
+"""What the names of the settings' own fields begin with."""
+LOWEST, HIGHEST = -100, 100
+"""Priorities of runs."""
+_LINES = {"rows": 8, "spellcheck": "false", "autocomplete": "off"}
 
 
 class LaunchForm(forms.Form):
-    """Fields left empty keep the recipe's value; `overrides` wins over the fields."""
+    """`source` is a run to clone or, with `step`, to fork."""
 
+    source = forms.UUIDField(required=False, widget=forms.HiddenInput)
+    step = forms.IntegerField(required=False, min_value=0, widget=forms.HiddenInput)
     project = forms.ModelChoiceField(queryset=Project.objects.none(), empty_label=None)
-    recipe = forms.ChoiceField()
+    recipe = forms.ChoiceField(required=False)
     name = forms.CharField(max_length=200, required=False)
-    seed = forms.IntegerField(required=False)
-    minutes = forms.FloatField(required=False)
-    steps = forms.IntegerField(required=False)
-    nodes_per_tree = forms.IntegerField(required=False)
+    seeds = forms.CharField(max_length=2000, required=False)
+    sweep = forms.CharField(
+        widget=forms.Textarea(attrs={**_LINES, "rows": 2}), required=False, max_length=10_000
+    )
     overrides = forms.CharField(
-        widget=forms.Textarea(attrs={"rows": 6, "spellcheck": "false"}),
-        required=False,
-        help_text="One setting per line, as in: loss.kl_coefficient = 0.01",
+        widget=forms.Textarea(attrs=_LINES), required=False, max_length=100_000
     )
 
-    def __init__(self, projects: list[Project], *args: Any, **kwargs: Any):
+    def __init__(self, user: User, projects: list[Project], *args: Any, **kwargs: Any):
         super().__init__(*args, **kwargs)
+        self.user = user
         ids = [project.pk for project in projects]
         self.fields["project"].queryset = Project.objects.filter(pk__in=ids)
         self.fields["recipe"].choices = [(name, name) for name in recipe_names()]
 
+    def clean_source(self) -> Run | None:
+        """The run itself, if its user may see it."""
+        given = self.cleaned_data["source"]
+        if given is None:
+            return None
+        found = visible_runs(self.user).filter(pk=given).first()
+        if found is None:
+            raise forms.ValidationError("There is no such run, or you may not see it.")
+        return found
+
+    def clean_seeds(self) -> list[int]:
+        return _parsed(parse_seeds, self.cleaned_data["seeds"])
+
+    def clean_sweep(self) -> dict[str, list[Any]]:
+        return _parsed(parse_sweep, self.cleaned_data["sweep"])
+
     def clean_overrides(self) -> dict[str, Any]:
-        try:
-            return parse_overrides(self.cleaned_data["overrides"])
-        except ConfigError as error:
-            raise forms.ValidationError(str(error)) from None
+        return _parsed(parse_overrides, self.cleaned_data["overrides"])
 
-    def mark(self, problems: list[dict[str, Any]]) -> None:
-        """Say at a field what the engine has against its value."""
-        fields = {path: field for field, path in _SHORTCUTS.items()}
-        for problem in problems:
-            if field := fields.get(problem["path"]):
-                self.add_error(field, problem["reason"])
+    def clean(self) -> dict[str, Any]:
+        given = super().clean()
+        if not given.get("recipe") and not given.get("source") and "recipe" not in self.errors:
+            self.add_error("recipe", "Choose a recipe.")
+        return given
 
-    def all_overrides(self) -> dict[str, Any]:
-        """Dotted path to value, of the fields that were filled in and of the free lines."""
-        given = {
-            path: self.cleaned_data[field]
-            for field, path in _SHORTCUTS.items()
-            if self.cleaned_data[field] is not None
-        }
-        return {**given, **self.cleaned_data["overrides"]}
+    def base(self) -> RunConfig:
+        """The settings before any change."""
+        if source := self.cleaned_data["source"]:
+            return parse_config(source.config)
+        return load_recipe(self.cleaned_data["recipe"])
+
+    def origin(self) -> Origin | None:
+        """The checkpoint to fork from."""
+        source, step = self.cleaned_data["source"], self.cleaned_data["step"]
+        return Origin(source, step) if source and step is not None else None
+
+    def request(self) -> Request:
+        """What was asked for."""
+        given, source = self.cleaned_data, self.cleaned_data["source"]
+        varied = {*given["sweep"], *(["seed"] if given["seeds"] else [])}
+        typed = {k: v for k, v in self._typed(self.base()).items() if k not in varied}
+        return Request(
+            recipe=source.config["recipe"] if source else given["recipe"],
+            overrides={**typed, **given["overrides"]},
+            name=given["name"],
+            seeds=given["seeds"],
+            sweep=given["sweep"],
+            base=source.config if source else None,
+        )
+
+    def _typed(self, base: RunConfig) -> dict[str, Any]:
+        """Settings whose own field says something else than `base`."""
+        settings = [one for group in catalogue(base) for one in group.settings]
+        found = {}
+        for setting in settings:
+            text = self.data.get(FIELD + setting.path, setting.shown).replace("\r\n", "\n")
+            if text != setting.shown and (text or setting.optional or setting.is_text):
+                found[setting.path] = _value(setting, text)
+        return found
+
+
+def _parsed(parse: Any, text: str) -> Any:
+    try:
+        return parse(text)
+    except ConfigError as error:
+        raise forms.ValidationError(str(error)) from None
+
+
+def _value(setting: Setting, text: str) -> Any:
+    if not text and setting.optional:
+        return None
+    return text if setting.is_text or setting.kind == "choice" else typed_value(text)
+
+
+class PriorityForm(forms.Form):
+    priority = forms.IntegerField(min_value=LOWEST, max_value=HIGHEST)
+
+
+class NoteForm(forms.Form):
+    text = forms.CharField(max_length=4000)

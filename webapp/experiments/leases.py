@@ -19,6 +19,10 @@ from engine.events import RunState
 from webapp.experiments.models import Run
 from webapp.experiments.states import HELD
 
+OUTSIDE_SECONDS = 900.0
+"""How long an engine elsewhere may be silent; its events renew the lease."""
+_OUTSIDE = "an engine elsewhere"
+
 
 class LeaseLost(Exception):
     """Somebody else holds the run now, or nobody does: stop working on it at once."""
@@ -32,6 +36,7 @@ class Orders:
     """What the row asks of the worker that holds it."""
 
     stop_requested: bool
+    kill_requested: bool
 
 
 def unheld() -> Q:
@@ -62,6 +67,11 @@ def take_lease(run_id: uuid.UUID, owner: str, seconds: float) -> int | None:
     return run.fencing + 1
 
 
+def take_lease_outside(run_id: uuid.UUID) -> int:
+    """The fencing token of a lease on a queued run that an engine elsewhere holds from now on."""
+    return take_lease(run_id, _OUTSIDE, OUTSIDE_SECONDS)
+
+
 def renew_lease(run_id: uuid.UUID, fencing: int, seconds: float) -> Orders:
     """Keep the lease for `seconds` more, and hear what is asked.
 
@@ -72,7 +82,7 @@ def renew_lease(run_id: uuid.UUID, fencing: int, seconds: float) -> Orders:
     renewed = Run.objects.filter(pk=run_id, fencing=fencing).exclude(lease_expires=None)
     if not renewed.update(lease_expires=Now() + timedelta(seconds=seconds)):
         raise LeaseLost(run_id, fencing)
-    return Orders(Run.objects.values_list("stop_requested", flat=True).get(pk=run_id))
+    return Orders(*Run.objects.values_list("stop_requested", "kill_requested").get(pk=run_id))
 
 
 def release(run_id: uuid.UUID, fencing: int) -> None:

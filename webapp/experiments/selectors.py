@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
+from django.core.exceptions import BadRequest
 from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 from django.shortcuts import get_object_or_404
@@ -25,7 +28,7 @@ def visible_runs(user: User) -> QuerySet[Run]:
     """Runs that `user` may see, newest first, with what a list shows of each."""
     return (
         Run.objects.visible_to(user)
-        .select_related("experiment__project__workspace", "created_by")
+        .select_related("experiment__project__workspace", "created_by", "parent__experiment")
         .order_by("-created", "-id")
     )
 
@@ -37,8 +40,17 @@ def sweepable_runs() -> list[uuid.UUID]:
     whose worker died or gave it back.
     """
     untold = Q(dispatched_at=None) | Q(dispatched_at__lt=Now() - RESEND_AFTER)
-    waiting = Run.objects.filter(untold, unheld(), state__in={RunState.QUEUED, *HELD})
-    return list(waiting.order_by("queued_at").values_list("pk", flat=True))
+    states = {RunState.QUEUED, *HELD}
+    waiting = Run.objects.filter(untold, unheld(), state__in=states, outside=False)
+    return list(waiting.order_by("-priority", "queued_at").values_list("pk", flat=True))
+
+
+def more_urgent(run_id: uuid.UUID) -> uuid.UUID | None:
+    """The queued run that nobody holds of the highest priority above that of `run_id`, which waits
+    longest; None if there is none, or if that run does not wait."""
+    mine = Run.objects.filter(pk=run_id, state=RunState.QUEUED).values_list("priority", flat=True)
+    waiting = Run.objects.filter(unheld(), state=RunState.QUEUED, priority__gt=mine[:1])
+    return waiting.order_by("-priority", "queued_at").values_list("pk", flat=True).first()
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,17 +61,30 @@ class RunsPage:
     next: str | None
 
 
-def runs_page(user: User, state: str | None, cursor: str | None, limit: int = 50) -> RunsPage:
-    """One keyset page of the runs that `user` may see, of one state if it is given.
+def runs_page(
+    user: User,
+    state: str | None,
+    cursor: str | None,
+    limit: int = 50,
+    oldest_first: bool = False,
+    **wanted: Any,
+) -> RunsPage:
+    """One keyset page of the runs that `user` may see, of one state if it is given, and of which
+    the lookups of `wanted` hold, but for those that are None.
 
     Raises `ValueError` for a cursor that no page gave out.
     """
     runs = visible_runs(user).defer(*_TOO_BIG_FOR_A_LIST)
+    runs = runs.filter(**{lookup: value for lookup, value in wanted.items() if value is not None})
+    if oldest_first:
+        runs = runs.order_by("created", "id")
     if state:
         runs = runs.filter(state=state)
     if cursor:
         created, run_id = _parse_cursor(cursor)
-        runs = runs.filter(Q(created__lt=created) | Q(created=created, pk__lt=run_id))
+        beyond = "gt" if oldest_first else "lt"
+        later = {f"created__{beyond}": created}
+        runs = runs.filter(Q(**later) | Q(created=created, **{f"pk__{beyond}": run_id}))
     found = list(runs[: limit + 1])
     if len(found) <= limit:
         return RunsPage(found, None)
@@ -81,3 +106,30 @@ def _parse_cursor(cursor: str) -> tuple[datetime, uuid.UUID]:
 def visible_run(user: User, run_id: uuid.UUID) -> Run:
     """The run, or `Http404` if it does not exist for `user`."""
     return get_object_or_404(visible_runs(user), pk=run_id)
+
+
+def compared_runs(user: User, ids: Sequence[str], most: int = 8) -> list[Run]:
+    """The runs of an address, in its order, each once.
+
+    Raises `Http404` if one does not exist for `user`, `BadRequest` if an id is none, or if they are
+    too many.
+    """
+    chosen = list(dict.fromkeys(filter(None, ids)))
+    if len(chosen) > most:
+        raise BadRequest(f"run: compare {most} runs at most, not {len(chosen)}")
+    try:
+        return [visible_run(user, uuid.UUID(one)) for one in chosen]
+    except ValueError:
+        raise BadRequest("run: give ids of runs") from None
+
+
+def comparable_runs(user: User, without: Sequence[Run], most: int = 100) -> list[Run]:
+    """The newest runs that may be compared with these."""
+    runs = visible_runs(user).defer(*_TOO_BIG_FOR_A_LIST)
+    return list(runs.exclude(pk__in=[run.pk for run in without])[:most])
+
+
+def runs_by_id(user: User, run_ids: Sequence[uuid.UUID]) -> list[Run]:
+    """Those of the runs that `user` may see, in the order of the ids."""
+    found = {run.pk: run for run in visible_runs(user).filter(pk__in=run_ids)}
+    return [found[run_id] for run_id in run_ids if run_id in found]

@@ -1,4 +1,4 @@
-"""REST of what runs report: the state to start from, the log, one node."""
+"""REST of what runs report: the state to start from, the log, trees, nodes, series of numbers."""
 
 from __future__ import annotations
 
@@ -6,21 +6,27 @@ import uuid
 from typing import Any
 
 from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpResponse
-from ninja import Query, Router
+from django.shortcuts import get_object_or_404
+from ninja import Query, Router, Schema
+from pydantic import ConfigDict, Field
 
+from engine.events import KINDS, RunState
+from webapp.experiments.models import Run
+from webapp.experiments.outside import Ended, NotOutside
 from webapp.experiments.selectors import visible_run
-from webapp.telemetry import selectors
+from webapp.paging import Cursor, page
+from webapp.problems import Invalid, problem
+from webapp.projects.permissions import Action, require
+from webapp.telemetry import selectors, series, tail
+from webapp.telemetry.models import Metric
+from webapp.telemetry.outside import MOST_EVENTS, Gap, read_batch, store_batch
 
 router = Router()
 
 _EVENT = {
     "type": "array",
-    "prefixItems": [
-        {"type": "integer", "title": "seq"},
-        {"type": "integer", "title": "t_ms"},
-        {"type": "string", "title": "kind"},
-        {"type": "object", "title": "payload"},
-    ],
+    "title": "seq, milliseconds since 1970, kind, payload",
+    "items": {"type": ["integer", "string", "object"]},
     "minItems": 4,
     "maxItems": 4,
     "examples": [[1, 1790000000000, "step.start", {"step": 1}]],
@@ -34,6 +40,139 @@ _STATE = {
     },
     "required": ["epoch", "seq", "events"],
 }
+
+
+_LINE = {
+    "type": "object",
+    "properties": {
+        "seq": {"type": "integer", "minimum": 1, "maximum": 2**63 - 1},
+        "time": {"type": "number", "minimum": 0, "maximum": 4e9, "title": "Unix seconds"},
+        "kind": {"type": "string", "enum": list(KINDS)},
+        "tree": {"type": ["integer", "null"], "minimum": 0, "maximum": 2**63 - 1},
+        "node": {"type": ["integer", "null"], "minimum": 0, "maximum": 2**31 - 1},
+        "payload": {"type": "object"},
+    },
+    "required": ["seq", "time", "kind", "tree", "node", "payload"],
+}
+_BATCH = {
+    "type": "object",
+    "properties": {"events": {"type": "array", "items": _LINE, "maxItems": MOST_EVENTS}},
+    "required": ["events"],
+    "additionalProperties": False,
+    "examples": [
+        {
+            "events": [
+                {
+                    "seq": 1,
+                    "time": 1790000000.5,
+                    "kind": "log.line",
+                    "tree": None,
+                    "node": None,
+                    "payload": {"level": "info", "message": "hello from elsewhere"},
+                }
+            ]
+        }
+    ],
+}
+
+
+class Heard(Schema):
+    """What an engine elsewhere is told."""
+
+    head_seq: int
+    """Every event up to it is stored; the next one has one more."""
+    state: RunState
+    stop_requested: bool
+    """Whether it should make a checkpoint and say run.state stopped."""
+
+
+class Newest(Schema):
+    step: int
+    time: float
+    """Seconds since the run's first event."""
+    tokens: int
+    nodes: int
+    value: float
+
+
+class MetricOut(Schema):
+    name: str
+    points: int
+    last: Newest
+
+    @staticmethod
+    def resolve_last(metric: Metric) -> Metric:
+        return metric
+
+
+class MetricList(Schema):
+    metrics: list[MetricOut]
+    next: int | None
+
+
+class Buckets(Schema):
+    """Columns of equal length, one entry for each bucket that holds a point."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "at": [0, 1],
+                    "from": [1, 51],
+                    "to": [50, 100],
+                    "min": [0.1, 0.2],
+                    "max": [0.4, 0.6],
+                    "mean": [0.2, 0.4],
+                    "count": [50, 50],
+                }
+            ]
+        }
+    )
+
+    at: list[int]
+    """Place among the buckets that were asked for, from 0."""
+    from_: list[float] = Field(alias="from")
+    """Least x of its points; `to` is the greatest."""
+    to: list[float]
+    min: list[float]
+    max: list[float]
+    mean: list[float]
+    count: list[int]
+
+
+class BucketedSeries(Schema):
+    name: str
+    x: series.Axis
+    from_: float = Field(alias="from")
+    to: float
+    points: int
+    """Points in the range: each is in exactly one bucket."""
+    buckets: Buckets
+
+
+class RangeIn(Schema):
+    x: series.Axis = series.Axis.STEP
+    from_: float | None = Field(None, alias="from", ge=-1e15, le=1e15, allow_inf_nan=False)
+    to: float | None = Field(None, ge=-1e15, le=1e15, allow_inf_nan=False)
+    points: int = Field(600, ge=1, le=4000)
+    scale: series.Scale = series.Scale.LINEAR
+
+    def asked(self) -> series.Range:
+        if self.from_ is not None and self.to is not None and self.from_ > self.to:
+            raise Invalid("from", self.from_, f"give one that is not above `to`, {self.to}")
+        return series.Range(self.x, self.from_, self.to, self.points, self.scale)
+
+
+class PointsIn(Schema):
+    cursor: int | None = Field(None, ge=0, lt=2**63)
+    """`next` of the page before."""
+    limit: int = Field(1000, ge=1, le=10_000)
+
+
+class PointList(Schema):
+    points: list[tuple[int, int, int, float, int, int, float]]
+    """Position, seq of the event, step, seconds, tokens, nodes, value."""
+    next: int | None
 
 
 def _answers(media: str, schema: dict[str, Any]) -> dict[str, Any]:
@@ -76,10 +215,59 @@ def get_events(
     topics: str = Query("*", max_length=400),
 ) -> HttpResponse:
     """NDJSON: the events after `after`, up to `until`, that are stored now, [seq, t_ms, kind,
-    payload] per line. `topics`: as in a subscription (`*,-node.text`), with commas between them."""
+    payload] per line. `topics`: as in a subscription (`*,-node.text`), with commas between them.
+    Who asks for text/event-stream is also sent what comes, until the run has ended; `after` is then
+    the Last-Event-ID, if there is one."""
     run = visible_run(request.user, run_id)
+    if tail.MEDIA_TYPE in request.headers.get("Accept", ""):
+        return _tail(request, run, after, topics.split(","))
     lines = selectors.lines(run, after, until, topics.split(","))
     return StreamingHttpResponse(lines, content_type="application/x-ndjson")
+
+
+@router.post(
+    "/{uuid:run_id}/events",
+    response=Heard,
+    openapi_extra={
+        "requestBody": {"required": True, "content": {"application/json": {"schema": _BATCH}}}
+    },
+)
+def add_events(request: HttpRequest, run_id: uuid.UUID):
+    """For a run whose engine runs elsewhere (`outside`): lines of its log, in order of seq, each
+    stored once however often it is sent. Events that leave a gap are refused (409) with
+    `expected_seq`. The answer says where the log stands and what is asked of the engine; none of
+    events at all are a sign of life, of which one is due every 15 minutes."""
+    run = visible_run(request.user, run_id)
+    require(request.user, Action.REPORT, run.project)
+    try:
+        return store_batch(run_id, read_batch(request.body))
+    except Gap as gap:
+        return problem(409, f"{gap}.", expected_seq=gap.expected)
+    except NotOutside:
+        return problem(409, "An engine of this server has the run: its worker sends its events.")
+    except Ended:
+        return problem(409, "The run has ended and takes no more events; resume it first.")
+
+
+@router.get(
+    "/{uuid:run_id}/steps/{int:step}/trees", openapi_extra=_answers("application/json", _STATE)
+)
+def get_step_trees(
+    request: HttpRequest, run_id: uuid.UUID, step: int, seq: int | None = Query(None, ge=0)
+) -> HttpResponse:
+    """{epoch, seq, events}: all that was said of the trees of one step up to `seq`, without
+    `node.text`; no event where the step has none."""
+    found = selectors.step(visible_run(request.user, run_id), step, seq)
+    return HttpResponse(found, content_type="application/json")
+
+
+def _tail(request: HttpRequest, run: Run, after: int, topics: list[str]) -> HttpResponse:
+    last = request.headers.get("Last-Event-ID", "")
+    if last.isascii() and last.isdigit() and len(last) < 19:
+        after = int(last)
+    said = tail.server_sent_events(request.user, run, after, topics)
+    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+    return StreamingHttpResponse(said, content_type=tail.MEDIA_TYPE, headers=headers)
 
 
 @router.get("/{uuid:run_id}/trees/{int:tree}", openapi_extra=_answers("application/json", _STATE))
@@ -95,9 +283,40 @@ def get_tree(
 
 @router.get("/{uuid:run_id}/trees/{int:tree}/nodes/{int:node}", response=dict)
 def get_node(request: HttpRequest, run_id: uuid.UUID, tree: int, node: int):
-    """{tree, node, open, text, close, credit, problem, parent}: the payloads about a node, its
+    """{tree, node, open, text, close, credit, learned, problem, parent}: the payloads about a node,
+    what an update saw of its tokens {agent, step, version, entropy, ratio} (null before one), its
     problem, and its parent's `node.close` (null for a child of the root)."""
     found = selectors.node(visible_run(request.user, run_id), tree, node)
     if found is None:
         raise Http404
     return found
+
+
+@router.get("/{uuid:run_id}/metrics", response=MetricList)
+def list_metrics(request: HttpRequest, run_id: uuid.UUID, asked: Query[Cursor]):
+    """Every series of numbers of the run, in the order in which they were first told, each with how
+    many points it has and the newest."""
+    run = visible_run(request.user, run_id)
+    return page(series.metrics_of(run), "metrics", asked)
+
+
+@router.get("/{uuid:run_id}/metrics/{name}", response=BucketedSeries, by_alias=True)
+def get_metric(request: HttpRequest, run_id: uuid.UUID, name: str, asked: Query[RangeIn]):
+    """One series from x = `from` to `to` in at most `points` buckets: least, greatest, mean and
+    number of the points of each. None is left out. `scale=log` makes buckets of equal width in
+    log x."""
+    return series.buckets(_metric(request, run_id, name), asked.asked())
+
+
+@router.get("/{uuid:run_id}/metrics/{name}/points", response=PointList)
+def list_points(request: HttpRequest, run_id: uuid.UUID, name: str, asked: Query[PointsIn]):
+    """The points themselves, page by page, in the order in which they were told."""
+    found, after = series.points(_metric(request, run_id, name), asked.cursor, asked.limit)
+    return {"points": found, "next": after}
+
+
+def _metric(request: HttpRequest, run_id: uuid.UUID, name: str) -> Metric:
+    run = visible_run(request.user, run_id)
+    if "\0" in name:
+        raise Http404
+    return get_object_or_404(series.metrics_of(run), name=name)

@@ -22,6 +22,7 @@ from engine.events import Event
 from webapp.experiments.leases import lock_leased
 from webapp.experiments.models import Run
 from webapp.experiments.services import announce
+from webapp.telemetry.metrics import record
 from webapp.telemetry.projections import FIELDS, moment, project
 
 _COPY = (
@@ -52,6 +53,7 @@ def ingest(run_id: uuid.UUID, fencing: int, events: Sequence[Event], *, notify: 
     _require_contiguous(run, new)
     if new:
         _copy(run_id, new)
+        record(run, new)
         _update(run, new)
     if notify:
         announce(run_id)

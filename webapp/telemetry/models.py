@@ -1,7 +1,12 @@
-"""The stored log of every run.
+"""The stored log of every run, and the series of numbers that it tells.
 
-Invariant: of one run, the stored seqs are exactly 1..`Run.head_seq`, and rows never change.
-Rows are written by `telemetry.ingest` alone.
+Invariants:
+- Of one run, the stored seqs are exactly 1..`Run.head_seq`, and rows never change. Rows are written
+  by `telemetry.ingest` alone.
+- Series follow from the log: they are written in the transaction that stores the events, by
+  `telemetry.metrics` alone. Of one metric the positions are exactly 0..`Metric.points` - 1, and its
+  chunks of a level are all those that are full: chunk `index` of level n stands for the points at
+  `index` * 32**n and the following 32**n.
 """
 
 from django.db import models
@@ -31,3 +36,78 @@ class Event(models.Model):
             models.Index(fields=["run", "kind", "seq"], name="event_kind"),
             models.Index(fields=["run", "tree", "seq"], name="event_tree"),
         ]
+
+
+class MetricQuerySet(InProjectQuerySet):
+    project_path = "run__experiment__project"
+
+
+class Metric(models.Model):
+    """One series of numbers of one run, with its newest point."""
+
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="metrics", db_index=False)
+    name = models.CharField(max_length=200)
+    points = models.BigIntegerField(default=0)
+    value = models.FloatField(default=0)
+    step = models.BigIntegerField(default=0)
+    time = models.FloatField(default=0)
+    tokens = models.BigIntegerField(default=0)
+    nodes = models.BigIntegerField(default=0)
+
+    objects = MetricQuerySet.as_manager()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["run", "name"], name="metric_of_run")]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Point(models.Model):
+    """One number, and where the run stood when it was told."""
+
+    pk = models.CompositePrimaryKey("metric_id", "position")
+    metric = models.ForeignKey(Metric, on_delete=models.CASCADE, related_name="+", db_index=False)
+    position = models.BigIntegerField()
+    seq = models.BigIntegerField()
+    """Of the event that told it."""
+    step = models.BigIntegerField()
+    time = models.FloatField()
+    """Seconds since the first event of the run."""
+    tokens = models.BigIntegerField()
+    """Written by all agents so far; `nodes` likewise."""
+    nodes = models.BigIntegerField()
+    value = models.FloatField()
+
+
+class Chunk(models.Model):
+    """32**level points in a row, summed up."""
+
+    pk = models.CompositePrimaryKey("metric_id", "level", "index")
+    metric = models.ForeignKey(Metric, on_delete=models.CASCADE, related_name="+", db_index=False)
+    level = models.SmallIntegerField()
+    index = models.BigIntegerField()
+    least = models.FloatField()
+    most = models.FloatField()
+    total = models.FloatField()
+    step_from = models.BigIntegerField()
+    step_to = models.BigIntegerField()
+    time_from = models.FloatField()
+    time_to = models.FloatField()
+    tokens_from = models.BigIntegerField()
+    tokens_to = models.BigIntegerField()
+    nodes_from = models.BigIntegerField()
+    nodes_to = models.BigIntegerField()
+
+
+class Clock(models.Model):
+    """Where a run stood at its newest stored event. Without one, its series are yet to be made."""
+
+    run = models.OneToOneField(
+        Run, on_delete=models.CASCADE, primary_key=True, related_name="clock"
+    )
+    origin = models.FloatField()
+    """Unix seconds of the first event."""
+    step = models.BigIntegerField(default=0)
+    tokens = models.BigIntegerField(default=0)
+    nodes = models.BigIntegerField(default=0)

@@ -1,0 +1,202 @@
+/**
+ * The page of charts: every number of one run or several, from the server's buckets.
+ *
+ * What is shown stands in the address. Names and lengths of series are asked for every few seconds;
+ * a chart asks for its buckets when something of it is new, and only while it is on the screen.
+ */
+
+import { BudgetCard } from "./budget-card.js";
+import { element, setText } from "./dom.js";
+import { clock } from "./format.js";
+import { MetricCard } from "./metric-card.js";
+import { chartsFrom, readView, writeView } from "./metric-model.js";
+import { browser } from "./stream.js";
+
+const EVERY_MS = 3_000;
+const LONGEST_WAIT_MS = 30_000;
+const AHEAD = { rootMargin: "250px" };
+
+const page = JSON.parse(document.getElementById("page").textContent);
+const part = (name) => document.querySelector(`[data-part="${name}"]`);
+const control = (name) => document.querySelector(`[data-control="${name}"]`);
+const runs = new Map(page.runs.map((run) => [run.id, { ...run, metrics: [] }]));
+const cards = new Map();
+const budget = new BudgetCard();
+let view = readView(location.search);
+let lostSince = null;
+
+const world = {
+  runs,
+  view: () => view,
+  zoom,
+  load: loadLine,
+  extent(chart) {
+    const ends = chart.lines.map((line) => lastOf(line)?.[view.x] ?? 0);
+    return [0, Math.max(1, ...ends)];
+  },
+};
+const watcher = new IntersectionObserver((entries) => {
+  for (const { target, isIntersecting } of entries) {
+    const card = cards.get(target.dataset.metric);
+    if (!card) continue;
+    card.visible = isIntersecting;
+    if (isIntersecting && card.stale !== false) card.refresh().catch(lost);
+  }
+}, AHEAD);
+
+function lastOf({ run, metric }) {
+  return runs.get(run).metrics.find((one) => one.name === metric)?.last;
+}
+
+function loadLine({ run, metric }, { x, from, to, points, log }) {
+  const fields = new URLSearchParams({ x, from, to, points, scale: log ? "log" : "linear" });
+  return browser.load(`${runs.get(run).url}/${encodeURIComponent(metric)}?${fields}`);
+}
+
+/** Asks each run for its series; returns the names of the charts of which something is new. */
+async function ask() {
+  const fresh = new Set();
+  await Promise.all([...runs.values()].map(async (run) => {
+    const metrics = await allMetrics(run);
+    const before = new Map(run.metrics.map((one) => [one.name, one.points]));
+    for (const { name, points } of metrics) if (before.get(name) !== points) fresh.add(`${run.id} ${name}`);
+    run.metrics = metrics;
+  }));
+  return fresh;
+}
+
+async function allMetrics(run) {
+  const found = [];
+  let cursor = "";
+  do {
+    const { metrics, next } = await browser.load(`${run.url}?limit=200${cursor && `&cursor=${cursor}`}`);
+    found.push(...metrics);
+    cursor = next ?? "";
+  } while (cursor);
+  return found;
+}
+
+/** Makes the cards that are missing, drops those that are not asked for, keeps the others. */
+function arrange() {
+  const charts = chartsFrom([...runs.values()], view.q);
+  const wanted = new Set(charts.map((chart) => chart.id));
+  for (const [id, card] of cards) {
+    if (!wanted.has(id)) {
+      watcher.unobserve(card.root);
+      card.root.remove();
+      cards.delete(id);
+    }
+  }
+  const host = part("charts");
+  const sections = new Map([...host.children].map((section) => [section.dataset.section, section]));
+  for (const chart of charts) {
+    const section = sections.get(chart.section) ?? sectionOf(chart.section);
+    sections.set(chart.section, section);
+    host.append(section);
+    let card = cards.get(chart.id);
+    if (card) card.take(chart);
+    else {
+      card = new MetricCard(chart, world);
+      cards.set(chart.id, card);
+      watcher.observe(card.root);
+    }
+    section.lastElementChild.append(card.root);
+  }
+  const quality = sections.get("Search quality");
+  if (quality && !view.q) quality.lastElementChild.prepend(budget.root);
+  else budget.root.remove();
+  for (const section of sections.values()) if (!section.lastElementChild.children.length) section.remove();
+  part("none").hidden = charts.length > 0;
+  setText(part("noneText"), view.q ? "No chart has this name." : "No numbers yet. They appear here as soon as the run tells some.");
+}
+
+function sectionOf(name) {
+  const id = `charts-${name.replaceAll(" ", "-").toLowerCase()}`;
+  return element(
+    "section",
+    { "data-section": name, "aria-labelledby": id },
+    element("h2", { id, class: "charts-title" }, name),
+    element("div", { class: "charts" }),
+  );
+}
+
+async function tick() {
+  if (!document.hidden) {
+    try {
+      const fresh = await ask();
+      if (fresh.size) {
+        const known = cards.size;
+        if (known === 0 || chartsFrom([...runs.values()], view.q).length !== known) arrange();
+        budget.show([...runs.values()]);
+        const touched = [...cards.values()].filter((card) =>
+          card.chart.lines.some((line) => fresh.has(`${line.run} ${line.metric}`)));
+        await Promise.all(touched.map((card) => card.refresh()));
+      } else if (!cards.size) arrange();
+      found();
+    } catch (error) {
+      lost(error);
+    }
+  }
+  const late = lostSince ? Date.now() - lostSince : 0;
+  setTimeout(tick, Math.min(LONGEST_WAIT_MS, EVERY_MS + late / 4));
+}
+
+function lost(error) {
+  console.warn("grove charts:", error.message);
+  lostSince ??= Date.now();
+  part("connection").hidden = false;
+  setText(part("connectionText"), `You see what was known at ${clock(lostSince)}. The page tries again by itself.`);
+  tellState("stale", "reconnecting");
+}
+
+function found() {
+  lostSince = null;
+  part("connection").hidden = true;
+  tellState("live", "live");
+  for (const card of cards.values()) if (card.visible && card.stale) card.refresh().catch(lost);
+}
+
+function tellState(kind, text) {
+  part("stream").dataset.kind = kind;
+  setText(part("stream"), text);
+}
+
+function redraw(since = null) {
+  return Promise.all([...cards.values()].map((card) => card.refresh(since))).catch(lost);
+}
+
+function zoom(from, to) {
+  const since = performance.now();
+  change({ from, to }, since);
+}
+
+function change(changes, since = null) {
+  // A range of steps means nothing on another axis.
+  if (changes.x && changes.x !== view.x) changes = { ...changes, from: null, to: null };
+  view = { ...view, ...changes };
+  history.replaceState(null, "", writeView(location.search, view));
+  showControls();
+  if ("q" in changes) arrange();
+  redraw(since);
+}
+
+function showControls() {
+  for (const name of ["x", "band", "q", "smooth"]) if (control(name).value !== String(view[name])) control(name).value = view[name];
+  for (const name of ["logX", "logY"]) control(name).setAttribute("aria-pressed", String(view[name]));
+  control("whole").hidden = view.from === null;
+  control("band").closest("label").hidden = runs.size < 2;
+  setText(control("smoothed"), view.smooth ? view.smooth.toFixed(2) : "off");
+}
+
+for (const name of ["x", "band"]) control(name).addEventListener("change", ({ target }) => change({ [name]: target.value }));
+control("q").addEventListener("input", ({ target }) => change({ q: target.value }));
+control("smooth").addEventListener("input", ({ target }) => change({ smooth: Number(target.value) }));
+for (const name of ["logX", "logY"]) control(name).addEventListener("click", () => change({ [name]: !view[name] }));
+control("whole").addEventListener("click", () => change({ from: null, to: null }, performance.now()));
+new ResizeObserver(() => cards.forEach((card) => card.resize())).observe(part("charts"));
+addEventListener("themechange", () => Promise.all([...cards.values()].map((card) => card.rebuild())).catch(lost));
+addEventListener("popstate", () => change(readView(location.search)));
+
+showControls();
+if (runs.size) tick();
+else arrange();

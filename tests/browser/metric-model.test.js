@@ -1,0 +1,80 @@
+import { alerts } from "/static/js/health.js";
+import {
+  align, band, chartsFrom, overBudget, readView, smoothed, wilson, writeView,
+} from "/static/js/metric-model.js";
+import { equal, ok, test } from "./check.js";
+
+const near = (a, b) => ok(Math.abs(a - b) < 1e-3, `${a} is not ${b}`);
+const run = (id, ...names) => ({ id, agents: ["oak", "fern"], metrics: names.map((name) => ({ name })) });
+const told = (at, x, mean) => ({
+  buckets: { at, from: x, to: x, min: mean.map((v) => v - 1), max: mean.map((v) => v + 1), mean, count: at.map(() => 1) },
+});
+
+test("what the address asks for is read and written", () => {
+  const address = "?run=a&run=b&x=time&smooth=0.5&log=y&band=ci&from=3&to=9&q=loss";
+  const view = readView(address);
+  equal(view, { x: "time", smooth: 0.5, logX: false, logY: true, band: "ci", from: 3, to: 9, q: "loss" });
+  equal(readView(writeView(address, view)), view);
+  equal(writeView("?run=a&x=bad&smooth=9x&from=5&to=1", readView("?run=a&x=bad&from=5&to=1")), "?run=a");
+});
+
+test("metrics of all runs that belong together are one chart", () => {
+  const charts = chartsFrom([run("a", "kl.oak", "kl.fern", "phase.learn", "odd.thing"), run("b", "kl.oak")]);
+  equal(charts.map(({ id, section }) => [id, section]), [
+    ["kl", "Training health"], ["phase", "Time"], ["odd.thing", "Other"],
+  ]);
+  equal(charts[0].lines.map(({ run, part }) => run + part), ["aoak", "afern", "boak"]);
+  equal(chartsFrom([run("a", "kl.oak", "solved")], "starting weights").map(({ id }) => id), ["kl"]);
+});
+
+test("buckets of several series share their places, and holes stay holes", () => {
+  const { x, columns } = align([told([0, 2], [0, 25], [1, 3]), told([2], [29], [5])], { from: 0, to: 100, points: 10 });
+  equal(x, [0, 27]);
+  equal(columns[1].mean, [null, 5]);
+  equal(columns[0].most, [2, 4]);
+});
+
+test("x grows from place to place whatever the points are", () => {
+  const wide = { buckets: { at: [0, 1], from: [0, 10], to: [25, 11], min: [0, 0], max: [1, 1], mean: [0, 1], count: [9, 2] } };
+  const { x } = align([wide], { from: 0, to: 100, points: 10 });
+  ok(x[0] <= x[1] && x[0] <= 10, x.join());
+  const logs = align([told([9], [1000], [1])], { from: 0, to: 1000, points: 10, log: true });
+  equal(logs.x.map(Math.round), [1000]);
+});
+
+test("smoothing is corrected for its start and goes over holes", () => {
+  equal(smoothed([1, null, 1], 0.9).map((v) => v && Number(v.toFixed(9))), [1, null, 1]);
+  equal(smoothed([0, 1], 0.5).map((v) => Number(v.toFixed(4))), [0, 0.6667]);
+});
+
+test("seeds become a mean with deviation or interval", () => {
+  const std = band([[1, null], [3, 4]], "std");
+  equal([std.mean, std.count], [[2, 4], [2, 1]]);
+  near(std.most[0], 2 + Math.SQRT2);
+  near(band([[1], [3]], "ci").most[0], 2 + 12.706);
+  equal(band([[null], [null]], "std"), { mean: [null], least: [null], most: [null], count: [null] });
+});
+
+test("Wilson's interval is that of the books", () => {
+  const [low, high] = wilson(0.5, 10);
+  near(low, 0.2366);
+  near(high, 0.7634);
+  equal(wilson(1, 0), [0, 1]);
+});
+
+test("over the budget: the newest step's trees, with their interval", () => {
+  const last = (step, value) => ({ step, value });
+  const metrics = [
+    { name: "search.trees", last: last(4, 10) }, { name: "within.2", last: last(4, 0.5) },
+    { name: "within.1", last: last(4, 0.25) }, { name: "best.1", last: last(4, 0.4) },
+    { name: "within.16", last: last(2, 1) },
+  ];
+  equal(overBudget(metrics).map(({ k, best, within }) => [k, best, within]), [[1, 0.4, 0.25], [2, null, 0.5]]);
+  equal(overBudget([]), []);
+});
+
+test("a value outside its band calls for attention, the newest counts", () => {
+  equal(alerts("entropy", [{ label: "oak", values: [0.5, 0.01, null] }]).map(({ label }) => label), ["oak"]);
+  equal(alerts("entropy", [{ label: "oak", values: [0.01, 0.5] }]), []);
+  equal(alerts("reward", [{ label: "oak", values: [0] }]), []);
+});

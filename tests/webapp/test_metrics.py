@@ -1,0 +1,220 @@
+"""Series of numbers: what is stored of a log, and what buckets tell of it."""
+
+import math
+import random
+import uuid
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from tests.browser.sample_log import Sample, sample_events
+from tests.builders import a_held_run, an_event
+from webapp.telemetry.ingest import ingest
+from webapp.telemetry.metrics import catch_up
+from webapp.telemetry.models import Chunk, Clock, Metric, Point
+from webapp.telemetry.presentation import config_hash
+from webapp.telemetry.scalars import scalars
+from webapp.telemetry.series import Axis, Range, Scale, buckets, metrics_of, points
+
+SAMPLE = Sample(seed=5, steps=4, trees=3, nodes=5)
+
+
+def updates(values, first=1, step=lambda place: place):
+    """One update of oak for each value, from seq `first`."""
+    return [
+        an_event(first + place, "agent.update", agent="oak", step=step(place), loss=value)
+        for place, value in enumerate(values)
+    ]
+
+
+def shipped(cast, events, size=5000):
+    """A run that holds these events."""
+    run, fencing = a_held_run(cast)
+    for start in range(0, len(events), size):
+        ingest(run.pk, fencing, events[start : start + size])
+    run.refresh_from_db()
+    return run, fencing
+
+
+def all_points(run):
+    rows = Point.objects.filter(metric__run=run).order_by("metric__name", "position")
+    return list(rows.values_list("metric__name", "position", "step", "tokens", "nodes", "value"))
+
+
+def told(run, name):
+    return [value for metric, *_, value in all_points(run) if metric == name]
+
+
+def test_every_number_of_an_event_has_a_name():
+    step = {"step": 3, "reward": 0.5, "tokens": 7, "phases": {"learn": 1.5}, "x": "text",
+            "node_share": {"oak": 1}, "reward_by_agent": {"oak": 0.25}}  # fmt: skip
+    assert dict(scalars("step.end", step)) == {
+        "reward": 0.5, "step.tokens": 7, "phase.learn": 1.5, "share.oak": 1, "reward.oak": 0.25,
+    }  # fmt: skip
+    update = {"step": 3, "agent": "oak", "kl": 0.1, "loss": math.nan, "trees": [1], "new": 2}
+    assert dict(scalars("agent.update", update)) == {"kl.oak": 0.1, "new.oak": 2}
+    evaluation = {"step": 3, "split": "test", "agents": {"oak": 0.5}, "tree": None, "problems": 9}
+    assert dict(scalars("eval.result", evaluation)) == {"test.agent.oak": 0.5, "test.problems": 9}
+    assert dict(scalars("system.sample", {"cpu_percent": 12.0})) == {"system.cpu_percent": 12.0}
+    assert not dict(scalars("log.line", {"level": 1}))
+
+
+@pytest.mark.parametrize("size", [7, 10_000])
+def test_batches_make_no_difference(cast, size):
+    events = list(sample_events(SAMPLE))
+    run, _ = shipped(cast, events, size)
+    ends = [event.payload for event in events if event.kind == "step.end"]
+    closed = [event.payload for event in events if event.kind == "node.close"]
+    assert told(run, "reward") == [end["reward"] for end in ends]
+    last = Metric.objects.get(run=run, name="reward")
+    assert (last.points, last.step, last.nodes) == (4, 4, len(closed))
+    assert last.tokens == sum(node["tokens"] for node in closed)
+    assert told(run, "search.trees") == [3] * 4 and told(run, "search.nodes") == [5] * 4
+    assert told(run, "within.5") == [end["solved"] for end in ends]
+
+
+def test_a_log_of_old_tells_the_same_series(cast):
+    run, _ = shipped(cast, list(sample_events(SAMPLE)))
+    before = all_points(run)
+    Clock.objects.all().delete()
+    Metric.objects.all().delete()
+    assert metrics_of(run).count() > 20
+    assert all_points(run) == before
+    catch_up(run.pk)
+    assert all_points(run) == before
+
+
+def test_what_is_sent_again_is_told_once(cast):
+    events = updates([0.5] * 40)
+    run, fencing = shipped(cast, events)
+    ingest(run.pk, fencing, events)
+    assert len(told(run, "loss.oak")) == 40
+
+
+def test_a_resumed_run_forgets_what_it_does_again(cast):
+    sample = an_event(102, "system.sample", cpu_percent=5.0)
+    events = [*updates(range(1, 101), step=lambda place: place + 1), an_event(101), sample]
+    run, fencing = shipped(cast, events)
+    again = updates([-1.0] * 60, first=104, step=lambda place: place + 41)
+    ingest(run.pk, fencing, [an_event(103, "run.resumed", step=40), *again])
+    expected = [*range(1, 41), *[-1.0] * 60]
+    assert told(run, "loss.oak") == expected and told(run, "system.cpu_percent") == [5.0]
+    metric = Metric.objects.get(run=run, name="loss.oak")
+    assert (metric.points, metric.step, metric.value) == (100, 100, -1.0)
+    chunks = Chunk.objects.filter(metric=metric).order_by("index")
+    sums = [sum(expected[start : start + 32]) for start in (0, 32, 64)]
+    assert list(chunks.values_list("level", "index", "total")) == [
+        (1, place, total) for place, total in enumerate(sums)
+    ]
+    told_now = buckets(metric, Range(points=10))["buckets"]
+    assert sum(told_now["count"]) == 100
+
+
+def test_a_resume_from_the_beginning_forgets_all(cast):
+    run, fencing = shipped(cast, updates([1.0] * 5, step=lambda place: place + 1))
+    ingest(run.pk, fencing, [an_event(6, "run.resumed", step=0)])
+    assert all_points(run) == []
+
+
+@pytest.fixture
+def long(cast):
+    """(metric, its (step, value) pairs): 34,000 points, so that every level has a chunk."""
+    chance = random.Random(7)
+    values = [chance.gauss(0, 1) for _ in range(34_000)]
+    run, _ = shipped(cast, updates(values, step=lambda place: place // 3), 10_000)
+    metric = Metric.objects.get(run=run)
+    return metric, [(place // 3, value) for place, value in enumerate(values)]
+
+
+RANGES = ((None, None, 10), (None, None, 600), (17, 11_000, 50), (5000, 5003, 600),
+          (100, 3000, 1), (-5, 10**9, 40), (20_000, 30_000, 20), (7, 7, 5))  # fmt: skip
+
+
+def test_every_point_of_the_range_is_in_one_bucket(long):
+    metric, pairs = long
+    for scale in Scale:
+        for first, last, wanted in RANGES:
+            check_range(metric, pairs, Range(Axis.STEP, first, last, wanted, scale))
+
+
+def check_range(metric, pairs, asked):
+    found = buckets(metric, asked)
+    low, high = (found["from"], found["to"])
+    inside = [(x, value) for x, value in pairs if low <= x <= high]
+    bars = found["buckets"]
+    assert found["points"] == sum(bars["count"]) == len(inside), asked
+    assert list(bars["at"]) == sorted(set(bars["at"])) and len(bars["at"]) <= asked.points
+    start = 0
+    for at, x0, x1, least, most, mean, count in zip(*bars.values(), strict=True):
+        part = inside[start : start + count]
+        start += count
+        values = [value for _, value in part]
+        assert (x0, x1) == (part[0][0], part[-1][0]), asked
+        assert (least, most) == (min(values), max(values)), asked
+        assert mean == pytest.approx(sum(values) / count, abs=1e-9)
+        assert 0 <= at < asked.points
+        if asked.scale is Scale.LINEAR and high > low:
+            # No bucket reaches further than one width beyond its own end.
+            assert x1 <= low + (at + 2) * (high - low) / asked.points + 1e-9
+
+
+def test_what_is_read_grows_with_the_buckets_not_with_the_points(long):
+    metric, _ = long
+    with CaptureQueriesContext(connection) as asked:
+        found = buckets(metric, Range(points=20))
+    assert len(asked) <= 3 and found["points"] == 34_000
+    query = asked[-1]["sql"]
+    with connection.cursor() as cursor:
+        cursor.execute(f"EXPLAIN (ANALYZE, FORMAT TEXT) {query}")
+        plan = "\n".join(line for (line,) in cursor.fetchall())
+    assert "Seq Scan on telemetry_point" not in plan, plan
+
+
+def test_points_come_in_pages(cast):
+    run, _ = shipped(cast, updates(range(10)))
+    metric = Metric.objects.get(run=run)
+    first, cursor = points(metric, None, 6)
+    rest, end = points(metric, cursor, 6)
+    assert [row[-1] for row in first + rest] == list(range(10)) and end is None
+
+
+def test_rest_tells_names_buckets_and_points(client, cast):
+    run, _ = shipped(cast, updates([0.5, float("nan"), 1.5]))
+    client.force_login(cast.vera)
+    address = f"/api/v1/runs/{run.pk}/metrics"
+    (metric,) = client.get(address).json()["metrics"]
+    last = {"step": 2, "tokens": 0, "nodes": 0, "value": 1.5, "time": metric["last"]["time"]}
+    assert metric == {"name": "loss.oak", "points": 2, "last": last}
+    told = client.get(f"{address}/loss.oak?points=2").json()
+    assert (told["from"], told["to"], told["points"]) == (0, 2, 2)
+    assert told["buckets"] == {
+        "at": [0, 1], "from": [0, 2], "to": [0, 2], "min": [0.5, 1.5], "max": [0.5, 1.5],
+        "mean": [0.5, 1.5], "count": [1, 1],
+    }  # fmt: skip
+    raw = client.get(f"{address}/loss.oak/points?limit=1").json()
+    assert raw["points"][0][-1] == 0.5 and raw["next"] == 0
+    raw = client.get(f"{address}/loss.oak/points?limit=1&cursor=0").json()
+    assert raw["points"][0][2:3] == [2] and raw["next"] is None
+    assert client.get(f"{address}/loss.elm").status_code == 404
+    wrong = client.get(f"{address}/loss.oak?from=3&to=1")
+    assert wrong.status_code == 422 and wrong.json()["problems"][0]["path"] == "from"
+
+
+def test_the_page_of_charts_is_of_runs_that_one_may_see(client, cast):
+    run, other = a_held_run(cast)[0], a_held_run(cast)[0]
+    client.force_login(cast.vera)
+    response = client.get(f"/charts/?run={other.pk}&run={run.pk}")
+    assert response.context["runs"] == [other, run]
+    told = response.context["page"]["runs"]
+    assert told[0]["group"] == told[1]["group"] and told[0]["agents"] == ["oak", "fern"]
+    assert client.get("/charts/").status_code == 200
+    for wrong in ("run=x", "&".join(f"run={uuid.uuid4()}" for _ in range(21))):
+        assert client.get(f"/charts/?{wrong}").status_code == 400
+    client.force_login(cast.charlie)
+    assert client.get(f"/charts/?run={run.pk}").status_code == 404
+
+
+def test_a_group_is_what_differs_by_its_seed_alone():
+    assert config_hash({"seed": 1, "a": [1]}) == config_hash({"a": [1], "seed": 2})
+    assert config_hash({"seed": 1, "a": [1]}) != config_hash({"seed": 1, "a": [2]})

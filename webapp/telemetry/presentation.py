@@ -1,0 +1,37 @@
+"""What the page of charts starts from."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from webapp.experiments.models import Run
+
+MOST_RUNS = 20
+"""More lines than that tell nothing apart."""
+
+
+def charts_data(runs: Sequence[Run]) -> dict[str, Any]:
+    """Runs as the scripts of the page need them, as plain JSON values."""
+    return {"runs": [_run(run) for run in runs]}
+
+
+def _run(run: Run) -> dict[str, Any]:
+    return {
+        "id": str(run.pk),
+        "name": run.experiment.name,
+        "number": run.number,
+        "label": f"{run.experiment.name} #{run.number}",
+        "seed": run.seed,
+        "group": config_hash(run.config),
+        "agents": [agent["name"] for agent in run.config.get("agents", ())],
+        "url": f"/api/v1/runs/{run.pk}/metrics",
+    }
+
+
+def config_hash(config: dict[str, Any]) -> str:
+    """The same for runs that differ by nothing but their seed."""
+    told = json.dumps({**config, "seed": None}, sort_keys=True)
+    return hashlib.sha256(told.encode()).hexdigest()[:16]

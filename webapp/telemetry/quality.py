@@ -1,0 +1,85 @@
+"""How well a step searched, from the nodes of its trees. Pure.
+
+Per tree the nodes count in the order in which they were closed:
+
+- `search.trees`, and means over them: `search.width` (children of the root), `search.depth` (of the
+  deepest node), `search.nodes`; `search.duplicates`: share of programs that their tree had already;
+- `best.K`: best raw score of the first K nodes, mean over trees; `within.K`: share of trees that
+  one of their first K nodes solved, which is Pass@K of the search; K = 1, 2, 4, ... up to the
+  largest tree (a smaller tree counts with what it has);
+- `ends.VERDICT`, `stops.REASON`: shares of all nodes;
+- `cost.tokens_per_solved`, `cost.nodes_per_solved`: none while no tree is solved.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class ClosedNode:
+    """What is needed of one node."""
+
+    tree: int
+    parent: int
+    depth: int
+    score: float | None
+    verdict: str
+    stop: str
+    tokens: int
+    program: str
+    """Anything that two nodes share if and only if they wrote the same program."""
+
+
+def quality(nodes: Iterable[ClosedNode]) -> Iterator[tuple[str, float]]:
+    """(name, value) of all that the trees of one step come to; nothing without a node."""
+    trees: dict[int, list[ClosedNode]] = defaultdict(list)
+    for node in nodes:
+        trees[node.tree].append(node)
+    grown = list(trees.values())
+    if grown:
+        yield from _shape(grown)
+        yield from _over_budget(grown)
+        yield from _ends(grown)
+        yield from _cost(grown)
+
+
+def _shape(trees: list[list[ClosedNode]]) -> Iterator[tuple[str, float]]:
+    nodes = sum(map(len, trees))
+    yield "search.trees", len(trees)
+    yield "search.nodes", nodes / len(trees)
+    yield "search.width", sum(sum(n.parent == 0 for n in tree) for tree in trees) / len(trees)
+    yield "search.depth", sum(max(n.depth for n in tree) for tree in trees) / len(trees)
+    distinct = sum(len({n.program for n in tree}) for tree in trees)
+    yield "search.duplicates", 1 - distinct / nodes
+
+
+def _over_budget(trees: list[list[ClosedNode]]) -> Iterator[tuple[str, float]]:
+    largest = max(map(len, trees))
+    budget = 1
+    while True:
+        best = [max(node.score or 0.0 for node in tree[:budget]) for tree in trees]
+        yield f"best.{budget}", sum(best) / len(best)
+        yield f"within.{budget}", sum(one == 1.0 for one in best) / len(best)
+        if budget >= largest:
+            return
+        budget = min(budget * 2, largest)
+
+
+def _ends(trees: list[list[ClosedNode]]) -> Iterator[tuple[str, float]]:
+    nodes = [node for tree in trees for node in tree]
+    for prefix, ends in (
+        ("ends", Counter(node.verdict for node in nodes)),
+        ("stops", Counter(node.stop for node in nodes)),
+    ):
+        for name, number in sorted(ends.items()):
+            yield f"{prefix}.{name}", number / len(nodes)
+
+
+def _cost(trees: list[list[ClosedNode]]) -> Iterator[tuple[str, float]]:
+    solved = sum(any(node.score == 1.0 for node in tree) for tree in trees)
+    if solved:
+        yield "cost.tokens_per_solved", sum(n.tokens for t in trees for n in t) / solved
+        yield "cost.nodes_per_solved", sum(map(len, trees)) / solved

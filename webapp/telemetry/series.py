@@ -1,0 +1,176 @@
+"""Reads of series: a range of x in buckets, as wide as a pixel, or the points themselves.
+
+Invariant: every point of the range is in exactly one bucket; none is left out. Where 32, 1,024 or
+32,768 points in a row lie within the width of one bucket, their sums are read in their place, and
+stand in the bucket in which they begin. So what is read grows with the number of buckets, not with
+that of the points.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from django.db import connection
+
+from webapp.experiments.models import Run
+from webapp.telemetry.metrics import FANOUT, LEVELS, catch_up
+from webapp.telemetry.models import Clock, Metric, Point
+
+
+class Axis(StrEnum):
+    """What a series is drawn over."""
+
+    STEP = "step"
+    TIME = "time"
+    """Seconds since the run's first event."""
+    TOKENS = "tokens"
+    NODES = "nodes"
+
+
+class Scale(StrEnum):
+    LINEAR = "linear"
+    LOG = "log"
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """What is asked for: x from `first` to `last`, both included; None is where the series ends."""
+
+    axis: Axis = Axis.STEP
+    first: float | None = None
+    last: float | None = None
+    points: int = 600
+    scale: Scale = Scale.LINEAR
+
+
+def metrics_of(run: Run) -> Any:
+    """The run's metrics, in the order in which they were first told."""
+    if run.head_seq and not Clock.objects.filter(pk=run.pk).exists():
+        catch_up(run.pk)
+    return Metric.objects.filter(run=run)
+
+
+def buckets(metric: Metric, asked: Range) -> dict[str, Any]:
+    """{name, x, from, to, points, buckets: {at, from, to, min, max, mean, count}}: `points` counts
+    those of the range, `at` is a bucket's place among those asked for; empty ones are left out.
+    """
+    first = _ends(metric, asked.axis, "min") if asked.first is None else asked.first
+    last = _ends(metric, asked.axis, "max") if asked.last is None else asked.last
+    place = _log if asked.scale is Scale.LOG else float
+    width = (place(last) - place(first)) / asked.points or 1.0
+    values = {
+        "metric": metric.pk,
+        "first": float(first),
+        "last": float(last),
+        "origin": place(first),
+        "width": width,
+        "top": asked.points - 1,
+        **{f"tail{level}": metric.points // FANOUT**level for level in range(1, LEVELS + 1)},
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(_QUERIES[asked.axis, asked.scale], values)
+        columns = list(zip(*cursor.fetchall(), strict=True)) or [()] * len(_COLUMNS)
+    told = dict(zip(_COLUMNS, columns, strict=True))
+    return {
+        "name": metric.name,
+        "x": asked.axis,
+        "from": first,
+        "to": last,
+        "points": sum(told["count"]),
+        "buckets": told,
+    }
+
+
+def points(metric: Metric, after: int | None, limit: int) -> tuple[list[tuple], int | None]:
+    """(position, seq, step, time, tokens, nodes, value) of the points after a position, and the
+    position to go on after; None at the end."""
+    columns = ("position", "seq", "step", "time", "tokens", "nodes", "value")
+    rows = Point.objects.filter(metric=metric, position__gt=-1 if after is None else after)
+    found = list(rows.order_by("position").values_list(*columns)[: limit + 1])
+    return found[:limit], found[limit - 1][0] if len(found) > limit else None
+
+
+def _ends(metric: Metric, axis: Axis, function: str) -> float:
+    with connection.cursor() as cursor:
+        cursor.execute(_END[axis, function], {"metric": metric.pk, "tail": _tail(metric)})
+        return cursor.fetchone()[0] or 0
+
+
+def _tail(metric: Metric) -> list[int]:
+    return [metric.points // FANOUT**level for level in range(1, LEVELS + 1)]
+
+
+def _log(x: float) -> float:
+    return math.log(max(x, 1.0))
+
+
+_COLUMNS = ("at", "from", "to", "min", "max", "mean", "count")
+
+
+def _query(axis: Axis, scale: Scale) -> str:
+    """Levels from coarse to fine; what does not fit into a bucket, or reaches out of the range, is
+    read one level deeper, and so is what no chunk holds yet."""
+
+    def place(x: str) -> str:
+        return f"ln(greatest({x}, 1.0))" if scale is Scale.LOG else f"{x}::float8"
+
+    columns = f"index, least, most, total, {axis}_from AS a, {axis}_to AS b"
+    fits = f"a >= %(first)s AND b <= %(last)s AND {place('b')} - {place('a')} <= %(width)s"
+    overlaps = f"{axis}_to >= %(first)s AND {axis}_from <= %(last)s"
+    parts, withs = [], []
+    for level in range(LEVELS, 0, -1):
+        chunks = f"FROM telemetry_chunk WHERE metric_id = %(metric)s AND level = {level}"
+        tail = 0 if level == LEVELS else f"%(tail{level + 1})s * {FANOUT}"
+        query = f"SELECT {columns} {chunks} AND {overlaps} AND index >= {tail}"
+        if level < LEVELS:
+            query += f""" UNION ALL SELECT deeper.* FROM level{level + 1} AS up, LATERAL (
+                SELECT {columns} {chunks} AND {overlaps}
+                AND index >= up.index * {FANOUT} AND index < (up.index + 1) * {FANOUT} OFFSET 0
+            ) AS deeper WHERE NOT up.fits"""
+        withs.append(f"level{level} AS MATERIALIZED (SELECT *, {fits} AS fits FROM ({query}) AS q)")
+        size = FANOUT**level
+        parts.append(
+            f"SELECT a, b, least, most, total, {size} AS count FROM level{level} WHERE fits"
+        )
+    point = f"{axis} AS a, {axis} AS b, value AS least, value AS most, value AS total, 1 AS count"
+    points = f"FROM telemetry_point WHERE metric_id = %(metric)s AND {axis} >= %(first)s"
+    points += f" AND {axis} <= %(last)s"
+    parts.append(f"SELECT {point} {points} AND position >= %(tail1)s * {FANOUT}")
+    parts.append(
+        f"""SELECT deeper.* FROM level1 AS up, LATERAL (
+            SELECT {point} {points}
+            AND position >= up.index * {FANOUT} AND position < (up.index + 1) * {FANOUT} OFFSET 0
+        ) AS deeper WHERE NOT up.fits"""
+    )
+    at = f"least(%(top)s, greatest(0, floor(({place('a')} - %(origin)s) / %(width)s)))::int"
+    return f"""
+        WITH {", ".join(withs)}
+        SELECT {at}, min(a), max(b), min(least), max(most), sum(total) / sum(count),
+               sum(count)::bigint
+        FROM ({" UNION ALL ".join(parts)}) AS part GROUP BY 1 ORDER BY 1"""
+
+
+def _end_query(axis: Axis, function: str) -> str:
+    """The least or greatest x, from the coarsest chunks there are and the points after them."""
+    column = f"{axis}_from" if function == "min" else f"{axis}_to"
+    parts = [
+        f"""SELECT {function}({column}) AS x FROM telemetry_chunk WHERE metric_id = %(metric)s
+        AND level = {level} AND index >= {_after(level)}"""
+        for level in range(1, LEVELS + 1)
+    ]
+    parts.append(
+        f"""SELECT {function}({axis}) FROM telemetry_point WHERE metric_id = %(metric)s
+        AND position >= (%(tail)s::bigint[])[1] * {FANOUT}"""
+    )
+    return f"SELECT {function}(x)::float8 FROM ({' UNION ALL '.join(parts)}) AS ends"
+
+
+def _after(level: int) -> str:
+    return "0" if level == LEVELS else f"(%(tail)s::bigint[])[{level + 1}] * {FANOUT}"
+
+
+_QUERIES = {(axis, scale): _query(axis, scale) for axis in Axis for scale in Scale}
+_END = {(axis, end): _end_query(axis, end) for axis in Axis for end in ("min", "max")}

@@ -1,0 +1,5 @@
+from django.urls import path
+
+from webapp.telemetry import views
+
+urlpatterns = [path("charts/", views.charts, name="charts")]
