@@ -199,6 +199,7 @@ ROWS = (
     Row("api-1:get_shared_state", "get", OPEN),
     Row("api-1:get_shared_moments", "get", OPEN),
     Row("api-1:get_shared_events", "get", OPEN),
+    Row("api-1:get_shared_step", "get", OPEN),
     Row("api-1:get_shared_tree", "get", OPEN),
     Row("api-1:get_shared_node", "get", OPEN),
     Row("api-1:list_recipes", "get", REST, scopes=READ),

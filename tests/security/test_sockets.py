@@ -134,6 +134,28 @@ def test_who_loses_access_is_cut_off_by_notice(port, scene, change):
         assert alice.hear_of("pong")
 
 
+def _sign_out(browser):
+    assert browser.post("/sign-out/").status_code == 302
+
+
+def _change_password(browser):
+    new = {"password1": "deeply-rooted-17", "password2": "deeply-rooted-17"}
+    assert browser.post("/account/password/first/", new).status_code == 302
+
+
+@pytest.mark.parametrize("change", [_sign_out, _change_password])
+def test_a_session_that_ends_takes_its_sockets_with_it(port, scene, client, change):
+    cast, run = scene
+    session = a_session(cast.bob)
+    client.cookies["sessionid"] = session.session_key
+    with Client(port, session) as bob, Client(port, a_session(cast.alice)) as alice:
+        assert answer(bob, run) == answer(alice, run) == IN
+        change(client)
+        assert closing_code(bob) == Close.NOT_SIGNED_IN
+        alice.say(type="ping")
+        assert alice.hear_of("pong")
+
+
 def test_a_role_that_still_reads_keeps_the_socket(port, scene):
     cast, run = scene
     with Client(port, a_session(cast.bob)) as bob:

@@ -120,6 +120,16 @@ def get_shared_events(
     return StreamingHttpResponse(lines, content_type="application/x-ndjson")
 
 
+@shared.get("/{str:secret}/steps/{int:step}/trees", include_in_schema=False)
+def get_shared_step(
+    request: HttpRequest, secret: str, step: int, seq: int | None = Query(None, ge=0)
+):
+    guest = guest_or_404(secret)
+    if guest.view.tree is not None:
+        raise Http404
+    return _json(selectors.step(guest.share.run, step, guest.view.clamp(seq)))
+
+
 @shared.get("/{str:secret}/trees/{int:tree}", include_in_schema=False)
 def get_shared_tree(
     request: HttpRequest, secret: str, tree: int, seq: int | None = Query(None, ge=0)

@@ -9,7 +9,10 @@ from typing import Any
 from urllib.parse import parse_qs
 
 from channels.db import database_sync_to_async
+from django.contrib.auth import HASH_SESSION_KEY
 from django.contrib.auth.models import AnonymousUser
+from django.contrib.sessions.backends.db import SessionStore
+from django.utils.crypto import constant_time_compare
 
 from webapp.accounts.models import User
 from webapp.accounts.tokens import as_of_now, user_behind
@@ -81,5 +84,12 @@ def why_to_leave(scope: dict[str, Any]) -> str | None:
         return None if still_valid(scope["user"]) else "this link was revoked or has expired"
     if scope["user"].token is not None:
         return None if as_of_now(scope["user"]) else "this token was revoked or has expired"
-    session = scope["session"]
-    return None if session.exists(session.session_key) else "you signed out"
+    return None if _is_still_signed_in(scope) else "you signed out"
+
+
+def _is_still_signed_in(scope: dict[str, Any]) -> bool:
+    """Whether the session is stored and began with the password that the user has now."""
+    told = SessionStore(scope["session"].session_key).load()
+    user = User.objects.filter(pk=scope["user"].pk).first()
+    began_with = told.get(HASH_SESSION_KEY, "")
+    return user is not None and constant_time_compare(began_with, user.get_session_auth_hash())

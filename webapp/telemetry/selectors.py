@@ -196,8 +196,8 @@ def node(run: Run, tree: int, node: int, until: int | None = None) -> dict[str, 
 
 def _learned(run: Run, tree: int, node: int, until: int | None) -> dict[str, Any] | None:
     """{agent, step, version, entropy, ratio} by token, of the update that learned from the node."""
-    told = Event.objects.filter(run=run, tree=tree, kind="tree.learned").order_by("-seq")
-    for event in told if until is None else told.filter(seq__lte=until):
+    learned = Event.objects.filter(run=run, tree=tree, kind="tree.learned").order_by("-seq")
+    for event in learned if until is None else learned.filter(seq__lte=until):
         for one in event.payload["nodes"]:
             if one["node"] == node:
                 about = {name: event.payload[name] for name in ("agent", "step", "version")}

@@ -1,0 +1,63 @@
+"""Limits: counted for each caller apart, by all processes together, and told when to come back."""
+
+import threading
+
+import pytest
+from django.db import connection, connections
+from django.urls import get_resolver
+
+from tests.builders import a_held_run, a_token
+from tests.security.test_walk import addresses
+from webapp import limits
+from webapp.accounts.models import Scope
+from webapp.limits import LIMITS, Limit
+
+
+def test_so_many_at_once_and_then_one_at_a_time(db):
+    limit = Limit("test", 3, 600.0)
+    assert [limit.spend("bob") for _ in range(3)] == [0, 0, 0]
+    assert 195 <= limit.spend("bob") <= 200, "one of three comes back after 200 s"
+    assert limit.spend("mia") == 0
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE accounts_allowance SET full_at = full_at - interval '200 seconds'")
+    assert limit.spend("bob") == 0 and limit.spend("bob") > 0
+
+
+@pytest.mark.django_db(transaction=True)
+def test_processes_that_ask_at_once_get_no_more_than_one_would():
+    limit, let_in = Limit("crowd", 10, 3600.0), []
+
+    def ask():
+        let_in.extend(limit.spend("all") == 0 for _ in range(5))
+        connections["default"].close()
+
+    threads = [threading.Thread(target=ask) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    with connection.cursor() as cursor:
+        cursor.execute("TRUNCATE accounts_allowance")
+    assert len(let_in) == 30 and sum(let_in) == 10
+
+
+def test_who_asks_too_often_is_told_when_to_come_back(client, cast, monkeypatch):
+    run, _ = a_held_run(cast)
+    monkeypatch.setitem(LIMITS, ("POST", "tokens"), Limit("tokens", 1, 60.0))
+    monkeypatch.setitem(LIMITS, ("GET", "api-1:get_events"), Limit("exports", 1, 60.0))
+    client.force_login(cast.bob)
+    assert [client.post("/tokens/").status_code for _ in range(2)] == [422, 429]
+    refused = client.post("/tokens/")
+    assert 55 <= int(refused["Retry-After"]) <= 60 and b"Too many requests" in refused.content
+    client.force_login(cast.mia)
+    assert client.post("/tokens/").status_code == 422, "somebody else is not held up"
+    address = f"/api/v1/runs/{run.pk}/events"
+    headers = {"authorization": f"Bearer {a_token(cast.bob, cast.project, Scope.RUNS_READ)}"}
+    assert client.get(address, headers=headers).status_code == 200
+    told = client.get(address, headers=headers)
+    assert told.status_code == 429 and told["Content-Type"] == "application/problem+json"
+    assert told.json()["status"] == 429 and 55 <= int(told["Retry-After"]) <= 60
+
+
+def test_every_limit_is_of_an_address_that_exists():
+    assert {name for _, name in limits.LIMITS} <= {name for name, _ in addresses(get_resolver())}

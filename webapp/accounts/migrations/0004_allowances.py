@@ -1,0 +1,19 @@
+"""The table in which `webapp.limits` counts. What it holds is worth nothing after a crash."""
+
+from django.db import migrations
+
+
+class Migration(migrations.Migration):
+    dependencies = [("accounts", "0003_counts")]
+
+    operations = [
+        migrations.RunSQL(
+            """
+            CREATE UNLOGGED TABLE accounts_allowance (
+                caller varchar(200) PRIMARY KEY,
+                full_at timestamp with time zone NOT NULL
+            );
+            """,
+            "DROP TABLE accounts_allowance",
+        ),
+    ]
