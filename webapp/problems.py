@@ -95,7 +95,7 @@ def _refusals(method: str, operation: dict[str, Any]) -> list[int]:
         statuses.add(404)
     if places:
         statuses |= {400, 422}
-    if method == "post":
+    if method in ("post", "patch"):
         statuses |= {400, 404, 409, 413, 422}
     return sorted(statuses)
 

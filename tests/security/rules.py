@@ -52,6 +52,11 @@ def _new_token(cast: Any) -> dict[str, Any]:
     return {"name": "robot", "place": place, "scopes": ["runs:read"], "days": 30}
 
 
+def _marked(cast: Any) -> dict[str, Any]:
+    run = cast.project.experiments.get().runs.get()
+    return {"run": [str(run.pk)], "do": "star"}
+
+
 ROWS = (
     Row("healthz", "get", OPEN),
     Row("sign-in", "get", OPEN),
@@ -80,6 +85,9 @@ ROWS = (
     Row("run", "get", TEAM_PAGE),
     Row("stop-run", "post", MEMBER_FORM),
     Row("resume-run", "post", MEMBER_FORM),
+    Row("mark-runs", "post", TEAM_FORM, _marked),
+    Row("about-run", "get", (200, 200, 200, 403, 404, 302)),
+    Row("about-run", "post", MEMBER_FORM, {"tags": "baseline", "notes": "**good**"}),
     Row("charts", "get", PAGE),
     Row("models", "get", PAGE),
     Row("model", "get", TEAM_PAGE),
@@ -89,6 +97,7 @@ ROWS = (
     Row("api-1:list_runs", "get", REST, scopes=READ),
     Row("api-1:create_run", "post", (201, 201, 201, 403, 404, 401), _new_run, OPERATE),
     Row("api-1:get_run", "get", TEAM_REST, scopes=READ),
+    Row("api-1:mark_run", "patch", MEMBER_REST, {"tags": ["baseline"]}, OPERATE),
     Row("api-1:stop_run", "post", MEMBER_REST, scopes=OPERATE),
     Row("api-1:resume_run", "post", (409, 409, 409, 403, 404, 401), scopes=OPERATE),
     Row("api-1:get_state", "get", TEAM_REST, scopes=READ),
@@ -111,9 +120,10 @@ ANY_METHOD = {"api-1:api-root", "api-1:openapi-json"}
 """Ninja's own, which change nothing and ask for no method."""
 
 IN_A_PROJECT = {
-    "run", "stop-run", "resume-run", "model", "project-visibility",
+    "run", "about-run", "mark-runs", "stop-run", "resume-run", "model", "project-visibility",
     "api-1:get_run", "api-1:stop_run", "api-1:resume_run", "api-1:get_state", "api-1:get_events",
     "api-1:get_folded", "api-1:get_moments", "api-1:get_tree", "api-1:get_node",
-    "api-1:create_run", "api-1:list_metrics", "api-1:get_metric", "api-1:list_points",
+    "api-1:create_run", "api-1:mark_run", "api-1:list_metrics", "api-1:get_metric",
+    "api-1:list_points",
 }  # fmt: skip
 """What does not exist for those who may not see its project, members or not."""

@@ -13,9 +13,11 @@ from pydantic import ConfigDict, Field
 
 from engine.events import RunState
 from engine.recipes import recipe_data, recipe_names
-from webapp.experiments import services
+from webapp.experiments import marks, services
+from webapp.experiments.listing import LONGEST, Unusable, Wish, runs_page
+from webapp.experiments.models import Run, Star
 from webapp.experiments.presentation import summary
-from webapp.experiments.selectors import runs_page, visible_run
+from webapp.experiments.selectors import visible_run
 from webapp.problems import Invalid
 from webapp.projects.models import Project
 from webapp.projects.permissions import Action, require
@@ -51,10 +53,30 @@ class RunOut(Schema):
     started_at: datetime | None
     finished_at: datetime | None
     result: dict[str, Any]
+    tags: list[str]
+    archived_at: datetime | None
+    starred: bool
+    """By whoever asks."""
 
 
 class RunDetail(RunOut):
     config: dict[str, Any]
+    notes: str
+    """Markdown."""
+
+
+class Marks(Schema):
+    """What to change; what is left out stays."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={"examples": [{"tags": ["baseline"], "notes": "Seed 3 of five."}]},
+    )
+
+    tags: list[str] | None = None
+    notes: str | None = None
+    archived: bool | None = None
+    starred: bool | None = None
 
 
 class RunList(Schema):
@@ -87,8 +109,28 @@ class NewRun(Schema):
 
 class Filter(Schema):
     state: RunState | None = None
+    q: str = Field("", max_length=LONGEST)
+    """Words that all stand in the experiment's name, a tag, the project or who started it."""
+    tag: str = Field("", max_length=LONGEST)
+    project: int | None = Field(None, ge=1, lt=2**63)
+    starred: bool = False
+    archived: bool = False
+    """The archived runs; else all others."""
+    sort: str = Field("-created", max_length=20)
+    """created, name, state, step, seed, by, solved or reward; with - the greatest first."""
     cursor: str | None = None
     limit: int = Field(50, ge=1, le=200)
+
+    def wish(self) -> Wish:
+        return Wish(
+            state=self.state or "",
+            q=self.q,
+            tag=self.tag,
+            project=self.project,
+            starred=self.starred,
+            archived=self.archived,
+            sort=self.sort,
+        )
 
 
 class Recipe(Schema):
@@ -98,13 +140,13 @@ class Recipe(Schema):
 
 @router.get("", response=RunList)
 def list_runs(request: HttpRequest, query: Query[Filter]):
-    """Runs, newest first."""
+    """Runs, newest first unless `sort` says otherwise."""
     try:
-        page = runs_page(request.user, query.state, query.cursor, query.limit)
-    except ValueError:
-        reason = "give the `next` of an earlier page, or none"
-        raise Invalid("cursor", query.cursor, reason) from None
-    return {"runs": [summary(run) for run in page.runs], "next": page.next}
+        page = runs_page(request.user, query.wish(), query.cursor, query.limit)
+    except Unusable as error:
+        raise Invalid(error.path, error.value, error.reason) from None
+    runs = [_told(run, run.starred) for run in page.runs]
+    return {"runs": runs, "next": page.next}
 
 
 @router.post("", response={201: RunDetail})
@@ -135,6 +177,23 @@ def get_run(request: HttpRequest, run_id: uuid.UUID):
     return _detail(request, run_id)
 
 
+@router.patch("/{uuid:run_id}", response=RunDetail)
+def mark_run(request: HttpRequest, run_id: uuid.UUID, told: Marks):
+    """Set its tags or notes, archive or restore it, star it for yourself. A run under way that is
+    archived goes on."""
+    run = visible_run(request.user, run_id)
+    require(request.user, Action.OPERATE, run.project)
+    try:
+        marks.describe(run.pk, tags=told.tags, notes=told.notes)
+    except marks.BadMark as error:
+        raise Invalid(error.path, error.value, error.reason) from None
+    if told.archived is not None:
+        marks.archive([run.pk], told.archived)
+    if told.starred is not None:
+        marks.star([run.pk], request.user, told.starred)
+    return _detail(request, run_id)
+
+
 @router.post("/{uuid:run_id}/stop", response=RunDetail)
 def stop_run(request: HttpRequest, run_id: uuid.UUID):
     """Ask a run to stop; it can be resumed later."""
@@ -162,4 +221,10 @@ def _operate(request: HttpRequest, run_id: uuid.UUID, service) -> dict[str, Any]
 
 def _detail(request: HttpRequest, run_id: uuid.UUID) -> dict[str, Any]:
     run = visible_run(request.user, run_id)
-    return {**summary(run), "config": run.config}
+    starred = Star.objects.filter(run=run, user=request.user.pk).exists()
+    return {**_told(run, starred), "config": run.config, "notes": run.notes}
+
+
+def _told(run: Run, starred: bool) -> dict[str, Any]:
+    marked = {"tags": run.tags, "archived_at": run.archived_at, "starred": starred}
+    return {**summary(run), **marked}

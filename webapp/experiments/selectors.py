@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
@@ -18,8 +17,6 @@ from webapp.experiments.models import Run
 from webapp.experiments.states import HELD
 
 RESEND_AFTER = timedelta(seconds=5)
-
-_TOO_BIG_FOR_A_LIST = ("config", "experiment__config")
 
 
 def visible_runs(user: User) -> QuerySet[Run]:
@@ -40,43 +37,6 @@ def sweepable_runs() -> list[uuid.UUID]:
     untold = Q(dispatched_at=None) | Q(dispatched_at__lt=Now() - RESEND_AFTER)
     waiting = Run.objects.filter(untold, unheld(), state__in={RunState.QUEUED, *HELD})
     return list(waiting.order_by("queued_at").values_list("pk", flat=True))
-
-
-@dataclass(frozen=True, slots=True)
-class RunsPage:
-    """Some runs, newest first, and the cursor of the next page if there is one."""
-
-    runs: list[Run]
-    next: str | None
-
-
-def runs_page(user: User, state: str | None, cursor: str | None, limit: int = 50) -> RunsPage:
-    """One keyset page of the runs that `user` may see, of one state if it is given.
-
-    Raises `ValueError` for a cursor that no page gave out.
-    """
-    runs = visible_runs(user).defer(*_TOO_BIG_FOR_A_LIST)
-    if state:
-        runs = runs.filter(state=state)
-    if cursor:
-        created, run_id = _parse_cursor(cursor)
-        runs = runs.filter(Q(created__lt=created) | Q(created=created, pk__lt=run_id))
-    found = list(runs[: limit + 1])
-    if len(found) <= limit:
-        return RunsPage(found, None)
-    last = found[limit - 1]
-    return RunsPage(found[:limit], f"{last.created.isoformat()}_{last.pk}")
-
-
-def _parse_cursor(cursor: str) -> tuple[datetime, uuid.UUID]:
-    created, _, run_id = cursor.partition("_")
-    moment = datetime.fromisoformat(created)
-    if moment.utcoffset() is None:
-        raise ValueError(f"{created} has no time zone")
-    try:
-        return moment.astimezone(UTC), uuid.UUID(run_id)
-    except OverflowError as error:  # a zone that leads out of the calendar
-        raise ValueError(str(error)) from None
 
 
 def visible_run(user: User, run_id: uuid.UUID) -> Run:
