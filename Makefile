@@ -19,6 +19,7 @@ lint:
 	@$(VENV_PYTHON) -m ruff check
 	@$(VENV_PYTHON) -m ruff format --check
 	@.venv/bin/lint-imports
+	@$(VENV_PYTHON) -m bandit -q -r engine webapp workers manage.py -c pyproject.toml
 
 test:
 	@$(INSTALL) $(DEV) $(PIP_OPTIONS)

@@ -21,6 +21,7 @@ MEASUREMENTS = {
     "siblings": "siblings",
     "step": "step",
     "vllm": "vllm",
+    "ui": "ui",
 }
 """The module of each measurement, by the name that it is called by."""
 

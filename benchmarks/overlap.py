@@ -1,10 +1,14 @@
 """Steps per minute with writing and learning overlapped, against one after the other.
 
-The engine trains one starter, as a process of its own with one core for each of its actors:
-alternating, where one actor writes and learns in turns, and with `training.overlap`, where a
-generator writes the next step while the learner learns from the last. Both take turns, seed by
-seed, and learn from every node. Seconds run from the start of the third step to the last update, so
-that neither start-up nor work left over counts for anyone.
+The engine trains one starter, as a process of its own with one core, and one thread of torch, for
+each of its actors: alternating, where one actor writes and learns in turns, and with
+`training.overlap`, where a generator writes the next step while the learner learns from the last.
+Both learn as published settings do, in four minibatches (those of GSPO) and with a reference (that
+of MARS²): for every node four passes forward and one back, so that learning takes as long as
+writing or longer, as it does with large models. Where it is short, overlapping gains little: no
+more than its share of a step. Both take turns, seed by seed, and learn from every node. Seconds run
+from the start of the third step to the last update, so that neither start-up nor work left over
+counts for anyone.
 
 Both must have learned from the same number of nodes, and the mean reward of their last third of
 steps must not differ by more than three standard errors of the difference (over nodes of all seeds,
@@ -87,7 +91,8 @@ def settings(way: str, seed: int, steps: int, trees: int) -> RunConfig:
             "credit": {"dynamic_filter": False},
             "training": {
                 "steps": steps, "trees_per_step": trees, "checkpoint_every": 10 * steps,
-                "validate_every": 10 * steps, "micro_batch_tokens": 4096, **training,
+                "validate_every": 10 * steps, "micro_batch_tokens": 4096, "minibatches": 4,
+                **training,
             },
             "compute": {"device": "cpu", "lanes": 1, **compute},
         }

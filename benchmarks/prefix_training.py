@@ -2,8 +2,10 @@
 
 Whole updates of the learner, optimizer and all, of one small Llama from the same weights on the
 same rows, with `training.row_layout` as `auto` and as `padded`: rows of like length in one batch,
-padded to the longest, the fastest way that the learner has without sharing. The ways take turns; a
-time is the CPU time of the best of its rounds, so that other load on the machine weighs on neither.
+padded to the longest, the fastest way that the learner has without sharing. What `auto` takes to
+choose is part of its time. The ways take turns on the same weights, and a round gives one ratio of
+their CPU times; that of a shape is the median. Rounds go on until the median is known to 1 %, or
+the shape has had its seconds: the lowest of many ratios is else the one that noise pushed down.
 
 `p512_r64_g8`: one prompt of 512 tokens, 8 responses of 64. `worst`: the lowest ratio over a grid of
 prompts, responses and groups, among them prompts that nobody shares. Guard: in every shape no
@@ -15,6 +17,7 @@ from __future__ import annotations
 import argparse
 import platform
 import random
+import statistics
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +32,8 @@ if TYPE_CHECKING:
 SUMMARY = "updates that forward shared prefixes once, against rows beside one another"
 GOALS = {"p512_r64_g8": at_least(2), "worst": at_least(0.95)}
 VOCABULARY, TOLERANCE = 1024, 1e-6
+PRECISION = 0.01
+"""Standard error of a shape's ratio, as a share of it, at which its rounds end."""
 Shape = tuple[int, int, int, int]
 """Tokens of a prompt, tokens of a response, responses per prompt, prompts."""
 MAIN: Shape = (512, 64, 8, 1)
@@ -41,8 +46,10 @@ GRID: tuple[Shape, ...] = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--rounds", type=int, default=4, help="rounds per shape, at least")
-    parser.add_argument("--seconds", type=float, default=1.0, help="seconds per shape, at least")
+    parser.add_argument("--rounds", type=int, default=5, help="rounds per shape, at least")
+    parser.add_argument(
+        "--seconds", type=float, default=6.0, help="no more rounds for a shape after so many"
+    )
     parser.add_argument("--threads", type=int, default=1, help="threads of torch")
 
 
@@ -74,31 +81,44 @@ def measure(arguments: argparse.Namespace) -> dict[str, dict[str, Any]]:
 def _compared(shape: Shape, arguments: argparse.Namespace) -> tuple[float, dict[str, Any]]:
     """(how many times faster `auto` is, its figures) on rows of one shape."""
     rows = _rows(shape)
-    learners = {layout: _learner(layout) for layout in ("padded", "auto")}
+    learners = _learners()
     gradients = {layout: _updated(learner, rows) for layout, learner in learners.items()}
     apart = _apart(gradients["padded"], gradients["auto"])
     if not apart <= TOLERANCE:
         raise RuntimeError(f"{shape}: the gradients are {apart:.1g} apart; nothing can be compared")
     seconds: dict[str, list[float]] = {layout: [] for layout in learners}
+    ratios: list[float] = []
     ended = time.process_time() + arguments.seconds
-    while len(seconds["auto"]) < arguments.rounds or time.process_time() < ended:
-        turn = list(learners) if len(seconds["auto"]) % 2 else list(reversed(learners))
+    while len(ratios) < arguments.rounds or (
+        _error(ratios) > PRECISION and time.process_time() < ended
+    ):
+        turn = list(learners) if len(ratios) % 2 else list(reversed(learners))
         for layout in turn:
             started = time.process_time()
             stats = learners[layout].update(rows, 0.5)
             seconds[layout].append(time.process_time() - started)
             if layout == "auto":
                 done = stats
-    best = {layout: min(times) for layout, times in seconds.items()}
-    ratio = best["padded"] / best["auto"]
+        ratios.append(seconds["padded"][-1] / seconds["auto"][-1])
+    ratio = statistics.median(ratios)
     return ratio, {
         "ratio": round(ratio, 3),
+        "ratio_error": round(_error(ratios), 3),
+        "rounds": len(ratios),
         "layout": done.layout,
-        "padded_ms": round(1000 * best["padded"], 2),
-        "auto_ms": round(1000 * best["auto"], 2),
+        "padded_ms": round(1000 * statistics.median(seconds["padded"]), 2),
+        "auto_ms": round(1000 * statistics.median(seconds["auto"]), 2),
         "tokens": f"{done.forwarded_tokens} of {done.row_tokens}",
         "gradients_apart": float(f"{apart:.1e}"),
     }
+
+
+def _error(ratios: list[float]) -> float:
+    """Standard error of the median, as a share of it, from the median distance to it: an outlier
+    widens neither."""
+    middle = statistics.median(ratios)
+    spread = 1.4826 * statistics.median(abs(ratio - middle) for ratio in ratios)
+    return 1.2533 * spread / len(ratios) ** 0.5 / middle
 
 
 def _rows(shape: Shape) -> list[TrainingRow]:
@@ -117,7 +137,8 @@ def _rows(shape: Shape) -> list[TrainingRow]:
     ]
 
 
-def _learner(layout: str) -> Learner:
+def _learners() -> dict[str, Learner]:
+    """By layout; of the same weights, for where they lie in memory takes its share of time too."""
     import torch
     from transformers import LlamaConfig, LlamaForCausalLM
 
@@ -135,9 +156,12 @@ def _learner(layout: str) -> Learner:
     weights = FullWeights(model, reload=lambda directory: model, reference=False)
     # A step so small is none: every update begins from the same weights.
     still = AgentConfig(name="still", model="-", optimizer=OptimizerConfig(learning_rate=1e-30))
-    training = TrainingConfig(row_layout=layout, max_staleness=10**6)
     loss = LossConfig(policy="ppo", clip_low=0.2, clip_high=0.28, kl_coefficient=0.0)
-    return Learner(weights, 0, still, loss, training)
+    plans = {
+        layout: TrainingConfig(row_layout=layout, max_staleness=10**6)
+        for layout in ("padded", "auto")
+    }
+    return {layout: Learner(weights, 0, still, loss, plan) for layout, plan in plans.items()}
 
 
 def _updated(learner: Learner, rows: list[TrainingRow]) -> list[Tensor]:

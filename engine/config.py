@@ -72,7 +72,7 @@ class Schedule(StrEnum):
 class Level(StrEnum):
     """Over what one importance weight is formed (mars2.md, section 7)."""
 
-    TOKEN = "token"
+    TOKEN = "token"  # nosec B105
     SEQUENCE = "sequence"
     GEOMETRIC = "geometric"
 
@@ -87,7 +87,7 @@ class WeightMode(StrEnum):
 class Aggregation(StrEnum):
     """Over what the policy loss of the tokens is a mean (`engine.losses.aggregation`)."""
 
-    TOKEN_MEAN = "token_mean"
+    TOKEN_MEAN = "token_mean"  # nosec B105
     SEQUENCE_MEAN = "sequence_mean"
     SEQUENCE_SUM = "sequence_sum"
 
@@ -373,6 +373,9 @@ class TrainingConfig(Settings):
     """How the learner lays rows out: `padded` beside one another, `packed` behind one another,
     `prefix` also forwards once what rows begin with alike; `auto` takes the cheapest. Changes
     speed, not the gradient."""
+    recompute_activations: bool = False
+    """Keep only what goes into each layer, and compute what is in it again for the gradient: a
+    third more work, and a fraction of the memory that long answers take."""
     max_staleness: Whole = Field(4, ge=0)
     """Nodes written more than this many policy versions ago are dropped and counted."""
     overlap: bool = False
@@ -436,8 +439,9 @@ class ComputeConfig(Settings):
     placement_seconds: float = Field(600.0, gt=0, le=86400)
     """How long a run waits for others to leave the cores and GPUs that it needs."""
     lanes: int = Field(2, ge=1, le=16)
-    """Groups of trees that take turns: while one is verified, the next is written. One lane has
-    the largest batches, and is best where agents and sandbox share the same few cores."""
+    """Groups of trees that take turns where trees grow in waves, as in evaluations and with
+    `deterministic`: while one is verified, the next is written. One lane has the largest batches,
+    and is best where agents and sandbox share the same few cores."""
     ray_address: str | None = None
     """Cluster to join; unset, the RAY_ADDRESS variable or a local Ray is used."""
     deterministic: bool = False

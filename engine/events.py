@@ -257,6 +257,33 @@ class AgentUpdated(Payload, tag="agent.update"):
     """Ids of the trees whose nodes of these agents went into this update."""
 
 
+class LearnedNode(msgspec.Struct, frozen=True):
+    """How the learner saw the tokens of one node, the first ones of a long output as in
+    `NodeText`. Three decimals."""
+
+    node: int
+    entropy: list[float]
+    """Of the learner's distribution at each token, in nats."""
+    ratio: list[float]
+    """Importance ratio of each token: its probability when it was learned from over that when it
+    was drawn."""
+
+
+class TreeLearned(Payload, tag="tree.learned"):
+    """What an update saw of one tree's nodes, token by token; told after the `agent.update`.
+
+    Big, and wanted of one node at a time, as `NodeText`. One event for each tree, since a step has
+    many nodes. An update that goes over its batch more than once tells its last look.
+    """
+
+    agent: str
+    """Owner of the weights that learned."""
+    step: int
+    version: int
+    """After the update."""
+    nodes: list[LearnedNode]
+
+
 class EvaluationResult(Payload, tag="eval.result"):
     step: int
     split: str
@@ -318,6 +345,7 @@ AnyPayload = (
     | NodeCredited
     | TreeClosed
     | AgentUpdated
+    | TreeLearned
     | EvaluationResult
     | CheckpointSaved
     | SystemSample

@@ -7,6 +7,7 @@ from ninja.openapi.schema import OpenAPISchema
 from ninja.operation import Operation
 
 from webapp import problems
+from webapp.accounts.api import router as tokens
 from webapp.accounts.authentication import ActiveSession, Bearer
 from webapp.datasets.api import router as datasets
 from webapp.experiments.api import recipes
@@ -15,6 +16,7 @@ from webapp.projects.api import projects
 from webapp.projects.api import router as workspaces
 from webapp.registry.api import router as models
 from webapp.telemetry.api import router as telemetry
+from webapp.telemetry.forest_api import router as forest
 
 
 class DocumentedAPI(NinjaAPI):
@@ -36,6 +38,8 @@ api.add_router("/workspaces", workspaces, tags=["workspaces"])
 api.add_router("/projects", projects, tags=["projects"])
 api.add_router("/runs", runs, tags=["runs"])
 api.add_router("/runs", telemetry, tags=["telemetry"])
+api.add_router("/runs", forest, tags=["telemetry"])
+api.add_router("/tokens", tokens, tags=["tokens"])
 api.add_router("/recipes", recipes, tags=["recipes"])
 api.add_router("/models", models, tags=["models"])
 api.add_router("/datasets", datasets, tags=["datasets"])

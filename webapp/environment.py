@@ -11,9 +11,10 @@ import re
 import secrets
 import tempfile
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 from psycopg import ProgrammingError
 from psycopg.conninfo import conninfo_to_dict
@@ -97,6 +98,84 @@ def read_broker(env: Environment, name: str, default: str) -> str:
     if parts.scheme not in _BROKERS:
         raise SettingError(name, value, f"its scheme must be one of {', '.join(_BROKERS)}")
     return value
+
+
+@dataclass(frozen=True, slots=True)
+class Mail:
+    """The server that mail is handed to."""
+
+    host: str
+    port: int
+    user: str
+    password: str
+    starttls: bool
+    tls: bool
+    sender: str
+
+
+def read_mail(env: Environment) -> Mail | None:
+    """GROVE_MAIL_URL, as in smtp://user:password@host:587 (STARTTLS unless the host is this
+    machine) or smtps://host:465, and GROVE_MAIL_FROM; None if no mail is configured."""
+    value = env.get("GROVE_MAIL_URL")
+    if not value:
+        return None
+    try:
+        parts = urlsplit(value)
+        port = parts.port
+    except ValueError as error:
+        raise SettingError("GROVE_MAIL_URL", value, f"is no URL ({error})") from None
+    if parts.scheme not in ("smtp", "smtps") or not parts.hostname:
+        raise SettingError("GROVE_MAIL_URL", value, "give smtp://user:password@host:587")
+    sender = env.get("GROVE_MAIL_FROM", "")
+    if "@" not in sender or not sender.isprintable():
+        raise SettingError("GROVE_MAIL_FROM", sender, "give the address that mail comes from")
+    tls = parts.scheme == "smtps"
+    return Mail(
+        host=parts.hostname,
+        port=port or (465 if tls else 587),
+        user=unquote(parts.username or ""),
+        password=unquote(parts.password or ""),
+        starttls=not tls and parts.hostname not in ("localhost", "127.0.0.1", "::1"),
+        tls=tls,
+        sender=sender,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Provider:
+    """The OpenID provider of the organisation."""
+
+    issuer: str
+    client: str
+    secret: str
+    name: str
+
+    @property
+    def origin(self) -> str:
+        parts = urlsplit(self.issuer)
+        return f"{parts.scheme}://{parts.netloc}"
+
+    def app(self) -> dict[str, Any]:
+        """As allauth wants to be told of it."""
+        settings = {"server_url": self.issuer, "oauth_pkce_enabled": True}
+        named = {"provider_id": "oidc", "name": self.name, "settings": settings}
+        return {**named, "client_id": self.client, "secret": self.secret}
+
+
+def read_provider(env: Environment) -> Provider | None:
+    """GROVE_OIDC_ISSUER, GROVE_OIDC_CLIENT, GROVE_OIDC_SECRET; None if there is none."""
+    issuer = env.get("GROVE_OIDC_ISSUER", "").rstrip("/")
+    if not issuer:
+        return None
+    host = urlsplit(issuer).hostname
+    is_near = issuer.startswith("http://") and host in ("localhost", "127.0.0.1")
+    if not host or not (issuer.startswith("https://") or is_near):
+        raise SettingError("GROVE_OIDC_ISSUER", issuer, "give its address, https://...")
+    given = {name: env.get(name, "") for name in ("GROVE_OIDC_CLIENT", "GROVE_OIDC_SECRET")}
+    for name, value in given.items():
+        if not value:
+            raise SettingError(name, value, "give what the provider issued for this site")
+    return Provider(issuer, *given.values(), name=env.get("GROVE_OIDC_NAME") or host)
 
 
 def database_url(env: Environment, var: Path) -> str:

@@ -11,13 +11,13 @@ from django.db.models import QuerySet
 from ninja import Schema
 from pydantic import Field
 
-_LARGEST_ID = 2**63 - 1
+LARGEST_ID = 2**63 - 1
 
 
 class Cursor(Schema):
     """What one asks for."""
 
-    cursor: int | None = Field(None, ge=0, le=_LARGEST_ID)
+    cursor: int | None = Field(None, ge=0, le=LARGEST_ID)
     """`next` of the page before."""
     limit: int = Field(50, ge=1, le=200)
 

@@ -26,6 +26,7 @@ from pydantic import ConfigDict
 
 from engine.faults import ConfigError, printable, shown
 from webapp.experiments.states import TransitionRefused
+from webapp.projects.membership import MembershipRefused
 
 logger = logging.getLogger(__name__)
 
@@ -97,16 +98,21 @@ def _refusals(method: str, operation: dict[str, Any]) -> list[int]:
         statuses |= {400, 422}
     if method in ("post", "patch"):
         statuses |= {400, 404, 409, 413, 422}
+    if method == "delete":
+        statuses.add(409)
     return sorted(statuses)
 
 
-def problem(status: int, detail: str, problems: list[dict[str, Any]] | None = None) -> HttpResponse:
+def problem(
+    status: int, detail: str, problems: list[dict[str, Any]] | None = None, **more: Any
+) -> HttpResponse:
     body = {
         "type": "about:blank",
         "title": HTTPStatus(status).phrase,
         "status": status,
         "detail": detail,
         "problems": problems or [],
+        **more,
     }
     return JsonResponse(body, status=status, content_type="application/problem+json")
 
@@ -160,11 +166,12 @@ _ANSWERS: dict[type[Exception], Callable[[Any], HttpResponse]] = {
     Invalid: lambda e: problem(422, "Some parameters cannot be used.", e.problems),
     ValidationError: _invalid,
     TransitionRefused: lambda e: problem(409, f"Nothing changed: {e}."),
+    MembershipRefused: lambda e: problem(409, f"Nothing changed: {e}"),
     PermissionDenied: lambda e: problem(403, str(e) or "Your role does not allow this."),
     Http404: lambda e: problem(404, "It does not exist, or you may not see it."),
     AuthenticationError: _unknown,
     HttpError: lambda e: problem(e.status_code, e.message),
-    RequestDataTooBig: lambda e: problem(413, "The body is too large; a run needs a few kB."),
+    RequestDataTooBig: lambda e: problem(413, "The body is too large: 2.5 MB at most."),
     SuspiciousOperation: _malformed,
     BadRequest: _malformed,
     MultiPartParserError: _malformed,

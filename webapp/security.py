@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 from urllib.parse import urlsplit
 
+from django.conf import settings
 from django.contrib.auth.middleware import LoginRequiredMiddleware
 from django.contrib.auth.views import redirect_to_login
 from django.http import HttpRequest, HttpResponse
@@ -20,7 +21,8 @@ _POLICY = "; ".join(
         "img-src 'self' data:",
         "font-src 'self'",
         "connect-src 'self'",
-        "form-action 'self'",
+        # Signing in at the organisation's provider is a form that leads there.
+        f"form-action 'self' {settings.OIDC.origin if settings.OIDC else ''}".rstrip(),
         "base-uri 'none'",
         "frame-ancestors 'none'",
     )

@@ -34,6 +34,12 @@ INSTALLED_APPS = [
     "django.contrib.sessions",
     "django.contrib.messages",
     "django.contrib.staticfiles",
+    "django.contrib.humanize",
+    "allauth",
+    "allauth.account",
+    "allauth.mfa",
+    "allauth.socialaccount",
+    "allauth.socialaccount.providers.openid_connect",
     "webapp",
     "webapp.accounts",
     "webapp.projects",
@@ -55,6 +61,7 @@ MIDDLEWARE = [
     "webapp.refusals.MethodNotAllowedPage",
     "webapp.security.SignInRequired",
     "django.contrib.messages.middleware.MessageMiddleware",
+    "allauth.account.middleware.AccountMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
 ]
 
@@ -72,6 +79,7 @@ TEMPLATES = [
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
                 "webapp.experiments.walls.banner",
+                "webapp.accounts.selectors.ways_in",
             ]
         },
     }
@@ -86,10 +94,44 @@ AUTH_PASSWORD_VALIDATORS = [
         "NumericPasswordValidator",
     )
 ]
-LOGIN_URL = "sign-in"
+AUTHENTICATION_BACKENDS = ["allauth.account.auth_backends.AuthenticationBackend"]
+LOGIN_URL = LOGOUT_REDIRECT_URL = "account_login"
 LOGIN_REDIRECT_URL = "runs"
-LOGOUT_REDIRECT_URL = "sign-in"
 CSRF_FAILURE_VIEW = "webapp.views.csrf_failure"
+
+# What allauth does; its addresses are those of webapp.accounts.urls.
+MAIL = environment.read_mail(os.environ)
+MAIL_IS_SENT = MAIL is not None
+OIDC = environment.read_provider(os.environ)
+if MAIL:
+    EMAIL_HOST, EMAIL_PORT = MAIL.host, MAIL.port
+    EMAIL_HOST_USER, EMAIL_HOST_PASSWORD = MAIL.user, MAIL.password
+    EMAIL_USE_TLS, EMAIL_USE_SSL = MAIL.starttls, MAIL.tls
+    EMAIL_TIMEOUT = 10
+    DEFAULT_FROM_EMAIL = SERVER_EMAIL = MAIL.sender
+ACCOUNT_ADAPTER = "webapp.accounts.adapters.AccountAdapter"
+ACCOUNT_LOGIN_METHODS = {"username", "email"} if MAIL else {"username"}
+ACCOUNT_SIGNUP_FIELDS = ["username*", *(["email*"] if MAIL else []), "password1*", "password2*"]
+ACCOUNT_EMAIL_VERIFICATION = "mandatory" if MAIL else "none"
+ACCOUNT_EMAIL_NOTIFICATIONS = MAIL_IS_SENT
+ACCOUNT_EMAIL_SUBJECT_PREFIX = "[Grove] "
+ACCOUNT_DEFAULT_HTTP_PROTOCOL = "https" if GROVE_HTTPS else "http"
+ACCOUNT_SESSION_REMEMBER = True
+ACCOUNT_REAUTHENTICATION_REQUIRED = True
+MFA_ADAPTER = "webapp.accounts.adapters.SecondFactorAdapter"
+MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]
+MFA_PASSKEY_LOGIN_ENABLED = True
+MFA_TOTP_ISSUER = "Grove"
+SOCIALACCOUNT_ADAPTER = "webapp.accounts.adapters.OrganisationAdapter"
+SOCIALACCOUNT_PROVIDERS = {"openid_connect": {"APPS": [OIDC.app()] if OIDC else []}}
+
+# Counts of the limits are shared by all web processes: they lie in the one database.
+CACHES = {
+    "default": {
+        "BACKEND": "django.core.cache.backends.db.DatabaseCache",
+        "LOCATION": "accounts_cache",
+    }
+}
 
 LANGUAGE_CODE = "en"
 TIME_ZONE = "UTC"

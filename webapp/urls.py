@@ -8,6 +8,7 @@ from webapp.api import api
 handler400 = "webapp.views.bad_request"
 handler403 = "webapp.views.permission_denied"
 handler404 = "webapp.views.not_found"
+handler429 = "webapp.views.too_many_requests"  # allauth asks for it; Django does not
 handler500 = "webapp.views.server_error"
 
 urlpatterns = [

@@ -56,6 +56,14 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
     return _error(request, 404, "Not found", detail)
 
 
+def too_many_requests(request: HttpRequest, seconds: int = 60) -> HttpResponse:
+    """429; `seconds` until asking again helps."""
+    detail = f"Too many requests like this one came from you. Try again in {seconds} seconds."
+    response = _error(request, 429, "Too many requests", detail)
+    response.headers["Retry-After"] = str(seconds)
+    return response
+
+
 def server_error(request: HttpRequest) -> HttpResponse:
     # No template context of ours may be needed here: whatever failed may fail again.
     if isinstance(sys.exc_info()[1], OperationalError | InterfaceError):

@@ -12,6 +12,7 @@ import threading
 from django.db import Error, connection
 
 from webapp.experiments.dispatch import dispatch
+from webapp.experiments.outside import fail_silent_runs
 from webapp.experiments.selectors import sweepable_runs
 from workers.duty import closing, kept
 
@@ -39,6 +40,7 @@ class Sweep(threading.Thread):
 
     def sweep(self) -> int:
         """Send what is due, if there is room for it here; returns how many runs were sent."""
+        fail_silent_runs()
         if len(kept()) >= self.slots:
             return 0
         return sum(dispatch(run_id) for run_id in sweepable_runs())

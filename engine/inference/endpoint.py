@@ -165,7 +165,7 @@ class EndpointPlayer:
                 cause = f"{type(error).__name__}: {error}".rstrip(": ")
             now = time.monotonic()
             deadline = deadline or now + self._retry_seconds
-            wait = max(told, pause * random.uniform(0.5, 1.0))
+            wait = max(told, pause * random.uniform(0.5, 1.0))  # nosec B311
             if now + wait > deadline:
                 raise self._error(
                     f"failed for {self._retry_seconds:.0f} s, the last time with {cause}; see "

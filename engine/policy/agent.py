@@ -5,7 +5,8 @@ weights and differ by role and sampling, and the policy learns from the nodes of
 
 Invariants:
 - The generator always samples from the current weights, except while `starting_weights` is asked
-  for, and every answer carries the version that wrote it.
+  for. An answer is written by one version, which it carries: before weights change, what is being
+  written is finished.
 - A frozen policy has no learner, no reference and no weights in a checkpoint.
 - An answer's random numbers follow from the policy's seed and the name of its request, or its place
   among all that was asked, which a checkpoint holds; what names a stream of its own, as evaluation
@@ -16,6 +17,7 @@ Invariants:
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -47,6 +49,9 @@ if TYPE_CHECKING:
     from engine.policy.ranks import RankedLearner
 
 STATE_FILE = "trainer_state.pt"
+PART_OF_TURN = 0.25
+"""Of what is being written, what ends before it is told: more at once, and what was told has waited
+for longer; less, and telling costs more than writing."""
 
 
 class PolicyGroup:
@@ -73,6 +78,10 @@ class PolicyGroup:
         if self.owner.trainable and learns:
             self.learner = self._learner(run)
         self.generator = make_generator(Setup(agents, run, policy, weights, seed))
+        self._numbers: dict[int, int] = {}
+        """Of the answers that are being written, by the generator's ticket."""
+        self._ended: dict[int, Answer] = {}
+        """Answers that are whole and nobody has taken yet, by their number."""
         self.end_step()
         if self.owner.chat_template is not None:
             policy.tokenizer.chat_template = chat_template(self.owner)
@@ -101,15 +110,10 @@ class PolicyGroup:
         What is asked of several agents is written as one batch. With `stream` the random numbers of
         this call follow from the policy's seed and that name.
         """
-        asked = [(self.agents[name], request) for name in requests for request in requests[name]]
+        self._finish_writing()
+        asked = [(name, request) for name in requests for request in requests[name]]
         settings = {name: _sampling(self.agents[name], temperature) for name in requests}
-        sampling = [settings[agent.name] for agent, _ in asked]
-        prompts = [
-            self._prompt_ids(agent, request, settings[agent.name]) for agent, request in asked
-        ]
-        seeds = [self._row_seed(request, n, stream) for n, (_, request) in enumerate(asked)]
-        if stream is None:
-            self.generator.asked += len(asked)
+        prompts, sampling, seeds = self._rows(asked, settings, stream)
         starting = starting_weights and self.version > 0
         self.generator.recall(_scope(starting, stream))
         with self.weights.starting() if starting else self.weights.current() as model:
@@ -117,13 +121,31 @@ class PolicyGroup:
             self.generator.use(model, version)
             written = self.generator.generate(prompts, sampling, version, seeds)
         answers: dict[str, list[Answer]] = {name: [] for name in requests}
-        for (agent, _), generation in zip(asked, written, strict=True):
-            answers[agent.name].append(self._answer(generation))
+        for (name, _), generation in zip(asked, written, strict=True):
+            answers[name].append(self._answer(generation))
         return answers
+
+    def write(
+        self, requests: Mapping[int, tuple[str, Request]], seconds: float
+    ) -> dict[int, Answer]:
+        """Let these join what is being written, and write on until a good part of it has ended or
+        the time is over. Requests are (agent, request) by number; answers have those numbers."""
+        if requests:
+            asked = list(requests.values())
+            settings = {name: self.agents[name].sampling for name, _ in asked}
+            prompts, sampling, seeds = self._rows(asked, settings, None)
+            with self.weights.current() as model:
+                self.generator.use(model, self.version)
+                tickets = self.generator.submit(prompts, sampling, self.version, seeds)
+            self._numbers |= zip(tickets, requests, strict=True)
+        self._write_on(max(1, int(PART_OF_TURN * len(self._numbers))), seconds)
+        ended, self._ended = self._ended, {}
+        return ended
 
     def learn(self, rows: Sequence[TrainingRow], progress: float) -> UpdateStats:
         """Update the weights from the nodes of its agents."""
         assert self.learner is not None
+        self._finish_writing()
         self.generator.rest()
         return self.learner.update(rows, progress)
 
@@ -135,6 +157,7 @@ class PolicyGroup:
     @torch.no_grad()
     def take_weights(self, version: int, weights: Sequence[np.ndarray]) -> None:
         """Go on with what `give_weights` of the same policy gave."""
+        self._finish_writing()
         for mine, given in zip(self.weights.trained(), weights, strict=True):
             # A copy: what comes from the object store may not be written to.
             theirs = torch.from_numpy(given.copy()).view(mine.dtype).view(mine.shape)
@@ -221,6 +244,36 @@ class PolicyGroup:
             "cpu": torch.backends.cpu.get_cpu_capability(),
             "threads": torch.get_num_threads(),
         }
+
+    def _finish_writing(self) -> None:
+        """Before the weights change: an answer is of one version, from its first token on."""
+        self._write_on(len(self._numbers), math.inf)
+
+    def _write_on(self, least: int, seconds: float) -> None:
+        if not self._numbers:
+            return
+        self.generator.recall()
+        with self.weights.current() as model:
+            self.generator.use(model, self.version)
+            written = self.generator.ended(least, seconds)
+        for ticket, generation in written.items():
+            self._ended[self._numbers.pop(ticket)] = self._answer(generation)
+
+    def _rows(
+        self,
+        asked: Sequence[tuple[str, Request]],
+        settings: Mapping[str, SamplingConfig],
+        stream: Stream | None,
+    ) -> tuple[list[list[int]], list[SamplingConfig], list[int]]:
+        """Prompts, settings and seeds of what was asked of agents."""
+        sampling = [settings[name] for name, _ in asked]
+        prompts = [
+            self._prompt_ids(self.agents[name], request, settings[name]) for name, request in asked
+        ]
+        seeds = [self._row_seed(request, n, stream) for n, (_, request) in enumerate(asked)]
+        if stream is None:
+            self.generator.asked += len(asked)
+        return prompts, sampling, seeds
 
     def _row_seed(self, request: Request, place: int, stream: Stream | None) -> int:
         if stream is None:

@@ -19,6 +19,7 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from engine.policy.batching import left_pad, right_pad
+from engine.policy.head import Asked, tell
 from engine.policy.rows import TrainingRow
 from engine.policy.segments import AttentionPlan, attending, plan_attention
 from engine.policy.trie import Trie
@@ -28,6 +29,8 @@ from engine.policy.trie import Trie
 class RowTensors:
     """What a loss needs of a micro-batch, outputs flush left."""
 
+    rows: tuple[TrainingRow, ...]
+    """What row n is made of."""
     outputs_NL: Tensor
     mask_NL: Tensor
     rollout_logprobs_NL: Tensor
@@ -55,8 +58,12 @@ class PackedRows(RowTensors):
     asked_Q: Tensor
     """Places whose next token is asked for, each once per temperature."""
     temperatures_Q: Tensor
+    tokens_QR: Tensor
+    """The different tokens that follow there: siblings begin with several."""
     answers_NL: Tensor
-    """Which of the Q says what follows at output t of row n."""
+    """Which of the Q says what follows at output t of row n..."""
+    choices_NL: Tensor
+    """... and which of the R that is."""
 
 
 def pad_rows(rows: Sequence[TrainingRow], pad_id: int, device) -> PaddedRows:
@@ -89,6 +96,8 @@ def pack_rows(rows: Sequence[TrainingRow], trie: Trie, pad_id: int, device) -> P
         for row, path in zip(rows, trie.paths, strict=True)
     ]
     width = tensors.outputs_NL.shape[1]
+    answers_NL = right_pad(answers, width, 0, torch.long, device)
+    tokens_QR, choices_NL = _choices(answers_NL, tensors.outputs_NL, len(asked))
     return PackedRows(
         **vars(tensors),
         ids_1T=torch.from_numpy(trie.ids([inputs_of(row) for row in rows]))[None].to(device),
@@ -96,53 +105,68 @@ def pack_rows(rows: Sequence[TrainingRow], trie: Trie, pad_id: int, device) -> P
         plan=plan_attention(trie, torch.device(device)),
         asked_Q=torch.tensor([place for place, _ in asked], device=device),
         temperatures_Q=torch.tensor([temperature for _, temperature in asked], device=device),
-        answers_NL=right_pad(answers, width, 0, torch.long, device),
+        tokens_QR=tokens_QR,
+        answers_NL=answers_NL,
+        choices_NL=choices_NL,
     )
 
 
 def output_logprobs(
-    model: PreTrainedModel, rows: PaddedRows | PackedRows, entropy_gradient: bool = False
+    model: PreTrainedModel,
+    rows: PaddedRows | PackedRows,
+    entropy_gradient: bool = False,
+    at_once: int | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """(logprobs_NL with gradient, entropy_NL in nats, without unless it is asked for)."""
+    """(logprobs_NL with gradient, entropy_NL in nats, without unless it is asked for).
+
+    `at_once`: the most logits that exist at a time (`engine.policy.head`); None is all of them.
+    """
     if isinstance(rows, PackedRows):
-        return _packed_logprobs(model, rows, entropy_gradient)
-    width = rows.outputs_NL.shape[1]
-    logits = model(
+        return _packed_logprobs(model, rows, entropy_gradient, at_once)
+    # The output layer is given every row's last token too, of which nothing is asked.
+    tokens_NW = torch.nn.functional.pad(rows.outputs_NL, (0, 1))
+    temperatures_M = rows.temperatures_N[:, None].expand_as(tokens_NW).flatten()
+    logprobs_M1, entropy_M = tell(
+        model,
+        Asked(temperatures_M, tokens_NW.flatten()[:, None], entropy_gradient),
+        at_once,
         input_ids=rows.ids,
         attention_mask=rows.attention,
         position_ids=rows.positions,
         use_cache=False,
-        logits_to_keep=width + 1,
-    ).logits[:, :-1]
-    logprobs_NLV = _log_softmax(logits, rows.temperatures_N[:, None, None])
-    entropy_NL = _entropy(logprobs_NLV, entropy_gradient)
-    return logprobs_NLV.gather(2, rows.outputs_NL[..., None])[..., 0], entropy_NL
+        logits_to_keep=tokens_NW.shape[1],
+    )
+    shape = tokens_NW.shape
+    return logprobs_M1.view(shape)[:, :-1], entropy_M.view(shape)[:, :-1]
 
 
 def _packed_logprobs(
-    model: PreTrainedModel, rows: PackedRows, entropy_gradient: bool
+    model: PreTrainedModel, rows: PackedRows, entropy_gradient: bool, at_once: int | None
 ) -> tuple[Tensor, Tensor]:
     with attending(model, rows.plan):
-        logits_QV = model(
+        logprobs_QR, entropy_Q = tell(
+            model,
+            Asked(rows.temperatures_Q, rows.tokens_QR, entropy_gradient),
+            at_once,
             input_ids=rows.ids_1T,
             position_ids=rows.positions_1T,
             use_cache=False,
             logits_to_keep=rows.asked_Q,
-        ).logits[0]
-    logprobs_QV = _log_softmax(logits_QV, rows.temperatures_Q[:, None])
-    entropy_Q = _entropy(logprobs_QV, entropy_gradient)
-    flat = rows.answers_NL * logprobs_QV.shape[1] + rows.outputs_NL
-    return logprobs_QV.flatten()[flat], entropy_Q[rows.answers_NL]
+        )
+    return logprobs_QR[rows.answers_NL, rows.choices_NL], entropy_Q[rows.answers_NL]
 
 
-def _log_softmax(logits: Tensor, temperatures: Tensor) -> Tensor:
-    precise = logits.to(torch.promote_types(logits.dtype, torch.float32))
-    return torch.log_softmax(precise / temperatures, dim=-1)
-
-
-def _entropy(logprobs: Tensor, gradient: bool) -> Tensor:
-    with torch.set_grad_enabled(gradient and torch.is_grad_enabled()):
-        return -(logprobs.exp() * logprobs).sum(-1)
+def _choices(answers_NL: Tensor, tokens_NL: Tensor, positions: int) -> tuple[Tensor, Tensor]:
+    """(tokens_QR: the different tokens that follow at each position, choices_NL: which of them it
+    is in a row)."""
+    stride = int(tokens_NL.max()) + 1
+    pairs_K, places = torch.unique(answers_NL * stride + tokens_NL, return_inverse=True)
+    answers_K = pairs_K // stride
+    first_Q = torch.searchsorted(answers_K, torch.arange(positions, device=pairs_K.device))
+    choices_K = torch.arange(len(pairs_K), device=pairs_K.device) - first_Q[answers_K]
+    tokens_QR = tokens_NL.new_zeros(positions, int(choices_K.max()) + 1)
+    tokens_QR[answers_K, choices_K] = pairs_K % stride
+    return tokens_QR, choices_K[places]
 
 
 def _row_tensors(rows: Sequence[TrainingRow], pad_id: int, device) -> RowTensors:
@@ -150,6 +174,7 @@ def _row_tensors(rows: Sequence[TrainingRow], pad_id: int, device) -> RowTensors
     lengths_N = torch.tensor([len(row.output_ids) for row in rows], device=device)
     advantages_N = torch.tensor([row.advantage for row in rows], dtype=torch.float32, device=device)
     return RowTensors(
+        rows=tuple(rows),
         outputs_NL=right_pad([row.output_ids for row in rows], width, pad_id, torch.long, device),
         mask_NL=(torch.arange(width, device=device)[None] < lengths_N[:, None]).long(),
         rollout_logprobs_NL=right_pad(

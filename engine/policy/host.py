@@ -70,6 +70,20 @@ class PolicyHost:
                 answers |= group.answer(asked, temperature, starting_weights, stream)
         return answers
 
+    def write(
+        self, requests: Mapping[int, tuple[str, Request]], seconds: float
+    ) -> dict[int, Answer]:
+        """A turn: requests, as (agent, request) by number, join what is being written, which goes
+        on until a part of it has ended, or for so long. What has ended, by number."""
+        asked: dict[str, dict[int, tuple[str, Request]]] = {owner: {} for owner in self.groups}
+        owners = {name: owner for owner, group in self.groups.items() for name in group.agents}
+        for number, (name, request) in requests.items():
+            asked[owners[name]][number] = (name, request)
+        ended: dict[int, Answer] = {}
+        for owner, group in self.groups.items():
+            ended |= group.write(asked[owner], seconds / len(self.groups))
+        return ended
+
     def learn(self, owner: str, rows: Sequence[TrainingRow], progress: float) -> UpdateStats:
         """Update one policy's weights from the nodes of its agents."""
         return self.groups[owner].learn(rows, progress)

@@ -23,9 +23,12 @@ from engine.config import AgentConfig, LossConfig, Schedule, TrainingConfig
 from engine.losses.total import Rows, count_units, total_loss
 from engine.policy.crew import Crew
 from engine.policy.forward import PackedRows, PaddedRows, inputs_of, output_logprobs, pad_rows
+from engine.policy.head import LOGITS_AT_ONCE, ends_with_head
 from engine.policy.layout import Layout, MicroBatches
+from engine.policy.learned import tokens_seen
 from engine.policy.precision import MasterWeights
-from engine.policy.rows import TrainingRow, UpdateStats
+from engine.policy.recompute import recompute_activations
+from engine.policy.rows import LearnedTokens, TrainingRow, UpdateStats
 from engine.policy.weights import Weights
 
 
@@ -61,7 +64,10 @@ class Learner:
         self.progress = 0.0
         """Share of the run that is done, from 0 to 1; drives the schedule."""
         options = agent.optimizer
+        self.logits_at_once = LOGITS_AT_ONCE
+        """Most logits that exist at a time; changes memory, not the gradient."""
         self._layout: Layout | None = None
+        self._at_once: int | None = None
         self.precise = MasterWeights(weights.trained())
         self.optimizer = torch.optim.AdamW(
             self.precise.masters,
@@ -100,9 +106,10 @@ class Learner:
             self._score_old(batches)
         (forwarded,) = self.crew.sum([sum(one.forwarded for one in cut)])
         lag = sum(self.version - row.policy_version for row in fresh) / max(1, len(fresh))
+        seen: list[LearnedTokens] = []
         for batch in batches:
             with self.weights.current() as model:
-                figures = self._step(model, batch)
+                figures = self._step(model, batch, seen)
             for name, value in figures.items():
                 totals[name] += value / len(batches)
         if batches:
@@ -124,6 +131,7 @@ class Learner:
             layout_reason=self.layout.reason,
             row_tokens=sum(len(inputs_of(row)) for row in fresh),
             forwarded_tokens=int(forwarded),
+            tokens=tuple(seen),
         )
 
     def _cut(self, rows: Sequence[TrainingRow]) -> list[MicroBatches]:
@@ -145,6 +153,10 @@ class Learner:
         if self._layout is None:
             plan = self.training
             with self.weights.current() as model:
+                if plan.recompute_activations:
+                    recompute_activations(model)
+                # On all ranks together: both are tried out by forward passes.
+                self._at_once = self.logits_at_once if ends_with_head(model) else None
                 self._layout = Layout(
                     model, plan.row_layout, plan.micro_batch_tokens, self.pad_id, self.weights.dtype
                 )
@@ -163,7 +175,10 @@ class Learner:
         self.version = state["version"]
         self.precise.load_state(state["masters"])
 
-    def _step(self, model: PreTrainedModel, batch: list[MicroBatch]) -> dict[str, float]:
+    def _step(
+        self, model: PreTrainedModel, batch: list[MicroBatch], seen: list[LearnedTokens]
+    ) -> dict[str, float]:
+        """One optimizer step; what it saw of the tokens is added to `seen`."""
         model.train()
         masks = [micro.rows.mask_NL for micro in batch]
         units = count_units(masks, self.loss, self.crew.sum)
@@ -172,7 +187,7 @@ class Learner:
         for micro in batch:
             self._score_reference(micro)
             logprobs_NL, entropy_NL = output_logprobs(
-                model, micro.rows, entropy_gradient=self.loss.entropy_coefficient > 0
+                model, micro.rows, self.loss.entropy_coefficient > 0, self._at_once
             )
             terms = total_loss(
                 logprobs_NL, self._loss_rows(micro, logprobs_NL), units, self.loss, entropy_NL
@@ -184,6 +199,7 @@ class Learner:
             totals["kl"] += terms.kl.item()
             totals["clip"] += float(terms.clip_fraction)
             totals["mismatch"] += float(terms.mismatch)
+            seen += tokens_seen(micro.rows, logprobs_NL.detach(), entropy_NL.detach())
             entropy = (entropy_NL.detach() * micro.rows.mask_NL).sum()
             totals["entropy"] += float(entropy) / units.tokens
         limit = self.agent.optimizer.max_gradient_norm
@@ -216,19 +232,22 @@ class Learner:
         """A row that is not learned from, for a rank that has fewer passes than another."""
         row = TrainingRow([self.pad_id], [self.pad_id], [0.0], 0.0, 0)
         padded = pad_rows([row], self.pad_id, self.weights.model.device)
-        return replace(padded, mask_NL=torch.zeros_like(padded.mask_NL))
+        return replace(padded, rows=(), mask_NL=torch.zeros_like(padded.mask_NL))
+
+    def _scored(self, model: PreTrainedModel, micro: MicroBatch) -> Tensor:
+        return output_logprobs(model, micro.rows, at_once=self._at_once)[0]
 
     @torch.no_grad()
     def _score_old(self, batches: list[list[MicroBatch]]) -> None:
         with self.weights.current() as model:
             for micro in (micro for batch in batches for micro in batch):
-                micro.old_logprobs_NL = output_logprobs(model, micro.rows)[0]
+                micro.old_logprobs_NL = self._scored(model, micro)
 
     @torch.no_grad()
     def _score_reference(self, micro: MicroBatch) -> None:
         if self.loss.kl_coefficient:
             with self.weights.starting() as model:
-                micro.reference_logprobs_NL = output_logprobs(model, micro.rows)[0]
+                micro.reference_logprobs_NL = self._scored(model, micro)
 
     def _set_learning_rate(self) -> float:
         rate = self.agent.optimizer.learning_rate * schedule_factor(self.agent, self.progress)

@@ -123,7 +123,7 @@ def load_policy(reference: str, device: str = "cpu", dtype: str = "float32") -> 
         return _load_adapted(directory, device, dtype)
     tokenizer = _load_tokenizer(directory)
     try:
-        model = AutoModelForCausalLM.from_pretrained(
+        model = AutoModelForCausalLM.from_pretrained(  # nosec B615
             directory, dtype=getattr(torch, dtype), use_safetensors=True
         ).to(device)
     except Exception as error:
@@ -159,7 +159,7 @@ def _load_tokenizer(directory: Path):
     from transformers import AutoTokenizer
 
     try:
-        return AutoTokenizer.from_pretrained(directory)
+        return AutoTokenizer.from_pretrained(directory)  # nosec B615
     except Exception as error:
         raise ModelError(f"{directory / 'tokenizer.json'}: {_first_line(error)}") from error
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -174,6 +175,8 @@ class RankedLearner:
             "to learn", LEARN_DEADLINE, lambda actor: actor.update.remote(given, progress)
         )
         stats, weights = found[0]
+        # Each rank saw its own part of the rows.
+        stats = replace(stats, tokens=tuple(one for told, _ in found for one in told.tokens))
         self.weights.model.load_state_dict(weights)
         self.version = stats.version
         return stats

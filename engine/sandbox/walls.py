@@ -34,7 +34,7 @@ MS_RDONLY, MS_NOSUID, MS_NODEV, MS_REMOUNT, MS_BIND, MS_REC = 1, 2, 4, 32, 4096,
 MS_NOEXEC, MS_PRIVATE, MNT_DETACH = 8, 1 << 18, 2
 SIGKILL = 9
 FULL = {"pid", "net", "ipc", "uts", "mount", "seccomp"}
-TEMPORARY = "/tmp"
+TEMPORARY = "/tmp"  # nosec B108
 MOST_THREADS = 40  # a ThreadPoolExecutor takes up to 32
 # Modules that load shared libraries, which a root without them can only find loaded already.
 _WITH_LIBRARIES = ("zlib", "bz2", "lzma", "pyexpat", "_hashlib", "_ssl", "_sqlite3", "_uuid")
@@ -228,7 +228,7 @@ def _mount(source: str, target: str, kind: str, flags: int, data: str = "") -> N
 
 def _change_root(library: str) -> None:
     """A read-only root that holds libraries, /dev/null and a small /tmp, nothing else."""
-    root = "/tmp"
+    root = "/tmp"  # nosec B108
     _mount("none", "/", "", MS_REC | MS_PRIVATE)
     # Held open, because the new root covers /tmp, and one of them may lie there.
     folders = {path: os.open(path, os.O_PATH | os.O_DIRECTORY) for path in _libraries(library)}

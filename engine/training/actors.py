@@ -51,6 +51,11 @@ class PolicyActor:
     ) -> dict[str, list[Answer]]:
         return self.host.answer(requests, temperature, starting_weights, stream)
 
+    def write(
+        self, requests: Mapping[int, tuple[str, Request]], seconds: float
+    ) -> dict[int, Answer]:
+        return self.host.write(requests, seconds)
+
     def learn(self, owner: str, rows: Sequence[TrainingRow], progress: float) -> UpdateStats:
         return self.host.learn(owner, rows, progress)
 

@@ -46,6 +46,7 @@ CHANGES_ROUNDING = frozenset(
     {
         "training.micro_batch_tokens",
         "training.row_layout",
+        "training.recompute_activations",
         "agents.*.learner_ranks",
         "agents.*.generator.name",
         "agents.*.generator.gpu_memory_utilization",

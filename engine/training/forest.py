@@ -2,7 +2,8 @@
 
 Invariants:
 - A tree is a pure function of its seed and of the answers: each has a generator of its own.
-- Nodes are closed in the order in which they were opened, so one seed gives one forest.
+- Where nodes are closed in the order in which they were opened (`rollout.py`), one seed gives one
+  forest.
 - A node without a score (verification failed technically) takes no part and is counted.
 """
 
@@ -152,6 +153,10 @@ class Forest:
     def end(self, tree: GrowingTree) -> TreeEnd | None:
         """Why a tree opens no more nodes; None while it may."""
         return self.budget.end(tree.search, tree.spending)
+
+    def is_spent(self, tree: GrowingTree) -> bool:
+        """Whether a tree is whole: nothing is left to open, and nothing is under way."""
+        return self.budget.is_spent(tree.search, tree.spending)
 
     def close(self, claim: Claim, answer: Answer, verification: Verification) -> WrittenNode:
         """Record an answer and its verdict; posteriors and tree advance."""

@@ -1,4 +1,7 @@
-"""Grows a forest: agents write while the sandbox verifies, in lanes that take turns.
+"""Grows a forest in waves: agents write while the sandbox verifies, in lanes that take turns.
+
+So grow the trees of evaluations, and of `compute.deterministic`; others grow without waves
+(`growth.py`).
 
 With two lanes the trees of one are verified while those of the other are written, so neither the
 agents nor the sandbox wait for long. The lanes are served in strict turns, which keeps the order

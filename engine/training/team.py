@@ -12,9 +12,9 @@ Invariants:
 
 from __future__ import annotations
 
-from collections import ChainMap, Counter
+from collections import ChainMap
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -36,8 +36,6 @@ class Asked:
     """Calls under way: which of every agent's requests each of them has."""
 
     calls: list[tuple[Any, dict[str, list[int]]]]
-    loads: dict[Any, int] = field(default_factory=dict)
-    """Requests that each actor was asked for whole."""
 
     @property
     def futures(self) -> list[Any]:
@@ -63,8 +61,6 @@ class Team:
         """The learner of each agent; of a frozen one, the actor that writes for it."""
         self.generators: dict[str, list[Any]] = {}
         """Who writes for each agent while it learns: generators, or its learner."""
-        self._loads: Counter[Any] = Counter()
-        """Requests under way by actor, as far as they were asked for whole."""
         self._seat()
         self.verifier = VerifierPool(config, self._reserved(), waiting)
 
@@ -91,36 +87,28 @@ class Team:
         temperature: float | None = None,
         starting_weights: bool = False,
         stream: Stream | None = None,
-        whole: bool = False,
     ) -> Asked:
         """Ask for an answer to every request.
 
         With a `stream` the learners write. Otherwise the requests of each agent are divided among
-        its generators or, if they are to stay `whole`, go to the one that has least to do.
+        its generators.
         """
         asked: dict[Any, dict[str, list[int]]] = {}
         for name, mine in requests.items():
             actors = [self.agents[name]] if stream is not None else self.generators[name]
-            if whole:
-                actors = [min(actors, key=lambda actor: self._loads[actor])]
             for place, actor in enumerate(actors):
                 if positions := list(range(place, len(mine), len(actors))):
                     asked.setdefault(actor, {})[name] = positions
-        calls, loads = [], {}
+        calls = []
         for actor, parts in asked.items():
             texts = {name: [requests[name][i] for i in places] for name, places in parts.items()}
             future = actor.answer.remote(texts, temperature, starting_weights, stream)
             calls.append((future, parts))
-            if whole:
-                loads[actor] = sum(map(len, parts.values()))
-        self._loads.update(loads)
-        return Asked(calls, loads)
+        return Asked(calls)
 
     def answered(self, asked: Asked) -> dict[str, list[Answer]]:
         """Wait for the answers, of every agent in the order of its requests."""
-        results = self.get(asked.futures, "agents to write")
-        self._loads.subtract(asked.loads)
-        return asked.merged(results)
+        return asked.merged(self.get(asked.futures, "agents to write"))
 
     def sync(self, owners: Iterable[str]) -> list[Any]:
         """Give the learners' weights to their generators; ends when nobody waits for the calls.
@@ -154,13 +142,13 @@ class Team:
         futures = [a.restore.remote(directory) for a in self.actors]
         return [line for lines in self.get(futures, "agents to restore") for line in lines]
 
-    def end_step(self, generators: bool = True) -> None:
+    def end_step(self) -> list[Any]:
         """Whatever is drawn after this is drawn again if the next step is cut off.
 
-        Generators would be waited for: they are left out while they write over a step's end.
+        The calls need only be looked at for failures, for what is asked of an actor later comes
+        after them.
         """
-        actors = self.actors if generators else dict.fromkeys(self.agents.values())
-        self.get([actor.end_step.remote() for actor in actors], "agents to end the step")
+        return [actor.end_step.remote() for actor in self.actors]
 
     def close(self) -> None:
         """Stop the actors; a local Ray stops with them."""
@@ -181,6 +169,8 @@ class Team:
 
             def start(seat: Seat, number: int | None, mine=mine, seeds=seeds) -> Any:
                 options = {"max_concurrency": 1, **seated(self._placed, seat)}
+                role = "learner" if number is None else f"generator {number}"
+                options["name"] = f"{role} of {' and '.join(group[0].name for group in mine)}"
                 # Everyone of one seed: a node's answer is the same whoever of them writes it.
                 actor = ray.remote(PolicyActor).options(**options)
                 return actor.remote(mine, self.config, seeds, number)

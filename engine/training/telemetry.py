@@ -11,11 +11,13 @@ from engine.credit.assign import Credit
 from engine.events import (
     AgentUpdated,
     EventLog,
+    LearnedNode,
     NodeClosed,
     NodeCredited,
     NodeOpened,
     NodeText,
     TreeClosed,
+    TreeLearned,
     TreeOpened,
 )
 from engine.policy.rows import UpdateStats
@@ -105,6 +107,13 @@ class StepRecorder:
             trees=list(trees),
         )
         self.log.append(payload)
+        by_tree: dict[int, list[LearnedNode]] = {}
+        for seen in stats.tokens:
+            learned = LearnedNode(seen.node, seen.entropy, seen.ratio)
+            by_tree.setdefault(seen.tree, []).append(learned)
+        for tree, nodes in sorted(by_tree.items()):
+            nodes.sort(key=lambda one: one.node)
+            self.log.append(TreeLearned(agent, self.step, stats.version, nodes), tree=tree)
 
 
 @dataclass

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import ray
@@ -39,12 +40,47 @@ def wait_for(futures: Any, name: str, waiting: Waiting, deadline: float = CALL_D
         raise TeamError(
             f"waited {deadline:.0f} s for {name}; look at the load of the machine"
         ) from None
-    except (ray.exceptions.RayTaskError, ray.exceptions.RayActorError) as error:
+    except ray.exceptions.RayError as error:
         raise TeamError(f"{name}: {cause_of(error)}") from error
 
 
+def wait_for_any(
+    calls: Sequence[Any], name: str, waiting: Waiting, deadline: float = CALL_DEADLINE
+) -> list[Any]:
+    """Those of several calls that have ended, at least one; whether they failed is not looked at.
+
+    Raises:
+        TeamError: none ended before the deadline.
+    """
+    waited = 0.0
+    while True:
+        ended, others = ray.wait(list(calls), num_returns=1, timeout=REPORT_AFTER)
+        if not ended:
+            if not waited:
+                waiting(name, deadline)
+            waited += REPORT_AFTER
+        if waited and (ended or waited >= deadline):
+            waiting("", 0.0)
+        if ended:
+            return ended + ended_of(others)
+        if waited >= deadline:
+            raise TeamError(f"waited {deadline:.0f} s for {name}; look at the load of the machine")
+
+
+def ended_of(calls: Sequence[Any]) -> list[Any]:
+    """Those of several calls that have ended by now."""
+    return ray.wait(calls, num_returns=len(calls), timeout=0)[0] if calls else []
+
+
 def cause_of(error: BaseException) -> str:
-    """The first cause of what an actor raised, in one line."""
+    """The first cause of what an actor raised, or of its end, in one line."""
     cause = getattr(error, "cause", None) or error
-    lines = [line for line in str(cause).strip().splitlines() if line.strip()]
-    return f"{type(cause).__name__}: {lines[-1].strip()}" if lines else type(cause).__name__
+    text = str(cause).strip()
+    lines = [line for line in text.splitlines() if line.strip()]
+    told = f"{type(cause).__name__}: {lines[-1].strip()}" if lines else type(cause).__name__
+    # Ray tells the name of an actor that is gone, and where it was, in lines of their own.
+    facts = dict(re.findall(r"^\s+(name|pid|ip): (.+)$", text, re.MULTILINE))
+    if "name" not in facts:
+        return told
+    where = f"process {facts.get('pid', 'unknown')} on node {facts.get('ip', 'unknown')}"
+    return f"{facts['name']} ({where}) is gone: {told}"

@@ -2,7 +2,7 @@
 
 import { outcome } from "./fold.js";
 
-export const FIELDS = ["agent", "verdict", "score", "depth", "q"];
+export const FIELDS = ["agent", "verdict", "score", "depth", "step", "q"];
 export const SCORES = { passed: "passed", partial: "some tests", failed: "no test", failure: "sandbox failure", open: "being written" };
 
 /** The filters of an address, all of them strings; "" asks for nothing. */
@@ -17,6 +17,14 @@ export function writeFilters(filters, parameters) {
 
 export function isAsking(filters) {
   return FIELDS.some((name) => filters[name]);
+}
+
+/** {from, to} of "12" or "3-9"; null where it asks for no step. */
+export function stepsOf({ step }) {
+  const found = /^\s*(\d{1,9})\s*(?:[-–]\s*(\d{1,9})\s*)?$/.exec(step);
+  if (!found) return null;
+  const [from, to] = [Number(found[1]), Number(found[2] ?? found[1])];
+  return from && to >= from ? { from, to } : null;
 }
 
 /** A test of nodes: (tree, node) -> boolean. */

@@ -73,7 +73,7 @@ const HANDLERS = {
   "step.end": (state, payload, time, seq) => {
     putByStep(state.steps, { ...payload, time, seq });
   },
-  "tree.open": (state, payload) => {
+  "tree.open": (state, payload, time, seq) => {
     const id = payload.tree;
     state.trees.set(id, {
       id,
@@ -86,10 +86,11 @@ const HANDLERS = {
       solved: false,
       meanScore: null,
       filtered: false,
+      seq, // of the newest event about it
     });
   },
   "node.open": (state, payload, time, seq) => {
-    state.trees.get(payload.tree)?.nodes.set(payload.node, {
+    touched(state, payload, seq)?.nodes.set(payload.node, {
       id: payload.node,
       tree: payload.tree,
       agent: payload.agent,
@@ -105,7 +106,8 @@ const HANDLERS = {
     });
   },
   "node.close": (state, payload, time, seq) => {
-    const node = nodeOf(state, payload);
+    const tree = touched(state, payload, seq);
+    const node = tree?.nodes.get(payload.node);
     if (!node) return;
     Object.assign(node, {
       closed: true,
@@ -124,14 +126,14 @@ const HANDLERS = {
       error: payload.error ?? "",
     });
     // Shown solved as soon as a node passes; tree.close only confirms it.
-    if (node.score === 1) state.trees.get(payload.tree).solved = true;
+    if (node.score === 1) tree.solved = true;
   },
-  "node.credit": (state, payload) => {
-    const node = nodeOf(state, payload);
+  "node.credit": (state, payload, time, seq) => {
+    const node = touched(state, payload, seq)?.nodes.get(payload.node);
     if (node) Object.assign(node, { shaped: payload.shaped, advantage: payload.advantage });
   },
-  "tree.close": (state, payload) => {
-    const tree = state.trees.get(payload.tree);
+  "tree.close": (state, payload, time, seq) => {
+    const tree = touched(state, payload, seq);
     if (!tree) return;
     Object.assign(tree, {
       closed: true,
@@ -205,8 +207,11 @@ function putByStep(items, item) {
   }
 }
 
-function nodeOf(state, payload) {
-  return state.trees.get(payload.tree)?.nodes.get(payload.node);
+/** The tree that an event is about, which notes it; undefined where it is not kept. */
+function touched(state, payload, seq) {
+  const tree = state.trees.get(payload.tree);
+  if (tree) tree.seq = seq;
+  return tree;
 }
 
 /** The steps whose trees are kept, newest first. */

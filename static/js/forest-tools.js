@@ -5,11 +5,12 @@ import { isAsking, readFilters, SCORES } from "./filters.js";
 import { count, words } from "./format.js";
 
 const TYPING_MS = 150;
+const MENU = ["agent", "verdict", "score", "depth", "step"];
 
 export class ForestTools {
   /**
    * @param parts elements by name; `actions` are {filter(filters), colour(name), zoom(factor),
-   *   fit(), follow(on), list(on), step(number)}.
+   *   fit(), follow(on), list(on)}.
    */
   constructor(parts, actions, page) {
     Object.assign(this, parts);
@@ -30,7 +31,7 @@ export class ForestTools {
   }
 
   /** @param found {trees, nodes} that match, or null; `of` {trees, nodes} that there are. */
-  show(found, of, focused, steps) {
+  show(found, of, focused) {
     const asking = isAsking(this.filters);
     this.clear.hidden = !asking;
     const told = asking
@@ -38,11 +39,9 @@ export class ForestTools {
       : "";
     if (this.found.textContent !== told) this.found.textContent = told;
     this.view.hidden = !focused;
-    const set = ["agent", "verdict", "score", "depth"].filter((name) => this.filters[name]).length;
+    const set = MENU.filter((name) => this.filters[name]).length;
     const label = set ? `Filters (${set})` : "Filters";
     if (this.menuLabel.textContent !== label) this.menuLabel.textContent = label;
-    this.step.max = steps;
-    this.step.disabled = !steps;
   }
 
   #listen() {
@@ -50,7 +49,7 @@ export class ForestTools {
       this.filters = Object.fromEntries(Object.keys(this.filters).map((name) => [name, this[name].value]));
       this.actions.filter(this.filters);
     };
-    for (const name of ["agent", "verdict", "score", "depth"]) this[name].addEventListener("change", changed);
+    for (const name of MENU) this[name].addEventListener("change", changed);
     this.q.addEventListener("input", () => {
       clearTimeout(this.typing);
       this.typing = setTimeout(changed, TYPING_MS);
@@ -60,7 +59,6 @@ export class ForestTools {
       this.actions.filter(this.filters);
       this.q.focus();
     });
-    this.step.addEventListener("change", () => this.step.value && this.actions.step(Number(this.step.value)));
     pressed(this.colour, (button) => this.actions.colour(button.value));
     this.zoomIn.addEventListener("click", () => this.actions.zoom(1.5));
     this.zoomOut.addEventListener("click", () => this.actions.zoom(1 / 1.5));

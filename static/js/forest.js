@@ -1,6 +1,6 @@
 /**
- * The forest on the page: small multiples of one step's trees, or one tree in focus, which can be
- * zoomed, moved and folded.
+ * The forest on the page: small multiples of trees, or one tree in focus, which can be zoomed,
+ * moved and folded.
  *
  * Invariant: focus and selection are ids; their tree and node are looked up in every state that
  * is shown, so that an earlier state shows only what it holds.
@@ -9,33 +9,27 @@
  * of an open node (20 times a second at most, never with reduced motion or in a huge forest).
  */
 
-import { HOME, panned, revealing, through, zoomed } from "./camera.js";
+import { HOME, panned, revealing, zoomed } from "./camera.js";
 import { describe, describeTree, telling } from "./describe.js";
-import { forestSteps, treesOf } from "./fold.js";
-import { focusFit, lookup, paintFocus, paintTile } from "./forest-paint.js";
+import { listenToKeys } from "./forest-keys.js";
 import { listenToPointer } from "./forest-pointer.js";
-import { grid, layout, neighbour } from "./layout.js";
+import { ForestStage } from "./forest-stage.js";
 import { descendants } from "./lineage.js";
 import { readPalette } from "./marks.js";
+import { lookup } from "./node-look.js";
 
 const PULSE_MS = 50;
 const PULSE_PERIOD_MS = 1400;
-const CALM_ABOVE = 1500; // nodes on the stage; beyond it open nodes do not pulse
-const SMALL_TILES = { least: 98, ratio: 0.86 };
-const NARROW = 520; // px of a stage that shows smaller tiles
-const FOCUS_GAP = 12; // px between the tree in focus and the others below it
+const LATE_MS = 60; // until a picture that was behind is painted again
 const POINTER_REACH = 7; // px around a node that still hit it
-const ZOOM_STEP = 1.5;
-const PAN_STEP = 60; // px
 
 export class Forest {
   /** @param parts {stage, canvas, tip, onSelect(tree, node), onFocus(tree), onView()} */
   constructor(parts) {
     Object.assign(this, parts);
     this.palette = readPalette();
-    this.shapes = new WeakMap();
+    this.painter = new ForestStage(this.stage, this.canvas);
     this.still = matchMedia("(prefers-reduced-motion: reduce)");
-    this.step = null; // null follows the newest step
     this.colour = "score";
     this.follows = false;
     this.focus = null;
@@ -43,42 +37,39 @@ export class Forest {
     this.over = null;
     this.camera = HOME;
     this.folds = new Map(); // tree id -> ids of folded nodes
-    this.spots = [];
-    this.tiles = [];
     this.agents = [];
-    this.trees = []; // of the step that is shown
+    this.trees = []; // that are looked at
     this.shown = []; // those of them that have a node that was asked for
     this.matched = null; // Map(tree id -> ids) of the nodes that were asked for; null: all
+    this.asked = ""; // what was asked for
     this.#listen();
   }
 
   /**
-   * Takes a state of the fold; `agents` are {name, position, shape, hue}.
+   * Takes the trees to show; `treeOf(id)` is a tree of the state behind them, `agents` are {name,
+   * position, shape, hue}.
    *
    * @param past the state is an earlier one: what it does not hold is not shown.
    */
-  show(state, agents, past = false) {
+  show(trees, treeOf, agents, past = false) {
     this.agents = agents;
-    const steps = forestSteps(state);
-    // A tree in focus stays among those of its own step for as long as they are kept.
-    const wanted = this.focus?.step ?? this.step;
-    const step = steps.includes(wanted) ? wanted : (steps[0] ?? null);
-    this.trees = step === null ? [] : treesOf(state, step);
-    if (this.focus) this.#resolve(state, past);
+    this.trees = trees;
+    if (this.focus) this.#resolve(treeOf, past);
     if (this.follows && this.focus) this.#follow();
     this.dirty();
   }
 
   /** Of the trees shown, those with a node that was asked for; `matched` as in `filters.found`. */
-  setMatched(matched) {
+  setMatched(matched, asked) {
     this.matched = matched;
+    this.asked = asked;
     this.shown = matched ? this.trees.filter((tree) => matched.has(tree.id)) : this.trees;
     this.dirty();
   }
 
-  #resolve(state, past) {
+  #resolve(treeOf, past) {
     // After a reset, or at another moment, the same tree is another object.
-    const tree = state.trees.get(this.focus.id);
+    const tree = treeOf(this.focus.id);
     if (!tree && past) {
       const { id, step, problem, statement, difficulty } = this.focus;
       this.focus = { id, step, problem, statement, difficulty, nodes: new Map(), closed: false, solved: false };
@@ -91,11 +82,6 @@ export class Forest {
   /** The node whose panel is open; null where the moment that is shown does not know it yet. */
   get open() {
     return this.hidden ? null : this.selected;
-  }
-
-  followStep(step) {
-    this.step = step;
-    this.setFocus(null);
   }
 
   setFocus(tree, node = null) {
@@ -127,8 +113,8 @@ export class Forest {
 
   zoomBy(factor, x, y) {
     if (!this.focus) return;
-    const box = this.#focusBox(this.stage.clientWidth);
-    const chosen = this.spots.find(({ node }) => node === this.open);
+    const box = this.#box();
+    const chosen = this.painter.spots.find(({ node }) => node === this.open);
     const about = chosen ?? { x: box.width / 2, y: box.height / 2 };
     this.camera = zoomed(this.camera, factor, x ?? about.x, y ?? about.y);
     if (this.camera !== HOME) this.camera = panned(this.camera, 0, 0, box);
@@ -137,7 +123,7 @@ export class Forest {
 
   panBy(dx, dy) {
     if (!this.focus || this.camera.k === 1) return;
-    this.camera = panned(this.camera, dx, dy, this.#focusBox(this.stage.clientWidth));
+    this.camera = panned(this.camera, dx, dy, this.#box());
     this.#viewed();
   }
 
@@ -150,6 +136,10 @@ export class Forest {
     this.follows = follows;
     if (follows && this.focus) this.#follow();
     this.#viewed();
+  }
+
+  #box() {
+    return this.painter.focusBox(this.focus, this.folds);
   }
 
   #viewed() {
@@ -166,11 +156,8 @@ export class Forest {
   }
 
   #reveal(node) {
-    const box = this.#focusBox(this.stage.clientWidth);
-    const shape = this.#shape(this.focus);
-    const unit = shape.places.get(node.id);
-    if (!unit) return;
-    this.camera = revealing(this.camera, through(focusFit(box, shape), this.camera)(unit), box);
+    const place = this.painter.placeOf(this.focus, this.folds, this.camera, node.id);
+    if (place) this.camera = revealing(this.camera, place, this.#box());
   }
 
   /** Folds what hangs below a node away, or out again. */
@@ -178,7 +165,7 @@ export class Forest {
     const folded = this.folds.get(tree.id) ?? new Set();
     if (!folded.delete(node.id) && descendants(tree, node.id).size) folded.add(node.id);
     this.folds.set(tree.id, folded);
-    this.shapes.delete(tree);
+    this.painter.forget(tree);
     this.onSelect(this.focus, this.selected);
     this.dirty();
   }
@@ -187,7 +174,7 @@ export class Forest {
     const folded = this.folds.get(tree.id);
     if (!folded?.size) return;
     for (let at = tree.nodes.get(node.parent); at; at = tree.nodes.get(at.parent)) {
-      if (folded.delete(at.id)) this.shapes.delete(tree);
+      if (folded.delete(at.id)) this.painter.forget(tree);
     }
   }
 
@@ -202,117 +189,39 @@ export class Forest {
   }
 
   #paint(now) {
-    const width = this.stage.clientWidth;
-    if (!width) return;
-    const stage = this.focus ? this.#focusBox(width) : null;
-    const plan = grid(this.shown.length, width, stage || width < NARROW ? SMALL_TILES : {});
-    const top = stage ? stage.height + FOCUS_GAP : 0;
-    const context = this.#canvas(width, Math.max(90, top + plan.height));
-    const { palette } = this;
-    const lookOf = lookup(this.agents, palette, this.colour);
-    const picture = { palette, lookOf, selected: this.open };
-    picture.pulse = this.still.matches ? 0.35 : (now % PULSE_PERIOD_MS) / PULSE_PERIOD_MS;
-    this.spots = stage ? this.#paintFocus(context, stage, picture) : [];
-    this.tiles = plan.tiles.map((box, index) => ({
-      ...box,
-      y: box.y + top,
-      tree: this.shown[index],
-      number: this.trees.indexOf(this.shown[index]) + 1,
-    }));
-    this.#paintTiles(context, picture);
-    this.#pulseAgain();
+    const { trees, shown, focus, camera, folds, asked, open, over, palette, colour } = this;
+    const pulse = this.still.matches ? 0.35 : (now % PULSE_PERIOD_MS) / PULSE_PERIOD_MS;
+    const lookOf = lookup(this.agents, palette, colour);
+    const matchedIn = (tree) => this.matched && (this.matched.get(tree.id) ?? new Set());
+    this.painter.paint({ trees, shown, focus, camera, folds, asked, open, over, palette, colour, pulse, lookOf, matchedIn });
+    this.#paintAgain();
   }
 
-  #paintFocus(context, stage, picture) {
-    const { focus: tree } = this;
-    const folded = new Map();
-    for (const id of this.folds.get(tree.id) ?? []) folded.set(id, descendants(tree, id).size);
-    const view = { ...picture, camera: this.camera, folded, matched: this.#matchedIn(tree) };
-    return paintFocus(context, stage, tree, this.#shape(tree), view);
-  }
-
-  #paintTiles(context, picture) {
-    const top = this.canvas.getBoundingClientRect().top;
-    for (const tile of this.tiles) {
-      // Tiles far from the screen wait until they are scrolled to.
-      const from = top + tile.y;
-      if (from > innerHeight + 300 || from + tile.height < -300) continue;
-      const over = this.over?.tree === tile.tree || this.focus === tile.tree;
-      const { tree, number } = tile;
-      const view = { ...picture, over, number, matched: this.#matchedIn(tree) };
-      this.spots.push(...paintTile(context, tile, tree, this.#shape(tree), view));
-    }
-  }
-
-  #matchedIn(tree) {
-    return this.matched && (this.matched.get(tree.id) ?? new Set());
-  }
-
-  #focusBox(width) {
-    const { height } = this.#shape(this.focus);
-    const tall = Math.max(280, Math.min(640, 110 + Math.max(2, height) * 80));
-    return { x: 0, y: 0, width, height: tall };
-  }
-
-  #shape(tree) {
-    const known = this.shapes.get(tree);
-    if (known?.size === tree.nodes.size) return known.shape;
-    const shape = layout(tree.nodes.values(), this.folds.get(tree.id));
-    this.shapes.set(tree, { size: tree.nodes.size, shape });
-    return shape;
-  }
-
-  #canvas(width, height) {
-    const ratio = window.devicePixelRatio || 1;
-    const { canvas } = this;
-    if (canvas.width !== Math.round(width * ratio) || canvas.height !== Math.round(height * ratio)) {
-      canvas.width = Math.round(width * ratio);
-      canvas.height = Math.round(height * ratio);
-      canvas.style.height = `${height}px`;
-    }
-    const context = canvas.getContext("2d");
-    context.setTransform(ratio, 0, 0, ratio, 0, 0);
-    context.clearRect(0, 0, width, height);
-    return context;
-  }
-
-  #pulseAgain() {
-    clearTimeout(this.pulse);
-    if (this.still.matches || document.hidden || this.spots.length > CALM_ABOVE) return;
-    if (this.spots.some(({ node }) => !node.closed)) {
-      this.pulse = setTimeout(() => this.dirty(), PULSE_MS);
-    }
+  /** While a picture is behind its tree, or an open node pulses. */
+  #paintAgain() {
+    clearTimeout(this.again);
+    const { late, many, spots } = this.painter;
+    if (late) this.again = setTimeout(() => this.dirty(), LATE_MS);
+    else if (this.still.matches || document.hidden || many) return;
+    else if (spots.some(({ node }) => !node.closed)) this.again = setTimeout(() => this.dirty(), PULSE_MS);
   }
 
   // Pointer and keys
 
   #listen() {
-    const { canvas, stage } = this;
+    const { canvas, stage, painter } = this;
     listenToPointer(canvas, {
-      at: (x, y) => this.#at(x, y),
+      at: (x, y) => painter.at(x, y, POINTER_REACH),
       point: (spot) => this.#point(spot),
       leave: () => this.#leave(),
       pick: (spot) => this.#pick(spot),
       drag: (dx, dy) => this.panBy(dx, dy),
       zoom: (factor, x, y) => this.zoomBy(factor, x, y),
-      inFocus: (x, y) => Boolean(this.focus) && y <= this.#focusBox(stage.clientWidth).height,
+      inFocus: (x, y) => Boolean(this.focus) && y <= this.#box().height,
     });
-    stage.addEventListener("keydown", (event) => this.#key(event));
+    listenToKeys(stage, this);
     new ResizeObserver(() => this.dirty()).observe(stage);
     addEventListener("scroll", () => this.dirty(), { passive: true });
-  }
-
-  #at(x, y) {
-    let best = null;
-    let least = Infinity;
-    for (const spot of this.spots) {
-      const away = Math.hypot(spot.x - x, spot.y - y) - spot.r;
-      if (away < least) [best, least] = [spot, away];
-    }
-    const inside = (t) => x >= t.x && x <= t.x + t.width && y >= t.y && y <= t.y + t.height;
-    const tile = this.tiles.find(inside);
-    if (best && least <= POINTER_REACH && (!tile || tile.tree === best.tree)) return best;
-    return tile ? { tree: tile.tree, node: null, x, y, r: 8 } : null;
   }
 
   #point(spot) {
@@ -343,33 +252,5 @@ export class Forest {
     const left = Math.min(spot.x + spot.r + 8, this.stage.clientWidth - this.tip.offsetWidth - 4);
     this.tip.style.left = `${Math.max(0, left)}px`;
     this.tip.style.top = `${spot.y + spot.r + 8}px`;
-  }
-
-  #key(event) {
-    const { key, shiftKey } = event;
-    if (event.ctrlKey || event.metaKey || event.altKey) return;
-    const pan = { ArrowLeft: [1, 0], ArrowRight: [-1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] }[key];
-    if (key === "Escape" && this.focus) this.setFocus(this.selected ? this.focus : null);
-    else if (pan && shiftKey) this.panBy(pan[0] * PAN_STEP, pan[1] * PAN_STEP);
-    else if (pan) this.#walk(key);
-    else if (key === "Enter" && !this.focus && this.shown.length) {
-      this.setFocus(this.shown[0], telling(this.shown[0]));
-    } else if (key === "+" || key === "=") this.zoomBy(ZOOM_STEP);
-    else if (key === "-") this.zoomBy(1 / ZOOM_STEP);
-    else if (key === "0") this.fit();
-    else if (key === "c" && this.open) this.toggleFold(this.focus, this.selected);
-    else return;
-    event.preventDefault();
-  }
-
-  #walk(key) {
-    const tree = this.focus ?? this.shown[0];
-    if (!tree?.nodes.size) return;
-    const next = neighbour(tree.nodes, this.open?.id ?? null, key);
-    if (this.open && next === this.open.id && /Left|Right/.test(key)) {
-      const place = this.shown.indexOf(tree) + (key === "ArrowRight" ? 1 : -1);
-      const beside = this.shown[place];
-      if (beside) this.setFocus(beside, telling(beside));
-    } else this.setFocus(tree, tree.nodes.get(next));
   }
 }

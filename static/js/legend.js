@@ -1,8 +1,9 @@
 /** What marks, fills and lines of the trees mean, for the colours that are chosen. */
 
 import { element } from "./dom.js";
-import { creditFill, edgeIcon } from "./forest-paint.js";
 import { markIcon } from "./marks.js";
+import { creditFill } from "./node-look.js";
+import { edgeIcon } from "./tree-paint.js";
 
 const SCORES = [
   ["passed", "passed"],

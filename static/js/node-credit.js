@@ -5,8 +5,8 @@ import { element } from "./dom.js";
 import { count, number } from "./format.js";
 import { fedBy } from "./lineage.js";
 
-/** @param context {state, config} */
-export function creditSection(tree, node, { state, config }) {
+/** @param context {state, config}; `toStep(step)` shows the trees of a step. */
+export function creditSection(tree, node, { state, config }, toStep) {
   const terms = creditTerms(tree, node, config.credit);
   if (!terms) return "";
   return element(
@@ -14,7 +14,7 @@ export function creditSection(tree, node, { state, config }) {
     {},
     element("h3", {}, "Credit"),
     element("table", { class: "terms" }, element("tbody", {}, rows(terms, config.credit))),
-    fedText(state, tree, node),
+    fedText(state, tree, node, toStep),
   );
 }
 
@@ -63,7 +63,7 @@ function signed(value) {
   return value > 0 ? `+${number(value)}` : number(value);
 }
 
-function fedText(state, tree, node) {
+function fedText(state, tree, node, toStep) {
   const text = (said) => element("p", { class: "small fed" }, said);
   if (tree.filtered) return text("Left out of learning: all nodes of its tree scored alike.");
   if (node.advantage === null) return text("Not learned from yet.");
@@ -76,7 +76,7 @@ function fedText(state, tree, node) {
     "p",
     { class: "small fed" },
     "Learned from in the update of ",
-    element("b", {}, `${update.agent} at step ${update.step}`),
+    element("button", { type: "button", class: "link", onclick: () => toStep(update.step) }, `${update.agent} at step ${update.step}`),
     ` to version ${update.version}${with_}${held}.`,
   );
 }

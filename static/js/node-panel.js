@@ -19,7 +19,8 @@ const OUTCOMES = {
 };
 
 export class NodePanel {
-  /** @param actions {close(), pick(tree, node), collapse(tree, node), load(tree id, node id)} */
+  /** @param actions {close(), pick(tree, node), collapse(tree, node), toStep(step),
+   *   load(tree id, node id)} */
   constructor(host, actions) {
     this.host = host;
     this.actions = actions;
@@ -59,7 +60,7 @@ export class NodePanel {
       node.error ? element("section", {}, element("pre", { class: "code" }, node.error)) : "",
       node.closed ? programSection(tree, node, this.view, choose) : waiting(),
       node.closed && node.tests ? testsSection(node) : "",
-      creditSection(tree, node, context),
+      creditSection(tree, node, context, this.actions.toStep),
       thompsonSection(node),
       ...(node.closed ? this.words.sections(tree, node) : []),
     );

@@ -1,17 +1,9 @@
 /** Prompt and tokens of a node, fetched when they are asked for: they are too big for the stream. */
 
 import { element } from "./dom.js";
-import { number } from "./format.js";
+import { bounds, columnOf, COLUMNS, readOf } from "./token-figures.js";
 
 const KEPT = 60; // texts of nodes that are remembered
-const LEVELS = [0.9, 0.6, 0.3, 0.1]; // probabilities between the five shades
-
-/** Class of a token by how probable it was: 0 for the surest. Pure. */
-export function shadeOf(logprob) {
-  const p = Math.exp(logprob);
-  const place = LEVELS.findIndex((least) => p >= least);
-  return place < 0 ? LEVELS.length : place;
-}
 
 export class NodeWords {
   /** @param load (tree id, node id) -> promise of what the server tells of a node. */
@@ -25,7 +17,7 @@ export class NodeWords {
   sections(tree, node) {
     return [
       this.#section("prompt", "Prompt", tree, node, (text) => promptBox(text.prompt)),
-      this.#section("tokens", "Tokens and log-probs", tree, node, (text) => tokenBox(text, node)),
+      this.#section("tokens", "Tokens", tree, node, (text, learned) => tokenBox(text, learned, node)),
     ];
   }
 
@@ -41,9 +33,9 @@ export class NodeWords {
       if (body.childElementCount) return;
       body.replaceChildren(element("p", { class: "muted small" }, "Loading…"));
       try {
-        const text = await this.#text(tree.id, node.id);
+        const { text, learned } = await this.#told(tree, node);
         const none = "This log does not hold what passed between the loop and the agent.";
-        body.replaceChildren(text ? build(text) : element("p", { class: "muted small" }, none));
+        body.replaceChildren(text ? build(text, learned) : element("p", { class: "muted small" }, none));
       } catch (error) {
         const again = element("button", { type: "button", class: "button", onclick: () => {
           body.replaceChildren();
@@ -63,14 +55,15 @@ export class NodeWords {
     return element("section", {}, details);
   }
 
-  async #text(tree, node) {
-    const key = `${tree}/${node}`;
-    if (!this.known.has(key)) {
-      const { text } = await this.load(tree, node);
-      this.known.set(key, text ?? null);
-      if (this.known.size > KEPT) this.known.delete(this.known.keys().next().value);
-    }
-    return this.known.get(key);
+  async #told(tree, node) {
+    // What learned from a node is told later than its text.
+    const key = `${tree.id}/${node.id}/${tree.closed}`;
+    const known = this.known.get(key);
+    if (known && (known.learned || !tree.closed)) return known;
+    const { text = null, learned = null } = await this.load(tree.id, node.id);
+    this.known.set(key, { text, learned });
+    if (this.known.size > KEPT) this.known.delete(this.known.keys().next().value);
+    return { text, learned };
   }
 }
 
@@ -78,17 +71,17 @@ function promptBox(prompt) {
   return element("pre", { class: "code prompt", tabindex: 0 }, prompt);
 }
 
-function tokenBox({ tokens, logprobs }, node) {
-  const idle = "Point at a token. The darker, the less probable it was.";
+function tokenBox({ tokens, logprobs }, learned, node) {
+  const figures = { tokens, logprobs, entropy: learned?.entropy ?? [], ratio: learned?.ratio ?? [] };
+  const idle = "Point at a token, or walk with the arrow keys.";
   const read = element("p", { class: "small muted token-read" }, idle);
-  const spans = tokens.map((token, place) => {
-    const text = token.replaceAll("\n", "↵\n");
-    return element("span", { class: `token p${shadeOf(logprobs[place])}`, "data-place": place }, text);
-  });
-  const box = element("pre", { class: "code tokens", tabindex: 0 }, spans);
+  const spans = tokens.map((token, place) =>
+    element("span", { class: "token", "data-place": place }, token.replaceAll("\n", "↵\n")),
+  );
+  const box = element("pre", { class: "code tokens", tabindex: 0, "aria-label": "Tokens" }, spans);
   box.addEventListener("pointerover", ({ target }) => {
     const place = Number(target.dataset?.place ?? -1);
-    if (place >= 0) read.textContent = tokenText(tokens, logprobs, place);
+    if (place >= 0) read.textContent = readOf(figures, place);
   });
   box.addEventListener("pointerleave", () => {
     read.textContent = idle;
@@ -100,15 +93,32 @@ function tokenBox({ tokens, logprobs }, node) {
     const place = Math.max(0, Math.min(tokens.length - 1, now + step));
     box.dataset.at = place;
     for (const span of spans) span.classList.toggle("at", span === spans[place]);
-    read.textContent = tokenText(tokens, logprobs, place);
+    read.textContent = readOf(figures, place);
     event.preventDefault();
   });
   const cut = node.tokens > tokens.length ? `The first ${tokens.length} of ${node.tokens} tokens. ` : "";
-  return element("div", {}, read, box, cut ? element("p", { class: "small muted" }, cut) : "");
+  const about = learned
+    ? `Entropy and ratio are those of the update of ${learned.agent} at step ${learned.step}.`
+    : "Entropy and ratio are told once an update learned from this node.";
+  return element("div", {}, shadeChoice(figures, spans, learned), read, box, element("p", { class: "small muted" }, cut + about));
 }
 
-function tokenText(tokens, logprobs, place) {
-  const p = Math.exp(logprobs[place]);
-  const shown = JSON.stringify(tokens[place]);
-  return `${place + 1} of ${tokens.length}: ${shown}, log-prob ${number(logprobs[place])}, p = ${p.toPrecision(2)}`;
+/** What the shades of the tokens tell: one of the figures that there are. */
+function shadeChoice(figures, spans, learned) {
+  const hint = element("span", { class: "small muted" });
+  const buttons = COLUMNS.filter(({ name }) => learned || name === "logprobs").map((column) =>
+    element("button", { type: "button", value: column.name, "aria-pressed": "false" }, column.label),
+  );
+  const choose = (name) => {
+    for (const button of buttons) button.setAttribute("aria-pressed", String(button.value === name));
+    const { shade, hint: told } = columnOf(name);
+    spans.forEach((span, place) => {
+      const value = figures[name][place];
+      span.className = `token p${value === undefined ? 0 : shade(value)}`;
+    });
+    hint.textContent = `${told} ${bounds(figures[name])}`;
+  };
+  for (const button of buttons) button.addEventListener("click", () => choose(button.value));
+  choose("logprobs");
+  return element("div", { class: "token-shades" }, element("span", { class: "segments", role: "group", "aria-label": "Shades tell" }, buttons), hint);
 }

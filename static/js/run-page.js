@@ -5,22 +5,26 @@
  * frames; the log never waits for it.
  */
 
-import { addressOf, readAddress } from "./address.js";
 import { Charts } from "./charts.js";
-import { element, setText } from "./dom.js";
-import { found, isAsking, matcher, readFilters } from "./filters.js";
-import { agentsOf, emptyState, fold, forestSteps } from "./fold.js";
-import { lookup } from "./forest-paint.js";
+import { setText } from "./dom.js";
+import { found, isAsking, matcher, readFilters, stepsOf } from "./filters.js";
+import { agentsOf, emptyState, fold } from "./fold.js";
+import { ForestHead } from "./forest-head.js";
 import { ForestTools } from "./forest-tools.js";
 import { Forest } from "./forest.js";
 import { clock } from "./format.js";
 import { drawLegend } from "./legend.js";
 import { MachineBar } from "./machine-bar.js";
 import { markOf, readPalette } from "./marks.js";
+import { lookup } from "./node-look.js";
 import { NodePanel } from "./node-panel.js";
 import { hasEnded, Progress } from "./progress.js";
+import { RunAddress } from "./run-address.js";
+import { RunLoads } from "./run-loads.js";
+import { drawLog, drawStream } from "./run-notes.js";
 import { chartsOf } from "./series.js";
-import { browser, connectionNote, RunStream, statusText, TOPICS } from "./stream.js";
+import { Steps } from "./steps.js";
+import { connectionNote, RunStream, TOPICS } from "./stream.js";
 import { firstPassed } from "./team.js";
 import { showTeam } from "./team-view.js";
 import { TimeMachine } from "./time-machine.js";
@@ -36,20 +40,28 @@ let live = emptyState(); // fold of all that has arrived
 let status = page.status;
 let streamStatus = { kind: "connecting" };
 let palette = readPalette();
-let drawing = false;
+let frame = null;
+let pause = null;
+let rested = 0; // when news may be drawn again
 let chartsVersion = "";
-let deepLink = readAddress(location.hash);
-let filters = deepLink?.filters ?? readFilters(new URLSearchParams());
+let filters = readFilters(new URLSearchParams());
 
+const REST = 4; // times what a drawing took before news are drawn again
+const loads = new RunLoads(page.urls);
+const steps = new Steps({
+  load: (step, seq) => loads.step(step, seq),
+  onChange: () => changed(),
+  onFault: (error) => console.warn("grove: a step's trees cannot be shown:", error.message),
+});
 const machine = new TimeMachine({
-  loadState: (seq) => browser.load(`${page.urls.state}?seq=${seq}`),
-  loadEvents,
+  loadState: (seq) => loads.state(seq),
+  loadEvents: (after, until) => loads.events(after, until),
   head: () => live.seq,
   onChange: () => {
-    writeHash();
+    address.write();
     changed();
   },
-  onLive: refreshFocus,
+  onLive: () => address.refreshFocus(),
   onFault: (error) => console.warn("grove: that moment cannot be shown:", error.message),
 });
 const forest = new Forest({
@@ -64,14 +76,15 @@ const panel = new NodePanel(part("panel"), {
   close: () => forest.setFocus(forest.focus, null),
   pick: (tree, node) => forest.setFocus(tree, node),
   collapse: (tree, node) => forest.toggleFold(tree, node),
-  load: (tree, node) => browser.load(page.urls.node.replace("TREE", tree).replace("NODE", node)),
+  toStep: (step) => setFilters({ ...filters, step: String(step) }),
+  load: (tree, node) => loads.node(tree, node),
 });
 const tools = new ForestTools(
   partsOf("tool"),
   {
     filter: (wanted) => {
       filters = wanted;
-      writeHash();
+      address.write();
       changed();
     },
     colour: (name) => {
@@ -82,11 +95,23 @@ const tools = new ForestTools(
     fit: () => forest.fit(),
     follow: (on) => forest.setFollows(on),
     list: (on) => part("twin").toggleAttribute("data-shown", on),
-    step: (step) => goToStep(step),
   },
   page,
 );
 const bar = new MachineBar(partsOf("machine"), machine, firstSolved);
+const address = new RunAddress({
+  forest,
+  machine,
+  loads,
+  live: () => live,
+  shown: shownState,
+  filters: () => filters,
+  setFilters,
+});
+const head = new ForestHead(part, (step) => {
+  forest.setFocus(null);
+  setFilters({ ...filters, step: step === null ? "" : String(step) });
+});
 const charts = new Charts(part("charts"));
 const twin = new Twin(part("twin"), (tree, node) => forest.setFocus(tree, node));
 const progress = new Progress(
@@ -97,6 +122,14 @@ const progress = new Progress(
   ),
   page,
 );
+
+/** Asks for nodes and steps, as the controls do. */
+function setFilters(wanted) {
+  filters = wanted;
+  tools.set(wanted);
+  address.write();
+  changed();
+}
 
 /** The state that the page shows: the newest, or an earlier one. */
 function shownState() {
@@ -113,14 +146,24 @@ function team() {
   });
 }
 
+/** Draws with the next frame: somebody did something. */
 function changed() {
-  if (drawing) return;
-  drawing = true;
+  clearTimeout(pause);
+  pause = null;
   // A hidden tab gets no animation frames; its state is folded all the same and drawn on return.
-  requestAnimationFrame(() => {
-    drawing = false;
+  frame ??= requestAnimationFrame(() => {
+    frame = null;
+    const began = performance.now();
     draw();
+    const now = performance.now();
+    rested = now + REST * (now - began);
   });
+}
+
+/** Draws soon: events came. However many they are, most of the time is left to whoever looks. */
+function news() {
+  if (frame || pause) return;
+  pause = setTimeout(changed, Math.max(0, rested - performance.now()));
 }
 
 function draw() {
@@ -130,10 +173,10 @@ function draw() {
   const now = machine.active ? state.time : Date.now();
   const connection = connectionNote(streamStatus, Date.now(), clock);
   progress.show(state, statusAt(state), agents, palette, now, connection, status);
-  followDeepLink();
-  forest.show(state, agents, machine.active);
+  address.follow();
+  showTrees(state, agents);
   const asked = isAsking(filters) ? found(forest.trees, matcher(filters)) : null;
-  forest.setMatched(asked?.ids ?? null);
+  forest.setMatched(asked?.ids ?? null, asked ? JSON.stringify(filters) : "");
   drawForestHead(state, agents, asked);
   drawPanel(state);
   showTeam(part("team"), forest.trees, agents, palette);
@@ -144,8 +187,17 @@ function draw() {
     chartsVersion = version;
     charts.show(chartsOf(state, names), agents);
   }
-  drawLog(state);
-  drawStream(state);
+  drawLog(part("logCard"), part("log"), state);
+  drawStream(part("stream"), streamStatus, status.state, live.seq, state.seq);
+}
+
+/** The trees of the steps that are asked for; a tree in focus stays among those of its own. */
+function showTrees(state, agents) {
+  const { focus } = forest;
+  const before = focus && !filters.step && state.trees.has(focus.id) && focus.step !== state.step;
+  steps.choose(before ? { from: focus.step, to: focus.step } : stepsOf(filters));
+  const treeOf = (id) => state.trees.get(id) ?? steps.find(id);
+  forest.show(steps.trees(state), treeOf, agents, machine.active);
 }
 
 /** The run's row is of now; at an earlier moment its state is what the log said then. */
@@ -155,27 +207,15 @@ function statusAt(state) {
 }
 
 function drawForestHead(state, agents, asked) {
-  const steps = forestSteps(state);
-  const buttons = [part("current"), part("previous")];
-  buttons.forEach((button, index) => {
-    const step = steps[index];
-    button.disabled = step === undefined;
-    setText(button, step === undefined ? ["Newest step", "Step before"][index] : `Step ${step}`);
-    const shown = forest.trees[0]?.step;
-    button.setAttribute("aria-pressed", String(step !== undefined && step === shown));
-  });
-  const solved = forest.trees.filter((tree) => tree.solved).length;
-  const text = forest.trees.length ? `${solved} of ${forest.trees.length} solved` : "";
-  setText(part("solved"), text);
-  const nodes = forest.trees.reduce((sum, tree) => sum + tree.nodes.size, 0);
-  tools.show(asked, { trees: forest.trees.length, nodes }, Boolean(forest.focus), live.steps.length);
-  part("noMatch").hidden = !asked || asked.nodes > 0;
+  const { trees, focus } = forest;
+  const over = hasEnded(status.state) ? "The run was over before its first step." : treesToCome;
+  const { full, loading } = steps;
+  head.show({ trees, newest: state.step, range: steps.range, full, loading, focus, over });
+  const nodes = trees.reduce((sum, tree) => sum + tree.nodes.size, 0);
+  tools.show(asked, { trees: trees.length, nodes }, Boolean(focus));
+  part("noMatch").hidden = !asked || asked.nodes > 0 || !trees.length;
   part("canvas").toggleAttribute("data-drags", forest.camera.k > 1);
-  part("noTrees").hidden = forest.trees.length > 0 || Boolean(forest.focus);
-  part("stage").hidden = !part("noTrees").hidden;
-  const ended = "The run was over before its first step.";
-  setText(part("noTreesText"), hasEnded(status.state) ? ended : treesToCome);
-  twin.show(state.seq, forest.shown, forest.focus, forest.open, asked?.ids);
+  twin.show(state.seq, forest.shown, focus, forest.open, asked?.ids);
   drawLegend(part("legend"), agents, palette, forest.colour);
 }
 
@@ -191,32 +231,8 @@ function drawPanel(state) {
   panel.show(focus, node, { lookOf, palette, state, config: page.config, collapsed });
 }
 
-function drawLog(state) {
-  const host = part("log");
-  const newest = state.logs.at(-1);
-  if (host.dataset.newest === String(newest?.seq ?? "")) return;
-  host.dataset.newest = String(newest?.seq ?? "");
-  part("logCard").hidden = !newest;
-  const atEnd = host.scrollHeight - host.scrollTop - host.clientHeight < 40;
-  host.replaceChildren(
-    ...state.logs.map((line) =>
-      element("div", { class: `level-${line.level}` }, `${clock(line.time)} ${line.message}`),
-    ),
-  );
-  if (atEnd) host.scrollTop = host.scrollHeight;
-}
-
-function drawStream(state) {
-  const host = part("stream");
-  const text = statusText(streamStatus, status.state, clock);
-  setText(host, text);
-  host.dataset.kind = text === "ended" ? "ended" : streamStatus.kind;
-  host.dataset.seq = live.seq;
-  host.dataset.shown = state.seq;
-}
-
 function selected() {
-  writeHash();
+  address.write();
   changed();
 }
 
@@ -228,7 +244,7 @@ function focused(tree) {
     setText(box, tree.statement);
     setText(part("forestTitle"), `Tree ${tree.id}: ${tree.problem}`);
     showStage();
-  } else setText(part("forestTitle"), "Search trees");
+  }
 }
 
 /** A tree is drawn at the top of the stage, which a tile far down may have left behind. */
@@ -237,70 +253,12 @@ function showStage() {
   if (stage.getBoundingClientRect().top < 0) stage.scrollIntoView({ block: "start" });
 }
 
-function writeHash() {
-  // Until it was followed, an address is not written over.
-  if (deepLink) return;
-  const seq = machine.active && !machine.playing ? machine.seq : null;
-  const hash = addressOf({ tree: forest.focus?.id, node: forest.selected?.id, seq, filters });
-  if (hash !== location.hash) {
-    history.replaceState(null, "", `${location.pathname}${location.search}${hash}`);
-  }
-}
-
-/** Opens the moment, tree and node of the address: from the fold or, if older, the server. */
-async function followDeepLink() {
-  if (!deepLink || !live.seq) return;
-  const { tree: id, node, seq, filters: asked } = deepLink;
-  deepLink = null;
-  filters = asked;
-  tools.set(asked);
-  if (seq && seq < live.seq) await machine.seek(seq);
-  else if (machine.active) machine.live();
-  const tree = id && (shownState().trees.get(id) ?? (await loadOlderTree(id)));
-  if (tree) forest.setFocus(tree, tree.nodes.get(node) ?? null);
-}
-
-/** An older tree in focus, of which only an earlier moment is known, is fetched as it is now. */
-async function refreshFocus() {
-  const { focus } = forest;
-  if (!focus || !live.seq || live.trees.has(focus.id)) return;
-  const tree = await loadOlderTree(focus.id);
-  if (tree && forest.focus === focus) forest.setFocus(tree, tree.nodes.get(forest.selected?.id) ?? null);
-}
-
-async function loadOlderTree(id) {
-  try {
-    const href = `${page.urls.tree.replace("TREE", id)}?seq=${shownState().seq}`;
-    const { events } = await browser.load(href);
-    return fold(events).trees.get(id) ?? null;
-  } catch (error) {
-    console.warn("grove: the tree of this address cannot be shown:", error.message);
-    return null;
-  }
-}
-
-async function loadEvents(after, until) {
-  const address = `${page.urls.events}?after=${after}&until=${until}&topics=${TOPICS.join()}`;
-  const reply = await fetch(address);
-  if (!reply.ok) throw new Error(`${address} answered ${reply.status}`);
-  const lines = (await reply.text()).split("\n");
-  return lines.filter(Boolean).map((line) => JSON.parse(line));
-}
-
 /** The seq at which the tree in focus was solved first, or any tree of the run. */
 async function firstSolved() {
   const mine = forest.focus && (live.trees.get(forest.focus.id) ?? forest.focus);
   const node = mine && firstPassed(mine);
   if (node) return node.closedSeq;
-  const { first_solved: first } = await browser.load(page.urls.moments);
-  return first?.seq ?? null;
-}
-
-/** The end of a step, with its trees as they were then. */
-async function goToStep(step) {
-  const ended = live.steps.find((one) => one.step === step);
-  forest.followStep(null);
-  if (ended) await machine.seek(ended.seq);
+  return (await loads.firstSolved())?.seq ?? null;
 }
 
 function restart() {
@@ -309,10 +267,6 @@ function restart() {
   chartsVersion = "";
 }
 
-part("current").addEventListener("click", () => forest.followStep(null));
-part("previous").addEventListener("click", () => {
-  forest.followStep(forestSteps(shownState())[1] ?? null);
-});
 part("back").addEventListener("click", () => forest.setFocus(null));
 addEventListener("themechange", () => {
   palette = readPalette();
@@ -321,16 +275,16 @@ addEventListener("themechange", () => {
   changed();
 });
 addEventListener("hashchange", () => {
-  deepLink = readAddress(location.hash);
+  address.read();
   changed();
 });
 // Waits and times left count on while no event comes.
 setInterval(() => !document.hidden && changed(), 1000);
 
-const address = new URL(page.urls.stream, location.href);
-address.protocol = location.protocol === "https:" ? "wss:" : "ws:";
+const socket = new URL(page.urls.stream, location.href);
+socket.protocol = location.protocol === "https:" ? "wss:" : "ws:";
 const stream = new RunStream({
-  url: address.href,
+  url: socket.href,
   run: page.run.id,
   stateUrl: page.urls.state,
   after: 0,
@@ -338,16 +292,16 @@ const stream = new RunStream({
   topics: TOPICS,
   onEvents: (events) => {
     fold(events, live);
-    changed();
+    news();
   },
   onReset: restart,
   onRunStatus: (told) => {
     status = told;
-    changed();
+    news();
   },
   onStatus: (told) => {
     streamStatus = told;
-    changed();
+    news();
   },
 });
 document.addEventListener("visibilitychange", () => {

@@ -5,10 +5,20 @@ import { count, percent } from "./format.js";
 import { markIcon } from "./marks.js";
 import { teamFigures } from "./team.js";
 
-/** Draws the card again when its figures changed. */
+const REST = 20; // times what the figures took before they are taken again
+let rested = 0;
+
+/** Draws the card again when its figures changed, which of many nodes is not seen to often. */
 export function showTeam(host, trees, agents, palette) {
   host.hidden = !trees.some((tree) => tree.nodes.size);
-  if (host.hidden) return;
+  const began = performance.now();
+  if (host.hidden || began < rested) return;
+  draw(host, trees, agents, palette);
+  const cost = performance.now() - began;
+  rested = cost > 2 ? began + (REST + 1) * cost : 0;
+}
+
+function draw(host, trees, agents, palette) {
   const figures = teamFigures(trees, agents.map((agent) => agent.name));
   const version = JSON.stringify(figures) + palette.text;
   if (host.dataset.version === version) return;

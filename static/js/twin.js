@@ -10,7 +10,8 @@ import { element } from "./dom.js";
 import { describe, describeTree, telling } from "./describe.js";
 
 const MOST_ROWS = 240;
-const PAUSE_MS = 400; // between two redraws of a long list while events arrive
+const PAUSE_MS = 400; // at least, between two redraws of a long list while events arrive
+const REST = 12; // times what a redraw took
 
 export class Twin {
   /** @param list element with role="tree"; `onPick(tree, node)` as in the forest. */
@@ -35,8 +36,9 @@ export class Twin {
     const since = performance.now() - (this.drawn ?? -PAUSE_MS);
     const moved = focus?.id !== this.focus || selected?.id !== this.selected;
     const small = (this.rows?.length ?? 0) < MOST_ROWS;
-    if (small || moved || since >= PAUSE_MS) this.#draw();
-    else this.waiting = setTimeout(() => this.#draw(), PAUSE_MS - since);
+    const pause = Math.max(PAUSE_MS, REST * (this.cost ?? 0));
+    if (small || moved || since >= pause) this.#draw();
+    else this.waiting = setTimeout(() => this.#draw(), pause - since);
   }
 
   #draw() {
@@ -52,37 +54,43 @@ export class Twin {
     const key = focus ? (selected ? `${focus.id}/${selected.id}` : `${focus.id}`) : this.active;
     this.active = this.rows.some((row) => row.key === key) ? key : (this.rows[0]?.key ?? null);
     this.#render();
+    this.cost = performance.now() - this.drawn;
   }
 
   #render() {
-    const { focus, selected } = this.shown;
     const at = Math.max(0, this.rows.findIndex((row) => row.key === this.active));
     const from = Math.max(0, Math.min(at - MOST_ROWS / 2, this.rows.length - MOST_ROWS));
     const shown = this.rows.slice(from, from + MOST_ROWS);
     const had = this.list.contains(document.activeElement);
     this.entries = new Map(shown.map((row) => [row.key, row]));
-    this.list.replaceChildren(
-      ...shown.map((row) => {
-        const { tree, node } = row;
-        const chosen = node ? node.id === selected?.id : tree === focus && !selected;
-        return element(
-          "li",
-          {
-            role: "treeitem",
-            "data-key": row.key,
-            "data-level": Math.min(9, node ? node.depth + 1 : 1),
-            tabindex: row.key === this.active ? 0 : -1,
-            "aria-level": node ? node.depth + 1 : 1,
-            "aria-setsize": row.of,
-            "aria-posinset": row.place + 1,
-            "aria-selected": String(chosen),
-            "aria-expanded": node ? null : String(tree === focus),
-          },
-          node ? describe(node) : describeTree(tree),
-        );
-      }),
-    );
+    const items = shown.map((row) => this.#item(row));
+    // What says the same stays as it is: of a long list most rows do.
+    const same = [...this.list.children];
+    items.forEach((item, place) => {
+      if (same[place]?.isEqualNode(item)) return;
+      if (same[place]) same[place].replaceWith(item);
+      else this.list.append(item);
+    });
+    for (const item of same.slice(items.length)) item.remove();
     if (had) this.#row()?.focus({ preventScroll: false });
+  }
+
+  #item(row) {
+    const { focus, selected } = this.shown;
+    const { tree, node } = row;
+    const chosen = node ? node.id === selected?.id : tree === focus && !selected;
+    const about = {
+      role: "treeitem",
+      "data-key": row.key,
+      "data-level": Math.min(9, node ? node.depth + 1 : 1),
+      tabindex: row.key === this.active ? 0 : -1,
+      "aria-level": node ? node.depth + 1 : 1,
+      "aria-setsize": row.of,
+      "aria-posinset": row.place + 1,
+      "aria-selected": String(chosen),
+      "aria-expanded": node ? null : String(tree === focus),
+    };
+    return element("li", about, node ? describe(node) : describeTree(tree));
   }
 
   #row() {

@@ -99,7 +99,7 @@ def sample_events(sample: Sample) -> Iterator[ev.Event]:
         began = out.time
         yield out.event(ev.StepStarted(step, sample.trees))
         closed = yield from _forest(out, sample, rng, step, share)
-        yield from _updates(out, sample, rng, step, share, list(closed))
+        yield from _updates(out, sample, rng, step, share, closed)
         trained += out.time - began
         yield _step_end(out, sample, step, closed, out.time - began, trained)
         yield out.event(ev.SystemSample(float(rng.uniform(80, 99)), 1450.0 + step))
@@ -253,8 +253,9 @@ def _credited(out: _Writer, tree: _Tree, nodes: dict) -> Iterator[ev.Event]:
     yield out.event(ev.TreeClosed(len(nodes), 1.0 in scores, mean, credit.filtered), tree.id)
 
 
-def _updates(out, sample, rng, step: int, share: float, trees) -> Iterator[ev.Event]:
+def _updates(out, sample, rng, step: int, share: float, closed) -> Iterator[ev.Event]:
     out.time += float(rng.uniform(0.6, 1.1))
+    trees = list(closed)
     for place, agent in enumerate(sample.agents):
         yield out.event(
             ev.AgentUpdated(
@@ -267,6 +268,17 @@ def _updates(out, sample, rng, step: int, share: float, trees) -> Iterator[ev.Ev
                 mismatch=float(rng.uniform(0.001, 0.004)), trees=trees,
             )
         )  # fmt: skip
+        for tree, nodes in closed.items():
+            mine = [n for n, (choice, _) in nodes.items() if choice.agent == agent]
+            if mine:
+                learned = [_learned(tree, node, nodes[node][1].tokens) for node in mine]
+                yield out.event(ev.TreeLearned(agent, step, step, learned), tree)
+
+
+def _learned(tree: int, node: int, tokens: int) -> ev.LearnedNode:
+    rng = np.random.default_rng([tree, node, 1])  # apart, as the texts are
+    entropy = rng.exponential(0.4, tokens).round(3).tolist()
+    return ev.LearnedNode(node, entropy, rng.lognormal(0, 0.03, tokens).round(3).tolist())
 
 
 def _step_end(out, sample, step, closed, seconds: float, trained: float) -> ev.Event:

@@ -41,6 +41,7 @@ def test_every_pure_module_has_tests():
         "layout",
         "lineage",
         "series",
+        "steps",
         "stream",
     }
     assert pure <= {name.removesuffix(".test.js") for name in FILES}

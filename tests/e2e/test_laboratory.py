@@ -94,9 +94,19 @@ def test_a_step_of_long_ago_comes_back_with_its_trees(page, events):
     tool(page, "menuLabel").click()
     tool(page, "step").fill("1")
     tool(page, "step").press("Enter")
-    ended = next(e.seq for e in events if e.kind == "step.end" and e.payload["step"] == 1)
-    shown(page, ended)
-    assert len(rows(page)) == SAMPLE.trees and all("solved" in line for line in rows(page))
+    page.get_by_role("heading", name="Search trees of step 1").wait_for()
+    problems = [e.payload for e in events if e.kind == "tree.open"]
+    first = [one["problem"] for one in problems if one["step"] == 1]
+    expect(page.locator('[data-part="twin"] li')).to_have_count(len(first))
+    expect(page.locator('[data-part="twin"] li').first).to_contain_text(first[0])
+    assert all("solved" in line for line in rows(page))
+    assert "step=1" in page.url
+    tool(page, "step").fill("1-3")
+    tool(page, "step").press("Enter")
+    expect(page.locator('[data-part="twin"] li')).to_have_count(len(problems))
+    page.locator('[data-part="current"]').click()
+    expect(page.locator('[data-part="twin"] li')).to_have_count(SAMPLE.trees)
+    assert "step=" not in page.url
 
 
 def test_filters_narrow_the_forest_and_stay_in_the_address(page, events):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import deque
 
 import pytest
@@ -90,6 +91,9 @@ def test_a_click_opens_a_node_with_its_program_tests_and_credit(page, run, log):
     assert "solve" in "".join(tokens.all_inner_texts())
     panel.locator(".tokens").press("ArrowRight")
     assert "log-prob" in panel.locator(".token-read").inner_text()
+    panel.get_by_role("button", name="Entropy").click()
+    panel.locator(".tokens").press("ArrowRight")
+    assert re.search(r"entropy \d.*, ratio \d", panel.locator(".token-read").inner_text())
     panel.locator("[data-words=prompt] summary").click()
     panel.get_by_text("<|user|>Write solve(x)").wait_for()
     panel.get_by_role("button", name="Close the node").click()

@@ -142,6 +142,22 @@ def test_a_temperature_and_a_seed_are_followed(group):
     assert ids == [g.output_ids for g in again] != [g.output_ids for g in other]
 
 
+def test_what_joins_while_others_are_written_is_what_it_would_be_alone(group):
+    asked = {n: ("agent-0", Request(p, name=("turn", n))) for n, p in enumerate(PROBLEMS)}
+    whole = group.answer({"agent-0": [request for _, request in asked.values()]})["agent-0"]
+    found = {}
+    for number, request in asked.items():
+        found |= group.write({number: request}, 0.01)
+    learn(group, answers(group))  # finishes what is being written
+    while len(found) < len(asked):
+        found |= group.write({}, 60.0)
+    for number, answer in enumerate(whole):
+        mine, other = found[number].generation, answer.generation
+        assert mine.output_ids == other.output_ids
+        assert mine.policy_version == other.policy_version < group.version
+        assert mine.logprobs == pytest.approx(other.logprobs, abs=TOLERANCE)
+
+
 def test_an_answer_ends_where_the_policy_ends_one_and_says_why(group):
     written = answers(group) + group.generator.generate(
         [LONG] * 8, SamplingConfig(max_new_tokens=60), group.version

@@ -16,6 +16,10 @@ EVERYBODY = ("alice", "mia", "bob", "vera", "charlie", "nobody")
 
 Answers = tuple[int, int, int, int, int, int]
 OPEN: Answers = (200,) * 6
+ENTRANCE: Answers = (302, 302, 302, 302, 302, 200)
+"""Who is in is sent on."""
+NOWHERE: Answers = (404, 404, 404, 404, 404, 302)
+REFUSED: Answers = (403, 403, 403, 403, 403, 302)
 PAGE: Answers = (200, 200, 200, 200, 200, 302)
 """What shows each their own; the others are sent to sign in."""
 TEAM_PAGE: Answers = (200, 200, 200, 200, 404, 302)
@@ -30,6 +34,15 @@ MEMBER_REST: Answers = (200, 200, 200, 403, 404, 401)
 
 READ = frozenset({Scope.RUNS_READ, Scope.RUNS_WRITE, Scope.ADMIN})
 OPERATE = frozenset({Scope.RUNS_WRITE, Scope.ADMIN})
+
+
+REPORT = frozenset({Scope.TELEMETRY_WRITE, Scope.ADMIN})
+
+
+NO_TOKEN: frozenset[Scope | None] = frozenset({None})
+"""What a person does who is signed in, and no token at all."""
+PERSON_REST: Answers = (200, 200, 200, 200, 200, 401)
+MANAGE = frozenset({Scope.ADMIN})
 
 
 @dataclass(frozen=True)
@@ -47,6 +60,10 @@ def _new_run(cast: Any) -> dict[str, Any]:
     return {"project": cast.project.pk, "recipe": "mars2"}
 
 
+def _new_rest_token(cast: Any) -> dict[str, Any]:
+    return {"name": "robot", "workspace": cast.project.workspace_id, "scopes": ["runs:read"]}
+
+
 def _new_token(cast: Any) -> dict[str, Any]:
     place = f"workspace-{cast.project.workspace_id}"
     return {"name": "robot", "place": place, "scopes": ["runs:read"], "days": 30}
@@ -57,12 +74,53 @@ def _marked(cast: Any) -> dict[str, Any]:
     return {"run": [str(run.pk)], "do": "star"}
 
 
+def _both(name: str, answers: Answers) -> tuple[Row, Row]:
+    return Row(name, "get", answers), Row(name, "post", answers)
+
+
 ROWS = (
     Row("healthz", "get", OPEN),
-    Row("sign-in", "get", OPEN),
-    Row("sign-in", "post", OPEN),  # the form again, with what is wrong with it
+    Row("account_login", "get", ENTRANCE),
+    Row("account_login", "post", ENTRANCE),  # the form again, with what is wrong with it
+    Row("mfa_authenticate", "get", (302,) * 6),
+    Row("mfa_authenticate", "post", (302,) * 6),
+    Row("mfa_login_webauthn", "get", (302,) * 6),  # scripts alone get the challenge
+    Row("mfa_login_webauthn", "post", (302,) * 6),
     Row("sign-in-link", "get", (302,) * 6),
-    Row("sign-out", "post", (302,) * 6),
+    Row("account_logout", "post", (302,) * 6),
+    Row("account_signup", "get", ENTRANCE),  # closed without an invitation
+    Row("account_signup", "post", ENTRANCE),
+    Row("account_inactive", "get", OPEN),
+    Row("mfa_index", "get", PAGE),
+    # The cast has neither password nor second factor to show again.
+    *_both("account_reauthenticate", REFUSED),
+    *_both("mfa_reauthenticate", REFUSED),
+    *_both("mfa_reauthenticate_webauthn", REFUSED),
+    *_both("account_change_password", (302,) * 6),  # the cast has none yet
+    *_both("account_set_password", PAGE),
+    *_both("mfa_activate_totp", PAGE),
+    *_both("mfa_deactivate_totp", NOWHERE),  # nobody has an app
+    Row("mfa_view_recovery_codes", "get", NOWHERE),
+    Row("mfa_download_recovery_codes", "get", NOWHERE),
+    *_both("mfa_generate_recovery_codes", PAGE),
+    Row("mfa_list_webauthn", "get", PAGE),
+    *_both("mfa_add_webauthn", PAGE),
+    *_both("mfa_edit_webauthn", NOWHERE),  # it is somebody else's
+    *_both("mfa_remove_webauthn", NOWHERE),
+    # Without mail, and without a provider, nothing of these exists.
+    *_both("account_reset_password", (404,) * 6),
+    Row("account_reset_password_done", "get", (404,) * 6),
+    *_both("account_reset_password_from_key", (404,) * 6),
+    Row("account_reset_password_from_key_done", "get", (404,) * 6),
+    *_both("account_email", NOWHERE),
+    Row("account_email_verification_sent", "get", (404,) * 6),
+    *_both("account_confirm_email", (404,) * 6),
+    *_both("socialaccount_connections", NOWHERE),
+    *_both("socialaccount_signup", (404,) * 6),
+    Row("socialaccount_login_cancelled", "get", (404,) * 6),
+    Row("socialaccount_login_error", "get", NOWHERE),
+    *_both("openid_connect_login", (404,) * 6),
+    Row("openid_connect_callback", "get", (404,) * 6),
     Row("tokens", "get", PAGE),
     Row("tokens", "post", (200, 200, 200, 200, 422, 302), _new_token),
     Row("revoke-token", "post", (302, 404, 404, 404, 404, 302)),
@@ -78,7 +136,7 @@ ROWS = (
     Row("transfer-workspace", "post", OWNER_FORM),
     Row("project-visibility", "post", OWNER_FORM, {"visibility": "private"}),
     Row("invitation", "get", OPEN),
-    Row("invitation", "post", (302, 302, 302, 302, 302, 422)),
+    Row("invitation", "post", (302,) * 6),
     Row("runs", "get", PAGE),
     Row("launch", "get", PAGE),
     Row("launch", "post", (302, 302, 302, 422, 422, 302), _new_run),
@@ -102,8 +160,10 @@ ROWS = (
     Row("api-1:resume_run", "post", (409, 409, 409, 403, 404, 401), scopes=OPERATE),
     Row("api-1:get_state", "get", TEAM_REST, scopes=READ),
     Row("api-1:get_events", "get", TEAM_REST, scopes=READ),
+    Row("api-1:add_events", "post", (409, 409, 409, 403, 404, 401), {"events": []}, REPORT),
     Row("api-1:get_folded", "get", TEAM_REST, scopes=READ),
     Row("api-1:get_moments", "get", TEAM_REST, scopes=READ),
+    Row("api-1:get_step_trees", "get", TEAM_REST, scopes=READ),
     Row("api-1:get_tree", "get", TEAM_REST, scopes=READ),
     Row("api-1:get_node", "get", TEAM_REST, scopes=READ),
     Row("api-1:list_metrics", "get", TEAM_REST, scopes=READ),
@@ -113,6 +173,36 @@ ROWS = (
     Row("api-1:list_models", "get", REST, scopes=READ),
     Row("api-1:list_datasets", "get", REST, scopes=READ),
     Row("api-1:list_workspaces", "get", REST, scopes=READ),
+    Row("api-1:create_workspace", "post", (201,) * 5 + (401,), {"name": "Another"}, NO_TOKEN),
+    Row("api-1:get_workspace", "get", TEAM_REST, scopes=READ),
+    Row("api-1:list_members", "get", TEAM_REST, scopes=READ),
+    Row("api-1:change_member", "patch", (200, 200, 403, 403, 404, 401), {"role": "member"}, MANAGE),
+    Row("api-1:delete_member", "delete", (204, 204, 403, 204, 404, 401), scopes=MANAGE),
+    Row("api-1:transfer_workspace", "post", (200, 403, 403, 403, 404, 401), scopes=MANAGE),
+    Row("api-1:list_invitations", "get", (200, 200, 403, 403, 404, 401), scopes=MANAGE),
+    Row(
+        "api-1:create_invitation",
+        "post",
+        (201, 201, 403, 403, 404, 401),
+        {"role": "viewer"},
+        MANAGE,
+    ),
+    Row("api-1:delete_invitation", "delete", (204, 204, 403, 403, 404, 401), scopes=MANAGE),
+    Row("api-1:create_project", "post", (201, 201, 201, 403, 404, 401), {"name": "Elms"}, MANAGE),
+    Row("api-1:get_project", "get", TEAM_REST, scopes=READ),
+    Row(
+        "api-1:change_project",
+        "patch",
+        (200, 403, 403, 403, 404, 401),
+        {"visibility": "private"},
+        MANAGE,
+    ),
+    Row("api-1:list_tokens", "get", PERSON_REST, scopes=NO_TOKEN),
+    Row("api-1:create_token", "post", (201, 201, 201, 201, 404, 401), _new_rest_token, NO_TOKEN),
+    Row("api-1:delete_token", "delete", (204, 404, 404, 404, 404, 401), scopes=NO_TOKEN),
+    Row("api-1:list_trees", "get", TEAM_REST, scopes=READ),
+    Row("api-1:list_nodes", "get", TEAM_REST, scopes=READ),
+    Row("api-1:list_evaluations", "get", TEAM_REST, scopes=READ),
     Row("api-1:list_projects", "get", REST, scopes=READ),
 )
 
@@ -122,8 +212,11 @@ ANY_METHOD = {"api-1:api-root", "api-1:openapi-json"}
 IN_A_PROJECT = {
     "run", "about-run", "mark-runs", "stop-run", "resume-run", "model", "project-visibility",
     "api-1:get_run", "api-1:stop_run", "api-1:resume_run", "api-1:get_state", "api-1:get_events",
-    "api-1:get_folded", "api-1:get_moments", "api-1:get_tree", "api-1:get_node",
-    "api-1:create_run", "api-1:mark_run", "api-1:list_metrics", "api-1:get_metric",
-    "api-1:list_points",
+    "api-1:get_folded", "api-1:add_events", "api-1:get_moments", "api-1:get_tree", "api-1:get_node",
+    "api-1:create_run", "api-1:list_trees", "api-1:list_nodes", "api-1:list_evaluations",
+    "api-1:mark_run",
+    "api-1:get_project", "api-1:change_project",
+    "api-1:list_metrics", "api-1:get_metric", "api-1:list_points",
+    "api-1:get_step_trees",
 }  # fmt: skip
 """What does not exist for those who may not see its project, members or not."""

@@ -14,6 +14,7 @@ from engine.training.verification import VerifierPool
 from engine.training.waits import TeamError
 from tests.policies import tiny_config
 from tests.training.test_overlap import payloads, settings, train
+from tests.waiting import eventually
 
 AGENTS = ("oak", "fern")
 slow = pytest.mark.slow
@@ -98,6 +99,23 @@ def test_a_node_that_is_lost_costs_no_verdict(joined):
     ray.kill(pool.places[0].actor)
     with pytest.raises(TeamError, match="sandbox"):
         pool.verify([(problem, f"{program}\n# {random.random()}")])
+
+
+@slow
+def test_a_node_that_joins_later_verifies_too(joined):
+    problem, program = make_problem(2, 1)[0], make_problem(2, 1)[0].reference
+    pool = VerifierPool(tiny_config("starter:oak"), {}, unheard)
+    pool.ready()
+    before = len(pool.places)
+    pool.renew()
+    assert len(pool.places) == before
+    node = joined.add_node(num_cpus=2)
+    joined.wait_for_nodes()
+    eventually(lambda: pool.renew() or len(pool.places) == before + 1, "a third verifier", 60)
+    assert pool.places[-1].slots == 2
+    verdicts = pool.verify([(problem, f"{program}\n# {n}") for n in range(60)])
+    assert {v.verdict for v in verdicts} == {Verdict.PASSED} and not pool.lost
+    joined.remove_node(node)
 
 
 @slow

@@ -85,6 +85,7 @@ def test_a_run_trains_both_agents_and_ends_with_their_weights(models, tmp_path):
         mean = sum(text["logprobs"]) / len(text["logprobs"])
         assert mean == pytest.approx(closes[place]["mean_logprob"], abs=1e-3)
         assert "Write solve(x)" in text["prompt"]
+    check_learned_tokens(log, closes)
 
     tests = [e.payload for e in events(run_dir, "eval.result") if e.payload["split"] == "test"]
     assert [t["step"] for t in tests] == [0, 3]
@@ -97,6 +98,24 @@ def test_a_run_trains_both_agents_and_ends_with_their_weights(models, tmp_path):
     (final,) = [e.payload for e in events(run_dir, "checkpoint.saved") if e.payload["final"]]
     for name, model in final["models"].items():
         assert load_policy(str(run_dir / model)), name
+
+
+def check_learned_tokens(log, closes):
+    """Every node that was learned from is told token by token, and the tokens mean the update's."""
+    learned = [e for e in log if e.kind == "tree.learned"]
+    for update in (e.payload for e in log if e.kind == "agent.update"):
+        mine = [e for e in learned if e.payload["version"] == update["version"]]
+        mine = [e for e in mine if e.payload["agent"] == update["agent"]]
+        assert {e.tree for e in mine} == set(update["trees"])
+        nodes = [(e.tree, one) for e in mine for one in e.payload["nodes"]]
+        assert len(nodes) == update["nodes"]
+        for tree, one in nodes:
+            tokens = closes[tree, one["node"]]["tokens"]
+            assert len(one["entropy"]) == len(one["ratio"]) == tokens
+        entropies = [value for _, one in nodes for value in one["entropy"]]
+        assert sum(entropies) / len(entropies) == pytest.approx(update["entropy"], abs=2e-3)
+        # Nothing was learned between writing and learning: the ratios are 1.
+        assert all(abs(value - 1) < 2e-3 for _, one in nodes for value in one["ratio"])
 
 
 def test_a_killed_and_a_stopped_run_go_on_from_their_last_step(models, tmp_path):

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import uvicorn
+from django.conf import settings
 from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY
 from django.contrib.sessions.backends.db import SessionStore
 from websockets.sync.client import ClientConnection, connect
@@ -65,7 +66,7 @@ def a_session(user: User) -> SessionStore:
     """A signed-in session of `user`, as after the sign-in page."""
     session = SessionStore()
     session[SESSION_KEY] = str(user.pk)
-    session[BACKEND_SESSION_KEY] = "django.contrib.auth.backends.ModelBackend"
+    session[BACKEND_SESSION_KEY] = settings.AUTHENTICATION_BACKENDS[0]
     session[HASH_SESSION_KEY] = user.get_session_auth_hash()
     session.create()
     return session

@@ -53,7 +53,7 @@ def test_a_password_signs_in_and_out(client, cast, settings):
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]  # quick
     cast.bob.set_password("lightly-shaded-42")
     cast.bob.save()
-    form = {"username": "bob", "password": "lightly-shaded-42"}
+    form = {"login": "bob", "password": "lightly-shaded-42"}
     assert client.post("/sign-in/", {**form, "password": "wrong"}).status_code == 200
     assert client.post("/sign-in/", form).url == "/"
     assert client.get("/sign-out/").status_code == 405

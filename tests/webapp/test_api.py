@@ -9,7 +9,7 @@ from engine.events import RunState
 from tests.builders import a_cast, a_held_run, a_run, an_event
 from webapp.datasets.models import Dataset
 from webapp.experiments.models import Run
-from webapp.experiments.services import create_once
+from webapp.experiments.services import create_experiment_with_run, create_once
 from webapp.projects.services import create_project, create_workspace
 from webapp.registry.models import Model
 from webapp.registry.services import register_starters
@@ -240,7 +240,8 @@ def test_two_programs_that_ask_at_once_get_one_run():
 
     def ask(_):
         try:
-            return create_once("night-9", cast.project, cast.bob, "mars2", {}, "").pk
+            asked = (cast.project, cast.bob, "mars2", {}, "")
+            return create_once("night-9", create_experiment_with_run, *asked).pk
         finally:
             connection.close()
 

@@ -173,6 +173,7 @@ def test_a_node_is_told_with_its_problem_and_its_parents_program(bob, run):
     tree = next(e.tree for e in a_log(5) if e.kind == "tree.open")
     told = bob.get(f"/api/v1/runs/{run.pk}/trees/{tree}/nodes/2").json()
     assert told["close"]["program"] == "x = 2" and told["credit"]["advantage"] == 0.5
+    assert told["learned"] is None
     assert told["parent"]["program"] == "x = 1" and told["problem"]["statement"] == "Add."
     child_of_root = bob.get(f"/api/v1/runs/{run.pk}/trees/{tree}/nodes/1").json()
     assert child_of_root["parent"] is None
@@ -181,3 +182,45 @@ def test_a_node_is_told_with_its_problem_and_its_parents_program(bob, run):
 def test_a_node_that_is_not_there_is_not_found(bob, run):
     assert bob.get(f"/api/v1/runs/{run.pk}/trees/1/nodes/9").status_code == 404
     assert bob.get(f"/api/v1/runs/{run.pk}/trees/x/nodes/9").status_code == 404
+
+
+def test_a_node_is_told_with_what_its_update_saw_of_its_tokens(bob, cast):
+    run, fencing = a_held_run(cast)
+    log = a_log(1)
+    tree = next(e.tree for e in log if e.kind == "tree.open")
+    nodes = [{"node": node, "entropy": [0.5], "ratio": [1.0 + node]} for node in (1, 2)]
+    about = {"agent": "oak", "step": 1, "version": 1}
+    log.append(an_event(len(log) + 1, "tree.learned", tree=tree, **about, nodes=nodes))
+    ingest(run.pk, fencing, log)
+    told = bob.get(f"/api/v1/runs/{run.pk}/trees/{tree}/nodes/2").json()
+    assert told["learned"] == {**about, "entropy": [0.5], "ratio": [3.0]}
+    kinds = {event[2] for event in bob.get(f"/api/v1/runs/{run.pk}/state").json()["events"]}
+    assert "tree.learned" not in kinds, "it is read by node"
+
+
+@pytest.mark.parametrize("step", [1, 3, 5])
+def test_the_trees_of_any_step_can_be_had_at_any_moment(bob, run, step):
+    log = a_log(5)
+    mine = {e.tree for e in log if e.kind == "tree.open" and e.payload["step"] == step}
+    base = f"/api/v1/runs/{run.pk}/steps/{step}/trees"
+    told = [e[0] for e in bob.get(base).json()["events"]]
+    assert told == [e.seq for e in log if e.tree in mine]
+    until = told[len(told) // 2]
+    assert [e[0] for e in bob.get(base, {"seq": until}).json()["events"]] == [
+        seq for seq in told if seq <= until
+    ]
+    assert bob.get(f"/api/v1/runs/{run.pk}/steps/99/trees").json()["events"] == []
+
+
+def test_a_resumed_step_has_the_trees_of_its_last_start(bob, cast):
+    from tests.browser.test_resumed import interrupted_log
+
+    run, fencing = a_held_run(cast)
+    log = interrupted_log()
+    ingest(run.pk, fencing, log)
+    resumed = next(e.seq for e in log if e.kind == "run.resumed")
+    told = bob.get(f"/api/v1/runs/{run.pk}/steps/3/trees").json()["events"]
+    opened = [e[0] for e in told if e[2] == "tree.open"]
+    assert len(opened) == 3 and min(opened) > resumed
+    before = bob.get(f"/api/v1/runs/{run.pk}/steps/3/trees", {"seq": resumed - 1}).json()
+    assert len([e for e in before["events"] if e[2] == "tree.open"]) == 3

@@ -7,6 +7,7 @@ it); what changes something is checked where it is done (`permissions.require`).
 
 from __future__ import annotations
 
+from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest
 from ninja.errors import AuthenticationError
 from ninja.security import HttpBearer, SessionAuth
@@ -35,3 +36,9 @@ class ActiveSession(SessionAuth):
     def authenticate(self, request: HttpRequest, key: str | None) -> User | None:
         user = request.user
         return user if user.is_authenticated and user.is_active else None
+
+
+def require_person(user: User) -> None:
+    """Raises `PermissionDenied` if a program asks, by a token: only its user may do this."""
+    if user.token is not None:
+        raise PermissionDenied("No token does this: sign in, and do it yourself.")

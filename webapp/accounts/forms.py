@@ -1,25 +1,16 @@
-"""Making an account, by who was invited, and making API tokens."""
+"""Making API tokens."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from django import forms
-from django.contrib.auth.forms import UserCreationForm
 
 from webapp.accounts.models import Scope, User
 from webapp.projects.models import Project, Workspace
 from webapp.projects.permissions import grantable_scopes, role_in, useful_scopes
 
 _DAYS = ((7, "a week"), (30, "30 days"), (90, "90 days"), (365, "a year"))
-
-
-class SignUpForm(UserCreationForm):
-    """A user name and a password that keeps the rules of AUTH_PASSWORD_VALIDATORS."""
-
-    class Meta:
-        model = User
-        fields = ("username",)
 
 
 class TokenForm(forms.Form):

@@ -1,4 +1,4 @@
-"""Signing in by a one-time link (the rest of signing in is Django's own), and API tokens."""
+"""Signing in by a one-time link (the rest of signing in is allauth's), and API tokens."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from webapp.paging import Cursor, page
 router = Router()
 
 
-class VersionOut(Schema):
+class DatasetVersionOut(Schema):
     id: int
     number: int
     spec: dict[str, Any]
@@ -28,7 +28,7 @@ class DatasetOut(Schema):
     id: int
     name: str
     project: int
-    versions: list[VersionOut]
+    versions: list[DatasetVersionOut]
 
     @staticmethod
     def resolve_project(dataset: Dataset) -> int:

@@ -13,7 +13,7 @@ from pydantic import ConfigDict, Field
 
 from engine.events import RunState
 from engine.recipes import recipe_data, recipe_names
-from webapp.experiments import marks, services
+from webapp.experiments import marks, outside, services
 from webapp.experiments.listing import LONGEST, Unusable, Wish, runs_page
 from webapp.experiments.models import Run, Star
 from webapp.experiments.presentation import summary
@@ -42,6 +42,8 @@ class RunOut(Schema):
     created_by: str
     epoch: uuid.UUID
     head_seq: int
+    outside: bool
+    """Whether its engine runs elsewhere and sends its events."""
     state: RunState
     stop_requested: bool
     step: int
@@ -105,6 +107,8 @@ class NewRun(Schema):
     name: str = Field("", max_length=200, pattern=r"^[^\x00]*$")
     overrides: dict[str, Any] = {}
     """Dotted path to value."""
+    outside: bool = False
+    """Its engine runs elsewhere and sends its events (POST /runs/{run_id}/events)."""
 
 
 class Filter(Schema):
@@ -159,13 +163,10 @@ def create_run(
     answer is the run that was made then, as it is now."""
     project = get_object_or_404(Project.objects.visible_to(request.user), pk=new.project)
     require(request.user, Action.OPERATE, project)
+    make = outside.create_run if new.outside else services.create_experiment_with_run
     asked = (project, request.user, new.recipe, new.overrides, new.name)
     try:
-        made = (
-            services.create_once(key, *asked)
-            if key
-            else services.create_experiment_with_run(*asked)
-        )
+        made = services.create_once(key, make, *asked)
     except services.KeyReused:
         reason = "it stands for another request already: give each its own"
         raise Invalid("Idempotency-Key", key, reason) from None

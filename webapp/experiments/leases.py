@@ -19,6 +19,10 @@ from engine.events import RunState
 from webapp.experiments.models import Run
 from webapp.experiments.states import HELD
 
+OUTSIDE_SECONDS = 900.0
+"""How long an engine elsewhere may be silent; its events renew the lease."""
+_OUTSIDE = "an engine elsewhere"
+
 
 class LeaseLost(Exception):
     """Somebody else holds the run now, or nobody does: stop working on it at once."""
@@ -60,6 +64,11 @@ def take_lease(run_id: uuid.UUID, owner: str, seconds: float) -> int | None:
         restarts=run.restarts + (run.state != RunState.QUEUED),
     )
     return run.fencing + 1
+
+
+def take_lease_outside(run_id: uuid.UUID) -> int:
+    """The fencing token of a lease on a queued run that an engine elsewhere holds from now on."""
+    return take_lease(run_id, _OUTSIDE, OUTSIDE_SECONDS)
 
 
 def renew_lease(run_id: uuid.UUID, fencing: int, seconds: float) -> Orders:

@@ -66,6 +66,8 @@ class Run(models.Model):
     dispatched_at = models.DateTimeField(null=True)
     """When the queue was last told of this run; null if it is owed a message."""
 
+    outside = models.BooleanField(default=False)
+    """Its engine runs elsewhere and sends its events by REST; no worker takes it."""
     lease_owner = models.CharField(max_length=200, blank=True)
     lease_expires = models.DateTimeField(null=True)
     fencing = models.BigIntegerField(default=0)

@@ -58,6 +58,7 @@ def summary(run: Run) -> dict[str, Any]:
         "created_by": run.created_by.username,
         "epoch": run.epoch,
         "head_seq": run.head_seq,
+        "outside": run.outside,
         **status_of(run),
     }
 
@@ -89,6 +90,7 @@ def page_data(run: Run, can_operate: bool) -> dict[str, Any]:
             "state": f"/api/v1/runs/{run.pk}/state",
             "events": f"/api/v1/runs/{run.pk}/events",
             "moments": f"/api/v1/runs/{run.pk}/moments",
+            "step": f"/api/v1/runs/{run.pk}/steps/STEP/trees",
             "tree": f"/api/v1/runs/{run.pk}/trees/TREE",
             "node": f"/api/v1/runs/{run.pk}/trees/TREE/nodes/NODE",
             "stop": reverse("stop-run", args=[run.pk]),

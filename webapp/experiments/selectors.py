@@ -35,7 +35,8 @@ def sweepable_runs() -> list[uuid.UUID]:
     whose worker died or gave it back.
     """
     untold = Q(dispatched_at=None) | Q(dispatched_at__lt=Now() - RESEND_AFTER)
-    waiting = Run.objects.filter(untold, unheld(), state__in={RunState.QUEUED, *HELD})
+    states = {RunState.QUEUED, *HELD}
+    waiting = Run.objects.filter(untold, unheld(), state__in=states, outside=False)
     return list(waiting.order_by("queued_at").values_list("pk", flat=True))
 
 

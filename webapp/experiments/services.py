@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import uuid
+from collections.abc import Callable
 from typing import Any
 
 from django.db import IntegrityError, connection, transaction
@@ -23,7 +24,7 @@ from engine.recipes import load_recipe
 from webapp.accounts.models import User
 from webapp.datasets.services import version_of
 from webapp.experiments.dispatch import dispatch_on_commit
-from webapp.experiments.leases import lock_leased
+from webapp.experiments.leases import lock_leased, take_lease_outside
 from webapp.experiments.models import Experiment, Run
 from webapp.experiments.paths import refuse_paths
 from webapp.experiments.states import check
@@ -62,26 +63,27 @@ def create_experiment_with_run(
 
 def create_once(
     key: str | None,
+    make: Callable[..., Run],
     project: Project,
     user: User,
     recipe: str,
     overrides: dict[str, Any],
     name: str,
 ) -> Run:
-    """As `create_experiment_with_run`; asked again under the same key, the run that was made then.
+    """As `make` of the rest; asked again under the same key, the run that was made then.
 
     Raises:
         KeyReused: `user` gave this key with another request.
     """
     if key is None:
-        return create_experiment_with_run(project, user, recipe, overrides, name)
-    asked = json.dumps([project.pk, recipe, overrides, name], sort_keys=True)
+        return make(project, user, recipe, overrides, name)
+    asked = json.dumps([make.__name__, project.pk, recipe, overrides, name], sort_keys=True)
     digest = hashlib.sha256(asked.encode()).hexdigest()
     if found := _made_before(user, key, digest):
         return found
     try:
         with transaction.atomic():
-            run = create_experiment_with_run(project, user, recipe, overrides, name)
+            run = make(project, user, recipe, overrides, name)
             made = Experiment.objects.filter(pk=run.experiment_id)
             made.update(request_key=key, request_digest=digest)
             return run
@@ -130,6 +132,8 @@ def resume_run(run_id: uuid.UUID) -> Run:
         stop_requested=False,
         error="",
     )
+    if run.outside:
+        return mark_starting(run.pk, take_lease_outside(run.pk))
     dispatch_on_commit(run.pk)
     return run
 

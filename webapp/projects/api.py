@@ -1,16 +1,32 @@
-"""REST of workspaces and projects."""
+"""REST of workspaces, who is in them, and projects."""
 
 from __future__ import annotations
 
-from django.http import HttpRequest
-from ninja import Query, Router, Schema
+from datetime import datetime
+from typing import Annotated
 
-from webapp.paging import Cursor, page
-from webapp.projects.models import Project, Visibility
-from webapp.projects.selectors import visible_projects, visible_workspaces
+from django.http import HttpRequest
+from django.shortcuts import get_object_or_404
+from ninja import Path, Query, Router, Schema, Status
+from pydantic import ConfigDict, StringConstraints
+
+from webapp.accounts.authentication import require_person
+from webapp.paging import LARGEST_ID, Cursor, page
+from webapp.problems import Invalid
+from webapp.projects import membership, services
+from webapp.projects.models import Invitation, Membership, Project, Role, Visibility
+from webapp.projects.permissions import Action, givable_roles, require, require_over, require_scope
+from webapp.projects.selectors import visible_projects, visible_workspace, visible_workspaces
 
 router = Router()
 projects = Router()
+
+Slug = Annotated[str, Path(pattern=r"^[-a-zA-Z0-9_]{1,60}$")]
+Id = Annotated[int, Path(ge=0, le=LARGEST_ID)]
+Name = Annotated[
+    str,
+    StringConstraints(min_length=1, max_length=100, pattern=r"^[^\x00-\x1f]*$"),
+]
 
 
 class WorkspaceOut(Schema):
@@ -18,6 +34,12 @@ class WorkspaceOut(Schema):
     name: str
     slug: str
     member_count: int
+
+
+class NewWorkspace(Schema):
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"name": "Oaks"}]})
+
+    name: Name
 
 
 class ProjectOut(Schema):
@@ -31,8 +53,91 @@ class ProjectOut(Schema):
         return project.workspace_id
 
 
+class NewProject(Schema):
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={"examples": [{"name": "Shade", "visibility": "workspace"}]},
+    )
+
+    name: Name
+    visibility: Visibility = Visibility.WORKSPACE
+
+
+class ProjectChange(Schema):
+    model_config = ConfigDict(
+        extra="forbid", json_schema_extra={"examples": [{"visibility": "private"}]}
+    )
+
+    visibility: Visibility
+
+
+class MemberOut(Schema):
+    id: int
+    """Of the person, not of the membership."""
+    name: str
+    role: Role
+
+    @staticmethod
+    def resolve_id(member: Membership) -> int:
+        return member.user_id
+
+    @staticmethod
+    def resolve_name(member: Membership) -> str:
+        return member.user.username
+
+
+class RoleChange(Schema):
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"role": "viewer"}]})
+
+    role: Role
+
+
+class InvitationOut(Schema):
+    id: int
+    role: Role
+    single_use: bool
+    uses: int
+    created_by: str
+    created: datetime
+    expires: datetime
+
+    @staticmethod
+    def resolve_created_by(invitation: Invitation) -> str:
+        return invitation.created_by.username
+
+
+class NewInvitation(Schema):
+    model_config = ConfigDict(
+        extra="forbid", json_schema_extra={"examples": [{"role": "member", "single_use": True}]}
+    )
+
+    role: Role
+    single_use: bool = True
+
+
+class Link(Schema):
+    url: str
+    """Lets somebody in; it is told this once."""
+
+
 class WorkspaceList(Schema):
     workspaces: list[WorkspaceOut]
+    next: int | None
+    """Cursor of the next page, null on the last."""
+
+
+class MemberList(Schema):
+    members: list[MemberOut]
+    next: int | None
+
+
+class InvitationList(Schema):
+    invitations: list[InvitationOut]
+    next: int | None
+
+
+class ProjectList(Schema):
+    projects: list[ProjectOut]
     next: int | None
     """Cursor of the next page, null on the last."""
 
@@ -43,13 +148,112 @@ def list_workspaces(request: HttpRequest, query: Query[Cursor]):
     return page(visible_workspaces(request.user), "workspaces", query)
 
 
-class ProjectList(Schema):
-    projects: list[ProjectOut]
-    next: int | None
-    """Cursor of the next page, null on the last."""
+@router.post("", response={201: WorkspaceOut})
+def create_workspace(request: HttpRequest, new: NewWorkspace):
+    """A workspace of your own, with a first project. No token does this: it is bound to one."""
+    require_person(request.user)
+    made = services.open_workspace(new.name, request.user)
+    return Status(201, visible_workspaces(request.user).get(pk=made.pk))
+
+
+@router.get("/{slug}", response=WorkspaceOut)
+def get_workspace(request: HttpRequest, slug: Slug):
+    return get_object_or_404(visible_workspaces(request.user), slug=slug)
+
+
+@router.get("/{slug}/members", response=MemberList)
+def list_members(request: HttpRequest, slug: Slug, query: Query[Cursor]):
+    """Who belongs to it, and in which role."""
+    found = visible_workspace(request.user, slug)
+    return page(found.memberships.select_related("user"), "members", query)
+
+
+@router.patch("/{slug}/members/{user_id}", response=MemberOut)
+def change_member(request: HttpRequest, slug: Slug, user_id: Id, change: RoleChange):
+    """Give a member another role, within your own."""
+    found = visible_workspace(request.user, slug)
+    member = get_object_or_404(found.memberships, user=user_id)
+    require_over(request.user, found, Role(member.role), change.role)
+    membership.change_role(found, user_id, change.role)
+    return found.memberships.select_related("user").get(user=user_id)
+
+
+@router.delete("/{slug}/members/{user_id}", response={204: None})
+def delete_member(request: HttpRequest, slug: Slug, user_id: Id):
+    """Remove a member, or leave yourself. Their open pages close at once."""
+    found = visible_workspace(request.user, slug)
+    member = get_object_or_404(found.memberships, user=user_id)
+    if user_id == request.user.pk:
+        require_scope(request.user, Action.MANAGE_MEMBERS)
+    else:
+        require_over(request.user, found, Role(member.role))
+    membership.remove_member(found, user_id)
+    return Status(204, None)
+
+
+@router.post("/{slug}/members/{user_id}/transfer", response=MemberOut)
+def transfer_workspace(request: HttpRequest, slug: Slug, user_id: Id):
+    """Make the member the owner; you stay as a maintainer."""
+    found = visible_workspace(request.user, slug)
+    get_object_or_404(found.memberships, user=user_id)
+    require(request.user, Action.TRANSFER, found)
+    membership.transfer(found, request.user, user_id)
+    return found.memberships.select_related("user").get(user=user_id)
+
+
+@router.get("/{slug}/invitations", response=InvitationList)
+def list_invitations(request: HttpRequest, slug: Slug, query: Query[Cursor]):
+    """Links that still let somebody in; to who may make them."""
+    found = visible_workspace(request.user, slug)
+    require(request.user, Action.MANAGE_MEMBERS, found)
+    links = Invitation.objects.visible_to(request.user).open().filter(workspace=found)
+    return page(links.select_related("created_by"), "invitations", query)
+
+
+@router.post("/{slug}/invitations", response={201: Link})
+def create_invitation(request: HttpRequest, slug: Slug, new: NewInvitation):
+    """A link that lets somebody in, for seven days. Owners are made of members, not by links."""
+    found = visible_workspace(request.user, slug)
+    require(request.user, Action.MANAGE_MEMBERS, found)
+    givable = [one for one in givable_roles(request.user, found) if one is not Role.OWNER]
+    if new.role not in givable:
+        raise Invalid("role", new.role, f"by a link you can give {', '.join(givable)}")
+    path = membership.invite(found, request.user, new.role, new.single_use)
+    return Status(201, {"url": request.build_absolute_uri(path)})
+
+
+@router.delete("/{slug}/invitations/{invitation_id}", response={204: None})
+def delete_invitation(request: HttpRequest, slug: Slug, invitation_id: Id):
+    """The link lets nobody in any more."""
+    found = visible_workspace(request.user, slug)
+    require(request.user, Action.MANAGE_MEMBERS, found)
+    links = Invitation.objects.visible_to(request.user).filter(workspace=found)
+    membership.revoke_invitation(get_object_or_404(links, pk=invitation_id))
+    return Status(204, None)
+
+
+@router.post("/{slug}/projects", response={201: ProjectOut})
+def create_project(request: HttpRequest, slug: Slug, new: NewProject):
+    found = visible_workspace(request.user, slug)
+    require(request.user, Action.ADD_PROJECT, found)
+    return Status(201, services.add_project(found, new.name, new.visibility, request.user))
 
 
 @projects.get("", response=ProjectList)
 def list_projects(request: HttpRequest, query: Query[Cursor]):
     """Projects that you may see; a run is made in one."""
     return page(visible_projects(request.user), "projects", query)
+
+
+@projects.get("/{project_id}", response=ProjectOut)
+def get_project(request: HttpRequest, project_id: Id):
+    return get_object_or_404(visible_projects(request.user), pk=project_id)
+
+
+@projects.patch("/{project_id}", response=ProjectOut)
+def change_project(request: HttpRequest, project_id: Id, change: ProjectChange):
+    """Who in the workspace sees it."""
+    found = get_object_or_404(visible_projects(request.user), pk=project_id)
+    require(request.user, Action.SHARE_PROJECT, found)
+    services.change_visibility(found, change.visibility)
+    return found

@@ -20,6 +20,8 @@ class Action(StrEnum):
     READ = "read"
     OPERATE = "operate"
     """Start, stop and resume runs."""
+    REPORT = "report"
+    """Send the events of a run whose engine runs elsewhere."""
     ADD_PROJECT = "add-project"
     SHARE_PROJECT = "share-project"
     """Change who in the workspace sees a project."""
@@ -45,6 +47,7 @@ _OWNERS = frozenset({Role.OWNER})
 _RULES: dict[Action, Rule] = {
     Action.READ: Rule("see it", frozenset(Role), frozenset({Scope.RUNS_READ, Scope.RUNS_WRITE})),
     Action.OPERATE: Rule("start, stop or resume runs", _OPERATORS, frozenset({Scope.RUNS_WRITE})),
+    Action.REPORT: Rule("send events of its runs", _OPERATORS, frozenset({Scope.TELEMETRY_WRITE})),
     Action.ADD_PROJECT: Rule("make projects", _OPERATORS),
     Action.SHARE_PROJECT: Rule("change who sees it", _OWNERS, creators_too=True),
     Action.MANAGE_MEMBERS: Rule("manage its members", _MANAGERS),

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from django.conf import settings
 from django.contrib import messages
-from django.contrib.auth import login
 from django.contrib.auth.decorators import login_not_required
 from django.core.exceptions import BadRequest
-from django.db import transaction
 from django.forms import Form
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
+from django.utils.http import urlencode
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from webapp.accounts.forms import SignUpForm
+from webapp.accounts.adapters import INVITED_BY
 from webapp.projects import membership, services
 from webapp.projects.forms import (
     InvitationForm,
@@ -136,20 +135,21 @@ def transfer(request: HttpRequest, slug: str, user_id: int) -> HttpResponse:
 @login_not_required
 @require_http_methods(["GET", "HEAD", "POST"])
 def invitation(request: HttpRequest, token: str) -> HttpResponse:
-    """invitation.html: `invitation` (workspace, role, created_by) and, for who is not signed in,
-    `form` (SignUpForm). Accepting is a POST; it leads to the workspace. A link that lets nobody in
-    renders error.html (410)."""
-    form = None
-    if not request.user.is_authenticated:
-        form = SignUpForm(request.POST if request.method == "POST" else None)
+    """invitation.html: `invitation` (workspace, role, created_by). Accepting is a POST: it leads
+    to the workspace, or, for who is not signed in, to making an account (which accepts it). A link
+    that lets nobody in renders error.html (410)."""
     try:
-        found = membership.find_invitation(token)
-        if request.method == "POST" and (form is None or form.is_valid()):
-            return redirect("workspace", _accept(request, token, form).slug)
+        if request.method != "POST":
+            context = {"invitation": membership.find_invitation(token)}
+            return render(request, "invitation.html", context)
+        if request.user.is_authenticated:
+            return redirect("workspace", membership.accept_invitation(token, request.user).slug)
+        joined = membership.find_invitation(token).workspace
     except InvitationRefused:
         return render(request, "error.html", _REFUSED, status=410)
-    status = 422 if form is not None and form.is_bound else 200
-    return render(request, "invitation.html", {"invitation": found, "form": form}, status=status)
+    request.session[INVITED_BY] = token
+    goes_to = urlencode({"next": reverse("workspace", args=[joined.slug])})
+    return redirect(f"{reverse('account_signup')}?{goes_to}")
 
 
 _REFUSED = {
@@ -158,16 +158,6 @@ _REFUSED = {
     "detail": "It is used up, was revoked, or is older than seven days. Ask who sent it for "
     "another.",
 }
-
-
-def _accept(request: HttpRequest, token: str, form: SignUpForm | None) -> Workspace:
-    if form is None:
-        return membership.accept_invitation(token, request.user)
-    with transaction.atomic():
-        user = form.save()
-        joined = membership.accept_invitation(token, user)
-    login(request, user, backend=settings.AUTHENTICATION_BACKENDS[0])
-    return joined
 
 
 def _member(request: HttpRequest, slug: str, user_id: int) -> tuple[Workspace, Membership]:

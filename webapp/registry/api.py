@@ -16,7 +16,7 @@ from webapp.registry.selectors import visible_models
 router = Router()
 
 
-class VersionOut(Schema):
+class ModelVersionOut(Schema):
     id: int
     number: int
     sha256: str
@@ -46,7 +46,7 @@ class ModelOut(Schema):
     id: int
     name: str
     project: int
-    versions: list[VersionOut]
+    versions: list[ModelVersionOut]
 
     @staticmethod
     def resolve_project(model: Model) -> int:

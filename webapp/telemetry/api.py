@@ -1,4 +1,4 @@
-"""REST of what runs report: the state to start from, the log, one node, series of numbers."""
+"""REST of what runs report: the state to start from, the log, trees, nodes, series of numbers."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from django.shortcuts import get_object_or_404
 from ninja import Query, Router, Schema
 from pydantic import ConfigDict, Field
 
+from engine.events import KINDS, RunState
+from webapp.experiments.outside import Ended, NotOutside
 from webapp.experiments.selectors import visible_run
 from webapp.paging import Cursor, page
-from webapp.problems import Invalid
+from webapp.problems import Invalid, problem
+from webapp.projects.permissions import Action, require
 from webapp.telemetry import selectors, series
 from webapp.telemetry.models import Metric
+from webapp.telemetry.outside import MOST_EVENTS, Gap, read_batch, store_batch
 
 router = Router()
 
 _EVENT = {
     "type": "array",
-    "prefixItems": [
-        {"type": "integer", "title": "seq"},
-        {"type": "integer", "title": "t_ms"},
-        {"type": "string", "title": "kind"},
-        {"type": "object", "title": "payload"},
-    ],
+    "title": "seq, milliseconds since 1970, kind, payload",
+    "items": {"type": ["integer", "string", "object"]},
     "minItems": 4,
     "maxItems": 4,
     "examples": [[1, 1790000000000, "step.start", {"step": 1}]],
@@ -39,6 +39,50 @@ _STATE = {
     },
     "required": ["epoch", "seq", "events"],
 }
+
+
+_LINE = {
+    "type": "object",
+    "properties": {
+        "seq": {"type": "integer", "minimum": 1, "maximum": 2**63 - 1},
+        "time": {"type": "number", "minimum": 0, "maximum": 4e9, "title": "Unix seconds"},
+        "kind": {"type": "string", "enum": list(KINDS)},
+        "tree": {"type": ["integer", "null"], "minimum": 0, "maximum": 2**63 - 1},
+        "node": {"type": ["integer", "null"], "minimum": 0, "maximum": 2**31 - 1},
+        "payload": {"type": "object"},
+    },
+    "required": ["seq", "time", "kind", "tree", "node", "payload"],
+}
+_BATCH = {
+    "type": "object",
+    "properties": {"events": {"type": "array", "items": _LINE, "maxItems": MOST_EVENTS}},
+    "required": ["events"],
+    "additionalProperties": False,
+    "examples": [
+        {
+            "events": [
+                {
+                    "seq": 1,
+                    "time": 1790000000.5,
+                    "kind": "log.line",
+                    "tree": None,
+                    "node": None,
+                    "payload": {"level": "info", "message": "hello from elsewhere"},
+                }
+            ]
+        }
+    ],
+}
+
+
+class Heard(Schema):
+    """What an engine elsewhere is told."""
+
+    head_seq: int
+    """Every event up to it is stored; the next one has one more."""
+    state: RunState
+    stop_requested: bool
+    """Whether it should make a checkpoint and say run.state stopped."""
 
 
 class Newest(Schema):
@@ -176,6 +220,42 @@ def get_events(
     return StreamingHttpResponse(lines, content_type="application/x-ndjson")
 
 
+@router.post(
+    "/{uuid:run_id}/events",
+    response=Heard,
+    openapi_extra={
+        "requestBody": {"required": True, "content": {"application/json": {"schema": _BATCH}}}
+    },
+)
+def add_events(request: HttpRequest, run_id: uuid.UUID):
+    """For a run whose engine runs elsewhere (`outside`): lines of its log, in order of seq, each
+    stored once however often it is sent. Events that leave a gap are refused (409) with
+    `expected_seq`. The answer says where the log stands and what is asked of the engine; none of
+    events at all are a sign of life, of which one is due every 15 minutes."""
+    run = visible_run(request.user, run_id)
+    require(request.user, Action.REPORT, run.project)
+    try:
+        return store_batch(run_id, read_batch(request.body))
+    except Gap as gap:
+        return problem(409, f"{gap}.", expected_seq=gap.expected)
+    except NotOutside:
+        return problem(409, "An engine of this server has the run: its worker sends its events.")
+    except Ended:
+        return problem(409, "The run has ended and takes no more events; resume it first.")
+
+
+@router.get(
+    "/{uuid:run_id}/steps/{int:step}/trees", openapi_extra=_answers("application/json", _STATE)
+)
+def get_step_trees(
+    request: HttpRequest, run_id: uuid.UUID, step: int, seq: int | None = Query(None, ge=0)
+) -> HttpResponse:
+    """{epoch, seq, events}: all that was said of the trees of one step up to `seq`, without
+    `node.text`; no event where the step has none."""
+    found = selectors.step(visible_run(request.user, run_id), step, seq)
+    return HttpResponse(found, content_type="application/json")
+
+
 @router.get("/{uuid:run_id}/trees/{int:tree}", openapi_extra=_answers("application/json", _STATE))
 def get_tree(
     request: HttpRequest, run_id: uuid.UUID, tree: int, seq: int | None = Query(None, ge=0)
@@ -189,7 +269,8 @@ def get_tree(
 
 @router.get("/{uuid:run_id}/trees/{int:tree}/nodes/{int:node}", response=dict)
 def get_node(request: HttpRequest, run_id: uuid.UUID, tree: int, node: int):
-    """{tree, node, open, text, close, credit, problem, parent}: the payloads about a node, its
+    """{tree, node, open, text, close, credit, learned, problem, parent}: the payloads about a node,
+    what an update saw of its tokens {agent, step, version, entropy, ratio} (null before one), its
     problem, and its parent's `node.close` (null for a child of the root)."""
     found = selectors.node(visible_run(request.user, run_id), tree, node)
     if found is None:

@@ -48,8 +48,14 @@ class State:
         trees = [{**tree, "nodes": list(tree["nodes"].values())} for tree in self.trees.values()]
         return {**self.__dict__, "trees": trees}
 
-    def node(self, payload: Payload) -> Payload | None:
-        tree = self.trees.get(payload["tree"])
+    def touched(self, payload: Payload, seq: int) -> Payload | None:
+        """The tree that an event is about, which notes it; None where it is not kept."""
+        if tree := self.trees.get(payload["tree"]):
+            tree["seq"] = seq
+        return tree
+
+    def touched_node(self, payload: Payload, seq: int) -> Payload | None:
+        tree = self.touched(payload, seq)
         return tree["nodes"].get(payload["node"]) if tree else None
 
 
@@ -134,11 +140,12 @@ def _tree_open(state: State, payload: Payload, time: int, seq: int) -> None:
         "solved": False,
         "meanScore": None,
         "filtered": False,
+        "seq": seq,
     }
 
 
 def _node_open(state: State, payload: Payload, time: int, seq: int) -> None:
-    if tree := state.trees.get(payload["tree"]):
+    if tree := state.touched(payload, seq):
         tree["nodes"][payload["node"]] = {
             "id": payload["node"],
             "tree": payload["tree"],
@@ -156,7 +163,7 @@ def _node_open(state: State, payload: Payload, time: int, seq: int) -> None:
 
 
 def _node_close(state: State, payload: Payload, time: int, seq: int) -> None:
-    if (node := state.node(payload)) is None:
+    if (node := state.touched_node(payload, seq)) is None:
         return
     node |= {"closed": True, "closedAt": time, "closedSeq": seq}
     node |= {name: payload[key] for name, key in _OF_CLOSE.items() if key in payload}
@@ -180,12 +187,12 @@ _OF_CLOSE = {
 
 
 def _node_credit(state: State, payload: Payload, time: int, seq: int) -> None:
-    if node := state.node(payload):
+    if node := state.touched_node(payload, seq):
         node |= {"shaped": payload["shaped"], "advantage": payload["advantage"]}
 
 
 def _tree_close(state: State, payload: Payload, time: int, seq: int) -> None:
-    if tree := state.trees.get(payload["tree"]):
+    if tree := state.touched(payload, seq):
         tree["closed"] = True
         for name, key in (("solved",) * 2, ("meanScore", "mean_score"), ("filtered",) * 2):
             if key in payload:

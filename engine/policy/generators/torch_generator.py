@@ -86,33 +86,6 @@ class TorchGenerator(Generator):
         """Requests that are being written or wait."""
         return self._rows.count + len(self._waiting)
 
-    def generate(
-        self,
-        prompts: Sequence[list[int]],
-        sampling: SamplingConfig | Sequence[SamplingConfig],
-        version: int,
-        seeds: Sequence[int] | None = None,
-    ) -> list[Generation]:
-        """One answer per prompt, in order; settings for all or for each.
-
-        Raises:
-            ValueError: a prompt leaves no room in the model's context.
-            FloatingPointError: the model's logits are no numbers.
-            RuntimeError: answers are being written that `step` is to give.
-        """
-        if self.unfinished:
-            raise RuntimeError(f"{self.unfinished} answers are under way; take them by `step`")
-        each = [sampling] * len(prompts) if isinstance(sampling, SamplingConfig) else sampling
-        tickets = self.submit(prompts, each, version, seeds)
-        wanted, found = set(tickets), {}
-        try:
-            while not found.keys() >= wanted:
-                found |= self.step()
-        except BaseException:
-            self._abandon()
-            raise
-        return [found[ticket] for ticket in tickets]
-
     def submit(
         self,
         prompts: Sequence[list[int]],
@@ -121,9 +94,12 @@ class TorchGenerator(Generator):
         seeds: Sequence[int] | None = None,
         stop_ids: Sequence[int] = (),
     ) -> list[int]:
-        """Ask for answers, which `step` gives by these tickets.
+        """Ask for answers, which `ended` or `step` give by these tickets.
 
         `stop_ids` end a row as the model's own do.
+
+        Raises:
+            ValueError: a prompt leaves no room in the model's context.
         """
         seeds = self.row_seeds(len(prompts)) if seeds is None else seeds
         stops = tuple(sorted({*self.end_ids, *stop_ids}))
@@ -137,6 +113,20 @@ class TorchGenerator(Generator):
         self._tickets += len(orders)
         self._waiting += orders
         return [order.ticket for order in orders]
+
+    def ended(self, least: int, seconds: float) -> dict[int, Generation]:
+        """What ended in so many steps as it takes, or as there is time for.
+
+        Raises:
+            FloatingPointError: the model's logits are no numbers.
+        """
+        found: dict[int, Generation] = {}
+        until = time.monotonic() + seconds
+        while self.unfinished and len(found) < least:
+            found |= self.step()
+            if time.monotonic() > until:
+                break
+        return found
 
     @torch.inference_mode()
     def step(self) -> dict[int, Generation]:
@@ -171,8 +161,7 @@ class TorchGenerator(Generator):
         self._known = {name: known for name, known in self._known.items() if name in ("", scope)}
         self._scope = scope
 
-    def _abandon(self) -> None:
-        """Drop whatever was being written; for a call that failed."""
+    def abandon(self) -> None:
         self._waiting.clear()
         self._rows, self._batch = Rows(), None
         self._known.clear()

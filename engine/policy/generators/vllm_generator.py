@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import math
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -43,7 +44,7 @@ from engine.policy.generators.vllm_weights import (
 )
 
 ANSWER_SECONDS = 1800.0
-"""Deadline of the answers of one call, all of them."""
+"""Deadline of an answer."""
 
 
 def make(setup: Setup) -> VllmGenerator:
@@ -60,6 +61,7 @@ class VllmGenerator(Generator):
         self._place = place_of(owner, setup.weights.model)
         self._logprobs_mode = logprobs_mode(setup)
         self._numbers = itertools.count()
+        self._writing: dict[int, asyncio.Task[Generation]] = {}
         self._held: tuple[PreTrainedModel, int] | None = None
         """What the engine has: a model, and the version that it was then."""
         self._asleep = False
@@ -88,22 +90,35 @@ class VllmGenerator(Generator):
         self._ask(self._go_on(version), RECEIVE)
         self._held, self._asleep = (model, version), False
 
-    def generate(
+    @property
+    def unfinished(self) -> int:
+        return len(self._writing)
+
+    def submit(
         self,
         prompts: Sequence[list[int]],
-        sampling: SamplingConfig | Sequence[SamplingConfig],
+        sampling: Sequence[SamplingConfig],
         version: int,
         seeds: Sequence[int] | None = None,
-    ) -> list[Generation]:
-        """One answer per prompt, in order.
+    ) -> list[int]:
+        """Ask for answers; vLLM writes them whether or not anyone waits for them in `ended`."""
+        seeds = self.row_seeds(len(prompts)) if seeds is None else seeds
+        tickets = [next(self._numbers) for _ in prompts]
+        asked = list(zip(tickets, prompts, seeds, sampling, strict=True))
+        self._ask(self._begin(asked, version), "take requests")
+        return tickets
+
+    def ended(self, least: int, seconds: float) -> dict[int, Generation]:
+        """What has ended, by ticket.
 
         Raises:
             GeneratorError: the engine ended, refused a prompt, or took longer than its deadline.
         """
-        each = [sampling] * len(prompts) if isinstance(sampling, SamplingConfig) else sampling
-        seeds = self.row_seeds(len(prompts)) if seeds is None else seeds
-        answers = self._answers(prompts, seeds, each, version)
-        return self._engine.call(answers, f"write {len(prompts)} answers", ANSWER_SECONDS)
+        waiting = self._ended(min(least, self.unfinished), seconds)
+        return self._engine.call(waiting, f"write {self.unfinished} answers", ANSWER_SECONDS)
+
+    def abandon(self) -> None:
+        self._ask(self._cancel(), "drop what it writes")
 
     def rest(self) -> None:
         """Free the GPU that the engine shares with the learner; elsewhere it stays as it is."""
@@ -150,29 +165,48 @@ class VllmGenerator(Generator):
         await llm.update_weight_version(str(version))
         await llm.resume_generation()
 
-    async def _answers(
-        self,
-        prompts: Sequence[list[int]],
-        seeds: Sequence[int],
-        sampling: Sequence[SamplingConfig],
-        version: int,
-    ) -> list[Generation]:
-        # A failure ends the others too: nothing is left that writes for nobody.
-        async with asyncio.TaskGroup() as group:
-            tasks = [
-                group.create_task(self._answer(prompt, seed, settings, version))
-                for prompt, seed, settings in zip(prompts, seeds, sampling, strict=True)
-            ]
-        return [task.result() for task in tasks]
+    async def _begin(
+        self, asked: Sequence[tuple[int, list[int], int, SamplingConfig]], version: int
+    ) -> None:
+        for ticket, prompt, seed, sampling in asked:
+            answer = self._answer(ticket, prompt, seed, sampling, version)
+            self._writing[ticket] = asyncio.create_task(answer)
+
+    async def _ended(self, least: int, seconds: float) -> dict[int, Generation]:
+        found: dict[int, Generation] = {}
+        until = time.monotonic() + seconds
+        while len(found) < least:
+            left = until - time.monotonic()
+            await asyncio.wait(
+                self._writing.values(),
+                timeout=None if math.isinf(left) else max(0.0, left),
+                return_when=asyncio.FIRST_COMPLETED,
+            )
+            for ticket in [t for t, task in self._writing.items() if task.done()]:
+                found[ticket] = self._writing.pop(ticket).result()
+            if left <= 0:
+                break
+        return found
+
+    async def _cancel(self) -> None:
+        tasks = list(self._writing.values())
+        self._writing.clear()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _answer(
-        self, prompt: list[int], seed: int, sampling: SamplingConfig, version: int
+        self, ticket: int, prompt: list[int], seed: int, sampling: SamplingConfig, version: int
+    ) -> Generation:
+        async with asyncio.timeout(ANSWER_SECONDS):
+            return await self._whole_answer(ticket, prompt, seed, sampling, version)
+
+    async def _whole_answer(
+        self, ticket: int, prompt: list[int], seed: int, sampling: SamplingConfig, version: int
     ) -> Generation:
         started = time.perf_counter()
         options = self._options(sampling, seed)
-        outputs = self._engine.llm.generate(
-            {"prompt_token_ids": prompt}, options, f"{next(self._numbers)}"
-        )
+        outputs = self._engine.llm.generate({"prompt_token_ids": prompt}, options, str(ticket))
         (done,) = [part async for part in outputs if part.finished]
         self.reused_tokens += done.num_cached_tokens or 0
         output = done.outputs[0]

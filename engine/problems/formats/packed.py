@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-import pickletools
+import pickletools  # nosec B403
 import zlib
 
 from engine.problems.formats.fields import RowError

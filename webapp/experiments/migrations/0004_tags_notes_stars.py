@@ -11,7 +11,7 @@ class Migration(migrations.Migration):
 
     dependencies = [
         ('datasets', '0002_left_out'),
-        ('experiments', '0002_request_keys'),
+        ('experiments', '0003_engines_outside'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 

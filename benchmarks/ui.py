@@ -1,0 +1,197 @@
+"""The run page in headless Chromium over the real stack: Postgres, uvicorn, ingest, websocket.
+
+`frame_ms_p95_5000_nodes` is the 95th percentile of the time from one animation frame to the next
+while a tree of 5,000 nodes is in focus and its last 500 arrive, 50 a second;
+`frame_ms_p95_20000_nodes` the same for the small multiples of a step of 20,000 nodes.
+`heap_mb_after_hour` is what JavaScript holds, after garbage was collected, of a page that followed
+an hour of a run: 703 steps of 32 trees of 8 nodes, which at 50 nodes a second take 3,600 s. They
+are replayed as fast as the server stores them, so the page sees every event of the hour, in less
+time (`hour_seconds`). The same run goes on to a million events; `open_1m_events_ms` is the time
+from the navigation until a new page shows its newest trees and is up to date with the log.
+`first_paint_ms` and `first_tree_ms` are those of the page of the tree of 5,000 nodes: when the
+browser painted anything, and when the nodes were on the canvas. `js_kb_compressed` is all the
+JavaScript that the run page loads, vendored code included, each file compressed with gzip. In all
+of them the page has to hold exactly the events and nodes that were sent, or there is no figure.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import statistics
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from itertools import pairwise
+from typing import Any
+
+from benchmarks import PeerMissing, at_most
+
+SUMMARY = "the run page in a browser: paint, frames, memory, a million events"
+GOALS = {
+    "frame_ms_p95_5000_nodes": at_most(50),
+    "frame_ms_p95_20000_nodes": at_most(50),
+    "open_1m_events_ms": at_most(2000),
+    "js_kb_compressed": at_most(250),
+}
+BATCH = 2000  # events stored in one transaction while a log is replayed
+WAIT_MS = 120_000  # for the page to show what was sent
+
+FRAMES = """() => {
+  window.frameTimes = [];
+  const tick = (now) => {
+    window.frameTimes.push(now);
+    window.ticking = requestAnimationFrame(tick);
+  };
+  window.ticking = requestAnimationFrame(tick);
+}"""
+SHOWN = """([seq, nodes]) => {
+  const stream = document.querySelector('[data-part="stream"]');
+  const canvas = document.querySelector('[data-part="canvas"]');
+  return Number(stream?.dataset.seq) === seq && Number(canvas?.dataset.nodes) === nodes
+    && performance.now();
+}"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--events", type=int, default=1_000_000, help="of the longest run")
+    parser.add_argument("--hour-steps", type=int, help="steps of the hour (default: all of them)")
+    parser.add_argument("--nodes", type=int, default=5000, help="of the widest tree")
+    parser.add_argument("--seconds", type=float, default=10, help="that frames are counted")
+
+
+def measure(arguments: argparse.Namespace) -> dict[str, dict[str, Any]]:
+    try:
+        from benchmarks.ui_site import site
+    except ImportError as missing:
+        raise PeerMissing(f"{missing}; pip install -c constraints.txt '.[dev]'") from None
+    figures: dict[str, Any] = {}
+    try:
+        with site() as here:
+            _wide(here, figures, arguments)
+            _long(here, figures, arguments)
+            versions = {"chromium": here.browser.version, **here.versions}
+    except FileNotFoundError as missing:  # no Chromium
+        raise PeerMissing(str(missing)) from None
+    if missed := [name for name, goal in GOALS.items() if not goal.met(figures[name])]:
+        figures["missed"] = missed
+    return {"ratios": {}, "figures": figures, "versions": versions}
+
+
+def _wide(here: Any, figures: dict[str, Any], arguments: argparse.Namespace) -> None:
+    from benchmarks.ui_log import wide_trees
+
+    one = wide_trees(1, arguments.nodes)
+    with _page(here, "one tree") as (run, page):
+        _grow(run, page, one, arguments, focused=True)
+        figures["frame_ms_p95_5000_nodes"] = _frames(page)
+        scripts: list[str] = []
+        page.on("response", lambda reply: scripts.append(reply.url))
+        page.reload()
+        shown = page.wait_for_function(SHOWN, arg=[len(one), arguments.nodes], timeout=WAIT_MS)
+        figures["first_tree_ms"] = round(shown.json_value())
+        paint = "performance.getEntriesByName('first-contentful-paint')[0].startTime"
+        figures["first_paint_ms"] = round(page.evaluate(paint))
+        figures["js_kb_compressed"] = _script_kb(page, scripts)
+    with _page(here, "four trees") as (run, page):
+        _grow(run, page, wide_trees(4, arguments.nodes), arguments, focused=False)
+        figures["frame_ms_p95_20000_nodes"] = _frames(page)
+
+
+def _grow(run: Any, page: Any, log: list, arguments: argparse.Namespace, focused: bool) -> None:
+    """The last nodes arrive, 50 a second, while frames are counted."""
+    from benchmarks.ui_log import NODES_PER_SECOND, until_nodes
+
+    nodes = sum(event.kind == "node.close" for event in log)
+    arriving = min(nodes // 2, round(arguments.seconds * NODES_PER_SECOND))
+    before, after = until_nodes(log, nodes - arriving)
+    run.feed(before)
+    opened = sum(event.kind == "node.open" for event in before)
+    _await(page, len(before), opened)
+    if focused:
+        page.evaluate("tree => { location.hash = `tree=${tree}`; }", before[-1].tree)
+        page.locator('[data-part="back"]').wait_for()
+    page.evaluate(FRAMES)
+    _in_pace(run, after, arriving / NODES_PER_SECOND)
+    page.evaluate("cancelAnimationFrame(window.ticking)")
+    _await(page, len(log), nodes)
+
+
+def _in_pace(run: Any, log: list, seconds: float) -> None:
+    """Feeds a log evenly, ten times a second."""
+    began, rounds = time.monotonic(), max(1, round(seconds * 10))
+    for turn in range(rounds):
+        run.feed(log[len(log) * turn // rounds : len(log) * (turn + 1) // rounds])
+        time.sleep(max(0.0, began + (turn + 1) / 10 - time.monotonic()))
+
+
+def _frames(page: Any) -> float:
+    times = page.evaluate("window.frameTimes")
+    gaps = [after - before for before, after in pairwise(times)]
+    return round(statistics.quantiles(gaps, n=20)[-1], 1)
+
+
+def _long(here: Any, figures: dict[str, Any], arguments: argparse.Namespace) -> None:
+    from benchmarks.ui_log import HOUR_STEPS, LongLog
+
+    log = LongLog()
+    with _page(here, "a million events") as (run, page):
+        began = time.monotonic()
+        for batch in _batches(log.take_steps(arguments.hour_steps or HOUR_STEPS)):
+            run.feed(batch)
+        _await(page, log.told, _kept_nodes(log))
+        figures["hour_seconds"] = round(time.monotonic() - began, 1)
+        figures["hour_events"] = log.told
+        figures["heap_mb_after_hour"] = _heap_mb(page)
+    rest = max(1, (arguments.events - log.told) // log.events_per_step)
+    for batch in _batches(log.take_steps(rest)):
+        run.feed(batch)
+    with here.opened(run) as page:
+        shown = page.wait_for_function(SHOWN, arg=[log.told, _kept_nodes(log)], timeout=WAIT_MS)
+        figures["open_1m_events_ms"] = round(shown.json_value())
+    figures["events"] = log.told
+
+
+def _kept_nodes(log: Any) -> int:
+    """Nodes on the canvas once a step is whole."""
+    from benchmarks.ui_log import NODES, TREES
+
+    return TREES * NODES
+
+
+def _batches(steps: Iterable[list]) -> Iterator[list]:
+    """Whole steps together, so that a transaction holds about `BATCH` events."""
+    batch: list = []
+    for step in steps:
+        batch += step
+        if len(batch) >= BATCH:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
+
+
+def _await(page: Any, seq: int, nodes: int) -> None:
+    page.wait_for_function(SHOWN, arg=[seq, nodes], timeout=WAIT_MS)
+
+
+def _heap_mb(page: Any) -> float:
+    """What is left of JavaScript's heap after a full collection."""
+    session = page.context.new_cdp_session(page)
+    session.send("HeapProfiler.collectGarbage")
+    return round(session.send("Runtime.getHeapUsage")["usedSize"] / 2**20, 1)
+
+
+def _script_kb(page: Any, addresses: list[str]) -> float:
+    """Kilobytes (1,000 bytes) of the scripts among the addresses, compressed one by one."""
+    scripts = {address for address in addresses if address.split("?")[0].endswith(".js")}
+    bodies = [page.request.get(address).body() for address in scripts]
+    return round(sum(len(gzip.compress(body)) for body in bodies) / 1000, 1)
+
+
+@contextmanager
+def _page(here: Any, name: str) -> Iterator[tuple[Any, Any]]:
+    """A new run and its page."""
+    run = here.run(name)
+    with here.opened(run) as page:
+        yield run, page

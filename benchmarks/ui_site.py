@@ -1,0 +1,89 @@
+"""The stack that the page is measured on: a Postgres and a uvicorn of its own, and a Chromium.
+
+Invariant: when the block is left nothing that it started is alive, and its files are gone.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from playwright.sync_api import Browser, Page
+
+from benchmarks.ui_log import sample_of_long_log
+from tests.browser.chromium import Faults, chromium
+from tests.browser.site import SampleRun, Server
+from workers.embedded.postgres import EmbeddedPostgres
+
+VIEWPORT = {"width": 1600, "height": 1000}
+
+
+@dataclass
+class Site:
+    browser: Browser
+    server: Server
+    versions: dict[str, Any]
+
+    def run(self, name: str) -> SampleRun:
+        """A run that was started, without an event."""
+        return SampleRun(sample_of_long_log(), name)
+
+    @contextmanager
+    def opened(self, run: SampleRun) -> Iterator[Page]:
+        """The run's page in a new window.
+
+        Raises:
+            RuntimeError: the page met an error, broke its policy or asked a foreign host.
+        """
+        context = self.browser.new_context(viewport=VIEWPORT, base_url=self.server.url)
+        page, faults = context.new_page(), Faults()
+        faults.watch(page, self.server.url)
+        page.goto(run.sign_in_path())
+        page.goto(f"/runs/{run.run.pk}/")
+        try:
+            yield page
+        finally:
+            context.close()
+        if faults.told:
+            raise RuntimeError(f"the page of {run.run.experiment.name}: {faults.told[0]}")
+
+
+@contextmanager
+def site() -> Iterator[Site]:
+    """Raises `FileNotFoundError` if there is no Chromium."""
+    with tempfile.TemporaryDirectory() as directory, chromium() as browser:
+        var = Path(directory)
+        var.chmod(0o755)  # Postgres may run as another account
+        database = EmbeddedPostgres(var / "postgres")
+        try:
+            yield from _served(var, database.start(), browser)
+        finally:
+            database.stop()
+
+
+def _served(var: Path, database_url: str, browser: Browser) -> Iterator[Site]:
+    os.environ |= {"GROVE_VAR": str(var), "DATABASE_URL": database_url}
+    os.environ["DJANGO_SETTINGS_MODULE"] = "webapp.settings"
+    # Playwright keeps an event loop in this thread, which Django takes for async code.
+    os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"
+    import django
+    from django.core.management import call_command
+    from django.db import connection
+
+    django.setup()
+    call_command("migrate", verbosity=0)
+    server = Server(var, database_url)
+    server.start()
+    try:
+        postgres = str(connection.cursor().execute("SHOW server_version").fetchone()[0])
+        versions = {"python": platform.python_version(), "django": django.__version__}
+        yield Site(browser, server, {**versions, "postgres": postgres})
+    finally:
+        connection.close()
+        server.kill()

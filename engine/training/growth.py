@@ -1,0 +1,138 @@
+"""Trees that grow without waves: whoever writes, or verifies, goes on as soon as it can.
+
+An answer is verified as soon as it has ended, and its verdict opens the next expansions of its
+tree, which join the running batch of their agent. A step takes the trees that are whole, as soon as
+there are enough; others grow on over its end (`training.extra_trees`). The loop waits for the next
+turn of an agent or piece of verification, whichever ends first.
+
+Invariants:
+- A tree is under way until it is returned whole, and is returned once.
+- An answer's tokens follow from its tree's seed and its node; in which order nodes close hangs on
+  the clock, so `compute.deterministic` grows its trees in waves (`rollout.py`) instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from engine.config import RunConfig
+from engine.policy.exchange import Answer
+from engine.problems.source import ProblemSet
+from engine.sandbox.verify import Verification
+from engine.training.forest import Claim, Forest, GrowingTree, training_score
+from engine.training.rollout import RolloutSink, Stopped, timed
+from engine.training.team import Team
+from engine.training.waits import wait_for_any
+from engine.training.writing import Writing
+
+
+class Growth:
+    """All trees that are under way."""
+
+    def __init__(
+        self,
+        config: RunConfig,
+        team: Team,
+        problems: ProblemSet,
+        should_stop: Callable[[], bool],
+    ):
+        self.config = config
+        self.team = team
+        self.problems = problems
+        self.should_stop = should_stop
+        self.trees: dict[GrowingTree, int] = {}
+        """Those that no step has taken, with the position of their problem in the training
+        problems."""
+        self._forests: dict[GrowingTree, Forest] = {}
+        self._new: list[GrowingTree] = []
+        """Trees that were never looked at."""
+        self._whole: list[GrowingTree] = []
+        self._writing = Writing(team)
+        self._asked: dict[int, Claim] = {}
+        """What is being written, by its number."""
+        self._judged: dict[int, tuple[Claim, Answer]] = {}
+        """What is being verified, by its ticket."""
+
+    def plant(self, positions: Sequence[int], step: int, first: int) -> list[GrowingTree]:
+        """New trees of these problems; `first` were opened in this step before. They grow as soon
+        as trees are gathered."""
+        config = self.config
+        batch = [self.problems.training_batch(position, 1)[0] for position in positions]
+        names = tuple(agent.name for agent in config.agents)
+        judge = training_score(config.credit.score)
+        forest = Forest(batch, names, config.search, judge, [config.seed, step], first)
+        self.trees |= zip(forest.trees, positions, strict=True)
+        self._forests |= dict.fromkeys(forest.trees, forest)
+        self._new += forest.trees
+        return forest.trees
+
+    def gather(self, count: int, sink: RolloutSink, phases: dict[str, float]) -> list[GrowingTree]:
+        """Grow until so many trees are whole, and take all that are.
+
+        Raises:
+            Stopped: when a stop was asked for.
+            TeamError: an actor failed, or nobody answered within the deadline.
+        """
+        new, self._new = self._new, []
+        self._claim(new, sink)
+        while len(self._whole) < count and len(self._whole) < len(self.trees):
+            if self.should_stop():
+                raise Stopped
+            self._go_on(sink, phases)
+        whole, self._whole = self._whole, []
+        for tree in whole:
+            del self.trees[tree], self._forests[tree]
+        return whole
+
+    def attend(self, calls: Sequence[Any], name: str, sink: RolloutSink) -> None:
+        """Let trees that no step waits for grow on until these calls have ended, or nothing is
+        under way any more; a long wait is reported under the calls' name."""
+        pending = list(calls)
+        while pending and (self._asked or self._judged):
+            ended = self._go_on(sink, {}, pending, name)
+            pending = [call for call in pending if call not in ended]
+
+    def _claim(self, trees: Sequence[GrowingTree], sink: RolloutSink) -> None:
+        """Ask for what the budgets of these trees allow now."""
+        for tree in trees:
+            for claim in self._forests[tree].claim([tree]):
+                sink.opened(claim)
+                request = tree.request(claim.expansion)
+                self._asked[self._writing.ask(claim.expansion.agent, request)] = claim
+        self._writing.send()
+
+    def _go_on(
+        self,
+        sink: RolloutSink,
+        phases: dict[str, float],
+        beside: Sequence[Any] = (),
+        name: str = "",
+    ) -> list[Any]:
+        """Take what ends next, and ask for what follows from it; all calls that ended."""
+        verifier, turns = self.team.verifier, self._writing.turns
+        ended: list[Any] = []
+        if not (verdicts := verifier.taken(())):  # of what ended while others verified
+            waited_for = "agents to write" if self._asked else "sandbox"
+            with timed(phases, "generate" if self._asked else "verify"):
+                calls = [*turns, *verifier.calls, *beside]
+                ended = wait_for_any(calls, name or waited_for, self.team.waiting)
+            self._verify(self._writing.taken([turn for turn in turns if turn in ended]))
+            verdicts = verifier.taken(call for call in ended if call in verifier.calls)
+        self._close(verdicts, sink)
+        return ended
+
+    def _verify(self, answers: Mapping[int, Answer]) -> None:
+        pairs = [(self._asked.pop(number), answer) for number, answer in answers.items()]
+        programs = [(claim.tree.problem, answer.program) for claim, answer in pairs]
+        self._judged |= zip(self.team.verifier.ask(programs), pairs, strict=True)
+
+    def _close(self, verdicts: Mapping[int, Verification], sink: RolloutSink) -> None:
+        grown: dict[GrowingTree, None] = {}
+        for ticket, verification in verdicts.items():
+            claim, answer = self._judged.pop(ticket)
+            forest = self._forests[claim.tree]
+            sink.closed(claim.tree, forest.close(claim, answer, verification))
+            grown[claim.tree] = None
+        self._claim(list(grown), sink)
+        self._whole += [tree for tree in grown if self._forests[tree].is_spent(tree)]

@@ -1,0 +1,100 @@
+"""The trees of a step, from the problems whose turn it is.
+
+Invariant: problems are taken in their order, each once; those whose trees a resume cut off come
+first. With `compute.deterministic` trees grow in waves, each step's for itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from engine.config import RunConfig
+from engine.credit.filters import usable
+from engine.problems.source import ProblemSet
+from engine.training.forest import Forest, GrowingTree, training_score
+from engine.training.growth import Growth
+from engine.training.rollout import Rollout
+from engine.training.team import Team
+from engine.training.telemetry import StepRecorder
+
+
+class StepTrees:
+    """Grows as many trees as a step is to learn from."""
+
+    def __init__(
+        self,
+        config: RunConfig,
+        team: Team,
+        problems: ProblemSet,
+        should_stop: Callable[[], bool],
+    ):
+        self.config = config
+        self.team = team
+        self.problems = problems
+        self.should_stop = should_stop
+        self.growth = Growth(config, team, problems, should_stop)
+        self.again: list[int] = []
+        """Problems whose trees a resume cut off: they are begun again first."""
+        self.begun = 0
+        """New problems of this step."""
+        self.refilled = 0
+        """Trees that took the place of some that would have been left out."""
+        self._opened = 0
+
+    @property
+    def carried(self) -> list[int]:
+        """Problems whose trees are under way."""
+        return [*self.growth.trees.values(), *self.again]
+
+    def grow(
+        self, step: int, seen: int, recorder: StepRecorder, phases: dict[str, float]
+    ) -> list[GrowingTree]:
+        """The trees of a step; those that would be left out are replaced while rounds are left.
+
+        `seen` problems were begun before this step.
+
+        Raises:
+            Stopped: a stop was asked for.
+            TeamError: an actor failed, or nobody answered within the deadline.
+        """
+        self.begun = self._opened = self.refilled = 0
+        trees: list[GrowingTree] = []
+        missing = self.config.training.trees_per_step
+        grow = self._in_waves if self.config.compute.deterministic else self._gather
+        for refill in range(1 + self.config.credit.refill_rounds):
+            self.refilled += missing if refill else 0
+            trees += grow(missing, step, seen + self.begun, recorder, phases)
+            kept = sum(usable(tree.scores(), self.config.credit) for tree in trees)
+            missing = max(0, self.config.training.trees_per_step - kept)
+            if missing == 0:
+                break
+        return trees
+
+    def _in_waves(
+        self, count: int, step: int, first: int, recorder: StepRecorder, phases: dict[str, float]
+    ) -> list[GrowingTree]:
+        """So many trees of the problems from `first` on."""
+        config = self.config
+        batch = self.problems.training_batch(first, count)
+        names = tuple(agent.name for agent in config.agents)
+        judge = training_score(config.credit.score)
+        forest = Forest(batch, names, config.search, judge, [config.seed, step], self.begun)
+        self.begun += count
+        recorder.open_trees(forest.trees)
+        rollout = Rollout(self.team, forest, recorder, self.should_stop)
+        rollout.run()
+        for name, seconds in rollout.seconds.items():
+            phases[name] = phases.get(name, 0.0) + seconds
+        return forest.trees
+
+    def _gather(
+        self, count: int, step: int, first: int, recorder: StepRecorder, phases: dict[str, float]
+    ) -> list[GrowingTree]:
+        """At least so many whole trees; as many as `extra_trees` more grow beside them."""
+        missing = max(0, count + self.config.training.extra_trees - len(self.growth.trees))
+        again, self.again = self.again[:missing], self.again[missing:]
+        new = range(first, first + missing - len(again))
+        recorder.open_trees(self.growth.plant([*again, *new], step, self._opened))
+        self.begun += len(new)
+        self._opened += missing
+        return self.growth.gather(count, recorder, phases)

@@ -1,0 +1,82 @@
+"""The real server with the cast's things in its database, for a tool that asks it from outside.
+
+Placeholders stand for things of Alice's project where that is asked for, so that requests get past
+"no such thing"; elsewhere the tool makes them up.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.builders import Cast, a_held_run, a_token, an_event
+from webapp.accounts.models import Scope
+from webapp.experiments.models import Run
+from webapp.telemetry.ingest import ingest
+
+# Which settings can run is known to the engine, not to the document.
+_LEFT_OUT = "positive_data_acceptance"
+# A known thing stands where the tool wanted to ask with something that is none.
+_LEFT_OUT_WITH_KNOWN = f"{_LEFT_OUT},negative_data_rejection"
+
+
+@dataclass(frozen=True)
+class Site:
+    """A served address, secrets of tokens by who holds them, and a run with one tree."""
+
+    url: str
+    secrets: dict[str, str]
+    run: Run
+
+
+def furnish(url: str, cast: Cast) -> Site:
+    """Make a run with a node, and the tokens."""
+    run, fencing = a_held_run(cast, seconds=3600)
+    planted = {"step": 1, "problem": "p", "statement": "s"}
+    opened = {"agent": "oak", "parent": 0, "depth": 1, "draws": {}}
+    events = [
+        an_event(1, "tree.open", tree=1, **planted),
+        an_event(2, "node.open", tree=1, node=1, **opened),
+    ]
+    ingest(run.pk, fencing, events)
+    workspace, other = cast.project.workspace, cast.charlie.memberships.get().workspace
+    secrets = {
+        "an owner": a_token(cast.alice, workspace, Scope.ADMIN),
+        "a viewer": a_token(cast.vera, workspace, Scope.RUNS_READ),
+        "a stranger": a_token(cast.charlie, other, Scope.ADMIN),
+    }
+    return Site(url, secrets, run)
+
+
+def ask_everything(
+    site: Site, who: str, directory: Path, *, known: bool, phases: str, examples: int, seed: int
+) -> subprocess.CompletedProcess[str]:
+    """Run schemathesis over the whole document as `who` (or as nobody), about `known` things or
+    whatever it makes up; exit status 0 if every answer was as the document says."""
+    config = directory / "schemathesis.toml"
+    config.write_text(_configuration(site if known else None))
+    secret = site.secrets.get(who)
+    command = [
+        *(sys.executable, "-m", "schemathesis.cli", "--config-file", str(config)),
+        *("run", f"{site.url}/api/v1/openapi.json", "--phases", phases, "--no-color"),
+        *("--max-examples", str(examples), "--seed", str(seed), "--workers", "1"),
+        *("--exclude-checks", _LEFT_OUT_WITH_KNOWN if known else _LEFT_OUT),
+        *("--suppress-health-check", "all", "--no-shrink"),
+        *("--continue-on-failure", "--request-timeout", "30", "--warnings", "off"),
+        *(("--header", f"Authorization: Bearer {secret}") if secret else ()),
+    ]
+    return subprocess.run(
+        command, cwd=directory, capture_output=True, text=True, timeout=300, check=False
+    )
+
+
+def _configuration(site: Site | None) -> str:
+    lines = ["[phases.stateful]", "max-steps = 4"]
+    if site:
+        project = site.run.project
+        things = {"run_id": site.run.pk, "tree": 1, "node": 1, "project_id": project.pk}
+        things |= {"workspace_id": project.workspace_id, "slug": project.workspace.slug}
+        lines += ["[parameters]", *(f'"path.{name}" = "{value}"' for name, value in things.items())]
+    return "\n".join((*lines, ""))

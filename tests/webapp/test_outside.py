@@ -1,0 +1,149 @@
+"""Engines that run elsewhere: their events come by REST, each stored once, whatever is sent."""
+
+import json
+
+import pytest
+from django.utils import timezone
+
+from engine.events import RunState
+from tests.builders import a_held_run, a_run, a_token
+from webapp.accounts.models import Scope
+from webapp.experiments.leases import take_lease
+from webapp.experiments.models import Run
+from webapp.experiments.outside import fail_silent_runs
+from webapp.experiments.selectors import sweepable_runs
+from webapp.telemetry.models import Event
+
+
+class Engine:
+    """One elsewhere: a program with a token, a run, and a log of its own."""
+
+    def __init__(self, client, cast):
+        self.client = client
+        secret = a_token(cast.bob, cast.project, Scope.RUNS_WRITE, Scope.TELEMETRY_WRITE)
+        self.headers = {"authorization": f"Bearer {secret}"}
+        new = {"project": cast.project.pk, "recipe": "mars2", "outside": True}
+        self.run = self.post("", new).json()
+
+    def post(self, path, body):
+        options = {"content_type": "application/json", "headers": self.headers}
+        return self.client.post(f"/api/v1/runs{path}", body, **options)
+
+    def send(self, *events):
+        return self.post(f"/{self.run['id']}/events", {"events": list(events)})
+
+
+def line(seq, kind="log.line", tree=None, node=None, **payload):
+    payload = payload or {"level": "info", "message": f"line {seq}"}
+    return {
+        "seq": seq, "time": 1790000000.5, "kind": kind, "tree": tree, "node": node,
+        "payload": payload,
+    }  # fmt: skip
+
+
+@pytest.fixture
+def engine(client, cast):
+    return Engine(client, cast)
+
+
+def stored(engine):
+    found = Event.objects.filter(run=engine.run["id"]).order_by("seq")
+    return list(found.values_list("seq", flat=True))
+
+
+def test_a_run_elsewhere_is_begun_by_no_worker(engine):
+    assert engine.run["state"] == "starting" and engine.run["outside"]
+    assert sweepable_runs() == []
+    assert take_lease(engine.run["id"], "worker", 60) is None
+
+
+def test_a_batch_that_is_sent_again_is_stored_once(engine):
+    assert engine.send(line(1), line(2)).json()["head_seq"] == 2
+    assert engine.send(line(1), line(2), line(3)).json()["head_seq"] == 3
+    assert engine.send().json()["head_seq"] == 3
+    assert stored(engine) == [1, 2, 3]
+
+
+def test_a_gap_is_answered_with_the_seq_that_is_expected(engine):
+    engine.send(line(1))
+    response = engine.send(line(3))
+    assert response.status_code == 409 and response.json()["expected_seq"] == 2
+    assert engine.send(line(2), line(4)).json()["expected_seq"] == 2
+    assert stored(engine) == [1]
+
+
+def test_the_run_follows_what_its_engine_says_to_its_end(engine):
+    assert engine.send(line(1, "run.state", state="running")).json()["state"] == "running"
+    engine.post(f"/{engine.run['id']}/stop", {})
+    assert engine.send().json()["stop_requested"]
+    end = line(2, "run.state", state="stopped")
+    assert engine.send(end).json()["state"] == "stopped"
+    assert engine.send(end).json()["head_seq"] == 2, "sent again after the end: nothing new"
+    assert engine.send(line(3)).status_code == 409
+    assert engine.post(f"/{engine.run['id']}/resume", {}).json()["state"] == "starting"
+    assert engine.send(line(3)).json()["head_seq"] == 3
+
+
+def test_a_failure_elsewhere_keeps_its_first_cause(engine):
+    first = line(1, "error", message="no memory\0 left")
+    told = engine.send(first, line(2, "run.state", state="failed", reason="exit status 1"))
+    assert told.json()["state"] == "failed"
+    assert Run.objects.get(pk=engine.run["id"]).error == "no memory\ufffd left"
+
+
+def test_an_engine_that_falls_silent_has_failed(engine):
+    assert fail_silent_runs() == 0
+    Run.objects.update(lease_expires=timezone.now() - timezone.timedelta(seconds=1))
+    assert sweepable_runs() == [] and fail_silent_runs() == 1
+    assert Run.objects.get().run_state is RunState.FAILED
+    assert "15 minutes" in Run.objects.get().error
+
+
+@pytest.mark.parametrize(
+    "event, path",
+    [
+        (line(0), "events.0.seq"),
+        (line(1) | {"seq": 2**63}, "events.0.seq"),
+        (line(1) | {"seq": "1"}, "events[0].seq"),
+        (line(1) | {"time": 1e300}, "events.0.time"),
+        (line(1) | {"node": 2**31}, "events.0.node"),
+        (line(1, "node.open", agent="a"), "events.0.tree"),
+        (line(1, "tree.open", tree=1, step=1), "events.0.payload"),
+        (line(1, "no.such"), "events.0.kind"),
+        (line(1, "step.start", step=2**31, trees=1), "events.0.payload.step"),
+        (line(1, "run.waiting", name="x", deadline_seconds=1e300), "events"),
+        (line(1, "eval.result", step=1, split="a\0", agents={}, standard_errors={}, problems=1),
+         "events"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_stored_is_named(engine, event, path):
+    response = engine.send(event)
+    assert response.status_code == 422, response.content
+    fault = response.json()["problems"][0]
+    assert fault["path"] == path and fault["reason"]
+    assert stored(engine) == []
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"[]", b"{", b'{"events": 1}', b'{"a": []}', b'{"events": [' * 3000, b"\xff"]
+)
+def test_a_body_that_is_no_batch_is_refused(engine, body):
+    assert engine.post(f"/{engine.run['id']}/events", body).status_code == 422
+
+
+def test_a_payload_is_stored_whole_and_without_what_nobody_knows(engine):
+    engine.send(line(1, "tree.open", tree=1, step=1, problem="p", statement="s", extra="x"))
+    told = Event.objects.get(run=engine.run["id"]).payload
+    assert told == {"step": 1, "problem": "p", "statement": "s", "difficulty": 0}
+
+
+def test_an_engine_of_ours_is_reported_by_its_worker_alone(client, cast):
+    run, _ = a_held_run(cast)
+    client.force_login(cast.alice)
+    body = json.dumps({"events": [line(1)]})
+    response = client.post(f"/api/v1/runs/{run.pk}/events", body, "application/json")
+    assert response.status_code == 409 and "worker" in response.json()["detail"]
+    assert (
+        client.post(f"/api/v1/runs/{a_run(cast).pk}/events", body, "application/json").status_code
+        == 409
+    )

@@ -1,0 +1,103 @@
+"""What allauth asks of us: who may make an account, what is encrypted, what signing out ends.
+
+Invariants: an account is made by an invitation or by the organisation's own sign-in, never by a
+stranger; the secrets of authenticator apps are stored encrypted under the server's key; sockets
+of a session that ends are closed at once.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from typing import Any
+
+from allauth.account.adapter import DefaultAccountAdapter
+from allauth.account.stages import EmailVerificationStage
+from allauth.mfa.adapter import DefaultMFAAdapter
+from allauth.socialaccount.adapter import DefaultSocialAccountAdapter
+from cryptography.fernet import Fernet
+from django.conf import settings
+from django.contrib import messages
+from django.db import transaction
+from django.http import HttpRequest
+
+from webapp.accounts.models import User
+from webapp.accounts.services import announce_access
+from webapp.projects.membership import InvitationRefused, accept_invitation, find_invitation
+
+INVITED_BY = "invitation"
+"""Key of the session under which the token of the invitation lies that somebody follows."""
+
+
+class AccountAdapter(DefaultAccountAdapter):
+    """Accounts with a password."""
+
+    def is_open_for_signup(self, request: HttpRequest) -> bool:
+        """Only who follows an invitation that works."""
+        try:
+            find_invitation(request.session.get(INVITED_BY, ""))
+        except InvitationRefused:
+            return False
+        return True
+
+    @transaction.atomic
+    def save_user(self, request: HttpRequest, user: User, form: Any, commit: bool = True) -> User:
+        """The account, a member of the workspace that it was invited to."""
+        made = super().save_user(request, user, form, commit)
+        if commit:
+            accept_invitation(request.session.pop(INVITED_BY), made)
+        return made
+
+    def logout(self, request: HttpRequest) -> None:
+        """Ends the session, then has its sockets looked at."""
+        user_id = request.user.pk
+        super().logout(request)
+        announce_access(user_id)
+
+    def set_password(self, user: User, password: str) -> None:
+        """All other sessions of the user end with the old password."""
+        super().set_password(user, password)
+        announce_access(user.pk)
+
+    def add_message(self, request: HttpRequest, level: int, *args: Any, **kwargs: Any) -> None:
+        """Who signed in or out sees that by themselves."""
+        if level != messages.SUCCESS or "logged_" not in str(args):
+            super().add_message(request, level, *args, **kwargs)
+
+    def get_login_stages(self) -> list[str]:
+        return [
+            "webapp.accounts.adapters.KnownAddressStage" if "EmailVerification" in path else path
+            for path in super().get_login_stages()
+        ]
+
+
+class KnownAddressStage(EmailVerificationStage):
+    """Asks for a verified address only of accounts that have one to verify: those that were made
+    before mail was configured would be locked out."""
+
+    def handle(self) -> tuple[Any, bool]:
+        if not self.login.user.emailaddress_set.exists():
+            return None, True
+        return super().handle()
+
+
+class SecondFactorAdapter(DefaultMFAAdapter):
+    """Authenticator apps, recovery codes, passkeys."""
+
+    def encrypt(self, text: str) -> str:
+        return _cipher().encrypt(text.encode()).decode()
+
+    def decrypt(self, encrypted_text: str) -> str:
+        return _cipher().decrypt(encrypted_text.encode()).decode()
+
+
+def _cipher() -> Fernet:
+    key = hashlib.sha256(b"webapp.accounts.adapters" + settings.SECRET_KEY.encode()).digest()
+    return Fernet(base64.urlsafe_b64encode(key))
+
+
+class OrganisationAdapter(DefaultSocialAccountAdapter):
+    """Accounts of an OpenID provider: whom it lets in, we let in."""
+
+    def is_open_for_signup(self, request: HttpRequest, sociallogin: Any) -> bool:
+        return True

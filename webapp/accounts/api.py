@@ -1,0 +1,113 @@
+"""REST of API tokens, for who is signed in: no token makes, sees or revokes tokens."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Annotated
+
+from django.http import HttpRequest
+from django.shortcuts import get_object_or_404
+from ninja import Path, Query, Router, Schema, Status
+from pydantic import ConfigDict, Field, StringConstraints
+
+from webapp.accounts.authentication import require_person
+from webapp.accounts.models import ApiToken, Scope
+from webapp.accounts.selectors import valid_tokens
+from webapp.accounts.tokens import create_token as make_token
+from webapp.accounts.tokens import revoke_token
+from webapp.paging import LARGEST_ID, Cursor, page
+from webapp.problems import Invalid
+from webapp.projects.models import Project, Workspace
+from webapp.projects.permissions import grantable_scopes, role_in
+from webapp.projects.selectors import visible_projects, visible_workspaces
+
+router = Router()
+
+Id = Annotated[int, Field(ge=0, le=LARGEST_ID)]
+
+
+class TokenOut(Schema):
+    id: int
+    name: str
+    prefix: str
+    """How its secret begins."""
+    scopes: list[Scope]
+    workspace: int
+    project: int | None
+    created: datetime
+    expires: datetime
+    last_used: datetime | None
+
+    @staticmethod
+    def resolve_workspace(token: ApiToken) -> int:
+        return token.workspace_id
+
+    @staticmethod
+    def resolve_project(token: ApiToken) -> int | None:
+        return token.project_id
+
+
+class TokenList(Schema):
+    tokens: list[TokenOut]
+    next: int | None
+
+
+class NewToken(Schema):
+    """Bound to a workspace, or to a project of one: give one of the two."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={
+            "examples": [{"name": "robot", "scopes": ["runs:read"], "workspace": 1, "days": 30}]
+        },
+    )
+
+    name: Annotated[
+        str,
+        StringConstraints(min_length=1, max_length=100, pattern=r"^[^\x00-\x1f]*$"),
+    ]
+    scopes: list[Scope] = Field(min_length=1, max_length=len(Scope))
+    workspace: Id | None = None
+    project: Id | None = None
+    days: int = Field(30, ge=1, le=365)
+
+
+class Secret(Schema):
+    token: str
+    """Told this once; only its digest is kept."""
+
+
+@router.get("", response=TokenList)
+def list_tokens(request: HttpRequest, query: Query[Cursor]):
+    """Your tokens that still let a program in."""
+    require_person(request.user)
+    return page(valid_tokens(request.user), "tokens", query)
+
+
+@router.post("", response={201: Secret})
+def create_token(request: HttpRequest, new: NewToken):
+    """A token that acts for you, and never does more than you may."""
+    require_person(request.user)
+    place = _place(request, new)
+    role = role_in(request.user, place.workspace if isinstance(place, Project) else place)
+    if beyond := set(new.scopes) - set(grantable_scopes(role)):
+        names = ", ".join(sorted(beyond))
+        raise Invalid("scopes", names, "your role there does not allow it; ask for a lesser one")
+    lifetime = timedelta(days=new.days)
+    return Status(201, {"token": make_token(request.user, new.name, new.scopes, place, lifetime)})
+
+
+@router.delete("/{token_id}", response={204: None})
+def delete_token(request: HttpRequest, token_id: Annotated[int, Path(ge=0, le=LARGEST_ID)]):
+    """The token lets nobody in any more, and what it opened is closed."""
+    require_person(request.user)
+    revoke_token(get_object_or_404(valid_tokens(request.user), pk=token_id))
+    return Status(204, None)
+
+
+def _place(request: HttpRequest, new: NewToken) -> Workspace | Project:
+    if (new.workspace is None) == (new.project is None):
+        raise Invalid("workspace", new.workspace, "give either it or `project`")
+    if new.project is None:
+        return get_object_or_404(visible_workspaces(request.user), pk=new.workspace)
+    return get_object_or_404(visible_projects(request.user), pk=new.project)

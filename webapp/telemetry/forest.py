@@ -1,0 +1,68 @@
+"""Reads of a run's trees and nodes as rows. Callers have checked who may see the run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from webapp.experiments.models import Run
+from webapp.telemetry.models import Event
+
+_OF_NODES = ("node.open", "node.close", "node.credit")
+
+
+def trees(
+    run: Run, step: int | None, after: int | None, limit: int
+) -> tuple[list[dict[str, Any]], int | None]:
+    """Rows of trees by id after `after`, and the id to go on after if there are more."""
+    opened = Event.objects.filter(run=run, kind="tree.open", tree__gt=after or 0)
+    if step is not None:
+        opened = opened.filter(payload__step=step)
+    found = list(opened.order_by("tree").values_list("tree", "payload")[: limit + 1])
+    shown = found[:limit]
+    ids = [tree for tree, _ in shown]
+    ended = Event.objects.filter(run=run, kind="tree.close", tree__in=ids)
+    closed = dict(ended.values_list("tree", "payload"))
+    rows = [_tree(tree, payload, closed.get(tree)) for tree, payload in shown]
+    return rows, ids[-1] if len(found) > len(shown) else None
+
+
+def nodes(run: Run, tree: int) -> list[dict[str, Any]] | None:
+    """Rows of all nodes of one tree, by number; None if there is no such tree."""
+    if not Event.objects.filter(run=run, tree=tree, kind="tree.open").exists():
+        return None
+    told = Event.objects.filter(run=run, tree=tree, kind__in=_OF_NODES).order_by("seq")
+    rows: dict[int, dict[str, Any]] = {}
+    for kind, node, payload in told.values_list("kind", "node", "payload"):
+        if kind == "node.open":
+            rows[node] = _node(tree, node, payload)
+        elif row := rows.get(node):
+            row |= {name: payload[name] for name in _LATER & payload.keys()}
+    return [rows[node] for node in sorted(rows)]
+
+
+def evaluations(run: Run, after: int | None, limit: int) -> tuple[list[dict[str, Any]], int | None]:
+    """Payloads of evaluations by seq, each with its seq, and the seq to go on after."""
+    told = Event.objects.filter(run=run, kind="eval.result", seq__gt=after or 0).order_by("seq")
+    found = list(told.values_list("seq", "payload")[: limit + 1])
+    shown = [{"seq": seq, **payload} for seq, payload in found[:limit]]
+    return shown, shown[-1]["seq"] if len(found) > len(shown) else None
+
+
+_LATER = {"verdict", "score", "tokens", "seconds", "shaped", "advantage"}
+
+
+def _node(tree: int, node: int, opened: dict[str, Any]) -> dict[str, Any]:
+    row = {"tree": tree, "node": node, **dict.fromkeys(_LATER)}
+    return row | {name: opened[name] for name in ("agent", "parent", "depth")}
+
+
+def _tree(tree: int, opened: dict[str, Any], closed: dict[str, Any] | None) -> dict[str, Any]:
+    told = closed or {}
+    return {
+        "tree": tree,
+        "step": opened["step"],
+        "problem": opened["problem"],
+        "difficulty": opened.get("difficulty", 0),
+        "closed": closed is not None,
+        **{name: told.get(name) for name in ("nodes", "solved", "mean_score", "filtered")},
+    }

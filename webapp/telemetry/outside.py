@@ -1,0 +1,118 @@
+"""Events of engines that run elsewhere: what they send is checked, then stored as ours are.
+
+Invariants: nothing that a reader of the log could stumble over is stored: each payload is that of
+its kind, whole, and what lies in a tree names it. An engine that sends a batch again changes
+nothing, also after the run has ended.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+from django.db import DataError, transaction
+
+from engine.events import KINDS, Event, RunState
+from engine.faults import printable
+from webapp.experiments import outside
+from webapp.experiments.models import Run
+from webapp.problems import Invalid
+from webapp.telemetry.ingest import GapError, ingest
+
+MOST_EVENTS = 5000
+_BOUNDS = {"seq": (1, 2**63 - 1), "tree": (0, 2**63 - 1), "node": (0, 2**31 - 1)}
+_LARGEST_STEP = 2**31 - 1
+_LAST_SECOND = 4e9
+"""Unix seconds that any clock may show (the year 2096)."""
+
+
+class Gap(Exception):
+    """What lies between the stored log and the batch is missing."""
+
+    def __init__(self, expected: int, told: str):
+        self.expected = expected
+        super().__init__(told)
+
+
+class Batch(msgspec.Struct, forbid_unknown_fields=True):
+    """What an engine sends: the lines of its log, in order; none of them is a sign of life."""
+
+    events: list[Event]
+
+
+def read_batch(body: bytes) -> list[Event]:
+    """The checked events of a request's body, payloads completed with their defaults.
+
+    Raises:
+        Invalid: it is no batch, or one of its events cannot be stored; says which and why.
+    """
+    try:
+        events = msgspec.json.decode(body, type=Batch).events
+    except (msgspec.DecodeError, RecursionError) as error:
+        what, _, where = printable(str(error)).partition(" - at ")
+        raise Invalid(where.strip("`").removeprefix("$.") or "body", "", what) from None
+    if len(events) > MOST_EVENTS:
+        raise Invalid("events", len(events), f"send at most {MOST_EVENTS} at once")
+    return [_checked(place, event) for place, event in enumerate(events)]
+
+
+def store_batch(run_id: uuid.UUID, events: Sequence[Event]) -> Run:
+    """Store what is new of the batch, follow the state that it tells, renew the lease.
+
+    Raises:
+        NotOutside: an engine of ours has the run. Ended: the run has, and these events are new.
+        Gap: events before these are missing.
+        Invalid: the database cannot hold one of them.
+    """
+    try:
+        with transaction.atomic():
+            run = outside.locked(run_id)
+            new = [event for event in events if event.seq > run.head_seq]
+            if run.lease_expires is None and new:
+                raise outside.Ended
+            if run.lease_expires is not None:
+                ingest(run_id, run.fencing, new)
+                outside.heard_of(run, _last_state(new))
+    except GapError as gap:
+        raise Gap(run.head_seq + 1, str(gap)) from None
+    except (DataError, OverflowError, ValueError) as error:
+        raise Invalid("events", "", f"they cannot be stored: {printable(str(error))}") from None
+    return Run.objects.get(pk=run_id)
+
+
+def _last_state(events: Sequence[Event]) -> tuple[RunState, str] | None:
+    told = [event.payload for event in events if event.kind == "run.state"]
+    return (RunState(told[-1]["state"]), told[-1]["reason"]) if told else None
+
+
+def _checked(place: int, event: Event) -> Event:
+    for name, (smallest, largest) in _BOUNDS.items():
+        value = getattr(event, name)
+        if value is not None and not smallest <= value <= largest:
+            raise Invalid(f"events.{place}.{name}", value, f"give one of {smallest} to {largest}")
+    if not 0 <= event.time <= _LAST_SECOND:
+        raise Invalid(f"events.{place}.time", event.time, "give Unix seconds")
+    if event.kind not in KINDS:
+        raise Invalid(f"events.{place}.kind", event.kind, f"give one of {', '.join(KINDS)}")
+    needs = {"tree": ("tree", "node"), "node": ("node",)}
+    for name, families in needs.items():
+        if event.kind.partition(".")[0] in families and getattr(event, name) is None:
+            raise Invalid(f"events.{place}.{name}", None, f"{event.kind} is about one: name it")
+    return msgspec.structs.replace(event, payload=_payload(place, event))
+
+
+def _payload(place: int, event: Event) -> dict[str, Any]:
+    """Typed and back: whole, and without what no reader knows."""
+    path = f"events.{place}.payload"
+    try:
+        payload = msgspec.to_builtins(event.typed())
+        msgspec.json.encode(payload)
+    except (msgspec.ValidationError, OverflowError, RecursionError, UnicodeError) as error:
+        raise Invalid(path, "", printable(str(error))) from None
+    for name in ("step", "steps"):
+        if not 0 <= payload.get(name, 0) <= _LARGEST_STEP:
+            raise Invalid(f"{path}.{name}", payload[name], f"give one of 0 to {_LARGEST_STEP}")
+    del payload["type"]
+    return payload
