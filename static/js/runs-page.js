@@ -43,7 +43,7 @@ function takeOverPager(shown, fresh) {
   const [pager, next] = [shown, fresh].map((list) => list.querySelector(".pager"));
   if (pager?.outerHTML === next?.outerHTML) return;
   pager?.remove();
-  if (next) shown.append(next);
+  if (next) shown.querySelector("#chosen").before(next);
 }
 
 /** The box of a row by which it is chosen: what is chosen stays so when its row says something new. */

@@ -52,9 +52,12 @@ def test_no_page_breaks_a_rule(browser, server, run, log, faults, scheme):
     page.get_by_role("button", name="One node back").click()
     page.get_by_text("You see what was known at event").wait_for()
     check("an earlier moment")
-    for path in PAGES:
+    for path in (*PAGES, f"/charts/?run={run.run.pk}", f"/runs/{run.run.pk}/about/"):
         page.goto(path)
         page.locator("h1").wait_for()
+        if "charts" in path:
+            page.locator("[data-metric] canvas").first.wait_for()
+            page.locator("[data-metric] summary").first.click()
         check(path)
     context.close()
     told = [f"{what}: {rule}" for what, rules in found.items() for rule in rules]
