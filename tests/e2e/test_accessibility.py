@@ -52,7 +52,12 @@ def test_no_page_breaks_a_rule(browser, server, run, log, faults, scheme):
     page.get_by_role("button", name="One node back").click()
     page.get_by_text("You see what was known at event").wait_for()
     check("an earlier moment")
-    for path in (*PAGES, f"/charts/?run={run.run.pk}", f"/runs/{run.run.pk}/about/"):
+    for path in (
+        *PAGES,
+        f"/charts/?run={run.run.pk}",
+        f"/runs/{run.run.pk}/about/",
+        f"/runs/{run.run.pk}/log/",
+    ):
         page.goto(path)
         page.locator("h1").wait_for()
         if "charts" in path:

@@ -147,6 +147,7 @@ ROWS = (
     Row("about-run", "get", (200, 200, 200, 403, 404, 302)),
     Row("about-run", "post", MEMBER_FORM, {"tags": "baseline", "notes": "**good**"}),
     Row("charts", "get", PAGE),
+    Row("log", "get", TEAM_PAGE),
     Row("models", "get", PAGE),
     Row("model", "get", TEAM_PAGE),
     Row("datasets", "get", PAGE),
@@ -166,6 +167,8 @@ ROWS = (
     Row("api-1:get_step_trees", "get", TEAM_REST, scopes=READ),
     Row("api-1:get_tree", "get", TEAM_REST, scopes=READ),
     Row("api-1:get_node", "get", TEAM_REST, scopes=READ),
+    Row("api-1:list_steps", "get", TEAM_REST, scopes=READ),
+    Row("api-1:list_log_lines", "get", TEAM_REST, scopes=READ),
     Row("api-1:list_metrics", "get", TEAM_REST, scopes=READ),
     Row("api-1:get_metric", "get", TEAM_REST, scopes=READ),
     Row("api-1:list_points", "get", TEAM_REST, scopes=READ),
@@ -210,7 +213,8 @@ ANY_METHOD = {"api-1:api-root", "api-1:openapi-json"}
 """Ninja's own, which change nothing and ask for no method."""
 
 IN_A_PROJECT = {
-    "run", "about-run", "mark-runs", "stop-run", "resume-run", "model", "project-visibility",
+    "run", "log", "api-1:list_steps", "api-1:list_log_lines", "about-run", "mark-runs",
+    "stop-run", "resume-run", "model", "project-visibility",
     "api-1:get_run", "api-1:stop_run", "api-1:resume_run", "api-1:get_state", "api-1:get_events",
     "api-1:get_folded", "api-1:add_events", "api-1:get_moments", "api-1:get_tree", "api-1:get_node",
     "api-1:create_run", "api-1:list_trees", "api-1:list_nodes", "api-1:list_evaluations",

@@ -2,4 +2,7 @@ from django.urls import path
 
 from webapp.telemetry import views
 
-urlpatterns = [path("charts/", views.charts, name="charts")]
+urlpatterns = [
+    path("charts/", views.charts, name="charts"),
+    path("runs/<uuid:run_id>/log/", views.log, name="log"),
+]

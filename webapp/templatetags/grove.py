@@ -15,9 +15,9 @@ register = template.Library()
 
 
 @register.filter
-def percent(value: float | None) -> str:
-    """0.4312 -> "43.1 %"; nothing -> "–"."""
-    return "–" if value is None else f"{value * 100:.1f} %"
+def percent(value: float | str | None) -> str:
+    """0.4312 -> "43.1 %"; nothing (which a template may know as "") -> "–"."""
+    return "–" if value is None or value == "" else f"{value * 100:.1f} %"
 
 
 @register.filter
