@@ -181,6 +181,7 @@ def test_tab_leads_through_the_run_page_in_reading_order(visit, run, log):
     assert names[:trees] == [
         *FRAME,
         "All charts",
+        "Log",
         "Stop",
         "Add tags and notes",
         "Step 2",
