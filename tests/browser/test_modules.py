@@ -40,9 +40,11 @@ def test_every_pure_module_has_tests():
         "highlight",
         "layout",
         "lineage",
+        "metric-model",
         "series",
         "steps",
         "stream",
+        "waterfall",
     }
     assert pure <= {name.removesuffix(".test.js") for name in FILES}
 
