@@ -1,14 +1,19 @@
 """One GRPO step, against TRL's GRPOTrainer on the same CPU.
 
-Both train the starter oak in float32 on the same generated problems in the same order: 8 prompts a
-step, a group of 8 answers of up to 32 tokens to each, one AdamW update from all 64 at the same
-learning rate, by the loss of GRPO (clip 0.2, mean over tokens, then over answers; no divergence
-term). Both verify with the same sandbox of two workers, and have as many threads. Ours is the whole
-engine, `python -m engine train` with Ray, log and all; TRL writes with transformers' `generate`,
-and logs, saves and reports nothing. They take turns in rounds; a step's time is from the end of one
-to the end of the next, without the first ones. `vs_trl` is rollouts per second over TRL's, and
-`vs_trl_without_verify` the same without the seconds in the sandbox, which is one and the same for
-both.
+Both train the starter oak in float32 on the same problems in the same order: 8 prompts a step, a
+group of 8 answers of up to 32 tokens to each, one AdamW update from all 64 at the same learning
+rate, by the loss of GRPO (clip 0.2, mean over tokens, then over answers; no divergence term). Both
+verify with the same sandbox of two workers, which runs a program once however often it was written,
+and have as many threads. Ours is the whole engine, `python -m engine train` with Ray, log and all;
+TRL writes with transformers' `generate`, asks its reward function for a whole batch at once, and
+logs, saves and reports nothing. They take turns in rounds; a step's time is from the end of one to
+the end of the next, without the first ones.
+
+A statement ends with the public tests as worked examples, as the statements of HumanEval, APPS or
+LeetCode do: without them a generated problem is stated in some 15 tokens, and its answer is as long
+as its prompt, which no published problem set has. `vs_trl` is rollouts per second over TRL's;
+`vs_trl_bare` is the same for the statements without examples. In `..._without_verify` a step is
+counted without the seconds that its loop waited for the sandbox.
 
 Guards: on the same rows both losses and their gradients have to agree, ratios beyond the clip
 included; prompts have to be the same tokens; and the tokens per answer have to agree within 10 %,
@@ -24,12 +29,18 @@ import statistics
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from benchmarks import PeerMissing, at_least
 from engine.config import RunConfig, parse_config
 from engine.events import read_all
+from engine.problems.jsonl import save_problems
+from engine.problems.literals import to_literal
+from engine.problems.problem import CallTest, Problem
+from engine.problems.source import GENERATED, load_problem_set
 
 SUMMARY = "a GRPO step, rollouts per second against TRL"
 GOALS = {"vs_trl": at_least(3)}
@@ -64,28 +75,25 @@ def measure(arguments: argparse.Namespace) -> dict[str, dict[str, Any]]:
     from benchmarks.trl_peer import Peer, check_same_loss
 
     torch.set_num_threads(arguments.threads)
-    run = config(WARM_UP + arguments.steps, arguments.threads)
-    gap = check_same_loss(run)
-    ours: list[dict[str, float]] = []
-    theirs: list[dict[str, float]] = []
-    for _ in range(arguments.rounds):
-        ours += _engine_steps(run)[WARM_UP:]
-        theirs += Peer(run).train()[WARM_UP:]
-    _check_same_work(ours, theirs)
-    rates = [PROMPTS * GROUP / _median(found, "step") for found in (ours, theirs)]
-    figures: dict[str, Any] = {
-        "rollouts_per_second": round(rates[0], 1),
-        "trl_rollouts_per_second": round(rates[1], 1),
-    }
-    for prefix, found in (("", ours), ("trl_", theirs)):
-        for phase in ("step", "generate", "verify", "learn", "sync"):
-            figures[f"{prefix}{phase}_ms"] = round(1000 * _median(found, phase), 1)
-        figures[f"{prefix}tokens_per_rollout"] = round(_mean_tokens(found), 2)
-    figures |= {
-        "rollouts_per_step": PROMPTS * GROUP,
-        "steps": len(ours),
-        "threads": arguments.threads,
-    }
+    figures: dict[str, Any] = {"rollouts_per_step": PROMPTS * GROUP, "threads": arguments.threads}
+    ratios: dict[str, float] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        bare = config(WARM_UP + arguments.steps, arguments.threads)
+        file = Path(folder) / "problems.jsonl"
+        save_problems(file, _with_examples(bare))
+        worked = config(WARM_UP + arguments.steps, arguments.threads, str(file))
+        gap = check_same_loss(worked)
+        for kind, run in (("", worked), ("bare_", bare)):
+            ours: list[dict[str, float]] = []
+            theirs: list[dict[str, float]] = []
+            for _ in range(arguments.rounds):
+                ours += _engine_steps(run)[WARM_UP:]
+                theirs += Peer(run).train()[WARM_UP:]
+            _check_same_work(ours, theirs)
+            suffix = "_bare" if kind else ""
+            ratios[f"vs_trl{suffix}"] = _ratio(ours, theirs, "step")
+            ratios[f"vs_trl{suffix}_without_verify"] = _ratio(ours, theirs, "rest")
+            figures |= {f"{kind}{name}": value for name, value in _figures(ours, theirs).items()}
     figures |= {"loss_gap": gap[0], "gradient_gap": gap[1]}
     versions = {
         "python": platform.python_version(),
@@ -93,21 +101,35 @@ def measure(arguments: argparse.Namespace) -> dict[str, dict[str, Any]]:
         "transformers": transformers.__version__,
         "trl": trl.__version__,
     }
-    for found in (ours, theirs):
-        for step in found:
-            step["rest"] = step["step"] - step["verify"]
-    alone = _median(theirs, "rest") / _median(ours, "rest")
-    return {
-        "ratios": {
-            "vs_trl": round(rates[0] / rates[1], 2),
-            "vs_trl_without_verify": round(alone, 2),
-        },
-        "figures": figures,
-        "versions": versions,
-    }
+    return {"ratios": ratios, "figures": figures, "versions": versions}
 
 
-def config(steps: int, threads: int) -> RunConfig:
+def _figures(ours: list[dict[str, float]], theirs: list[dict[str, float]]) -> dict[str, Any]:
+    """Medians over the steps, in milliseconds; TRL's with its name."""
+    figures: dict[str, Any] = {"steps": len(ours)}
+    for prefix, found in (("", ours), ("trl_", theirs)):
+        rate = PROMPTS * GROUP / _median(found, "step")
+        figures[f"{prefix}rollouts_per_second"] = round(rate, 1)
+        for phase in ("step", "generate", "verify", "learn", "sync"):
+            figures[f"{prefix}{phase}_ms"] = round(1000 * _median(found, phase), 1)
+        figures[f"{prefix}tokens_per_rollout"] = round(_mean(found, "tokens"), 2)
+    return figures | {"tokens_per_prompt": round(_mean(theirs, "prompt_tokens"), 1)}
+
+
+def _with_examples(run: RunConfig) -> Iterator[Problem]:
+    """The problems of a run, the public tests of each in its statement."""
+    count = run.training.steps * run.training.trees_per_step
+    for problem in load_problem_set(run.problems).training_batch(0, count):
+        tests = [test for test in problem.public_tests if isinstance(test, CallTest)]
+        lines = [
+            f"{problem.entry_point}({', '.join(map(to_literal, test.arguments))}) gives "
+            f"{to_literal(test.expected)}."
+            for test in tests
+        ]
+        yield replace(problem, statement="\n".join([problem.statement, *lines]))
+
+
+def config(steps: int, threads: int, dataset: str = GENERATED) -> RunConfig:
     """The engine's settings; TRL's are taken from them."""
     agent = {
         "name": "oak",
@@ -118,7 +140,13 @@ def config(steps: int, threads: int) -> RunConfig:
     return parse_config(
         {
             "agents": [agent],
-            "problems": {"seed": 2026, "train": PROMPTS * steps, "validation": 0, "test": 0},
+            "problems": {
+                "dataset": dataset,
+                "seed": 2026,
+                "train": PROMPTS * steps,
+                "validation": 0,
+                "test": 0,
+            },
             "search": {"max_depth": 1, "nodes_per_tree": GROUP, "nodes_in_flight": GROUP},
             "credit": {"advantage": "grpo", "shaping_gamma": 0.0, "dynamic_filter": False},
             "loss": {
@@ -165,7 +193,7 @@ def _engine_steps(run: RunConfig) -> list[dict[str, float]]:
 
 
 def _check_same_work(ours: list[dict[str, float]], theirs: list[dict[str, float]]) -> None:
-    mine, other = _mean_tokens(ours), _mean_tokens(theirs)
+    mine, other = _mean(ours, "tokens"), _mean(theirs, "tokens")
     if len(ours) != len(theirs) or abs(mine - other) > 0.1 * other:
         raise RuntimeError(
             f"not the same work: {len(ours)} steps of {mine:.1f} tokens per answer, "
@@ -173,9 +201,16 @@ def _check_same_work(ours: list[dict[str, float]], theirs: list[dict[str, float]
         )
 
 
-def _mean_tokens(found: list[dict[str, float]]) -> float:
-    return statistics.mean(step["tokens"] for step in found)
+def _ratio(ours: list[dict[str, float]], theirs: list[dict[str, float]], phase: str) -> float:
+    return round(_median(theirs, phase) / _median(ours, phase), 2)
+
+
+def _mean(found: list[dict[str, float]], figure: str) -> float:
+    return statistics.mean(step[figure] for step in found)
 
 
 def _median(found: list[dict[str, float]], phase: str) -> float:
+    """Of a phase, or of the `rest` of a step without its verification."""
+    if phase == "rest":
+        return statistics.median(step["step"] - step["verify"] for step in found)
     return statistics.median(step[phase] for step in found)

@@ -146,6 +146,7 @@ class Peer:
             )
             for each in messages
         ]
+        self.noted["prompt_tokens"] = sum(map(len, ours)) / len(ours)
         if theirs != ours:
             raise RuntimeError("TRL does not ask with the same tokens")
 

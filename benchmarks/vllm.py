@@ -6,7 +6,8 @@ or at the limit; its tokens are counted. No prompt is asked twice, so that none 
 Before anything is timed, the log-probability of every token that each wrote is compared with the
 learner's; ratios are only told where both are within 1e-3 nats (bfloat16: 0.05 on the mean).
 
-`vllm_over_torch_N` above 1 says: choose vLLM for N sequences at once on such a machine.
+`vllm_over_torch_N` above 1 says: choose vLLM for N sequences at once on such a machine, as
+`choose_for_N` does in a word. N is about the trees of a step times `search.nodes_in_flight`.
 """
 
 from __future__ import annotations
@@ -56,6 +57,8 @@ def measure(arguments: argparse.Namespace) -> dict[str, dict[str, Any]]:
         f"vllm_over_torch_{count}": round(rates["vllm"][count] / rates["torch"][count], 2)
         for count in arguments.sequences
     }
+    better = {count: max(NAMES, key=lambda name: rates[name][count]) for count in rates["vllm"]}
+    figures |= {f"choose_for_{count}": name for count, name in better.items()}
     worst = max(figures[f"{name}_gap_nats"] for name in NAMES)
     if worst > TOLERANCE[arguments.dtype]:
         figures["failed"] = f"log-probabilities are {worst} nats from the learner's"

@@ -17,7 +17,7 @@ def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m engine", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for add in (
-        _add_train, _add_prepare, _add_config, _add_starters, _add_golden, _add_doctor,
+        _add_train, _add_prepare, _add_fork, _add_config, _add_starters, _add_golden, _add_doctor,
         _add_problems, _add_search, _add_evaluate, _add_compare, _add_reward_model,
         _add_same,
     ):  # fmt: skip
@@ -64,6 +64,12 @@ def _prepare(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print(config.model_dump_json())
     return 0
+
+
+def _add_fork(commands: Any) -> None:
+    from engine.training.fork import add_arguments
+
+    add_arguments(commands.add_parser("fork", help="prepare a run that starts at a checkpoint"))
 
 
 def _add_config(commands: Any) -> None:

@@ -154,10 +154,13 @@ class OptimizerConfig(Settings):
     final_fraction: float = Field(0.1, ge=0, le=1)
     """Where the cosine or the line ends, as a share of the peak."""
     beta1: float = Field(0.9, ge=0, lt=1)
+    """Decay of the mean of gradients, as in AdamW."""
     beta2: float = Field(0.95, ge=0, lt=1)
+    """Decay of the mean of their squares."""
     epsilon: float = Field(1e-8, gt=0, le=1)
     """Added to the root of the second moment, as AdamW does."""
     weight_decay: float = Field(0.0, ge=0)
+    """Share of the weights that AdamW takes off, times the learning rate."""
     max_gradient_norm: float = Field(1.0, gt=0)
     """Gradients are scaled down to this norm."""
 
@@ -171,6 +174,7 @@ class LoraConfig(Settings):
     """
 
     rank: int = Field(16, ge=1, le=1024)
+    """Rows of A, columns of B."""
     alpha: float = Field(32.0, gt=0, le=1e6)
     """The update is scaled by alpha / rank."""
     dropout: float = Field(0.0, ge=0, lt=1)
@@ -253,7 +257,9 @@ class ProblemsConfig(Settings):
     train: Whole = Field(4000, ge=1)
     """Problems in the training split."""
     validation: Whole = Field(100, ge=0)
+    """Problems that are measured every `training.validate_every` steps."""
     test: Whole = Field(300, ge=0)
+    """Problems that are measured once, at the end, for the first and the last weights."""
 
 
 class SearchConfig(Settings):
@@ -262,7 +268,9 @@ class SearchConfig(Settings):
     nodes_in_flight: int = Field(1, ge=1, le=256)
     """Expansions of one tree that may be under way at once; 1 is the sequential algorithm."""
     posterior: Posterior = Posterior.BETA
+    """Family of the Thompson posteriors over the scores of a branch."""
     selection_order: SelectionOrder = SelectionOrder.AGENT_FIRST
+    """Whether an expansion chooses first who writes, or first where."""
     agent_choice: AgentChoice = AgentChoice.THOMPSON
     """Draws from the agents' posteriors, or UCB1 on their scores: of the node that is passed
     (agent_first), or of the whole tree (node_first)."""
@@ -294,6 +302,7 @@ class SearchConfig(Settings):
 
 class CreditConfig(Settings):
     score: Score = Score.BINARY
+    """Score of a node: 1 if every test passes, or the share of the tests that do."""
     shaping_gamma: float = Field(0.5, ge=0, le=10)
     """Weight of the difference to the baseline; 0 turns shaping off."""
     shaping_lambda: float = Field(0.5, ge=0, le=1)
@@ -301,6 +310,7 @@ class CreditConfig(Settings):
     overlong_buffer_tokens: Whole = Field(0, ge=0)
     """Answers that end within this many tokens of the limit are penalised; 0 is off."""
     overlong_factor: float = Field(1.0, ge=0)
+    """Largest penalty of an answer that is too long."""
     dynamic_filter: bool = True
     """Leave out trees in which every node scored the same 0 or 1."""
     refill_rounds: int = Field(0, ge=0, le=64)
@@ -327,12 +337,15 @@ class LossConfig(Settings):
     importance_correction: bool = True
     """Weigh the generator's tokens by the learner's policy over the generator's."""
     importance_level: Level = Level.TOKEN
+    """Over what one such weight is formed."""
     importance_mode: WeightMode = WeightMode.TRUNCATE
+    """What happens to weights beyond the threshold: cut down to it, or left out."""
     importance_threshold: float = Field(2.0, ge=1)
     """C of truncated importance sampling, generator against learner."""
     importance_veto: float | None = Field(None, gt=0, lt=1)
     """An answer with a token of a smaller weight than this is left out whole; unset is off."""
     kl_estimator: KlEstimator = KlEstimator.K3
+    """Estimate of the divergence to the starting weights."""
     kl_coefficient: float = Field(1e-3, ge=0)
     """Weight of the divergence to the agent's own starting weights; 0 is off."""
     entropy_coefficient: float = Field(0.0, ge=0)
@@ -355,6 +368,7 @@ class LossConfig(Settings):
 
 class TrainingConfig(Settings):
     steps: Whole = Field(100, ge=1)
+    """Training ends after so many steps."""
     minutes: float | None = Field(None, gt=0)
     """Training stops after the step in which this many minutes have passed, if set."""
     trees_per_step: int = Field(32, ge=1, le=65536)
@@ -385,8 +399,11 @@ class TrainingConfig(Settings):
     """Trees that grow beside those of a step. A step ends when `trees_per_step` are whole; the
     others go on in the next one, each node with the version that wrote it."""
     validate_every: Whole = Field(10, ge=1)
+    """Steps from one measurement of the validation split to the next."""
     checkpoint_every: Whole = Field(5, ge=1)
+    """Steps from one checkpoint to the next."""
     keep_checkpoints: Whole = Field(2, ge=1)
+    """Newest checkpoints that are kept; so is the best by validation."""
 
     @model_validator(mode="after")
     def _limit_holds_a_batch(self) -> TrainingConfig:
@@ -400,11 +417,13 @@ class TrainingConfig(Settings):
 
 class EvaluationConfig(Settings):
     temperature: float = Field(1.0, gt=0, le=5)
+    """Softmax temperature of the answers that are measured."""
     samples_per_problem: int = Field(1, ge=1, le=256)
     """Samples behind one Pass@1; more of them only narrow its error."""
     tree_nodes: int = Field(8, ge=1, le=4096)
     """Budget of the team's search, and of the independent samples it is compared with."""
     nodes_in_flight: int = Field(2, ge=1, le=256)
+    """Expansions of one of these trees that may be under way at once."""
 
 
 class SandboxConfig(Settings):
@@ -412,9 +431,11 @@ class SandboxConfig(Settings):
     """Programs that are run at once. On a cluster of several nodes each runs as many as it has
     cores that no agent holds."""
     cpu_seconds: float = Field(2.0, gt=0, le=3600)
+    """Processor time of one run of a program."""
     wall_seconds: float = Field(4.0, gt=0, le=3600)
     """Deadline of one run of a program: first of all its tests, then of each that failed, alone."""
     memory_mb: Whole = Field(256, ge=32)
+    """Most memory of one program."""
     output_bytes: Whole = Field(65536, ge=256)
     """Most bytes that a program may return or print for one test."""
     allow_unsafe: bool = False
@@ -424,6 +445,7 @@ class SandboxConfig(Settings):
 
 class ComputeConfig(Settings):
     device: str = Field("auto", pattern=r"^(auto|cpu|cuda)$")
+    """Where models run; `auto` takes a GPU if there is one."""
     dtype: str = Field("float32", pattern=r"^(float32|bfloat16)$")
     """Of the weights that are run; an optimizer steps in float32 whatever they are."""
     threads_per_agent: Whole = Field(1, ge=1)
@@ -483,6 +505,7 @@ class RunConfig(Settings):
     recipe_version: Whole = Field(0, ge=0)
     """Version of that recipe, for the record; 0 if it is not known."""
     seed: int = Field(0, ge=0, lt=2**31)
+    """Of everything that is drawn: answers, trees, the order of problems."""
     agents: tuple[AgentConfig, ...] = Field(min_length=1, max_length=64)
     problems: ProblemsConfig = ProblemsConfig()
     search: SearchConfig = SearchConfig()

@@ -301,6 +301,21 @@ class EvaluationResult(Payload, tag="eval.result"):
     seconds: float = 0.0
 
 
+class EvaluationOutcomes(Payload, tag="eval.outcomes"):
+    """What the `eval.result` of the same step and split says, problem by problem; told after it.
+
+    Big, and wanted where two runs are compared: pages leave it out of the stream.
+    """
+
+    step: int
+    split: str
+    contents: list[str]
+    """What each problem is known by: the start of the hash of its content, as hex."""
+    outcomes: dict[str, list[float | None]]
+    """One value per problem, None where verification failed, by figure: `pass@1/AGENT`,
+    `tree/pass@1` and `samples/pass@1` (`engine.inference.figures`)."""
+
+
 class CheckpointSaved(Payload, tag="checkpoint.saved"):
     step: int
     path: str
@@ -329,6 +344,11 @@ class ErrorRaised(Payload, tag="error"):
     message: str
     """The first cause, in one sentence."""
     traceback: str = ""
+    phase: str = ""
+    """What was under way: a phase of `StepEnded.phases`, or `start`; empty if nobody knows."""
+    agent: str = ""
+    rank: int | None = None
+    """Learner rank that failed."""
 
 
 AnyPayload = (
@@ -347,6 +367,7 @@ AnyPayload = (
     | AgentUpdated
     | TreeLearned
     | EvaluationResult
+    | EvaluationOutcomes
     | CheckpointSaved
     | SystemSample
     | LogLine

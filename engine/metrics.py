@@ -106,36 +106,3 @@ def standard_error(values: Sequence[float]) -> float:
     if len(values) < 2:
         return 0.0
     return float(np.std(values, ddof=1)) / sqrt(len(values))
-
-
-@dataclass(frozen=True)
-class Interval:
-    """Mean of b - a over the same problems, with the ends of its confidence interval."""
-
-    difference: float
-    low: float
-    high: float
-
-
-def paired_bootstrap(
-    a: Sequence[float],
-    b: Sequence[float],
-    rng: np.random.Generator,
-    resamples: int = 10_000,
-    confidence: float = 0.95,
-) -> Interval:
-    """Percentile interval of the mean difference under resampling of problems (Efron 1979).
-
-    Raises:
-        ValueError: the runs were not evaluated on the same, non-empty list of problems.
-    """
-    if len(a) != len(b) or len(a) == 0:
-        raise ValueError(f"{len(a)} and {len(b)} values: give one per problem, the same problems")
-    differences = np.asarray(b, dtype=np.float64) - np.asarray(a, dtype=np.float64)
-    count = len(differences)
-    means = np.empty(resamples)
-    for i in range(resamples):  # one row at a time: 10,000 x problems would not fit for many
-        means[i] = differences[rng.integers(0, count, count)].mean()
-    tail = (1.0 - confidence) / 2
-    low, high = np.quantile(means, [tail, 1.0 - tail])
-    return Interval(float(differences.mean()), float(low), float(high))

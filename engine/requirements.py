@@ -18,14 +18,12 @@ from typing import Any
 
 import psutil
 
+from engine import memory
 from engine.config import AgentConfig, RunConfig
 from engine.generation import generator_gpus, uses_vllm
 from engine.shapes import Shape, shape_of
 from engine.sharing import actor_groups, rank_processes, weight_groups
 
-GIB = 2**30
-BATCH_PROMPT_TOKENS = 16384
-"""Prompt tokens that the torch generator begins at once."""
 GPU_QUERY_SECONDS = 20.0
 
 
@@ -62,9 +60,9 @@ def this_machine(config: RunConfig, folder: Path) -> Machine:
     existing = next(path for path in (folder, *folder.absolute().parents) if path.exists())
     return Machine(
         cores=os.cpu_count() or 1,
-        memory=psutil.virtual_memory().total / GIB,
+        memory=psutil.virtual_memory().total / memory.GIB,
         gpus=() if config.compute.device == "cpu" else _gpus(),
-        disk=shutil.disk_usage(existing).free / GIB,
+        disk=shutil.disk_usage(existing).free / memory.GIB,
         remote=bool(config.compute.ray_address or os.environ.get("RAY_ADDRESS")),
     )
 
@@ -144,89 +142,114 @@ def _on_gpus(config: RunConfig, owners: list[AgentConfig], machine: Machine) -> 
                "lower compute.threads_per_agent")  # fmt: skip
     left = max(1, len(machine.gpus) - ranks - own)
     crowd = max(1, -(-writing // left)) if machine.gpus else 1
+    room = min(machine.gpus, default=0.0)
+    saved = 0.0
     for agent in owners:
         if (shape := shape_of(agent.model)) is None:
             continue
+        parts = memory.writing(config, agent, shape, room)
         if agent.trainable and agent.learner_ranks > 1:
-            parts = _learning(config, agent, shape, agent.learner_ranks)
-            yield _gpu(f"GPU of each learner rank of {agent.name}", parts, machine)
-        parts = _writing(config, agent, shape)
-        if agent.trainable and agent.learner_ranks == 1:
-            parts |= _learning(config, agent, shape, 1)
+            yield _rank(config, agent, shape, room)
+            saved += memory.saving(agent, shape)
+        elif agent.trainable:
+            parts = memory.at_its_most(parts | memory.learning(config, agent, shape, 1), agent)
         if crowd > 1:
             parts[f"{crowd - 1} more on the same GPU"] = (crowd - 1) * sum(parts.values())
-        yield _gpu(f"GPU of {agent.name}'s learner or generator", parts, machine)
+        what, has = f"GPU of {agent.name}'s learner or generator", _gpu_has(room)
+        yield _memory(what, parts, room, has, _remedy(parts, agent, config))
+        if uses_vllm(agent):
+            yield _vllm(config, agent, shape, room)
+    if saved:
+        has = f"{machine.memory:.0f} GiB"
+        parts = {"checkpoints, gathered from the ranks": saved}
+        remedy = "take a machine with more, or train adapters (agents.NAME.lora)"
+        yield _memory("memory of this machine", parts, machine.memory, has, remedy)
 
 
 def _on_cpu(config: RunConfig, owners: list[AgentConfig], machine: Machine) -> Iterator[Need]:
-    parts: dict[str, float] = {}
+    parts: memory.Parts = {}
     for agent in owners:
         if shape := shape_of(agent.model):
             copies = 1 + (config.compute.generators_per_agent if agent.trainable else 0)
-            mine = _writing(config, agent, shape)
+            mine = memory.writing(config, agent, shape, 0.0)
             needed = {name: copies * gib for name, gib in mine.items()}
             if agent.trainable:
-                needed |= _learning(config, agent, shape, 1)
+                # All ranks are here: what is sharded is whole, what each has there is so often.
+                ranks = agent.learner_ranks
+                each = memory.learning(config, agent, shape, ranks)
+                needed |= {name: ranks * gib for name, gib in each.items()}
             for name, gib in needed.items():
                 parts[name] = parts.get(name, 0.0) + gib
     if config.compute.device == "auto" and sum(parts.values()) > machine.memory:
         yield Need("GPUs", "at least 1", "none", False, "models of this size are not for a CPU")
     has = f"{machine.memory:.1f} GiB"
-    yield _memory("memory of this machine", parts, machine.memory, has)
+    remedy = _remedy(parts, owners[0], config)
+    yield _memory("memory of this machine", parts, machine.memory, has, remedy)
 
 
-def _gpu(what: str, parts: dict[str, float], machine: Machine) -> Need:
-    room = min(machine.gpus, default=0.0)
-    return _memory(what, parts, room, f"{room:.1f} GiB" if room else "no GPU")
+def _rank(config: RunConfig, agent: AgentConfig, shape: Shape, room: float) -> Need:
+    """One of the ranks that shard an agent's learner, with the first change that would do."""
+    parts = memory.learning(config, agent, shape, agent.learner_ranks)
+    remedy = next(_changes(config, agent, shape, room), _remedy(parts, agent, config))
+    what = f"GPU of each learner rank of {agent.name}"
+    return _memory(what, parts, room, _gpu_has(room), remedy)
 
 
-def _memory(what: str, parts: dict[str, float], room: float, has: str) -> Need:
-    total = sum(parts.values())
+def _changes(config: RunConfig, agent: AgentConfig, shape: Shape, room: float) -> Iterator[str]:
+    """Changes after which a rank fits, the cheapest first."""
+    training = config.training.model_copy(update={"recompute_activations": True})
+    again = config.model_copy(update={"training": training})
+    said = "" if config.training.recompute_activations else "training.recompute_activations=true"
+    ranks = agent.learner_ranks
+    for more in (ranks, 2 * ranks, 4 * ranks, 8 * ranks):
+        total = sum(memory.learning(again, agent, shape, more).values())
+        words = [said] if said else []
+        if more > ranks:
+            words.append(f"agents.{agent.name}.learner_ranks={more}")
+        if words and total <= room:
+            yield f"{' and '.join(words)} makes it {total:.1f} GiB"
+
+
+def _vllm(config: RunConfig, agent: AgentConfig, shape: Shape, room: float) -> Need:
+    """Whether vLLM's share of a GPU is enough for what it must hold."""
+    parts = memory.inside_vllm(config, agent, shape)
+    share = agent.generator.gpu_memory_utilization * room
+    has = f"{share:.1f} GiB ({agent.generator.gpu_memory_utilization:g} of {room:.0f})"
+    path = f"agents.{agent.name}.generator"
     remedy = (
-        "shard it (agents.NAME.learner_ranks), lower training.micro_batch_tokens or "
-        "sampling.max_new_tokens, or train adapters (agents.NAME.lora)"
+        f"raise {path}.gpu_memory_utilization or {path}.tensor_parallel_size, or lower "
+        f"agents.{agent.name}.sampling.max_new_tokens"
     )
+    return _memory(f"vLLM of {agent.name}", parts, share, has if room else "no GPU", remedy)
+
+
+def _remedy(parts: memory.Parts, agent: AgentConfig, config: RunConfig) -> str:
+    """What to change, by what takes the most."""
+    name = max(parts, key=lambda part: parts[part], default="")
+    path = f"agents.{agent.name}"
+    if name == "activations" and not config.training.recompute_activations:
+        return "set training.recompute_activations=true: it keeps one number in a dozen of them"
+    if name == "activations":
+        return f"lower {path}.sampling.max_new_tokens, or training.micro_batch_tokens if it is more"
+    if name in ("key-value cache", "weights that write"):
+        return (
+            f"set {path}.generator.name=vllm with tensor_parallel_size, or lower "
+            f"{path}.sampling.max_new_tokens"
+        )
+    if name == "vLLM's share":
+        return f"lower {path}.generator.gpu_memory_utilization"
+    if name.endswith("on the same GPU"):
+        return "lower compute.generators_per_agent, or add GPUs"
+    return f"shard it over more GPUs ({path}.learner_ranks), or train adapters ({path}.lora)"
+
+
+def _gpu_has(room: float) -> str:
+    return f"{room:.1f} GiB" if room else "no GPU"
+
+
+def _memory(what: str, parts: memory.Parts, room: float, has: str, remedy: str) -> Need:
+    total = sum(parts.values())
     return Need(what, f"{total:.1f} GiB", has, total <= room, remedy, parts)
-
-
-def _learning(config: RunConfig, agent: AgentConfig, shape: Shape, ranks: int) -> dict[str, float]:
-    """GiB of one rank that learns (`engine.policy.precision`: float32 copies below that)."""
-    size = _bytes(config)
-    trained = shape.parameters if agent.lora is None else _adapted(agent, shape)
-    copies = 4 if size < 4 else 0
-    longest = agent.sampling.max_prompt_tokens + agent.sampling.max_new_tokens
-    tokens = max(longest, config.training.micro_batch_tokens)
-    written = min(tokens, max(agent.sampling.max_new_tokens, tokens // 2))
-    parts = {
-        "trained weights": (size + copies) * trained / ranks,
-        "gradients": (size + copies) * trained / ranks,
-        "optimizer": 8 * trained / ranks,
-        "activations": size * shape.activated_per_token * tokens,
-        # Logits, their float32 log-softmax, and the gradient of both.
-        "logits": (2 * size + 8) * shape.vocabulary * written,
-    }
-    if config.loss.kl_coefficient and agent.lora is None:
-        parts["reference"] = size * shape.parameters / ranks
-    return {name: amount / GIB for name, amount in parts.items()}
-
-
-def _writing(config: RunConfig, agent: AgentConfig, shape: Shape) -> dict[str, float]:
-    """GiB of an actor that writes: its copy of the weights and the key-value cache."""
-    size = _bytes(config)
-    weights = size * shape.parameters
-    prompt = agent.sampling.max_prompt_tokens
-    answer = prompt + agent.sampling.max_new_tokens
-    at_once = min(
-        max(1, BATCH_PROMPT_TOKENS // prompt),
-        config.training.trees_per_step * config.search.nodes_in_flight,
-    )
-    # vLLM fits its cache to what there is, and needs room for one whole answer at the least.
-    rows = 1 if uses_vllm(agent) else at_once
-    cache = size * shape.cached_per_token * answer * rows
-    parts = {"weights that write": weights, "key-value cache": cache}
-    if uses_vllm(agent):
-        parts["vLLM's copy of the weights"] = weights / agent.generator.tensor_parallel_size
-    return {name: amount / GIB for name, amount in parts.items()}
 
 
 def _disk(config: RunConfig, owners: list[AgentConfig], machine: Machine) -> Need:
@@ -235,24 +258,14 @@ def _disk(config: RunConfig, owners: list[AgentConfig], machine: Machine) -> Nee
         shape = shape_of(agent.model)
         if shape and agent.trainable:
             whole = agent.lora is None
-            trained = shape.parameters if whole else _adapted(agent, shape)
-            one += (_bytes(config) + 8 + (4 if _bytes(config) < 4 else 0)) * trained / GIB
+            trained = shape.parameters if whole else memory.adapted(agent, shape)
+            size = memory.number_bytes(config)
+            one += (size + 8 + (4 if size < 4 else 0)) * trained / memory.GIB
     kept = config.training.keep_checkpoints + 2  # the best, and the one that is being written
     return Need(
         "disk for checkpoints", f"{kept} times {one:.1f} GiB", f"{machine.disk:.0f} GiB free",
         kept * one <= machine.disk, "free some, or lower training.keep_checkpoints",
     )  # fmt: skip
-
-
-def _adapted(agent: AgentConfig, shape: Shape) -> int:
-    """Weights of adapters on every linear layer, which is the most that they can be."""
-    assert agent.lora is not None
-    attention = 4 * shape.width + 2 * shape.head_width * (shape.heads + shape.key_value_heads)
-    return agent.lora.rank * shape.layers * (attention + 3 * (shape.width + shape.feed_forward))
-
-
-def _bytes(config: RunConfig) -> int:
-    return 2 if config.compute.dtype == "bfloat16" else 4
 
 
 def _groups(config: RunConfig) -> list[list[AgentConfig]]:

@@ -14,6 +14,10 @@ from typing import Any
 
 from engine.config import STARTERS
 
+LOGITS_AT_ONCE = 2**26
+"""Numbers: the most logits that a learner has at a time (`engine.policy.head`); 256 MiB in float32.
+"""
+
 
 @dataclass(frozen=True)
 class Shape:
@@ -26,35 +30,52 @@ class Shape:
     vocabulary: int
     tied: bool
     """The embedding is the output's matrix too."""
+    head_norms: bool = False
+    """Queries and keys are normed head by head, as Qwen3's are."""
 
     @property
     def parameters(self) -> int:
+        return self.embeddings + self.layers * self.layer
+
+    @property
+    def embeddings(self) -> int:
+        """Weights of the embedding and of the output's matrix."""
+        return self.vocabulary * self.width * (1 if self.tied else 2)
+
+    @property
+    def layer(self) -> int:
+        """Weights of one layer."""
         attention = self.width * self.head_width * (2 * self.heads + 2 * self.key_value_heads)
-        layer = attention + 3 * self.width * self.feed_forward + 2 * self.width
-        return self.vocabulary * self.width * (1 if self.tied else 2) + self.layers * layer
+        return attention + 3 * self.width * self.feed_forward + 2 * self.width
 
     @property
     def cached_per_token(self) -> int:
         """Numbers in the key-value cache for each token."""
         return 2 * self.layers * self.key_value_heads * self.head_width
 
-    @property
-    def activated_per_token(self) -> int:
-        """Numbers that a forward pass keeps for its backward pass, for each token, the output's
-        left out: 17 times the width in every layer, where attention keeps no matrix of its own
-        (Korthikanti et al., arXiv 2205.05198, section 4.1)."""
-        return 17 * self.layers * self.width
+    def kept_per_token(self, size: int) -> int:
+        """Bytes that one layer keeps of each token for its backward pass, its input included, where
+        a number has `size` bytes and attention keeps no matrix of its own."""
+        queries, keys = self.heads * self.head_width, self.key_value_heads * self.head_width
+        # Each norm: its input in float32, what it is divided to, the result, one root.
+        norms = 2 * ((4 + 2 * size) * self.width + 4)
+        # Queries, keys, values, what is read out with one number per head, and its packed copy.
+        attention = size * (3 * queries + 2 * keys) + 4 * self.heads
+        if self.head_norms:
+            attention += (4 + size) * (queries + keys) + 4 * (self.heads + self.key_value_heads)
+        return norms + attention + 4 * size * self.feed_forward
 
 
-_QWEN3_8B = Shape(36, 4096, 32, 8, 128, 12288, 151936, False)
-_QWEN3_32B = Shape(64, 5120, 64, 8, 128, 25600, 151936, False)
+_QWEN3_8B = Shape(36, 4096, 32, 8, 128, 12288, 151936, False, head_norms=True)
+_QWEN3_32B = Shape(64, 5120, 64, 8, 128, 25600, 151936, False, head_norms=True)
 KNOWN = {
     "Qwen/Qwen3-8B": _QWEN3_8B,
     "Qwen/Qwen3-32B": _QWEN3_32B,
     "inclusionAI/AReaL-boba-2-8B": _QWEN3_8B,
     "inclusionAI/AReaL-boba-2-32B": _QWEN3_32B,
 }
-"""Models of the papers' settings, as their own `config.json` has them."""
+"""Models of the papers' settings, as the `config.json` of Qwen3 of their size has them, from which
+AReaL-boba-2 was trained on (its model card)."""
 
 
 def shape_of(model: str) -> Shape | None:
@@ -81,4 +102,5 @@ def _shape(config: dict[str, Any]) -> Shape:
         feed_forward=int(config["intermediate_size"]),
         vocabulary=int(config["vocab_size"]),
         tied=bool(config.get("tie_word_embeddings", False)),
+        head_norms=config.get("model_type") == "qwen3",
     )

@@ -65,7 +65,7 @@ def figures(events: Iterable[Event]) -> list[tuple[str, int | None, int | None, 
 def _place(event: Event) -> tuple[str, ...] | None:
     """What an event is alone in telling of, if it is of such a kind."""
     match event.kind:
-        case "eval.result":
+        case "eval.result" | "eval.outcomes":
             return event.kind, event.payload["split"], str(event.payload["step"])
         case "checkpoint.saved":
             return event.kind, event.payload["path"]

@@ -91,6 +91,13 @@ def test_the_page_holds_ratios_beside_their_goals_and_every_figure():
     assert "python 3.12" in page and "12 s" in page and "Left out: no peer" in page
 
 
+def test_a_ratio_is_known_once_its_rounds_agree_and_an_outlier_does_not_count():
+    from benchmarks.prefix_training import PRECISION, _error
+
+    assert _error([1.0, 1.01, 0.99, 1.0, 5.0]) < PRECISION < _error([0.8, 1.2, 0.9, 1.1, 1.0])
+    assert _error([1.0, 1.2] * 50) < _error([1.0, 1.2] * 5)
+
+
 def test_siblings_are_guarded_and_measured_against_every_way():
     done = run("siblings", "--json", "--prompt", "40", "--rounds", "1")
     assert done.returncode == 0, done.stderr

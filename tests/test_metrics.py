@@ -9,11 +9,11 @@ from engine.metrics import (
     area_under_distinct,
     distinct_at_k,
     effective_clusters,
-    paired_bootstrap,
     pass_at_k,
     standard_error,
     tree_outcome,
 )
+from engine.problems.paired import paired_bootstrap
 
 
 def test_pass_at_k_is_the_share_of_draws_that_hold_a_right_one():

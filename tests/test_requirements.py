@@ -1,6 +1,7 @@
 """What does not fit is told with the reason, by the doctor and by a run that is refused."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -12,7 +13,7 @@ from engine.requirements import Machine, needs_of
 from engine.shapes import KNOWN, shape_of
 
 NODES = Machine(cores=384, memory=4000.0, gpus=(141.0,) * 16, disk=20_000.0)
-DIRECTORIES = {"agents.0.model": "starter:oak", "agents.1.model": "starter:fern"}
+CLUSTER = replace(NODES, gpus=(141.0,) * 32)
 
 
 def missing(recipe, machine, **overrides):
@@ -45,26 +46,51 @@ def test_a_machine_without_gpus_lacks_what_a_paper_recipe_needs():
 
 def test_memory_is_told_by_what_takes_it():
     whole = {"agents__0__learner_ranks": 1, "agents__1__learner_ranks": 1}
-    one = missing("mars2-8b", Machine(384, 4000.0, (24.0,) * 16, 20_000.0), **whole)
+    small = Machine(384, 4000.0, (24.0,) * 16, 20_000.0)
+    one = missing("mars2-8b", small, **whole)
     parts = one["GPU of first's learner or generator"].parts
     # bfloat16 with float32 copies of weights and gradients, Adam's two moments, one reference.
     weights = 8.19e9 / 2**30
-    assert parts["trained weights"] == pytest.approx(6 * weights, rel=0.01)
+    assert parts["weights that write"] == pytest.approx(2 * weights, rel=0.01)
+    assert parts["trained weights"] == pytest.approx(4 * weights, rel=0.01)
     assert parts["gradients"] == pytest.approx(6 * weights, rel=0.01)
     assert parts["optimizer"] == pytest.approx(8 * weights, rel=0.01)
     assert parts["reference"] == pytest.approx(2 * weights, rel=0.01)
-    sharded = missing("mars2-8b", Machine(384, 4000.0, (24.0,) * 16, 20_000.0))
+    assert "vLLM's share" not in parts, "it sleeps while the agent learns, which takes more"
+    sharded = missing("mars2-8b", small)
     quarter = sharded["GPU of each learner rank of first"].parts
     assert quarter["optimizer"] == pytest.approx(parts["optimizer"] / 4)
+    assert quarter["gradients"] == pytest.approx(weights, rel=0.01), "float32 shards"
     assert quarter["activations"] == parts["activations"]
+    assert sharded["vLLM of first"].parts["weights"] == parts["weights that write"]
 
 
-def test_shorter_answers_fit_where_long_ones_do_not():
-    short = {f"agents__{n}__sampling__max_new_tokens": 8192 for n in (0, 1)}
-    long = missing("mars2-8b", NODES)
-    assert "GPU of each learner rank of first" in long
-    found = missing("mars2-8b", NODES, **short, credit__overlong_buffer_tokens=2048)
-    assert found.keys() == {"agents.first.model", "agents.second.model"}
+def test_the_papers_answers_fit_where_activations_are_computed_again():
+    models = {"agents.first.model", "agents.second.model"}
+    assert missing("mars2-8b", NODES).keys() == models
+    assert missing("mars2-32b", CLUSTER).keys() == models
+    found = missing("mars2-8b", NODES, training__recompute_activations=False)
+    assert found.keys() == models | {
+        f"GPU of each learner rank of {n}" for n in ("first", "second")
+    }
+    told = found["GPU of each learner rank of first"]
+    assert told.remedy.startswith("training.recompute_activations=true makes it 7")
+    assert told.parts["activations"] > 250
+
+
+def test_the_remedy_is_a_change_after_which_it_fits():
+    needed = missing("mars2-32b", replace(CLUSTER, gpus=(79.0,) * 32))
+    told = needed["GPU of each learner rank of first"].remedy
+    ranks = int(told.split("learner_ranks=")[1].split()[0])
+    more = {f"agents__{n}__learner_ranks": ranks for n in (0, 1)}
+    machine = replace(CLUSTER, gpus=(79.0,) * 1000)
+    assert "GPU of each learner rank of first" not in missing("mars2-32b", machine, **more)
+    cramped = {"agents__0__generator__gpu_memory_utilization": 0.1}
+    found = missing("mars2-8b", NODES, **cramped)["vLLM of first"]
+    assert found.has == "14.1 GiB (0.1 of 141)"
+    assert "raise agents.first.generator.gpu_memory_utilization" in found.remedy
+    saved = missing("mars2-32b", replace(CLUSTER, memory=512.0))["memory of this machine"]
+    assert saved.needs == "732.3 GiB"
 
 
 def test_of_a_cluster_elsewhere_only_models_and_disk_are_looked_at_here():

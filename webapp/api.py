@@ -10,8 +10,10 @@ from webapp import problems
 from webapp.accounts.api import router as tokens
 from webapp.accounts.authentication import ActiveSession, Bearer
 from webapp.datasets.api import router as datasets
-from webapp.experiments.api import recipes
+from webapp.experiments.api import experiments, recipes
 from webapp.experiments.api import router as runs
+from webapp.experiments.comparison_api import router as comparison
+from webapp.experiments.steering_api import router as steering
 from webapp.projects.api import projects
 from webapp.projects.api import router as workspaces
 from webapp.registry.api import router as models
@@ -36,8 +38,11 @@ api = DocumentedAPI(title="Grove", version="1", auth=[Bearer(), ActiveSession()]
 problems.install(api)
 api.add_router("/workspaces", workspaces, tags=["workspaces"])
 api.add_router("/projects", projects, tags=["projects"])
+api.add_router("/experiments", experiments, tags=["experiments"])
 api.add_router("/runs", runs, tags=["runs"])
+api.add_router("/runs", steering, tags=["runs"])
 api.add_router("/runs", telemetry, tags=["telemetry"])
+api.add_router("/comparison", comparison, tags=["runs"])
 api.add_router("/runs", forest, tags=["telemetry"])
 api.add_router("/tokens", tokens, tags=["tokens"])
 api.add_router("/recipes", recipes, tags=["recipes"])

@@ -86,6 +86,9 @@ def document(schema: dict[str, Any]) -> dict[str, Any]:
             for status in _refusals(method, operation):
                 told = {"description": HTTPStatus(status).phrase, "content": content}
                 operation["responses"].setdefault(status, told)
+            if method == "get":
+                told = {"description": "Not modified since the ETag of If-None-Match"}
+                operation["responses"].setdefault(304, told)
     return schema
 
 

@@ -54,6 +54,7 @@ MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "webapp.security.ContentSecurityPolicy",
     "whitenoise.middleware.WhiteNoiseMiddleware",
+    "webapp.conditional.RestETags",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",

@@ -12,6 +12,7 @@ import threading
 import uuid
 
 from webapp.experiments.leases import LeaseLost, take_lease
+from webapp.experiments.selectors import more_urgent
 from workers.keeper import LEASE_SECONDS, Keeper
 from workers.settings import engine_command
 
@@ -28,7 +29,13 @@ def keep_run(run_id: uuid.UUID) -> None:
     """Keep the run until it ends; returns at once if there is nothing to take."""
     if closing.is_set():
         return
-    fencing = take_lease(run_id, owner(), LEASE_SECONDS)
+    fencing = None
+    # A message says that there is work: the most urgent is done first, and the sweep sends the
+    # other again.
+    if first := more_urgent(run_id):
+        fencing = take_lease(first, owner(), LEASE_SECONDS)
+        run_id = run_id if fencing is None else first
+    fencing = fencing or take_lease(run_id, owner(), LEASE_SECONDS)
     if fencing is None:
         return
     keeper = Keeper(run_id, fencing, closing, engine_command())

@@ -28,6 +28,7 @@ from django.db import Error, connection
 
 from engine import events as ev
 from webapp.experiments import leases, services
+from webapp.experiments.checkpoints import checkpoint_path
 from webapp.experiments.models import Run
 from webapp.registry.services import register_final_weights
 from webapp.telemetry.models import Event as StoredEvent
@@ -122,6 +123,9 @@ class Keeper:
         draft = self.run_dir / "config.json.draft"
         draft.write_text(json.dumps(run.config, indent=1))
         draft.replace(self.run_dir / "config.json")
+        if run.parent is not None:
+            origin = {"checkpoint": str(checkpoint_path(run.parent, run.parent_step))}
+            (self.run_dir / "fork.json").write_text(json.dumps(origin))
 
     def _unseen_exit(self) -> int | None:
         with contextlib.suppress(FileNotFoundError):
@@ -173,7 +177,9 @@ class Keeper:
         self.stop_requested = orders.stop_requested
         if not orders.stop_requested:
             return
-        if self._stop_deadline is None:
+        if orders.kill_requested:
+            self.engine.kill()
+        elif self._stop_deadline is None:
             self.engine.ask_to_stop()
             self._stop_deadline = time.monotonic() + ep.STOP_SECONDS
         elif time.monotonic() > self._stop_deadline:

@@ -30,11 +30,11 @@ from engine.inference.measurement import (
 from engine.metrics import (
     distinct_at_k,
     effective_clusters,
-    paired_bootstrap,
     pass_at_k,
     standard_error,
 )
 from engine.problems.identity import content_hash
+from engine.problems.paired import paired_bootstrap, paired_values
 
 KIND, VERSION = "evaluation", 1
 
@@ -203,6 +203,10 @@ def read_report(file: Path) -> dict[str, Any]:
     return data
 
 
+def _column(rows: dict[str, dict[str, float | None]], name: str) -> dict[str, float | None]:
+    return {content: values.get(name) for content, values in rows.items()}
+
+
 def compare(
     first: dict[str, Any], second: dict[str, Any], seed: int = 0, confidence: float = 0.95
 ) -> dict[str, Any]:
@@ -222,17 +226,15 @@ def compare(
     rng = np.random.default_rng(seed)
     found: dict[str, Any] = {}
     for name in names:
-        pairs = [(a[content].get(name), b[content].get(name)) for content in common]
-        pairs = [(x, y) for x, y in pairs if x is not None and y is not None]
-        if not pairs:
+        before, after = paired_values(_column(a, name), _column(b, name))
+        if not before:
             continue
-        before, after = map(list, zip(*pairs, strict=True))
         interval = paired_bootstrap(before, after, rng, confidence=confidence)
         found[name] = {
             "first": mean(before),
             "second": mean(after),
             **asdict(interval),
-            "problems": len(pairs),
+            "problems": len(before),
         }
     return {
         "confidence": confidence,

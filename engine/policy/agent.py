@@ -196,9 +196,10 @@ class PolicyGroup:
             state["learner"] = self.learner.state()
         torch.save(state, directory / STATE_FILE)
 
-    def restore(self, directory: Path) -> list[str]:
+    def restore(self, directory: Path, as_fork: bool = False) -> list[str]:
         """Go on from `save`; the reference stays the starting policy.
 
+        `as_fork` takes weights and optimizer alone: random numbers and platform are this run's.
         Returns what of the platform differs from the one that saved, which may change the last
         bits of what follows.
 
@@ -207,15 +208,16 @@ class PolicyGroup:
         """
         # weights_only: plain tensors and numbers, nothing that could run code.
         state = torch.load(directory / STATE_FILE, weights_only=True, map_location="cpu")
+        if as_fork:
+            self._take_learned(directory, state)
+            return []
         before, now = state["platform"], self._platform()
         if before["device"] != now["device"]:
             raise ValueError(
                 f"agents.{self.owner.name}: this run was trained on {before['device']} and cannot "
                 f"go on on {now['device']}; set compute.device = {before['device']}"
             )
-        if self.learner:
-            self.weights.load(directory)
-            self.learner.load_state(state["learner"])
+        self._take_learned(directory, state)
         # Last: nothing after it may draw.
         self.seed = self.generator.seed = state["random"]["seed"]
         self.generator.asked = state["random"]["asked"]
@@ -228,6 +230,11 @@ class PolicyGroup:
             for what in now
             if before.get(what) != now[what]
         ]
+
+    def _take_learned(self, directory: Path, state: dict[str, Any]) -> None:
+        if self.learner:
+            self.weights.load(directory)
+            self.learner.load_state(state["learner"])
 
     def _learner(self, run: RunConfig) -> Learner | RankedLearner:
         if self.owner.learner_ranks == 1:

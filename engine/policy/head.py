@@ -21,8 +21,7 @@ from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 from transformers import PreTrainedModel
 
-LOGITS_AT_ONCE = 2**26
-"""Numbers: 256 MiB in float32."""
+from engine.shapes import LOGITS_AT_ONCE
 
 
 @dataclass(frozen=True)

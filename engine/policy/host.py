@@ -115,10 +115,11 @@ class PolicyHost:
         for owner, group in self.groups.items():
             group.save(self._folder(directory, owner))
 
-    def restore(self, directory: Path) -> list[str]:
+    def restore(self, directory: Path, as_fork: bool = False) -> list[str]:
         """Go on from `save`; how the platform differs from the one that saved."""
         told = [
-            group.restore(self._folder(directory, owner)) for owner, group in self.groups.items()
+            group.restore(self._folder(directory, owner), as_fork)
+            for owner, group in self.groups.items()
         ]
         return [line for lines in told for line in lines]
 

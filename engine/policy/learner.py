@@ -10,7 +10,8 @@ Invariants:
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,13 +24,14 @@ from engine.config import AgentConfig, LossConfig, Schedule, TrainingConfig
 from engine.losses.total import Rows, count_units, total_loss
 from engine.policy.crew import Crew
 from engine.policy.forward import PackedRows, PaddedRows, inputs_of, output_logprobs, pad_rows
-from engine.policy.head import LOGITS_AT_ONCE, ends_with_head
+from engine.policy.head import ends_with_head
 from engine.policy.layout import Layout, MicroBatches
 from engine.policy.learned import tokens_seen
 from engine.policy.precision import MasterWeights
 from engine.policy.recompute import recompute_activations
 from engine.policy.rows import LearnedTokens, TrainingRow, UpdateStats
 from engine.policy.weights import Weights
+from engine.shapes import LOGITS_AT_ONCE
 
 
 @dataclass
@@ -171,7 +173,8 @@ class Learner:
         }
 
     def load_state(self, state: dict[str, Any]) -> None:
-        self.optimizer.load_state_dict(state["optimizer"])
+        with own_options(self.optimizer):
+            self.optimizer.load_state_dict(state["optimizer"])
         self.version = state["version"]
         self.precise.load_state(state["masters"])
 
@@ -254,6 +257,15 @@ class Learner:
         for group in self.optimizer.param_groups:
             group["lr"] = rate
         return rate
+
+
+@contextmanager
+def own_options(optimizer: torch.optim.Optimizer) -> Iterator[None]:
+    """While the block loads a state, betas and the like stay those of this run's settings."""
+    own = [{k: v for k, v in group.items() if k != "params"} for group in optimizer.param_groups]
+    yield
+    for group, options in zip(optimizer.param_groups, own, strict=True):
+        group.update(options)
 
 
 def schedule_factor(agent: AgentConfig, progress: float) -> float:

@@ -103,7 +103,7 @@ def check_model_directory(reference: str, adapters: int = 0) -> Path:
             f"{directory / 'config.json'}: names no `architectures`; save it with save_pretrained"
         )
     _check_tokenizer(directory)
-    for file in _weight_files(directory):
+    for file in weight_files(directory):
         _check_weights(file)
     return directory
 
@@ -247,7 +247,7 @@ def _read_json(file: Path, what: str) -> dict:
     return data
 
 
-def _weight_files(directory: Path) -> list[Path]:
+def weight_files(directory: Path) -> list[Path]:
     index = directory / "model.safetensors.index.json"
     if not index.is_file():
         return [directory / "model.safetensors"]

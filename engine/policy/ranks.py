@@ -30,6 +30,7 @@ from torch.distributed.device_mesh import init_device_mesh
 from engine.config import AgentConfig, RunConfig
 from engine.policy.allocator import SUMS_IN_ORDER, keep_freed_memory
 from engine.policy.crew import Crew
+from engine.policy.learner import own_options
 from engine.policy.rows import TrainingRow, UpdateStats
 from engine.policy.weights import Weights
 
@@ -109,7 +110,8 @@ class LearnerRank:
             names = [name for name, _ in self.weights.model.named_parameters()]
             full |= dict(zip(names, state["masters"], strict=True))
         self.weights.load_full_state(full)
-        self.weights.load_full_optimizer_state(self.learner.optimizer, state["optimizer"])
+        with own_options(self.learner.optimizer):
+            self.weights.load_full_optimizer_state(self.learner.optimizer, state["optimizer"])
         self.learner.version = state["version"]
 
     def _full(self) -> dict[str, Tensor]:
@@ -117,17 +119,23 @@ class LearnerRank:
 
     def _load(self) -> None:
         # Late: a rank that cannot meet the others should say so before it loads anything.
+        from engine.policy.filling import empty_model, fill, tensor_files
         from engine.policy.learner import Learner
-        from engine.policy.load import load_policy
+        from engine.policy.load import check_model_directory, load_policy
         from engine.policy.sharded import ShardedWeights
 
-        model = load_policy(self.agent.model, "cpu", "float32").model
+        directory = check_model_directory(self.agent.model)
+        if files := tensor_files(directory):
+            model = empty_model(directory, torch.float32)
+        else:
+            model = load_policy(self.agent.model, "cpu", "float32").model
         mesh = init_device_mesh(self.device, (self.ranks,))
         self.weights = ShardedWeights(
             model,
             mesh,
             getattr(torch, self.run.compute.dtype),
             reference=self.run.loss.kl_coefficient > 0,
+            fill=lambda model: fill(model, files, self.device) if files else None,
         )
         crew = Crew(self.rank, self.ranks, self.device)
         self.learner = Learner(

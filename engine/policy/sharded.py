@@ -11,6 +11,7 @@ hangs on the number of ranks. Both, like every forward pass, are called by all r
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
@@ -40,16 +41,28 @@ class ShardedWeights(Weights):
     """A rank's part of a model that is trained; of its start as well if there is a `reference`."""
 
     def __init__(
-        self, model: PreTrainedModel, mesh: DeviceMesh, dtype: torch.dtype, *, reference: bool
+        self,
+        model: PreTrainedModel,
+        mesh: DeviceMesh,
+        dtype: torch.dtype,
+        *,
+        reference: bool,
+        fill: Callable[[PreTrainedModel], None] = lambda model: None,
     ):
-        """`model` is whole, in the type that the optimizer steps in; `dtype` is run."""
+        """`model` is whole, in the type that the optimizer steps in; `dtype` is run. A model
+        without memory is given it by `fill`, once it is sharded."""
         self._dtype = dtype
         self._count = model.num_parameters()
         self._starting: PreTrainedModel | None = None
         if reference:
             start = copy.deepcopy(model).requires_grad_(False)
+            if dtype.itemsize < 4:  # it is run in no other, and never stepped
+                for weight in start.parameters():
+                    weight.data = weight.data.to(dtype)
             self._starting = _sharded(start, mesh, dtype)
+            fill(self._starting)
         self.model = _sharded(model.requires_grad_(True), mesh, dtype)
+        fill(self.model)
 
     @property
     def dtype(self) -> torch.dtype:

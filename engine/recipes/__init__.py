@@ -79,14 +79,19 @@ def _set(data: dict[str, Any], dotted: str, value: Any) -> None:
     here: Any = data
     try:
         for key in parents:
-            here = (
-                here[_position(here, key)] if isinstance(here, list) else here.setdefault(key, {})
-            )
+            here = here[_position(here, key)] if isinstance(here, list) else _table(here, key)
         here[_position(here, last) if isinstance(here, list) else last] = value
     except (KeyError, IndexError, TypeError, AttributeError, ValueError):
         raise ConfigError(
             [{"path": dotted, "value": value, "reason": "no such setting in this recipe"}]
         ) from None
+
+
+def _table(here: dict[str, Any], key: str) -> Any:
+    """What lies at `key`; a table that is not there, or that is unset, begins empty."""
+    if here.get(key) is None:
+        here[key] = {}
+    return here[key]
 
 
 def _position(items: list[Any], key: str) -> int:

@@ -74,8 +74,8 @@ class PolicyActor:
     def save(self, directory: Path) -> None:
         self.host.save(directory)
 
-    def restore(self, directory: Path) -> list[str]:
-        return self.host.restore(directory)
+    def restore(self, directory: Path, as_fork: bool = False) -> list[str]:
+        return self.host.restore(directory, as_fork)
 
 
 class Verifier:

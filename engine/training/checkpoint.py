@@ -58,6 +58,8 @@ class Checkpoint:
     validation: float | None = None
     damaged: list[str] = field(default_factory=list)
     """What was wrong with the newer ones, which were set aside."""
+    is_origin: bool = False
+    """It is another run's, and this run begins with it (`engine.training.fork`)."""
 
 
 @dataclass(frozen=True)

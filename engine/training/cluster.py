@@ -133,7 +133,9 @@ def connect(config: RunConfig, waiting: Waiting) -> None:
     else:
         # On one machine more actors than cores may share them; Ray would wait for ever.
         needed = sum(b.resources["CPU"] for b in seats_of(config, 0).bundles)
-        options |= {"include_dashboard": False, "num_cpus": max(int(needed), os.cpu_count() or 1)}
+        cores = max(int(needed), os.cpu_count() or 1)
+        # "local": a Ray that somebody started on this machine is not ours to join.
+        options |= {"address": "local", "include_dashboard": False, "num_cpus": cores}
     _start_ray(options)
     waiting("", 0.0)
 

@@ -99,15 +99,20 @@ def check_compatible(saved: dict[str, Any], now: RunRecord) -> None:
     """
     before = msgspec.convert(saved, RunRecord)
     faults = [
-        *_changed_settings(_known(before.config), now.config),
+        *_changed_settings(known_settings(before.config), now.config),
         *_changed_content("problems.{}", before.problems, now.problems),
-        *_changed_content("agents.{}.model", before.models, now.models),
+        *changed_models(before.models, now.models),
     ]
     if faults:
         raise ResumeError(faults)
 
 
-def _known(saved: dict[str, Any]) -> dict[str, Any]:
+def changed_models(before: dict[str, str], now: dict[str, str]) -> list[dict[str, Any]]:
+    """Agents whose starting model holds something else now, by its path."""
+    return _changed_content("agents.{}.model", before, now)
+
+
+def known_settings(saved: dict[str, Any]) -> dict[str, Any]:
     """Settings of a checkpoint, with the defaults of what did not exist when it was written."""
     try:
         return parse_config(saved).model_dump(mode="json")

@@ -11,14 +11,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from engine.config import RunConfig, SearchConfig
-from engine.events import EvaluationResult
+from engine.events import EvaluationOutcomes, EvaluationResult
 from engine.inference.measurement import Judged, known, mean, measure, solved_shares
 from engine.metrics import standard_error
 from engine.policy.exchange import Request, Stream
+from engine.problems.identity import content_hash
 from engine.problems.problem import Problem
 from engine.training.forest import Forest
 from engine.training.rollout import Rollout
 from engine.training.team import Team
+
+CONTENT_CHARS = 16
+"""Of a problem's hash: enough to tell millions of problems apart."""
 
 
 @dataclass
@@ -37,8 +41,9 @@ class Evaluator:
         *,
         starting_weights: bool = False,
         search: bool = False,
-    ) -> EvaluationResult:
-        """Pass@1 of every agent and, with `search`, of the team on a budget of nodes.
+    ) -> tuple[EvaluationResult, EvaluationOutcomes]:
+        """Pass@1 of every agent and, with `search`, of the team on a budget of nodes; and the same
+        problem by problem.
 
         Problems of which a verification failed technically are left out of that figure.
         """
@@ -49,7 +54,13 @@ class Evaluator:
         found = measure(bench, config, problems, seed, search=search)
         agents = {name: solved_shares(rows) for name, rows in found.alone.items()}
         rollouts = list(found.all())
-        return EvaluationResult(
+        by_problem: dict[str, list[float | None]] = {
+            f"pass@1/{name}": shares for name, shares in agents.items()
+        }
+        if search:
+            by_problem["tree/pass@1"] = found.solved_by_tree()
+            by_problem["samples/pass@1"] = found.solved_by_samples()
+        result = EvaluationResult(
             step=step,
             split=split,
             agents={name: mean(shares) for name, shares in agents.items()},
@@ -57,13 +68,15 @@ class Evaluator:
                 name: standard_error(known(shares)) for name, shares in agents.items()
             },
             problems=len(problems),
-            tree=mean(found.solved_by_tree()) if search else None,
-            samples=mean(found.solved_by_samples()) if search else None,
+            tree=mean(by_problem["tree/pass@1"]) if search else None,
+            samples=mean(by_problem["samples/pass@1"]) if search else None,
             tree_nodes=self.config.evaluation.tree_nodes if search else 0,
             rollouts=len(rollouts),
             tokens=sum(answer.generation.tokens for answer, _ in rollouts),
             seconds=time.monotonic() - started,
         )
+        contents = [content_hash(problem)[:CONTENT_CHARS] for problem in problems]
+        return result, EvaluationOutcomes(step, split, contents, by_problem)
 
 
 def without_limits(search: SearchConfig) -> SearchConfig:

@@ -18,6 +18,7 @@ from engine.policy.exchange import Generation
 from engine.policy.rows import TrainingRow
 from engine.sharing import weight_groups
 from engine.training.buffers import AgentBuffer
+from engine.training.failure import of_agents
 from engine.training.forest import GrowingTree
 from engine.training.growth import Growth
 from engine.training.rollout import timed
@@ -86,7 +87,7 @@ class Learning:
         if self._update is None:
             return
         recorder, calls = self._update.recorder, self._update.calls
-        with timed(phases, "learn"):
+        with timed(phases, "learn"), of_agents(calls):
             growth.attend(list(calls.values()), "agents to learn", recorder)
             updates = self.team.get(list(calls.values()), "agents to learn")
         for name, stats in zip(calls, updates, strict=True):

@@ -110,10 +110,13 @@ class Rollout:
 
 @contextmanager
 def timed(phases: dict[str, float], name: str) -> Iterator[None]:
-    """Adds the seconds of the block to a phase."""
+    """Adds the seconds of the block to a phase, whose name an error of the block takes along."""
     started = time.perf_counter()
     try:
         yield
+    except Exception as error:
+        error.phase = getattr(error, "phase", name)
+        raise
     finally:
         phases[name] = phases.get(name, 0.0) + time.perf_counter() - started
 

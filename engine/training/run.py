@@ -11,7 +11,6 @@ import contextlib
 import signal
 import sys
 import threading
-import traceback
 from collections.abc import Sequence
 from enum import IntEnum
 from pathlib import Path
@@ -35,6 +34,8 @@ from engine.requirements import require
 from engine.sandbox.verify import Verification
 from engine.training.checkpoint import Checkpoint, CheckpointError, Checkpoints
 from engine.training.compatibility import ResumeError, RunRecord, check_compatible
+from engine.training.failure import error_raised
+from engine.training.fork import is_fork, origin_of, told_of
 from engine.training.lease import LeaseGuard
 from engine.training.references import without_failing_references
 from engine.training.rollout import Stopped
@@ -162,7 +163,7 @@ def _train(
         print(f"{type(error).__name__}: {error}", file=sys.stderr)
         return ExitCode.REFUSED
     except Exception as error:
-        log.append(ErrorRaised(f"{type(error).__name__}: {error}", traceback.format_exc()))
+        log.append(error_raised(error))
         log.append(RunStateChanged(RunState.FAILED, str(error)))
         return ExitCode.FAILED
     finally:
@@ -175,20 +176,23 @@ def _train(
 def _checkpoint(
     config: RunConfig, run_dir: Path, record: RunRecord, log: EventLog
 ) -> Checkpoint | None:
-    """Where the run goes on, if it was begun.
+    """Where the run goes on, if it was begun or is a fork.
 
     Raises:
         ResumeError: it was begun with other settings, problems or models.
         CheckpointError: no checkpoint is whole.
     """
     checkpoints = Checkpoints(run_dir, config.training.keep_checkpoints)
-    if not checkpoints.folder.is_dir():
+    if not checkpoints.folder.is_dir() and not is_fork(run_dir):
         return None
     log.append(RunWaiting("checkpoint to be checked", CHECK_DEADLINE))
     found = checkpoints.latest()
+    origin = None if found else origin_of(run_dir, record)
     log.append(RunWaiting(""))
+    if origin:
+        log.append(told_of(origin, run_dir))
     if found is None:
-        return None
+        return origin
     for fault in found.damaged:
         line = f"damaged, and set aside: checkpoints/{fault}; going on from {found.path.name}"
         log.append(LogLine("warning", line))

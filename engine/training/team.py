@@ -61,6 +61,8 @@ class Team:
         """The learner of each agent; of a frozen one, the actor that writes for it."""
         self.generators: dict[str, list[Any]] = {}
         """Who writes for each agent while it learns: generators, or its learner."""
+        self._roles: dict[str, str] = {}
+        """What each actor is for, by its id."""
         self._seat()
         self.verifier = VerifierPool(config, self._reserved(), waiting)
 
@@ -131,15 +133,19 @@ class Team:
         Raises:
             TeamError: the deadline passed, or the actor failed (with its first cause).
         """
-        return wait_for(futures, name, self.waiting, deadline)
+        return wait_for(futures, name, self.waiting, deadline, self._roles)
 
     def save(self, directory: Path) -> None:
         """The state of every set of weights, under `directory/OWNER`."""
         self.get([a.save.remote(directory) for a in self.actors], "agents to save")
 
-    def restore(self, directory: Path) -> list[str]:
-        """Every policy goes on from `directory/OWNER`; how their platforms differ from before."""
-        futures = [a.restore.remote(directory) for a in self.actors]
+    def restore(self, directory: Path, as_fork: bool = False) -> list[str]:
+        """Every policy goes on from `directory/OWNER`; how their platforms differ from before.
+
+        `as_fork`: only weights and optimizers are taken, which the learners have.
+        """
+        actors = dict.fromkeys(self.agents.values()) if as_fork else self.actors
+        futures = [actor.restore.remote(directory, as_fork) for actor in actors]
         return [line for lines in self.get(futures, "agents to restore") for line in lines]
 
     def end_step(self) -> list[Any]:
@@ -169,11 +175,13 @@ class Team:
 
             def start(seat: Seat, number: int | None, mine=mine, seeds=seeds) -> Any:
                 options = {"max_concurrency": 1, **seated(self._placed, seat)}
-                role = "learner" if number is None else f"generator {number}"
-                options["name"] = f"{role} of {' and '.join(group[0].name for group in mine)}"
                 # Everyone of one seed: a node's answer is the same whoever of them writes it.
                 actor = ray.remote(PolicyActor).options(**options)
-                return actor.remote(mine, self.config, seeds, number)
+                started = actor.remote(mine, self.config, seeds, number)
+                role = "learner" if number is None else f"generator {number}"
+                owned = " and ".join(group[0].name for group in mine)
+                self._roles[started._actor_id.hex()] = f"{role} of {owned}"
+                return started
 
             learner = start(learning, None)
             generators = [start(seat, number) for number, seat in enumerate(writing)]

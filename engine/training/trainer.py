@@ -76,6 +76,7 @@ class Trainer:
         self.learning = Learning(config, team)
         self.trees = StepTrees(config, team, problems, should_stop)
         self.saved_step = -1
+        self.first_step = 1
         self.validation: float | None = None
         """Mean validation Pass@1 of the agents with the current weights, if measured."""
         self._measured: set[tuple[str, int]] = set()
@@ -120,7 +121,7 @@ class Trainer:
         self._finish_learning(phases)
         with timed(phases, "credit"):
             credits = self.learning.credit(trees, recorder)
-        if step == 1:
+        if step == self.first_step:
             # The starting weights, as late as they are there: the first node comes sooner.
             self._validate(phases)
         self.learning.start(recorder, self.progress.share(options))
@@ -157,9 +158,10 @@ class Trainer:
         if not self.problems.validation:
             return
         with timed(phases, "validate"):
-            result = self.evaluator.run(self.progress.step, VALIDATION, self.problems.validation)
-        self.validation = sum(result.agents.values()) / len(result.agents)
-        self.log.append(result)
+            told = self.evaluator.run(self.progress.step, VALIDATION, self.problems.validation)
+        self.validation = sum(told[0].agents.values()) / len(told[0].agents)
+        for payload in told:
+            self.log.append(payload)
 
     def _measure_test_split(self) -> None:
         if not self.problems.test:
@@ -170,10 +172,11 @@ class Trainer:
             self.log.append(
                 RunWaiting(f"test split, {'starting' if starting else 'final'} weights", 3600)
             )
-            result = self.evaluator.run(
+            told = self.evaluator.run(
                 step, TEST, self.problems.test, starting_weights=starting, search=True
             )
-            self.log.append(result)
+            for payload in told:
+                self.log.append(payload)
         self.log.append(RunWaiting(""))
 
     def _log_end(
@@ -255,6 +258,9 @@ class Trainer:
             if self.log.continued:
                 self.log.append(RunResumed(0))
             return
+        if self.checkpoint.is_origin:
+            self._begin_at(self.checkpoint)
+            return
         state = self.checkpoint.state
         differences = self.team.restore(self.checkpoint.path)
         self.progress = Progress.of(state["progress"])
@@ -269,6 +275,18 @@ class Trainer:
                 message = f"the last bits may change from here on: {difference}"
                 self.log.append(LogLine("warning", message))
         self._read_log(self.checkpoint)
+
+    def _begin_at(self, origin: Checkpoint) -> None:
+        """Weights and optimizer of another run's checkpoint, and its place in the problems if they
+        are the same; all else begins here."""
+        self.team.restore(origin.path, as_fork=True)
+        before = Progress.of(origin.state["progress"])
+        same = origin.state["run"]["problems"] == self.record.problems
+        self.progress = Progress(before.step, before.problems_seen if same else 0)
+        self.first_step = before.step + 1
+        self.learning.give_weights(list(self.learning.learners))
+        if self.log.continued:
+            self.log.append(RunResumed(before.step))
 
     def _read_log(self, checkpoint: Checkpoint) -> None:
         """Note what need not be measured again, and tell what a kill left untold."""

@@ -148,7 +148,7 @@ class VerifierPool:
                 verdicts = ray.get(call)
             except ray.exceptions.RayError as error:
                 self._programs.extendleft(reversed(piece))
-                self._lose(place, f"sandbox: {cause_of(error)}")
+                self._lose(place, f"sandbox of node {place.node}: {cause_of(error)}")
             else:
                 found |= zip((ticket for ticket, _ in piece), verdicts, strict=True)
         self._send()
@@ -168,8 +168,7 @@ class VerifierPool:
             spare = int(node["Resources"]["CPU"] - self.reserved.get(node["NodeID"], 0.0))
             slots = max(1, spare)
         where = NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
-        name = f"verifier of node {node['NodeID'][:8]}"
-        options = {"num_cpus": 0, "scheduling_strategy": where, "name": name}
+        options = {"num_cpus": 0, "scheduling_strategy": where}
         actor = ray.remote(Verifier).options(**options).remote(self.config, slots)
         return Place(node["NodeManagerAddress"], slots, actor)
 

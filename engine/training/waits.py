@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import ray
@@ -17,11 +17,28 @@ Waiting = Callable[[str, float], None]
 """Told the name of a wait and its deadline in seconds; an empty name when it is over."""
 
 
+NOBODY: Mapping[str, str] = MappingProxyType({})
+
+
 class TeamError(RuntimeError):
     """The team could not be started, or one of its actors failed."""
 
+    agent = ""
+    """Whose call failed, if somebody knows."""
 
-def wait_for(futures: Any, name: str, waiting: Waiting, deadline: float = CALL_DEADLINE) -> Any:
+    def __init__(self, message: str, place: int | None = None):
+        super().__init__(message)
+        self.place = place
+        """Of the call that failed, among those that were waited for."""
+
+
+def wait_for(
+    futures: Any,
+    name: str,
+    waiting: Waiting,
+    deadline: float = CALL_DEADLINE,
+    roles: Mapping[str, str] = NOBODY,
+) -> Any:
     """Result of one or several calls; a long wait is reported under its name.
 
     Raises:
@@ -41,7 +58,23 @@ def wait_for(futures: Any, name: str, waiting: Waiting, deadline: float = CALL_D
             f"waited {deadline:.0f} s for {name}; look at the load of the machine"
         ) from None
     except ray.exceptions.RayError as error:
-        raise TeamError(f"{name}: {cause_of(error)}") from error
+        raise TeamError(f"{name}: {cause_of(error, roles)}", _failed_place(futures)) from error
+
+
+def _failed_place(futures: Any) -> int | None:
+    """The first call that has failed; None of a single one."""
+    for place, future in enumerate(futures if isinstance(futures, list) else []):
+        if ray.wait([future], timeout=0)[0] and _failed(future):
+            return place
+    return None
+
+
+def _failed(future: Any) -> bool:
+    try:
+        ray.get(future)
+    except ray.exceptions.RayError:
+        return True
+    return False
 
 
 def wait_for_any(
@@ -72,15 +105,11 @@ def ended_of(calls: Sequence[Any]) -> list[Any]:
     return ray.wait(calls, num_returns=len(calls), timeout=0)[0] if calls else []
 
 
-def cause_of(error: BaseException) -> str:
-    """The first cause of what an actor raised, or of its end, in one line."""
+def cause_of(error: BaseException, roles: Mapping[str, str] = NOBODY) -> str:
+    """The first cause of what an actor raised, or of its end, in one line; `roles` are the names of
+    actors by their ids."""
     cause = getattr(error, "cause", None) or error
-    text = str(cause).strip()
-    lines = [line for line in text.splitlines() if line.strip()]
+    lines = [line for line in str(cause).strip().splitlines() if line.strip()]
     told = f"{type(cause).__name__}: {lines[-1].strip()}" if lines else type(cause).__name__
-    # Ray tells the name of an actor that is gone, and where it was, in lines of their own.
-    facts = dict(re.findall(r"^\s+(name|pid|ip): (.+)$", text, re.MULTILINE))
-    if "name" not in facts:
-        return told
-    where = f"process {facts.get('pid', 'unknown')} on node {facts.get('ip', 'unknown')}"
-    return f"{facts['name']} ({where}) is gone: {told}"
+    role = roles.get(str(getattr(error, "actor_id", None)))
+    return f"{role} is lost: {told}" if role else told

@@ -4,6 +4,7 @@ import { element, setText } from "./dom.js";
 import { phaseOf, progressOf, totals } from "./estimate.js";
 import { count, duration, percent, points } from "./format.js";
 import { markIcon } from "./marks.js";
+import { failureOf, failurePanel } from "./failure.js";
 import { bestCheckpoint, result, validationChange } from "./series.js";
 
 const ENDED = ["finished", "failed", "stopped"];
@@ -43,6 +44,7 @@ export class Progress {
     this.stop.hidden = !this.canOperate || !(stoppable || row.state === "stopping");
     this.stopButton.disabled = row.state === "stopping" || row.stop_requested;
     setText(this.stopButton, this.stopButton.disabled ? "Stopping…" : "Stop");
+    if (this.kill) this.kill.hidden = !(stoppable || row.state === "stopping");
     this.resume.hidden = !this.canOperate || !HALTED.includes(row.state);
   }
 
@@ -74,8 +76,8 @@ export class Progress {
     const error = status.state === "failed" ? state.error : null;
     const message = error?.message ?? (status.state === "failed" ? status.error : "");
     if (message) {
-      const way = element("p", { class: "small" }, resumeText(state));
-      notes.push(note("bad", "This run failed:", message, traceback(error?.traceback), way));
+      const can = this.canOperate && !this.resume.hidden ? this.resume : null;
+      notes.push(failurePanel(failureOf(state, message), resumeText(state), can));
     }
     if (status.state === "stopped") notes.push(note("warn", "Stopped.", resumeText(state)));
     replaceIfChanged(this.notes, notes);
@@ -188,12 +190,6 @@ function outcomeCell(label, before, after, aside) {
       element("span", { class: "muted" }, aside ? ` · ${aside}` : ""),
     ),
   );
-}
-
-function traceback(text) {
-  if (!text) return null;
-  const title = element("summary", { class: "small" }, "Traceback");
-  return element("details", {}, title, element("pre", {}, text));
 }
 
 function note(kind, title, text, ...more) {

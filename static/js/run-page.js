@@ -116,7 +116,7 @@ const charts = new Charts(part("charts"));
 const twin = new Twin(part("twin"), (tree, node) => forest.setFocus(tree, node));
 const progress = new Progress(
   Object.fromEntries(
-    ["pill", "stop", "stopButton", "resume", "bar", "facts", "notes", "figures", "result"].map(
+    ["pill", "stop", "stopButton", "kill", "resume", "bar", "facts", "notes", "figures", "result"].map(
       (name) => [name, part(name)],
     ),
   ),

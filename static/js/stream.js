@@ -21,7 +21,7 @@ const HIDDEN_HZ = 1;
 const REFUSED = { 4400: "reload the page", 4401: "sign in again", 4403: "access was taken away" };
 const BLINK_MS = 2_000; // a socket that is back sooner is not worth a banner
 /** What a page follows: everything but what is big and wanted of one node at a time. */
-export const TOPICS = ["*", "-node.text", "-tree.learned"];
+export const TOPICS = ["*", "-node.text", "-tree.learned", "-eval.outcomes"];
 const FATAL_ERRORS = new Set(["not_found", "too_many"]);
 
 /** Milliseconds before attempt n (0, 1, ...): full jitter under a doubling ceiling. */

@@ -35,6 +35,7 @@ def test_every_pure_module_has_tests():
         "densities",
         "diff",
         "estimate",
+        "failure",
         "fold",
         "format",
         "highlight",
@@ -44,6 +45,7 @@ def test_every_pure_module_has_tests():
         "series",
         "steps",
         "stream",
+        "toml-lines",
         "waterfall",
     }
     assert pure <= {name.removesuffix(".test.js") for name in FILES}

@@ -20,6 +20,7 @@ PAGES = (
     "/runs/new/",
     "/?archived=1",
     "/charts/",
+    "/compare/",
     "/models/",
     "/datasets/",
     "/workspaces/",
@@ -33,6 +34,7 @@ FRAME = [
     "Skip to the content",
     "Grove, to the runs",
     "Runs",
+    "Compare",
     "Models",
     "Datasets",
     "Switch between light and dark",
@@ -165,7 +167,7 @@ def test_tab_leads_through_the_list_in_reading_order(visit, run):
     states = ["Queued", "Starting", "Running", "Stopping", "Stopped", "Finished", "Failed"]
     asked = ["Find runs by name, tag, project or person", "Tag", "Starred", "Archived"]
     heads = ["Run", "State", "Progress", "Solved", "Started by", "Created"]
-    chosen = ["Charts", "Star", "Remove star", "Archive", "Tag to add", "Tag"]
+    chosen = ["Charts", "Compare", "Star", "Remove star", "Archive", "Tag to add", "Tag"]
     assert names == [
         *(*FRAME, "New run", "All", *states, *asked, "Columns", "Show", *heads),
         *("Choose demo #1, seed 3", "demo #1", *chosen),
@@ -180,6 +182,7 @@ def test_tab_leads_through_the_run_page_in_reading_order(visit, run, log):
     trees = next(place for place, name in enumerate(names) if name.startswith("Search trees"))
     assert names[:trees] == [
         *FRAME,
+        "More",
         "All charts",
         "Log",
         "Stop",

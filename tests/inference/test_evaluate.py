@@ -9,8 +9,8 @@ import pytest
 from engine.__main__ import main
 from engine.inference.diversity import canonical, cluster_sizes
 from engine.inference.figures import compare
-from engine.metrics import paired_bootstrap
 from engine.problems.jsonl import save_problems
+from engine.problems.paired import paired_bootstrap
 from tests.inference.conftest import PROBLEMS
 from tests.inference.server import MODEL
 

@@ -4,7 +4,10 @@ import json
 import shutil
 
 import pytest
+import torch
+from safetensors.torch import load_file, save_file
 
+from engine.policy.filling import empty_model, fill, tensor_files
 from engine.policy.load import ModelError, check_model_directory, load_policy
 from tests.policies import tiny_policy
 
@@ -84,3 +87,30 @@ def test_endless_brackets_and_the_home_of_nobody_are_refused(model):
         check_model_directory(str(model))
     with pytest.raises(ModelError, match="home directory"):
         check_model_directory("~nobody-here/x")
+
+
+def test_a_model_that_is_filled_tensor_by_tensor_is_the_one_that_is_loaded(model):
+    for reference in (str(model), "starter:oak", "starter:fern"):
+        directory = check_model_directory(reference)
+        built = empty_model(directory, torch.float32)
+        assert {weight.device.type for weight in built.parameters()} == {"meta"}
+        fill(built, tensor_files(directory), "cpu")
+        loaded = load_policy(reference).model
+        found, expected = (
+            dict(m.named_parameters(remove_duplicate=False)) | dict(m.named_buffers())
+            for m in (built, loaded)
+        )
+        assert found.keys() == expected.keys()
+        assert all(torch.equal(found[name], expected[name]) for name in found)
+        assert len(list(built.parameters())) == len(list(loaded.parameters())), "tied as it was"
+
+
+def test_what_cannot_be_filled_tensor_by_tensor_is_told_beforehand(model):
+    weights = load_file(model / "model.safetensors")
+    first, *_ = weights
+    save_file({f"old.{name}": tensor for name, tensor in weights.items()},
+              model / "model.safetensors")  # fmt: skip
+    assert tensor_files(model) is None
+    save_file(weights | {first: weights[first][:-1].clone()}, model / "model.safetensors")
+    with pytest.raises(ValueError, match=rf"{first} has shape .*config\.json"):
+        fill(empty_model(model, torch.float32), tensor_files(model), "cpu")

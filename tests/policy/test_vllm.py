@@ -1,8 +1,11 @@
 """vLLM as generator, on this CPU: one engine for all tests of the module, the last one kills it."""
 
+from inspect import signature
+
 import psutil
 import pytest
 import torch
+from transformers import LlamaConfig, LlamaForCausalLM
 
 from engine.config import ConfigError, SamplingConfig, parse_config
 from engine.events import StopReason
@@ -36,6 +39,32 @@ def config_of(model="starter:oak", generator=None, **sampling):
 
 def host_of(config):
     return PolicyHost([config.agents], config, [7])
+
+
+def test_a_transfer_on_a_gpu_is_one_that_this_vllm_takes():
+    """What runs on GPUs alone, against vLLM's own types."""
+    from vllm.config.weight_transfer import WeightTransferConfig
+    from vllm.distributed.weight_transfer import VLLMWeightSyncClient
+    from vllm.v1.engine.async_llm import AsyncLLM
+
+    from engine.policy.generators.vllm_weights import Client, TransferSender
+
+    shape = {"hidden_size": 4096, "num_hidden_layers": 1, "vocab_size": 151936}
+    with torch.device("meta"):
+        model = LlamaForCausalLM(LlamaConfig(**shape)).to(torch.bfloat16)
+    info = TransferSender("ipc", 1).meeting(model)
+    assert info.packed_buffer_size_bytes == 2 * 4096 * 151936, "as large as the embedding"
+    told = TransferSender("nccl", 2).meeting(model)
+    assert (told.rank, told.world_size) == (0, 3) and told.master_port > 0
+    assert isinstance(Client(None), VLLMWeightSyncClient)
+    for backend in (info.backend, told.backend):
+        assert WeightTransferConfig(backend=backend).backend == backend
+    for method, arguments in (
+        (AsyncLLM.sleep, {"level": 2, "mode": "wait"}),
+        (AsyncLLM.wake_up, {"tags": ["weights"]}),
+        (AsyncLLM.pause_generation, {"mode": "wait", "clear_cache": True}),
+    ):
+        signature(method).bind(None, **arguments)
 
 
 @pytest.fixture(scope="module")

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from webapp.accounts.models import Scope
+from webapp.experiments.models import Run
 
 EVERYBODY = ("alice", "mia", "bob", "vera", "charlie", "nobody")
 
@@ -58,6 +59,11 @@ class Row:
 
 def _new_run(cast: Any) -> dict[str, Any]:
     return {"project": cast.project.pk, "recipe": "mars2"}
+
+
+def _compared(cast: Any) -> dict[str, Any]:
+    runs = Run.objects.filter(experiment__project=cast.project)
+    return {"run": [*runs.values_list("pk", flat=True), *runs.values_list("pk", flat=True)]}
 
 
 def _new_rest_token(cast: Any) -> dict[str, Any]:
@@ -138,14 +144,19 @@ ROWS = (
     Row("invitation", "get", OPEN),
     Row("invitation", "post", (302,) * 6),
     Row("runs", "get", PAGE),
+    Row("compare", "get", PAGE),
     Row("launch", "get", PAGE),
     Row("launch", "post", (302, 302, 302, 422, 422, 302), _new_run),
+    Row("check-launch", "post", (200, 200, 200, 200, 200, 302)),
     Row("run", "get", TEAM_PAGE),
     Row("stop-run", "post", MEMBER_FORM),
     Row("resume-run", "post", MEMBER_FORM),
     Row("mark-runs", "post", TEAM_FORM, _marked),
     Row("about-run", "get", (200, 200, 200, 403, 404, 302)),
     Row("about-run", "post", MEMBER_FORM, {"tags": "baseline", "notes": "**good**"}),
+    Row("kill-run", "post", MEMBER_FORM),
+    Row("run-priority", "post", MEMBER_FORM, {"priority": 3}),
+    Row("run-note", "post", MEMBER_FORM, {"text": "It learns."}),
     Row("charts", "get", PAGE),
     Row("log", "get", TEAM_PAGE),
     Row("models", "get", PAGE),
@@ -155,6 +166,17 @@ ROWS = (
     Row("api-1:openapi-json", "get", OPEN),
     Row("api-1:list_runs", "get", REST, scopes=READ),
     Row("api-1:create_run", "post", (201, 201, 201, 403, 404, 401), _new_run, OPERATE),
+    Row(
+        "api-1:create_experiment_of_runs", "post", (201, 201, 201, 403, 404, 401), _new_run, OPERATE
+    ),
+    Row("api-1:kill_run", "post", MEMBER_REST, scopes=OPERATE),
+    Row("api-1:set_priority", "post", MEMBER_REST, {"priority": 3}, OPERATE),
+    Row("api-1:write_note", "post", (201, 201, 201, 403, 404, 401), {"text": "Well."}, OPERATE),
+    Row("api-1:get_actions", "get", TEAM_REST, scopes=READ),
+    Row("api-1:get_checkpoints", "get", TEAM_REST, scopes=READ),
+    Row("api-1:clone_run", "post", (201, 201, 201, 403, 404, 401), scopes=OPERATE),
+    Row("api-1:fork_run", "post", (422, 422, 422, 403, 404, 401), {"step": 3}, OPERATE),
+    Row("api-1:compare_runs", "get", TEAM_REST, _compared, READ),
     Row("api-1:get_run", "get", TEAM_REST, scopes=READ),
     Row("api-1:mark_run", "patch", MEMBER_REST, {"tags": ["baseline"]}, OPERATE),
     Row("api-1:stop_run", "post", MEMBER_REST, scopes=OPERATE),
@@ -214,7 +236,10 @@ ANY_METHOD = {"api-1:api-root", "api-1:openapi-json"}
 
 IN_A_PROJECT = {
     "run", "log", "api-1:list_steps", "api-1:list_log_lines", "about-run", "mark-runs",
-    "stop-run", "resume-run", "model", "project-visibility",
+    "stop-run", "resume-run", "kill-run", "run-priority", "run-note",
+    "api-1:kill_run", "api-1:set_priority", "api-1:write_note", "api-1:get_actions",
+    "api-1:get_checkpoints", "api-1:clone_run", "api-1:fork_run",
+    "api-1:create_experiment_of_runs", "model", "project-visibility",
     "api-1:get_run", "api-1:stop_run", "api-1:resume_run", "api-1:get_state", "api-1:get_events",
     "api-1:get_folded", "api-1:add_events", "api-1:get_moments", "api-1:get_tree", "api-1:get_node",
     "api-1:create_run", "api-1:list_trees", "api-1:list_nodes", "api-1:list_evaluations",

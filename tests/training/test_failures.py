@@ -1,6 +1,7 @@
 """Whatever of a run's processes is killed, what follows is a verdict or a first cause, no wait."""
 
 import os
+import re
 import signal
 
 import pytest
@@ -15,11 +16,12 @@ from engine.training.team import Team
 from engine.training.waits import TeamError, wait_for_any
 from engine.training.writing import Writing
 from tests.training.test_overlap import settings
+from tests.waiting import eventually
 
 pytestmark = pytest.mark.slow
 PROBLEM = make_problem(2, 1)[0]
 PROGRAMS = [(PROBLEM, f"{PROBLEM.reference}\n# {number}") for number in range(40)]
-QUICK = {"health_check_period_ms": 1000, "health_check_failure_threshold": 5}
+QUICK = {"health_check_period_ms": 1000, "health_check_failure_threshold": 3}
 """Of Ray: a node that does not answer so often is dead (half a minute by default)."""
 
 
@@ -50,6 +52,15 @@ def kill(actor):
     os.kill(in_actor(actor, lambda self: os.getpid()), signal.SIGKILL)
 
 
+def failure_of(call):
+    """What a call says of a loss; workers may outlive their node's raylet for a moment."""
+    try:
+        call()
+    except TeamError as error:
+        return str(error)
+    return ""
+
+
 def write(team):
     writing = Writing(team)
     writing.ask("oak", Request(PROBLEM))
@@ -73,7 +84,7 @@ def test_a_killed_process_or_node_is_named_or_does_without(cluster):
         kill(here.actor)
         assert {v.verdict for v in team.verifier.verify(PROGRAMS)} == {Verdict.PASSED}
         (told,) = team.verifier.lost
-        assert "verifies no more: sandbox: verifier of node" in told and "is gone" in told
+        assert "verifies no more: sandbox of node" in told and "ActorDiedError" in told
 
         nodes = placement_group_table(team._placed)["bundles_to_node_id"]
         (other,) = cluster.worker_nodes
@@ -85,14 +96,14 @@ def test_a_killed_process_or_node_is_named_or_does_without(cluster):
         }
         roles = sorted(lose, key=lambda r: nodes[list(lose).index(r)] != other.node_id)
         cluster.remove_node(other, allow_graceful=False)
-        with pytest.raises(TeamError, match=rf"{roles[0]} .* is gone: ActorDiedError"):
-            lose[roles[0]]()
-        with pytest.raises(TeamError, match=r"sandbox: verifier of node .* is gone"):
+        told = eventually(lambda: failure_of(lose[roles[0]]), "the loss of a node to be told")
+        assert re.search(rf"{roles[0]} is lost: Actor(Died|Unavailable)Error", told)
+        with pytest.raises(TeamError, match=r"sandbox of node .*: Actor(Died|Unavailable)Error"):
             team.verifier.verify([(PROBLEM, PROBLEM.reference)])
 
         actor = team.agents["oak"] if roles[1].startswith("learner") else team.generators["oak"][0]
         kill(actor)
-        with pytest.raises(TeamError, match=rf"{roles[1]} .* is gone: ActorDiedError"):
+        with pytest.raises(TeamError, match=rf"{roles[1]} is lost: Actor(Died|Unavailable)Error"):
             lose[roles[1]]()
     finally:
         team.close()

@@ -1,6 +1,7 @@
 """REST: what each of the cast gets, and how refusals look."""
 
 import uuid
+from functools import partial
 
 import pytest
 from django.test import Client
@@ -8,8 +9,9 @@ from django.test import Client
 from engine.events import RunState
 from tests.builders import a_cast, a_held_run, a_run, an_event
 from webapp.datasets.models import Dataset
+from webapp.experiments.creation import create_experiment, once
 from webapp.experiments.models import Run
-from webapp.experiments.services import create_experiment_with_run, create_once
+from webapp.experiments.sweeps import Request
 from webapp.projects.services import create_project, create_workspace
 from webapp.registry.models import Model
 from webapp.registry.services import register_starters
@@ -142,6 +144,54 @@ def test_stop_and_resume_answer_the_run(client, cast):
     assert post(client, f"/runs/{run.pk}/resume").json()["state"] == "queued"
 
 
+def test_a_run_is_steered_and_who_did_it_is_told(client, cast):
+    run = a_run(cast)
+    client.force_login(cast.bob)
+    assert post(client, f"/runs/{run.pk}/priority", {"priority": 4}).json()["priority"] == 4
+    post(client, f"/runs/{run.pk}/notes", {"text": "Slow."})
+    assert post(client, f"/runs/{run.pk}/kill").json()["state"] == "stopped"
+    told = client.get(f"/api/v1/runs/{run.pk}/actions").json()["actions"]
+    assert [(one["kind"], one["user"], one["detail"]) for one in told] == [
+        ("killed", "bob", ""), ("note", "bob", "Slow."), ("priority", "bob", "from 0 to 4"),
+    ]  # fmt: skip
+
+
+def test_an_experiment_holds_a_run_for_every_seed_and_value(client, cast):
+    client.force_login(cast.bob)
+    wanted = new_run(cast, seeds=[1, 2], sweep={"loss.policy": ["ppo", "gspo"]})
+    key = {"Idempotency-Key": "sweep-1"}
+    first, again = (
+        client.post("/api/v1/experiments", wanted, "application/json", headers=key)
+        for _ in range(2)
+    )
+    assert first.status_code == 201 and first.json() == again.json()
+    told = [(run["seed"], run["variant"]["loss.policy"]) for run in first.json()["runs"]]
+    assert told == [(1, "ppo"), (2, "ppo"), (1, "gspo"), (2, "gspo")]
+    assert Run.objects.count() == 4
+
+
+def test_a_clone_and_a_fork_are_runs_of_their_own(client, cast, var_directory):
+    client.force_login(cast.bob)
+    made = post(client, "/runs", new_run(cast, overrides={"training.steps": 3})).json()
+    source = Run.objects.get(pk=made["id"])
+    clone = post(client, f"/runs/{made['id']}/clone")
+    assert clone.status_code == 201 and clone.json()["config"] == made["config"]
+    place = var_directory / "runs" / made["id"] / "checkpoints" / "step-000002"
+    place.mkdir(parents=True)
+    (place / "manifest.json").write_text("{}")
+    assert client.get(f"/api/v1/runs/{made['id']}/checkpoints").json() == {"steps": [2]}
+    address = f"/runs/{made['id']}/fork"
+    fork = post(client, address, {"step": 2, "overrides": {"training.steps": 9}}).json()
+    assert (fork["parent"], fork["parent_step"], fork["steps"]) == (made["id"], 2, 9)
+    gone = post(client, address, {"step": 1})
+    assert gone.status_code == 422 and gone.json()["problems"][0]["path"] == "step"
+    first = source.config["agents"][0]["name"]
+    changed = {"step": 2, "overrides": {f"agents.{first}.model": "starter:fern",
+                                        "compute.dtype": "float32"}}  # fmt: skip
+    paths = {fault["path"] for fault in post(client, address, changed).json()["problems"]}
+    assert paths == {"agents.0.model", "compute.dtype"}
+
+
 def test_what_is_not_possible_now_is_a_conflict(client, cast):
     run = a_run(cast, RunState.FINISHED)
     client.force_login(cast.bob)
@@ -240,8 +290,8 @@ def test_two_programs_that_ask_at_once_get_one_run():
 
     def ask(_):
         try:
-            asked = (cast.project, cast.bob, "mars2", {}, "")
-            return create_once("night-9", create_experiment_with_run, *asked).pk
+            make = partial(create_experiment, cast.project, cast.bob, Request("mars2"))
+            return once("night-9", cast.bob, "the same", make).pk
         finally:
             connection.close()
 

@@ -3,13 +3,17 @@
 import json
 import re
 import time
+import tomllib
 import uuid
 
 import pytest
 from django.urls import reverse
 
+from engine.config import parse_config
 from engine.events import RunState
+from engine.recipes import load_recipe
 from tests.builders import a_run, many_runs
+from webapp.experiments.catalogue import flat
 from webapp.experiments.models import Run
 
 PAGES = ("runs", "launch", "models", "datasets")
@@ -197,15 +201,31 @@ def test_what_is_not_possible_is_said_not_done(client, cast):
     ]
 
 
+def test_a_run_page_tells_who_did_what_and_where_it_comes_from(client, cast):
+    parent = a_run(cast)
+    run = a_run(cast, parent=parent, parent_step=20, variant={"seed": 3})
+    client.force_login(cast.bob)
+    client.post(reverse("run-note", args=[run.pk]), {"text": "Entropy <falls>."})
+    client.post(reverse("run-priority", args=[run.pk]), {"priority": "7"})
+    page = client.get(reverse("run", args=[run.pk])).content.decode()
+    assert "wrote: Entropy &lt;falls&gt;." in page and "from 0 to 7" in page
+    assert "Forked from step 20 of" in page and "seed = 3" in page
+    for name, body in (("run-note", {"text": ""}), ("run-priority", {"priority": "1000"})):
+        assert client.post(reverse(name, args=[run.pk]), body).status_code == 400
+
+
 def launch_form(cast, **fields):
     return {"project": cast.project.pk, "recipe": "mars2", "name": "Try", "overrides": "", **fields}
 
 
+def check(client, cast, **fields):
+    return client.post(reverse("check-launch"), launch_form(cast, **fields)).json()
+
+
 def test_the_form_starts_a_run(client, cast):
     client.force_login(cast.bob)
-    form = launch_form(
-        cast, seed=3, steps=4, nodes_per_tree=6, overrides="loss.kl_coefficient = 0.5\n# why not"
-    )
+    fields = {"set:seed": 3, "set:training.steps": 4, "set:search.nodes_per_tree": 6}
+    form = launch_form(cast, overrides="loss.kl_coefficient = 0.5\n# why not", **fields)
     response = client.post(reverse("launch"), form)
     run = Run.objects.get()
     assert response.url == reverse("run", args=[run.pk])
@@ -217,7 +237,7 @@ def test_the_form_starts_a_run(client, cast):
 @pytest.mark.parametrize(
     "fields, path",
     [
-        ({"nodes_per_tree": 0}, "search.nodes_per_tree"),
+        ({"set:search.nodes_per_tree": 0}, "search.nodes_per_tree"),
         ({"overrides": "agents.oak.optimizer.learning_rate = -1"}, "agents"),
         ({"overrides": "search.nodes = 4"}, "search.nodes"),
     ],
@@ -229,17 +249,139 @@ def test_settings_that_cannot_run_are_shown_with_their_path(client, cast, fields
     assert response.context["problems"][0]["path"].startswith(path)
 
 
-def test_a_field_that_the_engine_refuses_is_marked_too(client, cast):
-    client.force_login(cast.bob)
-    response = client.post(reverse("launch"), launch_form(cast, nodes_per_tree=0, seed=3))
-    assert list(response.context["form"].errors) == ["nodes_per_tree"]
-    assert re.search(rb'name="nodes_per_tree"[^>]*aria-invalid="true"', response.content)
-
-
 def test_a_line_that_is_no_setting_is_refused_by_the_form(client, cast):
     client.force_login(cast.bob)
     response = client.post(reverse("launch"), launch_form(cast, overrides="faster please"))
     assert response.status_code == 422 and "overrides" in response.context["form"].errors
+
+
+def test_only_what_differs_from_the_recipe_is_stored(client, cast):
+    client.force_login(cast.bob)
+    page = client.get(reverse("launch"), {"recipe": "mars2"})
+    shown = {s.path: s.shown for group in page.context["groups"] for s in group.settings}
+    fields = {f"set:{path}": text for path, text in shown.items()}
+    fields |= {"set:training.minutes": "2.5", "set:agents.first.role": "x"}
+    form = launch_form(cast, **fields)
+    client.post(reverse("launch"), form)
+    run = Run.objects.get()
+    assert run.experiment.config == {
+        "recipe": "mars2",
+        "overrides": {"training.minutes": 2.5, "agents.first.role": "x"},
+    }
+
+
+def test_every_setting_of_the_engine_has_its_field_with_help_and_range(client, cast):
+    client.force_login(cast.bob)
+    groups = client.get(reverse("launch"), {"recipe": "mars2"}).context["groups"]
+    settings = {s.path: s for group in groups for s in group.settings}
+    config = load_recipe("mars2").model_dump(mode="json")
+    assert set(settings) == set(flat(config)) - {"recipe", "recipe_version"}
+    assert all(one.help for path, one in settings.items())
+    assert settings["search.nodes_per_tree"].range == "from 1 to 4096, nodes"
+    assert settings["sandbox.memory_mb"].range == "from 32, MB"
+    assert settings["loss.policy"].choices == ["cispo", "gspo", "ppo"]
+    assert settings["training.minutes"].optional and not settings["training.steps"].optional
+
+
+def test_what_would_come_of_the_form_is_told_and_nothing_made(client, cast):
+    client.force_login(cast.bob)
+    told = check(client, cast, overrides="[search]\nnodes_per_tree = 3", seeds="1-2",
+                 sweep="loss.policy = ppo, gspo", preflight="1")  # fmt: skip
+    assert told["problems"] == [] and told["runs"] == 4
+    assert told["changes"] == {"search.nodes_per_tree": "3"}
+    assert told["lines"] == "search.nodes_per_tree = 3"
+    assert tomllib.loads(told["toml"])["search"]["nodes_per_tree"] == 3
+    assert parse_config(tomllib.loads(told["toml"])).seed == 1
+    marks = {one["what"]: one["mark"] for one in told["preflight"]}
+    assert marks["Problems"] == "good" and marks["Time of a step"] == "unknown"
+    assert not Run.objects.exists()
+
+
+def test_the_check_names_the_field_by_its_agent(client, cast):
+    client.force_login(cast.bob)
+    told = check(client, cast, overrides="agents.fern.optimizer.learning_rate = -1")
+    assert told["problems"][0]["path"] == "agents.fern.optimizer.learning_rate"
+    assert check(client, cast, seeds="3-1")["problems"][0]["path"] == "seeds"
+    assert check(client, cast, source=str(uuid.uuid4()))["problems"][0]["path"] == "source"
+
+
+def test_the_time_of_a_step_is_that_of_runs_of_the_same_shape(client, cast):
+    config = load_recipe("mars2").model_dump(mode="json")
+    a_run(cast, RunState.FINISHED, config=config, step=10, result={"training_seconds": 25.0})
+    client.force_login(cast.bob)
+    same = check(client, cast, preflight="1")["preflight"][-1]
+    assert same["text"].startswith("about 2.5 s, as in 1 run of this shape")
+    other = check(client, cast, overrides="search.nodes_per_tree = 3", preflight="1")
+    assert other["preflight"][-1]["mark"] == "unknown"
+
+
+def test_a_sweep_is_one_experiment_of_many_runs(client, cast):
+    client.force_login(cast.bob)
+    form = launch_form(cast, seeds="1, 2", sweep="search.nodes_per_tree = 4, 8")
+    assert client.post(reverse("launch"), form).url == reverse("runs")
+    runs = Run.objects.order_by("number")
+    assert {run.experiment for run in runs} == {runs[0].experiment}
+    assert [run.variant for run in runs] == [
+        {"search.nodes_per_tree": nodes, "seed": seed} for nodes in (4, 8) for seed in (1, 2)
+    ]
+    assert [run.config["search"]["nodes_per_tree"] for run in runs] == [4, 4, 8, 8]
+
+
+@pytest.mark.parametrize(
+    "fields, path",
+    [
+        ({"seeds": "0-99"}, "seeds"),
+        ({"seeds": "1", "overrides": "seed = 2"}, "seed"),
+        ({"sweep": "search.nodes_per_tree = 4, 0"}, "search.nodes_per_tree"),
+        ({"sweep": "search.nodes_per_tree = 4, 4"}, "search.nodes_per_tree"),
+        ({"seeds": "1-9", "sweep": "training.steps = 1, 2, 3, 4, 5, 6, 7, 8"}, "sweep"),
+    ],
+)
+def test_a_sweep_that_cannot_be_starts_nothing(client, cast, fields, path):
+    client.force_login(cast.bob)
+    response = client.post(reverse("launch"), launch_form(cast, **fields))
+    assert response.status_code == 422 and not Run.objects.exists()
+    assert response.context["problems"][0]["path"] == path
+
+
+def test_a_clone_has_the_settings_of_the_run(client, cast):
+    config = load_recipe("demo", {"training.minutes": None, "seed": 4}).model_dump(mode="json")
+    source = a_run(cast, RunState.FINISHED, config=config)
+    client.force_login(cast.bob)
+    page = client.get(reverse("launch"), {"source": source.pk})
+    assert b"Clone of Shade" in page.content
+    client.post(reverse("launch"), {"project": cast.project.pk, "source": source.pk})
+    clone = Run.objects.exclude(pk=source.pk).get()
+    assert clone.config == config and clone.parent is None
+    assert [(a.kind, a.user) for a in source.actions.all()] == [("cloned", cast.bob)]
+
+
+def test_a_fork_starts_at_a_checkpoint_that_is_there(client, cast, var_directory):
+    config = load_recipe("demo").model_dump(mode="json")
+    source = a_run(cast, RunState.FINISHED, config=config)
+    place = var_directory / "runs" / str(source.pk) / "checkpoints" / "step-000020"
+    place.mkdir(parents=True)
+    (place / "manifest.json").write_text("{}")
+    client.force_login(cast.bob)
+    form = {"project": cast.project.pk, "source": source.pk}
+    gone = client.post(reverse("launch"), {**form, "step": 10})
+    assert gone.status_code == 422 and "there are 20" in gone.context["problems"][0]["reason"]
+    refused = client.post(
+        reverse("launch"), {**form, "step": 20, "overrides": 'agents.oak.model = "starter:fern"'}
+    )
+    assert [p["path"] for p in refused.context["problems"]] == ["agents.oak.model"]
+    assert Run.objects.count() == 1
+    client.post(reverse("launch"), {**form, "step": 20, "overrides": "loss.kl_coefficient = 0.5"})
+    fork = Run.objects.exclude(pk=source.pk).get()
+    assert (fork.parent, fork.parent_step) == (source, 20)
+    assert fork.config["loss"]["kl_coefficient"] == 0.5
+
+
+def test_a_strangers_run_is_no_source(client, cast):
+    source = a_run(cast)
+    client.force_login(cast.charlie)
+    page = client.get(reverse("launch"), {"source": source.pk})
+    assert page.context["source"] is None and b"Shade" not in page.content
 
 
 @pytest.mark.parametrize("who", ["vera", "charlie"])

@@ -8,8 +8,8 @@ from engine.faults import ConfigError
 from engine.problems.generator import make_problem
 from engine.problems.jsonl import save_problems
 from tests.builders import a_model_directory
+from webapp.experiments.creation import create_experiment_with_run
 from webapp.experiments.models import Run
-from webapp.experiments.services import create_experiment_with_run
 from webapp.projects.services import create_project, create_workspace
 from webapp.registry.services import register_starters
 

@@ -6,8 +6,10 @@ from engine.events import RunState
 from engine.faults import ConfigError
 from tests.builders import a_held_run, a_run, an_event
 from webapp.experiments import services
-from webapp.experiments.leases import LeaseLost, release, take_lease
+from webapp.experiments.creation import create_experiment_with_run
+from webapp.experiments.leases import LeaseLost, release, renew_lease, take_lease
 from webapp.experiments.models import Experiment, Run
+from webapp.experiments.selectors import more_urgent, sweepable_runs
 from webapp.experiments.states import ALLOWED, ENDED, TransitionRefused, check
 from webapp.telemetry.ingest import ingest
 
@@ -64,6 +66,39 @@ def test_the_engines_word_does_not_undo_a_stop(cast):
     assert run.run_state is RunState.STOPPING
 
 
+def test_a_queued_run_is_killed_at_once_and_a_running_one_by_its_worker(cast):
+    assert services.request_kill(a_run(cast).pk, cast.bob).run_state is RunState.STOPPED
+    run, fencing = a_held_run(cast)
+    services.request_stop(run.pk, cast.bob)
+    killed = services.request_kill(run.pk, cast.mia)
+    assert killed.run_state is RunState.STOPPING and killed.kill_requested
+    assert renew_lease(run.pk, fencing, 60).kill_requested
+    services.mark_stopped(run.pk, fencing)
+    assert not services.resume_run(run.pk, cast.bob).kill_requested
+    assert [(a.kind, a.user) for a in run.actions.order_by("pk")] == [
+        ("stopped", cast.bob), ("killed", cast.mia), ("resumed", cast.bob),
+    ]  # fmt: skip
+
+
+def test_of_queued_runs_the_most_urgent_is_taken_first(cast):
+    plain, urgent, held = a_run(cast), a_run(cast), a_run(cast)
+    assert more_urgent(plain.pk) is None
+    services.set_priority(urgent.pk, 5, cast.bob)
+    services.set_priority(held.pk, 9, cast.bob)
+    take_lease(held.pk, "worker", 60)
+    assert more_urgent(plain.pk) == urgent.pk and more_urgent(urgent.pk) is None
+    assert sweepable_runs()[0] == urgent.pk
+    assert urgent.actions.get().detail == "from 0 to 5"
+
+
+def test_what_is_not_done_is_not_noted(cast):
+    run = a_run(cast, RunState.FINISHED)
+    with pytest.raises(TransitionRefused):
+        services.request_stop(run.pk, cast.bob)
+    services.set_priority(run.pk, 0, cast.bob)
+    assert not run.actions.exists()
+
+
 @pytest.mark.parametrize("state", [RunState.STOPPED, RunState.FAILED])
 def test_a_stopped_or_failed_run_resumes(cast, state):
     run = a_run(cast, state, stop_requested=True, error="broke")
@@ -100,14 +135,14 @@ def test_a_worker_without_the_lease_changes_nothing(cast):
 
 def test_settings_that_cannot_run_make_nothing(cast):
     with pytest.raises(ConfigError, match=r"search\.nodes_per_tree = 0"):
-        services.create_experiment_with_run(
+        create_experiment_with_run(
             cast.project, cast.alice, "mars2", {"search.nodes_per_tree": 0}, "Bad"
         )
     assert not Experiment.objects.exists() and not Run.objects.exists()
 
 
 def test_a_run_remembers_its_resolved_settings(cast):
-    run = services.create_experiment_with_run(
+    run = create_experiment_with_run(
         cast.project, cast.alice, "mars2", {"training.steps": 7, "seed": 5}, "Seven"
     )
     assert (run.seed, run.steps, run.number) == (5, 7, 1)
@@ -118,4 +153,4 @@ def test_a_run_remembers_its_resolved_settings(cast):
 def test_a_dataset_file_that_is_missing_is_refused_by_path(cast):
     overrides = {"problems.dataset": "/nowhere/problems.jsonl"}
     with pytest.raises(ConfigError, match=r"problems.dataset = '/nowhere/problems.jsonl'"):
-        services.create_experiment_with_run(cast.project, cast.alice, "mars2", overrides, "")
+        create_experiment_with_run(cast.project, cast.alice, "mars2", overrides, "")

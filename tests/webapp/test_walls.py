@@ -4,7 +4,7 @@ import pytest
 
 from engine.faults import ConfigError
 from tests.builders import a_run
-from webapp.experiments.services import create_experiment_with_run
+from webapp.experiments.creation import create_experiment_with_run
 from webapp.projects.models import Project
 from webapp.projects.services import create_project, create_workspace
 

@@ -3,27 +3,35 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Callable
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from django.http import HttpRequest
 from django.shortcuts import get_object_or_404
 from ninja import Header, Query, Router, Schema, Status
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, create_model
 
 from engine.events import RunState
 from engine.recipes import recipe_data, recipe_names
+from webapp.accounts.models import User
 from webapp.experiments import marks, outside, services
+from webapp.experiments.creation import KeyReused, create_experiment, once
 from webapp.experiments.listing import LONGEST, Unusable, Wish, runs_page
-from webapp.experiments.models import Run, Star
+from webapp.experiments.models import Experiment, Run, Star
 from webapp.experiments.presentation import summary
 from webapp.experiments.selectors import visible_run
+from webapp.experiments.sweeps import Request
+from webapp.paging import LARGEST_ID
 from webapp.problems import Invalid
 from webapp.projects.models import Project
 from webapp.projects.permissions import Action, require
 
 router = Router()
 recipes = Router()
+experiments = Router()
+_WITHOUT_NUL = r"^[^\x00]*$"
 
 
 class Wait(Schema):
@@ -38,6 +46,12 @@ class RunOut(Schema):
     number: int
     project: int
     seed: int
+    variant: dict[str, Any]
+    """Path to value: what sets it apart in its experiment."""
+    parent: uuid.UUID | None
+    """The run from whose checkpoint of `parent_step` it started."""
+    parent_step: int | None
+    priority: int
     created: datetime
     created_by: str
     epoch: uuid.UUID
@@ -81,13 +95,7 @@ class Marks(Schema):
     starred: bool | None = None
 
 
-class RunList(Schema):
-    runs: list[RunOut]
-    next: str | None
-    """Cursor of the next page, null on the last."""
-
-
-class NewRun(Schema):
+class Wanted(Schema):
     model_config = ConfigDict(
         extra="forbid",
         json_schema_extra={
@@ -104,37 +112,102 @@ class NewRun(Schema):
 
     project: int
     recipe: str
-    name: str = Field("", max_length=200, pattern=r"^[^\x00]*$")
+    name: str = Field("", max_length=200, pattern=_WITHOUT_NUL)
     overrides: dict[str, Any] = {}
     """Dotted path to value."""
+
+
+class NewRun(Wanted):
     outside: bool = False
     """Its engine runs elsewhere and sends its events (POST /runs/{run_id}/events)."""
 
 
+class NewExperiment(Wanted):
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={
+            "examples": [
+                {
+                    "project": 1,
+                    "recipe": "demo",
+                    "name": "How wide",
+                    "overrides": {"training.minutes": 10},
+                    "seeds": [1, 2, 3],
+                    "sweep": {"search.nodes_per_tree": [8, 16]},
+                }
+            ]
+        },
+    )
+
+    seeds: list[int] = Field([], max_length=64)
+    sweep: dict[str, list[Any]] = {}
+    """Values to try, by path; every combination with every seed is a run, 64 at most."""
+
+
+class ExperimentOut(Schema):
+    id: int
+    name: str
+    project: int
+    runs: list[RunOut]
+
+
+# Every field but the id may be left out where only some are asked for.
+RunRow = create_model(
+    "RunRow",
+    __base__=Schema,
+    **{
+        name: (field.annotation, ... if name == "id" else None)
+        for name, field in RunOut.model_fields.items()
+    },
+)
+
+
+class RunList(Schema):
+    runs: list[RunRow]
+    next: str | None
+    """Cursor of the next page, null on the last."""
+
+
 class Filter(Schema):
     state: RunState | None = None
-    q: str = Field("", max_length=LONGEST)
+    q: str = Field("", max_length=LONGEST, pattern=_WITHOUT_NUL)
     """Words that all stand in the experiment's name, a tag, the project or who started it."""
-    tag: str = Field("", max_length=LONGEST)
-    project: int | None = Field(None, ge=1, lt=2**63)
+    tag: str = Field("", max_length=LONGEST, pattern=_WITHOUT_NUL)
+    project: int | None = Field(None, ge=0, le=LARGEST_ID)
+    name: str = Field("", max_length=200, pattern=_WITHOUT_NUL)
+    """Part of the experiment's name, in whatever case."""
+    created_by: str = Field("", max_length=150, pattern=_WITHOUT_NUL)
     starred: bool = False
     archived: bool = False
     """The archived runs; else all others."""
-    sort: str = Field("-created", max_length=20)
-    """created, name, state, step, seed, by, solved or reward; with - the greatest first."""
+    sort: str = Field("newest", max_length=20)
+    """newest or oldest; or name, state, step, seed, by, solved or reward, with - the greatest
+    first."""
+    fields: str | None = Field(None, max_length=400, pattern=_WITHOUT_NUL)
+    """Names of fields, with commas between them; the id is always told."""
     cursor: str | None = None
     limit: int = Field(50, ge=1, le=200)
 
     def wish(self) -> Wish:
+        """Raises `Unusable` for what does not exist."""
+        told = {name: getattr(self, name) for name in ("q", "tag", "project", "name", "created_by")}
         return Wish(
             state=self.state or "",
-            q=self.q,
-            tag=self.tag,
-            project=self.project,
             starred=self.starred,
             archived=self.archived,
-            sort=self.sort,
+            sort={"newest": "-created", "oldest": "created"}.get(self.sort, self.sort),
+            **told,
         )
+
+    def columns(self) -> set[str]:
+        """The fields that are asked for."""
+        if self.fields is None:
+            return set(RunOut.model_fields)
+        asked = {name.strip() for name in self.fields.split(",") if name.strip()}
+        if unknown := asked - RunOut.model_fields.keys():
+            names = ", ".join(RunOut.model_fields)
+            raise Invalid("fields", ", ".join(sorted(unknown)), f"there are {names}")
+        return asked | {"id"}
 
 
 class Recipe(Schema):
@@ -142,15 +215,19 @@ class Recipe(Schema):
     config: dict[str, Any]
 
 
-@router.get("", response=RunList)
+@router.get("", response=RunList, exclude_unset=True)
 def list_runs(request: HttpRequest, query: Query[Filter]):
-    """Runs, newest first unless `sort` says otherwise."""
+    """Runs, newest first; all that you may see, or those of which the filters hold."""
+    columns = query.columns()
     try:
         page = runs_page(request.user, query.wish(), query.cursor, query.limit)
     except Unusable as error:
         raise Invalid(error.path, error.value, error.reason) from None
-    runs = [_told(run, run.starred) for run in page.runs]
-    return {"runs": runs, "next": page.next}
+    rows = [
+        {name: value for name, value in _told(run, run.starred).items() if name in columns}
+        for run in page.runs
+    ]
+    return {"runs": rows, "next": page.next}
 
 
 @router.post("", response={201: RunDetail})
@@ -161,21 +238,58 @@ def create_run(
 ):
     """An experiment with one run, queued at once. Asked again with the same `Idempotency-Key`, the
     answer is the run that was made then, as it is now."""
+    make = _made_outside if new.outside else create_experiment
+    wanted = Request(new.recipe, new.overrides, new.name)
+    experiment = _create(request, new, make, wanted, key)
+    return Status(201, detail(request, experiment.runs.get(number=1).pk))
+
+
+@experiments.post("", response={201: ExperimentOut})
+def create_experiment_of_runs(
+    request: HttpRequest,
+    new: NewExperiment,
+    key: str | None = Header(None, alias="Idempotency-Key", min_length=1, max_length=200),
+):
+    """One experiment with a run for every combination of seeds and values to try, all queued."""
+    wanted = Request(new.recipe, new.overrides, new.name, new.seeds, new.sweep)
+    experiment = _create(request, new, create_experiment, wanted, key)
+    runs = experiment.runs.select_related("experiment__project", "created_by").order_by("number")
+    told = {"id": experiment.pk, "name": experiment.name, "project": new.project}
+    return Status(201, {**told, "runs": [summary(run) for run in runs]})
+
+
+def _made_outside(project: Project, user: User, wanted: Request) -> Experiment:
+    asked = (wanted.recipe, dict(wanted.overrides), wanted.name)
+    return outside.create_run(project, user, *asked).experiment
+
+
+def _create(
+    request: HttpRequest,
+    new: Wanted,
+    make: Callable[..., Experiment],
+    wanted: Request,
+    key: str | None,
+) -> Experiment:
     project = get_object_or_404(Project.objects.visible_to(request.user), pk=new.project)
     require(request.user, Action.OPERATE, project)
-    make = outside.create_run if new.outside else services.create_experiment_with_run
-    asked = (project, request.user, new.recipe, new.overrides, new.name)
+    asked = [type(new).__name__, new.dict()]
+    return once_or_invalid(key, request.user, asked, partial(make, project, request.user, wanted))
+
+
+def once_or_invalid(
+    key: str | None, user: User, asked: Any, make: Callable[[], Experiment]
+) -> Experiment:
+    """As `once`; a key that stands for another request is a fault of the header."""
     try:
-        made = services.create_once(key, make, *asked)
-    except services.KeyReused:
+        return once(key, user, asked, make)
+    except KeyReused:
         reason = "it stands for another request already: give each its own"
         raise Invalid("Idempotency-Key", key, reason) from None
-    return Status(201, _detail(request, made.pk))
 
 
 @router.get("/{uuid:run_id}", response=RunDetail)
 def get_run(request: HttpRequest, run_id: uuid.UUID):
-    return _detail(request, run_id)
+    return detail(request, run_id)
 
 
 @router.patch("/{uuid:run_id}", response=RunDetail)
@@ -192,19 +306,19 @@ def mark_run(request: HttpRequest, run_id: uuid.UUID, told: Marks):
         marks.archive([run.pk], told.archived)
     if told.starred is not None:
         marks.star([run.pk], request.user, told.starred)
-    return _detail(request, run_id)
+    return detail(request, run_id)
 
 
 @router.post("/{uuid:run_id}/stop", response=RunDetail)
 def stop_run(request: HttpRequest, run_id: uuid.UUID):
     """Ask a run to stop; it can be resumed later."""
-    return _operate(request, run_id, services.request_stop)
+    return operate(request, run_id, services.request_stop)
 
 
 @router.post("/{uuid:run_id}/resume", response=RunDetail)
 def resume_run(request: HttpRequest, run_id: uuid.UUID):
     """Queue a stopped or failed run again; it goes on from its last checkpoint."""
-    return _operate(request, run_id, services.resume_run)
+    return operate(request, run_id, services.resume_run)
 
 
 @recipes.get("", response=list[Recipe])
@@ -213,14 +327,16 @@ def list_recipes(request: HttpRequest):
     return [{"name": name, "config": recipe_data(name)} for name in recipe_names()]
 
 
-def _operate(request: HttpRequest, run_id: uuid.UUID, service) -> dict[str, Any]:
+def operate(request: HttpRequest, run_id: uuid.UUID, service: Callable) -> dict[str, Any]:
+    """Do it, if the user may; the run as it is then."""
     run = visible_run(request.user, run_id)
     require(request.user, Action.OPERATE, run.project)
-    service(run.pk)
-    return _detail(request, run_id)
+    service(run.pk, request.user)
+    return detail(request, run_id)
 
 
-def _detail(request: HttpRequest, run_id: uuid.UUID) -> dict[str, Any]:
+def detail(request: HttpRequest, run_id: uuid.UUID) -> dict[str, Any]:
+    """A run as REST tells it, with its settings."""
     run = visible_run(request.user, run_id)
     starred = Star.objects.filter(run=run, user=request.user.pk).exists()
     return {**_told(run, starred), "config": run.config, "notes": run.notes}

@@ -1,163 +1,134 @@
-"""Forms of runs. What settings are possible is decided by `engine.config`, not here."""
+"""The launch form. What is possible is decided by `engine.config`, not here.
+
+Invariant: only what differs from the recipe, or from the run that is cloned or forked, is stored;
+a line of text wins over the field of the same setting.
+"""
 
 from __future__ import annotations
 
-import uuid
-from collections.abc import Sequence
 from typing import Any
-from urllib.parse import urlencode
 
 from django import forms
-from django.urls import reverse
 
+from engine.config import RunConfig, parse_config
 from engine.faults import ConfigError
-from engine.recipes import recipe_names
+from engine.recipes import load_recipe, recipe_names
 from webapp.accounts.models import User
-from webapp.experiments import marks
+from webapp.experiments.catalogue import Setting, catalogue
+from webapp.experiments.creation import Origin
 from webapp.experiments.models import Run
-from webapp.experiments.overrides import parse_overrides
+from webapp.experiments.overrides import parse_overrides, typed_value
+from webapp.experiments.selectors import visible_runs
+from webapp.experiments.sweeps import Request, parse_seeds, parse_sweep
 from webapp.projects.models import Project
-from webapp.projects.permissions import Action, require
 
-_SHORTCUTS = {
-    "seed": "seed",
-    "minutes": "training.minutes",
-    "steps": "training.steps",
-    "nodes_per_tree": "search.nodes_per_tree",
-}
+FIELD = "set:"
+"""What the names of the settings' own fields begin with."""
+LOWEST, HIGHEST = -100, 100
+"""Priorities of runs."""
+_LINES = {"rows": 8, "spellcheck": "false", "autocomplete": "off"}
 
 
 class LaunchForm(forms.Form):
-    """Fields left empty keep the recipe's value; `overrides` wins over the fields."""
+    """`source` is a run to clone or, with `step`, to fork."""
 
+    source = forms.UUIDField(required=False, widget=forms.HiddenInput)
+    step = forms.IntegerField(required=False, min_value=0, widget=forms.HiddenInput)
     project = forms.ModelChoiceField(queryset=Project.objects.none(), empty_label=None)
-    recipe = forms.ChoiceField()
+    recipe = forms.ChoiceField(required=False)
     name = forms.CharField(max_length=200, required=False)
-    seed = forms.IntegerField(required=False)
-    minutes = forms.FloatField(required=False)
-    steps = forms.IntegerField(required=False)
-    nodes_per_tree = forms.IntegerField(required=False)
+    seeds = forms.CharField(max_length=2000, required=False)
+    sweep = forms.CharField(
+        widget=forms.Textarea(attrs={**_LINES, "rows": 2}), required=False, max_length=10_000
+    )
     overrides = forms.CharField(
-        widget=forms.Textarea(attrs={"rows": 6, "spellcheck": "false"}),
-        required=False,
-        help_text="One setting per line, as in: loss.kl_coefficient = 0.01",
+        widget=forms.Textarea(attrs=_LINES), required=False, max_length=100_000
     )
 
-    def __init__(self, projects: list[Project], *args: Any, **kwargs: Any):
+    def __init__(self, user: User, projects: list[Project], *args: Any, **kwargs: Any):
         super().__init__(*args, **kwargs)
+        self.user = user
         ids = [project.pk for project in projects]
         self.fields["project"].queryset = Project.objects.filter(pk__in=ids)
         self.fields["recipe"].choices = [(name, name) for name in recipe_names()]
 
+    def clean_source(self) -> Run | None:
+        """The run itself, if its user may see it."""
+        given = self.cleaned_data["source"]
+        if given is None:
+            return None
+        found = visible_runs(self.user).filter(pk=given).first()
+        if found is None:
+            raise forms.ValidationError("There is no such run, or you may not see it.")
+        return found
+
+    def clean_seeds(self) -> list[int]:
+        return _parsed(parse_seeds, self.cleaned_data["seeds"])
+
+    def clean_sweep(self) -> dict[str, list[Any]]:
+        return _parsed(parse_sweep, self.cleaned_data["sweep"])
+
     def clean_overrides(self) -> dict[str, Any]:
-        try:
-            return parse_overrides(self.cleaned_data["overrides"])
-        except ConfigError as error:
-            raise forms.ValidationError(str(error)) from None
-
-    def mark(self, problems: list[dict[str, Any]]) -> None:
-        """Say at a field what the engine has against its value."""
-        fields = {path: field for field, path in _SHORTCUTS.items()}
-        for problem in problems:
-            if field := fields.get(problem["path"]):
-                self.add_error(field, problem["reason"])
-
-    def all_overrides(self) -> dict[str, Any]:
-        """Dotted path to value, of the fields that were filled in and of the free lines."""
-        given = {
-            path: self.cleaned_data[field]
-            for field, path in _SHORTCUTS.items()
-            if self.cleaned_data[field] is not None
-        }
-        return {**given, **self.cleaned_data["overrides"]}
-
-
-class AboutForm(forms.Form):
-    """What people say of a run."""
-
-    tags = forms.CharField(
-        required=False,
-        help_text="Words with spaces between them, as in: baseline wide-trees",
-    )
-    notes = forms.CharField(
-        widget=forms.Textarea(attrs={"rows": 14}),
-        required=False,
-        strip=False,
-        help_text="Markdown: # heading, **strong**, lists, tables, links. No HTML, no pictures.",
-    )
-
-    def __init__(self, run: Run, *args: Any, **kwargs: Any):
-        initial = {"tags": " ".join(run.tags), "notes": run.notes}
-        super().__init__(*args, initial=initial, **kwargs)
-
-    def clean_tags(self) -> list[str]:
-        return _checked(marks.clean_tags, self.cleaned_data["tags"].replace(",", " ").split())
-
-    def clean_notes(self) -> str:
-        return _checked(marks.clean_notes, self.cleaned_data["notes"])
-
-
-def _checked(check: Any, value: Any) -> Any:
-    try:
-        return check(value)
-    except marks.BadMark as error:
-        raise forms.ValidationError(f"{error.value}: {error.reason}") from None
-
-
-class RunsField(forms.MultipleChoiceField):
-    """Ids of runs, each once."""
-
-    def to_python(self, value: Any) -> list[uuid.UUID]:
-        try:
-            return list(dict.fromkeys(map(uuid.UUID, super().to_python(value))))
-        except ValueError:
-            raise forms.ValidationError("Choose runs of the list.") from None
-
-    def valid_value(self, value: Any) -> bool:
-        return True  # whether it exists for the user, the view finds out
-
-
-class ChosenRunsForm(forms.Form):
-    """What to do with the runs chosen in the list. `back` is the query of the list's address."""
-
-    ACTIONS = ("charts", "star", "unstar", "archive", "restore", "tag")
-    MOST = 200
-
-    run = RunsField(error_messages={"required": "Choose at least one run first."})
-    do = forms.ChoiceField(choices=[(name, name) for name in ACTIONS])
-    tag = forms.CharField(required=False)
-    query = forms.CharField(required=False, max_length=4000)
-
-    def clean_run(self) -> list[uuid.UUID]:
-        if len(self.cleaned_data["run"]) > self.MOST:
-            raise forms.ValidationError(f"Choose at most {self.MOST} runs.")
-        return self.cleaned_data["run"]
+        return _parsed(parse_overrides, self.cleaned_data["overrides"])
 
     def clean(self) -> dict[str, Any]:
-        if self.cleaned_data.get("do") == "tag":
-            self.cleaned_data["tag"] = _checked(marks.clean_tags, [self.cleaned_data["tag"]])[0]
-        return self.cleaned_data
+        given = super().clean()
+        if not given.get("recipe") and not given.get("source") and "recipe" not in self.errors:
+            self.add_error("recipe", "Choose a recipe.")
+        return given
 
-    def first_error(self) -> str:
-        return next(iter(self.errors.values()))[0]
+    def base(self) -> RunConfig:
+        """The settings before any change."""
+        if source := self.cleaned_data["source"]:
+            return parse_config(source.config)
+        return load_recipe(self.cleaned_data["recipe"])
 
-    def back(self) -> str:
-        """The list as it was; never another site."""
-        query = self.data.get("query", "")
-        return reverse("runs") + (query if query.startswith("?") else "")
+    def origin(self) -> Origin | None:
+        """The checkpoint to fork from."""
+        source, step = self.cleaned_data["source"], self.cleaned_data["step"]
+        return Origin(source, step) if source and step is not None else None
 
-    def carry_out(self, user: User, chosen: Sequence[Run]) -> str:
-        """Do it, and return where to go on. Raises `PermissionDenied` before anything is done."""
-        do, ids = self.cleaned_data["do"], [run.pk for run in chosen]
-        if do == "charts":
-            return f"{reverse('charts')}?{urlencode([('run', run_id) for run_id in ids])}"
-        if do in ("star", "unstar"):
-            marks.star(ids, user, do == "star")
-            return self.back()
-        for project in {run.project for run in chosen}:
-            require(user, Action.OPERATE, project)
-        if do == "tag":
-            marks.add_tag(ids, self.cleaned_data["tag"])
-        else:
-            marks.archive(ids, do == "archive")
-        return self.back()
+    def request(self) -> Request:
+        """What was asked for."""
+        given, source = self.cleaned_data, self.cleaned_data["source"]
+        varied = {*given["sweep"], *(["seed"] if given["seeds"] else [])}
+        typed = {k: v for k, v in self._typed(self.base()).items() if k not in varied}
+        return Request(
+            recipe=source.config["recipe"] if source else given["recipe"],
+            overrides={**typed, **given["overrides"]},
+            name=given["name"],
+            seeds=given["seeds"],
+            sweep=given["sweep"],
+            base=source.config if source else None,
+        )
+
+    def _typed(self, base: RunConfig) -> dict[str, Any]:
+        """Settings whose own field says something else than `base`."""
+        settings = [one for group in catalogue(base) for one in group.settings]
+        found = {}
+        for setting in settings:
+            text = self.data.get(FIELD + setting.path, setting.shown).replace("\r\n", "\n")
+            if text != setting.shown and (text or setting.optional or setting.is_text):
+                found[setting.path] = _value(setting, text)
+        return found
+
+
+def _parsed(parse: Any, text: str) -> Any:
+    try:
+        return parse(text)
+    except ConfigError as error:
+        raise forms.ValidationError(str(error)) from None
+
+
+def _value(setting: Setting, text: str) -> Any:
+    if not text and setting.optional:
+        return None
+    return text if setting.is_text or setting.kind == "choice" else typed_value(text)
+
+
+class PriorityForm(forms.Form):
+    priority = forms.IntegerField(min_value=LOWEST, max_value=HIGHEST)
+
+
+class NoteForm(forms.Form):
+    text = forms.CharField(max_length=4000)

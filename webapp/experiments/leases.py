@@ -36,6 +36,7 @@ class Orders:
     """What the row asks of the worker that holds it."""
 
     stop_requested: bool
+    kill_requested: bool
 
 
 def unheld() -> Q:
@@ -81,7 +82,7 @@ def renew_lease(run_id: uuid.UUID, fencing: int, seconds: float) -> Orders:
     renewed = Run.objects.filter(pk=run_id, fencing=fencing).exclude(lease_expires=None)
     if not renewed.update(lease_expires=Now() + timedelta(seconds=seconds)):
         raise LeaseLost(run_id, fencing)
-    return Orders(Run.objects.values_list("stop_requested", flat=True).get(pk=run_id))
+    return Orders(*Run.objects.values_list("stop_requested", "kill_requested").get(pk=run_id))
 
 
 def release(run_id: uuid.UUID, fencing: int) -> None:

@@ -21,9 +21,8 @@ from django.db.models.functions import Cast, Coalesce, Lower
 from engine.events import RunState
 from webapp.accounts.models import User
 from webapp.experiments.models import Run, Star
-from webapp.experiments.selectors import visible_runs
+from webapp.experiments.selectors import TOO_BIG_FOR_A_LIST, visible_runs
 
-_TOO_BIG_FOR_A_LIST = ("config", "experiment__config", "notes")
 MOST_METRICS = 8
 LONGEST = 200
 
@@ -89,6 +88,9 @@ class Wish:
     """In the name of the experiment, a tag, the project or who started it."""
     tag: str = ""
     project: int | None = None
+    name: str = ""
+    """Part of the experiment's name."""
+    created_by: str = ""
     starred: bool = False
     archived: bool = False
     """The archived runs; else all others."""
@@ -148,7 +150,7 @@ def runs_page(user: User, wish: Wish, cursor: str | None, limit: int = 50) -> Ru
     """
     key, down = wish.sort.removeprefix("-"), wish.sort.startswith("-")
     stars = Star.objects.filter(run=OuterRef("pk"), user=user.pk)
-    runs = _matching(visible_runs(user), user, wish).defer(*_TOO_BIG_FOR_A_LIST)
+    runs = _matching(visible_runs(user), user, wish).defer(*TOO_BIG_FOR_A_LIST)
     runs = runs.annotate(starred=Exists(stars), sort_key=SORTS[key])
     # Without a wish the index over the columns themselves is used.
     field = "created" if key == "created" else "sort_key"
@@ -170,8 +172,12 @@ def _matching(runs: QuerySet[Run], user: User, wish: Wish) -> QuerySet[Run]:
         runs = runs.filter(state=wish.state)
     if wish.tag:
         runs = runs.filter(tags__contains=[wish.tag])
-    if wish.project:
+    if wish.project is not None:
         runs = runs.filter(experiment__project=wish.project)
+    if wish.name:
+        runs = runs.filter(experiment__name__icontains=wish.name)
+    if wish.created_by:
+        runs = runs.filter(created_by__username=wish.created_by)
     if wish.starred:
         runs = runs.filter(pk__in=Star.objects.filter(user=user.pk).values("run"))
     for word in wish.q.split():

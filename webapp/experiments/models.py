@@ -51,6 +51,11 @@ class Run(models.Model):
     number = models.PositiveIntegerField()
     config = models.JSONField()
     """The resolved `RunConfig`: enough to run it again."""
+    variant = models.JSONField(default=dict)
+    """Path to value: what sets it apart from the other runs that its experiment began with."""
+    parent = models.ForeignKey("self", on_delete=models.SET_NULL, null=True, related_name="forks")
+    """The run from whose checkpoint this one started, if it is a fork."""
+    parent_step = models.PositiveIntegerField(null=True)
     seed = models.PositiveIntegerField()
     dataset_version = models.ForeignKey(DatasetVersion, on_delete=models.PROTECT, null=True)
     created_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT)
@@ -59,7 +64,11 @@ class Run(models.Model):
     state = models.CharField(
         max_length=10, choices=[(s.value, s.label) for s in RunState], default=RunState.QUEUED.value
     )
+    priority = models.SmallIntegerField(default=0)
+    """Of queued runs the highest is taken first, then the one that waits longest."""
     stop_requested = models.BooleanField(default=False)
+    kill_requested = models.BooleanField(default=False)
+    """Stop at once: what was learned since the last checkpoint is lost."""
     queued_at = models.DateTimeField(null=True)
     started_at = models.DateTimeField(null=True)
     finished_at = models.DateTimeField(null=True)
@@ -129,3 +138,26 @@ class Star(models.Model):
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["user", "run"], name="one_star_each")]
+
+
+class RunAction(models.Model):
+    """What somebody did to a run, or wrote about it. Never changed, never removed."""
+
+    class Kind(models.TextChoices):
+        STARTED = "started", "started it"
+        CLONED = "cloned", "made a clone"
+        FORKED = "forked", "forked it"
+        STOPPED = "stopped", "asked it to stop"
+        KILLED = "killed", "killed it"
+        RESUMED = "resumed", "resumed it"
+        PRIORITY = "priority", "changed its priority"
+        NOTE = "note", "wrote"
+
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="actions")
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT)
+    kind = models.CharField(max_length=10, choices=Kind.choices)
+    detail = models.TextField(blank=True)
+    at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        indexes = [models.Index(fields=["run", "-id"], name="run_action_newest")]

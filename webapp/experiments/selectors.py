@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Sequence
 from datetime import timedelta
 
+from django.core.exceptions import BadRequest
 from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 from django.shortcuts import get_object_or_404
@@ -17,13 +18,14 @@ from webapp.experiments.models import Run
 from webapp.experiments.states import HELD
 
 RESEND_AFTER = timedelta(seconds=5)
+TOO_BIG_FOR_A_LIST = ("config", "experiment__config", "notes")
 
 
 def visible_runs(user: User) -> QuerySet[Run]:
     """Runs that `user` may see, newest first, with what a list shows of each."""
     return (
         Run.objects.visible_to(user)
-        .select_related("experiment__project__workspace", "created_by")
+        .select_related("experiment__project__workspace", "created_by", "parent__experiment")
         .order_by("-created", "-id")
     )
 
@@ -37,12 +39,41 @@ def sweepable_runs() -> list[uuid.UUID]:
     untold = Q(dispatched_at=None) | Q(dispatched_at__lt=Now() - RESEND_AFTER)
     states = {RunState.QUEUED, *HELD}
     waiting = Run.objects.filter(untold, unheld(), state__in=states, outside=False)
-    return list(waiting.order_by("queued_at").values_list("pk", flat=True))
+    return list(waiting.order_by("-priority", "queued_at").values_list("pk", flat=True))
+
+
+def more_urgent(run_id: uuid.UUID) -> uuid.UUID | None:
+    """The queued run that nobody holds of the highest priority above that of `run_id`, which waits
+    longest; None if there is none, or if that run does not wait."""
+    mine = Run.objects.filter(pk=run_id, state=RunState.QUEUED).values_list("priority", flat=True)
+    waiting = Run.objects.filter(unheld(), state=RunState.QUEUED, priority__gt=mine[:1])
+    return waiting.order_by("-priority", "queued_at").values_list("pk", flat=True).first()
 
 
 def visible_run(user: User, run_id: uuid.UUID) -> Run:
     """The run, or `Http404` if it does not exist for `user`."""
     return get_object_or_404(visible_runs(user), pk=run_id)
+
+
+def compared_runs(user: User, ids: Sequence[str], most: int = 8) -> list[Run]:
+    """The runs of an address, in its order, each once.
+
+    Raises `Http404` if one does not exist for `user`, `BadRequest` if an id is none, or if they are
+    too many.
+    """
+    chosen = list(dict.fromkeys(filter(None, ids)))
+    if len(chosen) > most:
+        raise BadRequest(f"run: compare {most} runs at most, not {len(chosen)}")
+    try:
+        return [visible_run(user, uuid.UUID(one)) for one in chosen]
+    except ValueError:
+        raise BadRequest("run: give ids of runs") from None
+
+
+def comparable_runs(user: User, without: Sequence[Run], most: int = 100) -> list[Run]:
+    """The newest runs that may be compared with these."""
+    runs = visible_runs(user).defer(*TOO_BIG_FOR_A_LIST)
+    return list(runs.exclude(pk__in=[run.pk for run in without])[:most])
 
 
 def runs_by_id(user: User, run_ids: Sequence[uuid.UUID]) -> list[Run]:

@@ -3,124 +3,31 @@
 Invariant: `Run.state` is written nowhere else, but for starting -> running, which follows the
 engine's own event in the transaction that stores it (`telemetry.projections`). Each change is
 checked against `states.ALLOWED` under the row's lock and announced on commit; those that a
-worker makes are fenced too.
+worker makes are fenced too. Whoever asks for one is noted with it.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
 import uuid
-from collections.abc import Callable
 from typing import Any
 
-from django.db import IntegrityError, connection, transaction
-from django.db.models import Max
+from django.db import connection, transaction
 from django.utils import timezone
 
-from engine.config import RunConfig
 from engine.events import RunState
-from engine.recipes import load_recipe
 from webapp.accounts.models import User
-from webapp.datasets.services import version_of
+from webapp.experiments.actions import note_action
 from webapp.experiments.dispatch import dispatch_on_commit
 from webapp.experiments.leases import lock_leased, take_lease_outside
-from webapp.experiments.models import Experiment, Run
-from webapp.experiments.paths import refuse_paths
+from webapp.experiments.models import Run, RunAction
 from webapp.experiments.states import check
-from webapp.experiments.walls import refuse_unsafe
-from webapp.projects.models import Project
-
-
-class KeyReused(Exception):
-    """An idempotency key that stands for another request already."""
-
 
 CHANNEL = "grove_events"
 """What the web processes listen to; the payload is the run's id."""
 
 
 @transaction.atomic
-def create_experiment_with_run(
-    project: Project, user: User, recipe: str, overrides: dict[str, Any], name: str
-) -> Run:
-    """An experiment with its first run, queued.
-
-    Raises:
-        ConfigError: the settings cannot run; nothing was made.
-    """
-    config = load_recipe(recipe, overrides)
-    refuse_unsafe(config, project)
-    refuse_paths(config, project)
-    experiment = Experiment.objects.create(
-        project=project,
-        name=name or recipe,
-        created_by=user,
-        config={"recipe": recipe, "overrides": overrides},
-    )
-    return _create_run(experiment, user, config)
-
-
-def create_once(
-    key: str | None,
-    make: Callable[..., Run],
-    project: Project,
-    user: User,
-    recipe: str,
-    overrides: dict[str, Any],
-    name: str,
-) -> Run:
-    """As `make` of the rest; asked again under the same key, the run that was made then.
-
-    Raises:
-        KeyReused: `user` gave this key with another request.
-    """
-    if key is None:
-        return make(project, user, recipe, overrides, name)
-    asked = json.dumps([make.__name__, project.pk, recipe, overrides, name], sort_keys=True)
-    digest = hashlib.sha256(asked.encode()).hexdigest()
-    if found := _made_before(user, key, digest):
-        return found
-    try:
-        with transaction.atomic():
-            run = make(project, user, recipe, overrides, name)
-            made = Experiment.objects.filter(pk=run.experiment_id)
-            made.update(request_key=key, request_digest=digest)
-            return run
-    except IntegrityError:
-        # Somebody asked the same at the same moment, and was first.
-        if found := _made_before(user, key, digest):
-            return found
-        raise
-
-
-def _made_before(user: User, key: str, digest: str) -> Run | None:
-    made = Experiment.objects.filter(created_by=user, request_key=key).first()
-    if made is None:
-        return None
-    if made.request_digest != digest:
-        raise KeyReused
-    return made.runs.get(number=1)
-
-
-def _create_run(experiment: Experiment, user: User, config: RunConfig) -> Run:
-    last = experiment.runs.aggregate(last=Max("number"))["last"] or 0
-    run = Run.objects.create(
-        experiment=experiment,
-        number=last + 1,
-        config=config.model_dump(mode="json"),
-        seed=config.seed,
-        steps=config.training.steps,
-        dataset_version=version_of(experiment.project, config.problems),
-        created_by=user,
-        queued_at=timezone.now(),
-    )
-    dispatch_on_commit(run.pk)
-    return run
-
-
-@transaction.atomic
-def resume_run(run_id: uuid.UUID) -> Run:
+def resume_run(run_id: uuid.UUID, by: User | None = None) -> Run:
     """A stopped or failed run goes back to the queue, to continue from its last checkpoint."""
     run = _locked(run_id)
     _change(
@@ -130,8 +37,10 @@ def resume_run(run_id: uuid.UUID) -> Run:
         dispatched_at=None,
         finished_at=None,
         stop_requested=False,
+        kill_requested=False,
         error="",
     )
+    note_action(run, by, RunAction.Kind.RESUMED)
     if run.outside:
         return mark_starting(run.pk, take_lease_outside(run.pk))
     dispatch_on_commit(run.pk)
@@ -139,14 +48,32 @@ def resume_run(run_id: uuid.UUID) -> Run:
 
 
 @transaction.atomic
-def request_stop(run_id: uuid.UUID) -> Run:
+def request_stop(run_id: uuid.UUID, by: User | None = None) -> Run:
     """A run that no worker has taken yet stops at once; any other is asked to.
 
     Asking twice is no error.
     """
     run = _locked(run_id)
-    if run.run_state is RunState.STOPPING:
-        return run
+    if run.run_state is not RunState.STOPPING:
+        _ask_to_end(run)
+        note_action(run, by, RunAction.Kind.STOPPED)
+    return run
+
+
+@transaction.atomic
+def request_kill(run_id: uuid.UUID, by: User | None = None) -> Run:
+    """As `request_stop`, but the engine gets no time for a checkpoint. Asking twice is no error."""
+    run = _locked(run_id)
+    if run.run_state is not RunState.STOPPING:
+        _ask_to_end(run)
+    if not run.kill_requested and run.run_state is not RunState.STOPPED:
+        run.kill_requested = True
+        run.save(update_fields=["kill_requested"])
+    note_action(run, by, RunAction.Kind.KILLED)
+    return run
+
+
+def _ask_to_end(run: Run) -> None:
     if run.run_state is RunState.QUEUED and not run.lease_owner:
         _change(run, RunState.STOPPED, stop_requested=True, finished_at=timezone.now())
     elif run.run_state is RunState.QUEUED:
@@ -156,6 +83,24 @@ def request_stop(run_id: uuid.UUID) -> Run:
         announce(run.pk)
     else:
         _change(run, RunState.STOPPING, stop_requested=True)
+
+
+@transaction.atomic
+def set_priority(run_id: uuid.UUID, priority: int, by: User | None = None) -> Run:
+    """Of the queued runs those of higher priority are taken first; a run at work keeps it for the
+    next time that it is queued."""
+    run = _locked(run_id)
+    before, run.priority = run.priority, priority
+    if before != priority:
+        run.save(update_fields=["priority"])
+        note_action(run, by, RunAction.Kind.PRIORITY, f"from {before} to {priority}")
+    return run
+
+
+def write_note(run_id: uuid.UUID, text: str, by: User) -> Run:
+    """Something that somebody wants to keep of the run, as it is now."""
+    run = Run.objects.get(pk=run_id)
+    note_action(run, by, RunAction.Kind.NOTE, text)
     return run
 
 

@@ -7,24 +7,32 @@ The docstring of a view tells the context of its template. On every page there a
 from __future__ import annotations
 
 import uuid
+from collections.abc import Callable
+from functools import partial
 
 from django.contrib import messages
 from django.core.exceptions import BadRequest
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from engine.events import RunState
 from engine.faults import ConfigError
-from webapp.experiments import marks, services
-from webapp.experiments.forms import AboutForm, ChosenRunsForm, LaunchForm
+from webapp.accounts.models import User
+from webapp.experiments import comparison, launching, marks, services
+from webapp.experiments.actions import actions_of
+from webapp.experiments.checkpoints import checkpoint_steps
+from webapp.experiments.forms import HIGHEST, LOWEST, LaunchForm, NoteForm, PriorityForm
 from webapp.experiments.listing import Unusable, runs_page
+from webapp.experiments.mark_forms import AboutForm, ChosenRunsForm
 from webapp.experiments.models import Run
 from webapp.experiments.presentation import page_data
 from webapp.experiments.runs_table import runs_table, wish_of
-from webapp.experiments.selectors import runs_by_id, visible_run
+from webapp.experiments.selectors import comparable_runs, compared_runs, runs_by_id, visible_run
 from webapp.experiments.states import TransitionRefused
 from webapp.projects.permissions import Action, may, operable_projects, require
+
+Operation = Callable[[uuid.UUID, User], Run]
 
 
 @require_safe
@@ -78,7 +86,8 @@ def about_run(request: HttpRequest, run_id: uuid.UUID) -> HttpResponse:
 
 @require_safe
 def run(request: HttpRequest, run_id: uuid.UUID) -> HttpResponse:
-    """run.html: `run` (Run, as in the list), `can_operate`, and `page`, the dict for
+    """run.html: `run` (Run, as in the list), `can_operate`, `actions` (RunAction, newest first),
+    `checkpoints` (steps to fork from), and `page`, the dict for
     `{{ page|json_script:"page" }}`: run {id, name, number, epoch, seed, can_operate}, status
     (state, stop_requested, step, steps, waiting {name, since, deadline}|null, error, restarts,
     queued_at, started_at, finished_at, result), states and verdicts [{value, label,
@@ -88,41 +97,69 @@ def run(request: HttpRequest, run_id: uuid.UUID) -> HttpResponse:
     """
     found = visible_run(request.user, run_id)
     can_operate = may(request.user, Action.OPERATE, found.project)
-    context = {"run": found, "can_operate": can_operate, "page": page_data(found, can_operate)}
+    context = {
+        "run": found,
+        "can_operate": can_operate,
+        "page": page_data(found, can_operate),
+        "actions": actions_of(found),
+        "checkpoints": checkpoint_steps(found),
+    }
     return render(request, "run.html", context)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def launch(request: HttpRequest) -> HttpResponse:
-    """launch.html: `form` (LaunchForm: project, recipe, name, seed, minutes, steps,
-    nodes_per_tree, overrides), `can_launch` (whether there is a project to start it in) and
-    `problems`, a list of {path, value, reason}: the settings that the engine refuses (status 422).
-    On success: redirect to the run page.
+    """launch.html: `form` (LaunchForm), `groups` (of catalogue.Setting), `values` (path to what was
+    typed), `recipes`, `presets` (pairs of Preset and its lines), `base` (RunConfig), `origin`
+    (creation.Origin or None), `source` (Run or None), `can_launch` (whether there is a project to
+    start it in) and `problems`, a list of {path, value, reason}: what is refused (status 422).
+    `?recipe=`, `?source=RUN` and `?source=RUN&step=N` choose what it starts from.
+    On success: redirect to the run, or to the runs if there are several.
     """
     projects = operable_projects(request.user)
-    form = LaunchForm(projects, request.POST if request.method == "POST" else None)
+    form = LaunchForm(request.user, projects, request.POST or None, initial=request.GET.dict())
     problems: list[dict] = []
-    if form.is_valid():
+    if form.is_bound:
         try:
-            return redirect("run", _create(request, form).pk)
+            return _started(request, form)
         except ConfigError as error:
-            problems = error.problems
-            form.mark(problems)
-    status = 422 if form.is_bound else 200
-    context = {"form": form, "problems": problems, "can_launch": bool(projects)}
-    return render(request, "launch.html", context, status=status)
+            problems = launching.named(error.problems, form.base())
+        except launching.FormRefused:
+            problems = launching.form_problems(form)
+    context = launching.page(form, request.GET.dict(), request.user)
+    context |= {"problems": problems, "can_launch": bool(projects)}
+    return render(request, "launch.html", context, status=422 if form.is_bound else 200)
 
 
-def _create(request: HttpRequest, form: LaunchForm) -> Run:
-    project = form.cleaned_data["project"]
-    require(request.user, Action.OPERATE, project)
-    return services.create_experiment_with_run(
-        project,
-        request.user,
-        form.cleaned_data["recipe"],
-        form.all_overrides(),
-        form.cleaned_data["name"],
-    )
+def _started(request: HttpRequest, form: LaunchForm) -> HttpResponse:
+    made = launching.start(form)
+    runs = list(made.runs.values_list("pk", flat=True)[:2])
+    if len(runs) == 1:
+        return redirect("run", runs[0])
+    messages.success(request, f"{made.runs.count()} runs of {made.name} are queued.")
+    return redirect("runs")
+
+
+@require_POST
+def check_launch(request: HttpRequest) -> HttpResponse:
+    """What would come of the form, as JSON (`launching.told`): nothing is made."""
+    form = LaunchForm(request.user, operable_projects(request.user), request.POST)
+    return JsonResponse(launching.told(form, with_preflight="preflight" in request.POST))
+
+
+@require_safe
+def compare(request: HttpRequest) -> HttpResponse:
+    """compare.html: `compared` (pairs of Run and label), `others` (Runs that may be added),
+    `split`, `splits`, and with two runs or more `settings`, `pairs` (of comparison.Pair),
+    `confidence`; `page` for the scripts: labels and curves. The address holds all of it:
+    `?run=A&run=B&split=`.
+    """
+    split = request.GET.get("split", comparison.SPLITS[0])
+    if split not in comparison.SPLITS:
+        raise BadRequest(f"split: give one of {', '.join(comparison.SPLITS)}")
+    runs = compared_runs(request.user, request.GET.getlist("run"))
+    context = comparison.page(runs, split) | {"others": comparable_runs(request.user, runs)}
+    return render(request, "compare.html", context)
 
 
 @require_POST
@@ -137,11 +174,41 @@ def resume(request: HttpRequest, run_id: uuid.UUID) -> HttpResponse:
     return _operate(request, run_id, services.resume_run)
 
 
-def _operate(request: HttpRequest, run_id: uuid.UUID, service) -> HttpResponse:
+@require_POST
+def kill(request: HttpRequest, run_id: uuid.UUID) -> HttpResponse:
+    """End the run at once, without a checkpoint; back to its page."""
+    return _operate(request, run_id, services.request_kill)
+
+
+@require_POST
+def priority(request: HttpRequest, run_id: uuid.UUID) -> HttpResponse:
+    """Change whose turn comes first; back to the run's page."""
+    form = PriorityForm(request.POST)
+    if not form.is_valid():
+        raise BadRequest(f"priority: give a whole number, {LOWEST} to {HIGHEST}")
+    wanted = form.cleaned_data["priority"]
+    return _operate(request, run_id, partial(_set_priority, wanted))
+
+
+def _set_priority(wanted: int, run_id: uuid.UUID, by: User) -> Run:
+    return services.set_priority(run_id, wanted, by)
+
+
+@require_POST
+def note(request: HttpRequest, run_id: uuid.UUID) -> HttpResponse:
+    """Keep a sentence with the run; back to its page."""
+    form = NoteForm(request.POST)
+    if not form.is_valid():
+        raise BadRequest("text: write something, 4000 characters at most")
+    text = form.cleaned_data["text"]
+    return _operate(request, run_id, lambda pk, by: services.write_note(pk, text, by))
+
+
+def _operate(request: HttpRequest, run_id: uuid.UUID, service: Operation) -> HttpResponse:
     found = visible_run(request.user, run_id)
     require(request.user, Action.OPERATE, found.project)
     try:
-        service(found.pk)
+        service(found.pk, request.user)
     except TransitionRefused as refusal:
         messages.error(request, f"Nothing changed: {refusal}.")
     return redirect("run", found.pk)

@@ -12,12 +12,13 @@ from ninja import Query, Router, Schema
 from pydantic import ConfigDict, Field
 
 from engine.events import KINDS, RunState
+from webapp.experiments.models import Run
 from webapp.experiments.outside import Ended, NotOutside
 from webapp.experiments.selectors import visible_run
 from webapp.paging import Cursor, page
 from webapp.problems import Invalid, problem
 from webapp.projects.permissions import Action, require
-from webapp.telemetry import selectors, series, steps
+from webapp.telemetry import selectors, series, steps, tail
 from webapp.telemetry.models import Metric
 from webapp.telemetry.outside import MOST_EVENTS, Gap, read_batch, store_batch
 
@@ -253,8 +254,12 @@ def get_events(
     topics: str = Query("*", max_length=400),
 ) -> HttpResponse:
     """NDJSON: the events after `after`, up to `until`, that are stored now, [seq, t_ms, kind,
-    payload] per line. `topics`: as in a subscription (`*,-node.text`), with commas between them."""
+    payload] per line. `topics`: as in a subscription (`*,-node.text`), with commas between them.
+    Who asks for text/event-stream is also sent what comes, until the run has ended; `after` is then
+    the Last-Event-ID, if there is one."""
     run = visible_run(request.user, run_id)
+    if tail.MEDIA_TYPE in request.headers.get("Accept", ""):
+        return _tail(request, run, after, topics.split(","))
     lines = selectors.lines(run, after, until, topics.split(","))
     return StreamingHttpResponse(lines, content_type="application/x-ndjson")
 
@@ -293,6 +298,15 @@ def get_step_trees(
     `node.text`; no event where the step has none."""
     found = selectors.step(visible_run(request.user, run_id), step, seq)
     return HttpResponse(found, content_type="application/json")
+
+
+def _tail(request: HttpRequest, run: Run, after: int, topics: list[str]) -> HttpResponse:
+    last = request.headers.get("Last-Event-ID", "")
+    if last.isascii() and last.isdigit() and len(last) < 19:
+        after = int(last)
+    said = tail.server_sent_events(request.user, run, after, topics)
+    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+    return StreamingHttpResponse(said, content_type=tail.MEDIA_TYPE, headers=headers)
 
 
 @router.get("/{uuid:run_id}/trees/{int:tree}", openapi_extra=_answers("application/json", _STATE))

@@ -26,8 +26,10 @@ _TAIL = ("log.line", "system.sample", "run.waiting")
 _BULK = ("tree.open", "tree.close", "node.open", "node.close", "node.credit")
 _BY_NODE = ("node.text", "tree.learned")
 """Big, and wanted of one node at a time."""
+_BY_RUN = ("eval.outcomes",)
+"""Big, and wanted where runs are compared."""
 
-_WHOLE = tuple(kind for kind in KINDS if kind not in _TAIL + _BULK + _BY_NODE)
+_WHOLE = tuple(kind for kind in KINDS if kind not in _TAIL + _BULK + _BY_NODE + _BY_RUN)
 
 _TREE = f"""
 {rows.SELECT} WHERE run_id = %(run)s AND tree = %(tree)s AND kind = ANY(%(bulk)s) AND seq <= %(seq)s

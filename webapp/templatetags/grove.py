@@ -76,3 +76,9 @@ def changes(result: Mapping[str, Any]) -> list[dict[str, Any]]:
                 for name, after in told["latest"]["agents"].items()
             ]
     return []
+
+
+@register.filter
+def typed(values: Mapping[str, str], setting: Any) -> str:
+    """What stands in a setting's field: what was typed there, or else its value."""
+    return values.get(setting.path, setting.shown)

@@ -50,7 +50,7 @@ class ReloadSender:
 
 
 class TransferSender:
-    """By vLLM's weight transfer; `world_size` processes take part where it is NCCL."""
+    """By vLLM's weight transfer: `ipc`, or `nccl` to so many `receivers`."""
 
     def __init__(self, backend: str, receivers: int):
         self._backend = backend
@@ -63,16 +63,20 @@ class TransferSender:
         with torch.no_grad():
             if self._transfer is None:
                 self._transfer = WeightTransferTrainerFactory.trainer_init(
-                    self._meeting(), client=_Client(engine), source=self._source
+                    self.meeting(model), client=Client(engine), source=self._source
                 )
             self._transfer.send_weights()
 
-    def _meeting(self) -> Any:
+    def meeting(self, model: PreTrainedModel) -> Any:
+        """What the two sides of a transfer agree on."""
         if self._backend == "ipc":
             from vllm.distributed.weight_transfer.ipc_engine import IPCTrainerInitInfo
 
-            # Packed: a buffer at a time, not a second copy of all the weights.
-            return IPCTrainerInitInfo(rank=0, packed=True)
+            # Packed: a buffer at a time, not a second copy of all the weights. It must hold the
+            # largest of them, which in large models is the embedding, of more than vLLM's 1 GiB.
+            largest = max(t.numel() * t.element_size() for _, t in checkpoint_tensors(model))
+            size = max(largest, IPCTrainerInitInfo.packed_buffer_size_bytes)
+            return IPCTrainerInitInfo(rank=0, packed=True, packed_buffer_size_bytes=size)
         from vllm.distributed.weight_transfer.nccl_engine import NCCLTrainerInitInfo
         from vllm.utils.network_utils import get_ip, get_open_port
 
@@ -122,7 +126,7 @@ class _ModelSource(WeightSource):
         return iter(checkpoint_tensors(self.model))
 
 
-class _Client:
+class Client:
     """The engine's side of a transfer, as vLLM's trainer side calls it: from any thread."""
 
     def __init__(self, engine: VllmEngine):

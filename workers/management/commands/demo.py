@@ -19,8 +19,8 @@ from django.db import connection
 
 from engine.events import Event, EventReader
 from engine.faults import ConfigError
+from webapp.experiments.creation import create_experiment_with_run
 from webapp.experiments.models import Run
-from webapp.experiments.services import create_experiment_with_run
 from workers.demo_client import DemoClient
 from workers.embedded.ending import Ended, ignore_signals, raise_on_signals
 from workers.embedded.errors import StartError

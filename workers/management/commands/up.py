@@ -11,8 +11,8 @@ from typing import Any
 from django.core.management.base import BaseCommand
 from django.db import OperationalError
 
+from webapp.experiments.creation import create_experiment_with_run
 from webapp.experiments.models import Run
-from webapp.experiments.services import create_experiment_with_run
 from workers.embedded.ending import Ended, ignore_signals, raise_on_signals
 from workers.embedded.errors import StartError
 from workers.embedded.progress import Progress

@@ -11,7 +11,7 @@ class Migration(migrations.Migration):
 
     dependencies = [
         ('datasets', '0002_left_out'),
-        ('experiments', '0003_engines_outside'),
+        ('experiments', '0004_sweeps_forks_and_actions'),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 

@@ -1,0 +1,164 @@
+/**
+ * The page of a new experiment: fields and TOML text say the same, and the server says of both what
+ * would come of them. The text is what counts; a field writes its line there.
+ */
+
+import { element, setText } from "./dom.js";
+import { lineOf, withLine, withLines } from "./toml-lines.js";
+
+const WAIT_MS = 350;
+const PREFLIGHT_MS = 1_500;
+
+const part = (name) => document.querySelector(`[data-part="${name}"]`);
+const form = part("form");
+const text = form?.elements.overrides;
+const fields = form ? [...form.querySelectorAll("[data-path]")] : [];
+const byPath = new Map(fields.map((field) => [field.dataset.path, field]));
+
+let asked = 0; // answers to older questions are not shown
+let timer = null;
+let slow = null;
+let lines = ""; // the changes as the server writes them
+
+/** Ask the server what would come of the form; the preflight, which costs more, once one rests. */
+async function check(preflight = false) {
+  const number = ++asked;
+  const body = new FormData(form);
+  for (const field of fields) body.delete(field.name);
+  if (preflight) body.set("preflight", "1");
+  const reply = await fetch(form.dataset.check, { method: "POST", body }).catch(() => null);
+  if (number !== asked) return;
+  if (!reply?.ok) {
+    say("warn", "These settings could not be checked: the server does not answer.");
+    return;
+  }
+  show(await reply.json());
+}
+
+function later() {
+  clearTimeout(timer);
+  clearTimeout(slow);
+  timer = setTimeout(check, WAIT_MS);
+  slow = setTimeout(() => check(true), PREFLIGHT_MS);
+}
+
+function show(told) {
+  lines = told.lines;
+  const faults = new Map(told.problems.map((problem) => [problem.path, problem.reason]));
+  if (!told.problems.length) fields.forEach((field) => take(field, told.changes[field.dataset.path]));
+  for (const field of fields) mark(field, faults.get(field.dataset.path));
+  countChanges();
+  part("start").disabled = false;
+  part("whole").hidden = !told.toml;
+  setText(part("toml"), told.toml);
+  if (told.problems.length) {
+    say("bad", "This cannot run:", told.problems.map(problemLine));
+    part("preflight").replaceChildren();
+  } else {
+    const changes = Object.keys(told.changes).length;
+    const what = changes ? `${changes} ${changes === 1 ? "setting" : "settings"} changed` : "Nothing changed";
+    say("good", `${what}; ${told.runs} ${told.runs === 1 ? "run" : "runs"} to start.`);
+    setText(part("start"), told.runs === 1 ? "Start the run" : `Start ${told.runs} runs`);
+    if (told.preflight) showPreflight(told.preflight);
+  }
+}
+
+function problemLine({ path, reason }) {
+  return element("li", {}, element("code", {}, path), ` ${reason}`);
+}
+
+function showPreflight(findings) {
+  const rows = findings.map(({ what, mark: kind, text: words }) =>
+    element("li", { "data-mark": kind }, element("b", {}, what), ` ${words}`),
+  );
+  part("preflight").replaceChildren(
+    element("h3", {}, "Before it starts"),
+    element("ul", { class: "preflight" }, rows),
+  );
+}
+
+function say(kind, words, items = []) {
+  const note = part("verdict");
+  note.hidden = false;
+  note.className = `note ${kind}`;
+  const list = items.length ? element("ul", { class: "faults" }, items) : "";
+  note.firstElementChild.replaceChildren(words, list);
+}
+
+/** A field shows what the text says, unless one is writing in it. */
+function take(field, value) {
+  if (field !== document.activeElement) field.value = value ?? field.dataset.base;
+}
+
+function mark(field, reason) {
+  const row = field.closest(".setting");
+  const error = row.querySelector("[data-error]");
+  row.toggleAttribute("data-changed", field.value !== field.dataset.base);
+  error.hidden = !reason;
+  setText(error, reason ?? "");
+  if (reason) {
+    field.setAttribute("aria-invalid", "true");
+    row.closest("details").open = true;
+  } else field.removeAttribute("aria-invalid");
+}
+
+function countChanges() {
+  for (const group of form.querySelectorAll("details.settings")) {
+    const changed = group.querySelectorAll("[data-changed]").length;
+    setText(group.querySelector('[data-part="changed"]'), changed ? `${changed} changed` : "");
+  }
+}
+
+function wrote({ target: field }) {
+  // A table header would swallow a line that is put behind it.
+  if (/^\s*\[/m.test(text.value)) text.value = lines;
+  const { path, kind, base, optional } = field.dataset;
+  const same = field.value === base;
+  text.value = withLine(text.value, path, same ? null : lineOf(path, kind, field.value, optional));
+  mark(field, null);
+  later();
+}
+
+function search() {
+  const words = part("search").value.toLowerCase().split(/\s+/).filter(Boolean);
+  let found = 0;
+  for (const group of form.querySelectorAll("details.settings")) {
+    const rows = [...group.querySelectorAll(".setting")];
+    for (const row of rows) {
+      row.hidden = !words.every((word) => row.dataset.words.includes(word));
+      if (!row.hidden) found += 1;
+    }
+    group.hidden = rows.every((row) => row.hidden);
+    if (words.length) group.open = !group.hidden;
+  }
+  setText(part("found"), words.length ? `${found} found` : "");
+}
+
+function begin() {
+  for (const name of ["searchLabel"]) part(name).hidden = false;
+  for (const button of document.querySelectorAll("[data-preset]")) {
+    button.hidden = false;
+    button.addEventListener("click", () => {
+      text.value = withLines(text.value, button.dataset.preset);
+      later();
+    });
+  }
+  fields.forEach((field) => field.addEventListener("input", wrote));
+  for (const name of ["overrides", "seeds", "sweep", "name", "project"]) {
+    form.elements[name].addEventListener("input", later);
+  }
+  part("search").addEventListener("input", search);
+  form.addEventListener("submit", () => {
+    // The text holds them all.
+    for (const field of fields) field.disabled = true;
+  });
+  addEventListener("pageshow", () => fields.forEach((field) => (field.disabled = false)));
+  const take = part("take");
+  if (take) {
+    take.hidden = true;
+    part("recipeForm").addEventListener("change", () => part("recipeForm").submit());
+  }
+  check(true);
+}
+
+if (form) begin();

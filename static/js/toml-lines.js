@@ -1,0 +1,29 @@
+/** Settings as lines of text: `path = value` as in TOML. Pure. */
+
+/** The line of a field's text, or null if an empty field says nothing. */
+export function lineOf(path, kind, value, optional) {
+  if (value === "" && optional) return `${path} = unset`;
+  if (kind === "text" || kind === "long" || kind === "choice") return `${path} = ${JSON.stringify(value)}`;
+  return value.trim() === "" ? null : `${path} = ${value.trim()}`;
+}
+
+/** The text with this line in place of the one of `path`; without any if `line` is null. */
+export function withLine(text, path, line) {
+  const lines = text.split("\n");
+  const place = lines.findIndex((one) => pathOf(one) === path);
+  if (place >= 0) lines.splice(place, 1, ...(line === null ? [] : [line]));
+  else if (line !== null) {
+    while (lines.length && lines.at(-1).trim() === "") lines.pop();
+    lines.push(line);
+  }
+  return lines.join("\n");
+}
+
+/** The text with all of these lines. */
+export function withLines(text, more) {
+  return more.split("\n").reduce((whole, line) => withLine(whole, pathOf(line), line), text);
+}
+
+function pathOf(line) {
+  return line.split("=", 1)[0].trim();
+}

@@ -1,0 +1,22 @@
+import { lineOf, withLine, withLines } from "/static/js/toml-lines.js";
+import { equal, test } from "./check.js";
+
+test("a field's text is a line of TOML", () => {
+  equal(lineOf("a.b", "number", " 3 "), "a.b = 3");
+  equal(lineOf("a.b", "text", 'say "x"'), 'a.b = "say \\"x\\""');
+  equal(lineOf("a.b", "choice", "gspo"), 'a.b = "gspo"');
+  equal(lineOf("a.b", "number", "", "1"), "a.b = unset");
+  equal(lineOf("a.b", "number", ""), null);
+});
+
+test("a line takes the place of the one of the same path", () => {
+  equal(withLine("a = 1\n# why\nb = 2", "a", "a = 3"), "a = 3\n# why\nb = 2");
+  equal(withLine("a = 1\nab = 2", "a", null), "ab = 2");
+  equal(withLine("", "a", "a = 1"), "a = 1");
+  equal(withLine("b = 2\n\n", "a", "a = 1"), "b = 2\na = 1");
+  equal(withLine("b = 2", "a", null), "b = 2");
+});
+
+test("a preset's lines join what is there", () => {
+  equal(withLines("a = 1\nc = 4", "a = 2\nb = 3"), "a = 2\nc = 4\nb = 3");
+});

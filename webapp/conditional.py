@@ -1,0 +1,17 @@
+"""Reads of REST that did not change are not sent again: ETag and If-None-Match (RFC 9110)."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest, HttpResponse
+from django.middleware.http import ConditionalGetMiddleware
+
+
+class RestETags(ConditionalGetMiddleware):
+    """Each answer to a GET of REST carries the digest of its body; asked with it, the answer is
+    304. Pages are never the same twice (they carry a nonce), streams have no digest."""
+
+    def process_response(self, request: HttpRequest, response: HttpResponse) -> HttpResponse:
+        if not request.path.startswith("/api/") or request.method != "GET":
+            return response
+        response.headers.setdefault("Cache-Control", "private, no-cache")
+        return super().process_response(request, response)

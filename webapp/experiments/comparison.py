@@ -1,0 +1,236 @@
+"""Several runs beside one another: settings that differ, curves, and evaluations in pairs.
+
+Invariants: the first run is what the others are measured against; evaluations are compared on the
+problems that both runs were measured on, matched by content; an interval that holds 0 is never
+told as a difference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from django.db import connection
+
+from engine.config import parse_config
+from engine.faults import ConfigError
+from engine.problems.paired import paired_bootstrap, paired_values
+from webapp.experiments.catalogue import flat
+from webapp.experiments.models import Run
+from webapp.experiments.toml import value_text
+from webapp.telemetry.models import Event
+
+MOST_RUNS = 8
+MOST_POINTS = 600
+"""Of one curve; each is the mean of the steps that it stands for."""
+CONFIDENCE = 0.95
+SPLITS = ("test", "validation")
+_IGNORED = {"recipe_version"}
+_CURVES = (
+    ("reward", "Reward", "mean raw score of a step's nodes", "step.end", "reward", "share"),
+    ("solved", "Solved trees", "share of a step's trees", "step.end", "solved", "share"),
+    ("validation", "Validation Pass@1", "mean of the agents", "eval.result", None, "share"),
+    ("entropy", "Entropy", "nats per token, mean of the agents", "agent.update", "entropy",
+     "number"),
+    ("kl", "KL to the starting weights", "mean of the agents", "agent.update", "kl", "number"),
+    ("seconds", "Seconds per step", "wall-clock", "step.end", "seconds", "seconds"),
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One figure of two evaluations. `sentence` says it in words."""
+
+    figure: str
+    first: float
+    second: float
+    difference: float
+    low: float
+    high: float
+    problems: int
+    sentence: str
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A run against the first one; `missing` says why there is no figure."""
+
+    run: Run
+    label: str
+    split: str
+    steps: tuple[int, int] | None
+    figures: list[Difference]
+    missing: str = ""
+
+
+def page(runs: Sequence[Run], split: str) -> dict[str, Any]:
+    """Context of the template, see `views.compare`."""
+    names = labels_of(runs)
+    context = {
+        "compared": list(zip(runs, names, strict=True)),
+        "split": split,
+        "splits": SPLITS,
+        "page": {"labels": names, "curves": []},
+    }
+    if len(runs) < 2:
+        return context
+    return context | {
+        "settings": settings_that_differ(runs),
+        "pairs": pairs(runs, split),
+        "confidence": f"{100 * CONFIDENCE:.0f} %",
+        "page": {"labels": names, "curves": curves(runs)},
+    }
+
+
+def labels_of(runs: Sequence[Run]) -> list[str]:
+    """A, B, C ...: what the tables and sentences call the runs."""
+    return [chr(ord("A") + place) for place in range(len(runs))]
+
+
+def settings_that_differ(runs: Sequence[Run]) -> list[dict[str, Any]]:
+    """[{path, values}] of what is not the same in all runs; a value as TOML, or None where there
+    is no such setting."""
+    found = [flat(_with_defaults(run.config)) for run in runs]
+    paths = dict.fromkeys(path for settings in found for path in settings)
+    rows = []
+    for path in paths:
+        values = [value_text(one[path]) if path in one else None for one in found]
+        if path not in _IGNORED and len(set(values)) > 1:
+            rows.append({"path": path, "values": values})
+    return rows
+
+
+def _with_defaults(config: dict[str, Any]) -> dict[str, Any]:
+    """A run of an older version lacks settings that have since been added."""
+    try:
+        return parse_config(config).model_dump(mode="json")
+    except ConfigError:
+        return config
+
+
+def pairs(runs: Sequence[Run], split: str) -> list[Pair]:
+    """Every further run against the first, on the newest evaluation of a split."""
+    outcomes = [_newest(run, split) for run in runs]
+    names = labels_of(runs)
+    return [
+        _pair(run, (names[0], label), split, outcomes[0], other)
+        for run, label, other in zip(runs[1:], names[1:], outcomes[1:], strict=True)
+    ]
+
+
+def _newest(run: Run, split: str) -> dict[str, Any] | None:
+    told = Event.objects.filter(run=run, kind="eval.outcomes", payload__split=split)
+    found = told.order_by("-seq").values_list("payload", flat=True).first()
+    return found if found and found["contents"] else None
+
+
+def _pair(run: Run, names: tuple[str, str], split: str, a: dict | None, b: dict | None) -> Pair:
+    if a is None or b is None:
+        who = " and ".join(name for name, one in zip(names, (a, b), strict=True) if one is None)
+        reason = f"there are no results problem by problem of {who} on the {split} split yet"
+        return Pair(run, names[1], split, None, [], reason)
+    steps = (a["step"], b["step"])
+    figures = [
+        found
+        for figure in a["outcomes"]
+        if figure in b["outcomes"] and (found := _difference(figure, names, a, b))
+    ]
+    reason = "" if figures else "they were measured on other problems, or have no agent in common"
+    return Pair(run, names[1], split, steps, figures, reason)
+
+
+def _difference(figure: str, names: tuple[str, str], a: dict, b: dict) -> Difference | None:
+    before, after = paired_values(*(_by_problem(one, figure) for one in (a, b)))
+    if not before:
+        return None
+    found = paired_bootstrap(before, after, np.random.default_rng(0), confidence=CONFIDENCE)
+    return Difference(
+        figure,
+        sum(before) / len(before),
+        sum(after) / len(after),
+        found.difference,
+        found.low,
+        found.high,
+        len(before),
+        sentence(names, found.difference, found.low, found.high, len(before)),
+    )
+
+
+def _by_problem(told: dict[str, Any], figure: str) -> dict[str, float | None]:
+    return dict(zip(told["contents"], told["outcomes"][figure], strict=True))
+
+
+def sentence(
+    names: tuple[str, str], difference: float, low: float, high: float, problems: int
+) -> str:
+    """ "B is 4.1 points above A, 95 % interval 0.9 to 7.4, 300 problems"; differences as shares."""
+    one, other = names
+    known = low > 0 or high < 0
+    ends = (-high, -low) if known and difference < 0 else (low, high)
+    interval = f"{100 * CONFIDENCE:.0f} % interval {100 * ends[0]:.1f} to {100 * ends[1]:.1f}"
+    sure = f"{interval}, {problems} problems"
+    if not known:
+        told = f"{other} minus {one} is {100 * difference:.1f} points, {sure}"
+        return f"No difference is certain: {told}"
+    side = "above" if difference > 0 else "below"
+    return f"{other} is {100 * abs(difference):.1f} points {side} {one}, {sure}"
+
+
+def curves(runs: Sequence[Run]) -> list[dict[str, Any]]:
+    """Charts as `static/js/series.js` describes them, one line for each run."""
+    names = labels_of(runs)
+    return [
+        _chart(runs, names, *told)
+        for told in _CURVES
+    ]  # fmt: skip
+
+
+def _chart(
+    runs: Sequence[Run], names: list[str], key: str, title: str, hint: str, kind: str,
+    column: str | None, unit: str,
+) -> dict[str, Any]:  # fmt: skip
+    series = [_points(run, kind, column) for run in runs]
+    steps = sorted({step for points in series for step in points})
+    width = max(1, -(-len(steps) // MOST_POINTS))
+    groups = [steps[i : i + width] for i in range(0, len(steps), width)]
+    lines = [
+        {"name": name, "label": name, "agent": name,
+         "values": [_mean([points[s] for s in group if s in points]) for group in groups]}
+        for name, points in zip(names, series, strict=True)
+    ]  # fmt: skip
+    if width > 1:
+        hint = f"{hint}; means of {width} steps"
+    return {"id": key, "title": title, "hint": hint, "unit": unit, "stacked": False,
+            "x": [group[-1] for group in groups], "lines": lines}  # fmt: skip
+
+
+def _points(run: Run, kind: str, column: str | None) -> dict[int, float]:
+    """Value by step; of a step that was told twice the later word counts, agents are averaged."""
+    with connection.cursor() as cursor:
+        cursor.execute(_VALIDATION if column is None else _COLUMN,
+                       {"run": run.pk, "kind": kind, "column": column})  # fmt: skip
+        return {step: value for step, value in cursor.fetchall() if value is not None}
+
+
+_COLUMN = """
+SELECT step, avg(value) FROM (
+    SELECT DISTINCT ON (step, agent) (payload->>'step')::int AS step,
+           coalesce(payload->>'agent', '') AS agent,
+           (payload->>%(column)s)::float8 AS value
+    FROM telemetry_event WHERE run_id = %(run)s AND kind = %(kind)s
+    ORDER BY step, agent, seq DESC
+) AS told GROUP BY step
+"""
+_VALIDATION = """
+SELECT DISTINCT ON (step) (payload->>'step')::int AS step,
+       (SELECT avg(value::float8) FROM jsonb_each_text(payload->'agents') AS each (name, value))
+FROM telemetry_event
+WHERE run_id = %(run)s AND kind = %(kind)s AND payload->>'split' = 'validation'
+ORDER BY step, seq DESC
+"""
+
+
+def _mean(values: list[float]) -> float | None:
+    return sum(values) / len(values) if values else None

@@ -1,0 +1,185 @@
+"""Making experiments and their runs: from a recipe, as a clone, or as a fork of a checkpoint.
+
+Invariant: an experiment is made with all of its runs, each of which can start as far as its
+settings, its paths and its data go, or nothing is made.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+
+from engine.faults import ConfigError
+from engine.forking import fork_faults
+from webapp.accounts.models import User
+from webapp.datasets.services import version_of
+from webapp.experiments.actions import note_action
+from webapp.experiments.checkpoints import checkpoint_steps
+from webapp.experiments.dispatch import dispatch_on_commit
+from webapp.experiments.models import Experiment, Run, RunAction
+from webapp.experiments.paths import refuse_paths
+from webapp.experiments.sweeps import Planned, Request, plan
+from webapp.experiments.walls import refuse_unsafe
+from webapp.projects.models import Project
+
+_NAME_CHARS: int = Experiment._meta.get_field("name").max_length
+
+
+class KeyReused(Exception):
+    """An idempotency key that stands for another request already."""
+
+
+@dataclass(frozen=True)
+class Origin:
+    """The checkpoint that a fork starts from."""
+
+    run: Run
+    step: int
+
+
+def planned(request: Request, project: Project, origin: Origin | None = None) -> list[Planned]:
+    """The runs that `create_experiment` would make.
+
+    Raises:
+        ConfigError: the settings cannot run, or not in this project, or not from this checkpoint.
+    """
+    runs = plan(request)
+    for run in runs:
+        refuse_unsafe(run.config, project)
+        refuse_paths(run.config, project)
+        if origin:
+            _refuse_fork(origin, run)
+    return runs
+
+
+def _refuse_fork(origin: Origin, run: Planned) -> None:
+    if origin.step not in (there := checkpoint_steps(origin.run)):
+        steps = ", ".join(map(str, there)) or "none"
+        reason = f"there is no checkpoint of this step; there are {steps}"
+        raise ConfigError([{"path": "step", "value": origin.step, "reason": reason}])
+    if faults := fork_faults(origin.run.config, run.config.model_dump(mode="json")):
+        raise ConfigError(faults)
+
+
+@transaction.atomic
+def create_experiment(
+    project: Project, user: User, request: Request, origin: Origin | None = None
+) -> Experiment:
+    """An experiment with its runs, all queued.
+
+    Raises:
+        ConfigError: as `planned`, or the problems cannot be trained on; nothing was made.
+    """
+    runs = planned(request, project, origin)
+    name = (request.name or request.recipe)[:_NAME_CHARS]
+    experiment = Experiment.objects.create(
+        project=project, name=name, created_by=user, config=request.asked()
+    )
+    for number, one in enumerate(runs, start=1):
+        _create_run(experiment, number, user, one, origin)
+    return experiment
+
+
+def create_experiment_with_run(
+    project: Project, user: User, recipe: str, overrides: dict[str, Any], name: str
+) -> Run:
+    """An experiment of a single run, queued.
+
+    Raises:
+        ConfigError: the settings cannot run; nothing was made.
+    """
+    return create_experiment(project, user, Request(recipe, overrides, name)).runs.get()
+
+
+def _create_run(
+    experiment: Experiment, number: int, user: User, one: Planned, origin: Origin | None
+) -> Run:
+    config = one.config
+    run = Run.objects.create(
+        experiment=experiment,
+        number=number,
+        config=config.model_dump(mode="json"),
+        variant=one.variant,
+        parent=origin and origin.run,
+        parent_step=origin and origin.step,
+        seed=config.seed,
+        steps=config.training.steps,
+        dataset_version=version_of(experiment.project, config.problems),
+        created_by=user,
+        queued_at=timezone.now(),
+    )
+    detail = f"from step {origin.step} of {origin.run}" if origin else ""
+    note_action(run, user, RunAction.Kind.STARTED, detail)
+    dispatch_on_commit(run.pk)
+    return run
+
+
+def clone_request(run: Run, name: str = "") -> Request:
+    """The same settings again: the recipe's, and what the run changed of them."""
+    return Request(
+        recipe=run.config["recipe"], base=run.config, name=name or f"{run.experiment.name}, again"
+    )
+
+
+def fork_request(run: Run, step: int, overrides: dict[str, Any], name: str = "") -> Request:
+    """The run's settings with changes, to go on from its checkpoint of `step`."""
+    name = name or f"{run.experiment.name}, from step {step}"
+    return Request(recipe=run.config["recipe"], base=run.config, overrides=overrides, name=name)
+
+
+@transaction.atomic
+def clone_run(run: Run, user: User) -> Run:
+    """A new experiment with the run's settings, queued."""
+    made = create_experiment(run.project, user, clone_request(run)).runs.get()
+    note_action(run, user, RunAction.Kind.CLONED, f"as {made}")
+    return made
+
+
+@transaction.atomic
+def fork_run(run: Run, step: int, user: User, overrides: dict[str, Any], name: str = "") -> Run:
+    """A new experiment whose run starts at a checkpoint of this one, queued.
+
+    Raises:
+        ConfigError: there is no such checkpoint, or a change does not fit it; nothing was made.
+    """
+    request = fork_request(run, step, overrides, name)
+    made = create_experiment(run.project, user, request, Origin(run, step)).runs.get()
+    note_action(run, user, RunAction.Kind.FORKED, f"from step {step}, as {made}")
+    return made
+
+
+def once(key: str | None, user: User, asked: Any, make: Callable[[], Experiment]) -> Experiment:
+    """What `make` makes; asked the same again under the same key, what was made then.
+
+    Raises:
+        KeyReused: `user` gave this key with another request.
+    """
+    if key is None:
+        return make()
+    digest = hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
+    if found := _made_before(user, key, digest):
+        return found
+    try:
+        with transaction.atomic():
+            experiment = make()
+            made = Experiment.objects.filter(pk=experiment.pk)
+            made.update(request_key=key, request_digest=digest)
+            return experiment
+    except IntegrityError:
+        # Somebody asked the same at the same moment, and was first.
+        if found := _made_before(user, key, digest):
+            return found
+        raise
+
+
+def _made_before(user: User, key: str, digest: str) -> Experiment | None:
+    made = Experiment.objects.filter(created_by=user, request_key=key).first()
+    if made is not None and made.request_digest != digest:
+        raise KeyReused
+    return made

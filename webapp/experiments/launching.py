@@ -1,0 +1,141 @@
+"""The page of a new experiment: what it starts from, and what is said of what one has typed."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from django.core.exceptions import ValidationError
+
+from engine.config import RunConfig, parse_config
+from engine.faults import ConfigError
+from engine.recipes import load_recipe, override, recipe_names
+from webapp.accounts.models import User
+from webapp.experiments.actions import note_action
+from webapp.experiments.catalogue import catalogue
+from webapp.experiments.creation import create_experiment, planned
+from webapp.experiments.forms import FIELD, LaunchForm
+from webapp.experiments.models import Experiment, Run, RunAction
+from webapp.experiments.preflight import preflight
+from webapp.experiments.presets import PRESETS
+from webapp.experiments.selectors import visible_runs
+from webapp.experiments.toml import document, lines
+from webapp.projects.permissions import Action, require
+
+DEFAULT_RECIPE = "demo"
+
+
+class FormRefused(ValueError):
+    """The form itself is at fault; its `errors` say how."""
+
+
+def start(form: LaunchForm) -> Experiment:
+    """The experiment that the form asks for, queued.
+
+    Raises:
+        FormRefused, ConfigError: it is not filled in, or cannot run; nothing was made.
+    """
+    if not form.is_valid():
+        raise FormRefused
+    require(form.user, Action.OPERATE, form.cleaned_data["project"])
+    origin, source = form.origin(), form.cleaned_data["source"]
+    made = create_experiment(form.cleaned_data["project"], form.user, form.request(), origin)
+    if source:
+        kind = RunAction.Kind.FORKED if origin else RunAction.Kind.CLONED
+        where = f"from step {origin.step}, " if origin else ""
+        note_action(source, form.user, kind, f"{where}as {made}")
+    return made
+
+
+def told(form: LaunchForm, *, with_preflight: bool) -> dict[str, Any]:
+    """What the page shows beside the form, as plain JSON.
+
+    problems [{path, value, reason}], changes {path: text of the field}, lines (the changes as
+    text), runs (how many), toml (all settings of the first), preflight [{what, mark, text}] or
+    null if it was not asked for.
+    """
+    nothing = {"changes": {}, "lines": "", "runs": 0, "toml": "", "preflight": None}
+    if not form.is_valid():
+        return {"problems": form_problems(form), **nothing}
+    base = form.base()
+    try:
+        request = form.request()
+        runs = planned(request, form.cleaned_data["project"], form.origin())
+    except ConfigError as error:
+        return {"problems": named(error.problems, base), **nothing}
+    config = runs[0].config
+    findings = preflight(config, form.user) if with_preflight else None
+    return {
+        "problems": [],
+        "changes": _fields(base, request.overrides),
+        "lines": lines(request.overrides),
+        "runs": len(runs),
+        "toml": document(config.model_dump(mode="json")),
+        "preflight": findings and [asdict(finding) for finding in findings],
+    }
+
+
+def _fields(base: RunConfig, overrides: dict[str, Any]) -> dict[str, str]:
+    """Text of every setting's field that differs from `base`."""
+    data = base.model_dump(mode="json")
+    override(data, overrides)
+    after = parse_config(data)
+    shown = {s.path: s.shown for group in catalogue(after) for s in group.settings}
+    before = {s.path: s.shown for group in catalogue(base) for s in group.settings}
+    return {path: text for path, text in shown.items() if before.get(path, text) != text}
+
+
+def form_problems(form: LaunchForm) -> list[dict[str, Any]]:
+    """Faults of the form itself, told as those of settings."""
+    return [
+        {"path": field, "value": str(form.data.get(field, ""))[:200], "reason": reason}
+        for field, reasons in form.errors.items()
+        for reason in reasons
+    ]
+
+
+def named(problems: list[dict[str, Any]], base: RunConfig) -> list[dict[str, Any]]:
+    """Problems whose paths name agents as the form does, not by their place."""
+    names = {str(place): agent.name for place, agent in enumerate(base.agents)}
+    found = []
+    for problem in problems:
+        parts = problem["path"].split(".")
+        if len(parts) > 1 and parts[0] == "agents":
+            parts[1] = names.get(parts[1], parts[1])
+        found.append({**problem, "path": ".".join(parts)})
+    return found
+
+
+def page(form: LaunchForm, asked: dict[str, str], user: User) -> dict[str, Any]:
+    """Context of the template, see `views.launch`; `asked` is the address's query."""
+    given = {**asked, **form.data.dict()} if form.is_bound else asked
+    source = _source(given.get("source", ""), user)
+    recipe = given.get("recipe") if given.get("recipe") in recipe_names() else DEFAULT_RECIPE
+    base = parse_config(source.config) if source else load_recipe(recipe)
+    step = given.get("step", "")
+    return {
+        "form": form,
+        "groups": catalogue(base),
+        "values": _posted(form),
+        "recipes": recipe_names(),
+        "presets": [(preset, lines(preset.overrides)) for preset in PRESETS],
+        "base": base,
+        "source": source,
+        "step": int(step) if source and step.isascii() and step.isdigit() else None,
+        "field": FIELD,
+    }
+
+
+def _source(given: str, user: User) -> Run | None:
+    try:
+        return visible_runs(user).filter(pk=given).first() if given else None
+    except ValidationError:  # no uuid
+        return None
+
+
+def _posted(form: LaunchForm) -> dict[str, str]:
+    """What stood in the settings' fields when the form was sent."""
+    if not form.is_bound:
+        return {}
+    sent = form.data.items()
+    return {name.removeprefix(FIELD): text for name, text in sent if name.startswith(FIELD)}

@@ -1,0 +1,148 @@
+"""REST of what one does with a run that is there: kill, priority, notes, clone, fork."""
+
+from __future__ import annotations
+
+import uuid
+from datetime import datetime
+from functools import partial
+from typing import Any
+
+from django.http import HttpRequest
+from ninja import Header, Router, Schema, Status
+from pydantic import ConfigDict, Field
+
+from webapp.experiments import services
+from webapp.experiments.actions import actions_of
+from webapp.experiments.api import RunDetail, detail, once_or_invalid, operate
+from webapp.experiments.checkpoints import checkpoint_steps
+from webapp.experiments.creation import clone_run as make_clone
+from webapp.experiments.creation import fork_run as make_fork
+from webapp.experiments.forms import HIGHEST, LOWEST
+from webapp.experiments.models import Run
+from webapp.experiments.selectors import visible_run
+from webapp.projects.permissions import Action, require
+
+router = Router()
+
+TEXT = r"^[^\x00]*$"
+
+
+class Priority(Schema):
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"priority": 10}]})
+
+    priority: int = Field(ge=LOWEST, le=HIGHEST)
+
+
+class Note(Schema):
+    model_config = ConfigDict(
+        extra="forbid", json_schema_extra={"examples": [{"text": "Entropy falls too fast."}]}
+    )
+
+    text: str = Field(min_length=1, max_length=4000, pattern=TEXT)
+
+
+class Fork(Schema):
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={
+            "examples": [{"step": 20, "overrides": {"loss.kl_coefficient": 0.0}, "name": "No KL"}]
+        },
+    )
+
+    step: int = Field(ge=0, lt=2**31)
+    overrides: dict[str, Any] = {}
+    """Dotted path to value, of what is to change."""
+    name: str = Field("", max_length=200, pattern=TEXT)
+
+
+class ActionOut(Schema):
+    kind: str
+    user: str
+    detail: str
+    at: datetime
+
+
+class Told(Schema):
+    actions: list[ActionOut]
+
+
+class Checkpoints(Schema):
+    steps: list[int]
+
+
+@router.post("/{uuid:run_id}/kill", response=RunDetail)
+def kill_run(request: HttpRequest, run_id: uuid.UUID):
+    """End a run at once: what it learned since its last checkpoint is lost. It can be resumed."""
+    return operate(request, run_id, services.request_kill)
+
+
+@router.post("/{uuid:run_id}/priority", response=RunDetail)
+def set_priority(request: HttpRequest, run_id: uuid.UUID, wanted: Priority):
+    """Queued runs of higher priority are taken first."""
+    return operate(
+        request, run_id, lambda pk, user: services.set_priority(pk, wanted.priority, user)
+    )
+
+
+@router.post("/{uuid:run_id}/notes", response={201: Told})
+def write_note(request: HttpRequest, run_id: uuid.UUID, note: Note):
+    """Keep a sentence with the run, with your name and the time."""
+    operate(request, run_id, lambda pk, user: services.write_note(pk, note.text, user))
+    return Status(201, _actions(visible_run(request.user, run_id)))
+
+
+@router.get("/{uuid:run_id}/actions", response=Told)
+def get_actions(request: HttpRequest, run_id: uuid.UUID):
+    """Who did what to the run, newest first."""
+    return _actions(visible_run(request.user, run_id))
+
+
+@router.get("/{uuid:run_id}/checkpoints", response=Checkpoints)
+def get_checkpoints(request: HttpRequest, run_id: uuid.UUID):
+    """Steps of which a checkpoint is there to fork from, newest first."""
+    return {"steps": checkpoint_steps(visible_run(request.user, run_id))}
+
+
+@router.post("/{uuid:run_id}/clone", response={201: RunDetail})
+def clone_run(
+    request: HttpRequest,
+    run_id: uuid.UUID,
+    key: str | None = Header(None, alias="Idempotency-Key", min_length=1, max_length=200),
+):
+    """The same settings again, as a new experiment."""
+    run = _operable(request, run_id)
+    make = partial(make_clone, run, request.user)
+    return _made(request, key, ["clone", str(run.pk)], make)
+
+
+@router.post("/{uuid:run_id}/fork", response={201: RunDetail})
+def fork_run(
+    request: HttpRequest,
+    run_id: uuid.UUID,
+    wanted: Fork,
+    key: str | None = Header(None, alias="Idempotency-Key", min_length=1, max_length=200),
+):
+    """A new run that starts with the weights and the optimizer of one of its checkpoints."""
+    run = _operable(request, run_id)
+    make = partial(make_fork, run, wanted.step, request.user, wanted.overrides, wanted.name)
+    return _made(request, key, ["fork", str(run.pk), wanted.dict()], make)
+
+
+def _operable(request: HttpRequest, run_id: uuid.UUID) -> Run:
+    run = visible_run(request.user, run_id)
+    require(request.user, Action.OPERATE, run.project)
+    return run
+
+
+def _made(request: HttpRequest, key: str | None, asked: Any, make: Any) -> Status:
+    experiment = once_or_invalid(key, request.user, asked, lambda: make().experiment)
+    return Status(201, detail(request, experiment.runs.get(number=1).pk))
+
+
+def _actions(run: Run) -> dict[str, Any]:
+    return {
+        "actions": [
+            {"kind": one.kind, "user": one.user.username, "detail": one.detail, "at": one.at}
+            for one in actions_of(run)
+        ]
+    }

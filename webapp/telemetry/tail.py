@@ -1,0 +1,53 @@
+"""The log as server-sent events: all after a cursor, then what comes, until the run has ended.
+
+Invariant: before each look for news it is asked again whether the reader may still see the run.
+Waits: for news (1 s between two looks), and says something every 15 s, so that a dead reader is
+found.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+from channels.db import database_sync_to_async
+
+from webapp.accounts.models import User
+from webapp.experiments.models import Run
+from webapp.experiments.states import ENDED
+from webapp.telemetry.access import visible_among
+from webapp.telemetry.selectors import lines
+
+LOOK_SECONDS = 1.0
+SILENCE_SECONDS = 15.0
+MEDIA_TYPE = "text/event-stream"
+
+
+async def server_sent_events(
+    user: User, run: Run, after: int, topics: list[str]
+) -> AsyncIterator[bytes]:
+    """`id: SEQ` and `data: [seq, t_ms, kind, payload]` for each event; `: alive` in silence."""
+    silent = 0.0
+    while True:
+        async for chunk in lines(run, after, None, topics):
+            silent = 0.0
+            yield b"".join(map(_message, chunk.splitlines()))
+        after = max(after, run.head_seq)
+        if run.run_state in ENDED or not await visible_among(user, [run.pk]):
+            return
+        await asyncio.sleep(LOOK_SECONDS)
+        silent += LOOK_SECONDS
+        if silent >= SILENCE_SECONDS:
+            silent = 0.0
+            yield b": alive\n\n"
+        run = await _read(run)
+
+
+def _message(line: bytes) -> bytes:
+    # A line is [seq, ...]: its seq ends at the first comma.
+    return b"id: %s\ndata: %s\n\n" % (line[1 : line.index(b",")], line)
+
+
+@database_sync_to_async
+def _read(run: Run) -> Run:
+    return Run.objects.defer("config").get(pk=run.pk)
