@@ -19,7 +19,7 @@ from webapp.accounts.models import User
 from webapp.experiments import marks, outside, services
 from webapp.experiments.creation import KeyReused, create_experiment, once
 from webapp.experiments.listing import LONGEST, Unusable, Wish, runs_page
-from webapp.experiments.models import Experiment, Run, Star
+from webapp.experiments.models import Experiment, Star
 from webapp.experiments.presentation import summary
 from webapp.experiments.selectors import visible_run
 from webapp.experiments.sweeps import Request
@@ -71,11 +71,14 @@ class RunOut(Schema):
     result: dict[str, Any]
     tags: list[str]
     archived_at: datetime | None
+
+
+class RunListed(RunOut):
     starred: bool
     """By whoever asks."""
 
 
-class RunDetail(RunOut):
+class RunDetail(RunListed):
     config: dict[str, Any]
     notes: str
     """Markdown."""
@@ -157,7 +160,7 @@ RunRow = create_model(
     __base__=Schema,
     **{
         name: (field.annotation, ... if name == "id" else None)
-        for name, field in RunOut.model_fields.items()
+        for name, field in RunListed.model_fields.items()
     },
 )
 
@@ -202,10 +205,10 @@ class Filter(Schema):
     def columns(self) -> set[str]:
         """The fields that are asked for."""
         if self.fields is None:
-            return set(RunOut.model_fields)
+            return set(RunListed.model_fields)
         asked = {name.strip() for name in self.fields.split(",") if name.strip()}
-        if unknown := asked - RunOut.model_fields.keys():
-            names = ", ".join(RunOut.model_fields)
+        if unknown := asked - RunListed.model_fields.keys():
+            names = ", ".join(RunListed.model_fields)
             raise Invalid("fields", ", ".join(sorted(unknown)), f"there are {names}")
         return asked | {"id"}
 
@@ -223,10 +226,8 @@ def list_runs(request: HttpRequest, query: Query[Filter]):
         page = runs_page(request.user, query.wish(), query.cursor, query.limit)
     except Unusable as error:
         raise Invalid(error.path, error.value, error.reason) from None
-    rows = [
-        {name: value for name, value in _told(run, run.starred).items() if name in columns}
-        for run in page.runs
-    ]
+    told = [{**summary(run), "starred": run.starred} for run in page.runs]
+    rows = [{name: one[name] for name in columns} for one in told]
     return {"runs": rows, "next": page.next}
 
 
@@ -339,9 +340,5 @@ def detail(request: HttpRequest, run_id: uuid.UUID) -> dict[str, Any]:
     """A run as REST tells it, with its settings."""
     run = visible_run(request.user, run_id)
     starred = Star.objects.filter(run=run, user=request.user.pk).exists()
-    return {**_told(run, starred), "config": run.config, "notes": run.notes}
-
-
-def _told(run: Run, starred: bool) -> dict[str, Any]:
-    marked = {"tags": run.tags, "archived_at": run.archived_at, "starred": starred}
-    return {**summary(run), **marked}
+    rest = {"starred": starred, "config": run.config, "notes": run.notes}
+    return {**summary(run), **rest}
