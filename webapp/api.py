@@ -17,6 +17,8 @@ from webapp.experiments.steering_api import router as steering
 from webapp.projects.api import projects
 from webapp.projects.api import router as workspaces
 from webapp.registry.api import router as models
+from webapp.sharing.api import router as shares
+from webapp.sharing.api import shared
 from webapp.telemetry.api import router as telemetry
 from webapp.telemetry.forest_api import router as forest
 
@@ -45,6 +47,8 @@ api.add_router("/runs", telemetry, tags=["telemetry"])
 api.add_router("/comparison", comparison, tags=["runs"])
 api.add_router("/runs", forest, tags=["telemetry"])
 api.add_router("/tokens", tokens, tags=["tokens"])
+api.add_router("/runs", shares, tags=["shares"])
+api.add_router("/shared", shared, tags=["shares"])
 api.add_router("/recipes", recipes, tags=["recipes"])
 api.add_router("/models", models, tags=["models"])
 api.add_router("/datasets", datasets, tags=["datasets"])

@@ -1,9 +1,9 @@
 """What uvicorn serves: HTTP by Django, and the stream's websocket at /stream.
 
 Channels guards the stream's door for pages (origin, cookies, session, user). A program comes in by
-its token: no browser lets a foreign page send that header, so its origin does not matter. Behind
-the door `Connection` speaks to the ASGI server itself, because a consumer costs twenty times as
-much per frame.
+its token: no browser lets a foreign page send that header, so its origin does not matter; nor that
+of a guest, whom the secret of a share lets in and no cookie. Behind the door `Connection` speaks to
+the ASGI server itself, because a consumer costs twenty times as much per frame.
 """
 
 from __future__ import annotations
@@ -20,7 +20,12 @@ http = get_asgi_application()
 from channels.auth import AuthMiddlewareStack  # noqa: E402
 from channels.security.websocket import AllowedHostsOriginValidator  # noqa: E402
 
-from webapp.telemetry.access import authorization, user_by_token  # noqa: E402
+from webapp.telemetry.access import (  # noqa: E402
+    authorization,
+    guest_by_secret,
+    shared_secret,
+    user_by_token,
+)
 from webapp.telemetry.connection import Connection, Deadlines  # noqa: E402
 from webapp.telemetry.hub import Hub  # noqa: E402
 from webapp.telemetry.protocol import SUBPROTOCOL  # noqa: E402
@@ -46,6 +51,9 @@ class Application:
             await http(scope, receive, send)
         elif header := authorization(scope):
             scope["user"] = await user_by_token(header)
+            await self._serve_stream(scope, receive, send)
+        elif secret := shared_secret(scope):
+            scope["user"] = await guest_by_secret(secret)
             await self._serve_stream(scope, receive, send)
         else:
             await self._stream(scope, receive, send)

@@ -185,6 +185,7 @@ def test_tab_leads_through_the_run_page_in_reading_order(visit, run, log):
         "More",
         "All charts",
         "Log",
+        "Share",
         "Stop",
         "Add tags and notes",
         "Step 2",

@@ -159,6 +159,10 @@ ROWS = (
     Row("run-note", "post", MEMBER_FORM, {"text": "It learns."}),
     Row("charts", "get", PAGE),
     Row("log", "get", TEAM_PAGE),
+    Row("shares", "get", TEAM_PAGE),
+    Row("shares", "post", (200, 200, 200, 403, 404, 302), {"days": 7}),
+    Row("revoke-share", "post", MEMBER_FORM),
+    Row("shared", "get", OPEN),  # the secret in the address lets in whoever has it
     Row("models", "get", PAGE),
     Row("model", "get", TEAM_PAGE),
     Row("datasets", "get", PAGE),
@@ -194,6 +198,14 @@ ROWS = (
     Row("api-1:list_metrics", "get", TEAM_REST, scopes=READ),
     Row("api-1:get_metric", "get", TEAM_REST, scopes=READ),
     Row("api-1:list_points", "get", TEAM_REST, scopes=READ),
+    Row("api-1:list_shares", "get", TEAM_REST, scopes=READ),
+    Row("api-1:create_share", "post", (201, 201, 201, 403, 404, 401), scopes=OPERATE),
+    Row("api-1:revoke_share", "delete", (204, 204, 204, 403, 404, 401), scopes=OPERATE),
+    Row("api-1:get_shared_state", "get", OPEN),
+    Row("api-1:get_shared_moments", "get", OPEN),
+    Row("api-1:get_shared_events", "get", OPEN),
+    Row("api-1:get_shared_tree", "get", OPEN),
+    Row("api-1:get_shared_node", "get", OPEN),
     Row("api-1:list_recipes", "get", REST, scopes=READ),
     Row("api-1:list_models", "get", REST, scopes=READ),
     Row("api-1:list_datasets", "get", REST, scopes=READ),
@@ -247,5 +259,7 @@ IN_A_PROJECT = {
     "api-1:get_project", "api-1:change_project",
     "api-1:list_metrics", "api-1:get_metric", "api-1:list_points",
     "api-1:get_step_trees",
+    "shares", "revoke-share",
+    "api-1:list_shares", "api-1:create_share", "api-1:revoke_share",
 }  # fmt: skip
 """What does not exist for those who may not see its project, members or not."""

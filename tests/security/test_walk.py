@@ -30,6 +30,7 @@ from webapp.projects.membership import invite
 from webapp.projects.models import Invitation, Project, Role, Visibility
 from webapp.projects.services import create_project
 from webapp.registry.models import Model
+from webapp.sharing.services import create_share
 from webapp.telemetry.ingest import ingest
 
 METHODS = ("get", "post", "patch", "delete")
@@ -60,6 +61,7 @@ def arguments(cast) -> dict[str, Any]:
         an_event(3, "system.sample", cpu_percent=50.0, memory_mb=100.0),
     ]
     ingest(run.pk, fencing, events)
+    share, link = create_share(run, cast.alice, timedelta(days=1))
     workspace = cast.project.workspace
     a_token(cast.alice, workspace, Scope.ADMIN)
     joined = invite(workspace, cast.alice, Role.VIEWER, single_use=True)
@@ -68,6 +70,8 @@ def arguments(cast) -> dict[str, Any]:
         "provider_id": "oidc",
         "uidb36": "1",
         "key": "abc",
+        "secret": _last_part(link),
+        "share_id": share.pk,
         "run_id": run.pk,
         "step": 1,
         "tree": 7,

@@ -84,7 +84,7 @@ class Client:
         self._open = ExitStack()
         self.socket: ClientConnection = self._open.enter_context(
             connect(
-                f"ws://127.0.0.1:{port}/stream",
+                f"ws://127.0.0.1:{port}{options.pop('path', '/stream')}",
                 additional_headers=headers,
                 max_size=None,
                 compression=None,

@@ -22,6 +22,8 @@ class Action(StrEnum):
     """Start, stop and resume runs."""
     REPORT = "report"
     """Send the events of a run whose engine runs elsewhere."""
+    SHARE = "share"
+    """Make and end links by which a run is seen without an account."""
     ADD_PROJECT = "add-project"
     SHARE_PROJECT = "share-project"
     """Change who in the workspace sees a project."""
@@ -48,6 +50,7 @@ _RULES: dict[Action, Rule] = {
     Action.READ: Rule("see it", frozenset(Role), frozenset({Scope.RUNS_READ, Scope.RUNS_WRITE})),
     Action.OPERATE: Rule("start, stop or resume runs", _OPERATORS, frozenset({Scope.RUNS_WRITE})),
     Action.REPORT: Rule("send events of its runs", _OPERATORS, frozenset({Scope.TELEMETRY_WRITE})),
+    Action.SHARE: Rule("share it by links", _OPERATORS, frozenset({Scope.RUNS_WRITE})),
     Action.ADD_PROJECT: Rule("make projects", _OPERATORS),
     Action.SHARE_PROJECT: Rule("change who sees it", _OWNERS, creators_too=True),
     Action.MANAGE_MEMBERS: Rule("manage its members", _MANAGERS),

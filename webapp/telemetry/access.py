@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Collection
+from datetime import datetime
 from typing import Any
+from urllib.parse import parse_qs
 
 from channels.db import database_sync_to_async
 from django.contrib.auth.models import AnonymousUser
@@ -13,6 +15,8 @@ from webapp.accounts.models import User
 from webapp.accounts.tokens import as_of_now, user_behind
 from webapp.experiments.models import Run
 from webapp.projects.permissions import Action, has_scope
+from webapp.sharing.services import Guest, guest_by, still_valid
+from webapp.telemetry.view import View
 
 _SCHEME = b"bearer "
 
@@ -29,9 +33,40 @@ def user_by_token(header: bytes) -> User | AnonymousUser:
     return user_behind(secret.decode("latin-1").strip()) or AnonymousUser()
 
 
+def shared_secret(scope: dict[str, Any]) -> str | None:
+    """The secret of a share (`/stream?share=SECRET`) by which a guest comes."""
+    given = parse_qs(scope["query_string"].decode("latin-1")).get("share")
+    return given[0] if given else None
+
+
 @database_sync_to_async
-def visible_among(user: User, run_ids: Collection[uuid.UUID]) -> set[uuid.UUID]:
+def guest_by_secret(secret: str) -> Guest | AnonymousUser:
+    """Whom a share lets look; nobody if it shows nothing (any more)."""
+    return guest_by(secret) or AnonymousUser()
+
+
+def may_read(user: User | Guest) -> bool:
+    """Whether who is behind the socket may read any run at all."""
+    return isinstance(user, Guest) or has_scope(user, Action.READ)
+
+
+def view_of(user: User | Guest, run_id: uuid.UUID) -> View:
+    """What of a visible run they see."""
+    return user.view if isinstance(user, Guest) else View.of_all(run_id)
+
+
+def ends_at(user: User | Guest) -> datetime | None:
+    """When what let them in ends by itself, if it does."""
+    if isinstance(user, Guest):
+        return user.share.expires
+    return user.token.expires if user.token else None
+
+
+@database_sync_to_async
+def visible_among(user: User | Guest, run_ids: Collection[uuid.UUID]) -> set[uuid.UUID]:
     """Those of the runs that the user may see now; none if the account was closed."""
+    if isinstance(user, Guest):
+        return {user.share.run_id} & set(run_ids) if still_valid(user) else set()
     now = as_of_now(user)
     if now is None or not has_scope(now, Action.READ):
         return set()
@@ -41,7 +76,9 @@ def visible_among(user: User, run_ids: Collection[uuid.UUID]) -> set[uuid.UUID]:
 
 @database_sync_to_async
 def why_to_leave(scope: dict[str, Any]) -> str | None:
-    """Why the socket may stay open no longer: what opened it, session or token, is gone."""
+    """Why the socket may stay open no longer: what opened it (session, token, share) is gone."""
+    if isinstance(scope["user"], Guest):
+        return None if still_valid(scope["user"]) else "this link was revoked or has expired"
     if scope["user"].token is not None:
         return None if as_of_now(scope["user"]) else "this token was revoked or has expired"
     session = scope["session"]

@@ -20,9 +20,9 @@ from typing import Any
 
 from django.utils import timezone
 
-from webapp.projects.permissions import Action, has_scope
+from webapp.sharing.services import Guest
 from webapp.telemetry import protocol
-from webapp.telemetry.access import visible_among, why_to_leave
+from webapp.telemetry.access import ends_at, may_read, view_of, visible_among, why_to_leave
 from webapp.telemetry.hub import DatabaseTrouble, Hub
 from webapp.telemetry.protocol import Close, Closing, Inbound, Pong, Refused, Reply, Sid, Welcome
 from webapp.telemetry.pump import Pump
@@ -90,10 +90,12 @@ class Connection:
     def _admit(self, user: Any) -> None:
         if not user.is_authenticated:
             raise Closing(Close.NOT_SIGNED_IN, "sign in first, or show a token that is valid")
-        if not has_scope(user, Action.READ):
+        if not may_read(user):
             raise Closing(Close.NO_ACCESS, "this token does not read runs: it needs runs:read")
-        if _sockets[user.pk] > protocol.MAX_SOCKETS_PER_USER:
-            limit = protocol.MAX_SOCKETS_PER_USER
+        limit = protocol.MAX_SOCKETS_PER_USER
+        if isinstance(user, Guest):
+            limit = protocol.MAX_SOCKETS_PER_SHARE
+        if _sockets[user.pk] > limit:
             raise Closing(Close.TOO_MANY, f"at most {limit} sockets per user", 10_000)
 
     async def say(self, reply: Reply) -> None:
@@ -181,7 +183,7 @@ class Connection:
         if not await visible_among(self.scope["user"], [sub.run]):
             raise Refused("not_found", "no such run, or you may not see it", sub.sid)
         self._drop(sub.sid)
-        pump = Pump(self.hub, sub, self.say)
+        pump = Pump(self.hub, sub, self.say, view_of(self.scope["user"], sub.run))
         self._pumps[sub.sid] = pump, self._tasks.create_task(pump.run())
 
     def _pump(self, sid: Sid) -> Pump:
@@ -216,9 +218,9 @@ class Connection:
                     raise Closing(Close.NO_ACCESS, "you may no longer see this run")
 
     def _until_recheck(self) -> float:
-        """Seconds; a token that expires is looked at right then."""
-        token = self.scope["user"].token
-        if token is None:
+        """Seconds; a token or share that expires is looked at right then."""
+        ends = ends_at(self.scope["user"])
+        if ends is None:
             return self.deadlines.recheck
-        left = (token.expires - timezone.now()).total_seconds()
+        left = (ends - timezone.now()).total_seconds()
         return max(0.05, min(self.deadlines.recheck, left))

@@ -19,6 +19,8 @@ HEARTBEAT_SECONDS = 15.0
 MAX_FRAME_BYTES = 64 * 1024
 MAX_SUBSCRIPTIONS = 8
 MAX_SOCKETS_PER_USER = 10
+MAX_SOCKETS_PER_SHARE = 100
+"""A link may be looked at by a whole class."""
 MAX_MESSAGES_PER_SECOND = 20
 REPLAY_LIMIT = 20_000
 """Events behind the head up to which a subscription is replayed rather than told a snapshot."""

@@ -19,6 +19,7 @@ from webapp.experiments.presentation import STATUS_COLUMNS, status
 from webapp.telemetry import protocol, rows
 from webapp.telemetry.hub import Hub
 from webapp.telemetry.protocol import Batch, Gap, Reply, Snapshot, Status, Sub, Subscribed
+from webapp.telemetry.view import View
 
 Send = Callable[[Reply], Awaitable[None]]
 
@@ -31,8 +32,10 @@ FROM experiments_run AS run WHERE id = %s
 
 
 class Pump:
-    def __init__(self, hub: Hub, sub: Sub, send: Send):
-        self.hub, self.sub, self.send = hub, sub, send
+    """`view`: what of the run its reader sees; nothing else is sent."""
+
+    def __init__(self, hub: Hub, sub: Sub, send: Send, view: View):
+        self.hub, self.sub, self.send, self.view = hub, sub, send, view
         self.max_hz = sub.max_hz
         self.cursor = 0
         self._said: dict | None = None
@@ -52,6 +55,7 @@ class Pump:
 
     async def _begin(self) -> None:
         epoch, head, oldest = (await self._query(_ENDS, [self.sub.run]))[0]
+        head = self.view.clamp(head)
         after = self.sub.after
         if after is not None and (self.sub.epoch not in (None, epoch) or after > head):
             # Another log than the one that the client holds: it starts over.
@@ -61,22 +65,19 @@ class Pump:
         self.cursor = after if replay else head
         await self.send(Subscribed(self.sub.sid, epoch, head, oldest, mode))
         if not replay:
-            href = f"/api/v1/runs/{self.sub.run}/state?seq={head}"
-            await self.send(Snapshot(self.sub.sid, head, href))
+            await self.send(Snapshot(self.sub.sid, head, f"{self.view.base}/state?seq={head}"))
 
     async def _tell_status(self) -> None:
         found = await self._query(_STATUS, [self.sub.run])
         if not found:
             return
-        told = status(dict(zip(STATUS_COLUMNS, found[0], strict=True)))
-        if told != self._said:
+        told = self.view.status(status(dict(zip(STATUS_COLUMNS, found[0], strict=True))))
+        if told is not None and told != self._said:
             self._said = told
             await self.send(Status(self.sub.sid, told))
 
     async def _catch_up(self) -> None:
-        while found := await self._query(
-            rows.AFTER, [self.sub.run, self.cursor, protocol.BATCH_EVENTS]
-        ):
+        while found := await self._next_rows():
             first = found[0][0]
             if first > self.cursor + 1:
                 await self.send(Gap(self.sub.sid, self.cursor + 1, first - 1, "retention"))
@@ -87,12 +88,20 @@ class Pump:
             if len(found) < protocol.BATCH_EVENTS:
                 return
 
+    async def _next_rows(self) -> list[rows.Row]:
+        limit = protocol.BATCH_EVENTS
+        if self.view.until is not None:
+            limit = max(0, min(limit, self.view.until - self.cursor))
+        found = await self._query(rows.AFTER, [self.sub.run, self.cursor, limit])
+        return [row for row in found if row[0] == self.view.clamp(row[0])]
+
     def _frames(self, found: list[rows.Row]) -> Iterator[tuple[int, list[msgspec.Raw]]]:
         """(last seq, events) of frames that each stay under the limit of bytes."""
         events: list[msgspec.Raw] = []
         size, last = 0, self.cursor
         for row in found:
-            encoded = rows.encode_row(row) if rows.wants(self._kinds, row[2]) else b""
+            wanted = self.view.shows(row) and rows.wants(self._kinds, row[2])
+            encoded = rows.encode_row(row) if wanted else b""
             if events and size + len(encoded) > protocol.BATCH_BYTES:
                 yield last, events
                 events, size = [], 0

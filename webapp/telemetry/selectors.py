@@ -15,6 +15,7 @@ from webapp.experiments.models import Run
 from webapp.telemetry import rows
 from webapp.telemetry.fold import fold
 from webapp.telemetry.models import Event
+from webapp.telemetry.view import View
 
 STATE_STEPS = 2
 """Steps of which a state holds all trees and nodes."""
@@ -128,26 +129,35 @@ def folded(run: Run, seq: int | None = None) -> dict[str, Any]:
     return {"epoch": told["epoch"], **fold(told["events"]).as_json(), "seq": told["seq"]}
 
 
-def first_solved(run: Run) -> dict[str, int] | None:
-    """{seq, tree, node} of the first node of the run that passed; None while there is none."""
+def first_solved(run: Run, view: View | None = None) -> dict[str, int] | None:
+    """{seq, tree, node} of the first node in view that passed; None while there is none."""
     closed = Event.objects.filter(run=run, kind="node.close", payload__score=1.0)
+    if view and view.until is not None:
+        closed = closed.filter(seq__lte=view.until)
+    if view and view.tree is not None:
+        closed = closed.filter(tree=view.tree)
     return closed.order_by("seq").values("seq", "tree", "node").first()
 
 
 async def lines(
-    run: Run, after: int, until: int | None = None, topics: Iterable[str] = ("*",)
+    run: Run,
+    after: int,
+    until: int | None = None,
+    topics: Iterable[str] = ("*",),
+    view: View | None = None,
 ) -> AsyncIterator[bytes]:
     """NDJSON: the events after `after` up to `until` that are stored now, one per line.
 
     Holds no connection while the reader takes its time.
     """
     read, wanted = database_sync_to_async(_rows_after), frozenset(topics)
-    last = run.head_seq if until is None else min(until, run.head_seq)
+    view = view or View.of_all(run.pk)
+    last = view.clamp(run.head_seq if until is None else min(until, run.head_seq))
     while after < last and (found := await read(run, after)):
         yield b"".join(
             rows.encode_row(row) + b"\n"
             for row in found
-            if row[0] <= last and rows.wants(wanted, row[2])
+            if row[0] <= last and view.shows(row) and rows.wants(wanted, row[2])
         )
         after = found[-1][0]
 
@@ -158,12 +168,13 @@ def _rows_after(run: Run, after: int) -> list[rows.Row]:
         return cursor.fetchall()
 
 
-def node(run: Run, tree: int, node: int) -> dict[str, Any] | None:
-    """All that is stored about one node: its payloads by kind, its tree's and its parent's.
+def node(run: Run, tree: int, node: int, until: int | None = None) -> dict[str, Any] | None:
+    """All that is stored about one node: its payloads by kind, its tree's and its parent's; up to
+    the event `until` if it is given.
 
     None if there is no such node.
     """
-    told = {event.kind: event.payload for event in _about(run, tree, node)}
+    told = {event.kind: event.payload for event in _about(run, tree, node, until)}
     if "node.open" not in told:
         return None
     parent = told["node.open"]["parent"]
@@ -175,17 +186,18 @@ def node(run: Run, tree: int, node: int) -> dict[str, Any] | None:
         "close": told.get("node.close"),
         "credit": told.get("node.credit"),
         "text": told.get("node.text"),
-        "learned": _learned(run, tree, node),
+        "learned": _learned(run, tree, node, until),
         "problem": opened.payload if opened else None,
-        "parent": {event.kind: event.payload for event in _about(run, tree, parent)}.get(
+        "parent": {event.kind: event.payload for event in _about(run, tree, parent, until)}.get(
             "node.close"
         ),
     }
 
 
-def _learned(run: Run, tree: int, node: int) -> dict[str, Any] | None:
+def _learned(run: Run, tree: int, node: int, until: int | None) -> dict[str, Any] | None:
     """{agent, step, version, entropy, ratio} by token, of the update that learned from the node."""
-    for event in Event.objects.filter(run=run, tree=tree, kind="tree.learned").order_by("-seq"):
+    told = Event.objects.filter(run=run, tree=tree, kind="tree.learned").order_by("-seq")
+    for event in told if until is None else told.filter(seq__lte=until):
         for one in event.payload["nodes"]:
             if one["node"] == node:
                 about = {name: event.payload[name] for name in ("agent", "step", "version")}
@@ -193,5 +205,6 @@ def _learned(run: Run, tree: int, node: int) -> dict[str, Any] | None:
     return None
 
 
-def _about(run: Run, tree: int, node: int) -> list[Event]:
-    return list(Event.objects.filter(run=run, tree=tree, node=node).order_by("seq"))
+def _about(run: Run, tree: int, node: int, until: int | None) -> list[Event]:
+    told = Event.objects.filter(run=run, tree=tree, node=node).order_by("seq")
+    return list(told if until is None else told.filter(seq__lte=until))

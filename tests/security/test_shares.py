@@ -1,0 +1,222 @@
+"""Share links: what they show, that they show nothing else, and that they end."""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import timedelta
+from urllib.request import urlopen
+
+import pytest
+from django.utils import timezone
+
+from tests.builders import a_cast, a_held_run, a_run, an_event
+from tests.security.test_sockets import answer, closing_code
+from tests.webapp.stream_server import Client, a_server
+from webapp.experiments.models import Experiment
+from webapp.projects.models import Project, Workspace
+from webapp.sharing.models import Share
+from webapp.sharing.services import ShareRefused, create_share, guest_by, revoke_share
+from webapp.telemetry.ingest import ingest
+from webapp.telemetry.protocol import Close
+
+DAY = timedelta(days=1)
+OPENED = {"step": 1, "problem": "p", "statement": "s"}
+NODE = {"agent": "oak", "parent": 0, "depth": 1, "draws": {}}
+FIRST, SECOND = 7, 8
+
+
+def some_trees(first: int) -> list:
+    """Ten events: two trees with a node each, closed, and two lines of the log."""
+    return [
+        an_event(first, "step.start", step=1),
+        an_event(first + 1, "tree.open", tree=FIRST, **OPENED),
+        an_event(first + 2, "node.open", tree=FIRST, node=1, **NODE),
+        an_event(first + 3, message="read /secret/place"),
+        an_event(first + 4, "tree.open", tree=SECOND, **OPENED),
+        an_event(first + 5, "node.open", tree=SECOND, node=1, **NODE),
+    ]
+
+
+@pytest.fixture
+def scene(request):
+    cast = a_cast()
+    run, fencing = a_held_run(cast)
+    ingest(run.pk, fencing, some_trees(1))
+    run.refresh_from_db()
+    return cast, run, fencing
+
+
+def secret_of(link: str) -> str:
+    return link.rstrip("/").rsplit("/", 1)[1]
+
+
+def rest(link: str, rest: str) -> str:
+    return f"/api/v1/shared/{secret_of(link)}/{rest}"
+
+
+def seqs(port: int, link: str, query: str = "") -> list[int]:
+    """Of the log as the server streams it."""
+    with urlopen(f"http://127.0.0.1:{port}{rest(link, 'events' + query)}", timeout=15) as told:
+        return [json.loads(line)[0] for line in told]
+
+
+def lasting(client, link: str, query: str = "") -> list[int]:
+    """The seqs of the state's events."""
+    told = client.get(rest(link, f"state{query}")).json()
+    return [event[0] for event in told["events"]]
+
+
+@pytest.mark.django_db
+def test_a_guest_sees_the_run_and_nothing_beside_it(client, scene):
+    cast, run, _ = scene
+    Experiment.objects.update(name="Shade")
+    Workspace.objects.update(name="Quercus")
+    Project.objects.update(name="Fagus")
+    other = a_run(cast, seed=1)
+    run.config["agents"][0]["model"] = "/models/of-ours"
+    run.save(update_fields=["config"])
+    _, link = create_share(run, cast.alice, DAY)
+    page = client.get(link)
+    assert page.status_code == 200 and b"Shade" in page.content
+    body = page.content.decode()
+    hidden = ("Quercus", "Fagus", cast.alice, cast.bob, "/models/", other.pk)
+    for one in hidden:
+        assert not re.search(rf"\b{re.escape(str(one))}", body), one
+    assert "no-store" in page["Cache-Control"]
+    told = page.context["page"]
+    assert not told["run"]["can_operate"] and not {"stop", "resume"} & told["urls"].keys()
+    assert f"runs/{run.pk}" not in json.dumps(told["urls"])
+    assert lasting(client, link) and client.get(rest(link, f"trees/{SECOND}")).status_code == 200
+    for path in (f"/runs/{run.pk}/", f"/api/v1/runs/{run.pk}", "/"):
+        assert client.get(path).status_code in (302, 401), "the link opens no other door"
+
+
+@pytest.mark.django_db
+def test_a_frozen_link_knows_nothing_later(client, scene):
+    cast, run, fencing = scene
+    _, link = create_share(run, cast.alice, DAY, until=3)
+    ingest(run.pk, fencing, some_trees(7))
+    assert max(lasting(client, link, "?seq=9")) == 3
+    assert client.get(rest(link, "moments")).json()["head"] == 3
+    assert client.get(rest(link, f"trees/{FIRST}/nodes/1")).status_code == 200
+    for hidden in (f"trees/{SECOND}", f"trees/{SECOND}/nodes/1", f"trees/{SECOND}?seq=12"):
+        assert client.get(rest(link, hidden)).status_code == 404, hidden
+    status = client.get(link).context["page"]["status"]
+    assert status["step"] == 1 and status["result"] == {} and status["queued_at"] is None
+
+
+@pytest.mark.django_db
+def test_a_link_to_a_tree_shows_that_tree_alone(client, scene):
+    cast, run, _ = scene
+    _, link = create_share(run, cast.alice, DAY, tree=FIRST)
+    assert lasting(client, link) == [2, 3]
+    assert client.get(rest(link, f"trees/{FIRST}")).status_code == 200
+    for hidden in (f"trees/{SECOND}", f"trees/{SECOND}/nodes/1"):
+        assert client.get(rest(link, hidden)).status_code == 404, hidden
+    _, moment = create_share(run, cast.alice, DAY, tree=FIRST, until=2)
+    assert lasting(client, moment) == [2]
+
+
+@pytest.mark.django_db
+def test_a_link_is_shown_once_and_ends(client, scene):
+    cast, run, _ = scene
+    client.force_login(cast.bob)
+    link = client.post(f"/runs/{run.pk}/shares/", {"days": 7}).context["link"]
+    share = Share.objects.get()
+    assert secret_of(link) not in str(Share.objects.values().get())
+    assert secret_of(link).encode() not in client.get(f"/runs/{run.pk}/shares/").content
+    client.logout()
+    assert client.get(link).status_code == 200
+    places = ("state", "moments", "events", f"trees/{FIRST}", f"trees/{FIRST}/nodes/1")
+    for change in (
+        {"expires": timezone.now()},
+        {"expires": timezone.now() + DAY, "revoked_at": timezone.now()},
+    ):
+        Share.objects.filter(pk=share.pk).update(**change)
+        assert client.get(link).status_code == 404
+        assert {client.get(rest(link, place)).status_code for place in places} == {404}
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("asked", [{"tree": 99}, {"until": 99}, {"tree": SECOND, "until": 3}])
+def test_what_is_not_there_cannot_be_shared(client, scene, asked):
+    cast, run, _ = scene
+    with pytest.raises(ShareRefused, match=r"tree|event"):
+        create_share(run, cast.alice, DAY, **asked)
+    client.force_login(cast.bob)
+    page = client.post(f"/runs/{run.pk}/shares/", {"days": 7, **asked})
+    assert page.status_code == 422 and b'role="alert"' in page.content
+    told = client.post(f"/api/v1/runs/{run.pk}/shares", asked, content_type="application/json")
+    assert told.status_code == 422 and told.json()["problems"][0]["path"] in asked
+
+
+@pytest.fixture(scope="module")
+def served(django_db_setup):
+    with a_server(recheck=3600.0) as served:
+        yield served
+
+
+@pytest.fixture
+def port(served):
+    yield served.port
+    served.wait_until_idle()
+
+
+class Visitor(Client):
+    """Comes by a link, from a page of ours or of nobody's."""
+
+    def __init__(self, port: int, link: str):
+        super().__init__(port, None, origin=None, path=f"/stream?share={secret_of(link)}")
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_stream_shows_a_guest_what_the_page_shows(port, scene):
+    cast, run, fencing = scene
+    links = [
+        create_share(run, cast.alice, DAY, tree, until)[1]
+        for tree, until in ((None, None), (None, 4), (FIRST, None))
+    ]
+    with (
+        Visitor(port, links[0]) as live,
+        Visitor(port, links[1]) as frozen,
+        Visitor(port, links[2]) as of_tree,
+    ):
+        assert [answer(one, run) for one in (live, frozen, of_tree)] == ["subscribed"] * 3
+        ingest(run.pk, fencing, some_trees(7))
+        assert live.hear_until(12) == list(range(1, 13))
+        assert of_tree.hear_until(12) == [2, 3, 8, 9]
+        assert frozen.hear_until(4) == [1, 2, 3, 4]
+        assert [seqs(port, one) for one in links] == [
+            list(range(1, 13)),
+            [1, 2, 3, 4],
+            [2, 3, 8, 9],
+        ]
+        assert seqs(port, links[1], "?until=9&after=2") == [3, 4]
+        frozen.say(type="ping")
+        frozen.hear_of("pong")
+        assert frozen.last == 4 and not [one for one in frozen.said if one["type"] == "status"]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_guest_follows_no_other_run(port, scene):
+    cast, run, _ = scene
+    other = a_run(cast, seed=1)
+    _, link = create_share(run, cast.alice, DAY)
+    with Visitor(port, link) as guest:
+        assert answer(guest, other) == "not_found"
+    with Visitor(port, "/shared/nonsense/") as nobody:
+        assert answer(nobody, run) == Close.NOT_SIGNED_IN
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_revoked_link_closes_its_sockets_and_no_others(port, scene):
+    cast, run, _ = scene
+    (share, link), (_, other) = (create_share(run, cast.alice, DAY) for _ in range(2))
+    with Visitor(port, link) as dead, Visitor(port, other) as living:
+        assert answer(dead, run) == answer(living, run) == "subscribed"
+        revoke_share(share)
+        assert closing_code(dead) == Close.NOT_SIGNED_IN
+        living.say(type="ping")
+        assert living.hear_of("pong")
+    assert guest_by(secret_of(link)) is None

@@ -1,0 +1,146 @@
+"""REST of shares: making and ending them, and what a guest's page asks for.
+
+Below /shared the secret in the address is all that is asked for; it reads, and nothing else.
+"""
+
+from __future__ import annotations
+
+import uuid
+from datetime import datetime, timedelta
+
+from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpResponse
+from django.shortcuts import get_object_or_404
+from ninja import Query, Router, Schema, Status
+from pydantic import Field
+
+from webapp.experiments.selectors import visible_run
+from webapp.paging import Cursor, page
+from webapp.problems import Invalid
+from webapp.projects.permissions import Action, require
+from webapp.sharing import services
+from webapp.sharing.models import Share
+from webapp.sharing.selectors import guest_or_404, shares_of
+from webapp.telemetry import selectors
+
+router = Router()
+shared = Router(auth=None)
+
+_LARGEST = 2**63 - 1
+
+
+class ShareIn(Schema):
+    tree: int | None = Field(None, ge=0, le=_LARGEST)
+    """The one tree to show; none shows the whole run."""
+    until: int | None = Field(None, ge=1, le=_LARGEST)
+    """Seq of the last event to show; none is live."""
+    days: int = Field(7, ge=1, le=90)
+
+
+class ShareOut(Schema):
+    id: int
+    tree: int | None
+    until: int | None
+    created: datetime
+    expires: datetime
+
+
+class NewShare(ShareOut):
+    link: str
+    """Shown once: only its digest is kept."""
+
+
+class ShareList(Schema):
+    shares: list[ShareOut]
+    next: int | None
+    """Cursor of the next page, null on the last."""
+
+
+@router.get("/{uuid:run_id}/shares", response=ShareList)
+def list_shares(request: HttpRequest, run_id: uuid.UUID, query: Query[Cursor]):
+    """Links to the run that still work."""
+    return page(shares_of(visible_run(request.user, run_id)), "shares", query)
+
+
+@router.post("/{uuid:run_id}/shares", response={201: NewShare})
+def create_share(request: HttpRequest, run_id: uuid.UUID, asked: ShareIn):
+    """A link by which anybody may look at the run, or one tree of it, without an account."""
+    run = visible_run(request.user, run_id)
+    require(request.user, Action.SHARE, run.project)
+    lifetime = timedelta(days=asked.days)
+    try:
+        made, path = services.create_share(run, request.user, lifetime, asked.tree, asked.until)
+    except services.ShareRefused as refusal:
+        at = "until" if str(refusal).startswith("event") else "tree"
+        raise Invalid(at, getattr(asked, at), str(refusal)) from None
+    made.link = request.build_absolute_uri(path)
+    return Status(201, made)
+
+
+@router.delete("/{uuid:run_id}/shares/{int:share_id}", response={204: None})
+def revoke_share(request: HttpRequest, run_id: uuid.UUID, share_id: int):
+    """The link shows nothing any more; pages that it opened are cut off."""
+    run = visible_run(request.user, run_id)
+    require(request.user, Action.SHARE, run.project)
+    services.revoke_share(get_object_or_404(Share.objects.filter(run=run), pk=share_id))
+    return Status(204, None)
+
+
+@shared.get("/{str:secret}/state", include_in_schema=False)
+def get_shared_state(request: HttpRequest, secret: str, seq: int | None = Query(None, ge=0)):
+    guest = guest_or_404(secret)
+    run, view = guest.share.run, guest.view
+    if view.tree is not None:
+        return _json(selectors.tree(run, view.tree, view.clamp(seq)) or _nothing(run, view, seq))
+    return _json(selectors.state(run, view.clamp(seq)))
+
+
+def _nothing(run: services.Run, view: selectors.View, seq: int | None) -> bytes:
+    """The state before the tree was there."""
+    at = view.clamp(seq if seq is not None else run.head_seq)
+    return b'{"epoch":"%s","seq":%d,"events":[]}' % (str(run.epoch).encode(), at)
+
+
+@shared.get("/{str:secret}/moments", include_in_schema=False)
+def get_shared_moments(request: HttpRequest, secret: str):
+    guest = guest_or_404(secret)
+    run, view = guest.share.run, guest.view
+    return {"head": view.clamp(run.head_seq), "first_solved": selectors.first_solved(run, view)}
+
+
+@shared.get("/{str:secret}/events", include_in_schema=False)
+def get_shared_events(
+    request: HttpRequest,
+    secret: str,
+    after: int = Query(0, ge=0),
+    until: int | None = Query(None, ge=0),
+    topics: str = Query("*", max_length=400),
+):
+    guest = guest_or_404(secret)
+    lines = selectors.lines(guest.share.run, after, until, topics.split(","), guest.view)
+    return StreamingHttpResponse(lines, content_type="application/x-ndjson")
+
+
+@shared.get("/{str:secret}/trees/{int:tree}", include_in_schema=False)
+def get_shared_tree(
+    request: HttpRequest, secret: str, tree: int, seq: int | None = Query(None, ge=0)
+):
+    guest = guest_or_404(secret)
+    seen = guest.view.tree in (None, tree)
+    found = selectors.tree(guest.share.run, tree, guest.view.clamp(seq)) if seen else None
+    if found is None:
+        raise Http404
+    return _json(found)
+
+
+@shared.get("/{str:secret}/trees/{int:tree}/nodes/{int:node}", include_in_schema=False)
+def get_shared_node(request: HttpRequest, secret: str, tree: int, node: int):
+    guest = guest_or_404(secret)
+    seen = guest.view.tree in (None, tree)
+    found = selectors.node(guest.share.run, tree, node, guest.view.until) if seen else None
+    if found is None:
+        raise Http404
+    return found
+
+
+def _json(told: bytes) -> HttpResponse:
+    return HttpResponse(told, content_type="application/json")

@@ -1,0 +1,44 @@
+"""Links by which anybody may look at one run, or at one tree of it, without an account.
+
+Invariants: the secret of a link is never stored, only its keyed digest; a link shows its run and
+nothing beside it; it ends by itself, and at once when it is revoked (`sharing.services`).
+"""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.db import models
+from django.db.models.functions import Now
+
+from webapp.experiments.models import Run
+from webapp.projects.models import InProjectQuerySet
+
+
+class ShareQuerySet(InProjectQuerySet):
+    project_path = "run__experiment__project"
+
+    def valid(self) -> ShareQuerySet:
+        """Those that still show something."""
+        return self.filter(revoked_at=None, expires__gt=Now())
+
+
+class Share(models.Model):
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="shares")
+    tree = models.BigIntegerField(null=True)
+    """The one tree that it shows; null shows the whole run."""
+    until = models.BigIntegerField(null=True)
+    """Seq of the last event that it shows: frozen. Null is live."""
+    digest = models.CharField(max_length=64, unique=True)
+    """HMAC-SHA256 of the secret under the server's key."""
+    created_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+"
+    )
+    created = models.DateTimeField(auto_now_add=True)
+    expires = models.DateTimeField()
+    revoked_at = models.DateTimeField(null=True)
+
+    objects = ShareQuerySet.as_manager()
+
+    def __str__(self) -> str:
+        what = "the whole run" if self.tree is None else f"tree {self.tree}"
+        return f"{what}, {'live' if self.until is None else f'as of event {self.until}'}"

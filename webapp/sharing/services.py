@@ -1,0 +1,97 @@
+"""Making share links, finding what one shows, and ending them.
+
+Invariant: who comes by a link is a `Guest`: no user, no session, no role.
+"""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass
+from datetime import timedelta
+
+from django.db import transaction
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.crypto import salted_hmac
+
+from webapp.accounts.models import User
+from webapp.accounts.services import announce_access
+from webapp.experiments.models import Run
+from webapp.sharing.models import Share
+from webapp.telemetry.models import Event
+from webapp.telemetry.view import View
+
+_SALT = "webapp.sharing.services"
+
+
+class ShareRefused(Exception):
+    """What cannot be shared; says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Guest:
+    """Who looks by a share; takes a user's place at the door of the stream."""
+
+    share: Share
+    view: View
+    is_authenticated = True
+    token = None
+
+    @property
+    def pk(self) -> int:
+        """No user has it: sockets are counted, and told of changes, by share."""
+        return _place(self.share.pk)
+
+
+def create_share(
+    run: Run, user: User, lifetime: timedelta, tree: int | None = None, until: int | None = None
+) -> tuple[Share, str]:
+    """The share, and the path of its link; the secret in it is not kept, only its digest.
+
+    Raises:
+        ShareRefused: the run has no such tree or event (yet).
+    """
+    if until is not None and not 0 < until <= run.head_seq:
+        raise ShareRefused(f"event {until}: the run has events 1 to {run.head_seq}")
+    opened = Event.objects.filter(run=run, tree=tree, kind="tree.open")
+    seen = opened if until is None else opened.filter(seq__lte=until)
+    if tree is not None and not seen.exists():
+        raise ShareRefused(f"tree {tree}: the run has no such tree at that moment")
+    secret = secrets.token_urlsafe(32)
+    share = Share.objects.create(
+        run=run,
+        tree=tree,
+        until=until,
+        digest=_digest(secret),
+        created_by=user,
+        expires=timezone.now() + lifetime,
+    )
+    return share, reverse("shared", args=[secret])
+
+
+def guest_by(secret: str) -> Guest | None:
+    """Whom the secret of a link lets look; None if it shows nothing (any more)."""
+    found = Share.objects.valid().select_related("run__experiment")
+    share = found.filter(digest=_digest(secret)).first()
+    if share is None:
+        return None
+    return Guest(share, View(f"/api/v1/shared/{secret}", share.until, share.tree))
+
+
+def still_valid(guest: Guest) -> bool:
+    return Share.objects.valid().filter(pk=guest.share.pk).exists()
+
+
+@transaction.atomic
+def revoke_share(share: Share) -> None:
+    """It shows nothing any more, and sockets that it opened are closed."""
+    Share.objects.filter(pk=share.pk, revoked_at=None).update(revoked_at=timezone.now())
+    announce_access(_place(share.pk))
+
+
+def _place(share_id: int) -> int:
+    return -share_id
+
+
+def _digest(secret: str) -> str:
+    return salted_hmac(_SALT, secret, algorithm="sha256").hexdigest()

@@ -1,0 +1,72 @@
+"""Pages of shares: making and ending links, and what a guest sees."""
+
+from __future__ import annotations
+
+import uuid
+from datetime import timedelta
+
+from django.contrib.auth.decorators import login_not_required
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from webapp.experiments.selectors import visible_run
+from webapp.projects.permissions import Action, may, require
+from webapp.sharing import services
+from webapp.sharing.forms import ShareForm
+from webapp.sharing.models import Share
+from webapp.sharing.selectors import guest_or_404, shared_page_data, shares_of
+
+
+@never_cache
+@require_http_methods(["GET", "HEAD", "POST"])
+def shares(request: HttpRequest, run_id: uuid.UUID) -> HttpResponse:
+    """shares.html: `run`, `shares` (Share), `can_share`, `form` (ShareForm; its first values are
+    those of the address) and, right after one was made, its `link`."""
+    run = visible_run(request.user, run_id)
+    form = ShareForm(request.POST if request.method == "POST" else None, initial=_asked(request))
+    context = {"run": run, "form": form, "can_share": may(request.user, Action.SHARE, run.project)}
+    if request.method == "POST":
+        require(request.user, Action.SHARE, run.project)
+        context["link"] = _make(request, run, form)
+    status = 422 if form.errors else 200
+    return render(request, "shares.html", {**context, "shares": shares_of(run)}, status=status)
+
+
+def _asked(request: HttpRequest) -> dict[str, str]:
+    return {name: request.GET[name] for name in ("tree", "until") if name in request.GET} | {
+        "days": 7
+    }
+
+
+def _make(request: HttpRequest, run: services.Run, form: ShareForm) -> str | None:
+    if not form.is_valid():
+        return None
+    given = form.cleaned_data
+    lifetime = timedelta(days=given["days"])
+    try:
+        _, path = services.create_share(run, request.user, lifetime, given["tree"], given["until"])
+    except services.ShareRefused as refusal:
+        form.add_error("until" if str(refusal).startswith("event") else "tree", f"{refusal}.")
+        return None
+    return request.build_absolute_uri(path)
+
+
+@require_POST
+def revoke(request: HttpRequest, run_id: uuid.UUID, share_id: int) -> HttpResponse:
+    """The link shows nothing any more; back to the list."""
+    run = visible_run(request.user, run_id)
+    require(request.user, Action.SHARE, run.project)
+    services.revoke_share(get_object_or_404(Share.objects.filter(run=run), pk=share_id))
+    return redirect("shares", run.pk)
+
+
+@never_cache
+@login_not_required
+@require_safe
+def shared(request: HttpRequest, secret: str) -> HttpResponse:
+    """run.html for a guest: `run`, `guest`, and `page` without operations. 404 without a share."""
+    guest = guest_or_404(secret)
+    context = {"run": guest.share.run, "guest": guest, "page": shared_page_data(guest)}
+    return render(request, "run.html", context)
