@@ -11,6 +11,7 @@ import { clock } from "./format.js";
 import { MetricCard } from "./metric-card.js";
 import { chartsFrom, readView, writeView } from "./metric-model.js";
 import { browser } from "./stream.js";
+import { Waterfall } from "./waterfall.js";
 
 const EVERY_MS = 3_000;
 const LONGEST_WAIT_MS = 30_000;
@@ -22,6 +23,7 @@ const control = (name) => document.querySelector(`[data-control="${name}"]`);
 const runs = new Map(page.runs.map((run) => [run.id, { ...run, metrics: [] }]));
 const cards = new Map();
 const budget = new BudgetCard();
+const waterfall = new Waterfall(); // of one run: steps of several are not told apart in it
 let view = readView(location.search);
 let lostSince = null;
 
@@ -105,6 +107,9 @@ function arrange() {
   const quality = sections.get("Search quality");
   if (quality && !view.q) quality.lastElementChild.prepend(budget.root);
   else budget.root.remove();
+  const time = sections.get("Time");
+  if (time && !view.q && runs.size === 1) time.lastElementChild.prepend(waterfall.root);
+  else waterfall.root.remove();
   for (const section of sections.values()) if (!section.lastElementChild.children.length) section.remove();
   part("none").hidden = charts.length > 0;
   setText(part("noneText"), view.q ? "No chart has this name." : "No numbers yet. They appear here as soon as the run tells some.");
@@ -120,6 +125,12 @@ function sectionOf(name) {
   );
 }
 
+async function showSteps() {
+  if (runs.size !== 1) return;
+  const { steps } = await browser.load(`${page.runs[0].steps}?limit=30`);
+  waterfall.show(steps);
+}
+
 async function tick() {
   if (!document.hidden) {
     try {
@@ -128,6 +139,7 @@ async function tick() {
         const known = cards.size;
         if (known === 0 || chartsFrom([...runs.values()], view.q).length !== known) arrange();
         budget.show([...runs.values()]);
+        await showSteps();
         const touched = [...cards.values()].filter((card) =>
           card.chart.lines.some((line) => fresh.has(`${line.run} ${line.metric}`)));
         await Promise.all(touched.map((card) => card.refresh()));

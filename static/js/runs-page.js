@@ -24,6 +24,7 @@ function takeOver(shown, fresh) {
   }
   const focused = document.activeElement.closest("tr")?.id;
   const known = new Map([...rows.rows].map((row) => [row.id, row]));
+  for (const row of news.rows) if (chosen(known.get(row.id))?.checked) chosen(row).checked = true;
   const wanted = [...news.rows].map((row) => sameAs(known.get(row.id), row) ?? row);
   // What stays is never moved: an element that leaves the page loses the focus.
   for (const row of known.values()) if (!wanted.includes(row)) row.remove();
@@ -42,12 +43,17 @@ function takeOverPager(shown, fresh) {
   const [pager, next] = [shown, fresh].map((list) => list.querySelector(".pager"));
   if (pager?.outerHTML === next?.outerHTML) return;
   pager?.remove();
-  if (next) shown.append(next);
+  if (next) shown.querySelector("#chosen").before(next);
+}
+
+/** The box of a row by which it is chosen: what is chosen stays so when its row says something new. */
+function chosen(row) {
+  return row?.querySelector('input[name="run"]');
 }
 
 /** The row that is shown, if the new one says nothing else; how long ago is told by frame.js. */
 function sameAs(row, fresh) {
-  const said = (one) => [...one.cells].slice(0, -1).map((cell) => cell.innerHTML).join();
+  const said = (one) => [...one.cells].map((cell) => (cell.querySelector("[data-age]") ? "" : cell.innerHTML)).join();
   return row && said(row) === said(fresh) ? row : null;
 }
 

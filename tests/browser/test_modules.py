@@ -42,10 +42,12 @@ def test_every_pure_module_has_tests():
         "highlight",
         "layout",
         "lineage",
+        "metric-model",
         "series",
         "steps",
         "stream",
         "toml-lines",
+        "waterfall",
     }
     assert pure <= {name.removesuffix(".test.js") for name in FILES}
 

@@ -55,9 +55,17 @@ def test_no_page_breaks_a_rule(browser, server, run, log, faults, scheme):
     page.goto(f"/compare/trees/?tree={run.run.pk}:{first_tree(run)}")
     page.get_by_role("heading", name="Best so far over the budget").wait_for()
     check("two trees")
-    for path in PAGES:
+    for path in (
+        *PAGES,
+        f"/charts/?run={run.run.pk}",
+        f"/runs/{run.run.pk}/about/",
+        f"/runs/{run.run.pk}/log/",
+    ):
         page.goto(path)
         page.locator("h1").wait_for()
+        if "charts" in path:
+            page.locator("[data-metric] canvas").first.wait_for()
+            page.locator("[data-metric] summary").first.click()
         check(path)
     context.close()
     told = [f"{what}: {rule}" for what, rules in found.items() for rule in rules]

@@ -18,6 +18,8 @@ PAGES = (
     "/?state=failed",
     "/?state=starting",
     "/runs/new/",
+    "/?archived=1",
+    "/charts/",
     "/compare/",
     "/models/",
     "/datasets/",
@@ -164,7 +166,13 @@ def test_what_is_refused_at_the_new_run_is_shown_within_the_screen(visit, faults
 def test_tab_leads_through_the_list_in_reading_order(visit, run):
     names = tab_through(visit("/"))
     states = ["Queued", "Starting", "Running", "Stopping", "Stopped", "Finished", "Failed"]
-    assert names == [*FRAME, "New run", "All", *states, "demo #1"]
+    asked = ["Find runs by name, tag, project or person", "Tag", "Starred", "Archived"]
+    heads = ["Run", "State", "Progress", "Solved", "Started by", "Created"]
+    chosen = ["Charts", "Compare", "Star", "Remove star", "Archive", "Tag to add", "Tag"]
+    assert names == [
+        *(*FRAME, "New run", "All", *states, *asked, "Columns", "Show", *heads),
+        *("Choose demo #1, seed 3", "demo #1", *chosen),
+    ]
 
 
 def test_tab_leads_through_the_run_page_in_reading_order(visit, run, log):
@@ -173,7 +181,18 @@ def test_tab_leads_through_the_run_page_in_reading_order(visit, run, log):
     page.locator('[data-chart="validation"] .chart-key button').first.wait_for()
     names = tab_through(page)
     trees = next(place for place, name in enumerate(names) if name.startswith("Search trees"))
-    assert names[:trees] == [*FRAME, "More", "All charts", "Stop", "Step 2", "Step 3", *TOOLS]
+    assert names[:trees] == [
+        *FRAME,
+        "More",
+        "All charts",
+        "Log",
+        "Share",
+        "Stop",
+        "Add tags and notes",
+        "Step 2",
+        "Step 3",
+        *TOOLS,
+    ]
     assert re.match(r"generated-\S+ · 5 nodes", names[trees + 1]), "the list follows the picture"
     assert re.match(r"oak\s*", names[trees + 2]), "the charts follow the trees"
 

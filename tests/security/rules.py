@@ -80,6 +80,11 @@ def _new_token(cast: Any) -> dict[str, Any]:
     return {"name": "robot", "place": place, "scopes": ["runs:read"], "days": 30}
 
 
+def _marked(cast: Any) -> dict[str, Any]:
+    run = cast.project.experiments.get().runs.get()
+    return {"run": [str(run.pk)], "do": "star"}
+
+
 def _both(name: str, answers: Answers) -> tuple[Row, Row]:
     return Row(name, "get", answers), Row(name, "post", answers)
 
@@ -152,10 +157,14 @@ ROWS = (
     Row("compare-trees", "get", TEAM_PAGE, _planted_tree),
     Row("stop-run", "post", MEMBER_FORM),
     Row("resume-run", "post", MEMBER_FORM),
+    Row("mark-runs", "post", TEAM_FORM, _marked),
+    Row("about-run", "get", (200, 200, 200, 403, 404, 302)),
+    Row("about-run", "post", MEMBER_FORM, {"tags": "baseline", "notes": "**good**"}),
     Row("kill-run", "post", MEMBER_FORM),
     Row("run-priority", "post", MEMBER_FORM, {"priority": 3}),
     Row("run-note", "post", MEMBER_FORM, {"text": "It learns."}),
     Row("charts", "get", PAGE),
+    Row("log", "get", TEAM_PAGE),
     Row("shares", "get", TEAM_PAGE),
     Row("shares", "post", (200, 200, 200, 403, 404, 302), {"days": 7}),
     Row("revoke-share", "post", MEMBER_FORM),
@@ -180,6 +189,7 @@ ROWS = (
     Row("api-1:fork_run", "post", (422, 422, 422, 403, 404, 401), {"step": 3}, OPERATE),
     Row("api-1:compare_runs", "get", TEAM_REST, _compared, READ),
     Row("api-1:get_run", "get", TEAM_REST, scopes=READ),
+    Row("api-1:mark_run", "patch", MEMBER_REST, {"tags": ["baseline"]}, OPERATE),
     Row("api-1:stop_run", "post", MEMBER_REST, scopes=OPERATE),
     Row("api-1:resume_run", "post", (409, 409, 409, 403, 404, 401), scopes=OPERATE),
     Row("api-1:get_state", "get", TEAM_REST, scopes=READ),
@@ -190,6 +200,8 @@ ROWS = (
     Row("api-1:get_step_trees", "get", TEAM_REST, scopes=READ),
     Row("api-1:get_tree", "get", TEAM_REST, scopes=READ),
     Row("api-1:get_node", "get", TEAM_REST, scopes=READ),
+    Row("api-1:list_steps", "get", TEAM_REST, scopes=READ),
+    Row("api-1:list_log_lines", "get", TEAM_REST, scopes=READ),
     Row("api-1:list_metrics", "get", TEAM_REST, scopes=READ),
     Row("api-1:get_metric", "get", TEAM_REST, scopes=READ),
     Row("api-1:list_points", "get", TEAM_REST, scopes=READ),
@@ -243,13 +255,15 @@ ANY_METHOD = {"api-1:api-root", "api-1:openapi-json"}
 """Ninja's own, which change nothing and ask for no method."""
 
 IN_A_PROJECT = {
-    "run", "compare-trees", "stop-run", "resume-run", "kill-run", "run-priority", "run-note",
+    "run", "compare-trees", "log", "api-1:list_steps", "api-1:list_log_lines", "about-run", "mark-runs",
+    "stop-run", "resume-run", "kill-run", "run-priority", "run-note",
     "api-1:kill_run", "api-1:set_priority", "api-1:write_note", "api-1:get_actions",
     "api-1:get_checkpoints", "api-1:clone_run", "api-1:fork_run",
     "api-1:create_experiment_of_runs", "model", "project-visibility",
     "api-1:get_run", "api-1:stop_run", "api-1:resume_run", "api-1:get_state", "api-1:get_events",
     "api-1:get_folded", "api-1:add_events", "api-1:get_moments", "api-1:get_tree", "api-1:get_node",
     "api-1:create_run", "api-1:list_trees", "api-1:list_nodes", "api-1:list_evaluations",
+    "api-1:mark_run",
     "api-1:get_project", "api-1:change_project",
     "api-1:list_metrics", "api-1:get_metric", "api-1:list_points",
     "api-1:get_step_trees",

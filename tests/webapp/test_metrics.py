@@ -8,6 +8,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from engine.events import Event
 from tests.browser.sample_log import Sample, sample_events
 from tests.builders import a_held_run, an_event
 from webapp.telemetry.ingest import ingest
@@ -218,3 +219,50 @@ def test_the_page_of_charts_is_of_runs_that_one_may_see(client, cast):
 def test_a_group_is_what_differs_by_its_seed_alone():
     assert config_hash({"seed": 1, "a": [1]}) == config_hash({"a": [1], "seed": 2})
     assert config_hash({"seed": 1, "a": [1]}) != config_hash({"seed": 1, "a": [2]})
+
+
+def test_steps_tell_where_their_seconds_went_and_what_they_waited_for(client, cast):
+    def told(seq, time, kind, **payload):
+        if kind == "step.end":
+            payload |= {"solved": 0.5, "reward": 0.5, "training_seconds": 1.0}
+        return Event(seq, time, kind, None, None, payload)
+
+    events = [
+        told(1, 100.0, "run.waiting", name="sandbox", deadline_seconds=9),
+        told(2, 101.5, "run.waiting", name="weights", deadline_seconds=9),
+        told(3, 104.0, "run.waiting", name="", deadline_seconds=0),
+        told(4, 105.0, "step.end", step=1, seconds=5.0, phases={"learn": 1.0}),
+        told(5, 106.0, "step.end", step=2, seconds=1.0, phases={}),
+        told(6, 107.0, "run.waiting", name="sandbox", deadline_seconds=9),
+        told(7, 109.0, "step.end", step=3, seconds=3.0, phases={}),
+    ]
+    run, _ = shipped(cast, events)
+    client.force_login(cast.vera)
+    address = f"/api/v1/runs/{run.pk}/steps"
+    newest = client.get(f"{address}?limit=2").json()
+    assert [(one["step"], one["waits"]) for one in newest["steps"]] == [(3, {}), (2, {})]
+    oldest = client.get(f"{address}?limit=2&cursor={newest['next']}").json()
+    assert oldest["next"] is None and oldest["steps"] == [
+        {"seq": 4, "step": 1, "seconds": 5.0, "phases": {"learn": 1.0},
+         "waits": {"sandbox": 1.5, "weights": 2.5}}
+    ]  # fmt: skip
+
+
+def test_log_lines_are_found_by_level_and_words_and_come_in_pages(client, cast):
+    said = [("info", "one"), ("error", "Two 100%"), ("warning", "two"), ("info", "three")]
+    events = [
+        an_event(seq, level=level, message=message)
+        for seq, (level, message) in enumerate(said, start=1)
+    ]
+    run, _ = shipped(cast, events)
+    client.force_login(cast.vera)
+
+    def seqs(query):
+        found = client.get(f"/api/v1/runs/{run.pk}/logs?{query}").json()
+        return [line["seq"] for line in found["lines"]], found["next"]
+
+    assert seqs("") == ([4, 3, 2, 1], None) and seqs("limit=3") == ([4, 3, 2], 2)
+    assert seqs("limit=3&cursor=2") == ([1], None)
+    assert seqs("q=TWO") == ([3, 2], None) and seqs("q=0%25") == ([2], None)
+    assert seqs("level=error&level=warning") == ([3, 2], None)
+    assert client.get(f"/runs/{run.pk}/log/").status_code == 200

@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Callable
 from datetime import datetime
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 from django.http import HttpRequest
 from django.shortcuts import get_object_or_404
@@ -16,11 +16,12 @@ from pydantic import ConfigDict, Field, create_model
 from engine.events import RunState
 from engine.recipes import recipe_data, recipe_names
 from webapp.accounts.models import User
-from webapp.experiments import outside, services
+from webapp.experiments import marks, outside, services
 from webapp.experiments.creation import KeyReused, create_experiment, once
-from webapp.experiments.models import Experiment
+from webapp.experiments.listing import LONGEST, Unusable, Wish, runs_page
+from webapp.experiments.models import Experiment, Star
 from webapp.experiments.presentation import summary
-from webapp.experiments.selectors import runs_page, visible_run
+from webapp.experiments.selectors import visible_run
 from webapp.experiments.sweeps import Request
 from webapp.paging import LARGEST_ID
 from webapp.problems import Invalid
@@ -68,10 +69,33 @@ class RunOut(Schema):
     started_at: datetime | None
     finished_at: datetime | None
     result: dict[str, Any]
+    tags: list[str]
+    archived_at: datetime | None
 
 
-class RunDetail(RunOut):
+class RunListed(RunOut):
+    starred: bool
+    """By whoever asks."""
+
+
+class RunDetail(RunListed):
     config: dict[str, Any]
+    notes: str
+    """Markdown."""
+
+
+class Marks(Schema):
+    """What to change; what is left out stays."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={"examples": [{"tags": ["baseline"], "notes": "Seed 3 of five."}]},
+    )
+
+    tags: list[str] | None = None
+    notes: str | None = None
+    archived: bool | None = None
+    starred: bool | None = None
 
 
 class Wanted(Schema):
@@ -136,7 +160,7 @@ RunRow = create_model(
     __base__=Schema,
     **{
         name: (field.annotation, ... if name == "id" else None)
-        for name, field in RunOut.model_fields.items()
+        for name, field in RunListed.model_fields.items()
     },
 )
 
@@ -149,23 +173,42 @@ class RunList(Schema):
 
 class Filter(Schema):
     state: RunState | None = None
+    q: str = Field("", max_length=LONGEST, pattern=_WITHOUT_NUL)
+    """Words that all stand in the experiment's name, a tag, the project or who started it."""
+    tag: str = Field("", max_length=LONGEST, pattern=_WITHOUT_NUL)
     project: int | None = Field(None, ge=0, le=LARGEST_ID)
-    name: str | None = Field(None, max_length=200, pattern=_WITHOUT_NUL)
+    name: str = Field("", max_length=200, pattern=_WITHOUT_NUL)
     """Part of the experiment's name, in whatever case."""
-    created_by: str | None = Field(None, max_length=150, pattern=_WITHOUT_NUL)
-    sort: Literal["newest", "oldest"] = "newest"
+    created_by: str = Field("", max_length=150, pattern=_WITHOUT_NUL)
+    starred: bool = False
+    archived: bool = False
+    """The archived runs; else all others."""
+    sort: str = Field("newest", max_length=20)
+    """newest or oldest; or name, state, step, seed, by, solved or reward, with - the greatest
+    first."""
     fields: str | None = Field(None, max_length=400, pattern=_WITHOUT_NUL)
     """Names of fields, with commas between them; the id is always told."""
     cursor: str | None = None
     limit: int = Field(50, ge=1, le=200)
 
+    def wish(self) -> Wish:
+        """Raises `Unusable` for what does not exist."""
+        told = {name: getattr(self, name) for name in ("q", "tag", "project", "name", "created_by")}
+        return Wish(
+            state=self.state or "",
+            starred=self.starred,
+            archived=self.archived,
+            sort={"newest": "-created", "oldest": "created"}.get(self.sort, self.sort),
+            **told,
+        )
+
     def columns(self) -> set[str]:
         """The fields that are asked for."""
         if self.fields is None:
-            return set(RunOut.model_fields)
+            return set(RunListed.model_fields)
         asked = {name.strip() for name in self.fields.split(",") if name.strip()}
-        if unknown := asked - RunOut.model_fields.keys():
-            names = ", ".join(RunOut.model_fields)
+        if unknown := asked - RunListed.model_fields.keys():
+            names = ", ".join(RunListed.model_fields)
             raise Invalid("fields", ", ".join(sorted(unknown)), f"there are {names}")
         return asked | {"id"}
 
@@ -179,23 +222,12 @@ class Recipe(Schema):
 def list_runs(request: HttpRequest, query: Query[Filter]):
     """Runs, newest first; all that you may see, or those of which the filters hold."""
     columns = query.columns()
-    wanted = {
-        "experiment__project": query.project,
-        "experiment__name__icontains": query.name,
-        "created_by__username": query.created_by,
-    }
-    oldest_first = query.sort == "oldest"
     try:
-        page = runs_page(
-            request.user, query.state, query.cursor, query.limit, oldest_first, **wanted
-        )
-    except ValueError:
-        reason = "give the `next` of an earlier page, or none"
-        raise Invalid("cursor", query.cursor, reason) from None
-    rows = [
-        {name: value for name, value in summary(run).items() if name in columns}
-        for run in page.runs
-    ]
+        page = runs_page(request.user, query.wish(), query.cursor, query.limit)
+    except Unusable as error:
+        raise Invalid(error.path, error.value, error.reason) from None
+    told = [{**summary(run), "starred": run.starred} for run in page.runs]
+    rows = [{name: one[name] for name in columns} for one in told]
     return {"runs": rows, "next": page.next}
 
 
@@ -261,6 +293,23 @@ def get_run(request: HttpRequest, run_id: uuid.UUID):
     return detail(request, run_id)
 
 
+@router.patch("/{uuid:run_id}", response=RunDetail)
+def mark_run(request: HttpRequest, run_id: uuid.UUID, told: Marks):
+    """Set its tags or notes, archive or restore it, star it for yourself. A run under way that is
+    archived goes on."""
+    run = visible_run(request.user, run_id)
+    require(request.user, Action.OPERATE, run.project)
+    try:
+        marks.describe(run.pk, tags=told.tags, notes=told.notes)
+    except marks.BadMark as error:
+        raise Invalid(error.path, error.value, error.reason) from None
+    if told.archived is not None:
+        marks.archive([run.pk], told.archived)
+    if told.starred is not None:
+        marks.star([run.pk], request.user, told.starred)
+    return detail(request, run_id)
+
+
 @router.post("/{uuid:run_id}/stop", response=RunDetail)
 def stop_run(request: HttpRequest, run_id: uuid.UUID):
     """Ask a run to stop; it can be resumed later."""
@@ -290,4 +339,6 @@ def operate(request: HttpRequest, run_id: uuid.UUID, service: Callable) -> dict[
 def detail(request: HttpRequest, run_id: uuid.UUID) -> dict[str, Any]:
     """A run as REST tells it, with its settings."""
     run = visible_run(request.user, run_id)
-    return {**summary(run), "config": run.config}
+    starred = Star.objects.filter(run=run, user=request.user.pk).exists()
+    rest = {"starred": starred, "config": run.config, "notes": run.notes}
+    return {**summary(run), **rest}

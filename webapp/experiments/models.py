@@ -2,12 +2,15 @@
 
 Invariant: the Run row is the truth about a run (state, lease, what was asked of it); the queue
 and the engine's process only follow it. Its state changes in `experiments.services` alone, its
-lease in `experiments.leases`, its progress in `telemetry.ingest`.
+lease in `experiments.leases`, its progress in `telemetry.ingest`, what people say of it in
+`experiments.marks`.
 """
 
 import uuid
 
 from django.conf import settings
+from django.contrib.postgres.fields import ArrayField
+from django.contrib.postgres.indexes import GinIndex
 from django.db import models
 
 from engine.events import RunState
@@ -98,6 +101,13 @@ class Run(models.Model):
     result = models.JSONField(default=dict)
     """Summary for lists, see `telemetry.projections`."""
 
+    tags = ArrayField(models.CharField(max_length=40), default=list)
+    """What people call it, each once, in their order."""
+    notes = models.TextField(blank=True)
+    """Markdown."""
+    archived_at = models.DateTimeField(null=True)
+    """Since when lists leave it out unless they are asked for it."""
+
     objects = RunQuerySet.as_manager()
 
     class Meta:
@@ -105,6 +115,7 @@ class Run(models.Model):
         indexes = [
             models.Index(fields=["-created", "-id"], name="run_newest_first"),
             models.Index(fields=["state", "lease_expires"], name="run_sweep"),
+            GinIndex(fields=["tags"], name="run_tags"),
         ]
 
     def __str__(self) -> str:
@@ -117,6 +128,16 @@ class Run(models.Model):
     @property
     def project(self) -> Project:
         return self.experiment.project
+
+
+class Star(models.Model):
+    """A run that somebody wants to find again; each has their own."""
+
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="stars")
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["user", "run"], name="one_star_each")]
 
 
 class RunAction(models.Model):

@@ -63,6 +63,8 @@ def summary(run: Run) -> dict[str, Any]:
         "epoch": run.epoch,
         "head_seq": run.head_seq,
         "outside": run.outside,
+        "tags": run.tags,
+        "archived_at": run.archived_at,
         **status_of(run),
     }
 

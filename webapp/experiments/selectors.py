@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
-from typing import Any
+from datetime import timedelta
 
 from django.core.exceptions import BadRequest
 from django.db.models import Q, QuerySet
@@ -20,8 +18,7 @@ from webapp.experiments.models import Run
 from webapp.experiments.states import HELD
 
 RESEND_AFTER = timedelta(seconds=5)
-
-_TOO_BIG_FOR_A_LIST = ("config", "experiment__config")
+TOO_BIG_FOR_A_LIST = ("config", "experiment__config", "notes")
 
 
 def visible_runs(user: User) -> QuerySet[Run]:
@@ -54,56 +51,6 @@ def more_urgent(run_id: uuid.UUID) -> uuid.UUID | None:
     return waiting.order_by("-priority", "queued_at").values_list("pk", flat=True).first()
 
 
-@dataclass(frozen=True, slots=True)
-class RunsPage:
-    """Some runs, newest first, and the cursor of the next page if there is one."""
-
-    runs: list[Run]
-    next: str | None
-
-
-def runs_page(
-    user: User,
-    state: str | None,
-    cursor: str | None,
-    limit: int = 50,
-    oldest_first: bool = False,
-    **wanted: Any,
-) -> RunsPage:
-    """One keyset page of the runs that `user` may see, of one state if it is given, and of which
-    the lookups of `wanted` hold, but for those that are None.
-
-    Raises `ValueError` for a cursor that no page gave out.
-    """
-    runs = visible_runs(user).defer(*_TOO_BIG_FOR_A_LIST)
-    runs = runs.filter(**{lookup: value for lookup, value in wanted.items() if value is not None})
-    if oldest_first:
-        runs = runs.order_by("created", "id")
-    if state:
-        runs = runs.filter(state=state)
-    if cursor:
-        created, run_id = _parse_cursor(cursor)
-        beyond = "gt" if oldest_first else "lt"
-        later = {f"created__{beyond}": created}
-        runs = runs.filter(Q(**later) | Q(created=created, **{f"pk__{beyond}": run_id}))
-    found = list(runs[: limit + 1])
-    if len(found) <= limit:
-        return RunsPage(found, None)
-    last = found[limit - 1]
-    return RunsPage(found[:limit], f"{last.created.isoformat()}_{last.pk}")
-
-
-def _parse_cursor(cursor: str) -> tuple[datetime, uuid.UUID]:
-    created, _, run_id = cursor.partition("_")
-    moment = datetime.fromisoformat(created)
-    if moment.utcoffset() is None:
-        raise ValueError(f"{created} has no time zone")
-    try:
-        return moment.astimezone(UTC), uuid.UUID(run_id)
-    except OverflowError as error:  # a zone that leads out of the calendar
-        raise ValueError(str(error)) from None
-
-
 def visible_run(user: User, run_id: uuid.UUID) -> Run:
     """The run, or `Http404` if it does not exist for `user`."""
     return get_object_or_404(visible_runs(user), pk=run_id)
@@ -126,7 +73,7 @@ def compared_runs(user: User, ids: Sequence[str], most: int = 8) -> list[Run]:
 
 def comparable_runs(user: User, without: Sequence[Run], most: int = 100) -> list[Run]:
     """The newest runs that may be compared with these."""
-    runs = visible_runs(user).defer(*_TOO_BIG_FOR_A_LIST)
+    runs = visible_runs(user).defer(*TOO_BIG_FOR_A_LIST)
     return list(runs.exclude(pk__in=[run.pk for run in without])[:most])
 
 

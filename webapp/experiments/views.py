@@ -12,20 +12,23 @@ from functools import partial
 
 from django.contrib import messages
 from django.core.exceptions import BadRequest
-from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from engine.events import RunState
 from engine.faults import ConfigError
 from webapp.accounts.models import User
-from webapp.experiments import comparison, launching, services
+from webapp.experiments import comparison, launching, marks, services
 from webapp.experiments.actions import actions_of
 from webapp.experiments.checkpoints import checkpoint_steps
 from webapp.experiments.forms import HIGHEST, LOWEST, LaunchForm, NoteForm, PriorityForm
+from webapp.experiments.listing import Unusable, runs_page
+from webapp.experiments.mark_forms import AboutForm, ChosenRunsForm
 from webapp.experiments.models import Run
 from webapp.experiments.presentation import page_data
-from webapp.experiments.selectors import comparable_runs, compared_runs, runs_page, visible_run
+from webapp.experiments.runs_table import runs_table, wish_of
+from webapp.experiments.selectors import comparable_runs, compared_runs, runs_by_id, visible_run
 from webapp.experiments.states import TransitionRefused
 from webapp.projects.permissions import Action, may, operable_projects, require
 
@@ -34,28 +37,51 @@ Operation = Callable[[uuid.UUID, User], Run]
 
 @require_safe
 def runs(request: HttpRequest) -> HttpResponse:
-    """runs.html: `runs` (Run objects: `run.experiment.name`, `run.number`, `run.project`,
-    `run.run_state.label|colour`, `run.step`, `run.steps`, `run.result`, `run.error`,
-    `run.created`, `run.created_by`), `states` (RunState members: value, label, colour),
-    `state` (the chosen filter or ""), `cursor` (of this page, or ""), `next_cursor` (for
-    `?cursor=`, or None), `can_launch`.
+    """runs.html: `table` (`runs_table.RunsTable`: what is asked for, its columns and rows),
+    `cursor` (of this page, or ""), `next_cursor` (for `?cursor=`, or None), `states` (RunState
+    members: value, label, colour), `can_launch`.
     """
-    state, cursor = request.GET.get("state", ""), request.GET.get("cursor", "")
-    if state and state not in set(RunState):
-        raise BadRequest(f"state: give one of {', '.join(RunState)}, or none")
+    cursor = request.GET.get("cursor", "")
     try:
-        page = runs_page(request.user, state, cursor)
-    except ValueError:
-        raise BadRequest("cursor: give one that a page gave out, or none") from None
+        wish = wish_of(request.GET)
+        page = runs_page(request.user, wish, cursor)
+    except Unusable as error:
+        raise BadRequest(str(error)) from None
     context = {
         "runs": page.runs,
+        "table": runs_table(wish, page.runs),
         "cursor": cursor,
         "next_cursor": page.next,
         "states": list(RunState),
-        "state": state,
         "can_launch": bool(operable_projects(request.user)),
     }
     return render(request, "runs.html", context)
+
+
+@require_POST
+def mark_runs(request: HttpRequest) -> HttpResponse:
+    """What the list's form does with the runs that were chosen in it; back to the list."""
+    form = ChosenRunsForm(request.POST)
+    if not form.is_valid():
+        messages.error(request, form.first_error())
+        return redirect(form.back())
+    chosen = runs_by_id(request.user, form.cleaned_data["run"])
+    if len(chosen) != len(form.cleaned_data["run"]):
+        raise Http404
+    return redirect(form.carry_out(request.user, chosen))
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def about_run(request: HttpRequest, run_id: uuid.UUID) -> HttpResponse:
+    """about.html: `run` and `form` (AboutForm: tags, notes). On success: back to the run."""
+    found = visible_run(request.user, run_id)
+    require(request.user, Action.OPERATE, found.project)
+    form = AboutForm(found, request.POST if request.method == "POST" else None)
+    if form.is_valid():
+        marks.describe(found.pk, **form.cleaned_data)
+        return redirect("run", found.pk)
+    status = 422 if form.is_bound else 200
+    return render(request, "about.html", {"run": found, "form": form}, status=status)
 
 
 @require_safe

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import uuid
-from typing import Any
+from datetime import datetime
+from typing import Any, Literal
 
 from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpResponse
 from django.shortcuts import get_object_or_404
@@ -17,7 +18,7 @@ from webapp.experiments.selectors import visible_run
 from webapp.paging import Cursor, page
 from webapp.problems import Invalid, problem
 from webapp.projects.permissions import Action, require
-from webapp.telemetry import selectors, series, tail
+from webapp.telemetry import selectors, series, steps, tail
 from webapp.telemetry.models import Metric
 from webapp.telemetry.outside import MOST_EVENTS, Gap, read_batch, store_batch
 
@@ -175,6 +176,44 @@ class PointList(Schema):
     next: int | None
 
 
+class StepOut(Schema):
+    seq: int
+    step: int
+    seconds: float
+    phases: dict[str, float]
+    waits: dict[str, float]
+    """Seconds by the name of what was waited for."""
+
+
+class StepList(Schema):
+    steps: list[StepOut]
+    next: int | None
+
+
+class LogLineOut(Schema):
+    seq: int
+    time: datetime
+    level: str
+    message: str
+
+
+class LogLineList(Schema):
+    lines: list[LogLineOut]
+    next: int | None
+
+
+class Backwards(Schema):
+    cursor: int | None = Field(None, ge=0, lt=2**63)
+    """`next` of the page before, which is of newer things."""
+    limit: int = Field(50, ge=1, le=500)
+
+
+class LinesIn(Backwards):
+    level: list[Literal["debug", "info", "warning", "error"]] = Field([], max_length=4)
+    q: str = Field("", max_length=200, pattern=r"^[^\x00]*$")
+    """What stands in the message, in any case."""
+
+
 def _answers(media: str, schema: dict[str, Any]) -> dict[str, Any]:
     """What the document says of an answer that is made without a model."""
     return {"responses": {200: {"content": {media: {"schema": schema}}}}}
@@ -313,6 +352,20 @@ def list_points(request: HttpRequest, run_id: uuid.UUID, name: str, asked: Query
     """The points themselves, page by page, in the order in which they were told."""
     found, after = series.points(_metric(request, run_id, name), asked.cursor, asked.limit)
     return {"points": found, "next": after}
+
+
+@router.get("/{uuid:run_id}/steps", response=StepList)
+def list_steps(request: HttpRequest, run_id: uuid.UUID, asked: Query[Backwards]):
+    """Where the seconds of each step went and what it waited for, newest first."""
+    run = visible_run(request.user, run_id)
+    return steps.steps(run, asked.cursor, asked.limit)
+
+
+@router.get("/{uuid:run_id}/logs", response=LogLineList)
+def list_log_lines(request: HttpRequest, run_id: uuid.UUID, asked: Query[LinesIn]):
+    """Lines of the run's log, newest first."""
+    run = visible_run(request.user, run_id)
+    return steps.log_lines(run, asked.cursor, asked.limit, asked.level, asked.q)
 
 
 def _metric(request: HttpRequest, run_id: uuid.UUID, name: str) -> Metric:

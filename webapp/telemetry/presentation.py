@@ -28,6 +28,7 @@ def _run(run: Run) -> dict[str, Any]:
         "group": config_hash(run.config),
         "agents": [agent["name"] for agent in run.config.get("agents", ())],
         "url": f"/api/v1/runs/{run.pk}/metrics",
+        "steps": f"/api/v1/runs/{run.pk}/steps",
     }
 
 

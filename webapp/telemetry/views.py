@@ -1,4 +1,4 @@
-"""Pages of charts and of trees: permission, one service call, a template."""
+"""Pages of charts, trees and logs: permission, one service call, a template."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from django.views.decorators.http import require_safe
 from webapp.experiments.selectors import runs_by_id, visible_run
 from webapp.telemetry import comparison
 from webapp.telemetry.presentation import MOST_RUNS, charts_data
+from webapp.telemetry.steps import LEVELS
 
 
 @require_safe
@@ -29,6 +30,13 @@ def charts(request: HttpRequest) -> HttpResponse:
     if len(found) != len(wanted):
         raise Http404
     return render(request, "charts.html", {"runs": found, "page": charts_data(found)})
+
+
+@require_safe
+def log(request: HttpRequest, run_id: uuid.UUID) -> HttpResponse:
+    """log.html: `run` and `levels`, the names of what lines can be."""
+    found = visible_run(request.user, run_id)
+    return render(request, "log.html", {"run": found, "levels": LEVELS})
 
 
 @require_safe

@@ -2,20 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django import template
+from django.utils.safestring import SafeString
 
 from engine.config import ProblemsConfig
+from webapp.experiments.markdown import render
 
 register = template.Library()
 
 
 @register.filter
-def percent(value: float | None) -> str:
-    """0.4312 -> "43.1 %"; nothing -> "–"."""
-    return "–" if value is None else f"{value * 100:.1f} %"
+def percent(value: float | str | None) -> str:
+    """0.4312 -> "43.1 %"; nothing (which a template may know as "") -> "–"."""
+    return "–" if value is None or value == "" else f"{value * 100:.1f} %"
+
+
+@register.filter
+def figure(value: float | None) -> str:
+    """0.01234567 -> "0.01235"; 1234567 -> "1,234,567"; nothing -> "–"."""
+    if value is None:
+        return "–"
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+
+
+@register.filter
+def at(values: Sequence[Any], place: int) -> Any:
+    """The entry at a place."""
+    return values[place]
+
+
+@register.filter
+def markdown(text: str) -> SafeString:
+    """Notes of a run as HTML that is safe to show."""
+    return render(text)
 
 
 @register.filter

@@ -1,0 +1,123 @@
+/**
+ * The log of a run: lines of the levels and words asked for, newest last, followed while it grows.
+ *
+ * What is asked stands in the address. Only lines after the newest one shown are added; older ones
+ * come when they are asked for.
+ */
+
+import { element, setText } from "./dom.js";
+import { clock } from "./format.js";
+import { browser } from "./stream.js";
+
+const EVERY_MS = 2_000;
+const PAGE = 200;
+
+const host = document.querySelector('[data-part="log"]');
+const part = (name) => document.querySelector(`[data-part="${name}"]`);
+const form = document.querySelector('[data-part="asked"]');
+let older = null;
+let newest = 0;
+let asking = 0;
+let follows = true;
+
+function asked() {
+  const fields = new URLSearchParams();
+  for (const [name, value] of new FormData(form)) if (value) fields.append(name, value);
+  return fields;
+}
+
+async function load(before) {
+  const fields = asked();
+  fields.set("limit", PAGE);
+  if (before) fields.set("cursor", before);
+  return browser.load(`${host.dataset.url}?${fields}`);
+}
+
+function lineOf({ time, level, message }) {
+  const date = Date.parse(time);
+  return element(
+    "div",
+    { class: `level-${level}` },
+    element("time", { datetime: time, title: new Date(date).toLocaleString() }, clock(date)),
+    ` ${level} ${message}`,
+  );
+}
+
+/** All anew: what is asked for has changed. */
+async function start() {
+  const mine = (asking += 1);
+  const { lines, next } = await load(null);
+  if (mine !== asking) return;
+  host.replaceChildren(...lines.reverse().map(lineOf));
+  newest = lines.at(-1)?.seq ?? 0;
+  tell(next);
+  host.scrollTop = host.scrollHeight;
+}
+
+/** What has come since; more than a page of it is shown anew. */
+async function grow() {
+  const mine = asking;
+  const { lines } = await load(null);
+  if (mine !== asking) return;
+  const fresh = lines.filter((line) => line.seq > newest);
+  if (fresh.length === PAGE) return start();
+  host.append(...fresh.reverse().map(lineOf));
+  newest = fresh.at(-1)?.seq ?? newest;
+  tell(older);
+  if (follows && fresh.length) host.scrollTop = host.scrollHeight;
+}
+
+async function earlier() {
+  const mine = asking;
+  const { lines, next } = await load(older);
+  if (mine !== asking) return;
+  const height = host.scrollHeight;
+  host.prepend(...lines.reverse().map(lineOf));
+  host.scrollTop += host.scrollHeight - height;
+  tell(next);
+}
+
+function tell(next) {
+  older = next;
+  part("older").hidden = !older;
+  part("none").hidden = host.children.length > 0;
+}
+
+async function attempt(action) {
+  try {
+    await action();
+    tellState("live", "live");
+  } catch (error) {
+    console.warn("grove log:", error.message);
+    tellState("stale", "reconnecting");
+  }
+}
+
+function tellState(kind, text) {
+  part("stream").dataset.kind = kind;
+  setText(part("stream"), text);
+}
+
+async function tick() {
+  if (!document.hidden) await attempt(newest || host.children.length ? grow : start);
+  setTimeout(tick, EVERY_MS);
+}
+
+function change() {
+  const fields = asked();
+  history.replaceState(null, "", `${location.pathname}${fields.size ? `?${fields}` : ""}`);
+  attempt(start);
+}
+
+const given = new URLSearchParams(location.search);
+form.elements.q.value = given.get("q") ?? "";
+for (const box of form.querySelectorAll('[name="level"]')) box.checked = given.getAll("level").includes(box.value);
+form.addEventListener("input", change);
+form.addEventListener("submit", (event) => event.preventDefault());
+part("older").addEventListener("click", () => attempt(earlier));
+part("follow").addEventListener("click", ({ currentTarget }) => {
+  follows = !follows;
+  currentTarget.setAttribute("aria-pressed", String(follows));
+  if (follows) host.scrollTop = host.scrollHeight;
+});
+tick();

@@ -1,0 +1,77 @@
+"""The page of charts against a real server: live, zoomed with buckets of the server, readable."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.browser.sample_log import sample_events
+from tests.browser.site import SampleRun
+from tests.e2e.conftest import SAMPLE
+
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+
+
+@pytest.fixture
+def page(browser, server, run, faults):
+    context = browser.new_context(viewport={"width": 1280, "height": 900}, base_url=server.url)
+    page = context.new_page()
+    faults.watch(page, server.url)
+    page.goto(run.sign_in_path())
+    yield page
+    context.close()
+    assert faults.told == []
+
+
+def points_of(page, metric: str, number: int) -> None:
+    page.locator(f'[data-metric="{metric}"][data-points="{number}"]').wait_for(timeout=30_000)
+
+
+def test_charts_live_zoom_and_tell_the_same_as_their_tables(page, run, log):
+    other = SampleRun(SAMPLE)
+    other.feed(sample_events(SAMPLE))
+    page.goto(f"/charts/?run={run.run.pk}")
+    page.get_by_text("No numbers yet").wait_for()
+    first = [log.popleft() for _ in range(len(log) // 2)]
+    run.feed(first)
+    ended = sum(event.kind == "step.end" for event in first)
+    points_of(page, "solved", ended)
+    run.feed(log)
+    points_of(page, "solved", SAMPLE.steps)
+
+    card = page.locator('[data-metric="solved"]')
+    card.get_by_text("Table").click()
+    rows = card.locator("tbody tr")
+    assert rows.count() == SAMPLE.steps
+    assert rows.locator("th").all_text_contents() == ["1", "2", "3"]
+
+    plot = card.locator(".u-over").bounding_box()
+    middle = plot["y"] + plot["height"] / 2
+    page.mouse.move(plot["x"] + plot["width"] * 0.5, middle)
+    page.mouse.down()
+    page.mouse.move(plot["x"] + plot["width"] * 0.8, middle, steps=3)
+    page.mouse.up()
+    page.wait_for_url(re.compile(r"from=1\.\d+&to=2\.\d+"))
+    page.locator('[data-metric="solved"][data-drawn-ms][data-points="1"]').wait_for()
+    page.reload()
+    points_of(page, "solved", 1)
+    page.get_by_role("button", name="Whole range").click()
+    points_of(page, "solved", SAMPLE.steps)
+
+    page.get_by_label("Find a chart").fill("gradient")
+    page.locator('[data-metric="gradient_norm"] canvas').first.wait_for()
+    assert page.locator("[data-metric]").count() == 1 and "q=gradient" in page.url
+    page.goto(f"/charts/?run={run.run.pk}&run={other.run.pk}&band=ci&q=solved+trees")
+    page.get_by_text("demo, 2 seeds").wait_for()
+    points_of(page, "solved", 2 * SAMPLE.steps)
+
+
+def test_runs_are_chosen_in_the_list_and_drawn(page, run, log):
+    run.feed(log)
+    page.goto("/")
+    page.get_by_label("Choose demo #1").check()
+    page.get_by_role("button", name="Charts").click()
+    page.wait_for_url(re.compile(rf"/charts/\?run={run.run.pk}$"))
+    page.get_by_role("heading", name="Over the budget of nodes").wait_for()
+    page.get_by_role("row", name=re.compile("k = 4")).wait_for()

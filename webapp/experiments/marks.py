@@ -1,0 +1,100 @@
+"""What people say of runs: tags, notes, stars, and whether lists show them.
+
+Invariant: nothing here touches what the run does; a run under way can be archived and goes on.
+"""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Collection, Sequence
+
+from django.db import transaction
+from django.db.models.functions import Now
+
+from webapp.accounts.models import User
+from webapp.experiments.models import Run, Star
+
+MOST_TAGS = 20
+LONGEST_TAG = 40
+LONGEST_NOTES = 50_000
+_TAG = re.compile(r"[^\s,\x00-\x1f\x7f]+")
+
+
+class BadMark(ValueError):
+    """A tag or note that cannot be kept: the field, its value, and what is allowed."""
+
+    def __init__(self, path: str, value: object, reason: str):
+        super().__init__(f"{path}: {reason}")
+        self.path, self.value, self.reason = path, value, reason
+
+
+def clean_tags(tags: Sequence[str]) -> list[str]:
+    """Each once, in order.
+
+    Raises:
+        BadMark: one is empty, too long, or holds spaces or commas; or they are too many.
+    """
+    for tag in tags:
+        if not _TAG.fullmatch(tag) or len(tag) > LONGEST_TAG or not _is_text(tag):
+            reason = f"give words of 1 to {LONGEST_TAG} characters, without spaces and commas"
+            raise BadMark("tags", tag, reason)
+    kept = list(dict.fromkeys(tags))
+    if len(kept) > MOST_TAGS:
+        raise BadMark("tags", len(kept), f"give at most {MOST_TAGS}")
+    return kept
+
+
+def clean_notes(notes: str) -> str:
+    """As given. Raises `BadMark` for what cannot be stored."""
+    if len(notes) > LONGEST_NOTES or "\0" in notes or not _is_text(notes):
+        reason = f"give text of at most {LONGEST_NOTES} characters, none of them NUL"
+        raise BadMark("notes", f"{len(notes)} characters", reason)
+    return notes
+
+
+def _is_text(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # half of a character
+        return False
+    return True
+
+
+@transaction.atomic
+def describe(
+    run_id: uuid.UUID, *, tags: Sequence[str] | None = None, notes: str | None = None
+) -> None:
+    """Set what is given, leave the rest. Raises `BadMark`; nothing was changed then."""
+    changes = {}
+    if tags is not None:
+        changes["tags"] = clean_tags(tags)
+    if notes is not None:
+        changes["notes"] = clean_notes(notes)
+    if changes:
+        Run.objects.filter(pk=run_id).update(**changes)
+
+
+@transaction.atomic
+def star(run_ids: Collection[uuid.UUID], user: User, on: bool) -> None:
+    """Star runs for `user`, or take their stars away; twice is no error."""
+    if on:
+        made = [Star(run_id=run_id, user_id=user.pk) for run_id in run_ids]
+        Star.objects.bulk_create(made, ignore_conflicts=True)
+    else:
+        Star.objects.filter(run__in=run_ids, user=user.pk).delete()
+
+
+@transaction.atomic
+def archive(run_ids: Collection[uuid.UUID], on: bool) -> None:
+    """Leave runs out of lists, or show them again; the moment of the first time is kept."""
+    chosen = Run.objects.filter(pk__in=run_ids, archived_at__isnull=on)
+    chosen.update(archived_at=Now() if on else None)
+
+
+@transaction.atomic
+def add_tag(run_ids: Collection[uuid.UUID], tag: str) -> None:
+    """Give the runs one more tag. Raises `BadMark`; nothing was changed then."""
+    for run in Run.objects.select_for_update(no_key=True).filter(pk__in=run_ids):
+        run.tags = clean_tags([*run.tags, tag])
+        run.save(update_fields=["tags"])
