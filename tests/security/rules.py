@@ -255,8 +255,8 @@ ANY_METHOD = {"api-1:api-root", "api-1:openapi-json"}
 """Ninja's own, which change nothing and ask for no method."""
 
 IN_A_PROJECT = {
-    "run", "compare-trees", "log", "api-1:list_steps", "api-1:list_log_lines", "about-run", "mark-runs",
-    "stop-run", "resume-run", "kill-run", "run-priority", "run-note",
+    "run", "compare-trees", "log", "api-1:list_steps", "api-1:list_log_lines", "about-run",
+    "mark-runs", "stop-run", "resume-run", "kill-run", "run-priority", "run-note",
     "api-1:kill_run", "api-1:set_priority", "api-1:write_note", "api-1:get_actions",
     "api-1:get_checkpoints", "api-1:clone_run", "api-1:fork_run",
     "api-1:create_experiment_of_runs", "model", "project-visibility",

@@ -130,11 +130,19 @@ class Run(models.Model):
         return self.experiment.project
 
 
+class InRunQuerySet(InProjectQuerySet):
+    """Base of the querysets of everything that belongs to a run."""
+
+    project_path = "run__experiment__project"
+
+
 class Star(models.Model):
     """A run that somebody wants to find again; each has their own."""
 
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="stars")
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+
+    objects = InRunQuerySet.as_manager()
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["user", "run"], name="one_star_each")]
@@ -158,6 +166,8 @@ class RunAction(models.Model):
     kind = models.CharField(max_length=10, choices=Kind.choices)
     detail = models.TextField(blank=True)
     at = models.DateTimeField(auto_now_add=True)
+
+    objects = InRunQuerySet.as_manager()
 
     class Meta:
         indexes = [models.Index(fields=["run", "-id"], name="run_action_newest")]

@@ -10,13 +10,10 @@ from django.conf import settings
 from django.db import models
 from django.db.models.functions import Now
 
-from webapp.experiments.models import Run
-from webapp.projects.models import InProjectQuerySet
+from webapp.experiments.models import InRunQuerySet, Run
 
 
-class ShareQuerySet(InProjectQuerySet):
-    project_path = "run__experiment__project"
-
+class ShareQuerySet(InRunQuerySet):
     def valid(self) -> ShareQuerySet:
         """Those that still show something."""
         return self.filter(revoked_at=None, expires__gt=Now())

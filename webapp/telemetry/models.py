@@ -11,12 +11,8 @@ Invariants:
 
 from django.db import models
 
-from webapp.experiments.models import Run
+from webapp.experiments.models import InRunQuerySet, Run
 from webapp.projects.models import InProjectQuerySet
-
-
-class EventQuerySet(InProjectQuerySet):
-    project_path = "run__experiment__project"
 
 
 class Event(models.Model):
@@ -29,17 +25,13 @@ class Event(models.Model):
     node = models.IntegerField(null=True)
     payload = models.JSONField()
 
-    objects = EventQuerySet.as_manager()
+    objects = InRunQuerySet.as_manager()
 
     class Meta:
         indexes = [
             models.Index(fields=["run", "kind", "seq"], name="event_kind"),
             models.Index(fields=["run", "tree", "seq"], name="event_tree"),
         ]
-
-
-class MetricQuerySet(InProjectQuerySet):
-    project_path = "run__experiment__project"
 
 
 class Metric(models.Model):
@@ -54,13 +46,17 @@ class Metric(models.Model):
     tokens = models.BigIntegerField(default=0)
     nodes = models.BigIntegerField(default=0)
 
-    objects = MetricQuerySet.as_manager()
+    objects = InRunQuerySet.as_manager()
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["run", "name"], name="metric_of_run")]
 
     def __str__(self) -> str:
         return self.name
+
+
+class OfMetricQuerySet(InProjectQuerySet):
+    project_path = "metric__run__experiment__project"
 
 
 class Point(models.Model):
@@ -78,6 +74,8 @@ class Point(models.Model):
     """Written by all agents so far; `nodes` likewise."""
     nodes = models.BigIntegerField()
     value = models.FloatField()
+
+    objects = OfMetricQuerySet.as_manager()
 
 
 class Chunk(models.Model):
@@ -99,6 +97,8 @@ class Chunk(models.Model):
     nodes_from = models.BigIntegerField()
     nodes_to = models.BigIntegerField()
 
+    objects = OfMetricQuerySet.as_manager()
+
 
 class Clock(models.Model):
     """Where a run stood at its newest stored event. Without one, its series are yet to be made."""
@@ -111,3 +111,5 @@ class Clock(models.Model):
     step = models.BigIntegerField(default=0)
     tokens = models.BigIntegerField(default=0)
     nodes = models.BigIntegerField(default=0)
+
+    objects = InRunQuerySet.as_manager()
