@@ -6,14 +6,19 @@ answer is one that the document names, no failure of ours, and each refusal is p
 
 import json
 from collections.abc import Iterator
+from datetime import timedelta
 from typing import Any
 from urllib.parse import quote, urlencode
 
 import pytest
 from django.test import Client
 
-from tests.builders import a_held_run, an_event
+from tests.builders import a_held_run, a_token, an_event
+from webapp.accounts.models import ApiToken, Scope
 from webapp.api import api
+from webapp.projects.membership import invite
+from webapp.projects.models import Invitation, Role
+from webapp.sharing.services import create_share
 from webapp.telemetry.ingest import ingest
 
 DEEP = 20_000
@@ -66,7 +71,14 @@ def real(cast) -> dict[str, Any]:
     opened = {"agent": "oak", "parent": 0, "depth": 1, "draws": {}}
     sample = an_event(2, "system.sample", cpu_percent=50.0, memory_mb=100.0)
     ingest(run.pk, fencing, [an_event(1, "node.open", tree=1, node=1, **opened), sample])
-    return {"run_id": run.pk, "tree": 1, "node": 1, "name": "system.cpu_percent"}
+    a_token(cast.alice, cast.project, Scope.RUNS_READ)
+    invite(cast.project.workspace, cast.alice, Role.MEMBER, single_use=True)
+    return {
+        "run_id": run.pk, "tree": 1, "node": 1, "step": 1, "name": "system.cpu_percent",
+        "slug": cast.project.workspace.slug, "project_id": cast.project.pk, "user_id": cast.bob.pk,
+        "invitation_id": Invitation.objects.get().pk, "token_id": ApiToken.objects.get().pk,
+        "share_id": create_share(run, cast.alice, timedelta(days=1))[0].pk,
+    }  # fmt: skip
 
 
 @pytest.fixture
@@ -162,10 +174,12 @@ def test_no_description_breaks_the_making_of_a_run(alice, cast):
 
 @pytest.mark.parametrize("method", ["HEAD", "OPTIONS", "PUT", "PATCH", "DELETE", "TRACE", "BREW"])
 def test_another_method_is_refused_as_problem_details(alice, real, method):
-    for path, known, _ in operations():
+    for path, known in api.get_openapi_schema()["paths"].items():
+        if method.lower() in known:
+            continue
         response = alice.generic(method, path.format(**real))
         assert response.status_code == 405, (method, path)
-        assert known.upper() in response["Allow"]
+        assert {one.upper() for one in known} <= set(response["Allow"].split(", "))
         if method != "HEAD":
             assert response.json()["status"] == 405
 
