@@ -51,6 +51,13 @@ _STATEMENTS = (
 )  # fmt: skip
 _NOT_EXPRESSIONS = (ast.Yield, ast.YieldFrom, ast.Await, ast.NamedExpr)
 """The last because, in an annotation, it would bind a name of the module to any value."""
+_OTHER_BUILTINS = frozenset(dir(builtins)) - _BUILTINS
+_BARE = frozenset(
+    kind
+    for base in (ast.expr_context, ast.operator, ast.unaryop, ast.cmpop, ast.boolop)
+    for kind in base.__subclasses__()
+)
+"""What says how a node is meant and holds nothing: half of all nodes."""
 _NOT_ATTRIBUTES = ("_", "gi_", "cr_", "ag_", "tb_", "f_", "co_")
 """Beginnings of names that lead from a value to frames, namespaces and code."""
 
@@ -91,9 +98,10 @@ class _Module:
         self.methods: set[ast.AST] = set()
         self.selves: set[ast.AST] = set()
         self.unusable: set[str] = set()
-        for node in ast.walk(ast.Module(body, [])):
+        nodes = _all_nodes(body)
+        for node in nodes:
             self._note(node)
-        for node in ast.walk(ast.Module(body, [])):
+        for node in nodes:
             if isinstance(node, ast.arg) and node not in self.selves:
                 self.known.add(node.arg)
         if self.selves and "self" in self.known:
@@ -129,7 +137,7 @@ class _Module:
     def is_stateless(self) -> bool:
         hidden = {name for name in self.known if name.startswith("_") and name != "_"}
         bound = self.known | self.classes | self.modules.keys()
-        hidden |= bound & (set(dir(builtins)) - _BUILTINS)
+        hidden |= bound & _OTHER_BUILTINS
         self.unusable |= self.classes | self.modules.keys()
         self.known = (self.known | _BUILTINS | ({"self"} if self.selves else set())) - self.unusable
         return not hidden and all(self._outside(node) for node in self.body)
@@ -191,7 +199,28 @@ class _Module:
                 kinds = kind.elts if isinstance(kind, ast.Tuple) else [kind]
                 if not all(isinstance(k, ast.Name) and k.id in _ERRORS for k in kinds):
                     return False
-        return all(self._inside(child) for child in ast.iter_child_nodes(node))
+        return all(map(self._inside, _parts(node)))
+
+
+def _all_nodes(body: list[ast.stmt]) -> list[ast.AST]:
+    """Every node, each after the one that holds it."""
+    nodes: list[ast.AST] = list(body)
+    for node in nodes:
+        nodes += _parts(node)
+    return nodes
+
+
+def _parts(node: ast.AST) -> list[ast.AST]:
+    """The nodes right below one, but for bare ones; lists, where ast's own are generators, which
+    take twice as long."""
+    found: list[ast.AST] = []
+    for name in node._fields:
+        part = getattr(node, name, None)
+        if isinstance(part, list):
+            found += [one for one in part if isinstance(one, ast.AST) and type(one) not in _BARE]
+        elif isinstance(part, ast.AST) and type(part) not in _BARE:
+            found.append(part)
+    return found
 
 
 def _is_constant(node: ast.expr) -> bool:
