@@ -23,7 +23,7 @@ from webapp.telemetry.view import View
 
 Send = Callable[[Reply], Awaitable[None]]
 
-_STATUS = f"SELECT {', '.join(STATUS_COLUMNS)} FROM experiments_run WHERE id = %s"  # nosec B608
+_STATUS = f"SELECT {', '.join(STATUS_COLUMNS)} FROM experiments_run WHERE id = %s"
 _ENDS = """
 SELECT epoch, head_seq,
        coalesce((SELECT min(seq) FROM telemetry_event WHERE run_id = run.id), 1)

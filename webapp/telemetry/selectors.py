@@ -79,7 +79,7 @@ WITH cut AS (
       AND event.seq >= cut.seq AND event.seq <= %(seq)s
 )
 {rows.SELECT} WHERE run_id = %(run)s AND seq IN (SELECT seq FROM kept) ORDER BY seq
-"""  # nosec B608
+"""
 
 
 def state(run: Run, seq: int | None = None) -> bytes:
