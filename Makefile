@@ -1,4 +1,4 @@
-# `make run` is all that a newcomer needs; `make test` is the whole suite.
+# `make run` is all that a newcomer needs; `make test` is the whole suite, in two processes.
 # PYTHON: the interpreter behind .venv.  PIP_OPTIONS: passed on to pip.  ARGS: passed on to pytest.
 
 PYTHON ?= python3
@@ -23,4 +23,4 @@ lint:
 
 test:
 	@$(INSTALL) $(DEV) $(PIP_OPTIONS)
-	@$(VENV_PYTHON) -m pytest $(ARGS)
+	@$(VENV_PYTHON) -m pytest --numprocesses=2 --dist=loadfile $(ARGS)

@@ -154,11 +154,12 @@ def test_a_stranger_learns_nothing_by_nasty_values(client, real, path, method, o
 
 def test_no_body_breaks_an_operation(alice, real):
     posts = [one for one in operations() if one[1] == "post"]
+    sent = [(body, CONTENT_TYPES[0]) for body in NASTY_BODIES]
+    sent += [(body, kind) for body in NASTY_BODIES[3:9] for kind in CONTENT_TYPES[1:]]
     for path, _, op in posts:
-        for body in NASTY_BODIES:
-            for kind in CONTENT_TYPES:
-                response = alice.generic("POST", path.format(**real), body, content_type=kind)
-                check(response, op, (path, kind, body[:80]))
+        for body, kind in sent:
+            response = alice.generic("POST", path.format(**real), body, content_type=kind)
+            check(response, op, (path, kind, body[:80]))
 
 
 def test_no_description_breaks_the_making_of_a_run(alice, cast):
