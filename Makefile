@@ -23,4 +23,4 @@ lint:
 
 test:
 	@$(INSTALL) $(DEV) $(PIP_OPTIONS)
-	@$(VENV_PYTHON) -m pytest --numprocesses=2 --dist=loadfile $(ARGS)
+	@$(VENV_PYTHON) -m pytest --numprocesses=2 --dist=loadfile --no-loadscope-reorder $(ARGS)
