@@ -205,7 +205,7 @@ def test_colours_tell_of_credit_and_the_team_of_who_did_what(page, events):
 def test_two_trees_are_compared_on_one_axis_of_nodes(page, run, events):
     page.locator('[data-part="stage"]').focus()
     page.keyboard.press("Enter")
-    page.get_by_role("link", name="Compare", exact=True).click()
+    page.locator('[data-part="compare"]').click()
     page.get_by_role("heading", name="Best so far over the budget").wait_for()
     page.get_by_text("No other tree of this problem").wait_for()
     first, last = (e for e in events if e.kind == "tree.open" and e.seq in (ends(events)))

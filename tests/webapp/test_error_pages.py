@@ -51,7 +51,7 @@ def visit(client, cast, settings):
 @pytest.mark.parametrize(
     "address, status, title, way_on",
     [
-        ("/?cursor=1", 400, "Bad request", "give one that a page gave out"),
+        ("/?cursor=1", 400, "Bad request", "of an earlier page of the same list"),
         ("/forbidden/", 403, "Not allowed", "ask an owner"),
         ("/sign-out/", 405, "This address cannot be opened", "press the button"),
         ("/nowhere/", 404, "Not found", "Check the address"),
