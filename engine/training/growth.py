@@ -8,7 +8,8 @@ turn of an agent or piece of verification, whichever ends first.
 Invariants:
 - A tree is under way until it is returned whole, and is returned once.
 - An answer's tokens follow from its tree's seed and its node; in which order nodes close hangs on
-  the clock, so `compute.deterministic` grows its trees in waves (`rollout.py`) instead.
+  the clock, so `compute.deterministic` grows its trees in waves (`rollout.py`) instead, as do
+  others that `step_trees.grows_on` tells.
 """
 
 from __future__ import annotations

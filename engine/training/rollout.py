@@ -1,7 +1,6 @@
 """Grows a forest in waves: agents write while the sandbox verifies, in lanes that take turns.
 
-So grow the trees of evaluations, and of `compute.deterministic`; others grow without waves
-(`growth.py`).
+So grow the trees of evaluations, and those of training that do not grow on (`growth.py`).
 
 With two lanes the trees of one are verified while those of the other are written, so neither the
 agents nor the sandbox wait for long. The lanes are served in strict turns, which keeps the order

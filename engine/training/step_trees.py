@@ -1,14 +1,14 @@
 """The trees of a step, from the problems whose turn it is.
 
 Invariant: problems are taken in their order, each once; those whose trees a resume cut off come
-first. With `compute.deterministic` trees grow in waves, each step's for itself.
+first. Trees grow in waves, each step's for itself, or without (`grows_on`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from engine.config import RunConfig
+from engine.config import GeneratorName, RunConfig
 from engine.credit.filters import usable
 from engine.problems.source import ProblemSet
 from engine.training.forest import Forest, GrowingTree, training_score
@@ -16,6 +16,19 @@ from engine.training.growth import Growth
 from engine.training.rollout import Rollout
 from engine.training.team import Team
 from engine.training.telemetry import StepRecorder
+
+
+def grows_on(config: RunConfig) -> bool:
+    """Whether an answer's successors join the running batch, without waves.
+
+    So it is where trees outlast their step, and where vLLM writes, whose batch is always open. The
+    torch generator on few cores gains less by an open batch than its smaller batches and more
+    calls cost: the demo's steps took a third longer.
+    """
+    if config.compute.deterministic:
+        return False
+    written_by = {agent.generator.name for agent in config.agents}
+    return config.training.extra_trees > 0 or GeneratorName.VLLM in written_by
 
 
 class StepTrees:
@@ -60,7 +73,7 @@ class StepTrees:
         self.begun = self._opened = self.refilled = 0
         trees: list[GrowingTree] = []
         missing = self.config.training.trees_per_step
-        grow = self._in_waves if self.config.compute.deterministic else self._gather
+        grow = self._gather if grows_on(self.config) else self._in_waves
         for refill in range(1 + self.config.credit.refill_rounds):
             self.refilled += missing if refill else 0
             trees += grow(missing, step, seen + self.begun, recorder, phases)
