@@ -26,6 +26,8 @@ PAGES = (
     "/workspaces/",
     "/workspaces/demo/",
     "/tokens/",
+    "/account/",
+    "/api/",
 )
 REFUSED = ("/nowhere/", "/?cursor=1", "/sign-in/nothing/", "/invitations/nothing/")
 
