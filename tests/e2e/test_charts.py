@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
+from playwright.sync_api import expect
 
 from tests.browser.sample_log import sample_events
 from tests.browser.site import SampleRun
@@ -43,8 +44,7 @@ def test_charts_live_zoom_and_tell_the_same_as_their_tables(page, run, log):
     card = page.locator('[data-metric="solved"]')
     card.get_by_text("Table").click()
     rows = card.locator("tbody tr")
-    assert rows.count() == SAMPLE.steps
-    assert rows.locator("th").all_text_contents() == ["1", "2", "3"]
+    expect(rows.locator("th")).to_have_text(["1", "2", "3"])
 
     plot = card.locator(".u-over").bounding_box()
     middle = plot["y"] + plot["height"] / 2
@@ -61,7 +61,8 @@ def test_charts_live_zoom_and_tell_the_same_as_their_tables(page, run, log):
 
     page.get_by_label("Find a chart").fill("gradient")
     page.locator('[data-metric="gradient_norm"] canvas').first.wait_for()
-    assert page.locator("[data-metric]").count() == 1 and "q=gradient" in page.url
+    expect(page.locator("[data-metric]")).to_have_count(1)
+    page.wait_for_url(re.compile("q=gradient"))
     page.goto(f"/charts/?run={run.run.pk}&run={other.run.pk}&band=ci&q=solved+trees")
     page.get_by_text("demo, 2 seeds").wait_for()
     points_of(page, "solved", 2 * SAMPLE.steps)
