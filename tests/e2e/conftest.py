@@ -10,6 +10,7 @@ import pytest
 from tests.browser.chromium import Faults, chromium
 from tests.browser.sample_log import Sample, sample_events
 from tests.browser.site import SampleRun, Server
+from tests.webapp.stream_server import wait_until
 
 SAMPLE = Sample(seed=3, steps=3, trees=4, nodes=5, failure_share=0.0)
 
@@ -38,7 +39,25 @@ def server(django_db_setup, postgres_url, tmp_path_factory):
 
 @pytest.fixture
 def run(transactional_db):
-    return SampleRun(SAMPLE)
+    yield SampleRun(SAMPLE)
+    until_the_server_rests()
+
+
+def until_the_server_rests() -> None:
+    """Until no request of a page that is closed asks the database any more: it would lock against
+    the tables being emptied for the next test."""
+    from django.db import connection
+
+    def rested() -> bool:
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
+                " AND pid <> pg_backend_pid() AND (state <> 'idle'"
+                " OR state_change > clock_timestamp() - interval '0.3 seconds')"
+            )
+            return cursor.fetchone()[0] == 0
+
+    wait_until(rested)
 
 
 @pytest.fixture
