@@ -35,4 +35,4 @@ def render(text: str) -> SafeString:
         url_schemes=_SCHEMES,
         link_rel="nofollow noopener noreferrer",
     )
-    return mark_safe(cleaned)  # nosec B308 B703 - nh3 left only what is allowed
+    return mark_safe(cleaned)  # nosec B308, B703
