@@ -461,8 +461,9 @@ class ComputeConfig(Settings):
     placement_seconds: float = Field(600.0, gt=0, le=86400)
     """How long a run waits for others to leave the cores and GPUs that it needs."""
     lanes: int = Field(2, ge=1, le=16)
-    """Groups of trees that take turns where trees grow in waves: while one is verified, the next is written. One lane has the largest batches,
-    and is best where agents and sandbox share the same few cores."""
+    """Groups of trees that take turns where trees grow in waves: while one is verified, the next is
+    written. One lane has the largest batches, and is best where agents and sandbox share the same
+    few cores."""
     ray_address: str | None = None
     """Cluster to join; unset, the RAY_ADDRESS variable or a local Ray is used."""
     deterministic: bool = False
