@@ -277,13 +277,24 @@ class PolicyGroup:
     ) -> tuple[list[list[int]], list[SamplingConfig], list[int]]:
         """Prompts, settings and seeds of what was asked of agents."""
         sampling = [settings[name] for name, _ in asked]
-        prompts = [
-            self._prompt_ids(self.agents[name], request, settings[name]) for name, request in asked
-        ]
+        prompts = self._prompts(asked, settings)
         seeds = [self._row_seed(request, n, stream) for n, (_, request) in enumerate(asked)]
         if stream is None:
             self.generator.asked += len(asked)
         return prompts, sampling, seeds
+
+    def _prompts(
+        self, asked: Sequence[tuple[str, Request]], settings: Mapping[str, SamplingConfig]
+    ) -> list[list[int]]:
+        """The ids of every prompt; what siblings read alike is encoded once."""
+        known: dict[tuple[str, int], list[int]] = {}
+        prompts = []
+        for name, request in asked:
+            place = name, id(request.feedback or request.problem)
+            if place not in known:
+                known[place] = self._prompt_ids(self.agents[name], request, settings[name])
+            prompts.append(known[place])
+        return prompts
 
     def _row_seed(self, request: Request, place: int, stream: Stream | None) -> int:
         if stream is None:
