@@ -27,6 +27,8 @@ from pydantic import ConfigDict
 from engine.faults import ConfigError, printable, shown
 from webapp.experiments.states import TransitionRefused
 from webapp.projects.membership import MembershipRefused
+from webapp.registry.errors import RegistryRefused
+from webapp.registry.weights import WeightsError
 
 logger = logging.getLogger(__name__)
 
@@ -170,6 +172,8 @@ _ANSWERS: dict[type[Exception], Callable[[Any], HttpResponse]] = {
     Invalid: lambda e: problem(422, "Some parameters cannot be used.", e.problems),
     ValidationError: _invalid,
     TransitionRefused: lambda e: problem(409, f"Nothing changed: {e}."),
+    RegistryRefused: lambda e: problem(409, f"Nothing changed: {e}"),
+    WeightsError: lambda e: problem(422, "This is no model that can be used.", e.problems),
     MembershipRefused: lambda e: problem(409, f"Nothing changed: {e}"),
     PermissionDenied: lambda e: problem(403, str(e) or "Your role does not allow this."),
     Http404: lambda e: problem(404, "It does not exist, or you may not see it."),

@@ -30,6 +30,8 @@ from engine import events as ev
 from webapp.experiments import leases, services
 from webapp.experiments.checkpoints import checkpoint_path
 from webapp.experiments.models import Run
+from webapp.registry.evaluations import record_figures
+from webapp.registry.models import Evaluation
 from webapp.registry.services import register_final_weights
 from webapp.telemetry.models import Event as StoredEvent
 from workers import engine_process as ep
@@ -126,6 +128,8 @@ class Keeper:
         if run.parent is not None:
             origin = {"checkpoint": str(checkpoint_path(run.parent, run.parent_step))}
             (self.run_dir / "fork.json").write_text(json.dumps(origin))
+        if Evaluation.objects.filter(run=run).exists():
+            (self.run_dir / "evaluation.json").write_text("{}")
 
     def _unseen_exit(self) -> int | None:
         with contextlib.suppress(FileNotFoundError):
@@ -213,6 +217,7 @@ class Keeper:
         self._ship_all()
         if code == ep.EXIT_FINISHED:
             self._register_weights()
+            record_figures(self.run_id)
             self._finish(ev.RunState.FINISHED)
         elif self.stop_requested:
             self._finish(ev.RunState.STOPPED)

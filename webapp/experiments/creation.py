@@ -27,6 +27,7 @@ from webapp.experiments.paths import refuse_paths
 from webapp.experiments.sweeps import Planned, Request, plan
 from webapp.experiments.walls import refuse_unsafe
 from webapp.projects.models import Project
+from webapp.registry.services import note_uses
 
 _NAME_CHARS: int = Experiment._meta.get_field("name").max_length
 
@@ -119,6 +120,7 @@ def _create_run(
     )
     detail = f"from step {origin.step} of {origin.run}" if origin else ""
     note_action(run, user, RunAction.Kind.STARTED, detail)
+    note_uses(run)
     dispatch_on_commit(run.pk)
     return run
 

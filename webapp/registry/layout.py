@@ -47,6 +47,24 @@ class ModelFile:
 
 
 @dataclass(frozen=True, slots=True)
+class Known:
+    """A file whose content is known."""
+
+    name: str
+    size: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """What a directory of ours holds: made by the engine, not taken from a user."""
+
+    sha256: str
+    parameters: int
+    files: tuple[Known, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Layout:
     """What a whole, checked model is."""
 
@@ -120,12 +138,38 @@ def files_of(folder: Path) -> list[ModelFile]:
     return found
 
 
+def inspect(directory: Path) -> Folder:
+    """Digests and number of parameters of a directory that the engine wrote.
+
+    Raises:
+        WeightsError: it holds no weights, or no whole safetensors file.
+    """
+    inside = sorted(directory.iterdir()) if directory.is_dir() else []
+    plain = [path for path in inside if path.is_file()]
+    if not any(is_weights(path.name) for path in plain):
+        what = "No such file or directory"
+        raise WeightsError(str(directory / FILE_NAME), what, "a model keeps its weights there")
+    tensors = {}
+    for path in plain:
+        if is_weights(path.name):
+            with path.open("rb") as file:
+                tensors |= read_tensors(file, path.stat().st_size, str(path))
+    files = tuple(Known(path.name, path.stat().st_size, _sha256(path)) for path in plain)
+    parameters = sum(tensor.parameters for tensor in tensors.values())
+    return Folder(digest_of({file.name: file.sha256 for file in files}), parameters, files)
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
 def digest_of(sha256: Mapping[str, str]) -> str:
     """What a model is known by: the SHA-256 of its single weight file, or of the names and
     digests of all of them; `sha256` is by file name."""
     weights = {name: digest for name, digest in sha256.items() if is_weights(name)}
-    if set(weights) == {FILE_NAME}:
-        return weights[FILE_NAME]
+    if len(weights) == 1:
+        return next(iter(weights.values()))
     lines = "".join(f"{name} {weights[name]}\n" for name in sorted(weights))
     return hashlib.sha256(lines.encode()).hexdigest()
 

@@ -8,13 +8,11 @@ tensor (https://huggingface.co/docs/safetensors/index#format).
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, BinaryIO
 
 FILE_NAME = "model.safetensors"
@@ -53,6 +51,11 @@ class WeightsError(ValueError):
         self.file, self.what, self.remedy = file, what, remedy
         super().__init__(f"{file}: {what}; {remedy}")
 
+    @property
+    def problems(self) -> list[dict[str, str]]:
+        """As refusals of REST tell them."""
+        return [{"path": "files", "value": self.file, "reason": f"{self.what}; {self.remedy}"}]
+
 
 @dataclass(frozen=True, slots=True)
 class Tensor:
@@ -64,30 +67,6 @@ class Tensor:
     @property
     def parameters(self) -> int:
         return math.prod(self.shape)
-
-
-@dataclass(frozen=True, slots=True)
-class Weights:
-    sha256: str
-    parameters: int
-
-
-def inspect(directory: Path) -> Weights:
-    """Digest and number of parameters of `directory/model.safetensors`.
-
-    Raises:
-        WeightsError: no such file, or not a whole safetensors file.
-    """
-    path = directory / FILE_NAME
-    try:
-        with path.open("rb") as file:
-            tensors = read_tensors(file, path.stat().st_size, str(path))
-            file.seek(0)
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise WeightsError(str(path), reason, "a model keeps its weights there") from None
-    return Weights(digest, sum(tensor.parameters for tensor in tensors.values()))
 
 
 def read_tensors(file: BinaryIO, size: int, name: str) -> dict[str, Tensor]:
