@@ -39,7 +39,14 @@ def django_db_modify_db_settings(postgres_url):
 
 @pytest.fixture
 def var_directory(tmp_path: Path, settings):
-    """A GROVE_VAR of the test's own: runs, broker and all."""
+    """A GROVE_VAR of the test's own: runs, artifacts and all."""
+    from webapp.environment import read_artifact_storage
+
     settings.GROVE_VAR = tmp_path
     settings.RUNS_DIR = tmp_path / "runs"
+    settings.UPLOADS_DIR = tmp_path / "uploads"
+    settings.MODEL_FOLDERS_DIR = tmp_path / "model-versions"
+    settings.ARTIFACT_COPIES_DIR = tmp_path / "artifact-copies"
+    artifacts = read_artifact_storage({}, tmp_path / "artifacts")
+    settings.STORAGES = {**settings.STORAGES, "artifacts": artifacts}
     return tmp_path

@@ -9,6 +9,7 @@ from ninja.operation import Operation
 from webapp import problems
 from webapp.accounts.api import router as tokens
 from webapp.accounts.authentication import ActiveSession, Bearer
+from webapp.artifacts.api import router as uploads
 from webapp.datasets.api import router as datasets
 from webapp.experiments.api import experiments, recipes
 from webapp.experiments.api import router as runs
@@ -51,4 +52,5 @@ api.add_router("/runs", shares, tags=["shares"])
 api.add_router("/shared", shared, tags=["shares"])
 api.add_router("/recipes", recipes, tags=["recipes"])
 api.add_router("/models", models, tags=["models"])
+api.add_router("/uploads", uploads, tags=["uploads"])
 api.add_router("/datasets", datasets, tags=["datasets"])

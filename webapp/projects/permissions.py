@@ -22,6 +22,12 @@ class Action(StrEnum):
     """Start, stop and resume runs."""
     REPORT = "report"
     """Send the events of a run whose engine runs elsewhere."""
+    UPLOAD = "upload"
+    """Go on with an upload that one has begun; to begin it takes one of the next two."""
+    ADD_DATASETS = "add-datasets"
+    """Upload datasets, check and delete them."""
+    ADD_MODELS = "add-models"
+    """Upload and import models, write on their cards, have them evaluated."""
     SHARE = "share"
     """Make and end links by which a run is seen without an account."""
     ADD_PROJECT = "add-project"
@@ -29,8 +35,6 @@ class Action(StrEnum):
     """Change who in the workspace sees a project."""
     MANAGE_MEMBERS = "manage-members"
     """Invite, remove, change roles, within `require_over`."""
-    ADD_MODELS = "add-models"
-    """Upload models, write on their cards, have them evaluated."""
     ASK_PROMOTION = "ask-promotion"
     """Ask that an alias be moved, where a second person decides."""
     PROMOTE = "promote"
@@ -59,11 +63,15 @@ _RULES: dict[Action, Rule] = {
     Action.READ: Rule("see it", frozenset(Role), frozenset({Scope.RUNS_READ, Scope.RUNS_WRITE})),
     Action.OPERATE: Rule("start, stop or resume runs", _OPERATORS, frozenset({Scope.RUNS_WRITE})),
     Action.REPORT: Rule("send events of its runs", _OPERATORS, frozenset({Scope.TELEMETRY_WRITE})),
+    Action.UPLOAD: Rule(
+        "upload files", _OPERATORS, frozenset({Scope.DATASETS_WRITE, Scope.REGISTRY_WRITE})
+    ),
+    Action.ADD_DATASETS: Rule("add datasets", _OPERATORS, frozenset({Scope.DATASETS_WRITE})),
+    Action.ADD_MODELS: Rule("add models", _OPERATORS, frozenset({Scope.REGISTRY_WRITE})),
     Action.SHARE: Rule("share it by links", _OPERATORS, frozenset({Scope.RUNS_WRITE})),
     Action.ADD_PROJECT: Rule("make projects", _OPERATORS),
     Action.SHARE_PROJECT: Rule("change who sees it", _OWNERS, creators_too=True),
     Action.MANAGE_MEMBERS: Rule("manage its members", _MANAGERS),
-    Action.ADD_MODELS: Rule("add models", _OPERATORS, frozenset({Scope.REGISTRY_WRITE})),
     Action.ASK_PROMOTION: Rule(
         "ask for promotions", _OPERATORS, frozenset({Scope.REGISTRY_PROMOTE})
     ),

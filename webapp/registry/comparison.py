@@ -12,8 +12,8 @@ from typing import Any
 
 from webapp.experiments.comparison import CONFIDENCE, Difference, difference, labels_of
 from webapp.experiments.comparison import settings_that_differ as settings_of_runs
-from webapp.registry.models import ModelVersion
 from webapp.registry.metrics import outcomes_of
+from webapp.registry.models import ModelVersion
 
 MOST_VERSIONS = 8
 

@@ -7,11 +7,13 @@ versions that came from it, evaluations and wishes that wait keep it, and the re
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from django.db import transaction
 
 from webapp.experiments.states import ENDED
 from webapp.registry.errors import RegistryRefused
+from webapp.registry.folders import remove_unused
 from webapp.registry.models import Evaluation, Model, ModelVersion, Promotion
 from webapp.registry.services import lock
 
@@ -29,6 +31,7 @@ def delete_version(version: ModelVersion) -> None:
     if held := "; ".join(references(version)):
         raise RegistryRefused(f"{version} is needed: {held}. Let go of these first.")
     version.delete()
+    transaction.on_commit(partial(remove_unused, [version.path]))
 
 
 @transaction.atomic
@@ -45,6 +48,7 @@ def delete_model(model: Model) -> None:
         if held := "; ".join(references(version, inside)):
             raise RegistryRefused(f"{version} is needed: {held}. Let go of these first.")
     model.delete()
+    transaction.on_commit(partial(remove_unused, [version.path for version in versions]))
 
 
 @transaction.atomic

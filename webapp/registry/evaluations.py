@@ -47,9 +47,7 @@ class Wish:
 
 
 @transaction.atomic
-def evaluate(
-    version: ModelVersion, dataset: DatasetVersion, wish: Wish, user: User
-) -> Evaluation:
+def evaluate(version: ModelVersion, dataset: DatasetVersion, wish: Wish, user: User) -> Evaluation:
     """A queued run that measures `version` on `dataset`.
 
     Raises:

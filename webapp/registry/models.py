@@ -9,6 +9,7 @@ refers to a version protects it: it cannot be deleted before them, only with the
 from django.conf import settings
 from django.db import models
 
+from webapp.artifacts.models import Artifact
 from webapp.datasets.models import DatasetVersion
 from webapp.experiments.models import Run
 from webapp.projects.models import InProjectQuerySet, Project, Workspace
@@ -51,7 +52,9 @@ class ModelVersion(models.Model):
     """Name of the agent that learned it in `run`."""
     step = models.PositiveIntegerField(null=True)
     dataset_version = models.ForeignKey(DatasetVersion, on_delete=models.RESTRICT, null=True)
-    parent = models.ForeignKey("self", on_delete=models.RESTRICT, null=True, related_name="children")
+    parent = models.ForeignKey(
+        "self", on_delete=models.RESTRICT, null=True, related_name="children"
+    )
     metadata = models.JSONField(default=dict)
     created_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+"
@@ -85,6 +88,10 @@ class VersionFile(models.Model):
     size = models.BigIntegerField()
     """Bytes."""
     sha256 = models.CharField(max_length=64)
+    artifact = models.ForeignKey(
+        Artifact, on_delete=models.PROTECT, null=True, related_name="model_files"
+    )
+    """Its content; null where it lies in the version's directory alone, as its run wrote it."""
 
     objects = OfVersionQuerySet.as_manager()
 
