@@ -62,6 +62,7 @@ def var_directory(tmp_path: Path, settings):
     settings.GROVE_VAR = tmp_path
     settings.RUNS_DIR = tmp_path / "runs"
     settings.UPLOADS_DIR = tmp_path / "uploads"
+    settings.MODEL_FOLDERS_DIR = tmp_path / "model-versions"
     settings.ARTIFACT_COPIES_DIR = tmp_path / "artifact-copies"
     artifacts = read_artifact_storage({}, tmp_path / "artifacts")
     settings.STORAGES = {**settings.STORAGES, "artifacts": artifacts}

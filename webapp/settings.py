@@ -144,6 +144,7 @@ STORAGES = {
 }
 UPLOADS_DIR = GROVE_VAR / "uploads"
 ARTIFACT_COPIES_DIR = GROVE_VAR / "artifact-copies"
+MODEL_FOLDERS_DIR = GROVE_VAR / "model-versions"
 ARTIFACT_CHUNK_BYTES = 8 << 20
 ARTIFACT_QUOTA_BYTES = environment.read_mebibytes(os.environ, "GROVE_QUOTA_MIB", 102_400)
 ARTIFACT_MOST_BYTES = {
