@@ -31,6 +31,8 @@ class Action(StrEnum):
     """Invite, remove, change roles, within `require_over`."""
     TRANSFER = "transfer"
     """Hand the workspace to another owner."""
+    AUDIT = "audit"
+    """Read who did what in a workspace."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +57,7 @@ _RULES: dict[Action, Rule] = {
     Action.SHARE_PROJECT: Rule("change who sees it", _OWNERS, creators_too=True),
     Action.MANAGE_MEMBERS: Rule("manage its members", _MANAGERS),
     Action.TRANSFER: Rule("hand it over", _OWNERS),
+    Action.AUDIT: Rule("see who did what", _OWNERS),
 }
 _GRANTERS: dict[Scope, frozenset[Role]] = {
     Scope.RUNS_READ: frozenset(Role),
