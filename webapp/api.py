@@ -10,6 +10,7 @@ from webapp import problems
 from webapp.accounts.api import router as tokens
 from webapp.accounts.authentication import ActiveSession, Bearer
 from webapp.artifacts.api import router as uploads
+from webapp.audit.api import router as audit
 from webapp.datasets.api import router as datasets
 from webapp.experiments.api import experiments, recipes
 from webapp.experiments.api import router as runs
@@ -40,6 +41,7 @@ class DocumentedAPI(NinjaAPI):
 api = DocumentedAPI(title="Grove", version="1", auth=[Bearer(), ActiveSession()], docs_url=None)
 problems.install(api)
 api.add_router("/workspaces", workspaces, tags=["workspaces"])
+api.add_router("/workspaces", audit, tags=["workspaces"])
 api.add_router("/projects", projects, tags=["projects"])
 api.add_router("/experiments", experiments, tags=["experiments"])
 api.add_router("/runs", runs, tags=["runs"])
