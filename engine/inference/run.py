@@ -22,13 +22,12 @@ from engine.inference.search import Outcome, search_problem
 from engine.inference.telemetry import SearchRecorder
 from engine.policy.load import check_agent
 from engine.problems.errors import DatasetError, DatasetFault
-from engine.problems.jsonl import load_problems, save_problems
+from engine.problems.jsonl import SEARCHED_FILE, load_problems, save_problems
 from engine.problems.problem import Problem
 from engine.training.endings import ExitCode, tell_refusal, walls_line
 from engine.training.failure import error_raised
 from engine.training.lease import LeaseGuard
 
-PROBLEM_FILE = "problem.jsonl"
 PHASE = "search"
 
 
@@ -36,7 +35,7 @@ def prepare_search(run_dir: Path, config: RunConfig, problem: Problem) -> None:
     """Write the files of a search that is to run here. Raises OSError."""
     run_dir.mkdir(parents=True, exist_ok=True)
     (run_dir / "config.json").write_text(config.model_dump_json(indent=1))
-    save_problems(run_dir / PROBLEM_FILE, [problem])
+    save_problems(run_dir / SEARCHED_FILE, [problem])
 
 
 def search_run(
@@ -55,7 +54,7 @@ def search_run(
         for agent in config.agents:
             if not is_endpoint(agent.model):
                 check_agent(agent)
-        problem = _problem(run_dir / PROBLEM_FILE)
+        problem = _problem(run_dir / SEARCHED_FILE)
     except (ValueError, OSError) as error:
         tell_refusal(run_dir, error)
         raise
