@@ -19,6 +19,8 @@ from webapp.experiments.steering_api import router as steering
 from webapp.projects.api import projects
 from webapp.projects.api import router as workspaces
 from webapp.registry.api import router as models
+from webapp.searches.api import in_project as project_searches
+from webapp.searches.api import router as searches
 from webapp.sharing.api import router as shares
 from webapp.sharing.api import shared
 from webapp.telemetry.api import router as telemetry
@@ -43,6 +45,8 @@ problems.install(api)
 api.add_router("/workspaces", workspaces, tags=["workspaces"])
 api.add_router("/workspaces", audit, tags=["workspaces"])
 api.add_router("/projects", projects, tags=["projects"])
+api.add_router("/projects", project_searches, tags=["searches"])
+api.add_router("/searches", searches, tags=["searches"])
 api.add_router("/experiments", experiments, tags=["experiments"])
 api.add_router("/runs", runs, tags=["runs"])
 api.add_router("/runs", steering, tags=["runs"])

@@ -50,6 +50,7 @@ INSTALLED_APPS = [
     "webapp.datasets",
     "webapp.experiments",
     "webapp.registry",
+    "webapp.searches",
     "webapp.sharing",
     "webapp.telemetry",
     "workers",

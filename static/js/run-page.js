@@ -23,6 +23,7 @@ import { hasEnded, Progress } from "./progress.js";
 import { RunAddress } from "./run-address.js";
 import { RunLoads } from "./run-loads.js";
 import { drawLog, drawStream } from "./run-notes.js";
+import { SearchCard } from "./search-card.js";
 import { chartsOf } from "./series.js";
 import { Steps } from "./steps.js";
 import { connectionNote, RunStream, TOPICS } from "./stream.js";
@@ -111,6 +112,7 @@ const head = new ForestHead(part, (step) => {
   setFilters({ ...filters, step: step === null ? "" : String(step) });
 });
 const charts = new Charts(part("charts"));
+const answer = page.search && new SearchCard(part, page.search, (tree, node) => forest.setFocus(tree, node));
 const twin = new Twin(part("twin"), (tree, node) => forest.setFocus(tree, node));
 const progress = new Progress(
   Object.fromEntries(
@@ -160,9 +162,10 @@ function draw() {
   drawPanel(state);
   showTeam(part("team"), forest.trees, agents, palette);
   bar.show(live, state);
+  answer?.show(state, statusAt(state));
   const last = state.steps.at(-1);
   const version = [last?.step, last?.seq, state.updates.length, state.evaluations.length, state.resumes].join();
-  if (version !== chartsVersion) {
+  if (version !== chartsVersion && !page.search) {
     chartsVersion = version;
     charts.show(chartsOf(state, names), agents);
   }
@@ -176,7 +179,9 @@ function showTrees(state, agents) {
   const before = focus && !filters.step && state.trees.has(focus.id) && focus.step !== state.step;
   steps.choose(before ? { from: focus.step, to: focus.step } : stepsOf(filters));
   const treeOf = (id) => state.trees.get(id) ?? steps.find(id);
-  forest.show(steps.trees(state), treeOf, agents, machine.active);
+  const shown = steps.trees(state);
+  forest.show(shown, treeOf, agents, machine.active);
+  if (page.search && shown.length && !forest.focus) forest.setFocus(shown[0]); // it has but one
 }
 
 /** The run's row is of now; at an earlier moment its state is what the log said then. */
@@ -187,7 +192,7 @@ function statusAt(state) {
 
 function drawForestHead(state, agents, asked) {
   const { trees, focus } = forest;
-  const over = hasEnded(status.state) ? "The run was over before its first step." : treesToCome;
+  const over = hasEnded(status.state) ? (page.search ? "The search was over before its first node." : "The run was over before its first step.") : treesToCome;
   const { full, loading } = steps;
   head.show({ trees, newest: state.step, range: steps.range, full, loading, focus, over });
   const nodes = trees.reduce((sum, tree) => sum + tree.nodes.size, 0);
@@ -216,7 +221,7 @@ function selected() {
 }
 
 function focused(tree) {
-  part("back").hidden = !tree;
+  part("back").hidden = !tree || Boolean(page.search);
   part("compare").hidden = !tree;
   if (tree) part("compare").search = new URLSearchParams({ tree: `${page.run.id}:${tree.id}` });
   const box = part("statement");

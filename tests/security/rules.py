@@ -87,8 +87,28 @@ def _new_token(cast: Any) -> dict[str, Any]:
 
 
 def _marked(cast: Any) -> dict[str, Any]:
-    run = cast.project.experiments.get().runs.get()
+    run = cast.project.experiments.get(name="Shade").runs.get()
     return {"run": [str(run.pk)], "do": "star"}
+
+
+def _searched(cast: Any) -> dict[str, Any]:
+    test = {"arguments": [1], "expected": 1}
+    problem = {"id": "same", "statement": "Return x.", "entry_point": "solve"}
+    return {
+        "team": ["starter:oak"],
+        "problem": {**problem, "public_tests": [test], "private_tests": [test]},
+    }
+
+
+def _new_search(cast: Any) -> dict[str, Any]:
+    return {
+        "project": cast.project.pk,
+        "team": "starter:oak",
+        "source": "paste",
+        "statement": "Return x.",
+        "entry_point": "solve",
+        "public_tests": "assert solve(1) == 1",
+    }
 
 
 def _both(name: str, answers: Answers) -> tuple[Row, Row]:
@@ -179,6 +199,11 @@ ROWS = (
     Row("models", "get", PAGE),
     Row("model", "get", TEAM_PAGE),
     Row("datasets", "get", PAGE),
+    Row("searches", "get", PAGE),
+    Row("new-search", "get", PAGE),
+    Row("new-search", "post", (302, 302, 302, 422, 422, 302), _new_search),
+    Row("check-search", "post", (200, 200, 200, 200, 200, 302)),
+    Row("search-problems", "get", TEAM_PAGE),
     Row("reference", "get", OPEN),
     Row("api-1:api-root", "get", (404,) * 6),
     Row("api-1:openapi-json", "get", OPEN),
@@ -222,6 +247,16 @@ ROWS = (
     Row("api-1:get_shared_tree", "get", OPEN),
     Row("api-1:get_shared_node", "get", OPEN),
     Row("api-1:list_recipes", "get", REST, scopes=READ),
+    Row("api-1:list_searches", "get", TEAM_REST, scopes=READ),
+    Row(
+        "api-1:create_search_in_project",
+        "post",
+        (201, 201, 201, 403, 404, 401),
+        _searched,
+        OPERATE,
+    ),
+    Row("api-1:get_search", "get", TEAM_REST, scopes=READ),
+    Row("api-1:get_answer", "get", TEAM_REST, scopes=READ),
     Row("api-1:list_models", "get", REST, scopes=READ),
     Row("api-1:list_datasets", "get", REST, scopes=READ),
     Row("api-1:create_upload", "post", (201, 201, 201, 403, 404, 401), _new_upload, ADD_DATASETS),
@@ -283,6 +318,8 @@ IN_A_PROJECT = {
     "api-1:list_metrics", "api-1:get_metric", "api-1:list_points",
     "api-1:get_step_trees",
     "shares", "revoke-share",
+    "search-problems", "api-1:list_searches", "api-1:create_search_in_project",
+    "api-1:get_search", "api-1:get_answer",
     "api-1:list_shares", "api-1:create_share", "api-1:revoke_share",
 }  # fmt: skip
 """What does not exist for those who may not see its project, members or not."""

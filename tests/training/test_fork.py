@@ -11,8 +11,8 @@ from engine.config import parse_config
 from engine.events import read_all
 from engine.forking import fork_faults
 from engine.policy.agent import STATE_FILE
+from engine.training.endings import ExitCode
 from engine.training.fork import FORK_FILE, ORIGIN
-from engine.training.run import ExitCode
 from tests.training.test_engine import DEADLINE, prepare, start
 from tests.training.test_resume import settings
 

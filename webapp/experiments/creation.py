@@ -141,7 +141,12 @@ def fork_request(run: Run, step: int, overrides: dict[str, Any], name: str = "")
 
 @transaction.atomic
 def clone_run(run: Run, user: User) -> Run:
-    """A new experiment with the run's settings, queued."""
+    """A new experiment with the run's settings, queued.
+
+    Raises:
+        ConfigError: the settings cannot run any more, or it is a search; nothing was made.
+    """
+    _refuse_search(run)
     made = create_experiment(run.project, user, clone_request(run)).runs.get()
     note_action(run, user, RunAction.Kind.CLONED, f"as {made}")
     return made
@@ -154,10 +159,17 @@ def fork_run(run: Run, step: int, user: User, overrides: dict[str, Any], name: s
     Raises:
         ConfigError: there is no such checkpoint, or a change does not fit it; nothing was made.
     """
+    _refuse_search(run)
     request = fork_request(run, step, overrides, name)
     made = create_experiment(run.project, user, request, Origin(run, step)).runs.get()
     note_action(run, user, RunAction.Kind.FORKED, f"from step {step}, as {made}")
     return made
+
+
+def _refuse_search(run: Run) -> None:
+    if hasattr(run, "search"):
+        reason = "a search at test time trains nothing; start another search instead"
+        raise ConfigError([{"path": "run", "value": str(run.pk), "reason": reason}])
 
 
 def once(key: str | None, user: User, asked: Any, make: Callable[[], Experiment]) -> Experiment:
