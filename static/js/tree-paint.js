@@ -15,21 +15,24 @@ const DIMMED = 0.16; // of nodes that a filter leaves out
 export function paintTree(context, tree, shape, place, picture, least, most) {
   const r = Math.max(least, Math.min(most, place.scale * 0.3));
   const spots = placed(tree, shape, place, r, picture.clip);
-  // Where nodes would touch, detail is noise and costs seconds: lines in bulk, nodes as specks.
-  const dense = place.scale < DENSE_BELOW;
   const edges = edgesOf(tree, shape, place, picture.clip);
-  if (dense) bulkEdges(context, edges, picture.palette);
-  else for (const [from, to, refines] of edges) edge(context, from, to, r, refines, picture.palette);
-  rootMark(context, place(shape.places.get(0)), Math.max(2.5, Math.min(12, r * 0.8)), picture.palette);
-  const taken = new Set();
+  const root = place(shape.places.get(0));
+  const rootSize = Math.max(2.5, Math.min(12, r * 0.8));
+  // Where nodes would touch, detail is noise and costs seconds: lines in bulk, nodes as specks.
+  if (place.scale < DENSE_BELOW) {
+    bulkEdges(context, edges, picture.palette);
+    rootMark(context, root, rootSize, picture.palette);
+    bulkSpecks(context, spots, picture);
+    return spots;
+  }
+  for (const [from, to, refines] of edges) edge(context, from, to, r, refines, picture.palette);
+  rootMark(context, root, rootSize, picture.palette);
   for (const { node, x, y } of spots) {
     const look = picture.lookOf(node);
-    if (dense && covered(taken, x, y, look.fill ?? look.outcome)) continue;
     context.globalAlpha = picture.matched && !picture.matched.has(node.id) ? DIMMED : 1;
-    if (dense) speck(context, x, y, look, picture.palette);
-    else drawMark(context, x, y, r, { ...look, pulse: picture.pulse }, picture.palette);
+    drawMark(context, x, y, r, { ...look, pulse: picture.pulse }, picture.palette);
     const folded = picture.folded?.get(node.id);
-    if (folded && !dense) foldedBadge(context, x, y, r, folded, picture.palette);
+    if (folded) foldedBadge(context, x, y, r, folded, picture.palette);
     context.globalAlpha = 1;
   }
   return spots;
@@ -73,19 +76,18 @@ function foldedBadge(context, x, y, r, count, palette) {
   context.fillText(`+${count}`, x, y + r * 1.9 + 6);
 }
 
-/** Whether the same was drawn on the same pixel: thousands of nodes share a few hundred of them. */
-function covered(taken, x, y, what) {
-  const key = `${Math.round(x)},${Math.round(y)},${what}`;
-  if (taken.has(key)) return true;
-  taken.add(key);
-  return false;
+/** One number for some pixels of a canvas: thousands of nodes share a few hundred places. */
+function pixelKey(...values) {
+  return values.reduce((key, value) => key * 8192 + (Math.round(value) & 8191), 0);
 }
 
 function bulkEdges(context, edges, palette) {
   const made = { refine: new Path2D(), generate: new Path2D() };
   const taken = new Set();
   for (const [from, to, refines] of edges) {
-    if (covered(taken, from.x, to.x, Math.round(to.y))) continue;
+    const key = pixelKey(from.x, to.x, to.y);
+    if (taken.has(key)) continue;
+    taken.add(key);
     const path = refines ? made.refine : made.generate;
     path.moveTo(from.x, from.y);
     path.lineTo(to.x, to.y);
@@ -95,6 +97,28 @@ function bulkEdges(context, edges, palette) {
     context.strokeStyle = palette[kind];
     context.stroke(path);
   }
+}
+
+/** Nodes as specks, colour by colour: those that passed on top, those that a filter leaves out below. */
+function bulkSpecks(context, spots, { lookOf, palette, matched }) {
+  const [dimmed, lit] = [new Map(), new Map()];
+  for (const { node, x, y } of spots) {
+    const look = lookOf(node);
+    const colour = look.fill ?? (look.outcome === "open" ? look.hue : palette[look.outcome]);
+    const layer = matched && !matched.has(node.id) ? dimmed : lit;
+    if (!layer.has(colour)) layer.set(colour, new Map());
+    layer.get(colour).set(pixelKey(x, y), [x - 1.5, y - 1.5]);
+  }
+  for (const [layer, alpha] of [[dimmed, DIMMED], [lit, 1]]) {
+    context.globalAlpha = alpha;
+    const passed = layer.get(palette.passed);
+    if (passed && layer.delete(palette.passed)) layer.set(palette.passed, passed);
+    for (const [colour, places] of layer) {
+      context.fillStyle = colour;
+      for (const [x, y] of places.values()) context.fillRect(x, y, 3, 3);
+    }
+  }
+  context.globalAlpha = 1;
 }
 
 /** Generation leaves the problem as a thin dashed line; refinement is a solid arrow. */
@@ -132,11 +156,6 @@ function rootMark(context, { x, y }, r, palette) {
   context.roundRect(x - r * 1.5, y - r * 0.8, r * 3, r * 1.6, r * 0.6);
   context.fillStyle = palette.muted;
   context.fill();
-}
-
-function speck(context, x, y, look, palette) {
-  context.fillStyle = look.fill ?? (look.outcome === "open" ? look.hue : palette[look.outcome]);
-  context.fillRect(x - 1.5, y - 1.5, 3, 3);
 }
 
 /** Around the node that is open. */
