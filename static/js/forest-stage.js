@@ -47,9 +47,19 @@ export class ForestStage {
     this.moved = true;
   }
 
-  /** All that can be pointed at, {tree, node, x, y, r}. */
-  get spots() {
-    return [...this.groups.values()].flatMap(({ spots }) => spots);
+  /** Where the node of a tree is, {tree, node, x, y, r}; null if it is not drawn. */
+  spotOf(node) {
+    for (const { spots } of this.groups.values()) {
+      const spot = spots.of(node);
+      if (spot) return spot;
+    }
+    return null;
+  }
+
+  /** Whether a node is drawn of which its program is being written. */
+  get writes() {
+    const isOpen = (node) => !node.closed;
+    return [...this.groups.values()].some(({ spots }) => spots.nodes.some(isOpen));
   }
 
   /**
@@ -145,7 +155,7 @@ export class ForestStage {
     }
     this.groups.set(key, { tree, box, spots });
     const { open } = view;
-    const spot = open?.tree === tree.id && spots.find(({ node }) => node === open);
+    const spot = open?.tree === tree.id ? spots.of(open) : null;
     if (spot) ring(context, spot.x, spot.y, spot.r, view.palette);
   }
 
@@ -205,11 +215,8 @@ export class ForestStage {
     const isIn = (box, more = 0) =>
       x >= box.x - more && x <= box.x + box.width + more && y >= box.y - more && y <= box.y + box.height + more;
     for (const { box, spots } of this.groups.values()) {
-      if (!isIn(box, reach)) continue;
-      for (const spot of spots) {
-        const away = Math.hypot(spot.x - x, spot.y - y) - spot.r;
-        if (away < least) [best, least] = [spot, away];
-      }
+      const found = isIn(box, reach) ? spots.nearest(x, y) : null;
+      if (found && found.away < least) [best, least] = [found.spot, found.away];
     }
     const tile = this.tiles.find((box) => isIn(box));
     if (best && least <= reach && (!tile || tile.tree === best.tree)) return best;

@@ -57,7 +57,7 @@ export class Pictures {
     const [dx, dy] = [box.x - kept.x, box.y - kept.y];
     if (dx || dy) {
       Object.assign(kept, { x: box.x, y: box.y });
-      kept.spots = kept.spots.map((spot) => ({ ...spot, x: spot.x + dx, y: spot.y + dy }));
+      kept.spots.move(dx, dy);
     }
     return kept;
   }

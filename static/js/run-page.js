@@ -46,6 +46,8 @@ const pace = new Pace(drawTrees, 80);
 const slowPace = new Pace(drawWords, 250); // figures, tables and texts, which nobody reads faster
 let chartsVersion = "";
 let filters = readFilters(new URLSearchParams());
+let drawn = null; // the state that the trees show, and its seq then
+let drawnSeq = 0;
 let asked = null; // what the filters found, as `filters.found` tells it
 
 const loads = new RunLoads(page.urls);
@@ -166,11 +168,14 @@ function drawTrees() {
   drawForestHead(state);
   drawPanel(state);
   bar.show(live, state);
-  drawStream(part("stream"), streamStatus, status.state, live.seq, state.seq);
+  drawn = state;
+  drawnSeq = state.seq;
 }
 
+/** The rest of the page, which tells last of all how far the whole page is. */
 function drawWords() {
   const state = shownState();
+  if (drawn !== state || drawnSeq !== state.seq) drawTrees();
   const agents = team();
   const now = machine.active ? state.time : Date.now();
   const connection = connectionNote(streamStatus, Date.now(), clock);
@@ -184,6 +189,7 @@ function drawWords() {
     charts.show(chartsOf(state, agents.map((agent) => agent.name)), agents);
   }
   drawLog(part("logCard"), part("log"), state);
+  drawStream(part("stream"), streamStatus, status.state, live.seq, state.seq);
 }
 
 /** The trees of the steps that are asked for; a tree in focus stays among those of its own. */

@@ -247,7 +247,7 @@ def _store(run_id: uuid.UUID, told: Sequence[tuple[str, tuple[Any, ...]]]) -> No
                 copy.write_row((metric, after[metric], *values))
                 after[metric] += 1
         cursor.execute(_NEWEST, [list(after), [points - 1 for points in after.values()]])
-        _sum_up(cursor, before, after)
+        sum_up(cursor, before, after)
 
 
 def _counts(run_id: uuid.UUID, names: set[str]) -> dict[str, tuple[int, int]]:
@@ -265,8 +265,8 @@ def _counts(run_id: uuid.UUID, names: set[str]) -> dict[str, tuple[int, int]]:
     return found
 
 
-def _sum_up(cursor: Any, before: dict[int, int], after: dict[int, int]) -> None:
-    """Make the chunks that have become full."""
+def sum_up(cursor: Any, before: dict[int, int], after: dict[int, int]) -> None:
+    """Make the chunks that have become full; points of each metric by its id, before and after."""
     for level in range(1, LEVELS + 1):
         size = FANOUT**level
         full = [
