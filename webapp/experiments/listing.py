@@ -167,7 +167,6 @@ def runs_page(user: User, wish: Wish, cursor: str | None, limit: int = 50) -> Ru
 
 
 def _matching(runs: QuerySet[Run], user: User, wish: Wish) -> QuerySet[Run]:
-    # Runs that only measure are told with the models that they measure.
     runs = runs.filter(archived_at__isnull=not wish.archived)
     if wish.state:
         runs = runs.filter(state=wish.state)
