@@ -18,6 +18,8 @@ from webapp.experiments.steering_api import router as steering
 from webapp.projects.api import projects
 from webapp.projects.api import router as workspaces
 from webapp.registry.api import router as models
+from webapp.registry.promotion_api import router as promotions
+from webapp.registry.promotion_api import workspaces as promotion_rules
 from webapp.sharing.api import router as shares
 from webapp.sharing.api import shared
 from webapp.telemetry.api import router as telemetry
@@ -52,5 +54,7 @@ api.add_router("/runs", shares, tags=["shares"])
 api.add_router("/shared", shared, tags=["shares"])
 api.add_router("/recipes", recipes, tags=["recipes"])
 api.add_router("/models", models, tags=["models"])
+api.add_router("/models", promotions, tags=["models"])
+api.add_router("/workspaces", promotion_rules, tags=["workspaces"])
 api.add_router("/uploads", uploads, tags=["uploads"])
 api.add_router("/datasets", datasets, tags=["datasets"])
