@@ -45,6 +45,7 @@ INSTALLED_APPS = [
     "webapp",
     "webapp.accounts",
     "webapp.audit",
+    "webapp.comments",
     "webapp.projects",
     "webapp.datasets",
     "webapp.experiments",
@@ -87,6 +88,7 @@ TEMPLATES = [
                 "django.contrib.messages.context_processors.messages",
                 "webapp.experiments.walls.banner",
                 "webapp.accounts.selectors.ways_in",
+                "webapp.comments.selectors.unread",
             ]
         },
     }

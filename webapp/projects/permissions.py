@@ -31,6 +31,10 @@ class Action(StrEnum):
     """Invite, remove, change roles, within `require_over`."""
     TRANSFER = "transfer"
     """Hand the workspace to another owner."""
+    COMMENT = "comment"
+    """Write about runs."""
+    MODERATE = "moderate"
+    """Remove what others wrote."""
     AUDIT = "audit"
     """Read who did what in a workspace."""
 
@@ -57,6 +61,8 @@ _RULES: dict[Action, Rule] = {
     Action.SHARE_PROJECT: Rule("change who sees it", _OWNERS, creators_too=True),
     Action.MANAGE_MEMBERS: Rule("manage its members", _MANAGERS),
     Action.TRANSFER: Rule("hand it over", _OWNERS),
+    Action.COMMENT: Rule("write comments", _OPERATORS, frozenset({Scope.RUNS_WRITE})),
+    Action.MODERATE: Rule("remove what others wrote", _MANAGERS, frozenset({Scope.RUNS_WRITE})),
     Action.AUDIT: Rule("see who did what", _OWNERS),
 }
 _GRANTERS: dict[Scope, frozenset[Role]] = {
