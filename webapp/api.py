@@ -11,6 +11,8 @@ from webapp.accounts.api import router as tokens
 from webapp.accounts.authentication import ActiveSession, Bearer
 from webapp.artifacts.api import router as uploads
 from webapp.audit.api import router as audit
+from webapp.comments.api import inbox
+from webapp.comments.api import router as comments
 from webapp.datasets.api import router as datasets
 from webapp.experiments.api import experiments, recipes
 from webapp.experiments.api import router as runs
@@ -55,6 +57,8 @@ api.add_router("/runs", steering, tags=["runs"])
 api.add_router("/runs", telemetry, tags=["telemetry"])
 api.add_router("/comparison", comparison, tags=["runs"])
 api.add_router("/runs", forest, tags=["telemetry"])
+api.add_router("/comments", comments, tags=["comments"])
+api.add_router("/inbox", inbox, tags=["comments"])
 api.add_router("/tokens", tokens, tags=["tokens"])
 api.add_router("/runs", shares, tags=["shares"])
 api.add_router("/shared", shared, tags=["shares"])

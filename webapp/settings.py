@@ -45,6 +45,7 @@ INSTALLED_APPS = [
     "webapp",
     "webapp.accounts",
     "webapp.audit",
+    "webapp.comments",
     "webapp.projects",
     "webapp.artifacts",
     "webapp.datasets",
@@ -89,6 +90,7 @@ TEMPLATES = [
                 "django.contrib.messages.context_processors.messages",
                 "webapp.experiments.walls.banner",
                 "webapp.accounts.selectors.ways_in",
+                "webapp.comments.selectors.unread",
             ]
         },
     }

@@ -76,6 +76,14 @@ def _new_rest_token(cast: Any) -> dict[str, Any]:
     return {"name": "robot", "workspace": cast.project.workspace_id, "scopes": ["runs:read"]}
 
 
+def _about(cast: Any) -> dict[str, Any]:
+    return {"run": [str(one) for one in _compared(cast)["run"][:1]]}
+
+
+def _new_comment(cast: Any) -> dict[str, Any]:
+    return {**_about(cast), "text": "It learns."}
+
+
 def _planted_tree(cast: Any) -> dict[str, Any]:
     run = Run.objects.get(experiment__project=cast.project, events__tree=7, events__node=None)
     return {"tree": f"{run.pk}:7"}
@@ -175,6 +183,14 @@ ROWS = (
     Row("project-visibility", "post", OWNER_FORM, {"visibility": "private"}),
     Row("invitation", "get", OPEN),
     Row("invitation", "post", (302,) * 6),
+    Row("comments", "get", TEAM_PAGE, _about),
+    Row("comments", "post", MEMBER_FORM, _new_comment),
+    Row("edit-comment", "get", (200, 403, 403, 403, 404, 302)),
+    Row("edit-comment", "post", OWNER_FORM, {"text": "So."}),
+    Row("delete-comment", "post", MAINTAINER_FORM),
+    Row("inbox", "get", PAGE),
+    Row("read-inbox", "post", (302,) * 6),
+    Row("open-notice", "post", (404, 404, 302, 404, 404, 302)),
     Row("runs", "get", PAGE),
     Row("compare", "get", PAGE),
     Row("launch", "get", PAGE),
@@ -237,6 +253,12 @@ ROWS = (
     Row("api-1:list_metrics", "get", TEAM_REST, scopes=READ),
     Row("api-1:get_metric", "get", TEAM_REST, scopes=READ),
     Row("api-1:list_points", "get", TEAM_REST, scopes=READ),
+    Row("api-1:list_comments", "get", TEAM_REST, _about, READ),
+    Row("api-1:create_comment", "post", (201, 201, 201, 403, 404, 401), _new_comment, OPERATE),
+    Row("api-1:change_comment", "patch", (200, 403, 403, 403, 404, 401), {"text": "So."}, OPERATE),
+    Row("api-1:delete_comment", "delete", (204, 204, 403, 403, 404, 401), scopes=OPERATE),
+    Row("api-1:list_notices", "get", PERSON_REST, scopes=NO_TOKEN),
+    Row("api-1:mark_notices_read", "post", (204,) * 5 + (401,), scopes=NO_TOKEN),
     Row("api-1:list_shares", "get", TEAM_REST, scopes=READ),
     Row("api-1:create_share", "post", (201, 201, 201, 403, 404, 401), scopes=OPERATE),
     Row("api-1:revoke_share", "delete", (204, 204, 204, 403, 404, 401), scopes=OPERATE),
@@ -320,6 +342,8 @@ IN_A_PROJECT = {
     "shares", "revoke-share",
     "search-problems", "api-1:list_searches", "api-1:create_search_in_project",
     "api-1:get_search", "api-1:get_answer",
+    "comments", "edit-comment", "delete-comment", "open-notice",
+    "api-1:list_comments", "api-1:create_comment", "api-1:change_comment", "api-1:delete_comment",
     "api-1:list_shares", "api-1:create_share", "api-1:revoke_share",
 }  # fmt: skip
 """What does not exist for those who may not see its project, members or not."""

@@ -28,6 +28,8 @@ from webapp.accounts.models import ApiToken, Scope, User
 from webapp.accounts.services import create_sign_in_link
 from webapp.artifacts.models import Upload
 from webapp.artifacts.services import begin
+from webapp.comments.services import write_comment
+from webapp.comments.targets import Target
 from webapp.projects.membership import invite
 from webapp.projects.models import Invitation, Project, Role, Visibility
 from webapp.projects.services import create_project
@@ -64,6 +66,7 @@ def arguments(cast, var_directory) -> dict[str, Any]:
     ]
     ingest(run.pk, fencing, events)
     share, link = create_share(run, cast.alice, timedelta(days=1))
+    comment = write_comment(Target((run,)), cast.alice, "See it, @bob.", "http://testserver")
     workspace = cast.project.workspace
     a_token(cast.alice, workspace, Scope.ADMIN)
     joined = invite(workspace, cast.alice, Role.VIEWER, single_use=True)
@@ -74,6 +77,8 @@ def arguments(cast, var_directory) -> dict[str, Any]:
         "key": "abc",
         "secret": _last_part(link),
         "share_id": share.pk,
+        "comment_id": comment.pk,
+        "notice_id": comment.notices.get(user=cast.bob).pk,
         "run_id": run.pk,
         "step": 1,
         "tree": 7,
@@ -231,9 +236,10 @@ def test_a_token_opens_no_page(cast, arguments):
 
 
 def test_every_rule_of_something_in_a_project_is_walked_for_private_ones():
-    of_a_project = {"run_id", "model_id", "project_id"}
+    of_a_project = {"run_id", "model_id", "project_id", "comment_id", "notice_id"}
     named = {name for name, one in addresses() if of_a_project & set(one.pattern.converters)}
     made = {"api-1:create_run", "api-1:create_experiment_of_runs", "mark-runs", "compare-trees"}
+    made |= {"comments", "api-1:list_comments", "api-1:create_comment"}
     assert named | made == IN_A_PROJECT
 
 

@@ -14,6 +14,7 @@ import pgtrigger
 from django.db import models
 
 from webapp.accounts.models import ApiToken
+from webapp.comments.models import Comment
 from webapp.datasets.models import DatasetVersion
 from webapp.experiments.models import Run, RunAction
 from webapp.projects.models import Invitation, Membership, Project, Workspace
@@ -112,6 +113,14 @@ class NotedRunAction(RunAction):
     _changed("tags", label="tagged"), _changed("notes", label="described"),
 )  # fmt: skip
 class NotedRun(Run):
+    class Meta:
+        proxy = True
+
+
+@_noted(
+    "CommentEvent", ["run", "author", "tree", "node"], _made(), _changed("text"), _gone(),
+)  # fmt: skip
+class NotedComment(Comment):
     class Meta:
         proxy = True
 

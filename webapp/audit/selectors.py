@@ -68,6 +68,10 @@ SOURCES = (
         models.RunMarkEvent.objects.select_related("pgh_obj__experiment"), f"pgh_obj__{_RUN}",
     ),
     Source(
+        "comment", "comment", models.CommentEvent.objects.select_related("run__experiment"),
+        f"run__{_RUN}",
+    ),
+    Source(
         "dataset", "dataset", models.DatasetEvent.objects.select_related("dataset"),
         "dataset__project__workspace",
     ),
