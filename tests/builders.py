@@ -6,6 +6,7 @@ stranger.
 
 from __future__ import annotations
 
+import json
 import time
 from dataclasses import dataclass
 from datetime import timedelta
@@ -17,6 +18,7 @@ from safetensors.numpy import save_file
 
 from engine.config import ProblemsConfig, RunConfig, parse_config
 from engine.events import Event, RunState
+from engine.policy.starters import starter_directory
 from engine.problems.problem import CallTest, Problem
 from webapp.accounts.models import Scope, User
 from webapp.accounts.tokens import create_token
@@ -148,4 +150,23 @@ def a_model_directory(path: Path, numbers: int = 6, seed: int = 0) -> Path:
     path.mkdir(parents=True)
     weights = np.random.default_rng(seed).random(numbers, dtype=np.float32)
     save_file({"embed": weights}, path / "model.safetensors", metadata={"format": "pt"})
+    return path
+
+
+def a_model_folder(path: Path, shards: int = 1, seed: int = 0) -> Path:
+    """A directory with everything that a model in Hugging Face layout has, its weights tiny."""
+    oak = starter_directory("oak")
+    path.mkdir(parents=True)
+    for name in ("config.json", "tokenizer.json", "tokenizer_config.json", "chat_template.jinja"):
+        (path / name).write_bytes((oak / name).read_bytes())
+    rng = np.random.default_rng(seed)
+    weights = {f"layer.{n}": rng.random((2, 3), dtype=np.float32) for n in range(shards)}
+    if shards == 1:
+        save_file(weights, path / "model.safetensors")
+        return path
+    files = {key: f"model-{n:05}-of-{shards:05}.safetensors" for n, key in enumerate(weights, 1)}
+    for key, name in files.items():
+        save_file({key: weights[key]}, path / name)
+    index = {"metadata": {}, "weight_map": files}
+    (path / "model.safetensors.index.json").write_text(json.dumps(index))
     return path

@@ -9,6 +9,8 @@ from ninja.operation import Operation
 from webapp import problems
 from webapp.accounts.api import router as tokens
 from webapp.accounts.authentication import ActiveSession, Bearer
+from webapp.artifacts.api import router as uploads
+from webapp.audit.api import router as audit
 from webapp.datasets.api import router as datasets
 from webapp.experiments.api import experiments, recipes
 from webapp.experiments.api import router as runs
@@ -41,6 +43,7 @@ class DocumentedAPI(NinjaAPI):
 api = DocumentedAPI(title="Grove", version="1", auth=[Bearer(), ActiveSession()], docs_url=None)
 problems.install(api)
 api.add_router("/workspaces", workspaces, tags=["workspaces"])
+api.add_router("/workspaces", audit, tags=["workspaces"])
 api.add_router("/projects", projects, tags=["projects"])
 api.add_router("/projects", project_searches, tags=["searches"])
 api.add_router("/searches", searches, tags=["searches"])
@@ -55,4 +58,5 @@ api.add_router("/runs", shares, tags=["shares"])
 api.add_router("/shared", shared, tags=["shares"])
 api.add_router("/recipes", recipes, tags=["recipes"])
 api.add_router("/models", models, tags=["models"])
+api.add_router("/uploads", uploads, tags=["uploads"])
 api.add_router("/datasets", datasets, tags=["datasets"])

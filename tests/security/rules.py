@@ -33,6 +33,8 @@ REST: Answers = (200, 200, 200, 200, 200, 401)
 TEAM_REST: Answers = (200, 200, 200, 200, 404, 401)
 MEMBER_REST: Answers = (200, 200, 200, 403, 404, 401)
 
+ADD_DATASETS = frozenset({Scope.DATASETS_WRITE, Scope.ADMIN})
+UPLOAD = ADD_DATASETS | {Scope.REGISTRY_WRITE}
 READ = frozenset({Scope.RUNS_READ, Scope.RUNS_WRITE, Scope.ADMIN})
 OPERATE = frozenset({Scope.RUNS_WRITE, Scope.ADMIN})
 
@@ -64,6 +66,10 @@ def _new_run(cast: Any) -> dict[str, Any]:
 def _compared(cast: Any) -> dict[str, Any]:
     runs = Run.objects.filter(experiment__project=cast.project)
     return {"run": [*runs.values_list("pk", flat=True), *runs.values_list("pk", flat=True)]}
+
+
+def _new_upload(cast: Any) -> dict[str, Any]:
+    return {"project": cast.project.pk, "kind": "dataset", "name": "a.jsonl", "size": 3}
 
 
 def _new_rest_token(cast: Any) -> dict[str, Any]:
@@ -165,6 +171,7 @@ ROWS = (
     Row("role", "post", MAINTAINER_FORM, {"role": "member"}),
     Row("remove-member", "post", MAINTAINER_FORM),
     Row("transfer-workspace", "post", OWNER_FORM),
+    Row("audit", "get", (200, 403, 403, 403, 404, 302)),
     Row("project-visibility", "post", OWNER_FORM, {"visibility": "private"}),
     Row("invitation", "get", OPEN),
     Row("invitation", "post", (302,) * 6),
@@ -252,6 +259,13 @@ ROWS = (
     Row("api-1:get_answer", "get", TEAM_REST, scopes=READ),
     Row("api-1:list_models", "get", REST, scopes=READ),
     Row("api-1:list_datasets", "get", REST, scopes=READ),
+    Row("api-1:create_upload", "post", (201, 201, 201, 403, 404, 401), _new_upload, ADD_DATASETS),
+    Row("api-1:list_uploads", "get", REST, scopes=READ),
+    # An upload is its creator's, Alice's; without `Upload-Offset` nobody adds to it.
+    Row("api-1:get_upload", "get", (200, 404, 404, 404, 404, 401), scopes=READ),
+    Row("api-1:append_to_upload", "patch", (422, 404, 404, 404, 404, 401), scopes=UPLOAD),
+    Row("api-1:finish_upload", "post", (409, 404, 404, 404, 404, 401), scopes=UPLOAD),
+    Row("api-1:delete_upload", "delete", (204, 404, 404, 404, 404, 401), scopes=UPLOAD),
     Row("api-1:list_workspaces", "get", REST, scopes=READ),
     Row("api-1:create_workspace", "post", (201,) * 5 + (401,), {"name": "Another"}, NO_TOKEN),
     Row("api-1:get_workspace", "get", TEAM_REST, scopes=READ),
@@ -259,6 +273,7 @@ ROWS = (
     Row("api-1:change_member", "patch", (200, 200, 403, 403, 404, 401), {"role": "member"}, MANAGE),
     Row("api-1:delete_member", "delete", (204, 204, 403, 204, 404, 401), scopes=MANAGE),
     Row("api-1:transfer_workspace", "post", (200, 403, 403, 403, 404, 401), scopes=MANAGE),
+    Row("api-1:list_audit_entries", "get", (200, 403, 403, 403, 404, 401), scopes=MANAGE),
     Row("api-1:list_invitations", "get", (200, 200, 403, 403, 404, 401), scopes=MANAGE),
     Row(
         "api-1:create_invitation",

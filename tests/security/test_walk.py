@@ -26,6 +26,8 @@ from tests.security.rules import (
 )
 from webapp.accounts.models import ApiToken, Scope, User
 from webapp.accounts.services import create_sign_in_link
+from webapp.artifacts.models import Upload
+from webapp.artifacts.services import begin
 from webapp.projects.membership import invite
 from webapp.projects.models import Invitation, Project, Role, Visibility
 from webapp.projects.services import create_project
@@ -50,7 +52,7 @@ def addresses(resolver: Any = None, prefix: str = "") -> Iterator[tuple[str, URL
 
 
 @pytest.fixture
-def arguments(cast) -> dict[str, Any]:
+def arguments(cast, var_directory) -> dict[str, Any]:
     """What every placeholder of an address stands for: real things of Alice's project."""
     run, fencing = a_held_run(cast)
     planted = {"step": 1, "problem": "p", "statement": "s"}
@@ -79,6 +81,7 @@ def arguments(cast) -> dict[str, Any]:
         **_of_a_search(cast),
         "name": "system.cpu_percent",
         "model_id": Model.objects.create(project=cast.project, name="oak").pk,
+        "upload_id": begin(cast.project, cast.alice, Upload.Kind.DATASET, "a.jsonl", 3).pk,
         "project_id": cast.project.pk,
         "slug": workspace.slug,
         "user_id": cast.vera.pk,

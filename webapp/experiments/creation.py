@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from django.db import IntegrityError, transaction
@@ -27,6 +27,8 @@ from webapp.experiments.paths import refuse_paths
 from webapp.experiments.sweeps import Planned, Request, plan
 from webapp.experiments.walls import refuse_unsafe
 from webapp.projects.models import Project
+from webapp.registry.references import resolved
+from webapp.registry.services import note_uses
 
 _NAME_CHARS: int = Experiment._meta.get_field("name").max_length
 
@@ -49,7 +51,7 @@ def planned(request: Request, project: Project, origin: Origin | None = None) ->
     Raises:
         ConfigError: the settings cannot run, or not in this project, or not from this checkpoint.
     """
-    runs = plan(request)
+    runs = [replace(run, config=resolved(run.config, project)) for run in plan(request)]
     for run in runs:
         refuse_unsafe(run.config, project)
         refuse_paths(run.config, project)
@@ -119,6 +121,7 @@ def _create_run(
     )
     detail = f"from step {origin.step} of {origin.run}" if origin else ""
     note_action(run, user, RunAction.Kind.STARTED, detail)
+    note_uses(run)
     dispatch_on_commit(run.pk)
     return run
 

@@ -45,8 +45,8 @@ class RunQuerySet(InProjectQuerySet):
     project_path = "experiment__project"
 
     def that_train(self) -> "RunQuerySet":
-        """Without searches at test time, which have a list of their own (`webapp.searches`)."""
-        return self.filter(search=None)
+        """Without searches at test time and measurements, which have lists of their own."""
+        return self.filter(search=None, evaluation=None)
 
 
 class Run(models.Model):

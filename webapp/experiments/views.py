@@ -89,7 +89,8 @@ def about_run(request: HttpRequest, run_id: uuid.UUID) -> HttpResponse:
 def run(request: HttpRequest, run_id: uuid.UUID) -> HttpResponse:
     """run.html: `run` (Run, as in the list), `can_operate`, `actions` (RunAction, newest first),
     `checkpoints` (steps to fork from), and `page`, the dict for
-    `{{ page|json_script:"page" }}`: run {id, name, number, epoch, seed, can_operate}, status
+    `{{ page|json_script:"page" }}`: run {id, name, number, epoch, seed, can_operate, begun (is
+    there an event?)}, status
     (state, stop_requested, step, steps, waiting {name, since, deadline}|null, error, restarts,
     queued_at, started_at, finished_at, result), states and verdicts [{value, label,
     colour}], agents [{name, model, version, parameters|null, trainable, role}], config (the whole
