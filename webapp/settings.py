@@ -45,6 +45,7 @@ INSTALLED_APPS = [
     "webapp.projects",
     "webapp.datasets",
     "webapp.experiments",
+    "webapp.exports",
     "webapp.registry",
     "webapp.sharing",
     "webapp.telemetry",

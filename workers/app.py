@@ -24,18 +24,20 @@ CLOSE_SECONDS = STOP_SECONDS + 30.0
 app.conf.include = ["workers.tasks"]
 
 
-class SweepStep(bootsteps.StartStopStep):
-    """Starts the sweep with the worker's pool."""
+class DutiesStep(bootsteps.StartStopStep):
+    """Starts the sweep and the writer of exports with the worker's pool."""
 
     requires = {"celery.worker.components:Pool"}
 
     def start(self, worker: Any) -> None:
+        from workers.exporter import Exporter
         from workers.sweep import Sweep
 
         Sweep(worker.concurrency).start()
+        Exporter().start()
 
 
-app.steps["worker"].add(SweepStep)
+app.steps["worker"].add(DutiesStep)
 
 
 @signals.worker_shutting_down.connect

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
+from threading import Event
 from typing import Any
 
 import pytest
@@ -26,6 +27,10 @@ from tests.security.rules import (
 )
 from webapp.accounts.models import ApiToken, Scope, User
 from webapp.accounts.services import create_sign_in_link
+from webapp.experiments.listing import Wish
+from webapp.exports.making import make
+from webapp.exports.models import Export, Format, Table
+from webapp.exports.services import ask_for, take
 from webapp.projects.membership import invite
 from webapp.projects.models import Invitation, Project, Role, Visibility
 from webapp.projects.services import create_project
@@ -50,7 +55,7 @@ def addresses(resolver: Any = None, prefix: str = "") -> Iterator[tuple[str, URL
 
 
 @pytest.fixture
-def arguments(cast) -> dict[str, Any]:
+def arguments(cast, var_directory) -> dict[str, Any]:
     """What every placeholder of an address stands for: real things of Alice's project."""
     run, fencing = a_held_run(cast)
     planted = {"step": 1, "problem": "p", "statement": "s"}
@@ -72,6 +77,7 @@ def arguments(cast) -> dict[str, Any]:
         "key": "abc",
         "secret": _last_part(link),
         "share_id": share.pk,
+        "export_id": _a_written_export(cast).pk,
         "run_id": run.pk,
         "step": 1,
         "tree": 7,
@@ -91,6 +97,13 @@ def arguments(cast) -> dict[str, Any]:
 def _a_passkey_of_another() -> Authenticator:
     dora = User.objects.create_user("dora")
     return Authenticator.objects.create(user=dora, type=Authenticator.Type.WEBAUTHN, data={})
+
+
+def _a_written_export(cast: Any) -> Export:
+    ask_for(cast.project, cast.alice, Table.RUNS, Format.CSV, Wish())
+    export = take()
+    make(export, Event())
+    return export
 
 
 def _last_part(path: str) -> str:
@@ -220,9 +233,15 @@ def test_a_token_opens_no_page(cast, arguments):
 
 
 def test_every_rule_of_something_in_a_project_is_walked_for_private_ones():
-    of_a_project = {"run_id", "model_id", "project_id"}
+    of_a_project = {"run_id", "model_id", "project_id", "export_id"}
     named = {name for name, one in addresses() if of_a_project & set(one.pattern.converters)}
-    made = {"api-1:create_run", "api-1:create_experiment_of_runs", "mark-runs", "compare-trees"}
+    made = {
+        "api-1:create_export",
+        "api-1:create_run",
+        "api-1:create_experiment_of_runs",
+        "mark-runs",
+        "compare-trees",
+    }
     assert named | made == IN_A_PROJECT
 
 
