@@ -33,6 +33,8 @@ REST: Answers = (200, 200, 200, 200, 200, 401)
 TEAM_REST: Answers = (200, 200, 200, 200, 404, 401)
 MEMBER_REST: Answers = (200, 200, 200, 403, 404, 401)
 
+ADD_DATASETS = frozenset({Scope.DATASETS_WRITE, Scope.ADMIN})
+UPLOAD = ADD_DATASETS | {Scope.REGISTRY_WRITE}
 READ = frozenset({Scope.RUNS_READ, Scope.RUNS_WRITE, Scope.ADMIN})
 OPERATE = frozenset({Scope.RUNS_WRITE, Scope.ADMIN})
 
@@ -70,8 +72,20 @@ def _compared(cast: Any) -> dict[str, Any]:
     return {"run": [*runs.values_list("pk", flat=True), *runs.values_list("pk", flat=True)]}
 
 
+def _new_upload(cast: Any) -> dict[str, Any]:
+    return {"project": cast.project.pk, "kind": "dataset", "name": "a.jsonl", "size": 3}
+
+
 def _new_rest_token(cast: Any) -> dict[str, Any]:
     return {"name": "robot", "workspace": cast.project.workspace_id, "scopes": ["runs:read"]}
+
+
+def _about(cast: Any) -> dict[str, Any]:
+    return {"run": [str(one) for one in _compared(cast)["run"][:1]]}
+
+
+def _new_comment(cast: Any) -> dict[str, Any]:
+    return {**_about(cast), "text": "It learns."}
 
 
 def _planted_tree(cast: Any) -> dict[str, Any]:
@@ -85,8 +99,28 @@ def _new_token(cast: Any) -> dict[str, Any]:
 
 
 def _marked(cast: Any) -> dict[str, Any]:
-    run = cast.project.experiments.get().runs.get()
+    run = cast.project.experiments.get(name="Shade").runs.get()
     return {"run": [str(run.pk)], "do": "star"}
+
+
+def _searched(cast: Any) -> dict[str, Any]:
+    test = {"arguments": [1], "expected": 1}
+    problem = {"id": "same", "statement": "Return x.", "entry_point": "solve"}
+    return {
+        "team": ["starter:oak"],
+        "problem": {**problem, "public_tests": [test], "private_tests": [test]},
+    }
+
+
+def _new_search(cast: Any) -> dict[str, Any]:
+    return {
+        "project": cast.project.pk,
+        "team": "starter:oak",
+        "source": "paste",
+        "statement": "Return x.",
+        "entry_point": "solve",
+        "public_tests": "assert solve(1) == 1",
+    }
 
 
 def _both(name: str, answers: Answers) -> tuple[Row, Row]:
@@ -149,9 +183,18 @@ ROWS = (
     Row("role", "post", MAINTAINER_FORM, {"role": "member"}),
     Row("remove-member", "post", MAINTAINER_FORM),
     Row("transfer-workspace", "post", OWNER_FORM),
+    Row("audit", "get", (200, 403, 403, 403, 404, 302)),
     Row("project-visibility", "post", OWNER_FORM, {"visibility": "private"}),
     Row("invitation", "get", OPEN),
     Row("invitation", "post", (302,) * 6),
+    Row("comments", "get", TEAM_PAGE, _about),
+    Row("comments", "post", MEMBER_FORM, _new_comment),
+    Row("edit-comment", "get", (200, 403, 403, 403, 404, 302)),
+    Row("edit-comment", "post", OWNER_FORM, {"text": "So."}),
+    Row("delete-comment", "post", MAINTAINER_FORM),
+    Row("inbox", "get", PAGE),
+    Row("read-inbox", "post", (302,) * 6),
+    Row("open-notice", "post", (404, 404, 302, 404, 404, 302)),
     Row("runs", "get", PAGE),
     Row("compare", "get", PAGE),
     Row("launch", "get", PAGE),
@@ -179,6 +222,11 @@ ROWS = (
     Row("models", "get", PAGE),
     Row("model", "get", TEAM_PAGE),
     Row("datasets", "get", PAGE),
+    Row("searches", "get", PAGE),
+    Row("new-search", "get", PAGE),
+    Row("new-search", "post", (302, 302, 302, 422, 422, 302), _new_search),
+    Row("check-search", "post", (200, 200, 200, 200, 200, 302)),
+    Row("search-problems", "get", TEAM_PAGE),
     Row("reference", "get", OPEN),
     Row("api-1:api-root", "get", (404,) * 6),
     Row("api-1:openapi-json", "get", OPEN),
@@ -212,6 +260,12 @@ ROWS = (
     Row("api-1:list_metrics", "get", TEAM_REST, scopes=READ),
     Row("api-1:get_metric", "get", TEAM_REST, scopes=READ),
     Row("api-1:list_points", "get", TEAM_REST, scopes=READ),
+    Row("api-1:list_comments", "get", TEAM_REST, _about, READ),
+    Row("api-1:create_comment", "post", (201, 201, 201, 403, 404, 401), _new_comment, OPERATE),
+    Row("api-1:change_comment", "patch", (200, 403, 403, 403, 404, 401), {"text": "So."}, OPERATE),
+    Row("api-1:delete_comment", "delete", (204, 204, 403, 403, 404, 401), scopes=OPERATE),
+    Row("api-1:list_notices", "get", PERSON_REST, scopes=NO_TOKEN),
+    Row("api-1:mark_notices_read", "post", (204,) * 5 + (401,), scopes=NO_TOKEN),
     Row("api-1:list_shares", "get", TEAM_REST, scopes=READ),
     Row("api-1:create_share", "post", (201, 201, 201, 403, 404, 401), scopes=OPERATE),
     Row("api-1:revoke_share", "delete", (204, 204, 204, 403, 404, 401), scopes=OPERATE),
@@ -222,8 +276,25 @@ ROWS = (
     Row("api-1:get_shared_tree", "get", OPEN),
     Row("api-1:get_shared_node", "get", OPEN),
     Row("api-1:list_recipes", "get", REST, scopes=READ),
+    Row("api-1:list_searches", "get", TEAM_REST, scopes=READ),
+    Row(
+        "api-1:create_search_in_project",
+        "post",
+        (201, 201, 201, 403, 404, 401),
+        _searched,
+        OPERATE,
+    ),
+    Row("api-1:get_search", "get", TEAM_REST, scopes=READ),
+    Row("api-1:get_answer", "get", TEAM_REST, scopes=READ),
     Row("api-1:list_models", "get", REST, scopes=READ),
     Row("api-1:list_datasets", "get", REST, scopes=READ),
+    Row("api-1:create_upload", "post", (201, 201, 201, 403, 404, 401), _new_upload, ADD_DATASETS),
+    Row("api-1:list_uploads", "get", REST, scopes=READ),
+    # An upload is its creator's, Alice's; without `Upload-Offset` nobody adds to it.
+    Row("api-1:get_upload", "get", (200, 404, 404, 404, 404, 401), scopes=READ),
+    Row("api-1:append_to_upload", "patch", (422, 404, 404, 404, 404, 401), scopes=UPLOAD),
+    Row("api-1:finish_upload", "post", (409, 404, 404, 404, 404, 401), scopes=UPLOAD),
+    Row("api-1:delete_upload", "delete", (204, 404, 404, 404, 404, 401), scopes=UPLOAD),
     Row("api-1:list_workspaces", "get", REST, scopes=READ),
     Row("api-1:create_workspace", "post", (201,) * 5 + (401,), {"name": "Another"}, NO_TOKEN),
     Row("api-1:get_workspace", "get", TEAM_REST, scopes=READ),
@@ -231,6 +302,7 @@ ROWS = (
     Row("api-1:change_member", "patch", (200, 200, 403, 403, 404, 401), {"role": "member"}, MANAGE),
     Row("api-1:delete_member", "delete", (204, 204, 403, 204, 404, 401), scopes=MANAGE),
     Row("api-1:transfer_workspace", "post", (200, 403, 403, 403, 404, 401), scopes=MANAGE),
+    Row("api-1:list_audit_entries", "get", (200, 403, 403, 403, 404, 401), scopes=MANAGE),
     Row("api-1:list_invitations", "get", (200, 200, 403, 403, 404, 401), scopes=MANAGE),
     Row(
         "api-1:create_invitation",
@@ -280,6 +352,10 @@ IN_A_PROJECT = {
     "api-1:list_metrics", "api-1:get_metric", "api-1:list_points",
     "api-1:get_step_trees",
     "shares", "revoke-share",
+    "search-problems", "api-1:list_searches", "api-1:create_search_in_project",
+    "api-1:get_search", "api-1:get_answer",
+    "comments", "edit-comment", "delete-comment", "open-notice",
+    "api-1:list_comments", "api-1:create_comment", "api-1:change_comment", "api-1:delete_comment",
     "api-1:list_shares", "api-1:create_share", "api-1:revoke_share",
     "remove-export", "api-1:create_export", "api-1:get_export", "api-1:get_export_file",
     "api-1:delete_export",

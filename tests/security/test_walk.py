@@ -15,7 +15,7 @@ from django.test import Client
 from django.urls import URLPattern, get_resolver, reverse
 from django.utils import timezone
 
-from tests.builders import a_held_run, a_token, an_event
+from tests.builders import a_held_run, a_search, a_token, an_event
 from tests.security.rules import (
     ANY_METHOD,
     EVERYBODY,
@@ -27,6 +27,10 @@ from tests.security.rules import (
 )
 from webapp.accounts.models import ApiToken, Scope, User
 from webapp.accounts.services import create_sign_in_link
+from webapp.artifacts.models import Upload
+from webapp.artifacts.services import begin
+from webapp.comments.services import write_comment
+from webapp.comments.targets import Target
 from webapp.experiments.listing import Wish
 from webapp.exports.making import make
 from webapp.exports.models import Export, Format, Table
@@ -67,6 +71,7 @@ def arguments(cast, var_directory) -> dict[str, Any]:
     ]
     ingest(run.pk, fencing, events)
     share, link = create_share(run, cast.alice, timedelta(days=1))
+    comment = write_comment(Target((run,)), cast.alice, "See it, @bob.", "http://testserver")
     workspace = cast.project.workspace
     a_token(cast.alice, workspace, Scope.ADMIN)
     joined = invite(workspace, cast.alice, Role.VIEWER, single_use=True)
@@ -78,12 +83,16 @@ def arguments(cast, var_directory) -> dict[str, Any]:
         "secret": _last_part(link),
         "share_id": share.pk,
         "export_id": _a_written_export(cast).pk,
+        "comment_id": comment.pk,
+        "notice_id": comment.notices.get(user=cast.bob).pk,
         "run_id": run.pk,
         "step": 1,
         "tree": 7,
         "node": 1,
+        **_of_a_search(cast),
         "name": "system.cpu_percent",
         "model_id": Model.objects.create(project=cast.project, name="oak").pk,
+        "upload_id": begin(cast.project, cast.alice, Upload.Kind.DATASET, "a.jsonl", 3).pk,
         "project_id": cast.project.pk,
         "slug": workspace.slug,
         "user_id": cast.vera.pk,
@@ -92,6 +101,13 @@ def arguments(cast, var_directory) -> dict[str, Any]:
         "sign-in-link.token": _last_part(create_sign_in_link(cast.bob)),
         "invitation.token": _last_part(joined),
     }
+
+
+def _of_a_search(cast: Any) -> dict[str, Any]:
+    search = a_search(cast)
+    names = ("get_search", "get_answer")
+    runs = {f"api-1:{name}.run_id": search.run_id for name in names}
+    return {**runs, "version_id": search.run.dataset_version_id}
 
 
 def _a_passkey_of_another() -> Authenticator:
@@ -233,15 +249,12 @@ def test_a_token_opens_no_page(cast, arguments):
 
 
 def test_every_rule_of_something_in_a_project_is_walked_for_private_ones():
-    of_a_project = {"run_id", "model_id", "project_id", "export_id"}
+    of_a_project = {
+        "run_id", "model_id", "project_id", "comment_id", "notice_id", "export_id",
+    }  # fmt: skip
     named = {name for name, one in addresses() if of_a_project & set(one.pattern.converters)}
-    made = {
-        "api-1:create_export",
-        "api-1:create_run",
-        "api-1:create_experiment_of_runs",
-        "mark-runs",
-        "compare-trees",
-    }
+    made = {"api-1:create_run", "api-1:create_experiment_of_runs", "mark-runs", "compare-trees"}
+    made |= {"comments", "api-1:list_comments", "api-1:create_comment", "api-1:create_export"}
     assert named | made == IN_A_PROJECT
 
 

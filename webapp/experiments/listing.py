@@ -158,7 +158,9 @@ class RunsPage:
 
 def matching_runs(user: User, wish: Wish) -> QuerySet[Run]:
     """All runs that are wished for and that `user` may see, in the order that is wished for."""
-    runs = _matching(visible_runs(user), user, wish).annotate(sort_key=SORTS[wish.sort_key])
+    runs = _matching(visible_runs(user).that_train(), user, wish).annotate(
+        sort_key=SORTS[wish.sort_key]
+    )
     names = (wish.sort_field, "id")
     return runs.order_by(*(f"-{name}" if wish.is_down else name for name in names))
 
