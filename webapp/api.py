@@ -9,6 +9,7 @@ from ninja.operation import Operation
 from webapp import problems
 from webapp.accounts.api import router as tokens
 from webapp.accounts.authentication import ActiveSession, Bearer
+from webapp.artifacts.api import router as uploads
 from webapp.audit.api import router as audit
 from webapp.comments.api import inbox
 from webapp.comments.api import router as comments
@@ -20,6 +21,8 @@ from webapp.experiments.steering_api import router as steering
 from webapp.projects.api import projects
 from webapp.projects.api import router as workspaces
 from webapp.registry.api import router as models
+from webapp.searches.api import in_project as project_searches
+from webapp.searches.api import router as searches
 from webapp.sharing.api import router as shares
 from webapp.sharing.api import shared
 from webapp.telemetry.api import router as telemetry
@@ -44,6 +47,8 @@ problems.install(api)
 api.add_router("/workspaces", workspaces, tags=["workspaces"])
 api.add_router("/workspaces", audit, tags=["workspaces"])
 api.add_router("/projects", projects, tags=["projects"])
+api.add_router("/projects", project_searches, tags=["searches"])
+api.add_router("/searches", searches, tags=["searches"])
 api.add_router("/experiments", experiments, tags=["experiments"])
 api.add_router("/runs", runs, tags=["runs"])
 api.add_router("/runs", steering, tags=["runs"])
@@ -57,4 +62,5 @@ api.add_router("/runs", shares, tags=["shares"])
 api.add_router("/shared", shared, tags=["shares"])
 api.add_router("/recipes", recipes, tags=["recipes"])
 api.add_router("/models", models, tags=["models"])
+api.add_router("/uploads", uploads, tags=["uploads"])
 api.add_router("/datasets", datasets, tags=["datasets"])

@@ -25,8 +25,11 @@ from ninja.errors import AuthenticationError, HttpError, ValidationError
 from pydantic import ConfigDict
 
 from engine.faults import ConfigError, printable, shown
+from webapp.artifacts.errors import OffsetMismatch, UploadRefused
 from webapp.experiments.states import TransitionRefused
 from webapp.projects.membership import MembershipRefused
+from webapp.registry.errors import RegistryRefused
+from webapp.registry.weights import WeightsError
 
 logger = logging.getLogger(__name__)
 
@@ -170,6 +173,10 @@ _ANSWERS: dict[type[Exception], Callable[[Any], HttpResponse]] = {
     Invalid: lambda e: problem(422, "Some parameters cannot be used.", e.problems),
     ValidationError: _invalid,
     TransitionRefused: lambda e: problem(409, f"Nothing changed: {e}."),
+    RegistryRefused: lambda e: problem(409, f"Nothing changed: {e}"),
+    WeightsError: lambda e: problem(422, "This is no model that can be used.", e.problems),
+    UploadRefused: lambda e: problem(e.status, "The upload is refused.", e.problems),
+    OffsetMismatch: lambda e: problem(409, f"Nothing was added: {e}.", offset=e.offset),
     MembershipRefused: lambda e: problem(409, f"Nothing changed: {e}"),
     PermissionDenied: lambda e: problem(403, str(e) or "Your role does not allow this."),
     Http404: lambda e: problem(404, "It does not exist, or you may not see it."),

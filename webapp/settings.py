@@ -47,9 +47,11 @@ INSTALLED_APPS = [
     "webapp.audit",
     "webapp.comments",
     "webapp.projects",
+    "webapp.artifacts",
     "webapp.datasets",
     "webapp.experiments",
     "webapp.registry",
+    "webapp.searches",
     "webapp.sharing",
     "webapp.telemetry",
     "workers",
@@ -143,6 +145,21 @@ CACHES = {
         "BACKEND": "django.core.cache.backends.db.DatabaseCache",
         "LOCATION": "accounts_cache",
     }
+}
+
+# What people upload: its bytes, and how much of them is taken.
+STORAGES = {
+    "artifacts": environment.read_artifact_storage(os.environ, GROVE_VAR / "artifacts"),
+    "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
+}
+UPLOADS_DIR = GROVE_VAR / "uploads"
+ARTIFACT_COPIES_DIR = GROVE_VAR / "artifact-copies"
+MODEL_FOLDERS_DIR = GROVE_VAR / "model-versions"
+ARTIFACT_CHUNK_BYTES = 8 << 20
+ARTIFACT_QUOTA_BYTES = environment.read_mebibytes(os.environ, "GROVE_QUOTA_MIB", 102_400)
+ARTIFACT_MOST_BYTES = {
+    "dataset": environment.read_mebibytes(os.environ, "GROVE_DATASET_MIB", 2048),
+    "model": environment.read_mebibytes(os.environ, "GROVE_MODEL_FILE_MIB", 51_200),
 }
 
 LANGUAGE_CODE = "en"

@@ -24,5 +24,6 @@ urlpatterns = [
     path("", include("webapp.telemetry.urls")),
     path("", include("webapp.sharing.urls")),
     path("", include("webapp.registry.urls")),
+    path("", include("webapp.searches.urls")),
     path("", include("webapp.datasets.urls")),
 ]

@@ -33,6 +33,8 @@ REST: Answers = (200, 200, 200, 200, 200, 401)
 TEAM_REST: Answers = (200, 200, 200, 200, 404, 401)
 MEMBER_REST: Answers = (200, 200, 200, 403, 404, 401)
 
+ADD_DATASETS = frozenset({Scope.DATASETS_WRITE, Scope.ADMIN})
+UPLOAD = ADD_DATASETS | {Scope.REGISTRY_WRITE}
 READ = frozenset({Scope.RUNS_READ, Scope.RUNS_WRITE, Scope.ADMIN})
 OPERATE = frozenset({Scope.RUNS_WRITE, Scope.ADMIN})
 
@@ -66,6 +68,10 @@ def _compared(cast: Any) -> dict[str, Any]:
     return {"run": [*runs.values_list("pk", flat=True), *runs.values_list("pk", flat=True)]}
 
 
+def _new_upload(cast: Any) -> dict[str, Any]:
+    return {"project": cast.project.pk, "kind": "dataset", "name": "a.jsonl", "size": 3}
+
+
 def _new_rest_token(cast: Any) -> dict[str, Any]:
     return {"name": "robot", "workspace": cast.project.workspace_id, "scopes": ["runs:read"]}
 
@@ -89,8 +95,28 @@ def _new_token(cast: Any) -> dict[str, Any]:
 
 
 def _marked(cast: Any) -> dict[str, Any]:
-    run = cast.project.experiments.get().runs.get()
+    run = cast.project.experiments.get(name="Shade").runs.get()
     return {"run": [str(run.pk)], "do": "star"}
+
+
+def _searched(cast: Any) -> dict[str, Any]:
+    test = {"arguments": [1], "expected": 1}
+    problem = {"id": "same", "statement": "Return x.", "entry_point": "solve"}
+    return {
+        "team": ["starter:oak"],
+        "problem": {**problem, "public_tests": [test], "private_tests": [test]},
+    }
+
+
+def _new_search(cast: Any) -> dict[str, Any]:
+    return {
+        "project": cast.project.pk,
+        "team": "starter:oak",
+        "source": "paste",
+        "statement": "Return x.",
+        "entry_point": "solve",
+        "public_tests": "assert solve(1) == 1",
+    }
 
 
 def _both(name: str, answers: Answers) -> tuple[Row, Row]:
@@ -189,6 +215,11 @@ ROWS = (
     Row("models", "get", PAGE),
     Row("model", "get", TEAM_PAGE),
     Row("datasets", "get", PAGE),
+    Row("searches", "get", PAGE),
+    Row("new-search", "get", PAGE),
+    Row("new-search", "post", (302, 302, 302, 422, 422, 302), _new_search),
+    Row("check-search", "post", (200, 200, 200, 200, 200, 302)),
+    Row("search-problems", "get", TEAM_PAGE),
     Row("reference", "get", OPEN),
     Row("api-1:api-root", "get", (404,) * 6),
     Row("api-1:openapi-json", "get", OPEN),
@@ -238,8 +269,25 @@ ROWS = (
     Row("api-1:get_shared_tree", "get", OPEN),
     Row("api-1:get_shared_node", "get", OPEN),
     Row("api-1:list_recipes", "get", REST, scopes=READ),
+    Row("api-1:list_searches", "get", TEAM_REST, scopes=READ),
+    Row(
+        "api-1:create_search_in_project",
+        "post",
+        (201, 201, 201, 403, 404, 401),
+        _searched,
+        OPERATE,
+    ),
+    Row("api-1:get_search", "get", TEAM_REST, scopes=READ),
+    Row("api-1:get_answer", "get", TEAM_REST, scopes=READ),
     Row("api-1:list_models", "get", REST, scopes=READ),
     Row("api-1:list_datasets", "get", REST, scopes=READ),
+    Row("api-1:create_upload", "post", (201, 201, 201, 403, 404, 401), _new_upload, ADD_DATASETS),
+    Row("api-1:list_uploads", "get", REST, scopes=READ),
+    # An upload is its creator's, Alice's; without `Upload-Offset` nobody adds to it.
+    Row("api-1:get_upload", "get", (200, 404, 404, 404, 404, 401), scopes=READ),
+    Row("api-1:append_to_upload", "patch", (422, 404, 404, 404, 404, 401), scopes=UPLOAD),
+    Row("api-1:finish_upload", "post", (409, 404, 404, 404, 404, 401), scopes=UPLOAD),
+    Row("api-1:delete_upload", "delete", (204, 404, 404, 404, 404, 401), scopes=UPLOAD),
     Row("api-1:list_workspaces", "get", REST, scopes=READ),
     Row("api-1:create_workspace", "post", (201,) * 5 + (401,), {"name": "Another"}, NO_TOKEN),
     Row("api-1:get_workspace", "get", TEAM_REST, scopes=READ),
@@ -294,6 +342,8 @@ IN_A_PROJECT = {
     "shares", "revoke-share",
     "comments", "edit-comment", "delete-comment", "open-notice",
     "api-1:list_comments", "api-1:create_comment", "api-1:change_comment", "api-1:delete_comment",
+    "search-problems", "api-1:list_searches", "api-1:create_search_in_project",
+    "api-1:get_search", "api-1:get_answer",
     "api-1:list_shares", "api-1:create_share", "api-1:revoke_share",
 }  # fmt: skip
 """What does not exist for those who may not see its project, members or not."""

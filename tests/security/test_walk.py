@@ -14,7 +14,7 @@ from django.test import Client
 from django.urls import URLPattern, get_resolver, reverse
 from django.utils import timezone
 
-from tests.builders import a_held_run, a_token, an_event
+from tests.builders import a_held_run, a_search, a_token, an_event
 from tests.security.rules import (
     ANY_METHOD,
     EVERYBODY,
@@ -26,6 +26,8 @@ from tests.security.rules import (
 )
 from webapp.accounts.models import ApiToken, Scope, User
 from webapp.accounts.services import create_sign_in_link
+from webapp.artifacts.models import Upload
+from webapp.artifacts.services import begin
 from webapp.comments.services import write_comment
 from webapp.comments.targets import Target
 from webapp.projects.membership import invite
@@ -52,7 +54,7 @@ def addresses(resolver: Any = None, prefix: str = "") -> Iterator[tuple[str, URL
 
 
 @pytest.fixture
-def arguments(cast) -> dict[str, Any]:
+def arguments(cast, var_directory) -> dict[str, Any]:
     """What every placeholder of an address stands for: real things of Alice's project."""
     run, fencing = a_held_run(cast)
     planted = {"step": 1, "problem": "p", "statement": "s"}
@@ -81,8 +83,10 @@ def arguments(cast) -> dict[str, Any]:
         "step": 1,
         "tree": 7,
         "node": 1,
+        **_of_a_search(cast),
         "name": "system.cpu_percent",
         "model_id": Model.objects.create(project=cast.project, name="oak").pk,
+        "upload_id": begin(cast.project, cast.alice, Upload.Kind.DATASET, "a.jsonl", 3).pk,
         "project_id": cast.project.pk,
         "slug": workspace.slug,
         "user_id": cast.vera.pk,
@@ -91,6 +95,13 @@ def arguments(cast) -> dict[str, Any]:
         "sign-in-link.token": _last_part(create_sign_in_link(cast.bob)),
         "invitation.token": _last_part(joined),
     }
+
+
+def _of_a_search(cast: Any) -> dict[str, Any]:
+    search = a_search(cast)
+    names = ("get_search", "get_answer")
+    runs = {f"api-1:{name}.run_id": search.run_id for name in names}
+    return {**runs, "version_id": search.run.dataset_version_id}
 
 
 def _a_passkey_of_another() -> Authenticator:

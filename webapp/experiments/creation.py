@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from django.db import IntegrityError, transaction
@@ -27,6 +27,8 @@ from webapp.experiments.paths import refuse_paths
 from webapp.experiments.sweeps import Planned, Request, plan
 from webapp.experiments.walls import refuse_unsafe
 from webapp.projects.models import Project
+from webapp.registry.references import resolved
+from webapp.registry.services import note_uses
 
 _NAME_CHARS: int = Experiment._meta.get_field("name").max_length
 
@@ -49,7 +51,7 @@ def planned(request: Request, project: Project, origin: Origin | None = None) ->
     Raises:
         ConfigError: the settings cannot run, or not in this project, or not from this checkpoint.
     """
-    runs = plan(request)
+    runs = [replace(run, config=resolved(run.config, project)) for run in plan(request)]
     for run in runs:
         refuse_unsafe(run.config, project)
         refuse_paths(run.config, project)
@@ -119,6 +121,7 @@ def _create_run(
     )
     detail = f"from step {origin.step} of {origin.run}" if origin else ""
     note_action(run, user, RunAction.Kind.STARTED, detail)
+    note_uses(run)
     dispatch_on_commit(run.pk)
     return run
 
@@ -138,7 +141,12 @@ def fork_request(run: Run, step: int, overrides: dict[str, Any], name: str = "")
 
 @transaction.atomic
 def clone_run(run: Run, user: User) -> Run:
-    """A new experiment with the run's settings, queued."""
+    """A new experiment with the run's settings, queued.
+
+    Raises:
+        ConfigError: the settings cannot run any more, or it is a search; nothing was made.
+    """
+    _refuse_search(run)
     made = create_experiment(run.project, user, clone_request(run)).runs.get()
     note_action(run, user, RunAction.Kind.CLONED, f"as {made}")
     return made
@@ -151,10 +159,17 @@ def fork_run(run: Run, step: int, user: User, overrides: dict[str, Any], name: s
     Raises:
         ConfigError: there is no such checkpoint, or a change does not fit it; nothing was made.
     """
+    _refuse_search(run)
     request = fork_request(run, step, overrides, name)
     made = create_experiment(run.project, user, request, Origin(run, step)).runs.get()
     note_action(run, user, RunAction.Kind.FORKED, f"from step {step}, as {made}")
     return made
+
+
+def _refuse_search(run: Run) -> None:
+    if hasattr(run, "search"):
+        reason = "a search at test time trains nothing; start another search instead"
+        raise ConfigError([{"path": "run", "value": str(run.pk), "reason": reason}])
 
 
 def once(key: str | None, user: User, asked: Any, make: Callable[[], Experiment]) -> Experiment:
