@@ -10,6 +10,9 @@ from webapp import problems
 from webapp.accounts.api import router as tokens
 from webapp.accounts.authentication import ActiveSession, Bearer
 from webapp.artifacts.api import router as uploads
+from webapp.audit.api import router as audit
+from webapp.comments.api import inbox
+from webapp.comments.api import router as comments
 from webapp.datasets.api import router as datasets
 from webapp.experiments.api import experiments, recipes
 from webapp.experiments.api import router as runs
@@ -18,6 +21,10 @@ from webapp.experiments.steering_api import router as steering
 from webapp.projects.api import projects
 from webapp.projects.api import router as workspaces
 from webapp.registry.api import router as models
+from webapp.registry.promotion_api import router as promotions
+from webapp.registry.promotion_api import workspaces as promotion_rules
+from webapp.searches.api import in_project as project_searches
+from webapp.searches.api import router as searches
 from webapp.sharing.api import router as shares
 from webapp.sharing.api import shared
 from webapp.telemetry.api import router as telemetry
@@ -40,17 +47,24 @@ class DocumentedAPI(NinjaAPI):
 api = DocumentedAPI(title="Grove", version="1", auth=[Bearer(), ActiveSession()], docs_url=None)
 problems.install(api)
 api.add_router("/workspaces", workspaces, tags=["workspaces"])
+api.add_router("/workspaces", audit, tags=["workspaces"])
 api.add_router("/projects", projects, tags=["projects"])
+api.add_router("/projects", project_searches, tags=["searches"])
+api.add_router("/searches", searches, tags=["searches"])
 api.add_router("/experiments", experiments, tags=["experiments"])
 api.add_router("/runs", runs, tags=["runs"])
 api.add_router("/runs", steering, tags=["runs"])
 api.add_router("/runs", telemetry, tags=["telemetry"])
 api.add_router("/comparison", comparison, tags=["runs"])
 api.add_router("/runs", forest, tags=["telemetry"])
+api.add_router("/comments", comments, tags=["comments"])
+api.add_router("/inbox", inbox, tags=["comments"])
 api.add_router("/tokens", tokens, tags=["tokens"])
 api.add_router("/runs", shares, tags=["shares"])
 api.add_router("/shared", shared, tags=["shares"])
 api.add_router("/recipes", recipes, tags=["recipes"])
 api.add_router("/models", models, tags=["models"])
+api.add_router("/models", promotions, tags=["models"])
+api.add_router("/workspaces", promotion_rules, tags=["workspaces"])
 api.add_router("/uploads", uploads, tags=["uploads"])
 api.add_router("/datasets", datasets, tags=["datasets"])

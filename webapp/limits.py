@@ -64,6 +64,8 @@ class Limit:
 
 TOKENS = Limit("tokens", 30, 3600.0)
 """Making tokens, links and invitations."""
+COMMENTS = Limit("comments", 120, 3600.0)
+"""Writing, which may send mail."""
 INGEST = Limit("ingest", 1200, 60.0)
 """Batches of events from engines that run elsewhere."""
 EXPORTS = Limit("exports", 600, 60.0)
@@ -75,9 +77,15 @@ LIMITS: dict[tuple[str, str], Limit] = {
     ("POST", "shares"): TOKENS,
     ("POST", "api-1:create_share"): TOKENS,
     ("POST", "api-1:create_token"): TOKENS,
+    ("POST", "comments"): COMMENTS,
+    ("POST", "edit-comment"): COMMENTS,
+    ("POST", "api-1:create_comment"): COMMENTS,
+    ("PATCH", "api-1:change_comment"): COMMENTS,
     ("POST", "api-1:add_events"): INGEST,
     ("GET", "api-1:get_events"): EXPORTS,
     ("GET", "api-1:get_shared_events"): EXPORTS,
+    ("GET", "api-1:get_archive"): EXPORTS,
+    ("GET", "archive"): EXPORTS,
 }
 """By method and name of the address."""
 

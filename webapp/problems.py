@@ -29,6 +29,8 @@ from webapp.artifacts.errors import OffsetMismatch, UploadRefused
 from webapp.datasets.errors import DatasetRefused
 from webapp.experiments.states import TransitionRefused
 from webapp.projects.membership import MembershipRefused
+from webapp.registry.errors import RegistryRefused
+from webapp.registry.weights import WeightsError
 
 logger = logging.getLogger(__name__)
 
@@ -172,6 +174,8 @@ _ANSWERS: dict[type[Exception], Callable[[Any], HttpResponse]] = {
     Invalid: lambda e: problem(422, "Some parameters cannot be used.", e.problems),
     ValidationError: _invalid,
     TransitionRefused: lambda e: problem(409, f"Nothing changed: {e}."),
+    RegistryRefused: lambda e: problem(409, f"Nothing changed: {e}"),
+    WeightsError: lambda e: problem(422, "This is no model that can be used.", e.problems),
     UploadRefused: lambda e: problem(e.status, "The upload is refused.", e.problems),
     DatasetRefused: lambda e: problem(e.status, "The dataset is refused.", e.problems),
     OffsetMismatch: lambda e: problem(409, f"Nothing was added: {e}.", offset=e.offset),

@@ -40,13 +40,18 @@ INSTALLED_APPS = [
     "allauth.mfa",
     "allauth.socialaccount",
     "allauth.socialaccount.providers.openid_connect",
+    "pgtrigger",
+    "pghistory",
     "webapp",
     "webapp.accounts",
+    "webapp.audit",
+    "webapp.comments",
     "webapp.projects",
     "webapp.artifacts",
     "webapp.datasets",
     "webapp.experiments",
     "webapp.registry",
+    "webapp.searches",
     "webapp.sharing",
     "webapp.telemetry",
     "workers",
@@ -61,6 +66,7 @@ MIDDLEWARE = [
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "webapp.audit.context.WhoAsked",
     "webapp.refusals.MethodNotAllowedPage",
     "webapp.security.SignInRequired",
     "webapp.limits.Limits",
@@ -84,6 +90,7 @@ TEMPLATES = [
                 "django.contrib.messages.context_processors.messages",
                 "webapp.experiments.walls.banner",
                 "webapp.accounts.selectors.ways_in",
+                "webapp.comments.selectors.unread",
             ]
         },
     }
@@ -129,6 +136,9 @@ MFA_TOTP_ISSUER = "Grove"
 SOCIALACCOUNT_ADAPTER = "webapp.accounts.adapters.OrganisationAdapter"
 SOCIALACCOUNT_PROVIDERS = {"openid_connect": {"APPS": [OIDC.app()] if OIDC else []}}
 
+# Notes of who did what (webapp.audit) stand in the order in which it was done.
+PGHISTORY_CREATED_AT_FUNCTION = "clock_timestamp()"
+
 # Counts of the limits are shared by all web processes: they lie in the one database.
 CACHES = {
     "default": {
@@ -144,6 +154,7 @@ STORAGES = {
 }
 UPLOADS_DIR = GROVE_VAR / "uploads"
 ARTIFACT_COPIES_DIR = GROVE_VAR / "artifact-copies"
+MODEL_FOLDERS_DIR = GROVE_VAR / "model-versions"
 ARTIFACT_CHUNK_BYTES = 8 << 20
 ARTIFACT_QUOTA_BYTES = environment.read_mebibytes(os.environ, "GROVE_QUOTA_MIB", 102_400)
 ARTIFACT_MOST_BYTES = {
@@ -164,6 +175,8 @@ STATIC_URL = f"/static/{fingerprint(BASE_DIR / 'static')}/"
 # Files are served where they lie: nothing to collect on one machine. Each is looked at when it is
 # asked for, because a size remembered from the start breaks the answer once the file is edited.
 WHITENOISE_USE_FINDERS = WHITENOISE_AUTOREFRESH = True
+if not DEBUG:  # other content has another address, so a browser asks once
+    WHITENOISE_IMMUTABLE_FILE_TEST = f"^{STATIC_URL}"
 
 SECURE_CONTENT_TYPE_NOSNIFF = True
 SECURE_REFERRER_POLICY = "same-origin"

@@ -88,6 +88,14 @@ def _new_rest_token(cast: Any) -> dict[str, Any]:
     return {"name": "robot", "workspace": cast.project.workspace_id, "scopes": ["runs:read"]}
 
 
+def _about(cast: Any) -> dict[str, Any]:
+    return {"run": [str(one) for one in _compared(cast)["run"][:1]]}
+
+
+def _new_comment(cast: Any) -> dict[str, Any]:
+    return {**_about(cast), "text": "It learns."}
+
+
 def _planted_tree(cast: Any) -> dict[str, Any]:
     run = Run.objects.get(experiment__project=cast.project, events__tree=7, events__node=None)
     return {"tree": f"{run.pk}:7"}
@@ -99,8 +107,28 @@ def _new_token(cast: Any) -> dict[str, Any]:
 
 
 def _marked(cast: Any) -> dict[str, Any]:
-    run = cast.project.experiments.get().runs.get()
+    run = cast.project.experiments.get(name="Shade").runs.get()
     return {"run": [str(run.pk)], "do": "star"}
+
+
+def _searched(cast: Any) -> dict[str, Any]:
+    test = {"arguments": [1], "expected": 1}
+    problem = {"id": "same", "statement": "Return x.", "entry_point": "solve"}
+    return {
+        "team": ["starter:oak"],
+        "problem": {**problem, "public_tests": [test], "private_tests": [test]},
+    }
+
+
+def _new_search(cast: Any) -> dict[str, Any]:
+    return {
+        "project": cast.project.pk,
+        "team": "starter:oak",
+        "source": "paste",
+        "statement": "Return x.",
+        "entry_point": "solve",
+        "public_tests": "assert solve(1) == 1",
+    }
 
 
 def _both(name: str, answers: Answers) -> tuple[Row, Row]:
@@ -163,9 +191,18 @@ ROWS = (
     Row("role", "post", MAINTAINER_FORM, {"role": "member"}),
     Row("remove-member", "post", MAINTAINER_FORM),
     Row("transfer-workspace", "post", OWNER_FORM),
+    Row("audit", "get", (200, 403, 403, 403, 404, 302)),
     Row("project-visibility", "post", OWNER_FORM, {"visibility": "private"}),
     Row("invitation", "get", OPEN),
     Row("invitation", "post", (302,) * 6),
+    Row("comments", "get", TEAM_PAGE, _about),
+    Row("comments", "post", MEMBER_FORM, _new_comment),
+    Row("edit-comment", "get", (200, 403, 403, 403, 404, 302)),
+    Row("edit-comment", "post", OWNER_FORM, {"text": "So."}),
+    Row("delete-comment", "post", MAINTAINER_FORM),
+    Row("inbox", "get", PAGE),
+    Row("read-inbox", "post", (302,) * 6),
+    Row("open-notice", "post", (404, 404, 302, 404, 404, 302)),
     Row("runs", "get", PAGE),
     Row("compare", "get", PAGE),
     Row("launch", "get", PAGE),
@@ -198,6 +235,11 @@ ROWS = (
     Row("derive-dataset", "post", MEMBER_FORM, {"keep": "passed"}),
     Row("delete-dataset", "post", MEMBER_FORM),
     Row("compare-dataset", "post", MEMBER_FORM, _other_version),
+    Row("searches", "get", PAGE),
+    Row("new-search", "get", PAGE),
+    Row("new-search", "post", (302, 302, 302, 422, 422, 302), _new_search),
+    Row("check-search", "post", (200, 200, 200, 200, 200, 302)),
+    Row("search-problems", "get", TEAM_PAGE),
     Row("reference", "get", OPEN),
     Row("api-1:api-root", "get", (404,) * 6),
     Row("api-1:openapi-json", "get", OPEN),
@@ -231,6 +273,12 @@ ROWS = (
     Row("api-1:list_metrics", "get", TEAM_REST, scopes=READ),
     Row("api-1:get_metric", "get", TEAM_REST, scopes=READ),
     Row("api-1:list_points", "get", TEAM_REST, scopes=READ),
+    Row("api-1:list_comments", "get", TEAM_REST, _about, READ),
+    Row("api-1:create_comment", "post", (201, 201, 201, 403, 404, 401), _new_comment, OPERATE),
+    Row("api-1:change_comment", "patch", (200, 403, 403, 403, 404, 401), {"text": "So."}, OPERATE),
+    Row("api-1:delete_comment", "delete", (204, 204, 403, 403, 404, 401), scopes=OPERATE),
+    Row("api-1:list_notices", "get", PERSON_REST, scopes=NO_TOKEN),
+    Row("api-1:mark_notices_read", "post", (204,) * 5 + (401,), scopes=NO_TOKEN),
     Row("api-1:list_shares", "get", TEAM_REST, scopes=READ),
     Row("api-1:create_share", "post", (201, 201, 201, 403, 404, 401), scopes=OPERATE),
     Row("api-1:revoke_share", "delete", (204, 204, 204, 403, 404, 401), scopes=OPERATE),
@@ -241,6 +289,16 @@ ROWS = (
     Row("api-1:get_shared_tree", "get", OPEN),
     Row("api-1:get_shared_node", "get", OPEN),
     Row("api-1:list_recipes", "get", REST, scopes=READ),
+    Row("api-1:list_searches", "get", TEAM_REST, scopes=READ),
+    Row(
+        "api-1:create_search_in_project",
+        "post",
+        (201, 201, 201, 403, 404, 401),
+        _searched,
+        OPERATE,
+    ),
+    Row("api-1:get_search", "get", TEAM_REST, scopes=READ),
+    Row("api-1:get_answer", "get", TEAM_REST, scopes=READ),
     Row("api-1:list_models", "get", REST, scopes=READ),
     Row("api-1:list_datasets", "get", REST, scopes=READ),
     Row("api-1:get_dataset", "get", TEAM_REST, scopes=READ),
@@ -281,6 +339,7 @@ ROWS = (
     Row("api-1:change_member", "patch", (200, 200, 403, 403, 404, 401), {"role": "member"}, MANAGE),
     Row("api-1:delete_member", "delete", (204, 204, 403, 204, 404, 401), scopes=MANAGE),
     Row("api-1:transfer_workspace", "post", (200, 403, 403, 403, 404, 401), scopes=MANAGE),
+    Row("api-1:list_audit_entries", "get", (200, 403, 403, 403, 404, 401), scopes=MANAGE),
     Row("api-1:list_invitations", "get", (200, 200, 403, 403, 404, 401), scopes=MANAGE),
     Row(
         "api-1:create_invitation",
@@ -331,6 +390,10 @@ IN_A_PROJECT = {
     "api-1:list_dataset_problems", "api-1:get_dataset_problem", "api-1:get_dataset_splits",
     "api-1:get_dataset_difficulty", "api-1:get_dataset_content", "api-1:start_dataset_validation",
     "api-1:get_dataset_validation", "api-1:start_dataset_overlap", "api-1:get_dataset_report",
+    "search-problems", "api-1:list_searches", "api-1:create_search_in_project",
+    "api-1:get_search", "api-1:get_answer",
+    "comments", "edit-comment", "delete-comment", "open-notice",
+    "api-1:list_comments", "api-1:create_comment", "api-1:change_comment", "api-1:delete_comment",
     "api-1:list_shares", "api-1:create_share", "api-1:revoke_share",
 }  # fmt: skip
 """What does not exist for those who may not see its project, members or not."""

@@ -14,7 +14,7 @@ from django.test import Client
 from django.urls import URLPattern, get_resolver, reverse
 from django.utils import timezone
 
-from tests.builders import a_held_run, a_token, an_event
+from tests.builders import a_held_run, a_search, a_token, an_event
 from tests.datasets import stored_version
 from tests.security.rules import (
     ANY_METHOD,
@@ -29,6 +29,8 @@ from webapp.accounts.models import ApiToken, Scope, User
 from webapp.accounts.services import create_sign_in_link
 from webapp.artifacts.models import Upload
 from webapp.artifacts.services import begin
+from webapp.comments.services import write_comment
+from webapp.comments.targets import Target
 from webapp.datasets.reports import request_overlap, request_validation
 from webapp.projects.membership import invite
 from webapp.projects.models import Invitation, Project, Role, Visibility
@@ -70,6 +72,7 @@ def arguments(cast, var_directory) -> dict[str, Any]:
     request_validation(version, cast.alice)
     overlap = request_overlap(version, stored_version(cast, "planted too"), 0.5, cast.alice)
     share, link = create_share(run, cast.alice, timedelta(days=1))
+    comment = write_comment(Target((run,)), cast.alice, "See it, @bob.", "http://testserver")
     workspace = cast.project.workspace
     a_token(cast.alice, workspace, Scope.ADMIN)
     joined = invite(workspace, cast.alice, Role.VIEWER, single_use=True)
@@ -80,10 +83,13 @@ def arguments(cast, var_directory) -> dict[str, Any]:
         "key": "abc",
         "secret": _last_part(link),
         "share_id": share.pk,
+        "comment_id": comment.pk,
+        "notice_id": comment.notices.get(user=cast.bob).pk,
         "run_id": run.pk,
         "step": 1,
         "tree": 7,
         "node": 1,
+        **_of_a_search(cast),
         "name": "system.cpu_percent",
         "model_id": Model.objects.create(project=cast.project, name="oak").pk,
         "dataset_id": version.dataset_id,
@@ -99,6 +105,13 @@ def arguments(cast, var_directory) -> dict[str, Any]:
         "sign-in-link.token": _last_part(create_sign_in_link(cast.bob)),
         "invitation.token": _last_part(joined),
     }
+
+
+def _of_a_search(cast: Any) -> dict[str, Any]:
+    search = a_search(cast)
+    names = ("get_search", "get_answer")
+    runs = {f"api-1:{name}.run_id": search.run_id for name in names}
+    return {**runs, "version_id": search.run.dataset_version_id}
 
 
 def _a_passkey_of_another() -> Authenticator:
@@ -233,9 +246,10 @@ def test_a_token_opens_no_page(cast, arguments):
 
 
 def test_every_rule_of_something_in_a_project_is_walked_for_private_ones():
-    of_a_project = {"run_id", "model_id", "project_id", *OF_DATASETS}
+    of_a_project = {"run_id", "model_id", "project_id", "comment_id", "notice_id", *OF_DATASETS}
     named = {name for name, one in addresses() if of_a_project & set(one.pattern.converters)}
     made = {"api-1:create_run", "api-1:create_experiment_of_runs", "mark-runs", "compare-trees"}
+    made |= {"comments", "api-1:list_comments", "api-1:create_comment"}
     assert named | made == IN_A_PROJECT
 
 

@@ -150,7 +150,7 @@ def runs_page(user: User, wish: Wish, cursor: str | None, limit: int = 50) -> Ru
     """
     key, down = wish.sort.removeprefix("-"), wish.sort.startswith("-")
     stars = Star.objects.filter(run=OuterRef("pk"), user=user.pk)
-    runs = _matching(visible_runs(user), user, wish).defer(*TOO_BIG_FOR_A_LIST)
+    runs = _matching(visible_runs(user).that_train(), user, wish).defer(*TOO_BIG_FOR_A_LIST)
     runs = runs.annotate(starred=Exists(stars), sort_key=SORTS[key])
     # Without a wish the index over the columns themselves is used.
     field = "created" if key == "created" else "sort_key"
