@@ -30,7 +30,7 @@ def served(django_db_setup):
 
 
 @pytest.fixture
-def site(served, transactional_db):
+def site(served, transactional_db, var_directory):
     cast = a_cast()
     token = a_token(
         cast.bob, cast.project, Scope.RUNS_WRITE, Scope.TELEMETRY_WRITE, Scope.DATASETS_WRITE

@@ -1,4 +1,4 @@
-"""The `grove` command: login, runs, start, watch, stop, resume, pull, push, push-dataset, pull-dataset.
+"""The `grove` command: login, runs, start, watch, stop, resume, pull, push; datasets up and down.
 
 Exit status: 0 it is done; 1 the server refused, or the run that was watched failed; 2 a wrong
 command line; 3 the server cannot be reached.
