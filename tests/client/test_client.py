@@ -10,7 +10,9 @@ import httpx
 import pytest
 
 from engine.events import EventLog, LogLine, RunStateChanged, StepStarted
+from engine.problems.load import load_dataset
 from tests.builders import a_held_run, some_events
+from tests.datasets import lines_of, some_problems
 from webapp.client import Grove, Refused
 from webapp.client.cli import main
 from webapp.experiments.models import Run
@@ -175,3 +177,14 @@ def test_a_server_that_speaks_otherwise_is_told_as_it_speaks(site):
         grove.run("x")
     with Grove("http://127.0.0.1:1", site.token) as grove, pytest.raises(httpx.TransportError):
         grove.run("x")
+
+
+def test_a_dataset_goes_up_and_comes_down(command, site, tmp_path, var_directory):
+    (tmp_path / "trees.jsonl").write_bytes(lines_of(some_problems()))
+    pushed = ("push-dataset", site.cast.project.pk, "trees", tmp_path / "trees.jsonl")
+    status, version = command(*pushed)
+    assert status == 0 and command(*pushed) == (0, version), "the same problems, the same version"
+    assert command("pull-dataset", version.strip(), tmp_path / "down.jsonl")[0] == 0
+    assert load_dataset(tmp_path / "down.jsonl").problems == some_problems()
+    assert command("push-dataset", site.cast.project.pk, "../up", tmp_path / "trees.jsonl")[0] == 1
+    assert not (tmp_path / "down.jsonl.partial").exists()

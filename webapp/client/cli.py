@@ -1,4 +1,4 @@
-"""The `grove` command: login, runs, start, watch, stop, resume, pull, push, export.
+"""The `grove` command: login, runs, start, watch, stop, resume, pull, push, export, datasets.
 
 Exit status: 0 it is done; 1 the server refused, or the run that was watched failed; 2 a wrong
 command line; 3 the server cannot be reached.
@@ -89,6 +89,14 @@ def _parser() -> argparse.ArgumentParser:
     one.add_argument("--project", type=int)
     one.add_argument("--recipe")
     one.add_argument("--follow", action="store_true", help="until the log tells the run's end")
+    one = verb("push-dataset", _push_dataset, "upload files as a version of a dataset")
+    one.add_argument("project", type=int)
+    one.add_argument("name", help="of the dataset; one that is there gets a new version")
+    one.add_argument("files", type=Path, nargs="+")
+    one.add_argument("--note", default="")
+    one = verb("pull-dataset", _pull_dataset, "write the problems of a version to a file")
+    one.add_argument("version", type=int, help="its id, as push-dataset prints it")
+    one.add_argument("file", type=Path)
     return parser
 
 
@@ -197,4 +205,26 @@ def _push(asked: argparse.Namespace) -> int:
         print(run_id, flush=True)
         heard = pushing.push(grove, run_id, asked.directory, follow=asked.follow)
     print(f"{heard.state}, stored up to {heard.head_seq}", file=sys.stderr)
+    return 0
+
+
+def _push_dataset(asked: argparse.Namespace) -> int:
+    with _grove() as grove:
+        version = grove.add_dataset(asked.project, asked.name, asked.files, asked.note)
+    print(version.id)
+    for text in version.left_out:
+        print(f"left out: {text}", file=sys.stderr)
+    print(f"{version.reference}: {version.statistics['problems']} problems", file=sys.stderr)
+    return 0
+
+
+def _pull_dataset(asked: argparse.Namespace) -> int:
+    draft = asked.file.with_name(f"{asked.file.name}.partial")
+    try:
+        with _grove() as grove, draft.open("wb") as file:
+            for block in grove.dataset_content(asked.version):
+                file.write(block)
+        draft.replace(asked.file)
+    finally:
+        draft.unlink(missing_ok=True)
     return 0

@@ -17,7 +17,9 @@ from urllib.parse import quote
 import httpx
 import msgspec
 
+from webapp.client import uploading
 from webapp.client.types import (
+    DatasetVersion,
     Event,
     Export,
     Heard,
@@ -27,6 +29,7 @@ from webapp.client.types import (
     Project,
     Refused,
     Run,
+    Upload,
     Workspace,
 )
 
@@ -36,6 +39,8 @@ POINTS_AT_ONCE = 25_000
 EXPORT_SECONDS = 900.0
 """How long a file may take to be written, as the server says too."""
 SILENCE_SECONDS = 45.0
+READ_SECONDS = 150.0
+"""How long the server may read an uploaded dataset."""
 RETRY_SECONDS = 1.0
 RETRIES = 30
 """How often in a row a tail that broke off is opened again."""
@@ -198,6 +203,32 @@ class Grove:
             draft.replace(path)
         finally:
             draft.unlink(missing_ok=True)
+
+    def upload(self, file: Path, project: int, kind: str) -> Upload:
+        """A file of `kind` dataset or model, sent to its end; one that was broken off goes on from
+        where the server stands.
+
+        Raises:
+            Refused: the server does not take it.
+        """
+        return uploading.upload(self._ask, file, project, kind)
+
+    def add_dataset(
+        self, project: int, name: str, files: Sequence[Path], note: str = ""
+    ) -> DatasetVersion:
+        """The problems of some files as a version of a dataset; the same problems, the same one."""
+        uploads = [self.upload(file, project, "dataset").id for file in files]
+        body = {"project": project, "name": name, "uploads": uploads, "note": note}
+        return self._ask(DatasetVersion, "POST", "/datasets", json=body, timeout=READ_SECONDS)
+
+    def dataset_version(self, version_id: int) -> DatasetVersion:
+        return self._ask(DatasetVersion, "GET", f"/datasets/versions/{version_id}")
+
+    def dataset_content(self, version_id: int) -> Iterator[bytes]:
+        """All problems of a version as JSON lines, block by block."""
+        with self._http.stream("GET", f"/datasets/versions/{version_id}/content") as response:
+            _check(response)
+            yield from response.iter_bytes()
 
     def _tail(self, run_id: str, after: int, topics: str) -> Iterator[Event]:
         query = {"after": after, "topics": topics}

@@ -46,6 +46,29 @@ class Run(msgspec.Struct, frozen=True):
         return self.state in ("finished", "failed", "stopped")
 
 
+class Upload(msgspec.Struct, frozen=True):
+    """A file on its way to the server, or there."""
+
+    id: str
+    size: int
+    offset: int
+    """Bytes that have come."""
+    sha256: str | None
+    """Of its content, once it is finished."""
+
+
+class DatasetVersion(msgspec.Struct, frozen=True):
+    id: int
+    number: int
+    reference: str | None
+    """What a run's `problems.dataset` calls it."""
+    content_hash: str
+    left_out: list[str]
+    statistics: dict[str, Any]
+    faulty: int | None
+    """Problems whose reference fails; null until checked."""
+
+
 class Event(msgspec.Struct, frozen=True, array_like=True):
     """[seq, milliseconds since 1970, kind, payload] as on the wire."""
 

@@ -84,7 +84,7 @@ def _config(version: ModelVersion, dataset: DatasetVersion, wish: Wish) -> RunCo
             "recipe": "evaluation",
             "seed": wish.seed,
             "agents": [{"name": AGENT, "model": version.path}],
-            "problems": {**dataset.spec, "seed": dataset.spec.get("seed", 0),
+            "problems": {**dataset.settings, "seed": dataset.spec.get("seed", 0),
                          "train": 1, "validation": 0, "test": wish.problems},
             "loss": {"kl_coefficient": 0.0},
             "evaluation": {"samples_per_problem": wish.samples, "tree_nodes": wish.nodes},
