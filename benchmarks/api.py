@@ -194,30 +194,22 @@ def _pages(grove: Any) -> Iterator[Callable[[], Any]]:
 
 
 def _log(grove: Any, project: int, steps: int) -> None:
+    from webapp.client.pushing import batches
+
     run = grove.create_run(project, "mars2", outside=True).id
-    lines = [_step(step + 1, 100) for step in range(steps)]
-    for first in range(0, steps, 250):
-        grove.send(run, lines[first : first + 250])
+    for batch in batches(_step(step + 1, 100) for step in range(steps)):
+        grove.send(run, batch)
 
 
 def _read(grove: Any, project: int, points: int) -> tuple[float, float]:
+    from webapp.client.pushing import batches
+
     run = grove.create_run(project, "mars2", outside=True).id
-    for first in range(0, points, 2500):
-        grove.send(run, [_sample(step) for step in range(first, first + 2500)])
-
-    def read() -> list[float]:
-        found, query = [], {"limit": 10_000}
-        while True:
-            path = f"/runs/{run}/metrics/system.cpu_percent/points"
-            page = grove._ask(dict[str, Any], "GET", path, params=query)
-            found += [point[6] for point in page["points"]]
-            if page["next"] is None:
-                return found
-            query["cursor"] = page["next"]
-
-    seconds, found = timed(read)
-    assert len(found) == points
-    return seconds, sum(found)
+    for batch in batches(map(_sample, range(points))):
+        grove.send(run, batch)
+    seconds, found = timed(lambda: grove.points(run, "system.cpu_percent"))
+    assert len(found.step) == len(found.time) == len(found.value) == points
+    return seconds, sum(found.value)
 
 
 def _step(seq: int, numbers: int) -> bytes:

@@ -3,15 +3,19 @@
 `frame_ms_p95_5000_nodes` is the 95th percentile of the time from one animation frame to the next
 while a tree of 5,000 nodes is in focus and its last 500 arrive, 50 a second;
 `frame_ms_p95_20000_nodes` the same for the small multiples of a step of 20,000 nodes.
-`heap_mb_after_hour` is what JavaScript holds, after garbage was collected, of a page that followed
-an hour of a run: 703 steps of 32 trees of 8 nodes, which at 50 nodes a second take 3,600 s. They
-are replayed as fast as the server stores them, so the page sees every event of the hour, in less
-time (`hour_seconds`). The same run goes on to a million events; `open_1m_events_ms` is the time
-from the navigation until a new page shows its newest trees and is up to date with the log.
 `first_paint_ms` and `first_tree_ms` are those of the page of the tree of 5,000 nodes: when the
 browser painted anything, and when the nodes were on the canvas. `js_kb_compressed` is all the
-JavaScript that the run page loads, vendored code included, each file compressed with gzip. In all
-of them the page has to hold exactly the events and nodes that were sent, or there is no figure.
+JavaScript that the run page loads, vendored code included, each file compressed with gzip.
+`open_1m_events_ms` is the time from the navigation until the page of a run of a million events
+shows its newest trees and is up to date with its log; the median of three new windows, which have
+nothing in their caches but what the list of runs loads.
+`heap_mb_after_hour` is what JavaScript holds, after garbage was collected, of a page that followed
+an hour of a run at the demo's rate: 2,410 steps of 32 trees of 8 nodes, 171 nodes a second. They
+are replayed as fast as the server stores them, so the page sees every event of the hour in less
+time (`hour_seconds`). `zoom_1m_points_ms` is the longest of five zooms on the page of charts, into
+a series of a million points and back, from the release of the mouse until the frame that shows the
+new picture is painted. In all of them the page has to hold exactly the events, nodes and points
+that were sent, or there is no figure.
 """
 
 from __future__ import annotations
@@ -28,15 +32,16 @@ from typing import Any
 
 from benchmarks import PeerMissing, at_most
 
-SUMMARY = "the run page in a browser: paint, frames, memory, a million events"
+SUMMARY = "the run page in a browser: paint, frames, memory, a million events, zooming"
 GOALS = {
     "frame_ms_p95_5000_nodes": at_most(50),
-    "frame_ms_p95_20000_nodes": at_most(50),
     "open_1m_events_ms": at_most(2000),
+    "zoom_1m_points_ms": at_most(200),
     "js_kb_compressed": at_most(250),
 }
-BATCH = 2000  # events stored in one transaction while a log is replayed
-WAIT_MS = 120_000  # for the page to show what was sent
+PARTS = ("frames", "open", "hour", "zoom")
+BATCH = 5000  # events stored in one transaction while a log is replayed
+WAIT_MS = 600_000  # for the page to show what was sent
 
 FRAMES = """() => {
   window.frameTimes = [];
@@ -55,27 +60,31 @@ SHOWN = """([seq, nodes]) => {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--events", type=int, default=1_000_000, help="of the longest run")
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS, help="all of them")
+    parser.add_argument("--events", type=int, default=1_000_000, help="of the run that is opened")
     parser.add_argument("--hour-steps", type=int, help="steps of the hour (default: all of them)")
+    parser.add_argument("--points", type=int, default=1_000_000, help="of the series to zoom into")
     parser.add_argument("--nodes", type=int, default=5000, help="of the widest tree")
     parser.add_argument("--seconds", type=float, default=10, help="that frames are counted")
 
 
 def measure(arguments: argparse.Namespace) -> dict[str, dict[str, Any]]:
     try:
+        from benchmarks.ui_charts import zoom
         from benchmarks.ui_site import site
     except ImportError as missing:
         raise PeerMissing(f"{missing}; pip install -c constraints.txt '.[dev]'") from None
     figures: dict[str, Any] = {}
+    measurements = {"frames": _wide, "open": _long, "hour": _hour, "zoom": zoom}
     try:
         with site() as here:
-            _wide(here, figures, arguments)
-            print(f"wide trees: {figures}", file=sys.stderr, flush=True)
-            _long(here, figures, arguments)
+            for part in arguments.parts:
+                measurements[part](here, figures, arguments)
+                print(f"{part}: {figures}", file=sys.stderr, flush=True)
             versions = {"chromium": here.browser.version, **here.versions}
     except FileNotFoundError as missing:  # no Chromium
         raise PeerMissing(str(missing)) from None
-    if missed := [name for name, goal in GOALS.items() if not goal.met(figures[name])]:
+    if missed := [name for name in GOALS if name in figures and not GOALS[name].met(figures[name])]:
         figures["missed"] = missed
     return {"ratios": {}, "figures": figures, "versions": versions}
 
@@ -134,32 +143,34 @@ def _frames(page: Any) -> float:
 
 
 def _long(here: Any, figures: dict[str, Any], arguments: argparse.Namespace) -> None:
-    from benchmarks.ui_log import HOUR_STEPS, LongLog
+    from benchmarks.ui_log import NODES, TREES, LongLog
 
-    log = LongLog()
-    with _page(here, "a million events") as (run, page):
-        began = time.monotonic()
-        for batch in _batches(log.take_steps(arguments.hour_steps or HOUR_STEPS)):
-            run.feed(batch)
-        _await(page, log.told, _kept_nodes(log))
-        figures["hour_seconds"] = round(time.monotonic() - began, 1)
-        figures["hour_events"] = log.told
-        figures["heap_mb_after_hour"] = _heap_mb(page)
-    print(f"an hour: {figures}", file=sys.stderr, flush=True)
-    rest = max(1, (arguments.events - log.told) // log.events_per_step)
-    for batch in _batches(log.take_steps(rest)):
+    log, run = LongLog(), here.run("a million events")
+    for batch in _batches(log.take_steps(max(1, arguments.events // log.events_per_step))):
         run.feed(batch)
-    with here.opened(run) as page:
-        shown = page.wait_for_function(SHOWN, arg=[log.told, _kept_nodes(log)], timeout=WAIT_MS)
-        figures["open_1m_events_ms"] = round(shown.json_value())
+    opened = []
+    for _ in range(3):
+        with here.opened(run) as page:
+            told = [log.told, TREES * NODES]
+            shown = page.wait_for_function(SHOWN, arg=told, polling="raf", timeout=WAIT_MS)
+            opened.append(round(shown.json_value()))
+    figures["open_1m_events_ms"] = sorted(opened)[1]
+    figures["open_1m_events_ms_of_each"] = opened
     figures["events"] = log.told
 
 
-def _kept_nodes(log: Any) -> int:
-    """Nodes on the canvas once a step is whole."""
-    from benchmarks.ui_log import NODES, TREES
+def _hour(here: Any, figures: dict[str, Any], arguments: argparse.Namespace) -> None:
+    from benchmarks.ui_log import HOUR_STEPS, NODES, TREES, LongLog
 
-    return TREES * NODES
+    log = LongLog()
+    with _page(here, "an hour") as (run, page):
+        began = time.monotonic()
+        for batch in _batches(log.take_steps(arguments.hour_steps or HOUR_STEPS)):
+            run.feed(batch)
+        _await(page, log.told, TREES * NODES)
+        figures["hour_seconds"] = round(time.monotonic() - began, 1)
+        figures["hour_events"] = log.told
+        figures["heap_mb_after_hour"] = _heap_mb(page)
 
 
 def _batches(steps: Iterable[list]) -> Iterator[list]:

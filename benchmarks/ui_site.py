@@ -35,8 +35,8 @@ class Site:
         return SampleRun(sample_of_long_log(), name)
 
     @contextmanager
-    def opened(self, run: SampleRun) -> Iterator[Page]:
-        """The run's page in a new window.
+    def opened(self, run: SampleRun, address: str = "") -> Iterator[Page]:
+        """The run's page, or another address of its site, in a new window.
 
         Raises:
             RuntimeError: the page met an error, broke its policy or asked a foreign host.
@@ -44,8 +44,8 @@ class Site:
         context = self.browser.new_context(viewport=VIEWPORT, base_url=self.server.url)
         page, faults = context.new_page(), Faults()
         faults.watch(page, self.server.url)
-        page.goto(run.sign_in_path())
-        page.goto(f"/runs/{run.run.pk}/")
+        page.goto(run.sign_in_path().split("?")[0])
+        page.goto(address or f"/runs/{run.run.pk}/", wait_until="commit")
         try:
             yield page
         finally:

@@ -10,6 +10,7 @@ from webapp import problems
 from webapp.accounts.api import router as tokens
 from webapp.accounts.authentication import ActiveSession, Bearer
 from webapp.artifacts.api import router as uploads
+from webapp.audit.api import router as audit
 from webapp.datasets.api import router as datasets
 from webapp.experiments.api import experiments, recipes
 from webapp.experiments.api import router as runs
@@ -20,6 +21,8 @@ from webapp.projects.api import router as workspaces
 from webapp.registry.api import router as models
 from webapp.registry.promotion_api import router as promotions
 from webapp.registry.promotion_api import workspaces as promotion_rules
+from webapp.searches.api import in_project as project_searches
+from webapp.searches.api import router as searches
 from webapp.sharing.api import router as shares
 from webapp.sharing.api import shared
 from webapp.telemetry.api import router as telemetry
@@ -42,7 +45,10 @@ class DocumentedAPI(NinjaAPI):
 api = DocumentedAPI(title="Grove", version="1", auth=[Bearer(), ActiveSession()], docs_url=None)
 problems.install(api)
 api.add_router("/workspaces", workspaces, tags=["workspaces"])
+api.add_router("/workspaces", audit, tags=["workspaces"])
 api.add_router("/projects", projects, tags=["projects"])
+api.add_router("/projects", project_searches, tags=["searches"])
+api.add_router("/searches", searches, tags=["searches"])
 api.add_router("/experiments", experiments, tags=["experiments"])
 api.add_router("/runs", runs, tags=["runs"])
 api.add_router("/runs", steering, tags=["runs"])

@@ -40,13 +40,17 @@ INSTALLED_APPS = [
     "allauth.mfa",
     "allauth.socialaccount",
     "allauth.socialaccount.providers.openid_connect",
+    "pgtrigger",
+    "pghistory",
     "webapp",
     "webapp.accounts",
+    "webapp.audit",
     "webapp.projects",
     "webapp.artifacts",
     "webapp.datasets",
     "webapp.experiments",
     "webapp.registry",
+    "webapp.searches",
     "webapp.sharing",
     "webapp.telemetry",
     "workers",
@@ -61,6 +65,7 @@ MIDDLEWARE = [
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "webapp.audit.context.WhoAsked",
     "webapp.refusals.MethodNotAllowedPage",
     "webapp.security.SignInRequired",
     "webapp.limits.Limits",
@@ -128,6 +133,9 @@ MFA_PASSKEY_LOGIN_ENABLED = True
 MFA_TOTP_ISSUER = "Grove"
 SOCIALACCOUNT_ADAPTER = "webapp.accounts.adapters.OrganisationAdapter"
 SOCIALACCOUNT_PROVIDERS = {"openid_connect": {"APPS": [OIDC.app()] if OIDC else []}}
+
+# Notes of who did what (webapp.audit) stand in the order in which it was done.
+PGHISTORY_CREATED_AT_FUNCTION = "clock_timestamp()"
 
 # Counts of the limits are shared by all web processes: they lie in the one database.
 CACHES = {

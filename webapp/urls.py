@@ -18,9 +18,11 @@ urlpatterns = [
     path("api/v1/", api.urls),
     path("", include("webapp.accounts.urls")),
     path("", include("webapp.projects.urls")),
+    path("", include("webapp.audit.urls")),
     path("", include("webapp.experiments.urls")),
     path("", include("webapp.telemetry.urls")),
     path("", include("webapp.sharing.urls")),
     path("", include("webapp.registry.urls")),
+    path("", include("webapp.searches.urls")),
     path("", include("webapp.datasets.urls")),
 ]

@@ -29,6 +29,7 @@ from django.conf import settings
 from django.db import Error, connection
 
 from engine import events as ev
+from engine.problems.jsonl import SEARCHED_FILE, save_problems
 from webapp.experiments import leases, services
 from webapp.experiments.checkpoints import checkpoint_path
 from webapp.experiments.models import Run
@@ -36,6 +37,7 @@ from webapp.registry.evaluations import record_figures
 from webapp.registry.folders import contents_of, fill
 from webapp.registry.models import Evaluation
 from webapp.registry.services import register_final_weights
+from webapp.searches.problems import recorded_problem
 from webapp.telemetry.models import Event as StoredEvent
 from workers import engine_process as ep
 from workers.engine_process import EngineProcess
@@ -128,6 +130,9 @@ class Keeper:
         draft = self.run_dir / "config.json.draft"
         draft.write_text(json.dumps(run.config, indent=1))
         draft.replace(self.run_dir / "config.json")
+        if hasattr(run, "search"):
+            save_problems(self.run_dir / SEARCHED_FILE, [recorded_problem(run.search.problem)])
+            self.command = ep.searching(self.command)
         if run.parent is not None:
             origin = {"checkpoint": str(checkpoint_path(run.parent, run.parent_step))}
             (self.run_dir / "fork.json").write_text(json.dumps(origin))

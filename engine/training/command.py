@@ -1,6 +1,6 @@
 """`python -m engine train`: trains the run of a directory, and says how it ended.
 
-The exit status is the engine's own (`engine.training.run.ExitCode`), 2 if the run was refused.
+The exit status is the engine's own (`engine.training.endings.ExitCode`), 2 if the run was refused.
 """
 
 from __future__ import annotations

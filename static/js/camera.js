@@ -1,5 +1,7 @@
 /** Pan and zoom of one tree: pixels of the fitted tree to pixels of the screen. Pure. */
 
+import { placing } from "./layout.js";
+
 export const HOME = { k: 1, x: 0, y: 0 };
 const MOST = 60;
 
@@ -25,14 +27,9 @@ export function panned(camera, dx, dy, box) {
   };
 }
 
-/** A placing function seen through the camera; `scale` stays the pixels of one unit across. */
-export function through(place, camera) {
-  const seen = (unit) => {
-    const { x, y } = place(unit);
-    return { x: x * camera.k + camera.x, y: y * camera.k + camera.y };
-  };
-  seen.scale = place.scale * camera.k;
-  return seen;
+/** A placing function (`layout.placing`) seen through the camera. */
+export function through({ line: [left, across, top, down], scale }, { k, x, y }) {
+  return placing([left * k + x, across * k, top * k + y, down * k], scale * k);
 }
 
 /** Moved so that a point of the screen lies within the box, by the shortest way. */

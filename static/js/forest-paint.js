@@ -91,7 +91,9 @@ export function paintFocus(context, box, tree, shape, picture) {
     context.fillRect(box.x + 54, y, box.width - 54, 1);
   }
   const spots = paintTree(context, tree, shape, place, { ...picture, clip: box }, 1.6, 15);
-  if (place.scale > 62) for (const spot of spots) advantageLabel(context, spot, palette);
+  for (let index = 0; place.scale > 62 && index < spots.length; index += 1) {
+    advantageLabel(context, spots.at(index), palette);
+  }
   context.restore();
   return spots;
 }

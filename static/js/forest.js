@@ -114,7 +114,7 @@ export class Forest {
   zoomBy(factor, x, y) {
     if (!this.focus) return;
     const box = this.#box();
-    const chosen = this.painter.spots.find(({ node }) => node === this.open);
+    const chosen = this.open && this.painter.spotOf(this.open);
     const about = chosen ?? { x: box.width / 2, y: box.height / 2 };
     this.camera = zoomed(this.camera, factor, x ?? about.x, y ?? about.y);
     if (this.camera !== HOME) this.camera = panned(this.camera, 0, 0, box);
@@ -200,10 +200,10 @@ export class Forest {
   /** While a picture is behind its tree, or an open node pulses. */
   #paintAgain() {
     clearTimeout(this.again);
-    const { late, many, spots } = this.painter;
+    const { late, many } = this.painter;
     if (late) this.again = setTimeout(() => this.dirty(), LATE_MS);
     else if (this.still.matches || document.hidden || many) return;
-    else if (spots.some(({ node }) => !node.closed)) this.again = setTimeout(() => this.dirty(), PULSE_MS);
+    else if (this.painter.writes) this.again = setTimeout(() => this.dirty(), PULSE_MS);
   }
 
   // Pointer and keys
@@ -221,7 +221,11 @@ export class Forest {
     });
     listenToKeys(stage, this);
     new ResizeObserver(() => this.dirty()).observe(stage);
-    addEventListener("scroll", () => this.dirty(), { passive: true });
+    const scrolled = () => {
+      painter.scrolled();
+      this.dirty();
+    };
+    addEventListener("scroll", scrolled, { passive: true });
   }
 
   #point(spot) {

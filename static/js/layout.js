@@ -49,18 +49,26 @@ function shifted(root) {
 }
 
 /**
+ * A function from {x, y} of the layout to pixels, with `scale` = pixels of one unit across and `line`
+ * = [x of 0, x per unit, y of 0, y per unit], for who places thousands.
+ */
+export function placing(line, scale) {
+  const [left, across, top, down] = line;
+  const place = ({ x, y }) => ({ x: left + x * across, y: top + y * down });
+  return Object.assign(place, { line, scale });
+}
+
+/**
  * Maps unit places into a box, growing no node apart further than `most` pixels.
  *
- * @returns function from {x, y} to pixels, with `scale` = pixels of one unit across.
+ * @returns as `placing`.
  */
 export function fit({ width, height }, box, most = 64) {
   const across = width ? Math.min(box.width / width, most) : most;
   const down = height ? Math.min(box.height / height, most * 1.15) : most;
   const left = box.x + (box.width - across * width) / 2;
   const top = box.y + Math.max(0, (box.height - down * height) / 2) * 0.35;
-  const place = ({ x, y }) => ({ x: left + x * across, y: top + y * down });
-  place.scale = Math.min(across, down);
-  return place;
+  return placing([left, across, top, down], Math.min(across, down));
 }
 
 /**

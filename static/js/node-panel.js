@@ -7,6 +7,7 @@ import { childrenOf } from "./lineage.js";
 import { markIcon } from "./marks.js";
 import { programSection } from "./node-code.js";
 import { creditSection } from "./node-credit.js";
+import { testsSection } from "./node-tests.js";
 import { NodeWords } from "./node-words.js";
 import { thompsonSection } from "./thompson.js";
 
@@ -158,38 +159,4 @@ function facts(node) {
     element("div", {}, element("dt", {}, name), element("dd", {}, String(value ?? "–"))),
   );
   return element("section", {}, element("dl", { class: "facts" }, cells));
-}
-
-function testsSection(node) {
-  const passed = node.tests.filter((test) => test.verdict === "passed").length;
-  return element(
-    "section",
-    {},
-    element("h3", {}, `Public tests: ${passed} of ${node.tests.length} passed`),
-    ...node.tests.map(testCard),
-  );
-}
-
-function testCard(test, index) {
-  const rows = [
-    ["input", test.input],
-    ["expected", test.expected],
-    ["actual", test.actual],
-    ["error", test.error],
-  ].filter(([, value]) => value);
-  const sign = test.verdict === "passed" ? "✓" : "✗";
-  return element(
-    "div",
-    { class: "test" },
-    element(
-      "span",
-      { class: "verdict", "data-verdict": test.verdict },
-      `${sign} Test ${index + 1}: ${words(test.verdict)}`,
-    ),
-    element(
-      "dl",
-      {},
-      rows.flatMap(([name, value]) => [element("dt", {}, name), element("dd", {}, value)]),
-    ),
-  );
 }

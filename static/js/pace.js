@@ -2,14 +2,15 @@
  * When a page is drawn: with the next frame after somebody did something, and soon after news.
  *
  * Invariant: news take at most a fifth of the time, however many they are: after a drawing they
- * wait four times what it took.
+ * wait four times what it took, and `least` milliseconds at least.
  */
 
 const REST = 4;
 
 export class Pace {
-  constructor(draw) {
+  constructor(draw, least = 0) {
     this.draw = draw;
+    this.least = least;
     this.rested = 0; // when news may be drawn again
   }
 
@@ -22,7 +23,7 @@ export class Pace {
       const began = performance.now();
       this.draw();
       const ended = performance.now();
-      this.rested = ended + REST * (ended - began);
+      this.rested = ended + Math.max(this.least, REST * (ended - began));
     });
   }
 

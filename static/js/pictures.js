@@ -5,12 +5,13 @@
  * - A picture is drawn again at once when its frame changed (size, camera, colours, filter), and
  *   when its tree changed after a rest of ten times what drawing it took, so that drawing takes a
  *   tenth of the time however fast nodes arrive.
- * - `late` says whether something that was shown is older than its tree: then one draws again.
+ * - In one frame no more stale pictures are begun than its share of time allows; the others wait.
+ * - `late` says whether something that was taken is older than its tree: then one draws again.
  */
 
 const REST = 10; // times the cost
-const LEAST_REST_MS = 100;
-const FRAME_MS = 12; // spent on stale pictures in one frame; the rest of them waits for the next
+const LEAST_REST_MS = 150;
+const FRAME_MS = 8; // spent on layouts and stale pictures in one frame
 
 export class Pictures {
   constructor() {
@@ -23,53 +24,62 @@ export class Pictures {
     this.seen = new Set();
   }
 
-  /** Forgets what was not shown since `begin`. */
+  /** Forgets what was not taken since `begin`. */
   end() {
     for (const key of this.kept.keys()) if (!this.seen.has(key)) this.kept.delete(key);
   }
 
+  /** Whether what is not urgent waits for the next frame. */
+  get busy() {
+    return this.spent >= FRAME_MS;
+  }
+
+  /** Notes milliseconds of the frame's share that went into something else. */
+  spend(ms) {
+    this.spent += ms;
+  }
+
   /**
-   * Shows a box of the canvas and returns its spots.
+   * The picture of a box of the canvas: {canvas, spots, fresh}, `fresh` if it was drawn just now.
    *
    * @param key of the picture; `tree` whose spots it has; `frame` and `version` strings;
-   *   `paint(context)` draws in the canvas' own places.
+   *   `paint(context)` draws in the places that the box has on the stage and returns the spots.
    */
-  show(context, { key, tree, box, frame, version, paint }) {
+  take({ key, tree, box, frame, version, paint }) {
     this.seen.add(key);
     let kept = this.kept.get(key);
-    const now = performance.now();
     const other = kept?.frame !== frame || kept.tree !== tree;
-    if (other || (kept.version !== version && this.#mayDraw(kept, now))) {
-      kept = this.#draw(key, box, kept, paint);
-      Object.assign(kept, { tree, frame, version });
-    }
+    if (other || (kept.version !== version && this.#mayDraw(kept))) {
+      kept = { ...this.#draw(box, kept, paint), tree, frame, version, fresh: true };
+      this.kept.set(key, kept);
+    } else kept.fresh = false;
     this.late ||= kept.version !== version;
-    const { canvas } = kept;
-    context.drawImage(canvas, box.x, box.y, box.width, box.height);
     const [dx, dy] = [box.x - kept.x, box.y - kept.y];
-    if (!dx && !dy) return kept.spots;
-    Object.assign(kept, { x: box.x, y: box.y });
-    kept.spots = kept.spots.map((spot) => ({ ...spot, x: spot.x + dx, y: spot.y + dy }));
-    return kept.spots;
+    if (dx || dy) {
+      Object.assign(kept, { x: box.x, y: box.y });
+      kept.spots.move(dx, dy);
+    }
+    return kept;
   }
 
-  #mayDraw(kept, now) {
-    return this.spent < FRAME_MS && now - kept.at >= Math.max(LEAST_REST_MS, REST * kept.cost);
+  #mayDraw(kept) {
+    return !this.busy && performance.now() - kept.at >= Math.max(LEAST_REST_MS, REST * kept.cost);
   }
 
-  #draw(key, box, before, paint) {
+  #draw(box, before, paint) {
     const began = performance.now();
     const ratio = window.devicePixelRatio || 1;
     const canvas = before?.canvas ?? document.createElement("canvas");
-    canvas.width = Math.round(box.width * ratio);
-    canvas.height = Math.round(box.height * ratio);
-    const context = canvas.getContext("2d");
+    const context = before?.context ?? canvas.getContext("2d");
+    const [width, height] = [Math.round(box.width * ratio), Math.round(box.height * ratio)];
+    // A new size gives new memory: where it is the same, that is kept and only cleared.
+    if (canvas.width !== width || canvas.height !== height) Object.assign(canvas, { width, height });
+    context.setTransform(1, 0, 0, 1, 0, 0);
+    context.clearRect(0, 0, width, height);
     context.setTransform(ratio, 0, 0, ratio, -box.x * ratio, -box.y * ratio);
     const spots = paint(context);
     const at = performance.now();
-    this.spent += at - began;
-    const kept = { canvas, spots, at, cost: at - began, x: box.x, y: box.y };
-    this.kept.set(key, kept);
-    return kept;
+    this.spend(at - began);
+    return { canvas, context, spots, at, cost: at - began, x: box.x, y: box.y };
   }
 }

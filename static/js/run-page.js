@@ -23,15 +23,17 @@ import { hasEnded, Progress } from "./progress.js";
 import { RunAddress } from "./run-address.js";
 import { RunLoads } from "./run-loads.js";
 import { drawLog, drawStream } from "./run-notes.js";
+import { SearchCard } from "./search-card.js";
 import { chartsOf } from "./series.js";
 import { Steps } from "./steps.js";
-import { connectionNote, RunStream, TOPICS } from "./stream.js";
+import { browser, connectionNote, RunStream, TOPICS } from "./stream.js";
 import { firstPassed } from "./team.js";
 import { showTeam } from "./team-view.js";
 import { TimeMachine } from "./time-machine.js";
 import { Twin } from "./twin.js";
 
-const part = (name) => document.querySelector(`[data-part="${name}"]`);
+const parts = new Map([...document.querySelectorAll("[data-part]")].map((node) => [node.dataset.part, node]));
+const part = (name) => parts.get(name) ?? null;
 const partsOf = (kind) =>
   Object.fromEntries([...document.querySelectorAll(`[data-${kind}]`)].map((node) => [node.dataset[kind], node]));
 const page = JSON.parse(document.getElementById("page").textContent);
@@ -41,9 +43,13 @@ let live = emptyState(); // fold of all that has arrived
 let status = page.status;
 let streamStatus = { kind: "connecting" };
 let palette = readPalette();
-const pace = new Pace(draw);
+const pace = new Pace(drawTrees, 80);
+const slowPace = new Pace(drawWords, 250); // figures, tables and texts, which nobody reads faster
 let chartsVersion = "";
 let filters = readFilters(new URLSearchParams());
+let drawn = null; // the state that the trees show, and its seq then
+let drawnSeq = 0;
+let asked = null; // what the filters found, as `filters.found` tells it
 
 const loads = new RunLoads(page.urls);
 const steps = new Steps({
@@ -111,6 +117,7 @@ const head = new ForestHead(part, (step) => {
   setFilters({ ...filters, step: step === null ? "" : String(step) });
 });
 const charts = new Charts(part("charts"));
+const answer = page.search && new SearchCard(part, page.search, (tree, node) => forest.setFocus(tree, node));
 const twin = new Twin(part("twin"), (tree, node) => forest.setFocus(tree, node));
 const progress = new Progress(
   Object.fromEntries(
@@ -143,28 +150,46 @@ function team() {
 
 function changed() {
   pace.now();
+  slowPace.now();
 }
 
-function draw() {
+/** Something came. */
+function news() {
+  pace.soon();
+  slowPace.soon();
+}
+
+/** What moves: the trees, the node that is open, and the place in the log. */
+function drawTrees() {
   const state = shownState();
   const agents = team();
-  const names = agents.map((agent) => agent.name);
+  address.follow();
+  showTrees(state, agents);
+  asked = isAsking(filters) ? found(forest.trees, matcher(filters)) : null;
+  forest.setMatched(asked?.ids ?? null, asked ? JSON.stringify(filters) : "");
+  drawForestHead(state);
+  drawPanel(state);
+  bar.show(live, state);
+  drawn = state;
+  drawnSeq = state.seq;
+}
+
+/** The rest of the page, which tells last of all how far the whole page is. */
+function drawWords() {
+  const state = shownState();
+  if (drawn !== state || drawnSeq !== state.seq) drawTrees();
+  const agents = team();
   const now = machine.active ? state.time : Date.now();
   const connection = connectionNote(streamStatus, Date.now(), clock);
   progress.show(state, statusAt(state), agents, palette, now, connection, status);
-  address.follow();
-  showTrees(state, agents);
-  const asked = isAsking(filters) ? found(forest.trees, matcher(filters)) : null;
-  forest.setMatched(asked?.ids ?? null, asked ? JSON.stringify(filters) : "");
-  drawForestHead(state, agents, asked);
-  drawPanel(state);
+  drawTools(state, agents);
   showTeam(part("team"), forest.trees, agents, palette);
-  bar.show(live, state);
+  answer?.show(state, statusAt(state));
   const last = state.steps.at(-1);
   const version = [last?.step, last?.seq, state.updates.length, state.evaluations.length, state.resumes].join();
-  if (version !== chartsVersion) {
+  if (version !== chartsVersion && !page.search) {
     chartsVersion = version;
-    charts.show(chartsOf(state, names), agents);
+    charts.show(chartsOf(state, agents.map((agent) => agent.name)), agents);
   }
   drawLog(part("logCard"), part("log"), state);
   drawStream(part("stream"), streamStatus, status.state, live.seq, state.seq);
@@ -176,7 +201,9 @@ function showTrees(state, agents) {
   const before = focus && !filters.step && state.trees.has(focus.id) && focus.step !== state.step;
   steps.choose(before ? { from: focus.step, to: focus.step } : stepsOf(filters));
   const treeOf = (id) => state.trees.get(id) ?? steps.find(id);
-  forest.show(steps.trees(state), treeOf, agents, machine.active);
+  const shown = steps.trees(state);
+  forest.show(shown, treeOf, agents, machine.active);
+  if (page.search && shown.length && !forest.focus) forest.setFocus(shown[0]); // it has but one
 }
 
 /** The run's row is of now; at an earlier moment its state is what the log said then. */
@@ -185,15 +212,19 @@ function statusAt(state) {
   return { ...status, state: state.run.state, waiting: null, error: state.error?.message ?? "" };
 }
 
-function drawForestHead(state, agents, asked) {
+function drawForestHead(state) {
   const { trees, focus } = forest;
-  const over = hasEnded(status.state) ? "The run was over before its first step." : treesToCome;
+  const over = hasEnded(status.state) ? (page.search ? "The search was over before its first node." : "The run was over before its first step.") : treesToCome;
   const { full, loading } = steps;
   head.show({ trees, newest: state.step, range: steps.range, full, loading, focus, over });
-  const nodes = trees.reduce((sum, tree) => sum + tree.nodes.size, 0);
-  tools.show(asked, { trees: trees.length, nodes }, Boolean(focus));
   part("noMatch").hidden = !asked || asked.nodes > 0 || !trees.length;
   part("canvas").toggleAttribute("data-drags", forest.camera.k > 1);
+}
+
+function drawTools(state, agents) {
+  const { trees, focus } = forest;
+  const nodes = trees.reduce((sum, tree) => sum + tree.nodes.size, 0);
+  tools.show(asked, { trees: trees.length, nodes }, Boolean(focus));
   twin.show(state.seq, forest.shown, focus, forest.open, asked?.ids);
   drawLegend(part("legend"), agents, palette, forest.colour);
 }
@@ -216,7 +247,7 @@ function selected() {
 }
 
 function focused(tree) {
-  part("back").hidden = !tree;
+  part("back").hidden = !tree || Boolean(page.search);
   part("compare").hidden = !tree;
   if (tree) part("compare").search = new URLSearchParams({ tree: `${page.run.id}:${tree.id}` });
   const box = part("statement");
@@ -268,26 +299,27 @@ const stream = new RunStream({
   url: socket.href,
   run: page.run.id,
   stateUrl: page.urls.state,
-  after: 0,
+  first: page.run.begun ? browser.load(page.urls.state) : null,
   epoch: page.run.epoch,
   topics: TOPICS,
   onEvents: (events) => {
     fold(events, live);
-    pace.soon();
+    news();
   },
   onReset: restart,
   onRunStatus: (told) => {
     status = told;
-    pace.soon();
+    news();
   },
   onStatus: (told) => {
     streamStatus = told;
-    pace.soon();
+    news();
   },
 });
 document.addEventListener("visibilitychange", () => {
   stream.visibilityChanged();
   changed();
 });
-draw();
+drawTrees();
+drawWords();
 stream.start();

@@ -66,13 +66,14 @@ export const browser = {
 
 export class RunStream {
   /**
-   * @param options {url, run, stateUrl, after, epoch, topics, onEvents, onReset, onStatus, onRunStatus}:
-   *   `after` is the seq of the last event that the page holds; 0, none, asks for a snapshot.
+   * @param options {url, run, stateUrl, first, epoch, topics, onEvents, onReset, onStatus, onRunStatus}:
+   *   `first` resolves to the state to start from, as `stateUrl` answers it; null starts at the
+   *   log's beginning. Where it fails the server says what to start from.
    */
   constructor(options, world = browser) {
     Object.assign(this, options);
     this.world = world;
-    this.last = options.after ?? 0;
+    this.last = 0;
     this.attempt = 0;
     this.since = world.now();
     this.socket = null;
@@ -81,6 +82,9 @@ export class RunStream {
 
   start() {
     this.#report({ kind: "connecting" });
+    const first = this.first?.then((told) => this.#take(told));
+    const fault = (error) => console.warn("grove stream:", error.message);
+    this.work = Promise.resolve(first).catch(fault);
     this.#connect();
   }
 
@@ -104,7 +108,7 @@ export class RunStream {
     this.catchFrom = this.last;
     socket.onopen = () => {
       this.#send({ type: "hello", v: 1 });
-      this.#subscribe();
+      this.work = this.work.then(() => this.#subscribe());
     };
     socket.onmessage = ({ data }) => {
       this.#listen();
@@ -176,7 +180,10 @@ export class RunStream {
   }
 
   async #snapshot(href) {
-    const { epoch, seq, events } = await this.world.load(href);
+    this.#take(await this.world.load(href));
+  }
+
+  #take({ epoch, seq, events }) {
     this.epoch = epoch;
     if (seq <= this.last) return;
     this.onReset();

@@ -1,13 +1,14 @@
 /** Draws one tree on a canvas: its lines, and its nodes as marks, or as specks where it is dense. */
 
 import { drawMark } from "./marks.js";
+import { Spots } from "./spots.js";
 
 export const FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", "DejaVu Sans", sans-serif';
 const DENSE_BELOW = 5; // px from one node to the next
 const DIMMED = 0.16; // of nodes that a filter leaves out
 
 /**
- * Draws a tree and returns its spots, {tree, node, x, y, r}.
+ * Draws a tree and returns its `Spots`.
  *
  * @param place from a unit of the layout to pixels; `least` and `most` bound a node's radius.
  * @param picture {palette, lookOf(node), pulse, matched, folded, clip}
@@ -15,43 +16,46 @@ const DIMMED = 0.16; // of nodes that a filter leaves out
 export function paintTree(context, tree, shape, place, picture, least, most) {
   const r = Math.max(least, Math.min(most, place.scale * 0.3));
   const spots = placed(tree, shape, place, r, picture.clip);
+  const root = place(shape.places.get(0));
+  const rootSize = Math.max(2.5, Math.min(12, r * 0.8));
   // Where nodes would touch, detail is noise and costs seconds: lines in bulk, nodes as specks.
-  const dense = place.scale < DENSE_BELOW;
-  const edges = edgesOf(tree, shape, place, picture.clip);
-  if (dense) bulkEdges(context, edges, picture.palette);
-  else for (const [from, to, refines] of edges) edge(context, from, to, r, refines, picture.palette);
-  rootMark(context, place(shape.places.get(0)), Math.max(2.5, Math.min(12, r * 0.8)), picture.palette);
-  const taken = new Set();
-  for (const { node, x, y } of spots) {
-    const look = picture.lookOf(node);
-    if (dense && covered(taken, x, y, look.fill ?? look.outcome)) continue;
+  if (place.scale < DENSE_BELOW) {
+    bulkEdges(context, tree, shape, place, picture);
+    rootMark(context, root, rootSize, picture.palette);
+    bulkSpecks(context, spots, picture);
+    return spots;
+  }
+  for (const [from, to, refines] of edgesOf(tree, shape, place, picture.clip)) {
+    edge(context, from, to, r, refines, picture.palette);
+  }
+  rootMark(context, root, rootSize, picture.palette);
+  for (let index = 0; index < spots.length; index += 1) {
+    const { node, x, y } = spots.at(index);
     context.globalAlpha = picture.matched && !picture.matched.has(node.id) ? DIMMED : 1;
-    if (dense) speck(context, x, y, look, picture.palette);
-    else drawMark(context, x, y, r, { ...look, pulse: picture.pulse }, picture.palette);
+    drawMark(context, x, y, r, { ...picture.lookOf(node), pulse: picture.pulse }, picture.palette);
     const folded = picture.folded?.get(node.id);
-    if (folded && !dense) foldedBadge(context, x, y, r, folded, picture.palette);
+    if (folded) foldedBadge(context, x, y, r, folded, picture.palette);
     context.globalAlpha = 1;
   }
   return spots;
 }
 
 /** The nodes that have a place, as spots to point at; of a zoomed tree only what is in view. */
-function placed(tree, shape, place, r, clip) {
-  const spots = [];
+function placed(tree, shape, { line: [left, across, top, down] }, r, clip) {
+  const spots = new Spots(tree, tree.nodes.size, r);
   for (const node of tree.nodes.values()) {
     const unit = shape.places.get(node.id);
     if (!unit) continue;
-    const { x, y } = place(unit);
+    const [x, y] = [left + unit.x * across, top + unit.y * down];
     if (clip && (x < clip.x - r || x > clip.x + clip.width + r)) continue;
     if (clip && (y < clip.y - r || y > clip.y + clip.height + r)) continue;
-    spots.push({ tree, node, x, y, r });
+    spots.add(node, x, y);
   }
   return spots;
 }
 
 /** [from, to, whether it refines] of every line that may be in view. */
-function edgesOf(tree, shape, place, clip) {
-  const edges = [];
+function* edgesOf(tree, shape, place, clip) {
   for (const node of tree.nodes.values()) {
     const unit = shape.places.get(node.id);
     if (!unit) continue;
@@ -60,9 +64,8 @@ function edgesOf(tree, shape, place, clip) {
     const to = place(unit);
     if (clip && (Math.max(from.x, to.x) < clip.x || Math.min(from.x, to.x) > clip.x + clip.width)) continue;
     if (clip && (to.y < clip.y || from.y > clip.y + clip.height)) continue;
-    edges.push([from, to, refines]);
+    yield [from, to, refines];
   }
-  return edges;
 }
 
 function foldedBadge(context, x, y, r, count, palette) {
@@ -73,19 +76,19 @@ function foldedBadge(context, x, y, r, count, palette) {
   context.fillText(`+${count}`, x, y + r * 1.9 + 6);
 }
 
-/** Whether the same was drawn on the same pixel: thousands of nodes share a few hundred of them. */
-function covered(taken, x, y, what) {
-  const key = `${Math.round(x)},${Math.round(y)},${what}`;
-  if (taken.has(key)) return true;
-  taken.add(key);
-  return false;
+/** One number for a place, to a pixel: thousands of nodes share a few hundred of them. */
+function pixel(x, y) {
+  return (Math.round(x) & 8191) * 8192 + (Math.round(y) & 8191);
 }
 
-function bulkEdges(context, edges, palette) {
+/** All lines of a tree as two paths; of those between the same pixels, one. */
+function bulkEdges(context, tree, shape, place, { clip, palette }) {
   const made = { refine: new Path2D(), generate: new Path2D() };
   const taken = new Set();
-  for (const [from, to, refines] of edges) {
-    if (covered(taken, from.x, to.x, Math.round(to.y))) continue;
+  for (const [from, to, refines] of edgesOf(tree, shape, place, clip)) {
+    const key = pixel(to.x, to.y) * 8192 + (Math.round(from.x) & 8191);
+    if (taken.has(key)) continue;
+    taken.add(key);
     const path = refines ? made.refine : made.generate;
     path.moveTo(from.x, from.y);
     path.lineTo(to.x, to.y);
@@ -95,6 +98,29 @@ function bulkEdges(context, edges, palette) {
     context.strokeStyle = palette[kind];
     context.stroke(path);
   }
+}
+
+/** Nodes as specks, colour by colour: those that passed on top, those that a filter leaves out below. */
+function bulkSpecks(context, spots, { lookOf, palette, matched }) {
+  const [dimmed, lit] = [new Map(), new Map()];
+  for (let index = 0; index < spots.length; index += 1) {
+    const node = spots.nodes[index];
+    const look = lookOf(node);
+    const colour = look.fill ?? (look.outcome === "open" ? look.hue : palette[look.outcome]);
+    const layer = matched && !matched.has(node.id) ? dimmed : lit;
+    if (!layer.has(colour)) layer.set(colour, new Map());
+    layer.get(colour).set(pixel(spots.x[index], spots.y[index]), index);
+  }
+  for (const [layer, alpha] of [[dimmed, DIMMED], [lit, 1]]) {
+    context.globalAlpha = alpha;
+    const passed = layer.get(palette.passed);
+    if (passed && layer.delete(palette.passed)) layer.set(palette.passed, passed);
+    for (const [colour, places] of layer) {
+      context.fillStyle = colour;
+      for (const index of places.values()) context.fillRect(spots.x[index] - 1.5, spots.y[index] - 1.5, 3, 3);
+    }
+  }
+  context.globalAlpha = 1;
 }
 
 /** Generation leaves the problem as a thin dashed line; refinement is a solid arrow. */
@@ -132,11 +158,6 @@ function rootMark(context, { x, y }, r, palette) {
   context.roundRect(x - r * 1.5, y - r * 0.8, r * 3, r * 1.6, r * 0.6);
   context.fillStyle = palette.muted;
   context.fill();
-}
-
-function speck(context, x, y, look, palette) {
-  context.fillStyle = look.fill ?? (look.outcome === "open" ? look.hue : palette[look.outcome]);
-  context.fillRect(x - 1.5, y - 1.5, 3, 3);
 }
 
 /** Around the node that is open. */

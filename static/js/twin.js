@@ -10,7 +10,7 @@ import { element } from "./dom.js";
 import { describe, describeTree, telling } from "./describe.js";
 
 const MOST_ROWS = 240;
-const PAUSE_MS = 400; // at least, between two redraws of a long list while events arrive
+const PAUSE_MS = 1000; // at least, between two redraws of a long list while events arrive
 const REST = 12; // times what a redraw took
 
 export class Twin {

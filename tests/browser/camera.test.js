@@ -1,9 +1,10 @@
 import { HOME, panned, revealing, through, zoomed } from "/static/js/camera.js";
+import { placing } from "/static/js/layout.js";
 import { mixed } from "/static/js/marks.js";
 import { equal, ok, test } from "./check.js";
 
 const box = { x: 0, y: 0, width: 400, height: 300 };
-const place = Object.assign(({ x, y }) => ({ x: x * 10, y: y * 10 }), { scale: 10 });
+const place = placing([0, 10, 0, 10], 10);
 
 test("what lies under the pointer stays there while one zooms", () => {
   const before = through(place, HOME)({ x: 12, y: 7 });

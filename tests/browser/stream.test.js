@@ -31,12 +31,12 @@ function world() {
   return made;
 }
 
-function opened(after = 0) {
+async function opened(after = 0, first = after ? Promise.resolve({ epoch: "e1", seq: after, events: [] }) : null) {
   const its = world();
   const told = { events: [], resets: 0, statuses: [], rows: [] };
   const stream = new RunStream(
     {
-      url: "ws://x/stream", run: "r", stateUrl: "/state", after, epoch: "e1",
+      url: "ws://x/stream", run: "r", stateUrl: "/state", first, epoch: "e1",
       onEvents: (events) => told.events.push(...events.map(([seq]) => seq)),
       onReset: () => { told.resets += 1; told.events = []; },
       onStatus: (status) => told.statuses.push(status),
@@ -46,6 +46,8 @@ function opened(after = 0) {
   );
   stream.start();
   accept(its.sockets[0]);
+  await turns();
+  told.resets = 0;
   return { its, told, stream };
 }
 
@@ -54,17 +56,19 @@ function accept(socket) {
   socket.onopen();
 }
 
+const turns = async () => {
+  for (let turn = 0; turn < 20; turn += 1) await null;
+};
 const say = async (socket, ...messages) => {
   for (const message of messages) socket.onmessage({ data: JSON.stringify(message) });
-  // Frames are handled one after another, each in a turn of its own.
-  for (let turn = 0; turn < 20; turn += 1) await null;
+  await turns(); // frames are handled one after another, each in a turn of its own
 };
 const events = (from, to) => Array.from({ length: to - from + 1 }, (_, i) => [from + i, 0, "k", {}]);
 const batch = (from, to) => ({ type: "batch", sid: 1, from, to, events: events(from, to) });
 const subscribed = (head, epoch = "e1") => ({ type: "subscribed", sid: 1, epoch, head, oldest: 1 });
 
 test("it greets, subscribes after its last event and is live at the head", async () => {
-  const { its, told } = opened(3);
+  const { its, told } = await opened(3);
   equal(its.sockets[0].protocol, "grove.v1");
   equal(its.sockets[0].sent.map((message) => message.type), ["hello", "sub"]);
   equal([its.sockets[0].sent[1].after, its.sockets[0].sent[1].max_hz], [3, 20]);
@@ -76,15 +80,25 @@ test("it greets, subscribes after its last event and is live at the head", async
 });
 
 test("a page that holds nothing asks for a snapshot; the tail waits until it is there", async () => {
-  const { its, told } = opened();
+  const { its, told } = await opened();
   equal(its.sockets[0].sent[1].after, null);
   its.states["/s"] = { epoch: "e1", seq: 100, events: [[1, 0, "k", {}], [90, 0, "k", {}]] };
   await say(its.sockets[0], subscribed(100), { type: "snapshot", sid: 1, seq: 100, href: "/s" }, batch(101, 102));
   equal(told.events, [1, 90, 101, 102]);
 });
 
+test("a state that is fetched at once comes before the socket's first question", async () => {
+  const { its, told } = await opened(0, Promise.resolve({ epoch: "e2", seq: 90, events: events(3, 3) }));
+  equal([its.sockets[0].sent[1].after, its.sockets[0].sent[1].epoch, told.events], [90, "e2", [3]]);
+});
+
+test("a state that cannot be had leaves it to the server what to start from", async () => {
+  const { its } = await opened(0, Promise.reject(new Error("500")));
+  equal([its.sockets[0].sent[1].type, its.sockets[0].sent[1].after], ["sub", null]);
+});
+
 test("a frame that leaves a gap is not applied: it subscribes again after its last", async () => {
-  const { its, told } = opened(3);
+  const { its, told } = await opened(3);
   await say(its.sockets[0], subscribed(9), batch(4, 5), batch(8, 9));
   equal(told.events, [4, 5]);
   equal(its.sockets[0].sent.at(-1).type, "sub");
@@ -94,7 +108,7 @@ test("a frame that leaves a gap is not applied: it subscribes again after its la
 });
 
 test("a lost socket is tried again, further and further apart, and goes on where it was", async () => {
-  const { its, told } = opened(3);
+  const { its, told } = await opened(3);
   await say(its.sockets[0], subscribed(5), batch(4, 5));
   its.sockets[0].onclose({ code: 1006 });
   equal(told.statuses.at(-1).kind, "stale");
@@ -105,6 +119,7 @@ test("a lost socket is tried again, further and further apart, and goes on where
   its.sockets[1].onclose({ code: 1006 });
   its.pass(1000);
   accept(its.sockets[2]);
+  await turns();
   equal(its.sockets[2].sent[1].after, 5);
   await say(its.sockets[2], subscribed(6), batch(6, 6));
   equal(told.events, [4, 5, 6]);
@@ -112,7 +127,7 @@ test("a lost socket is tried again, further and further apart, and goes on where
 });
 
 test("what an old socket still says is not heard", async () => {
-  const { its, told } = opened(3);
+  const { its, told } = await opened(3);
   await say(its.sockets[0], subscribed(4));
   its.sockets[0].onclose({ code: 1006 });
   its.pass(500);
@@ -122,13 +137,13 @@ test("what an old socket still says is not heard", async () => {
 });
 
 test("another epoch is another log: everything is forgotten first", async () => {
-  const { its, told } = opened(3);
+  const { its, told } = await opened(3);
   await say(its.sockets[0], subscribed(2, "e2"), batch(1, 2));
   equal([told.resets, told.events], [1, [1, 2]]);
 });
 
 test("a server that says no is not asked again", async () => {
-  const { its, told } = opened(3);
+  const { its, told } = await opened(3);
   its.sockets[0].onclose({ code: 4403 });
   equal(told.statuses.at(-1).kind, "refused");
   its.pass(60_000);
@@ -136,7 +151,7 @@ test("a server that says no is not asked again", async () => {
 });
 
 test("a server that asks for time gets it", async () => {
-  const { its } = opened(3);
+  const { its } = await opened(3);
   await say(its.sockets[0], { type: "bye", code: 1012, reason: "restarting", retry_ms: 5000 });
   its.sockets[0].onclose({ code: 1012 });
   its.pass(4999);
@@ -146,7 +161,7 @@ test("a server that asks for time gets it", async () => {
 });
 
 test("a socket that is silent for 45 s counts as lost", async () => {
-  const { its, told } = opened(3);
+  const { its, told } = await opened(3);
   await say(its.sockets[0], subscribed(3));
   its.pass(30_000);
   equal(its.sockets[0].sent.at(-1).type, "ping");
@@ -155,15 +170,15 @@ test("a socket that is silent for 45 s counts as lost", async () => {
   equal(its.sockets[0].closedWith, 4000);
 });
 
-test("a hidden tab asks for one frame a second", () => {
-  const { its, stream } = opened(3);
+test("a hidden tab asks for one frame a second", async () => {
+  const { its, stream } = await opened(3);
   its.isHidden = true;
   stream.visibilityChanged();
   equal(its.sockets[0].sent.at(-1), { type: "set", sid: 1, max_hz: 1 });
 });
 
 test("coalesced gaps are passed over, the run's row is handed on, acks are held back", async () => {
-  const { its, told } = opened(3);
+  const { its, told } = await opened(3);
   await say(
     its.sockets[0],
     subscribed(9),

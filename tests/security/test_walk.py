@@ -14,7 +14,7 @@ from django.test import Client
 from django.urls import URLPattern, get_resolver, reverse
 from django.utils import timezone
 
-from tests.builders import a_held_run, a_token, an_event
+from tests.builders import a_held_run, a_registry, a_search, a_token, an_event
 from tests.security.rules import (
     ANY_METHOD,
     EVERYBODY,
@@ -31,7 +31,6 @@ from webapp.artifacts.services import begin
 from webapp.projects.membership import invite
 from webapp.projects.models import Invitation, Project, Role, Visibility
 from webapp.projects.services import create_project
-from webapp.registry.models import Model
 from webapp.sharing.services import create_share
 from webapp.telemetry.ingest import ingest
 
@@ -78,8 +77,9 @@ def arguments(cast, var_directory) -> dict[str, Any]:
         "step": 1,
         "tree": 7,
         "node": 1,
+        **_of_a_search(cast),
         "name": "system.cpu_percent",
-        "model_id": Model.objects.create(project=cast.project, name="oak").pk,
+        **a_registry(cast),
         "upload_id": begin(cast.project, cast.alice, Upload.Kind.DATASET, "a.jsonl", 3).pk,
         "project_id": cast.project.pk,
         "slug": workspace.slug,
@@ -89,6 +89,13 @@ def arguments(cast, var_directory) -> dict[str, Any]:
         "sign-in-link.token": _last_part(create_sign_in_link(cast.bob)),
         "invitation.token": _last_part(joined),
     }
+
+
+def _of_a_search(cast: Any) -> dict[str, Any]:
+    search = a_search(cast)
+    names = ("get_search", "get_answer")
+    runs = {f"api-1:{name}.run_id": search.run_id for name in names}
+    return {**runs, "version_id": search.run.dataset_version_id}
 
 
 def _a_passkey_of_another() -> Authenticator:

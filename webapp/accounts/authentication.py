@@ -14,6 +14,7 @@ from ninja.security import HttpBearer, SessionAuth
 
 from webapp.accounts.models import User
 from webapp.accounts.tokens import user_behind
+from webapp.audit.context import note_token
 from webapp.projects.permissions import Action, require_scope
 
 
@@ -27,6 +28,7 @@ class Bearer(HttpBearer):
         if request.method in ("GET", "HEAD"):
             require_scope(user, Action.READ)
         request.user = user
+        note_token(user.token)
         return user
 
 

@@ -9,14 +9,26 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from typing import Any, TypeVar
+from urllib.parse import quote
 
 import httpx
 import msgspec
 
-from webapp.client.types import Event, Heard, Problem, Project, Refused, Run, Workspace
+from webapp.client.types import (
+    Event,
+    Heard,
+    PointPage,
+    Points,
+    Problem,
+    Project,
+    Refused,
+    Run,
+    Workspace,
+)
 
 Answer = TypeVar("Answer")
 
+POINTS_AT_ONCE = 25_000
 SILENCE_SECONDS = 45.0
 RETRY_SECONDS = 1.0
 RETRIES = 30
@@ -118,6 +130,16 @@ class Grove:
         body = b'{"events":[%s]}' % b",".join(lines)
         headers = {"Content-Type": "application/json"}
         return self._ask(Heard, "POST", f"/runs/{run_id}/events", content=body, headers=headers)
+
+    def points(self, run_id: str, metric: str) -> Points:
+        """All points of one series of numbers, in the order in which they were told."""
+        query = {"fields": "step,time,value", "limit": POINTS_AT_ONCE}
+        path = f"/runs/{run_id}/metrics/{quote(metric, safe='')}/points"
+        page = found = self._ask(PointPage, "GET", path, params=query)
+        while page.next is not None:
+            page = self._ask(PointPage, "GET", path, params={**query, "cursor": page.next})
+            found.points.extend(page.points)
+        return found.points
 
     def _tail(self, run_id: str, after: int, topics: str) -> Iterator[Event]:
         query = {"after": after, "topics": topics}

@@ -55,6 +55,24 @@ class Event(msgspec.Struct, frozen=True, array_like=True):
     payload: dict[str, Any]
 
 
+class Points(msgspec.Struct):
+    """Of one series of numbers: columns of equal length."""
+
+    step: list[int]
+    time: list[float]
+    """Seconds since the run's first event."""
+    value: list[float]
+
+    def extend(self, more: Points) -> None:
+        for name in self.__struct_fields__:
+            getattr(self, name).extend(getattr(more, name))
+
+
+class PointPage(msgspec.Struct, frozen=True):
+    points: Points
+    next: int | None
+
+
 class Heard(msgspec.Struct, frozen=True):
     """What an engine elsewhere is told when it sends events."""
 

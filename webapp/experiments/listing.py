@@ -150,7 +150,7 @@ def runs_page(user: User, wish: Wish, cursor: str | None, limit: int = 50) -> Ru
     """
     key, down = wish.sort.removeprefix("-"), wish.sort.startswith("-")
     stars = Star.objects.filter(run=OuterRef("pk"), user=user.pk)
-    runs = _matching(visible_runs(user), user, wish).defer(*TOO_BIG_FOR_A_LIST)
+    runs = _matching(visible_runs(user).that_train(), user, wish).defer(*TOO_BIG_FOR_A_LIST)
     runs = runs.annotate(starred=Exists(stars), sort_key=SORTS[key])
     # Without a wish the index over the columns themselves is used.
     field = "created" if key == "created" else "sort_key"
@@ -167,8 +167,7 @@ def runs_page(user: User, wish: Wish, cursor: str | None, limit: int = 50) -> Ru
 
 
 def _matching(runs: QuerySet[Run], user: User, wish: Wish) -> QuerySet[Run]:
-    # Runs that only measure are told with the models that they measure.
-    runs = runs.filter(evaluation=None, archived_at__isnull=not wish.archived)
+    runs = runs.filter(archived_at__isnull=not wish.archived)
     if wish.state:
         runs = runs.filter(state=wish.state)
     if wish.tag:

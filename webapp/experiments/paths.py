@@ -25,17 +25,30 @@ def refuse_paths(config: RunConfig, project: Project) -> None:
 
     With GROVE_LOCAL_PATHS=1 a workspace of one person may name any.
     """
-    alone = Membership.objects.filter(workspace=project.workspace_id).count() == 1
-    if settings.LOCAL_PATHS and alone:
+    if _may_name_any(project):
         return
     if faults := list(_faults(config, project)):
         raise ConfigError(faults)
 
 
-def _faults(config: RunConfig, project: Project) -> Iterator[dict[str, str]]:
-    dataset = config.problems.dataset
+def refuse_dataset(dataset: str, project: Project) -> None:
+    """Raises ConfigError for a dataset that nobody may read in `project`, as `refuse_paths`."""
+    if not _may_name_any(project) and (faults := list(_dataset_faults(dataset))):
+        raise ConfigError(faults)
+
+
+def _may_name_any(project: Project) -> bool:
+    alone = Membership.objects.filter(workspace=project.workspace_id).count() == 1
+    return settings.LOCAL_PATHS and alone
+
+
+def _dataset_faults(dataset: str) -> Iterator[dict[str, str]]:
     if dataset != GENERATED and not _lies_in(dataset, settings.DATASETS_DIRS):
         yield _fault("problems.dataset", dataset, settings.DATASETS_DIRS, "GROVE_DATASETS")
+
+
+def _faults(config: RunConfig, project: Project) -> Iterator[dict[str, str]]:
+    yield from _dataset_faults(config.problems.dataset)
     models = {f"agents.{place}.model": agent.model for place, agent in enumerate(config.agents)}
     if config.inference.reward_model is not None:
         models["inference.reward_model"] = config.inference.reward_model

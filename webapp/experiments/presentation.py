@@ -84,6 +84,7 @@ def page_data(run: Run, can_operate: bool) -> dict[str, Any]:
             "epoch": str(run.epoch),
             "seed": run.seed,
             "can_operate": can_operate,
+            "begun": run.head_seq > 0,
         },
         "status": status_of(run),
         "states": legend(RunState),

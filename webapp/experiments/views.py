@@ -31,6 +31,7 @@ from webapp.experiments.runs_table import runs_table, wish_of
 from webapp.experiments.selectors import comparable_runs, compared_runs, runs_by_id, visible_run
 from webapp.experiments.states import TransitionRefused
 from webapp.projects.permissions import Action, may, operable_projects, require
+from webapp.searches.presentation import page_search
 
 Operation = Callable[[uuid.UUID, User], Run]
 
@@ -88,19 +89,21 @@ def about_run(request: HttpRequest, run_id: uuid.UUID) -> HttpResponse:
 def run(request: HttpRequest, run_id: uuid.UUID) -> HttpResponse:
     """run.html: `run` (Run, as in the list), `can_operate`, `actions` (RunAction, newest first),
     `checkpoints` (steps to fork from), and `page`, the dict for
-    `{{ page|json_script:"page" }}`: run {id, name, number, epoch, seed, can_operate}, status
+    `{{ page|json_script:"page" }}`: run {id, name, number, epoch, seed, can_operate, begun (is
+    there an event?)}, status
     (state, stop_requested, step, steps, waiting {name, since, deadline}|null, error, restarts,
     queued_at, started_at, finished_at, result), states and verdicts [{value, label,
     colour}], agents [{name, model, version, parameters|null, trainable, role}], config (the whole
     RunConfig), urls {stream, run, state, events, node, stop, resume}; in `urls.node` replace
-    TREE and NODE. Stop and resume are POST forms with the csrf token.
+    TREE and NODE; search (null, or of a search at test time: problem, entry_point, public_tests,
+    private_tests, budget). Stop and resume are POST forms with the csrf token.
     """
     found = visible_run(request.user, run_id)
     can_operate = may(request.user, Action.OPERATE, found.project)
     context = {
         "run": found,
         "can_operate": can_operate,
-        "page": page_data(found, can_operate),
+        "page": page_data(found, can_operate) | {"search": page_search(found)},
         "actions": actions_of(found),
         "checkpoints": checkpoint_steps(found),
     }

@@ -44,6 +44,8 @@ class Action(StrEnum):
     """Decide whether promotions take two people."""
     TRANSFER = "transfer"
     """Hand the workspace to another owner."""
+    AUDIT = "audit"
+    """Read who did what in a workspace."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +81,7 @@ _RULES: dict[Action, Rule] = {
     Action.DELETE_MODELS: Rule("delete models", _MANAGERS, frozenset({Scope.REGISTRY_WRITE})),
     Action.ASK_SECOND_PAIR: Rule("decide how models are promoted", _OWNERS),
     Action.TRANSFER: Rule("hand it over", _OWNERS),
+    Action.AUDIT: Rule("see who did what", _OWNERS),
 }
 _GRANTERS: dict[Scope, frozenset[Role]] = {
     Scope.RUNS_READ: frozenset(Role),

@@ -186,8 +186,8 @@ def _workspace_page(
     request: HttpRequest, found: Workspace, status: int = 200, **context: object
 ) -> HttpResponse:
     """workspace.html: `team` (selectors.Team), `roles` (Role members), `can_add_project`,
-    `can_manage`, `can_transfer`, `can_ask_second_pair`, `second_pair`, `invitation_form`,
-    `project_form`, and `link`, an invitation's address, right after it was made.
+    `can_manage`, `can_transfer`, `can_audit`, `can_ask_second_pair`, `second_pair`,
+    `invitation_form`, `project_form`, and `link`, an invitation's address, right after it was made.
     `team.projects` have `can_share`."""
     user, shown = request.user, team(request.user, found)
     for project in shown.projects:
@@ -198,6 +198,7 @@ def _workspace_page(
         "can_add_project": may(user, Action.ADD_PROJECT, found),
         "can_manage": bool(shown.givable),
         "can_transfer": may(user, Action.TRANSFER, found),
+        "can_audit": may(user, Action.AUDIT, found),
         "invitation_form": InvitationForm(shown.givable),
         "project_form": ProjectForm(),
         "can_ask_second_pair": may(user, Action.ASK_SECOND_PAIR, found),

@@ -20,9 +20,7 @@ class PromotionForm(forms.Form):
     )
     version = forms.IntegerField(min_value=0, max_value=2**31 - 1, required=False)
     """Empty removes the alias."""
-    reason = forms.CharField(
-        max_length=MOST_REASON_CHARS, widget=forms.Textarea({"rows": 2})
-    )
+    reason = forms.CharField(max_length=MOST_REASON_CHARS, widget=forms.Textarea({"rows": 2}))
 
 
 class DecisionForm(forms.Form):
@@ -31,9 +29,7 @@ class DecisionForm(forms.Form):
 
 
 class NotesForm(forms.Form):
-    notes = forms.CharField(
-        max_length=20_000, required=False, widget=forms.Textarea({"rows": 8})
-    )
+    notes = forms.CharField(max_length=20_000, required=False, widget=forms.Textarea({"rows": 8}))
 
 
 class SecondPairForm(forms.Form):

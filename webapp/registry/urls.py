@@ -15,12 +15,8 @@ urlpatterns = [
         name="decide-promotion",
     ),
     path("models/<int:model_id>/versions/<int:number>/", views.version, name="version"),
-    path(
-        "models/<int:model_id>/versions/<int:number>/archive/", views.archive, name="archive"
-    ),
-    path(
-        "models/<int:model_id>/versions/<int:number>/notes/", views.notes, name="version-notes"
-    ),
+    path("models/<int:model_id>/versions/<int:number>/archive/", views.archive, name="archive"),
+    path("models/<int:model_id>/versions/<int:number>/notes/", views.notes, name="version-notes"),
     path(
         "models/<int:model_id>/versions/<int:number>/evaluate/",
         promotion_views.evaluate,
@@ -36,7 +32,5 @@ urlpatterns = [
         promotion_views.delete_evaluation,
         name="delete-evaluation",
     ),
-    path(
-        "workspaces/<slug:slug>/second-pair/", promotion_views.second_pair, name="second-pair"
-    ),
+    path("workspaces/<slug:slug>/second-pair/", promotion_views.second_pair, name="second-pair"),
 ]

@@ -1,0 +1,99 @@
+"""Zooming on the page of charts into a series of a million points.
+
+The points are rows that Postgres makes up, because reading and drawing are measured; their sums are
+those that ingest makes. What a picture stands for is counted: a zoom from step a to step b has to
+tell of exactly the steps between them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+METRIC = "gradient_norm"
+ZOOMS = ((0.2, 0.8), (0.3, 0.9), (0.1, 0.5), (0.4, 0.6), (0.05, 0.95))
+WAIT_MS = 60_000
+_POINTS = """
+INSERT INTO telemetry_point (metric_id, position, seq, step, time, tokens, nodes, value)
+SELECT %(metric)s, n, 1, n, n * 0.1, n * 40, n * 2, 1 + sin(n / 5e4) + random() * 0.5
+FROM generate_series(%(first)s, %(last)s) AS n
+"""
+_NEWEST = """
+UPDATE telemetry_metric SET points = %s, step = %s, time = %s * 0.1, tokens = %s * 40,
+    nodes = %s * 2
+WHERE id = %s
+"""
+LISTEN = """() => {
+  addEventListener("mouseup", () => { window.released = performance.now(); }, true);
+  addEventListener("grove:drawn", ({ target }) => {
+    // The frame that shows it is painted between its callbacks and the next task.
+    requestAnimationFrame(() => setTimeout(() => {
+      const points = Number(target.dataset.points);
+      window.zoomed = { ms: performance.now() - window.released, points };
+    }));
+  });
+}"""
+
+
+def zoom(here: Any, figures: dict[str, Any], arguments: argparse.Namespace) -> None:
+    """Adds `zoom_1m_points_ms` and `points`.
+
+    Raises:
+        RuntimeError: a picture does not stand for all points of its range.
+    """
+    run = here.run("a million points")
+    name = _series(run, arguments.points)
+    with here.opened(run, f"/charts/?run={run.run.pk}&q={METRIC}") as page:
+        card = page.locator(f'[data-metric="{METRIC}"][data-points="{arguments.points}"]')
+        card.wait_for(timeout=WAIT_MS)
+        card.scroll_into_view_if_needed()
+        page.evaluate(LISTEN)
+        times = [_zoom(page, part, arguments.points) for part in ZOOMS]
+    figures["zoom_1m_points_ms"] = max(times)
+    figures["zoom_1m_points_ms_of_each"] = times
+    figures["points"] = arguments.points
+    figures["series"] = name
+
+
+def _zoom(page: Any, part: tuple[float, float], points: int) -> float:
+    """Milliseconds of a zoom into a part of the whole range."""
+    page.evaluate("window.zoomed = null")
+    over = page.locator(f'[data-metric="{METRIC}"] .u-over').bounding_box()
+    left, right = (over["x"] + over["width"] * share for share in part)
+    height = over["y"] + over["height"] / 2
+    page.mouse.move(left, height)
+    page.mouse.down()
+    page.mouse.move((left + right) / 2, height)
+    page.mouse.move(right, height)
+    page.mouse.up()
+    told = page.wait_for_function("window.zoomed", timeout=WAIT_MS).json_value()
+    first, last = (float(parse_qs(urlsplit(page.url).query)[end][0]) for end in ("from", "to"))
+    expected = math.floor(min(last, points - 1)) - math.ceil(max(first, 0)) + 1
+    if told["points"] != expected:
+        raise RuntimeError(f"{told['points']} points from {first} to {last}, not {expected}")
+    page.evaluate("window.zoomed = null")
+    page.get_by_role("button", name="Whole range").click()
+    page.wait_for_function("window.zoomed", timeout=WAIT_MS)
+    return round(told["ms"], 1)
+
+
+def _series(run: Any, points: int) -> str:
+    """Makes a run's series of so many points; returns its name."""
+    from django.db import connection, transaction
+
+    from engine.events import Event
+    from tests.browser.sample_log import START
+    from webapp.telemetry.metrics import sum_up
+    from webapp.telemetry.models import Metric
+
+    payload = {"agent": "oak", "step": 0, METRIC: 1.0}
+    run.feed([Event(1, START, "agent.update", None, None, payload)])
+    metric = Metric.objects.get(run=run.run, name=f"{METRIC}.oak")
+    last = points - 1
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(_POINTS, {"metric": metric.pk, "first": 1, "last": last})
+        cursor.execute(_NEWEST, [points, last, last, last, last, metric.pk])
+        sum_up(cursor, {metric.pk: 0}, {metric.pk: points})
+    return metric.name
