@@ -187,8 +187,8 @@ def _workspace_page(
 ) -> HttpResponse:
     """workspace.html: `team` (selectors.Team), `roles` (Role members), `can_add_project`,
     `can_manage`, `can_transfer`, `can_audit`, `can_ask_second_pair`, `second_pair`,
-    `invitation_form`, `project_form`, and `link`, an invitation's address, right after it was made.
-    `team.projects` have `can_share`."""
+    `invitation_form`, `project_form`, and `link`, an invitation's address, right after it was
+    made. `team.projects` have `can_share`."""
     user, shown = request.user, team(request.user, found)
     for project in shown.projects:
         project.can_share = may(user, Action.SHARE_PROJECT, project)
