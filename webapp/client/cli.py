@@ -18,7 +18,7 @@ from typing import Any
 import httpx
 import msgspec
 
-from webapp.client import login, pushing
+from webapp.client import login, models, pushing
 from webapp.client.client import Grove
 from webapp.client.types import Event, Refused, Run
 
@@ -89,6 +89,15 @@ def _parser() -> argparse.ArgumentParser:
     one.add_argument("--project", type=int)
     one.add_argument("--recipe")
     one.add_argument("--follow", action="store_true", help="until the log tells the run's end")
+    one = verb("push-model", _push_model, "upload a folder in Hugging Face layout as a version")
+    one.add_argument("folder", type=Path)
+    one.add_argument("--project", type=int, required=True)
+    one.add_argument("--name", help="of the model (default: the folder's)")
+    one.add_argument("--parent", type=int, help="number of the version that it came from")
+    one = verb("pull-model", _pull_model, "write a version as a zip")
+    one.add_argument("model", type=int)
+    one.add_argument("number", type=int)
+    one.add_argument("file", type=Path)
     return parser
 
 
@@ -197,4 +206,19 @@ def _push(asked: argparse.Namespace) -> int:
         print(run_id, flush=True)
         heard = pushing.push(grove, run_id, asked.directory, follow=asked.follow)
     print(f"{heard.state}, stored up to {heard.head_seq}", file=sys.stderr)
+    return 0
+
+
+def _push_model(asked: argparse.Namespace) -> int:
+    name = asked.name or asked.folder.resolve().name
+    with _grove() as grove:
+        made = models.push_model(grove, asked.project, name, asked.folder, asked.parent)
+    print(f"{name} v{made.number} {made.sha256}")
+    return 0
+
+
+def _pull_model(asked: argparse.Namespace) -> int:
+    with _grove() as grove:
+        size = models.pull_model(grove, asked.model, asked.number, asked.file)
+    print(f"{asked.file}: {size} bytes")
     return 0

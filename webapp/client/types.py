@@ -46,6 +46,36 @@ class Run(msgspec.Struct, frozen=True):
         return self.state in ("finished", "failed", "stopped")
 
 
+class ModelVersion(msgspec.Struct, frozen=True):
+    id: int
+    number: int
+    sha256: str
+    parameters: int
+    created: datetime
+    parent: str | None
+
+
+class Model(msgspec.Struct, frozen=True):
+    id: int
+    name: str
+    project: int
+    version_count: int
+    aliases: dict[str, int]
+    """Number of the version, by alias."""
+    versions: list[ModelVersion]
+    """The newest."""
+
+
+class Upload(msgspec.Struct, frozen=True):
+    """A file on its way in; `offset` of its `size` bytes have come."""
+
+    id: str
+    name: str
+    size: int
+    offset: int
+    sha256: str | None
+
+
 class Event(msgspec.Struct, frozen=True, array_like=True):
     """[seq, milliseconds since 1970, kind, payload] as on the wire."""
 
