@@ -11,7 +11,8 @@ import httpx
 import pytest
 
 from engine.events import EventLog, LogLine, RunStateChanged, StepStarted
-from tests.builders import a_held_run, a_model_folder, some_events
+from tests.builders import a_held_run, a_model_folder, a_token, some_events
+from webapp.accounts.models import Scope
 from webapp.client import Grove, Refused
 from webapp.client.cli import main
 from webapp.experiments.models import Run
@@ -178,18 +179,24 @@ def test_a_server_that_speaks_otherwise_is_told_as_it_speaks(site):
         grove.run("x")
 
 
-def test_a_folder_is_pushed_as_a_version_promoted_and_pulled_again(command, grove, site, tmp_path):
+def test_a_folder_is_pushed_as_a_version_promoted_and_pulled_again(
+    command, site, tmp_path, monkeypatch, var_directory
+):
+    scopes = (Scope.RUNS_READ, Scope.REGISTRY_WRITE, Scope.REGISTRY_PROMOTE)
+    token = a_token(site.cast.mia, site.cast.project, *scopes)
+    monkeypatch.setenv("GROVE_TOKEN", token)
     folder = a_model_folder(tmp_path / "elm")
     push = ("push-model", folder, "--project", site.cast.project.pk)
     status, told = command(*push)
     assert status == 0 and told.startswith("elm v1 ")
     assert command(*push) == (0, told), "the same files are the same version"
-    (model,) = grove.models(name="elm")
-    assert grove.promote(model.id, "champion", 1, "It is the first.")["state"] == "done"
+    with Grove(site.address, token) as grove:
+        (model,) = grove.models(name="elm")
+        assert grove.promote(model.id, "champion", 1, "It is the first.")["state"] == "done"
     archive = tmp_path / "elm.zip"
     assert command("pull-model", model.id, 1, archive)[0] == 0
     with zipfile.ZipFile(archive) as made:
         assert made.read("config.json") == (folder / "config.json").read_bytes()
     (folder / "model.safetensors").write_bytes(b"\x80\x04.")
     assert command(*push)[0] == 1
-    assert grove.models().__next__().version_count == 1
+    assert site.cast.project.models.get().versions.count() == 1

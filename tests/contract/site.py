@@ -34,6 +34,8 @@ class Site:
     secrets: dict[str, str]
     run: Run
     export: uuid.UUID
+    registry: dict[str, int]
+    """Ids of a model, its version's number, a promotion and an evaluation."""
 
 
 def furnish(url: str, cast: Cast) -> Site:
@@ -53,7 +55,7 @@ def furnish(url: str, cast: Cast) -> Site:
         "a stranger": a_token(cast.charlie, other, Scope.ADMIN),
     }
     export = ask_for(run.project, cast.alice, Table.RUNS, Format.CSV, Wish())
-    return Site(url, secrets, run, export.pk)
+    return Site(url, secrets, run, export.pk, a_registry(cast))
 
 
 def ask_everything(
@@ -87,5 +89,6 @@ def _configuration(site: Site | None) -> str:
         things = {"run_id": site.run.pk, "tree": 1, "node": 1, "project_id": project.pk}
         things["export_id"] = site.export
         things |= {"workspace_id": project.workspace_id, "slug": project.workspace.slug}
+        things |= site.registry
         lines += ["[parameters]", *(f'"path.{name}" = "{value}"' for name, value in things.items())]
     return "\n".join((*lines, ""))
