@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import httpx
@@ -11,8 +12,9 @@ import pytest
 
 from engine.events import EventLog, LogLine, RunStateChanged, StepStarted
 from engine.problems.load import load_dataset
-from tests.builders import a_held_run, some_events
+from tests.builders import a_held_run, a_model_folder, a_token, some_events
 from tests.datasets import lines_of, some_problems
+from webapp.accounts.models import Scope
 from webapp.client import Grove, Refused
 from webapp.client.cli import main
 from webapp.experiments.models import Run
@@ -188,3 +190,26 @@ def test_a_dataset_goes_up_and_comes_down(command, site, tmp_path, var_directory
     assert load_dataset(tmp_path / "down.jsonl").problems == some_problems()
     assert command("push-dataset", site.cast.project.pk, "../up", tmp_path / "trees.jsonl")[0] == 1
     assert not (tmp_path / "down.jsonl.partial").exists()
+
+
+def test_a_folder_is_pushed_as_a_version_promoted_and_pulled_again(
+    command, site, tmp_path, monkeypatch, var_directory
+):
+    scopes = (Scope.RUNS_READ, Scope.REGISTRY_WRITE, Scope.REGISTRY_PROMOTE)
+    token = a_token(site.cast.mia, site.cast.project, *scopes)
+    monkeypatch.setenv("GROVE_TOKEN", token)
+    folder = a_model_folder(tmp_path / "elm")
+    push = ("push-model", folder, "--project", site.cast.project.pk)
+    status, told = command(*push)
+    assert status == 0 and told.startswith("elm v1 ")
+    assert command(*push) == (0, told), "the same files are the same version"
+    with Grove(site.address, token) as grove:
+        (model,) = grove.models(name="elm")
+        assert grove.promote(model.id, "champion", 1, "It is the first.")["state"] == "done"
+    archive = tmp_path / "elm.zip"
+    assert command("pull-model", model.id, 1, archive)[0] == 0
+    with zipfile.ZipFile(archive) as made:
+        assert made.read("config.json") == (folder / "config.json").read_bytes()
+    (folder / "model.safetensors").write_bytes(b"\x80\x04.")
+    assert command(*push)[0] == 1
+    assert site.cast.project.models.get().versions.count() == 1

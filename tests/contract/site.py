@@ -38,6 +38,8 @@ class Site:
     run: Run
     export: uuid.UUID
     version: DatasetVersion
+    registry: dict[str, int]
+    """Ids of a model, its version's number, a promotion and an evaluation."""
 
 
 def furnish(url: str, cast: Cast) -> Site:
@@ -59,7 +61,7 @@ def furnish(url: str, cast: Cast) -> Site:
         "a stranger": a_token(cast.charlie, other, Scope.ADMIN),
     }
     export = ask_for(run.project, cast.alice, Table.RUNS, Format.CSV, Wish())
-    return Site(url, secrets, run, export.pk, version)
+    return Site(url, secrets, run, export.pk, version, a_registry(cast))
 
 
 def ask_everything(
@@ -96,5 +98,6 @@ def _configuration(site: Site | None) -> str:
         things |= {"dataset_id": version.dataset_id, "dataset_version_id": version.pk, "number": 1}
         things |= {"report_id": version.reports.get().pk}
         things |= {"workspace_id": project.workspace_id, "slug": project.workspace.slug}
+        things |= site.registry
         lines += ["[parameters]", *(f'"path.{name}" = "{value}"' for name, value in things.items())]
     return "\n".join((*lines, ""))

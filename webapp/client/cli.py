@@ -18,7 +18,7 @@ from typing import Any
 import httpx
 import msgspec
 
-from webapp.client import login, pushing
+from webapp.client import login, models, pushing
 from webapp.client.client import Grove
 from webapp.client.types import Event, Refused, Run
 
@@ -96,6 +96,15 @@ def _parser() -> argparse.ArgumentParser:
     one.add_argument("--note", default="")
     one = verb("pull-dataset", _pull_dataset, "write the problems of a version to a file")
     one.add_argument("version", type=int, help="its id, as push-dataset prints it")
+    one.add_argument("file", type=Path)
+    one = verb("push-model", _push_model, "upload a folder in Hugging Face layout as a version")
+    one.add_argument("folder", type=Path)
+    one.add_argument("--project", type=int, required=True)
+    one.add_argument("--name", help="of the model (default: the folder's)")
+    one.add_argument("--parent", type=int, help="number of the version that it came from")
+    one = verb("pull-model", _pull_model, "write a version as a zip")
+    one.add_argument("model", type=int)
+    one.add_argument("number", type=int)
     one.add_argument("file", type=Path)
     return parser
 
@@ -227,4 +236,19 @@ def _pull_dataset(asked: argparse.Namespace) -> int:
         draft.replace(asked.file)
     finally:
         draft.unlink(missing_ok=True)
+    return 0
+
+
+def _push_model(asked: argparse.Namespace) -> int:
+    name = asked.name or asked.folder.resolve().name
+    with _grove() as grove:
+        made = models.push_model(grove, asked.project, name, asked.folder, asked.parent)
+    print(f"{name} v{made.number} {made.sha256}")
+    return 0
+
+
+def _pull_model(asked: argparse.Namespace) -> int:
+    with _grove() as grove:
+        size = models.pull_model(grove, asked.model, asked.number, asked.file)
+    print(f"{asked.file}: {size} bytes")
     return 0

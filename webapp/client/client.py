@@ -23,6 +23,7 @@ from webapp.client.types import (
     Event,
     Export,
     Heard,
+    Model,
     PointPage,
     Points,
     Problem,
@@ -76,7 +77,7 @@ class Grove:
         return self._walk("runs", Run, **filters)
 
     def run(self, run_id: str) -> Run:
-        return self._ask(Run, "GET", f"/runs/{run_id}")
+        return self.ask(Run, "GET", f"/runs/{run_id}")
 
     def create_run(
         self,
@@ -95,13 +96,29 @@ class Grove:
         if outside:
             body["outside"] = True
         headers = {"Idempotency-Key": key} if key else {}
-        return self._ask(Run, "POST", "/runs", json=body, headers=headers)
+        return self.ask(Run, "POST", "/runs", json=body, headers=headers)
 
     def stop(self, run_id: str) -> Run:
-        return self._ask(Run, "POST", f"/runs/{run_id}/stop")
+        return self.ask(Run, "POST", f"/runs/{run_id}/stop")
 
     def resume(self, run_id: str) -> Run:
-        return self._ask(Run, "POST", f"/runs/{run_id}/resume")
+        return self.ask(Run, "POST", f"/runs/{run_id}/resume")
+
+    def models(self, **filters: Any) -> Iterator[Model]:
+        """`project` and `name` as in REST."""
+        return self._walk("models", Model, **filters)
+
+    def promote(self, model: int, alias: str, version: int | None, reason: str) -> dict[str, Any]:
+        """Let an alias mean a version, or None; where the workspace asks for a second pair of eyes
+        the answer's `state` is waiting."""
+        body = {"alias": alias, "version": version, "reason": reason}
+        return self.ask(dict[str, Any], "POST", f"/models/{model}/promotions", json=body)
+
+    def blocks(self, path: str) -> Iterator[bytes]:
+        """What an address answers, as it comes."""
+        with self._http.stream("GET", path) as response:
+            _check(response)
+            yield from response.iter_bytes()
 
     def events(self, run_id: str, after: int = 0, topics: str = "*") -> Iterator[Event]:
         """What is stored now, after a seq."""
@@ -140,15 +157,15 @@ class Grove:
         """
         body = b'{"events":[%s]}' % b",".join(lines)
         headers = {"Content-Type": "application/json"}
-        return self._ask(Heard, "POST", f"/runs/{run_id}/events", content=body, headers=headers)
+        return self.ask(Heard, "POST", f"/runs/{run_id}/events", content=body, headers=headers)
 
     def points(self, run_id: str, metric: str) -> Points:
         """All points of one series of numbers, in the order in which they were told."""
         query = {"fields": "step,time,value", "limit": POINTS_AT_ONCE}
         path = f"/runs/{run_id}/metrics/{quote(metric, safe='')}/points"
-        page = found = self._ask(PointPage, "GET", path, params=query)
+        page = found = self.ask(PointPage, "GET", path, params=query)
         while page.next is not None:
-            page = self._ask(PointPage, "GET", path, params={**query, "cursor": page.next})
+            page = self.ask(PointPage, "GET", path, params={**query, "cursor": page.next})
             found.points.extend(page.points)
         return found.points
 
@@ -169,7 +186,7 @@ class Grove:
         """A table of one run, or of the runs of a project that the filters leave, queued."""
         body = {"table": table, "format": file, "project": project, "run": run, "filters": filters}
         headers = {"Idempotency-Key": key} if key else {}
-        return self._ask(Export, "POST", "/exports", json=body, headers=headers)
+        return self.ask(Export, "POST", "/exports", json=body, headers=headers)
 
     def finished_export(self, export_id: str, seconds: float = EXPORT_SECONDS) -> Export:
         """The export once it is ready, or failed.
@@ -178,7 +195,7 @@ class Grove:
             TimeoutError: it was neither in so many seconds.
         """
         until = time.monotonic() + seconds
-        while not (export := self._ask(Export, "GET", f"/exports/{export_id}")).is_over:
+        while not (export := self.ask(Export, "GET", f"/exports/{export_id}")).is_over:
             if time.monotonic() > until:
                 raise TimeoutError(f"export {export_id} is {export.state} after {seconds:.0f} s")
             time.sleep(RETRY_SECONDS)
@@ -211,7 +228,7 @@ class Grove:
         Raises:
             Refused: the server does not take it.
         """
-        return uploading.upload(self._ask, file, project, kind)
+        return uploading.upload(self.ask, file, project, kind)
 
     def add_dataset(
         self, project: int, name: str, files: Sequence[Path], note: str = ""
@@ -219,10 +236,10 @@ class Grove:
         """The problems of some files as a version of a dataset; the same problems, the same one."""
         uploads = [self.upload(file, project, "dataset").id for file in files]
         body = {"project": project, "name": name, "uploads": uploads, "note": note}
-        return self._ask(DatasetVersion, "POST", "/datasets", json=body, timeout=READ_SECONDS)
+        return self.ask(DatasetVersion, "POST", "/datasets", json=body, timeout=READ_SECONDS)
 
     def dataset_version(self, version_id: int) -> DatasetVersion:
-        return self._ask(DatasetVersion, "GET", f"/datasets/versions/{version_id}")
+        return self.ask(DatasetVersion, "GET", f"/datasets/versions/{version_id}")
 
     def dataset_content(self, version_id: int) -> Iterator[bytes]:
         """All problems of a version as JSON lines, block by block."""
@@ -244,13 +261,14 @@ class Grove:
     def _walk(self, name: str, kind: type[Answer], /, **query: Any) -> Iterator[Answer]:
         query = {key: value for key, value in query.items() if value is not None}
         while True:
-            page = self._ask(dict[str, Any], "GET", f"/{name}", params=query)
+            page = self.ask(dict[str, Any], "GET", f"/{name}", params=query)
             yield from msgspec.convert(page[name], list[kind])
             if page["next"] is None:
                 return
             query["cursor"] = page["next"]
 
-    def _ask(self, kind: type[Answer], method: str, path: str, **request: Any) -> Answer:
+    def ask(self, kind: type[Answer], method: str, path: str, **request: Any) -> Answer:
+        """Any operation of REST; its answer as `kind`. Raises `Refused`."""
         response = self._http.request(method, path, **request)
         _check(response)
         return msgspec.json.decode(response.content, type=kind)

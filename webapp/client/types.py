@@ -47,12 +47,12 @@ class Run(msgspec.Struct, frozen=True):
 
 
 class Upload(msgspec.Struct, frozen=True):
-    """A file on its way to the server, or there."""
+    """A file on its way in; `offset` of its `size` bytes have come."""
 
     id: str
+    name: str
     size: int
     offset: int
-    """Bytes that have come."""
     sha256: str | None
     """Of its content, once it is finished."""
 
@@ -67,6 +67,26 @@ class DatasetVersion(msgspec.Struct, frozen=True):
     statistics: dict[str, Any]
     faulty: int | None
     """Problems whose reference fails; null until checked."""
+
+
+class ModelVersion(msgspec.Struct, frozen=True):
+    id: int
+    number: int
+    sha256: str
+    parameters: int
+    created: datetime
+    parent: str | None
+
+
+class Model(msgspec.Struct, frozen=True):
+    id: int
+    name: str
+    project: int
+    version_count: int
+    aliases: dict[str, int]
+    """Number of the version, by alias."""
+    versions: list[ModelVersion]
+    """The newest."""
 
 
 class Event(msgspec.Struct, frozen=True, array_like=True):

@@ -21,7 +21,7 @@ Ask = Callable[..., Any]
 
 
 def upload(ask: Ask, file: Path, project: int, kind: str) -> Upload:
-    """The finished upload of a file; `ask` is `Grove._ask`."""
+    """The finished upload of a file; `ask` is `Grove.ask`."""
     with file.open("rb") as content:
         digest = hashlib.file_digest(content, "sha256").hexdigest()
         size = content.seek(0, 2)

@@ -27,6 +27,7 @@ from webapp.experiments.models import Experiment, Run, RunAction
 from webapp.experiments.paths import refuse_paths
 from webapp.experiments.walls import refuse_unsafe
 from webapp.projects.models import Project
+from webapp.registry.services import note_uses
 from webapp.searches.models import Search
 from webapp.searches.team import agents_of
 
@@ -100,6 +101,7 @@ def create_search(project: Project, user: User, wish: Wish) -> Search:
         queued_at=timezone.now(),
     )
     search = Search.objects.create(run=run, problem=problem)
+    note_uses(run)
     note_action(run, user, RunAction.Kind.STARTED)
     dispatch_on_commit(run.pk)
     return search
