@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import uuid
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,7 +17,10 @@ from tests.datasets import stored_version
 from webapp.accounts.models import Scope
 from webapp.datasets.models import DatasetVersion
 from webapp.datasets.reports import request_validation
+from webapp.experiments.listing import Wish
 from webapp.experiments.models import Run
+from webapp.exports.models import Format, Table
+from webapp.exports.services import ask_for
 from webapp.telemetry.ingest import ingest
 
 # Which settings can run is known to the engine, not to the document.
@@ -33,6 +37,7 @@ class Site:
     secrets: dict[str, str]
     run: Run
     version: DatasetVersion
+    export: uuid.UUID
 
 
 def furnish(url: str, cast: Cast) -> Site:
@@ -53,7 +58,8 @@ def furnish(url: str, cast: Cast) -> Site:
         "a viewer": a_token(cast.vera, workspace, Scope.RUNS_READ),
         "a stranger": a_token(cast.charlie, other, Scope.ADMIN),
     }
-    return Site(url, secrets, run, version)
+    export = ask_for(run.project, cast.alice, Table.RUNS, Format.CSV, Wish())
+    return Site(url, secrets, run, version, export.pk)
 
 
 def ask_everything(
@@ -88,6 +94,7 @@ def _configuration(site: Site | None) -> str:
         version = site.version
         things |= {"dataset_id": version.dataset_id, "dataset_version_id": version.pk, "number": 1}
         things |= {"report_id": version.reports.get().pk}
+        things["export_id"] = site.export
         things |= {"workspace_id": project.workspace_id, "slug": project.workspace.slug}
         lines += ["[parameters]", *(f'"path.{name}" = "{value}"' for name, value in things.items())]
     return "\n".join((*lines, ""))

@@ -116,16 +116,16 @@ def problems_of(version: DatasetVersion) -> Iterator[Problem]:
     Raises:
         ConfigError: the file cannot be read here.
     """
-    if version.artifact_id:
-        yield from load_dataset(local_path(version.artifact_id), OWN).problems
-        return
-    config = ProblemsConfig(**version.spec)
-    if config.dataset == GENERATED:
-        count = min(max(1, config.test), _MOST_GENERATED)
-        yield from GeneratedProblems(config.seed).first(Split.TEST, count)
-        return
-    refuse_dataset(config.dataset, version.dataset.project)
     try:
+        if version.artifact_id:
+            yield from load_dataset(str(local_path(version.artifact_id)), OWN).problems
+            return
+        config = ProblemsConfig(**version.spec)
+        if config.dataset == GENERATED:
+            count = min(max(1, config.test), _MOST_GENERATED)
+            yield from GeneratedProblems(config.seed).first(Split.TEST, count)
+            return
+        refuse_dataset(config.dataset, version.dataset.project)
         yield from load_dataset(config.dataset, config.format).problems
     except (DatasetError, OSError) as error:
         raise ConfigError([_fault("version", str(version), str(error))]) from None
