@@ -12,7 +12,7 @@ import uuid
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.builders import Cast, a_held_run, a_token, an_event
+from tests.builders import Cast, a_held_run, a_registry, a_token, an_event
 from tests.datasets import stored_version
 from webapp.accounts.models import Scope
 from webapp.datasets.models import DatasetVersion
