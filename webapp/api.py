@@ -21,6 +21,8 @@ from webapp.experiments.steering_api import router as steering
 from webapp.projects.api import projects
 from webapp.projects.api import router as workspaces
 from webapp.registry.api import router as models
+from webapp.registry.promotion_api import router as promotions
+from webapp.registry.promotion_api import workspaces as promotion_rules
 from webapp.searches.api import in_project as project_searches
 from webapp.searches.api import router as searches
 from webapp.sharing.api import router as shares
@@ -62,5 +64,7 @@ api.add_router("/runs", shares, tags=["shares"])
 api.add_router("/shared", shared, tags=["shares"])
 api.add_router("/recipes", recipes, tags=["recipes"])
 api.add_router("/models", models, tags=["models"])
+api.add_router("/models", promotions, tags=["models"])
+api.add_router("/workspaces", promotion_rules, tags=["workspaces"])
 api.add_router("/uploads", uploads, tags=["uploads"])
 api.add_router("/datasets", datasets, tags=["datasets"])

@@ -84,6 +84,8 @@ LIMITS: dict[tuple[str, str], Limit] = {
     ("POST", "api-1:add_events"): INGEST,
     ("GET", "api-1:get_events"): EXPORTS,
     ("GET", "api-1:get_shared_events"): EXPORTS,
+    ("GET", "api-1:get_archive"): EXPORTS,
+    ("GET", "archive"): EXPORTS,
 }
 """By method and name of the address."""
 

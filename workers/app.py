@@ -1,8 +1,8 @@
 """The Celery app of a worker: `celery -A workers.app worker -P threads`.
 
-It is the web side's app plus what only a worker does: the task, the sweep, and the way to end.
-On SIGTERM the engines make checkpoints and their runs are given back; a worker that has not
-ended `CLOSE_SECONDS` later ends its engines by force and itself.
+It is the web side's app plus what only a worker does: the task, the sweep, checks of datasets, and
+the way to end. On SIGTERM the engines make checkpoints and their runs are given back; a worker that
+has not ended `CLOSE_SECONDS` later ends its engines by force and itself.
 """
 
 from __future__ import annotations
@@ -25,14 +25,16 @@ app.conf.include = ["workers.tasks"]
 
 
 class SweepStep(bootsteps.StartStopStep):
-    """Starts the sweep with the worker's pool."""
+    """Starts the sweep and the checks of datasets with the worker's pool."""
 
     requires = {"celery.worker.components:Pool"}
 
     def start(self, worker: Any) -> None:
+        from workers.checks import Checks
         from workers.sweep import Sweep
 
         Sweep(worker.concurrency).start()
+        Checks().start()
 
 
 app.steps["worker"].add(SweepStep)

@@ -173,9 +173,14 @@ def require_over(user: User, workspace: Workspace, *roles: Role) -> None:
 
 def operable_projects(user: User) -> list[Project]:
     """Projects in which `user` may start runs, by name."""
-    if not has_scope(user, Action.OPERATE):
+    return permitted_projects(user, Action.OPERATE)
+
+
+def permitted_projects(user: User, action: Action) -> list[Project]:
+    """Projects in which the role of `user` allows `action`, by name."""
+    if not has_scope(user, action):
         return []
-    mine = Membership.objects.filter(user=user.pk, role__in=_RULES[Action.OPERATE].roles)
+    mine = Membership.objects.filter(user=user.pk, role__in=_RULES[action].roles)
     return list(
         Project.objects.visible_to(user)
         .filter(workspace__in=mine.values("workspace"))
