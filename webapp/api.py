@@ -18,6 +18,7 @@ from webapp.experiments.api import experiments, recipes
 from webapp.experiments.api import router as runs
 from webapp.experiments.comparison_api import router as comparison
 from webapp.experiments.steering_api import router as steering
+from webapp.exports.api import router as exports
 from webapp.projects.api import projects
 from webapp.projects.api import router as workspaces
 from webapp.registry.api import router as models
@@ -68,3 +69,4 @@ api.add_router("/models", promotions, tags=["models"])
 api.add_router("/workspaces", promotion_rules, tags=["workspaces"])
 api.add_router("/uploads", uploads, tags=["uploads"])
 api.add_router("/datasets", datasets, tags=["datasets"])
+api.add_router("/exports", exports, tags=["exports"])

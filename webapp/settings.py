@@ -50,6 +50,7 @@ INSTALLED_APPS = [
     "webapp.artifacts",
     "webapp.datasets",
     "webapp.experiments",
+    "webapp.exports",
     "webapp.registry",
     "webapp.searches",
     "webapp.sharing",

@@ -22,6 +22,7 @@ urlpatterns = [
     path("", include("webapp.comments.urls")),
     path("", include("webapp.experiments.urls")),
     path("", include("webapp.telemetry.urls")),
+    path("", include("webapp.exports.urls")),
     path("", include("webapp.sharing.urls")),
     path("", include("webapp.registry.urls")),
     path("", include("webapp.searches.urls")),

@@ -24,20 +24,22 @@ CLOSE_SECONDS = STOP_SECONDS + 30.0
 app.conf.include = ["workers.tasks"]
 
 
-class SweepStep(bootsteps.StartStopStep):
-    """Starts the sweep and the checks of datasets with the worker's pool."""
+class DutiesStep(bootsteps.StartStopStep):
+    """Starts the sweep, the checks of datasets and the writer of exports with the worker's pool."""
 
     requires = {"celery.worker.components:Pool"}
 
     def start(self, worker: Any) -> None:
         from workers.checks import Checks
+        from workers.exporter import Exporter
         from workers.sweep import Sweep
 
         Sweep(worker.concurrency).start()
         Checks().start()
+        Exporter().start()
 
 
-app.steps["worker"].add(SweepStep)
+app.steps["worker"].add(DutiesStep)
 
 
 @signals.worker_shutting_down.connect

@@ -66,6 +66,10 @@ def _new_run(cast: Any) -> dict[str, Any]:
     return {"project": cast.project.pk, "recipe": "mars2"}
 
 
+def _new_export(cast: Any) -> dict[str, Any]:
+    return {"project": cast.project.pk, "table": "runs", "format": "csv"}
+
+
 def _compared(cast: Any) -> dict[str, Any]:
     runs = Run.objects.filter(experiment__project=cast.project)
     return {"run": [*runs.values_list("pk", flat=True), *runs.values_list("pk", flat=True)]}
@@ -224,6 +228,9 @@ ROWS = (
     Row("shares", "post", (200, 200, 200, 403, 404, 302), {"days": 7}),
     Row("revoke-share", "post", MEMBER_FORM),
     Row("shared", "get", OPEN),  # the secret in the address lets in whoever has it
+    Row("exports", "get", PAGE),
+    Row("exports", "post", (302, 302, 302, 302, 422, 302), _new_export),
+    Row("remove-export", "post", MEMBER_FORM),
     Row("models", "get", PAGE),
     Row("model", "get", TEAM_PAGE),
     Row("datasets", "get", PAGE),
@@ -365,6 +372,11 @@ ROWS = (
     Row("api-1:list_nodes", "get", TEAM_REST, scopes=READ),
     Row("api-1:list_evaluations", "get", TEAM_REST, scopes=READ),
     Row("api-1:list_projects", "get", REST, scopes=READ),
+    Row("api-1:list_exports", "get", REST, scopes=READ),
+    Row("api-1:create_export", "post", (201, 201, 201, 201, 404, 401), _new_export, READ),
+    Row("api-1:get_export", "get", TEAM_REST, scopes=READ),
+    Row("api-1:get_export_file", "get", TEAM_REST, scopes=READ),
+    Row("api-1:delete_export", "delete", (204, 204, 204, 403, 404, 401), scopes=READ),
 )
 
 ANY_METHOD = {"api-1:api-root", "api-1:openapi-json"}
@@ -384,10 +396,10 @@ IN_A_PROJECT = {
     "api-1:list_metrics", "api-1:get_metric", "api-1:list_points",
     "api-1:get_step_trees",
     "shares", "revoke-share",
-    "comments", "edit-comment", "delete-comment", "open-notice",
-    "api-1:list_comments", "api-1:create_comment", "api-1:change_comment", "api-1:delete_comment",
     "search-problems", "api-1:list_searches", "api-1:create_search_in_project",
     "api-1:get_search", "api-1:get_answer",
+    "comments", "edit-comment", "delete-comment", "open-notice",
+    "api-1:list_comments", "api-1:create_comment", "api-1:change_comment", "api-1:delete_comment",
     "dataset", "dataset-version", "dataset-problem", "dataset-report",
     "check-dataset", "derive-dataset", "delete-dataset", "compare-dataset",
     "api-1:get_dataset", "api-1:delete_dataset", "api-1:get_dataset_version",
@@ -396,5 +408,7 @@ IN_A_PROJECT = {
     "api-1:get_dataset_difficulty", "api-1:get_dataset_content", "api-1:start_dataset_validation",
     "api-1:get_dataset_validation", "api-1:start_dataset_overlap", "api-1:get_dataset_report",
     "api-1:list_shares", "api-1:create_share", "api-1:revoke_share",
+    "remove-export", "api-1:create_export", "api-1:get_export", "api-1:get_export_file",
+    "api-1:delete_export",
 }  # fmt: skip
 """What does not exist for those who may not see its project, members or not."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
+from threading import Event
 from typing import Any
 
 import pytest
@@ -32,6 +33,10 @@ from webapp.artifacts.services import begin
 from webapp.comments.services import write_comment
 from webapp.comments.targets import Target
 from webapp.datasets.reports import request_overlap, request_validation
+from webapp.experiments.listing import Wish
+from webapp.exports.making import make
+from webapp.exports.models import Export, Format, Table
+from webapp.exports.services import ask_for, take
 from webapp.projects.membership import invite
 from webapp.projects.models import Invitation, Project, Role, Visibility
 from webapp.projects.services import create_project
@@ -83,6 +88,7 @@ def arguments(cast, var_directory) -> dict[str, Any]:
         "key": "abc",
         "secret": _last_part(link),
         "share_id": share.pk,
+        "export_id": _a_written_export(cast).pk,
         "comment_id": comment.pk,
         "notice_id": comment.notices.get(user=cast.bob).pk,
         "run_id": run.pk,
@@ -117,6 +123,13 @@ def _of_a_search(cast: Any) -> dict[str, Any]:
 def _a_passkey_of_another() -> Authenticator:
     dora = User.objects.create_user("dora")
     return Authenticator.objects.create(user=dora, type=Authenticator.Type.WEBAUTHN, data={})
+
+
+def _a_written_export(cast: Any) -> Export:
+    ask_for(cast.project, cast.alice, Table.RUNS, Format.CSV, Wish())
+    export = take()
+    make(export, Event())
+    return export
 
 
 def _last_part(path: str) -> str:
@@ -246,10 +259,12 @@ def test_a_token_opens_no_page(cast, arguments):
 
 
 def test_every_rule_of_something_in_a_project_is_walked_for_private_ones():
-    of_a_project = {"run_id", "model_id", "project_id", "comment_id", "notice_id", *OF_DATASETS}
+    of_a_project = {
+        "run_id", "model_id", "project_id", "comment_id", "notice_id", "export_id", *OF_DATASETS,
+    }  # fmt: skip
     named = {name for name, one in addresses() if of_a_project & set(one.pattern.converters)}
     made = {"api-1:create_run", "api-1:create_experiment_of_runs", "mark-runs", "compare-trees"}
-    made |= {"comments", "api-1:list_comments", "api-1:create_comment"}
+    made |= {"comments", "api-1:list_comments", "api-1:create_comment", "api-1:create_export"}
     assert named | made == IN_A_PROJECT
 
 

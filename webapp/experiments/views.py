@@ -39,6 +39,7 @@ Operation = Callable[[uuid.UUID, User], Run]
 @require_safe
 def runs(request: HttpRequest) -> HttpResponse:
     """runs.html: `table` (`runs_table.RunsTable`: what is asked for, its columns and rows),
+    `address` (the query that asks for the same),
     `cursor` (of this page, or ""), `next_cursor` (for `?cursor=`, or None), `states` (RunState
     members: value, label, colour), `can_launch`.
     """
@@ -51,6 +52,7 @@ def runs(request: HttpRequest) -> HttpResponse:
     context = {
         "runs": page.runs,
         "table": runs_table(wish, page.runs),
+        "address": wish.address(),
         "cursor": cursor,
         "next_cursor": page.next,
         "states": list(RunState),
