@@ -54,7 +54,8 @@ class Application:
             else:
                 await http(scope, bodies.limited(receive), send)
         elif header := authorization(scope):
-            scope["user"] = await user_by_token(header)
+            address = (scope.get("client") or ("unknown",))[0]
+            scope["user"] = await user_by_token(header, address)
             await self._serve_stream(scope, receive, send)
         elif secret := shared_secret(scope):
             scope["user"] = await guest_by_secret(secret)

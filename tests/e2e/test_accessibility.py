@@ -25,6 +25,7 @@ PAGES = (
     "/account/",
     "/inbox/",
     "/workspaces/demo/audit/",
+    "/workspaces/demo/close/",
 )
 
 

@@ -26,6 +26,7 @@ PAGES = (
     "/workspaces/",
     "/workspaces/demo/",
     "/workspaces/demo/audit/",
+    "/workspaces/demo/close/",
     "/inbox/",
     "/tokens/",
     "/account/",

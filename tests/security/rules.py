@@ -219,6 +219,9 @@ ROWS = (
     Row("role", "post", MAINTAINER_FORM, {"role": "member"}),
     Row("remove-member", "post", MAINTAINER_FORM),
     Row("transfer-workspace", "post", OWNER_FORM),
+    Row("close-workspace", "get", (200, 403, 403, 403, 404, 302)),
+    Row("close-workspace", "post", (422, 403, 403, 403, 404, 302), {"name": "Trees"}),
+    Row("export-workspace", "get", (200, 403, 403, 403, 404, 302)),
     Row("audit", "get", (200, 403, 403, 403, 404, 302)),
     Row("project-visibility", "post", OWNER_FORM, {"visibility": "private"}),
     Row("invitation", "get", OPEN),
@@ -422,6 +425,14 @@ ROWS = (
     Row("api-1:change_member", "patch", (200, 200, 403, 403, 404, 401), {"role": "member"}, MANAGE),
     Row("api-1:delete_member", "delete", (204, 204, 403, 204, 404, 401), scopes=MANAGE),
     Row("api-1:transfer_workspace", "post", (200, 403, 403, 403, 404, 401), scopes=MANAGE),
+    Row("api-1:export_workspace", "get", (200, 403, 403, 403, 404, 401), scopes=MANAGE),
+    Row(
+        "api-1:delete_workspace",
+        "post",
+        (409, 403, 403, 403, 404, 401),  # Alice's has a run at work
+        {"name": "Trees"},
+        NO_TOKEN,
+    ),
     Row("api-1:list_audit_entries", "get", (200, 403, 403, 403, 404, 401), scopes=MANAGE),
     Row("api-1:list_invitations", "get", (200, 200, 403, 403, 404, 401), scopes=MANAGE),
     Row(
