@@ -77,10 +77,17 @@ EXPORTS = Limit("exports", 600, 60.0)
 FILES = Limit("export files", 60, 3600.0)
 """Asking for exports, which a worker writes."""
 
+GUESTS = Limit("guests", 120, 60.0)
+"""Opening a shared comparison, which is worked out anew."""
+
 LIMITS: dict[tuple[str, str], Limit] = {
     ("POST", "tokens"): TOKENS,
     ("POST", "invite"): TOKENS,
     ("POST", "shares"): TOKENS,
+    ("POST", "comparison-shares"): TOKENS,
+    ("POST", "api-1:share_comparison"): TOKENS,
+    ("GET", "shared-comparison"): GUESTS,
+    ("GET", "api-1:get_shared_comparison"): GUESTS,
     ("POST", "api-1:create_share"): TOKENS,
     ("POST", "api-1:create_token"): TOKENS,
     ("POST", "comments"): COMMENTS,

@@ -85,7 +85,7 @@ def _configuration(site: Site | None) -> str:
     if site:
         project = site.run.project
         things = {"run_id": site.run.pk, "tree": 1, "node": 1, "project_id": project.pk}
-        things["export_id"] = site.export
+        things |= {"export_id": site.export, "experiment_id": site.run.experiment_id}
         things |= {"workspace_id": project.workspace_id, "slug": project.workspace.slug}
         lines += ["[parameters]", *(f'"path.{name}" = "{value}"' for name, value in things.items())]
     return "\n".join((*lines, ""))
