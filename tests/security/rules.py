@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.builders import a_run
+from tests.datasets import a_finished_upload, stored_version
 from webapp.accounts.models import Scope
 from webapp.experiments.models import Run
 
@@ -32,6 +33,8 @@ MAINTAINER_FORM: Answers = (302, 302, 403, 403, 404, 302)
 OWNER_FORM: Answers = (302, 403, 403, 403, 404, 302)
 REST: Answers = (200, 200, 200, 200, 200, 401)
 TEAM_REST: Answers = (200, 200, 200, 200, 404, 401)
+MEMBER_DELETE: Answers = (204, 204, 204, 403, 404, 401)
+MEMBER_ACCEPTED: Answers = (202, 202, 202, 403, 404, 401)
 MEMBER_REST: Answers = (200, 200, 200, 403, 404, 401)
 
 ADD_DATASETS = frozenset({Scope.DATASETS_WRITE, Scope.ADMIN})
@@ -75,6 +78,15 @@ def _two_compared(cast: Any) -> dict[str, Any]:
 def _compared(cast: Any) -> dict[str, Any]:
     runs = Run.objects.filter(experiment__project=cast.project)
     return {"run": [*runs.values_list("pk", flat=True), *runs.values_list("pk", flat=True)]}
+
+
+def _other_version(cast: Any) -> dict[str, Any]:
+    return {"other": stored_version(cast).pk, "threshold": 0.5}
+
+
+def _new_dataset(cast: Any) -> dict[str, Any]:
+    upload = a_finished_upload(cast, cast.alice)
+    return {"project": cast.project.pk, "name": "new", "uploads": [str(upload.pk)]}
 
 
 def _new_upload(cast: Any) -> dict[str, Any]:
@@ -240,6 +252,14 @@ ROWS = (
     Row("new-search", "post", (302, 302, 302, 422, 422, 302), _new_search),
     Row("check-search", "post", (200, 200, 200, 200, 200, 302)),
     Row("search-problems", "get", TEAM_PAGE),
+    Row("dataset", "get", TEAM_PAGE),
+    Row("dataset-version", "get", TEAM_PAGE),
+    Row("dataset-problem", "get", TEAM_PAGE),
+    Row("dataset-report", "get", TEAM_PAGE),
+    Row("check-dataset", "post", MEMBER_FORM),
+    Row("derive-dataset", "post", MEMBER_FORM, {"keep": "passed"}),
+    Row("delete-dataset", "post", MEMBER_FORM),
+    Row("compare-dataset", "post", MEMBER_FORM, _other_version),
     Row("reference", "get", OPEN),
     Row("api-1:api-root", "get", (404,) * 6),
     Row("api-1:openapi-json", "get", OPEN),
@@ -301,6 +321,30 @@ ROWS = (
     Row("api-1:get_answer", "get", TEAM_REST, scopes=READ),
     Row("api-1:list_models", "get", REST, scopes=READ),
     Row("api-1:list_datasets", "get", REST, scopes=READ),
+    Row("api-1:get_dataset", "get", TEAM_REST, scopes=READ),
+    Row("api-1:delete_dataset", "delete", MEMBER_DELETE, scopes=ADD_DATASETS),
+    # Whose uploads they are not finds none of them there.
+    Row(
+        "api-1:create_dataset_version",
+        "post",
+        (201, 422, 422, 403, 404, 401),
+        _new_dataset,
+        ADD_DATASETS,
+    ),
+    Row("api-1:get_dataset_version", "get", TEAM_REST, scopes=READ),
+    Row("api-1:delete_dataset_version", "delete", MEMBER_DELETE, scopes=ADD_DATASETS),
+    # Its check is not done.
+    Row("api-1:derive_dataset_version", "post", (409,) * 3 + (403, 404, 401), {}, ADD_DATASETS),
+    Row("api-1:list_dataset_uses", "get", TEAM_REST, scopes=READ),
+    Row("api-1:list_dataset_problems", "get", TEAM_REST, scopes=READ),
+    Row("api-1:get_dataset_problem", "get", TEAM_REST, scopes=READ),
+    Row("api-1:get_dataset_splits", "get", TEAM_REST, scopes=READ),
+    Row("api-1:get_dataset_difficulty", "get", TEAM_REST, scopes=READ),
+    Row("api-1:get_dataset_content", "get", TEAM_REST, scopes=READ),
+    Row("api-1:start_dataset_validation", "post", MEMBER_ACCEPTED, {}, ADD_DATASETS),
+    Row("api-1:get_dataset_validation", "get", TEAM_REST, scopes=READ),
+    Row("api-1:start_dataset_overlap", "post", MEMBER_ACCEPTED, _other_version, ADD_DATASETS),
+    Row("api-1:get_dataset_report", "get", TEAM_REST, scopes=READ),
     Row("api-1:create_upload", "post", (201, 201, 201, 403, 404, 401), _new_upload, ADD_DATASETS),
     Row("api-1:list_uploads", "get", REST, scopes=READ),
     # An upload is its creator's, Alice's; without `Upload-Offset` nobody adds to it.
@@ -371,6 +415,13 @@ IN_A_PROJECT = {
     "api-1:get_search", "api-1:get_answer",
     "comments", "edit-comment", "delete-comment", "open-notice",
     "api-1:list_comments", "api-1:create_comment", "api-1:change_comment", "api-1:delete_comment",
+    "dataset", "dataset-version", "dataset-problem", "dataset-report",
+    "check-dataset", "derive-dataset", "delete-dataset", "compare-dataset",
+    "api-1:get_dataset", "api-1:delete_dataset", "api-1:get_dataset_version",
+    "api-1:delete_dataset_version", "api-1:derive_dataset_version", "api-1:list_dataset_uses",
+    "api-1:list_dataset_problems", "api-1:get_dataset_problem", "api-1:get_dataset_splits",
+    "api-1:get_dataset_difficulty", "api-1:get_dataset_content", "api-1:start_dataset_validation",
+    "api-1:get_dataset_validation", "api-1:start_dataset_overlap", "api-1:get_dataset_report",
     "api-1:list_shares", "api-1:create_share", "api-1:revoke_share",
     "comparison-shares", "revoke-comparison-share", "api-1:list_comparison_shares",
     "api-1:share_comparison", "api-1:unshare_comparison",

@@ -16,6 +16,7 @@ from django.urls import URLPattern, get_resolver, reverse
 from django.utils import timezone
 
 from tests.builders import a_held_run, a_search, a_token, an_event
+from tests.datasets import stored_version
 from tests.security.rules import (
     ANY_METHOD,
     EVERYBODY,
@@ -31,6 +32,7 @@ from webapp.artifacts.models import Upload
 from webapp.artifacts.services import begin
 from webapp.comments.services import write_comment
 from webapp.comments.targets import Target
+from webapp.datasets.reports import request_overlap, request_validation
 from webapp.experiments.listing import Wish
 from webapp.exports.making import make
 from webapp.exports.models import Export, Format, Table
@@ -43,6 +45,7 @@ from webapp.sharing import comparisons
 from webapp.sharing.services import create_share
 from webapp.telemetry.ingest import ingest
 
+OF_DATASETS = {"dataset_id", "dataset_version_id", "report_id"}
 METHODS = ("get", "post", "patch", "delete")
 REST_ROWS = [row for row in ROWS if row.name.startswith("api-") and row.answers[-1] == 401]
 
@@ -71,6 +74,9 @@ def arguments(cast, var_directory) -> dict[str, Any]:
         an_event(3, "system.sample", cpu_percent=50.0, memory_mb=100.0),
     ]
     ingest(run.pk, fencing, events)
+    version = stored_version(cast, "planted")
+    request_validation(version, cast.alice)
+    overlap = request_overlap(version, stored_version(cast, "planted too"), 0.5, cast.alice)
     share, link = create_share(run, cast.alice, timedelta(days=1))
     comment = write_comment(Target((run,)), cast.alice, "See it, @bob.", "http://testserver")
     comparison, compared = comparisons.share(
@@ -101,6 +107,10 @@ def arguments(cast, var_directory) -> dict[str, Any]:
         **_of_a_search(cast),
         "name": "system.cpu_percent",
         "model_id": Model.objects.create(project=cast.project, name="oak").pk,
+        "dataset_id": version.dataset_id,
+        "dataset_version_id": version.pk,
+        "number": 1,
+        "report_id": overlap.pk,
         "upload_id": begin(cast.project, cast.alice, Upload.Kind.DATASET, "a.jsonl", 3).pk,
         "project_id": cast.project.pk,
         "slug": workspace.slug,
@@ -259,7 +269,7 @@ def test_a_token_opens_no_page(cast, arguments):
 
 def test_every_rule_of_something_in_a_project_is_walked_for_private_ones():
     of_a_project = {
-        "run_id", "model_id", "project_id", "comment_id", "notice_id", "export_id",
+        "run_id", "model_id", "project_id", "comment_id", "notice_id", "export_id", *OF_DATASETS,
         "experiment_id",
     }  # fmt: skip
     named = {name for name, one in addresses() if of_a_project & set(one.pattern.converters)}

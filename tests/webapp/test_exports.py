@@ -197,7 +197,7 @@ def test_rest_asks_waits_and_downloads(told, cast, client):
     response = client.get(f"{address}/file")
     assert ready["state"] == "ready" and response["ETag"] == f'"{ready["sha256"]}"'
     assert response["Content-Disposition"].startswith("attachment;")
-    content = response.getvalue()
+    content = b"".join(response)
     assert len(content) == ready["size"] == int(response["Content-Length"])
     assert content.count(b"HYPERLINK") and b"\n=" not in content
     again = client.get(f"{address}/file", headers={"if-none-match": response["ETag"]})

@@ -18,7 +18,7 @@ from webapp.comments.models import Comment
 from webapp.datasets.models import DatasetVersion
 from webapp.experiments.models import Run, RunAction
 from webapp.projects.models import Invitation, Membership, Project, Workspace
-from webapp.registry.models import ModelVersion
+from webapp.registry.models import ModelVersion, Promotion, SecondPairOfEyes
 from webapp.sharing.models import Share
 
 
@@ -133,5 +133,17 @@ class NotedDatasetVersion(DatasetVersion):
 
 @_noted("ModelEvent", ["model", "number", "run"], _made(), _gone())
 class NotedModelVersion(ModelVersion):
+    class Meta:
+        proxy = True
+
+
+@_noted("PromotionEvent", ["model", "alias", "number", "state"], _made(), _changed("state"))
+class NotedPromotion(Promotion):
+    class Meta:
+        proxy = True
+
+
+@_noted("SettingEvent", ["workspace"], _made(), _gone())
+class NotedSecondPairOfEyes(SecondPairOfEyes):
     class Meta:
         proxy = True

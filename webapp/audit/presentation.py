@@ -8,6 +8,7 @@ from typing import Any
 from webapp.audit.models import CommentEvent, RunActionEvent
 from webapp.experiments.models import RunAction
 from webapp.projects.models import Role, Visibility
+from webapp.registry.models import Promotion
 
 MACHINE = "Grove"
 """Who did what no request asked for: workers, and commands on the server."""
@@ -127,6 +128,24 @@ def _model(row: Any, names: Names) -> str:
     return f"{done} the model {row.model} v{row.number}{source}"
 
 
+def _promotion(row: Any, names: Names) -> str:
+    State = Promotion.State
+    what = f"{row.alias} of {row.model}"
+    wish = f"{what} to v{row.number}" if row.number else f"{what} to nothing"
+    asked = row.pgh_label == "made"
+    return {
+        State.WAITING: f"asked to move {wish}",
+        State.DONE: f"moved {wish}" if asked else f"agreed to move {wish}",
+        State.REFUSED: f"refused to move {wish}",
+        State.WITHDRAWN: f"took back the wish to move {wish}",
+    }[State(row.state)]
+
+
+def _setting(row: Any, names: Names) -> str:
+    done = "asked for" if row.pgh_label == "made" else "no longer asks for"
+    return f"{done} a second person at each promotion"
+
+
 _WORDS: dict[str, Callable[[Any, Names], str]] = {
     "workspace": _workspace,
     "membership": _membership,
@@ -139,4 +158,6 @@ _WORDS: dict[str, Callable[[Any, Names], str]] = {
     "comment": _comment,
     "dataset": _dataset,
     "model": _model,
+    "promotion": _promotion,
+    "setting": _setting,
 }

@@ -80,6 +80,11 @@ SOURCES = (
         models.ModelEvent.objects.select_related("model", "run__experiment"),
         "model__project__workspace",
     ),
+    Source(
+        "promotion", "model", models.PromotionEvent.objects.select_related("model"),
+        "model__project__workspace",
+    ),
+    Source("setting", "workspace", models.SettingEvent.objects.all(), "workspace"),
 )  # fmt: skip
 KINDS = tuple(dict.fromkeys(source.kind for source in SOURCES))
 
