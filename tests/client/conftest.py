@@ -1,13 +1,16 @@
 """The same queue as the tests of the web, and the real server with a token for it."""
 
+import threading
 from dataclasses import dataclass
 
 import pytest
+from django.db import connection
 
 from tests.builders import Cast, a_cast, a_token
 from tests.webapp.conftest import queue_in_memory
 from tests.webapp.stream_server import a_server
 from webapp.accounts.models import Scope
+from workers.exporter import write_one
 
 __all__ = ["queue_in_memory"]
 
@@ -27,6 +30,24 @@ class Site:
 def served(django_db_setup):
     with a_server() as served:
         yield served
+
+
+@pytest.fixture
+def exporter(site, var_directory):
+    """What a worker does for exports, until the test ends."""
+    done = threading.Event()
+
+    def write() -> None:
+        while not done.wait(0.1):
+            while write_one():
+                pass
+        connection.close()
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    yield
+    done.set()
+    thread.join(30)
 
 
 @pytest.fixture

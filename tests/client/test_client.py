@@ -12,7 +12,7 @@ import pytest
 
 from engine.events import EventLog, LogLine, RunStateChanged, StepStarted
 from engine.problems.load import load_dataset
-from tests.builders import a_held_run, a_model_folder, a_token, some_events
+from tests.builders import a_held_run, a_model_folder, a_token, an_event, some_events
 from tests.datasets import lines_of, some_problems
 from webapp.accounts.models import Scope
 from webapp.client import Grove, Refused
@@ -125,6 +125,19 @@ def test_a_push_goes_on_where_the_server_stands(grove, site, tmp_path):
     assert refused.value.problem.expected_seq == 3
 
 
+def test_a_table_is_exported_to_a_file(command, exporter, site, tmp_path):
+    run, fencing = a_held_run(site.cast)
+    ingest(run.pk, fencing, [an_event(1, "system.sample", cpu_percent=0.1, memory_mb=1.0)])
+    file = tmp_path / "metrics.csv"
+    status, printed = command("export", "metrics", file, "--run", run.pk)
+    assert status == 0 and "2 rows" in printed and file.read_text().count("\n") == 3
+    assert command("export", "runs", tmp_path / "runs.xlsx", "--run", run.pk)[0] == 1
+    asked = ("export", "runs", tmp_path / "runs.jsonl", "--project", site.cast.project.pk)
+    assert command(*asked, "--state", "finished") == (0, f"{asked[2]} holds 0 rows\n")
+    assert command(*asked, "--state", "odd")[0] == 1
+    assert sorted(path.name for path in tmp_path.glob("*.part")) == []
+
+
 def test_the_command_tells_what_went_wrong_by_its_exit_status(command, site, monkeypatch):
     assert command("stop", "nonsense")[0] == 1
     monkeypatch.setenv("GROVE_ADDRESS", "http://127.0.0.1:1")
@@ -151,7 +164,7 @@ def test_the_client_needs_no_django():
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, timeout=30)
 
 
-def test_the_tour_of_the_readme_works_as_it_is_written(site, tmp_path):
+def test_the_tour_of_the_readme_works_as_it_is_written(site, exporter, tmp_path):
     section = (ROOT / "README.md").read_text("utf-8").split("## Teams and programs")[1]
     tour = re.findall(r"```sh\n(.*?)```", section.split("\n## ")[0], re.DOTALL)[1]
     grove = tmp_path / "grove"
@@ -172,6 +185,8 @@ def test_the_tour_of_the_readme_works_as_it_is_written(site, tmp_path):
     assert "Oaks" in done.stdout and "Night #1" in done.stdout
     assert set(Run.objects.values_list("state", flat=True)) == {"queued", "stopped"}
     assert (tmp_path / "night-8.ndjson").exists()
+    assert "Night" in (tmp_path / "runs.csv").read_text()
+    assert (tmp_path / "metrics.parquet").read_bytes().startswith(b"PAR1")
 
 
 def test_a_server_that_speaks_otherwise_is_told_as_it_speaks(site):

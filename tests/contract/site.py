@@ -93,7 +93,7 @@ def _configuration(site: Site | None) -> str:
     if site:
         project = site.run.project
         things = {"run_id": site.run.pk, "tree": 1, "node": 1, "project_id": project.pk}
-        things["export_id"] = site.export
+        things |= {"export_id": site.export, "experiment_id": site.run.experiment_id}
         version = site.version
         things |= {"dataset_id": version.dataset_id, "dataset_version_id": version.pk, "number": 1}
         things |= {"report_id": version.reports.get().pk}

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from tests.builders import a_run
 from tests.datasets import a_finished_upload, stored_version
 from webapp.accounts.models import Scope
 from webapp.datasets.models import DatasetVersion
@@ -72,6 +73,10 @@ def _new_run(cast: Any) -> dict[str, Any]:
 
 def _new_export(cast: Any) -> dict[str, Any]:
     return {"project": cast.project.pk, "table": "runs", "format": "csv"}
+
+
+def _two_compared(cast: Any) -> dict[str, Any]:
+    return {"run": [str(a_run(cast).pk) for _ in range(2)]}
 
 
 def _compared(cast: Any) -> dict[str, Any]:
@@ -254,6 +259,14 @@ ROWS = (
     Row("shares", "get", TEAM_PAGE),
     Row("shares", "post", (200, 200, 200, 403, 404, 302), {"days": 7}),
     Row("revoke-share", "post", MEMBER_FORM),
+    Row("comparison-shares", "get", TEAM_PAGE, _two_compared),
+    Row("comparison-shares", "post", (400, 400, 400, 400, 400, 302)),  # it names no run
+    Row("revoke-comparison-share", "post", MEMBER_FORM),
+    Row("shared-comparison", "get", OPEN),
+    Row("api-1:list_comparison_shares", "get", TEAM_REST, _two_compared, READ),
+    Row("api-1:share_comparison", "post", (201, 201, 201, 403, 404, 401), _two_compared, OPERATE),
+    Row("api-1:unshare_comparison", "delete", (204, 204, 204, 403, 404, 401), scopes=OPERATE),
+    Row("api-1:get_shared_comparison", "get", OPEN),
     Row("shared", "get", OPEN),  # the secret in the address lets in whoever has it
     Row("exports", "get", PAGE),
     Row("exports", "post", (302, 302, 302, 302, 422, 302), _new_export),
@@ -459,6 +472,8 @@ ROWS = (
     Row("api-1:list_nodes", "get", TEAM_REST, scopes=READ),
     Row("api-1:list_evaluations", "get", TEAM_REST, scopes=READ),
     Row("api-1:list_projects", "get", REST, scopes=READ),
+    Row("api-1:list_experiments", "get", REST, scopes=READ),
+    Row("api-1:get_experiment", "get", TEAM_REST, scopes=READ),
     Row("api-1:list_exports", "get", REST, scopes=READ),
     Row("api-1:create_export", "post", (201, 201, 201, 201, 404, 401), _new_export, READ),
     Row("api-1:get_export", "get", TEAM_REST, scopes=READ),
@@ -502,7 +517,10 @@ IN_A_PROJECT = {
     "api-1:get_dataset_difficulty", "api-1:get_dataset_content", "api-1:start_dataset_validation",
     "api-1:get_dataset_validation", "api-1:start_dataset_overlap", "api-1:get_dataset_report",
     "api-1:list_shares", "api-1:create_share", "api-1:revoke_share",
-    "remove-export", "api-1:create_export", "api-1:get_export", "api-1:get_export_file",
+    "comparison-shares", "revoke-comparison-share", "api-1:list_comparison_shares",
+    "api-1:share_comparison", "api-1:unshare_comparison",
+    "api-1:get_experiment", "remove-export", "api-1:create_export", "api-1:get_export",
+    "api-1:get_export_file",
     "api-1:delete_export",
 }  # fmt: skip
 """What does not exist for those who may not see its project, members or not."""
