@@ -15,7 +15,17 @@ RULES = """async () => {
   return violations.map(({ id, nodes }) => `${id}: ${nodes.slice(0, 3).map((n) =>
     `${n.target.join(" ")} (${n.any.map((check) => check.message).join("; ")})`).join(" | ")}`);
 }"""
-PAGES = ("/", "/runs/new/", "/compare/", "/models/", "/datasets/", "/api/", "/account/")
+PAGES = (
+    "/",
+    "/runs/new/",
+    "/compare/",
+    "/models/",
+    "/searches/",
+    "/searches/new/",
+    "/datasets/",
+    "/api/",
+    "/account/",
+)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
