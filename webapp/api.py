@@ -11,14 +11,19 @@ from webapp.accounts.api import router as tokens
 from webapp.accounts.authentication import ActiveSession, Bearer
 from webapp.artifacts.api import router as uploads
 from webapp.audit.api import router as audit
+from webapp.comments.api import inbox
+from webapp.comments.api import router as comments
 from webapp.datasets.api import router as datasets
 from webapp.experiments.api import experiments, recipes
 from webapp.experiments.api import router as runs
 from webapp.experiments.comparison_api import router as comparison
 from webapp.experiments.steering_api import router as steering
+from webapp.exports.api import router as exports
 from webapp.projects.api import projects
 from webapp.projects.api import router as workspaces
 from webapp.registry.api import router as models
+from webapp.registry.promotion_api import router as promotions
+from webapp.registry.promotion_api import workspaces as promotion_rules
 from webapp.searches.api import in_project as project_searches
 from webapp.searches.api import router as searches
 from webapp.sharing.api import router as shares
@@ -53,10 +58,15 @@ api.add_router("/runs", steering, tags=["runs"])
 api.add_router("/runs", telemetry, tags=["telemetry"])
 api.add_router("/comparison", comparison, tags=["runs"])
 api.add_router("/runs", forest, tags=["telemetry"])
+api.add_router("/comments", comments, tags=["comments"])
+api.add_router("/inbox", inbox, tags=["comments"])
 api.add_router("/tokens", tokens, tags=["tokens"])
 api.add_router("/runs", shares, tags=["shares"])
 api.add_router("/shared", shared, tags=["shares"])
 api.add_router("/recipes", recipes, tags=["recipes"])
 api.add_router("/models", models, tags=["models"])
+api.add_router("/models", promotions, tags=["models"])
+api.add_router("/workspaces", promotion_rules, tags=["workspaces"])
 api.add_router("/uploads", uploads, tags=["uploads"])
 api.add_router("/datasets", datasets, tags=["datasets"])
+api.add_router("/exports", exports, tags=["exports"])

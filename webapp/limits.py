@@ -11,12 +11,15 @@ from __future__ import annotations
 import hashlib
 import math
 import secrets
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from django.db import connection
 from django.http import HttpRequest, HttpResponse
+from django.urls import URLResolver, get_resolver
 
 from webapp.views import too_many_requests
 
@@ -64,10 +67,15 @@ class Limit:
 
 TOKENS = Limit("tokens", 30, 3600.0)
 """Making tokens, links and invitations."""
+COMMENTS = Limit("comments", 120, 3600.0)
+"""Writing, which may send mail."""
 INGEST = Limit("ingest", 1200, 60.0)
 """Batches of events from engines that run elsewhere."""
 EXPORTS = Limit("exports", 600, 60.0)
 """Reading logs; a page that plays one asks several times a second."""
+
+FILES = Limit("export files", 60, 3600.0)
+"""Asking for exports, which a worker writes."""
 
 LIMITS: dict[tuple[str, str], Limit] = {
     ("POST", "tokens"): TOKENS,
@@ -75,9 +83,18 @@ LIMITS: dict[tuple[str, str], Limit] = {
     ("POST", "shares"): TOKENS,
     ("POST", "api-1:create_share"): TOKENS,
     ("POST", "api-1:create_token"): TOKENS,
+    ("POST", "comments"): COMMENTS,
+    ("POST", "edit-comment"): COMMENTS,
+    ("POST", "api-1:create_comment"): COMMENTS,
+    ("PATCH", "api-1:change_comment"): COMMENTS,
     ("POST", "api-1:add_events"): INGEST,
+    ("POST", "exports"): FILES,
+    ("POST", "api-1:create_export"): FILES,
+    ("GET", "api-1:get_export_file"): EXPORTS,
     ("GET", "api-1:get_events"): EXPORTS,
     ("GET", "api-1:get_shared_events"): EXPORTS,
+    ("GET", "api-1:get_archive"): EXPORTS,
+    ("GET", "archive"): EXPORTS,
 }
 """By method and name of the address."""
 
@@ -94,11 +111,33 @@ class Limits:
     def process_view(
         self, request: HttpRequest, view: Any, args: Any, kwargs: Any
     ) -> HttpResponse | None:
-        limit = LIMITS.get((request.method, request.resolver_match.view_name))
+        names = _names_by_route()[request.resolver_match.route]
+        at = ((request.method, name) for name in names)
+        limit = next((LIMITS[one] for one in at if one in LIMITS), None)
         if limit is None:
             return None
         wait = limit.spend(caller_of(request))
         return too_many_requests(request, wait) if wait else None
+
+
+@cache
+def _names_by_route() -> dict[str, list[str]]:
+    """Of an address of REST every operation has a name, and the resolver tells only the first."""
+    names = defaultdict(list)
+    for name, route in _addresses(get_resolver(), "", ""):
+        names[route].append(name)
+    return names
+
+
+def _addresses(resolver: URLResolver, space: str, before: str) -> Iterator[tuple[str, str]]:
+    for one in resolver.url_patterns:
+        route = f"{before}{one.pattern}"
+        if isinstance(one, URLResolver):
+            yield from _addresses(
+                one, f"{space}{one.namespace}:" if one.namespace else space, route
+            )
+        else:
+            yield f"{space}{one.name}", route
 
 
 def caller_of(request: HttpRequest) -> str:

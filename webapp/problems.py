@@ -26,6 +26,7 @@ from pydantic import ConfigDict
 
 from engine.faults import ConfigError, printable, shown
 from webapp.artifacts.errors import OffsetMismatch, UploadRefused
+from webapp.datasets.errors import DatasetRefused
 from webapp.experiments.states import TransitionRefused
 from webapp.projects.membership import MembershipRefused
 from webapp.registry.errors import RegistryRefused
@@ -176,6 +177,7 @@ _ANSWERS: dict[type[Exception], Callable[[Any], HttpResponse]] = {
     RegistryRefused: lambda e: problem(409, f"Nothing changed: {e}"),
     WeightsError: lambda e: problem(422, "This is no model that can be used.", e.problems),
     UploadRefused: lambda e: problem(e.status, "The upload is refused.", e.problems),
+    DatasetRefused: lambda e: problem(e.status, "The dataset is refused.", e.problems),
     OffsetMismatch: lambda e: problem(409, f"Nothing was added: {e}.", offset=e.offset),
     MembershipRefused: lambda e: problem(409, f"Nothing changed: {e}"),
     PermissionDenied: lambda e: problem(403, str(e) or "Your role does not allow this."),

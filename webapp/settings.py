@@ -45,10 +45,12 @@ INSTALLED_APPS = [
     "webapp",
     "webapp.accounts",
     "webapp.audit",
+    "webapp.comments",
     "webapp.projects",
     "webapp.artifacts",
     "webapp.datasets",
     "webapp.experiments",
+    "webapp.exports",
     "webapp.registry",
     "webapp.searches",
     "webapp.sharing",
@@ -89,6 +91,7 @@ TEMPLATES = [
                 "django.contrib.messages.context_processors.messages",
                 "webapp.experiments.walls.banner",
                 "webapp.accounts.selectors.ways_in",
+                "webapp.comments.selectors.unread",
             ]
         },
     }
@@ -159,6 +162,9 @@ ARTIFACT_MOST_BYTES = {
     "dataset": environment.read_mebibytes(os.environ, "GROVE_DATASET_MIB", 2048),
     "model": environment.read_mebibytes(os.environ, "GROVE_MODEL_FILE_MIB", 51_200),
 }
+# What the process may take that reads an uploaded dataset.
+DATASET_READ_SECONDS = 90
+DATASET_READ_BYTES = 4 << 30
 
 LANGUAGE_CODE = "en"
 TIME_ZONE = "UTC"
@@ -170,6 +176,8 @@ STATIC_URL = f"/static/{fingerprint(BASE_DIR / 'static')}/"
 # Files are served where they lie: nothing to collect on one machine. Each is looked at when it is
 # asked for, because a size remembered from the start breaks the answer once the file is edited.
 WHITENOISE_USE_FINDERS = WHITENOISE_AUTOREFRESH = True
+if not DEBUG:  # other content has another address, so a browser asks once
+    WHITENOISE_IMMUTABLE_FILE_TEST = f"^{STATIC_URL}"
 
 SECURE_CONTENT_TYPE_NOSNIFF = True
 SECURE_REFERRER_POLICY = "same-origin"

@@ -30,6 +30,7 @@ from django.db import Error, connection
 
 from engine import events as ev
 from engine.problems.jsonl import SEARCHED_FILE, save_problems
+from webapp.datasets.references import for_engine
 from webapp.experiments import leases, services
 from webapp.experiments.checkpoints import checkpoint_path
 from webapp.experiments.models import Run
@@ -105,7 +106,7 @@ class Keeper:
 
     def _attach(self) -> None:
         """Adopt the engine that runs, deal with one that ended unseen, or start one."""
-        run = Run.objects.get(pk=self.run_id)
+        run = Run.objects.select_related("dataset_version").get(pk=self.run_id)
         self.stop_requested = run.stop_requested
         self._prepare_directory(run)
         self.engine = EngineProcess.adopt(self.run_dir)
@@ -128,7 +129,7 @@ class Keeper:
     def _prepare_directory(self, run: Run) -> None:
         self.run_dir.mkdir(parents=True, exist_ok=True)
         draft = self.run_dir / "config.json.draft"
-        draft.write_text(json.dumps(run.config, indent=1))
+        draft.write_text(json.dumps(for_engine(run.config, run.dataset_version), indent=1))
         draft.replace(self.run_dir / "config.json")
         if hasattr(run, "search"):
             save_problems(self.run_dir / SEARCHED_FILE, [recorded_problem(run.search.problem)])

@@ -21,7 +21,7 @@ const OUTCOMES = {
 
 export class NodePanel {
   /** @param actions {close(), pick(tree, node), collapse(tree, node), toStep(step),
-   *   load(tree id, node id)} */
+   *   load(tree id, node id), discuss() or null} */
   constructor(host, actions) {
     this.host = host;
     this.actions = actions;
@@ -58,6 +58,7 @@ export class NodePanel {
       this.#head(node, context),
       facts(node),
       this.#links(tree, node, context),
+      this.#discussion(),
       node.error ? element("section", {}, element("pre", { class: "code" }, node.error)) : "",
       node.closed ? programSection(tree, node, this.view, choose) : waiting(),
       node.closed && node.tests ? testsSection(node) : "",
@@ -67,6 +68,12 @@ export class NodePanel {
     );
     this.host.scrollTop = place;
     if (focused) this.host.querySelectorAll("button")[focused - 1]?.focus();
+  }
+
+  #discussion() {
+    if (!this.actions.discuss) return "";
+    const attributes = { type: "button", class: "link", onclick: this.actions.discuss };
+    return element("section", { class: "small" }, element("button", attributes, "Comments on this node"));
   }
 
   #version(tree, node, { palette, state, collapsed }) {

@@ -6,6 +6,7 @@
  */
 
 import { Charts } from "./charts.js";
+import { Comments } from "./comments.js";
 import { setText } from "./dom.js";
 import { found, isAsking, matcher, readFilters, stepsOf } from "./filters.js";
 import { agentsOf, emptyState, fold } from "./fold.js";
@@ -76,12 +77,15 @@ const forest = new Forest({
   onFocus: focused,
   onView: () => changed(),
 });
+const discussed = document.querySelector("[data-comments]"); // a guest is shown none
+const comments = discussed && new Comments(discussed);
 const panel = new NodePanel(part("panel"), {
   close: () => forest.setFocus(forest.focus, null),
   pick: (tree, node) => forest.setFocus(tree, node),
   collapse: (tree, node) => forest.toggleFold(tree, node),
   toStep: (step) => setFilters({ ...filters, step: String(step) }),
   load: (tree, node) => loads.node(tree, node),
+  discuss: comments && (() => comments.host.scrollIntoView()),
 });
 const tools = new ForestTools(
   partsOf("tool"),
@@ -232,6 +236,7 @@ function drawTools(state, agents) {
 function drawPanel(state) {
   const { focus, open: node } = forest;
   part("bench").dataset.panel = node ? "open" : "closed";
+  comments?.show(focus?.id ?? null, node?.id ?? null);
   if (!node) {
     panel.clear();
     return;

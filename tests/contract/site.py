@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import uuid
 from dataclasses import dataclass
 from pathlib import Path
 
 from tests.builders import Cast, a_held_run, a_token, an_event
 from webapp.accounts.models import Scope
+from webapp.experiments.listing import Wish
 from webapp.experiments.models import Run
+from webapp.exports.models import Format, Table
+from webapp.exports.services import ask_for
 from webapp.telemetry.ingest import ingest
 
 # Which settings can run is known to the engine, not to the document.
@@ -29,6 +33,7 @@ class Site:
     url: str
     secrets: dict[str, str]
     run: Run
+    export: uuid.UUID
 
 
 def furnish(url: str, cast: Cast) -> Site:
@@ -47,7 +52,8 @@ def furnish(url: str, cast: Cast) -> Site:
         "a viewer": a_token(cast.vera, workspace, Scope.RUNS_READ),
         "a stranger": a_token(cast.charlie, other, Scope.ADMIN),
     }
-    return Site(url, secrets, run)
+    export = ask_for(run.project, cast.alice, Table.RUNS, Format.CSV, Wish())
+    return Site(url, secrets, run, export.pk)
 
 
 def ask_everything(
@@ -79,6 +85,7 @@ def _configuration(site: Site | None) -> str:
     if site:
         project = site.run.project
         things = {"run_id": site.run.pk, "tree": 1, "node": 1, "project_id": project.pk}
+        things["export_id"] = site.export
         things |= {"workspace_id": project.workspace_id, "slug": project.workspace.slug}
         lines += ["[parameters]", *(f'"path.{name}" = "{value}"' for name, value in things.items())]
     return "\n".join((*lines, ""))

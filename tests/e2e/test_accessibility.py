@@ -25,6 +25,8 @@ PAGES = (
     "/datasets/",
     "/api/",
     "/account/",
+    "/inbox/",
+    "/workspaces/demo/audit/",
 )
 
 
@@ -70,6 +72,7 @@ def test_no_page_breaks_a_rule(browser, server, run, log, faults, scheme):
         f"/charts/?run={run.run.pk}",
         f"/runs/{run.run.pk}/about/",
         f"/runs/{run.run.pk}/log/",
+        f"/comments/?run={run.run.pk}",
     ):
         page.goto(path)
         page.locator("h1").wait_for()

@@ -25,6 +25,8 @@ PAGES = (
     "/datasets/",
     "/workspaces/",
     "/workspaces/demo/",
+    "/workspaces/demo/audit/",
+    "/inbox/",
     "/tokens/",
     "/account/",
     "/api/",
@@ -40,6 +42,7 @@ FRAME = [
     "Models",
     "Datasets",
     "Switch between light and dark",
+    "Inbox",
     "Account of demo",
 ]
 """What one passes with Tab on every page before its own content."""

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from tests.datasets import a_finished_upload, stored_version
 from webapp.accounts.models import Scope
 from webapp.experiments.models import Run
 
@@ -31,6 +32,8 @@ MAINTAINER_FORM: Answers = (302, 302, 403, 403, 404, 302)
 OWNER_FORM: Answers = (302, 403, 403, 403, 404, 302)
 REST: Answers = (200, 200, 200, 200, 200, 401)
 TEAM_REST: Answers = (200, 200, 200, 200, 404, 401)
+MEMBER_DELETE: Answers = (204, 204, 204, 403, 404, 401)
+MEMBER_ACCEPTED: Answers = (202, 202, 202, 403, 404, 401)
 MEMBER_REST: Answers = (200, 200, 200, 403, 404, 401)
 
 ADD_DATASETS = frozenset({Scope.DATASETS_WRITE, Scope.ADMIN})
@@ -63,9 +66,22 @@ def _new_run(cast: Any) -> dict[str, Any]:
     return {"project": cast.project.pk, "recipe": "mars2"}
 
 
+def _new_export(cast: Any) -> dict[str, Any]:
+    return {"project": cast.project.pk, "table": "runs", "format": "csv"}
+
+
 def _compared(cast: Any) -> dict[str, Any]:
     runs = Run.objects.filter(experiment__project=cast.project)
     return {"run": [*runs.values_list("pk", flat=True), *runs.values_list("pk", flat=True)]}
+
+
+def _other_version(cast: Any) -> dict[str, Any]:
+    return {"other": stored_version(cast).pk, "threshold": 0.5}
+
+
+def _new_dataset(cast: Any) -> dict[str, Any]:
+    upload = a_finished_upload(cast, cast.alice)
+    return {"project": cast.project.pk, "name": "new", "uploads": [str(upload.pk)]}
 
 
 def _new_upload(cast: Any) -> dict[str, Any]:
@@ -74,6 +90,14 @@ def _new_upload(cast: Any) -> dict[str, Any]:
 
 def _new_rest_token(cast: Any) -> dict[str, Any]:
     return {"name": "robot", "workspace": cast.project.workspace_id, "scopes": ["runs:read"]}
+
+
+def _about(cast: Any) -> dict[str, Any]:
+    return {"run": [str(one) for one in _compared(cast)["run"][:1]]}
+
+
+def _new_comment(cast: Any) -> dict[str, Any]:
+    return {**_about(cast), "text": "It learns."}
 
 
 def _planted_tree(cast: Any) -> dict[str, Any]:
@@ -175,6 +199,14 @@ ROWS = (
     Row("project-visibility", "post", OWNER_FORM, {"visibility": "private"}),
     Row("invitation", "get", OPEN),
     Row("invitation", "post", (302,) * 6),
+    Row("comments", "get", TEAM_PAGE, _about),
+    Row("comments", "post", MEMBER_FORM, _new_comment),
+    Row("edit-comment", "get", (200, 403, 403, 403, 404, 302)),
+    Row("edit-comment", "post", OWNER_FORM, {"text": "So."}),
+    Row("delete-comment", "post", MAINTAINER_FORM),
+    Row("inbox", "get", PAGE),
+    Row("read-inbox", "post", (302,) * 6),
+    Row("open-notice", "post", (404, 404, 302, 404, 404, 302)),
     Row("runs", "get", PAGE),
     Row("compare", "get", PAGE),
     Row("launch", "get", PAGE),
@@ -196,6 +228,9 @@ ROWS = (
     Row("shares", "post", (200, 200, 200, 403, 404, 302), {"days": 7}),
     Row("revoke-share", "post", MEMBER_FORM),
     Row("shared", "get", OPEN),  # the secret in the address lets in whoever has it
+    Row("exports", "get", PAGE),
+    Row("exports", "post", (302, 302, 302, 302, 422, 302), _new_export),
+    Row("remove-export", "post", MEMBER_FORM),
     Row("models", "get", PAGE),
     Row("model", "get", TEAM_PAGE),
     Row("datasets", "get", PAGE),
@@ -204,6 +239,14 @@ ROWS = (
     Row("new-search", "post", (302, 302, 302, 422, 422, 302), _new_search),
     Row("check-search", "post", (200, 200, 200, 200, 200, 302)),
     Row("search-problems", "get", TEAM_PAGE),
+    Row("dataset", "get", TEAM_PAGE),
+    Row("dataset-version", "get", TEAM_PAGE),
+    Row("dataset-problem", "get", TEAM_PAGE),
+    Row("dataset-report", "get", TEAM_PAGE),
+    Row("check-dataset", "post", MEMBER_FORM),
+    Row("derive-dataset", "post", MEMBER_FORM, {"keep": "passed"}),
+    Row("delete-dataset", "post", MEMBER_FORM),
+    Row("compare-dataset", "post", MEMBER_FORM, _other_version),
     Row("reference", "get", OPEN),
     Row("api-1:api-root", "get", (404,) * 6),
     Row("api-1:openapi-json", "get", OPEN),
@@ -237,6 +280,12 @@ ROWS = (
     Row("api-1:list_metrics", "get", TEAM_REST, scopes=READ),
     Row("api-1:get_metric", "get", TEAM_REST, scopes=READ),
     Row("api-1:list_points", "get", TEAM_REST, scopes=READ),
+    Row("api-1:list_comments", "get", TEAM_REST, _about, READ),
+    Row("api-1:create_comment", "post", (201, 201, 201, 403, 404, 401), _new_comment, OPERATE),
+    Row("api-1:change_comment", "patch", (200, 403, 403, 403, 404, 401), {"text": "So."}, OPERATE),
+    Row("api-1:delete_comment", "delete", (204, 204, 403, 403, 404, 401), scopes=OPERATE),
+    Row("api-1:list_notices", "get", PERSON_REST, scopes=NO_TOKEN),
+    Row("api-1:mark_notices_read", "post", (204,) * 5 + (401,), scopes=NO_TOKEN),
     Row("api-1:list_shares", "get", TEAM_REST, scopes=READ),
     Row("api-1:create_share", "post", (201, 201, 201, 403, 404, 401), scopes=OPERATE),
     Row("api-1:revoke_share", "delete", (204, 204, 204, 403, 404, 401), scopes=OPERATE),
@@ -259,6 +308,30 @@ ROWS = (
     Row("api-1:get_answer", "get", TEAM_REST, scopes=READ),
     Row("api-1:list_models", "get", REST, scopes=READ),
     Row("api-1:list_datasets", "get", REST, scopes=READ),
+    Row("api-1:get_dataset", "get", TEAM_REST, scopes=READ),
+    Row("api-1:delete_dataset", "delete", MEMBER_DELETE, scopes=ADD_DATASETS),
+    # Whose uploads they are not finds none of them there.
+    Row(
+        "api-1:create_dataset_version",
+        "post",
+        (201, 422, 422, 403, 404, 401),
+        _new_dataset,
+        ADD_DATASETS,
+    ),
+    Row("api-1:get_dataset_version", "get", TEAM_REST, scopes=READ),
+    Row("api-1:delete_dataset_version", "delete", MEMBER_DELETE, scopes=ADD_DATASETS),
+    # Its check is not done.
+    Row("api-1:derive_dataset_version", "post", (409,) * 3 + (403, 404, 401), {}, ADD_DATASETS),
+    Row("api-1:list_dataset_uses", "get", TEAM_REST, scopes=READ),
+    Row("api-1:list_dataset_problems", "get", TEAM_REST, scopes=READ),
+    Row("api-1:get_dataset_problem", "get", TEAM_REST, scopes=READ),
+    Row("api-1:get_dataset_splits", "get", TEAM_REST, scopes=READ),
+    Row("api-1:get_dataset_difficulty", "get", TEAM_REST, scopes=READ),
+    Row("api-1:get_dataset_content", "get", TEAM_REST, scopes=READ),
+    Row("api-1:start_dataset_validation", "post", MEMBER_ACCEPTED, {}, ADD_DATASETS),
+    Row("api-1:get_dataset_validation", "get", TEAM_REST, scopes=READ),
+    Row("api-1:start_dataset_overlap", "post", MEMBER_ACCEPTED, _other_version, ADD_DATASETS),
+    Row("api-1:get_dataset_report", "get", TEAM_REST, scopes=READ),
     Row("api-1:create_upload", "post", (201, 201, 201, 403, 404, 401), _new_upload, ADD_DATASETS),
     Row("api-1:list_uploads", "get", REST, scopes=READ),
     # An upload is its creator's, Alice's; without `Upload-Offset` nobody adds to it.
@@ -299,6 +372,11 @@ ROWS = (
     Row("api-1:list_nodes", "get", TEAM_REST, scopes=READ),
     Row("api-1:list_evaluations", "get", TEAM_REST, scopes=READ),
     Row("api-1:list_projects", "get", REST, scopes=READ),
+    Row("api-1:list_exports", "get", REST, scopes=READ),
+    Row("api-1:create_export", "post", (201, 201, 201, 201, 404, 401), _new_export, READ),
+    Row("api-1:get_export", "get", TEAM_REST, scopes=READ),
+    Row("api-1:get_export_file", "get", TEAM_REST, scopes=READ),
+    Row("api-1:delete_export", "delete", (204, 204, 204, 403, 404, 401), scopes=READ),
 )
 
 ANY_METHOD = {"api-1:api-root", "api-1:openapi-json"}
@@ -320,6 +398,17 @@ IN_A_PROJECT = {
     "shares", "revoke-share",
     "search-problems", "api-1:list_searches", "api-1:create_search_in_project",
     "api-1:get_search", "api-1:get_answer",
+    "comments", "edit-comment", "delete-comment", "open-notice",
+    "api-1:list_comments", "api-1:create_comment", "api-1:change_comment", "api-1:delete_comment",
+    "dataset", "dataset-version", "dataset-problem", "dataset-report",
+    "check-dataset", "derive-dataset", "delete-dataset", "compare-dataset",
+    "api-1:get_dataset", "api-1:delete_dataset", "api-1:get_dataset_version",
+    "api-1:delete_dataset_version", "api-1:derive_dataset_version", "api-1:list_dataset_uses",
+    "api-1:list_dataset_problems", "api-1:get_dataset_problem", "api-1:get_dataset_splits",
+    "api-1:get_dataset_difficulty", "api-1:get_dataset_content", "api-1:start_dataset_validation",
+    "api-1:get_dataset_validation", "api-1:start_dataset_overlap", "api-1:get_dataset_report",
     "api-1:list_shares", "api-1:create_share", "api-1:revoke_share",
+    "remove-export", "api-1:create_export", "api-1:get_export", "api-1:get_export_file",
+    "api-1:delete_export",
 }  # fmt: skip
 """What does not exist for those who may not see its project, members or not."""

@@ -18,6 +18,7 @@ from webapp.experiments import leases, marks, services
 from webapp.experiments.models import Run
 from webapp.projects.membership import invite
 from webapp.projects.models import Membership, Project, Role, Workspace
+from webapp.registry.models import Model, Promotion, SecondPairOfEyes
 from webapp.sharing.services import create_share
 
 
@@ -221,3 +222,17 @@ def test_whose_account_is_gone_is_still_told_of(cast):
     assert Workspace.objects.filter(pk=cast.project.workspace_id).exists() and not (
         Run.objects.exists()
     )
+
+
+def test_promotions_and_what_a_workspace_asks_for_are_told(cast):
+    model = Model.objects.create(project=cast.project, name="oak")
+    asked = {"model": model, "alias": "champion", "number": 2, "reason": "It is better."}
+    wish = Promotion.objects.create(**asked, state=Promotion.State.WAITING, asked_by=cast.bob)
+    Promotion.objects.filter(pk=wish.pk).update(state=Promotion.State.DONE)
+    SecondPairOfEyes.objects.create(workspace=cast.project.workspace)
+    assert told(cast)[:3] == [
+        "Grove asked for a second person at each promotion",
+        "Grove agreed to move champion of oak to v2",
+        "Grove asked to move champion of oak to v2",
+    ]
+    assert "better" not in str(list(models.PromotionEvent.objects.values()))

@@ -59,5 +59,17 @@ def test_who_asks_too_often_is_told_when_to_come_back(client, cast, monkeypatch)
     assert told.json()["status"] == 429 and 55 <= int(told["Retry-After"]) <= 60
 
 
+@pytest.mark.parametrize("path", ["tokens", "exports", "runs/{run}/shares", "runs/{run}/events"])
+def test_what_rest_makes_is_counted_apart_from_what_it_lists(client, cast, monkeypatch, path):
+    run, _ = a_held_run(cast)
+    for key in LIMITS:
+        monkeypatch.setitem(LIMITS, key, Limit(f"once {key}", 1, 60.0))
+    client.force_login(cast.bob)
+    address = f"/api/v1/{path.format(run=run.pk)}"
+    assert client.post(address, "{", "application/json").status_code in (400, 422)
+    assert client.post(address, "{", "application/json").status_code == 429
+    assert client.get(address).status_code == 200
+
+
 def test_every_limit_is_of_an_address_that_exists():
     assert {name for _, name in limits.LIMITS} <= {name for name, _ in addresses(get_resolver())}

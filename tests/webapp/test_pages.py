@@ -17,7 +17,7 @@ from webapp.experiments.catalogue import flat
 from webapp.experiments.models import Run
 
 PAGES = ("runs", "launch", "models", "searches", "new-search", "datasets")
-LIST_QUERIES = 4
+LIST_QUERIES = 5
 """Session, user, runs, and the projects in which one may start another."""
 
 

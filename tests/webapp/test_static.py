@@ -6,6 +6,7 @@ import pytest
 from django.conf import settings as project
 
 from webapp.fingerprint import fingerprint
+from webapp.modules import imported
 
 
 @pytest.fixture
@@ -45,6 +46,20 @@ def test_what_did_not_change_is_not_sent_again(client, directory):
     first = client.get(address("js/page.js"))
     again = {"If-Modified-Since": first["Last-Modified"]}
     assert client.get(address("js/page.js"), headers=again).status_code == 304
+
+
+def test_a_browser_keeps_what_its_address_names_by_content(client, directory):
+    assert "immutable" in client.get(address("js/page.js"))["Cache-Control"]
+
+
+def test_a_page_names_all_modules_that_it_needs():
+    root = project.BASE_DIR / "static"
+    found = imported("js/run-page.js")
+    assert len(found) == len(set(found)) > 30 and all((root / path).is_file() for path in found)
+    assert {"js/fold.js", "vendor/uplot/uPlot.esm.js"} < set(found)
+    texts = [(root / path).read_text() for path in ("js/run-page.js", *found) if path[:2] == "js"]
+    named = {name for text in texts for name in re.findall(r'from "\./([^"]+)"', text)}
+    assert {f"js/{name}" for name in named} <= {*found, "js/run-page.js"}
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from django.utils import timezone
 from tests.builders import a_token
 from webapp.accounts.models import Scope
 from webapp.artifacts import services, store
-from webapp.artifacts.collecting import collect, remove
+from webapp.artifacts.collecting import collect
 from webapp.artifacts.models import Artifact, Upload
 from webapp.artifacts.selectors import bytes_of, references
 from webapp.projects.models import InProjectQuerySet
@@ -234,14 +234,14 @@ def test_of_two_that_append_at_once_one_is_told_to_go_on(cast, var_directory):
 def test_what_was_put_again_meanwhile_is_not_removed(cast, var_directory):
     artifact = store.put([b"wanted"])
     store.put([b"wanted"])
-    assert not remove(artifact)
+    assert not store.remove(artifact)
     with store.open_artifact(artifact.pk) as file:
         assert file.read() == b"wanted"
 
 
 def test_what_is_referred_to_is_never_removed(cast, var_directory):
     artifact = services.finish(an_upload(cast)).artifact
-    assert not remove(artifact)
+    assert not store.remove(artifact)
     with pytest.raises(ProtectedError):
         artifact.delete()
 

@@ -8,6 +8,7 @@ because whoever put it is about to refer to it.
 from __future__ import annotations
 
 import logging
+import shutil
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,8 +16,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from django.conf import settings
-from django.db import IntegrityError, connection, transaction
-from django.db.models import ProtectedError
+from django.db import transaction
 from django.db.models.functions import Now
 from django.utils import timezone
 
@@ -49,7 +49,7 @@ def collect(grace: timedelta = GRACE) -> Collected:
     for upload in Upload.objects.filter(expires__lte=Now()):
         discard(upload)
         uploads += 1
-    sizes = [artifact.size for artifact in _garbage(grace) if remove(artifact)]
+    sizes = [artifact.size for artifact in _garbage(grace) if store.remove(artifact)]
     files = _remove_strays(grace) + _remove_partial_files(grace) + _remove_copies()
     found = Collected(uploads, len(sizes), files, sum(sizes))
     if found != Collected(0, 0, 0, 0):
@@ -59,24 +59,6 @@ def collect(grace: timedelta = GRACE) -> Collected:
 
 def _garbage(grace: timedelta) -> list[Artifact]:
     return list(unreferenced().filter(last_put__lte=timezone.now() - grace))
-
-
-def remove(artifact: Artifact) -> bool:
-    """Whether it is gone; not if somebody has begun to refer to it, or has put it again."""
-    try:
-        with transaction.atomic():
-            store.lock(artifact.pk)
-            with connection.cursor() as cursor:
-                # Or a key that points at it would be noticed at the commit only, after its bytes
-                # were removed.
-                cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
-            found = unreferenced().filter(pk=artifact.pk, last_put=artifact.last_put)
-            if not found.delete()[0]:
-                return False
-            store.storage().delete(store.name_of(artifact.pk))
-    except (IntegrityError, ProtectedError):
-        return False
-    return True
 
 
 def _remove_strays(grace: timedelta) -> int:
@@ -123,12 +105,15 @@ def _remove_copies() -> int:
 
 def _files_before(folder: Path, moment: float) -> Iterator[Path]:
     if folder.is_dir():
-        yield from (path for path in folder.iterdir() if path.stat().st_mtime <= moment)
+        yield from (path for path in folder.iterdir() if path.lstat().st_mtime <= moment)
 
 
 def _unlink(paths: Iterator[Path]) -> int:
     gone = 0
     for path in paths:
-        path.unlink(missing_ok=True)
+        if path.is_dir():  # what was being read when its process died
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
         gone += 1
     return gone

@@ -12,8 +12,8 @@ _FORBIDDEN = frozenset('/\\:*?"<>|')
 
 def fault_of_name(name: str) -> str:
     """Why a file may not be called so, with the remedy; empty if it may."""
-    if not 0 < len(name) <= LONGEST:
-        return f"give a name of 1 to {LONGEST} characters"
+    if not 0 < len(name.encode("utf-8", "replace")) <= LONGEST:
+        return f"give a name of 1 to {LONGEST} bytes"
     if found := sorted(_FORBIDDEN & set(name)):
         return f"give the file's own name, without a folder and without {' '.join(found)}"
     # Control characters, halves of pairs, and marks that turn the direction of writing.

@@ -141,6 +141,13 @@ def discard(upload: Upload) -> None:
     path_of(upload).unlink(missing_ok=True)
 
 
+def use_up(upload: Upload) -> None:
+    """The upload is gone, and what it became, unless something else refers to that by now."""
+    discard(upload)
+    if upload.artifact is not None:
+        store.remove(upload.artifact)
+
+
 def path_of(upload: Upload) -> Path:
     """Where its bytes lie until it is finished."""
     return settings.UPLOADS_DIR / str(upload.pk)

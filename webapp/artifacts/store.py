@@ -21,10 +21,12 @@ from typing import IO, Any
 from django.conf import settings
 from django.core.files import File
 from django.core.files.storage import Storage, storages
-from django.db import connection, transaction
+from django.db import IntegrityError, connection, transaction
+from django.db.models import ProtectedError
 from django.utils import timezone
 
 from webapp.artifacts.models import Artifact
+from webapp.artifacts.selectors import unreferenced
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _BLOCK = 1 << 20
@@ -120,6 +122,24 @@ def _fetch(sha256: str, copy: Path) -> None:
         Path(draft).replace(copy)
     finally:
         Path(draft).unlink(missing_ok=True)
+
+
+def remove(artifact: Artifact) -> bool:
+    """Whether it is gone; not if somebody has begun to refer to it, or has put it again."""
+    try:
+        with transaction.atomic():
+            lock(artifact.pk)
+            with connection.cursor() as cursor:
+                # Or a key that points at it would be noticed at the commit only, after its bytes
+                # were removed.
+                cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
+            found = unreferenced().filter(pk=artifact.pk, last_put=artifact.last_put)
+            if not found.delete()[0]:
+                return False
+            storage().delete(name_of(artifact.pk))
+    except (IntegrityError, ProtectedError):
+        return False
+    return True
 
 
 def name_of(sha256: str) -> str:

@@ -14,10 +14,11 @@ import pgtrigger
 from django.db import models
 
 from webapp.accounts.models import ApiToken
+from webapp.comments.models import Comment
 from webapp.datasets.models import DatasetVersion
 from webapp.experiments.models import Run, RunAction
 from webapp.projects.models import Invitation, Membership, Project, Workspace
-from webapp.registry.models import ModelVersion
+from webapp.registry.models import ModelVersion, Promotion, SecondPairOfEyes
 from webapp.sharing.models import Share
 
 
@@ -116,6 +117,14 @@ class NotedRun(Run):
         proxy = True
 
 
+@_noted(
+    "CommentEvent", ["run", "author", "tree", "node"], _made(), _changed("text"), _gone(),
+)  # fmt: skip
+class NotedComment(Comment):
+    class Meta:
+        proxy = True
+
+
 @_noted("DatasetEvent", ["dataset", "number"], _made(), _gone())
 class NotedDatasetVersion(DatasetVersion):
     class Meta:
@@ -124,5 +133,17 @@ class NotedDatasetVersion(DatasetVersion):
 
 @_noted("ModelEvent", ["model", "number", "run"], _made(), _gone())
 class NotedModelVersion(ModelVersion):
+    class Meta:
+        proxy = True
+
+
+@_noted("PromotionEvent", ["model", "alias", "number", "state"], _made(), _changed("state"))
+class NotedPromotion(Promotion):
+    class Meta:
+        proxy = True
+
+
+@_noted("SettingEvent", ["workspace"], _made(), _gone())
+class NotedSecondPairOfEyes(SecondPairOfEyes):
     class Meta:
         proxy = True

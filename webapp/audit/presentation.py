@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from webapp.audit.models import RunActionEvent
+from webapp.audit.models import CommentEvent, RunActionEvent
 from webapp.experiments.models import RunAction
 from webapp.projects.models import Role, Visibility
+from webapp.registry.models import Promotion
 
 MACHINE = "Grove"
 """Who did what no request asked for: workers, and commands on the server."""
@@ -36,15 +37,19 @@ class Names:
 
 
 def actor_id(row: Any) -> int | None:
-    """Who did it; None is the machine. A run's action names its person itself."""
+    """Who did it; None is the machine. A run's action and a new comment name
+    their person themselves."""
     if isinstance(row, RunActionEvent):
         return row.user_id
+    if isinstance(row, CommentEvent) and row.pgh_label == "made":
+        return row.author_id
     return (row.pgh_context or {}).get("user")
 
 
 def people_in(row: Any) -> set[int]:
     """Ids of everybody whom the sentence names."""
-    return {one for one in (actor_id(row), getattr(row, "user_id", None)) if one is not None}
+    told = (actor_id(row), getattr(row, "user_id", None), getattr(row, "author_id", None))
+    return {one for one in told if one is not None}
 
 
 def sentence(source: str, row: Any, names: Names) -> str:
@@ -105,6 +110,13 @@ def _run_mark(row: Any, names: Names) -> str:
     return f"changed the {'tags' if row.pgh_label == 'tagged' else 'notes'} of {row.pgh_obj}"
 
 
+def _comment(row: Any, names: Names) -> str:
+    done = {"made": "wrote", "changed": "changed", "gone": "removed"}[row.pgh_label]
+    whose = "" if actor_id(row) == row.author_id else f" of {names.of(row.author_id)}"
+    where = "" if row.node is None else f"node {row.node} of tree {row.tree} of "
+    return f"{done} a comment{whose} on {where}{row.run}"
+
+
 def _dataset(row: Any, names: Names) -> str:
     done = "added" if row.pgh_label == "made" else "deleted"
     return f"{done} the dataset {row.dataset} v{row.number}"
@@ -116,6 +128,24 @@ def _model(row: Any, names: Names) -> str:
     return f"{done} the model {row.model} v{row.number}{source}"
 
 
+def _promotion(row: Any, names: Names) -> str:
+    State = Promotion.State
+    what = f"{row.alias} of {row.model}"
+    wish = f"{what} to v{row.number}" if row.number else f"{what} to nothing"
+    asked = row.pgh_label == "made"
+    return {
+        State.WAITING: f"asked to move {wish}",
+        State.DONE: f"moved {wish}" if asked else f"agreed to move {wish}",
+        State.REFUSED: f"refused to move {wish}",
+        State.WITHDRAWN: f"took back the wish to move {wish}",
+    }[State(row.state)]
+
+
+def _setting(row: Any, names: Names) -> str:
+    done = "asked for" if row.pgh_label == "made" else "no longer asks for"
+    return f"{done} a second person at each promotion"
+
+
 _WORDS: dict[str, Callable[[Any, Names], str]] = {
     "workspace": _workspace,
     "membership": _membership,
@@ -125,6 +155,9 @@ _WORDS: dict[str, Callable[[Any, Names], str]] = {
     "share": _share,
     "run-action": _run_action,
     "run-mark": _run_mark,
+    "comment": _comment,
     "dataset": _dataset,
     "model": _model,
+    "promotion": _promotion,
+    "setting": _setting,
 }

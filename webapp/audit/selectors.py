@@ -68,6 +68,10 @@ SOURCES = (
         models.RunMarkEvent.objects.select_related("pgh_obj__experiment"), f"pgh_obj__{_RUN}",
     ),
     Source(
+        "comment", "comment", models.CommentEvent.objects.select_related("run__experiment"),
+        f"run__{_RUN}",
+    ),
+    Source(
         "dataset", "dataset", models.DatasetEvent.objects.select_related("dataset"),
         "dataset__project__workspace",
     ),
@@ -76,6 +80,11 @@ SOURCES = (
         models.ModelEvent.objects.select_related("model", "run__experiment"),
         "model__project__workspace",
     ),
+    Source(
+        "promotion", "model", models.PromotionEvent.objects.select_related("model"),
+        "model__project__workspace",
+    ),
+    Source("setting", "workspace", models.SettingEvent.objects.all(), "workspace"),
 )  # fmt: skip
 KINDS = tuple(dict.fromkeys(source.kind for source in SOURCES))
 

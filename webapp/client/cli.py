@@ -1,4 +1,4 @@
-"""The `grove` command: login, runs, start, search, watch, stop, resume, pull, push.
+"""The `grove` command: login, runs, start, search, watch, stop, resume, pull, push, export.
 
 Exit status: 0 it is done; 1 the server refused, or the run that was watched failed; 2 a wrong
 command line; 3 the server cannot be reached.
@@ -21,6 +21,10 @@ import msgspec
 from webapp.client import login, pushing
 from webapp.client.client import Grove
 from webapp.client.types import Event, Refused, Run
+
+TABLES = ("runs", "metrics", "nodes", "evaluations")
+FORMATS = ("csv", "jsonl", "parquet")
+FILTERS = ("state", "q", "tag", "name")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -81,6 +85,14 @@ def _parser() -> argparse.ArgumentParser:
     one = verb("pull", _pull, "write a run's events to a file, from where the file ends")
     one.add_argument("run")
     one.add_argument("file", type=Path)
+    one = verb("export", _export, "write runs, metrics, nodes or evaluations to a file, as a table")
+    one.add_argument("table", choices=TABLES)
+    one.add_argument("file", type=Path, help=f"its ending says how: {', '.join(FORMATS)}")
+    whose = one.add_mutually_exclusive_group(required=True)
+    whose.add_argument("--project", type=int, help="all its runs, or those of the filters")
+    whose.add_argument("--run")
+    for name in FILTERS:
+        one.add_argument(f"--{name}", help="as in the list of runs")
     one = verb("push", _push, "send the log of an engine that runs elsewhere")
     one.add_argument("directory", type=Path, help="the run's, with events.jsonl")
     one.add_argument("--run", help="of an earlier push; else --project and --recipe make one")
@@ -190,6 +202,22 @@ def _pull(asked: argparse.Namespace) -> int:
             file.write(msgspec.json.encode(event) + b"\n")
             after = event.seq
     print(f"{asked.file} holds the log up to {after}")
+    return 0
+
+
+def _export(asked: argparse.Namespace) -> int:
+    ending = asked.file.suffix.removeprefix(".")
+    if ending not in FORMATS:
+        raise ValueError(f"{asked.file}: let it end in .{', .'.join(FORMATS)}")
+    filters = {name: told for name in FILTERS if (told := getattr(asked, name))}
+    with _grove() as grove:
+        place = {"project": asked.project, "run": asked.run}
+        queued = grove.ask_for_export(asked.table, ending, **place, **filters)
+        export = grove.finished_export(queued.id)
+        if export.state == "failed":
+            raise ValueError(f"the export failed: {export.error}")
+        grove.download(export, asked.file)
+    print(f"{asked.file} holds {export.rows} rows")
     return 0
 
 

@@ -1,13 +1,16 @@
 """A thin client over httpx: one method per operation, typed answers, lists walked to their end.
 
-Waits: for an answer (`timeout`, 30 s), for a live event (the server says something every 15 s; a
-tail that is silent for longer is opened again after its last event).
+Waits: for an answer (`timeout`, 30 s), for an export (`EXPORT_SECONDS`), for a live event (the
+server says something every 15 s; a tail that is silent for longer is opened again after its last
+event).
 """
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import quote
 
@@ -17,6 +20,7 @@ import msgspec
 from webapp.client.types import (
     Answer,
     Event,
+    Export,
     Heard,
     PointPage,
     Points,
@@ -31,6 +35,8 @@ from webapp.client.types import (
 Told = TypeVar("Told")
 
 POINTS_AT_ONCE = 25_000
+EXPORT_SECONDS = 900.0
+"""How long a file may take to be written, as the server says too."""
 SILENCE_SECONDS = 45.0
 RETRY_SECONDS = 1.0
 RETRIES = 30
@@ -167,6 +173,58 @@ class Grove:
             page = self._ask(PointPage, "GET", path, params={**query, "cursor": page.next})
             found.points.extend(page.points)
         return found.points
+
+    def exports(self, **filters: Any) -> Iterator[Export]:
+        """Newest first; `project` and `state` as in REST."""
+        return self._walk("exports", Export, **filters)
+
+    def ask_for_export(
+        self,
+        table: str,
+        file: str,
+        *,
+        project: int | None = None,
+        run: str | None = None,
+        key: str | None = None,
+        **filters: Any,
+    ) -> Export:
+        """A table of one run, or of the runs of a project that the filters leave, queued."""
+        body = {"table": table, "format": file, "project": project, "run": run, "filters": filters}
+        headers = {"Idempotency-Key": key} if key else {}
+        return self._ask(Export, "POST", "/exports", json=body, headers=headers)
+
+    def finished_export(self, export_id: str, seconds: float = EXPORT_SECONDS) -> Export:
+        """The export once it is ready, or failed.
+
+        Raises:
+            TimeoutError: it was neither in so many seconds.
+        """
+        until = time.monotonic() + seconds
+        while not (export := self._ask(Export, "GET", f"/exports/{export_id}")).is_over:
+            if time.monotonic() > until:
+                raise TimeoutError(f"export {export_id} is {export.state} after {seconds:.0f} s")
+            time.sleep(RETRY_SECONDS)
+        return export
+
+    def download(self, export: Export, path: Path) -> None:
+        """Its file, whole and as it was written, or nothing.
+
+        Raises:
+            Refused: it is not ready. ValueError: what came is not what was written.
+        """
+        draft, digest = path.with_name(f"{path.name}.part"), hashlib.sha256()
+        try:
+            with self._http.stream("GET", f"/exports/{export.id}/file") as response:
+                _check(response)
+                with draft.open("wb") as file:
+                    for piece in response.iter_bytes():
+                        digest.update(piece)
+                        file.write(piece)
+            if digest.hexdigest() != export.sha256:
+                raise ValueError(f"{path}: the file is not the one that was written; ask again")
+            draft.replace(path)
+        finally:
+            draft.unlink(missing_ok=True)
 
     def _tail(self, run_id: str, after: int, topics: str) -> Iterator[Event]:
         query = {"after": after, "topics": topics}

@@ -101,6 +101,25 @@ class PointPage(msgspec.Struct, frozen=True):
     next: int | None
 
 
+class Export(msgspec.Struct, frozen=True):
+    """A table as a file, which a worker writes."""
+
+    id: str
+    project: int
+    run: str | None
+    table: str
+    format: str
+    state: str
+    error: str
+    rows: int
+    size: int
+    sha256: str
+
+    @property
+    def is_over(self) -> bool:
+        return self.state in ("ready", "failed")
+
+
 class Heard(msgspec.Struct, frozen=True):
     """What an engine elsewhere is told when it sends events."""
 

@@ -10,9 +10,10 @@ import hashlib
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from django.db import IntegrityError, transaction
+from django.db.models import Model
 from django.utils import timezone
 
 from engine.faults import ConfigError
@@ -30,6 +31,8 @@ from webapp.projects.models import Project
 from webapp.registry.references import resolved
 from webapp.registry.services import note_uses
 
+Made = TypeVar("Made", bound=Model)
+"""A row with created_by, request_key and request_digest."""
 _NAME_CHARS: int = Experiment._meta.get_field("name").max_length
 
 
@@ -172,8 +175,15 @@ def _refuse_search(run: Run) -> None:
         raise ConfigError([{"path": "run", "value": str(run.pk), "reason": reason}])
 
 
-def once(key: str | None, user: User, asked: Any, make: Callable[[], Experiment]) -> Experiment:
-    """What `make` makes; asked the same again under the same key, what was made then.
+def once(
+    key: str | None,
+    user: User,
+    asked: Any,
+    make: Callable[[], Made],
+    kind: type[Made] = Experiment,  # type: ignore[assignment]
+) -> Made:
+    """What `make` makes, a row of `kind`; asked the same again under the same key, what was made
+    then.
 
     Raises:
         KeyReused: `user` gave this key with another request.
@@ -181,23 +191,22 @@ def once(key: str | None, user: User, asked: Any, make: Callable[[], Experiment]
     if key is None:
         return make()
     digest = hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
-    if found := _made_before(user, key, digest):
+    if found := _made_before(kind, user, key, digest):
         return found
     try:
         with transaction.atomic():
-            experiment = make()
-            made = Experiment.objects.filter(pk=experiment.pk)
-            made.update(request_key=key, request_digest=digest)
-            return experiment
+            made = make()
+            kind.objects.filter(pk=made.pk).update(request_key=key, request_digest=digest)
+            return made
     except IntegrityError:
         # Somebody asked the same at the same moment, and was first.
-        if found := _made_before(user, key, digest):
+        if found := _made_before(kind, user, key, digest):
             return found
         raise
 
 
-def _made_before(user: User, key: str, digest: str) -> Experiment | None:
-    made = Experiment.objects.filter(created_by=user, request_key=key).first()
+def _made_before(kind: type[Made], user: User, key: str, digest: str) -> Made | None:
+    made = kind.objects.filter(created_by=user, request_key=key).first()
     if made is not None and made.request_digest != digest:
         raise KeyReused
     return made

@@ -11,6 +11,7 @@ from engine.config import RunConfig, parse_config
 from engine.faults import ConfigError
 from engine.recipes import load_recipe, override, recipe_names
 from webapp.accounts.models import User
+from webapp.datasets.selectors import trainable_versions
 from webapp.experiments.actions import note_action
 from webapp.experiments.catalogue import catalogue
 from webapp.experiments.creation import create_experiment, planned
@@ -123,6 +124,7 @@ def page(form: LaunchForm, asked: dict[str, str], user: User) -> dict[str, Any]:
         "source": source,
         "step": int(step) if source and step.isascii() and step.isdigit() else None,
         "field": FIELD,
+        "stored_datasets": trainable_versions(user),
     }
 
 

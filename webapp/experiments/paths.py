@@ -13,6 +13,7 @@ from django.conf import settings
 
 from engine.config import RunConfig
 from engine.faults import ConfigError, printable
+from webapp.datasets.references import is_reference, trainable
 from webapp.projects.models import Membership, Project
 from webapp.registry.models import ModelVersion
 from webapp.registry.services import STARTER
@@ -21,10 +22,13 @@ GENERATED = "generated"
 
 
 def refuse_paths(config: RunConfig, project: Project) -> None:
-    """Raises ConfigError for each path that a run in `project` may not read.
+    """Raises ConfigError for each path that a run in `project` may not read, and for a stored
+    dataset that it may not learn from.
 
     With GROVE_LOCAL_PATHS=1 a workspace of one person may name any.
     """
+    if is_reference(config.problems.dataset):
+        trainable(project, config.problems.dataset)
     if _may_name_any(project):
         return
     if faults := list(_faults(config, project)):
@@ -43,7 +47,8 @@ def _may_name_any(project: Project) -> bool:
 
 
 def _dataset_faults(dataset: str) -> Iterator[dict[str, str]]:
-    if dataset != GENERATED and not _lies_in(dataset, settings.DATASETS_DIRS):
+    stored = dataset == GENERATED or is_reference(dataset)
+    if not stored and not _lies_in(dataset, settings.DATASETS_DIRS):
         yield _fault("problems.dataset", dataset, settings.DATASETS_DIRS, "GROVE_DATASETS")
 
 

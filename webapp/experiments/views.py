@@ -39,6 +39,7 @@ Operation = Callable[[uuid.UUID, User], Run]
 @require_safe
 def runs(request: HttpRequest) -> HttpResponse:
     """runs.html: `table` (`runs_table.RunsTable`: what is asked for, its columns and rows),
+    `address` (the query that asks for the same),
     `cursor` (of this page, or ""), `next_cursor` (for `?cursor=`, or None), `states` (RunState
     members: value, label, colour), `can_launch`.
     """
@@ -51,6 +52,7 @@ def runs(request: HttpRequest) -> HttpResponse:
     context = {
         "runs": page.runs,
         "table": runs_table(wish, page.runs),
+        "address": wish.address(),
         "cursor": cursor,
         "next_cursor": page.next,
         "states": list(RunState),
@@ -115,7 +117,8 @@ def launch(request: HttpRequest) -> HttpResponse:
     """launch.html: `form` (LaunchForm), `groups` (of catalogue.Setting), `values` (path to what was
     typed), `recipes`, `presets` (pairs of Preset and its lines), `base` (RunConfig), `origin`
     (creation.Origin or None), `source` (Run or None), `can_launch` (whether there is a project to
-    start it in) and `problems`, a list of {path, value, reason}: what is refused (status 422).
+    start it in) and `problems`, a list of {path, value, reason}: what is refused (status 422);
+    `stored_datasets` (DatasetVersion members that a run may learn from).
     `?recipe=`, `?source=RUN` and `?source=RUN&step=N` choose what it starts from.
     On success: redirect to the run, or to the runs if there are several.
     """

@@ -44,6 +44,10 @@ class Action(StrEnum):
     """Decide whether promotions take two people."""
     TRANSFER = "transfer"
     """Hand the workspace to another owner."""
+    COMMENT = "comment"
+    """Write about runs."""
+    MODERATE = "moderate"
+    """Remove what others wrote."""
     AUDIT = "audit"
     """Read who did what in a workspace."""
 
@@ -81,6 +85,8 @@ _RULES: dict[Action, Rule] = {
     Action.DELETE_MODELS: Rule("delete models", _MANAGERS, frozenset({Scope.REGISTRY_WRITE})),
     Action.ASK_SECOND_PAIR: Rule("decide how models are promoted", _OWNERS),
     Action.TRANSFER: Rule("hand it over", _OWNERS),
+    Action.COMMENT: Rule("write comments", _OPERATORS, frozenset({Scope.RUNS_WRITE})),
+    Action.MODERATE: Rule("remove what others wrote", _MANAGERS, frozenset({Scope.RUNS_WRITE})),
     Action.AUDIT: Rule("see who did what", _OWNERS),
 }
 _GRANTERS: dict[Scope, frozenset[Role]] = {
@@ -167,9 +173,14 @@ def require_over(user: User, workspace: Workspace, *roles: Role) -> None:
 
 def operable_projects(user: User) -> list[Project]:
     """Projects in which `user` may start runs, by name."""
-    if not has_scope(user, Action.OPERATE):
+    return permitted_projects(user, Action.OPERATE)
+
+
+def permitted_projects(user: User, action: Action) -> list[Project]:
+    """Projects in which the role of `user` allows `action`, by name."""
+    if not has_scope(user, action):
         return []
-    mine = Membership.objects.filter(user=user.pk, role__in=_RULES[Action.OPERATE].roles)
+    mine = Membership.objects.filter(user=user.pk, role__in=_RULES[action].roles)
     return list(
         Project.objects.visible_to(user)
         .filter(workspace__in=mine.values("workspace"))

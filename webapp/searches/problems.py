@@ -15,11 +15,13 @@ from typing import Any
 from engine.config import ProblemsConfig
 from engine.faults import ConfigError
 from engine.problems.errors import DatasetError, DatasetFault
+from engine.problems.formats import OWN
 from engine.problems.generator import GeneratedProblems, Split
 from engine.problems.load import load_dataset
 from engine.problems.problem import Problem
 from engine.problems.records import RecordReader
 from engine.problems.source import GENERATED
+from webapp.artifacts.store import local_path
 from webapp.datasets.models import DatasetVersion
 from webapp.experiments.paths import refuse_dataset
 
@@ -113,13 +115,16 @@ def problems_of(version: DatasetVersion) -> Iterator[Problem]:
     Raises:
         ConfigError: the file cannot be read here.
     """
-    config = ProblemsConfig(**version.spec)
-    if config.dataset == GENERATED:
-        count = min(max(1, config.test), _MOST_GENERATED)
-        yield from GeneratedProblems(config.seed).first(Split.TEST, count)
-        return
-    refuse_dataset(config.dataset, version.dataset.project)
     try:
+        if version.artifact_id:
+            yield from load_dataset(str(local_path(version.artifact_id)), OWN).problems
+            return
+        config = ProblemsConfig(**version.spec)
+        if config.dataset == GENERATED:
+            count = min(max(1, config.test), _MOST_GENERATED)
+            yield from GeneratedProblems(config.seed).first(Split.TEST, count)
+            return
+        refuse_dataset(config.dataset, version.dataset.project)
         yield from load_dataset(config.dataset, config.format).problems
     except (DatasetError, OSError) as error:
         raise ConfigError([_fault("version", str(version), str(error))]) from None

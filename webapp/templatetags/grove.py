@@ -10,6 +10,7 @@ from django.utils.safestring import SafeString
 
 from engine.config import ProblemsConfig
 from webapp.experiments.markdown import render
+from webapp.modules import imported
 
 register = template.Library()
 
@@ -82,3 +83,9 @@ def changes(result: Mapping[str, Any]) -> list[dict[str, Any]]:
 def typed(values: Mapping[str, str], setting: Any) -> str:
     """What stands in a setting's field: what was typed there, or else its value."""
     return values.get(setting.path, setting.shown)
+
+
+@register.simple_tag
+def modules(entry: str) -> tuple[str, ...]:
+    """Static paths of the modules that a page's module imports."""
+    return imported(entry)
