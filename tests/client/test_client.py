@@ -1,5 +1,6 @@
 """The Python client and the command, against the real server; and what the README says of them."""
 
+import json
 import os
 import re
 import subprocess
@@ -12,13 +13,23 @@ import pytest
 
 from engine.events import EventLog, LogLine, RunStateChanged, StepStarted
 from engine.problems.load import load_dataset
-from tests.builders import a_held_run, a_model_folder, a_token, an_event, some_events
+from engine.problems.records import record
+from tests.builders import (
+    A_PROBLEM,
+    a_held_run,
+    a_model_folder,
+    a_token,
+    an_event,
+    some_events,
+)
 from tests.datasets import lines_of, some_problems
+from tests.webapp.test_searches import ANSWER
 from webapp.accounts.models import Scope
 from webapp.client import Grove, Refused
 from webapp.client.cli import main
+from webapp.experiments.leases import take_lease
 from webapp.experiments.models import Run
-from webapp.experiments.services import mark_finished
+from webapp.experiments.services import mark_finished, mark_starting
 from webapp.telemetry.ingest import ingest
 from webapp.telemetry.models import Event
 
@@ -55,6 +66,25 @@ def a_log(directory, last):
     log.append(RunStateChanged(state="finished"))
     log.close()
     return directory
+
+
+def test_a_search_prints_the_program_that_was_chosen(command, grove, site, tmp_path):
+    file = tmp_path / "problem.json"
+    file.write_text(json.dumps(record(A_PROBLEM)))
+    asked = ("search", site.cast.project.pk, file, "--team", "starter:oak", "--key", "s-1")
+    asked += ("--set", "search.nodes_per_tree=3")
+    search = grove.create_search(
+        site.cast.project.pk, ["starter:oak"], record(A_PROBLEM), {"search.nodes_per_tree": 3},
+        key="s-1",
+    )  # fmt: skip
+    assert grove.answer(search.id) is None and [s.id for s in grove.searches(search.project)]
+    fencing = take_lease(search.id, "worker", 60)
+    mark_starting(search.id, fencing)
+    ingest(search.id, fencing, [an_event(1, "search.answer", node=2, **ANSWER)])
+    mark_finished(search.id, fencing)
+    status, said = command(*asked)
+    assert (status, said) == (0, ANSWER["program"])
+    assert grove.answer(search.id).rule == ANSWER["rule"]
 
 
 def test_a_run_is_made_once_read_and_stopped(grove, site):

@@ -20,6 +20,8 @@ PAGES = (
     "/runs/new/",
     "/compare/",
     "/models/",
+    "/searches/",
+    "/searches/new/",
     "/datasets/",
     "/api/",
     "/account/",

@@ -1,4 +1,4 @@
-"""The `grove` command: login, runs, start, watch, stop, resume, pull, push, export, datasets.
+"""The `grove` command: runs, searches, datasets, models and exports from a terminal.
 
 Exit status: 0 it is done; 1 the server refused, or the run that was watched failed; 2 a wrong
 command line; 3 the server cannot be reached.
@@ -63,6 +63,16 @@ def _parser() -> argparse.ArgumentParser:
     one.add_argument("overrides", nargs="*", metavar="PATH=VALUE")
     one.add_argument("--name", default="")
     one.add_argument("--key", help="idempotency key: asked again, the same run")
+    one = verb("search", _search, "let a team answer one problem; prints the program")
+    one.add_argument("project", type=int)
+    one.add_argument("problem", type=Path, help="JSON file of one problem with its tests")
+    one.add_argument(
+        "--team", nargs="+", required=True, metavar="MODEL",
+        help="starter:NAME or registry:NAME@VERSION",
+    )  # fmt: skip
+    one.add_argument("--set", nargs="+", default=[], metavar="PATH=VALUE", dest="overrides")
+    one.add_argument("--name", default="")
+    one.add_argument("--key", help="idempotency key: asked again, the same search")
     one = verb("watch", _watch, "follow a run's events to its end")
     one.add_argument("run")
     one.add_argument("--after", type=int, default=0, metavar="SEQ")
@@ -142,6 +152,28 @@ def _start(asked: argparse.Namespace) -> int:
         run = grove.create_run(asked.project, asked.recipe, overrides, asked.name, key=asked.key)
         print(run.id)
     return 0
+
+
+def _search(asked: argparse.Namespace) -> int:
+    """Exit status: 0 if the answer passes all public tests, else 1."""
+    problem = json.loads(asked.problem.read_text("utf-8"))
+    overrides = dict(_override(text) for text in asked.overrides)
+    with _grove() as grove:
+        search = grove.create_search(
+            asked.project, asked.team, problem, overrides, asked.name, key=asked.key
+        )
+        print(search.id, file=sys.stderr, flush=True)
+        for _ in grove.watch(search.id, topics="run,search"):
+            pass
+        answer = grove.answer(search.id)
+        error = grove.run(search.id).error
+    if answer is None or answer.node is None:
+        print(f"no answer{': ' + error if error else ''}", file=sys.stderr)
+        return 1
+    print(answer.program.rstrip())
+    told = f"node {answer.node} by {answer.agent}: {answer.passed} of {answer.tests} public tests"
+    print(told, file=sys.stderr)
+    return 0 if answer.passed == answer.tests else 1
 
 
 def _override(text: str) -> tuple[str, Any]:

@@ -19,6 +19,7 @@ import msgspec
 
 from webapp.client import uploading
 from webapp.client.types import (
+    Answer,
     DatasetVersion,
     Event,
     Export,
@@ -30,11 +31,12 @@ from webapp.client.types import (
     Project,
     Refused,
     Run,
+    Search,
     Upload,
     Workspace,
 )
 
-Answer = TypeVar("Answer")
+Told = TypeVar("Told")
 
 POINTS_AT_ONCE = 25_000
 EXPORT_SECONDS = 900.0
@@ -97,6 +99,31 @@ class Grove:
             body["outside"] = True
         headers = {"Idempotency-Key": key} if key else {}
         return self.ask(Run, "POST", "/runs", json=body, headers=headers)
+
+    def searches(self, project: int) -> Iterator[Search]:
+        """Searches at test time, newest first."""
+        return self._walk("searches", Search, where=f"/projects/{project}/searches")
+
+    def create_search(
+        self,
+        project: int,
+        team: Sequence[str],
+        problem: dict[str, Any],
+        overrides: dict[str, Any] | None = None,
+        name: str = "",
+        *,
+        key: str | None = None,
+    ) -> Search:
+        """Let a team (`starter:NAME`, `registry:NAME@VERSION`) search a problem, queued; the same
+        `key` means the same search, as of `create_run`."""
+        body = {"team": list(team), "problem": problem, "overrides": overrides or {}, "name": name}
+        headers = {"Idempotency-Key": key} if key else {}
+        path = f"/projects/{project}/searches"
+        return self.ask(Search, "POST", path, json=body, headers=headers)
+
+    def answer(self, run_id: str) -> Answer | None:
+        """Of a search; None while it has none."""
+        return self.ask(Answer | None, "GET", f"/searches/{run_id}/answer")
 
     def stop(self, run_id: str) -> Run:
         return self.ask(Run, "POST", f"/runs/{run_id}/stop")
@@ -258,16 +285,18 @@ class Grove:
                 if line.startswith("data: "):
                     yield msgspec.json.decode(line[len("data: ") :], type=Event)
 
-    def _walk(self, name: str, kind: type[Answer], /, **query: Any) -> Iterator[Answer]:
+    def _walk(
+        self, name: str, kind: type[Told], /, where: str = "", **query: Any
+    ) -> Iterator[Told]:
         query = {key: value for key, value in query.items() if value is not None}
         while True:
-            page = self.ask(dict[str, Any], "GET", f"/{name}", params=query)
+            page = self.ask(dict[str, Any], "GET", where or f"/{name}", params=query)
             yield from msgspec.convert(page[name], list[kind])
             if page["next"] is None:
                 return
             query["cursor"] = page["next"]
 
-    def ask(self, kind: type[Answer], method: str, path: str, **request: Any) -> Answer:
+    def ask(self, kind: type[Told], method: str, path: str, **request: Any) -> Told:
         """Any operation of REST; its answer as `kind`. Raises `Refused`."""
         response = self._http.request(method, path, **request)
         _check(response)

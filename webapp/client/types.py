@@ -89,6 +89,34 @@ class Model(msgspec.Struct, frozen=True):
     """The newest."""
 
 
+class Search(msgspec.Struct, frozen=True):
+    """`id` is that of its run: stop, watch and pull take it."""
+
+    id: str
+    name: str
+    project: int
+    problem: str
+    state: str
+    error: str
+    created: datetime
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """The program that a search chose; without a node nothing was verified."""
+
+    node: int | None
+    agent: str
+    program: str
+    rule: str
+    passed: int
+    tests: int
+    private_passed: bool | None
+    ended: str
+    nodes: int
+    tokens: int
+    seconds: float
+
+
 class Event(msgspec.Struct, frozen=True, array_like=True):
     """[seq, milliseconds since 1970, kind, payload] as on the wire."""
 
