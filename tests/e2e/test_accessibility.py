@@ -20,6 +20,8 @@ PAGES = (
     "/runs/new/",
     "/compare/",
     "/models/",
+    "/models/new/",
+    "/models/compare/",
     "/datasets/",
     "/api/",
     "/account/",
