@@ -22,6 +22,8 @@ PAGES = (
     "/models/",
     "/searches/",
     "/searches/new/",
+    "/models/new/",
+    "/models/compare/",
     "/datasets/",
     "/api/",
     "/account/",
