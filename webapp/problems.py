@@ -96,6 +96,7 @@ def document(schema: dict[str, Any]) -> dict[str, Any]:
     content = {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
     for operations in schema["paths"].values():
         for method, operation in operations.items():
+            _add_conditions(method, operation)
             for status in _refusals(method, operation):
                 told = {"description": HTTPStatus(status).phrase, "content": content}
                 operation["responses"].setdefault(status, told)
@@ -103,6 +104,33 @@ def document(schema: dict[str, Any]) -> dict[str, Any]:
                 told = {"description": "Not modified since the ETag of If-None-Match"}
                 operation["responses"].setdefault(304, told)
     return schema
+
+
+_CONDITIONS = {
+    "Idempotency-Key": (
+        "Asked again with the same key, nothing more is made, and the answer is the same.",
+        {"type": "string", "minLength": 1, "maxLength": 200, "pattern": r"^[!-~]+$"},
+    ),
+    "If-Match": (
+        "Only if its ETag is still this one; else 412.",
+        {"type": "string", "minLength": 1, "maxLength": 200, "pattern": r"^[!-~]+$"},
+    ),
+}
+
+
+def _add_conditions(method: str, operation: dict[str, Any]) -> None:
+    """Headers that `webapp.once` heeds, whatever the operation."""
+    known = {parameter["name"] for parameter in operation.get("parameters", ())}
+    if method == "post" and 201 in operation["responses"]:
+        name = "Idempotency-Key"
+    elif method in ("patch", "delete"):
+        name = "If-Match"
+    else:
+        return
+    if name not in known:
+        what, schema = _CONDITIONS[name]
+        told = {"in": "header", "name": name, "required": False, "schema": schema}
+        operation.setdefault("parameters", []).append({**told, "description": what})
 
 
 def _refusals(method: str, operation: dict[str, Any]) -> list[int]:
@@ -115,8 +143,8 @@ def _refusals(method: str, operation: dict[str, Any]) -> list[int]:
         statuses |= {400, 422}
     if method in ("post", "patch"):
         statuses |= {400, 404, 409, 413, 422}
-    if method == "delete":
-        statuses.add(409)
+    if method in ("patch", "delete"):
+        statuses |= {409, 412}
     return sorted(statuses)
 
 

@@ -52,6 +52,7 @@ INSTALLED_APPS = [
     "webapp.datasets",
     "webapp.experiments",
     "webapp.exports",
+    "webapp.once",
     "webapp.registry",
     "webapp.searches",
     "webapp.sharing",
@@ -72,6 +73,7 @@ MIDDLEWARE = [
     "webapp.refusals.MethodNotAllowedPage",
     "webapp.security.SignInRequired",
     "webapp.limits.Limits",
+    "webapp.once.middleware.Conditions",
     "django.contrib.messages.middleware.MessageMiddleware",
     "allauth.account.middleware.AccountMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
@@ -150,6 +152,7 @@ RATE_LIMITS = {
     "exports": (600, 60.0),  # reading logs; a page that plays one asks several times a second
     "export files": (60, 3600.0),  # asking for exports, which a worker writes
     "workspace exports": (12, 3600.0),  # zips of everything
+    "guests": (120, 60.0),  # opening a shared comparison, which is worked out anew
 }
 
 # Counts of the limits are shared by all web processes: they lie in the one database.

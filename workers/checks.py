@@ -1,8 +1,8 @@
 """Checks and comparisons of datasets, done beside the runs of a worker: one at a time.
 
 A check runs every reference in the sandbox, in processes of the engine's own
-(`python -m engine problems`). The thread waits for work (`LOOK_SECONDS`), for the engine (to the
-report's deadline) and for the worker's end, in which case the work is given back.
+(`python -m engine problems`). It waits for the engine (to the report's deadline) and for the
+worker's end, in which case the work is given back.
 
 Invariant: no engine outlives the report that it was started for.
 """
@@ -15,23 +15,21 @@ import os
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from typing import IO, Any
 
 from django.conf import settings
-from django.db import Error, connection
 from django.utils import timezone
 
 from webapp.artifacts.store import local_path
 from webapp.datasets import reports
 from webapp.datasets.models import DatasetReport
+from workers.chores import Chore
 from workers.duty import closing
 from workers.processes import family, kill_all
 
 logger = logging.getLogger(__name__)
 
-LOOK_SECONDS = 1.0
 RENEW_SECONDS = 2.0
 _TAIL_BYTES = 2000
 # 0: nothing to complain of; 1: findings; 2: the engine refused.
@@ -42,27 +40,16 @@ class CannotCheck(Exception):
     """The engine gave no answer; says why."""
 
 
-class Checks(threading.Thread):
-    """Runs in a worker until the worker closes."""
-
-    def __init__(self) -> None:
-        super().__init__(name="checks", daemon=True)
-
-    def run(self) -> None:
-        while not closing.is_set():
-            try:
-                while not closing.is_set() and self.do_one():
-                    pass
-            except Error as error:
-                logger.warning("checks: waiting for the database: %s", error)
-                connection.close()
-            closing.wait(LOOK_SECONDS)
-
+class Checks(Chore):
     def do_one(self) -> bool:
-        """Do what is due; False if nothing is."""
         report = reports.take_report()
         if report is None:
             return False
+        self.work(report)
+        return True
+
+    def work(self, report: DatasetReport) -> None:
+        """Do one that was taken."""
         logger.info("report %s: %s of %s", report.pk, report.kind, report.version)
         try:
             _do(report)
@@ -70,7 +57,6 @@ class Checks(threading.Thread):
             logger.warning("report %s: another worker has it, or it was deleted", report.pk)
         except (CannotCheck, OSError, ValueError) as error:
             _fail(report, str(error))
-        return True
 
 
 def _fail(report: DatasetReport, cause: str) -> None:

@@ -22,6 +22,8 @@ PAGES = (
     "/charts/",
     "/compare/",
     "/models/",
+    "/models/new/",
+    "/models/compare/",
     "/datasets/",
     "/workspaces/",
     "/workspaces/demo/",

@@ -15,7 +15,7 @@ from django.test import Client
 from django.urls import URLPattern, get_resolver, reverse
 from django.utils import timezone
 
-from tests.builders import a_held_run, a_search, a_token, an_event
+from tests.builders import a_held_run, a_registry, a_search, a_token, an_event
 from tests.datasets import stored_version
 from tests.security.rules import (
     ANY_METHOD,
@@ -43,7 +43,7 @@ from webapp.exports.services import ask_for, take
 from webapp.projects.membership import invite
 from webapp.projects.models import Invitation, Project, Role, Visibility
 from webapp.projects.services import create_project
-from webapp.registry.models import Model
+from webapp.sharing import comparisons
 from webapp.sharing.services import create_share
 from webapp.telemetry.ingest import ingest
 
@@ -81,6 +81,9 @@ def arguments(cast, var_directory) -> dict[str, Any]:
     overlap = request_overlap(version, stored_version(cast, "planted too"), 0.5, cast.alice)
     share, link = create_share(run, cast.alice, timedelta(days=1))
     comment = write_comment(Target((run,)), cast.alice, "See it, @bob.", "http://testserver")
+    comparison, compared = comparisons.share(
+        [run, run], "test", cast.alice, timedelta(days=1), frozen=True
+    )
     workspace = cast.project.workspace
     a_token(cast.alice, workspace, Scope.ADMIN)
     joined = invite(workspace, cast.alice, Role.VIEWER, single_use=True)
@@ -91,19 +94,25 @@ def arguments(cast, var_directory) -> dict[str, Any]:
         "key": "abc",
         "secret": _last_part(link),
         "share_id": share.pk,
+        "revoke-comparison-share.share_id": comparison.pk,
+        "api-1:unshare_comparison.share_id": comparison.pk,
+        "shared-comparison.secret": _last_part(compared),
+        "api-1:get_shared_comparison.secret": _last_part(compared),
         "export_id": _a_written_export(cast).pk,
         "comment_id": comment.pk,
         "notice_id": comment.notices.get(user=cast.bob).pk,
         "run_id": run.pk,
+        "experiment_id": run.experiment_id,
         "step": 1,
         "tree": 7,
         "node": 1,
         **_of_a_search(cast),
         "name": "system.cpu_percent",
-        "model_id": Model.objects.create(project=cast.project, name="oak").pk,
+        **a_registry(cast),
         "dataset_id": version.dataset_id,
         "dataset_version_id": version.pk,
-        "number": 1,
+        "dataset-problem.number": 1,
+        "api-1:get_dataset_problem.number": 1,
         "report_id": overlap.pk,
         "upload_id": begin(cast.project, cast.alice, Upload.Kind.DATASET, "a.jsonl", 3).pk,
         "project_id": cast.project.pk,
@@ -264,9 +273,12 @@ def test_a_token_opens_no_page(cast, arguments):
 def test_every_rule_of_something_in_a_project_is_walked_for_private_ones():
     of_a_project = {
         "run_id", "model_id", "project_id", "comment_id", "notice_id", "export_id", *OF_DATASETS,
+        "experiment_id",
     }  # fmt: skip
     named = {name for name, one in addresses() if of_a_project & set(one.pattern.converters)}
     made = {"api-1:create_run", "api-1:create_experiment_of_runs", "mark-runs", "compare-trees"}
+    made |= {"comparison-shares", "api-1:list_comparison_shares", "api-1:share_comparison"}
+    made |= {"revoke-comparison-share", "api-1:unshare_comparison"}
     made |= {"comments", "api-1:list_comments", "api-1:create_comment", "api-1:create_export"}
     assert named | made == IN_A_PROJECT
 

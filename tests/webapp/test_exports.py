@@ -11,6 +11,7 @@ from django.utils import timezone
 from pyarrow import parquet
 
 from engine.events import Event as LogEvent
+from engine.events import RunState
 from tests.browser.sample_log import Sample, sample_events
 from tests.builders import a_held_run, a_run, an_event
 from webapp.experiments.listing import Wish
@@ -118,7 +119,7 @@ def test_what_a_resumed_run_does_again_is_told_once(told):
 
 
 def test_the_filters_are_those_of_the_list_of_runs(told, cast):
-    done = a_run(cast, state="finished", tags=["baseline"])
+    done = a_run(cast, RunState.FINISHED, tags=["baseline"])
     hidden = a_run(cast, archived_at=timezone.now())
 
     def ids(**wish):
@@ -182,10 +183,6 @@ def test_a_project_has_only_so_many_under_way(told, monkeypatch):
         asked(told, Table.RUNS)
 
 
-def body_of(response):
-    return b"".join(response.streaming_content)
-
-
 def test_rest_asks_waits_and_downloads(told, cast, client):
     client.force_login(cast.vera)
     new = {"run": str(told.pk), "table": "nodes", "format": "csv"}
@@ -199,7 +196,7 @@ def test_rest_asks_waits_and_downloads(told, cast, client):
     response = client.get(f"{address}/file")
     assert ready["state"] == "ready" and response["ETag"] == f'"{ready["sha256"]}"'
     assert response["Content-Disposition"].startswith("attachment;")
-    content = body_of(response)
+    content = b"".join(response)
     assert len(content) == ready["size"] == int(response["Content-Length"])
     assert content.count(b"HYPERLINK") and b"\n=" not in content
     again = client.get(f"{address}/file", headers={"if-none-match": response["ETag"]})
