@@ -43,6 +43,7 @@ from webapp.exports.services import ask_for, take
 from webapp.projects.membership import invite
 from webapp.projects.models import Invitation, Project, Role, Visibility
 from webapp.projects.services import create_project
+from webapp.registry.models import Model
 from webapp.sharing import comparisons
 from webapp.sharing.services import create_share
 from webapp.telemetry.ingest import ingest
