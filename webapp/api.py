@@ -11,6 +11,7 @@ from webapp.accounts.api import router as tokens
 from webapp.accounts.authentication import ActiveSession, Bearer
 from webapp.artifacts.api import router as uploads
 from webapp.audit.api import router as audit
+from webapp.closing.api import router as closing
 from webapp.comments.api import inbox
 from webapp.comments.api import router as comments
 from webapp.datasets.api import router as datasets
@@ -61,6 +62,7 @@ class DocumentedAPI(NinjaAPI):
 api = DocumentedAPI(title="Grove", version="1", auth=[Bearer(), ActiveSession()], docs_url=None)
 problems.install(api)
 api.add_router("/workspaces", workspaces, tags=["workspaces"])
+api.add_router("/workspaces", closing, tags=["workspaces"])
 api.add_router("/workspaces", audit, tags=["workspaces"])
 api.add_router("/projects", projects, tags=["projects"])
 api.add_router("/projects", project_searches, tags=["searches"])

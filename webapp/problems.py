@@ -26,6 +26,7 @@ from pydantic import ConfigDict
 
 from engine.faults import ConfigError, printable, shown
 from webapp.artifacts.errors import OffsetMismatch, UploadRefused
+from webapp.closing.errors import CloseRefused
 from webapp.datasets.errors import DatasetRefused
 from webapp.experiments.states import TransitionRefused
 from webapp.projects.membership import MembershipRefused
@@ -41,6 +42,14 @@ class Invalid(Exception):
     def __init__(self, path: str, value: Any, reason: str):
         self.problems = [{"path": path, "value": shown(value), "reason": reason}]
         super().__init__(reason)
+
+
+class TooMany(Exception):
+    """The caller has to wait for so many seconds."""
+
+    def __init__(self, seconds: int):
+        super().__init__(f"try again in {seconds} seconds")
+        self.seconds = seconds
 
 
 class Fault(Schema):
@@ -187,6 +196,13 @@ def _unknown(error: AuthenticationError) -> HttpResponse:
     return response
 
 
+def _too_many(error: TooMany) -> HttpResponse:
+    detail = f"Too many wrong tokens came from your address: {error}."
+    response = problem(429, detail)
+    response.headers["Retry-After"] = str(error.seconds)
+    return response
+
+
 def _no_database(error: Exception) -> HttpResponse:
     logger.error("the database does not answer", exc_info=error)
     return problem(503, "The database does not answer. Nothing is lost; try again in seconds.")
@@ -207,10 +223,12 @@ _ANSWERS: dict[type[Exception], Callable[[Any], HttpResponse]] = {
     UploadRefused: lambda e: problem(e.status, "The upload is refused.", e.problems),
     DatasetRefused: lambda e: problem(e.status, "The dataset is refused.", e.problems),
     OffsetMismatch: lambda e: problem(409, f"Nothing was added: {e}.", offset=e.offset),
+    CloseRefused: lambda e: problem(409, f"Nothing changed: {e}"),
     MembershipRefused: lambda e: problem(409, f"Nothing changed: {e}"),
     PermissionDenied: lambda e: problem(403, str(e) or "Your role does not allow this."),
     Http404: lambda e: problem(404, "It does not exist, or you may not see it."),
     AuthenticationError: _unknown,
+    TooMany: _too_many,
     HttpError: lambda e: problem(e.status_code, e.message),
     RequestDataTooBig: lambda e: problem(413, "The body is too large: 2.5 MB at most."),
     SuspiciousOperation: _malformed,

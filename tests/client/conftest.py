@@ -51,8 +51,10 @@ def exporter(site, var_directory):
 
 
 @pytest.fixture
-def site(served, transactional_db):
+def site(served, transactional_db, var_directory):
     cast = a_cast()
-    token = a_token(cast.bob, cast.project, Scope.RUNS_WRITE, Scope.TELEMETRY_WRITE)
+    token = a_token(
+        cast.bob, cast.project, Scope.RUNS_WRITE, Scope.TELEMETRY_WRITE, Scope.DATASETS_WRITE
+    )
     yield Site(f"http://127.0.0.1:{served.port}", token, cast)
     served.wait_until_idle()

@@ -25,12 +25,17 @@ PAGES = (
     "/runs/new/",
     "/compare/",
     "/models/",
+    "/searches/",
+    "/searches/new/",
+    "/models/new/",
+    "/models/compare/",
     "/datasets/",
     "/api/",
     "/account/",
     "/inbox/",
     "/exports/",
     "/workspaces/demo/audit/",
+    "/workspaces/demo/close/",
 )
 
 

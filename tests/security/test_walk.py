@@ -15,7 +15,7 @@ from django.test import Client
 from django.urls import URLPattern, get_resolver, reverse
 from django.utils import timezone
 
-from tests.builders import a_held_run, a_search, a_token, an_event
+from tests.builders import a_held_run, a_registry, a_search, a_token, an_event
 from tests.datasets import stored_version
 from tests.security.rules import (
     ANY_METHOD,
@@ -40,7 +40,6 @@ from webapp.exports.services import ask_for, take
 from webapp.projects.membership import invite
 from webapp.projects.models import Invitation, Project, Role, Visibility
 from webapp.projects.services import create_project
-from webapp.registry.models import Model
 from webapp.sharing import comparisons
 from webapp.sharing.services import create_share
 from webapp.telemetry.ingest import ingest
@@ -106,10 +105,11 @@ def arguments(cast, var_directory) -> dict[str, Any]:
         "node": 1,
         **_of_a_search(cast),
         "name": "system.cpu_percent",
-        "model_id": Model.objects.create(project=cast.project, name="oak").pk,
+        **a_registry(cast),
         "dataset_id": version.dataset_id,
         "dataset_version_id": version.pk,
-        "number": 1,
+        "dataset-problem.number": 1,
+        "api-1:get_dataset_problem.number": 1,
         "report_id": overlap.pk,
         "upload_id": begin(cast.project, cast.alice, Upload.Kind.DATASET, "a.jsonl", 3).pk,
         "project_id": cast.project.pk,

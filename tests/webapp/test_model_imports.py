@@ -7,6 +7,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from django.core.management import CommandError, call_command
 
 from tests.builders import a_model_folder, a_run
 from webapp.artifacts.models import Artifact, Upload
@@ -96,6 +97,19 @@ def test_an_operator_imports_a_folder_of_several_weight_files(cast, tmp_path):
     version = import_folder(cast.project, "ash", a_model_folder(tmp_path / "ash", shards=3))
     assert version.parameters == 18 and version.files.count() == 8
     assert version.created_by is None
+
+
+def test_the_operators_command_imports_or_says_why_not(cast, folder, capsys):
+    call_command("import_model", str(folder), project="trees/oaks", name="elm")
+    assert "elm v1 in Oaks" in capsys.readouterr().out
+    (folder / "evil.py").write_text("")
+    for options, why in (
+        ({"project": "trees/oaks"}, r"evil\.py: code of a model"),
+        ({"project": "no/where"}, "there are trees/oaks"),
+    ):
+        with pytest.raises(CommandError, match=why):
+            call_command("import_model", str(folder), **options)
+    assert ModelVersion.objects.count() == 1
 
 
 def test_an_export_is_the_layout_again_with_the_card(cast, folder):

@@ -16,7 +16,7 @@ from tests.builders import a_run, many_runs
 from webapp.experiments.catalogue import flat
 from webapp.experiments.models import Run
 
-PAGES = ("runs", "launch", "models", "datasets")
+PAGES = ("runs", "launch", "models", "searches", "new-search", "datasets")
 LIST_QUERIES = 5
 """Session, user, runs, and the projects in which one may start another."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 
 import pytest
 from django.urls import reverse
@@ -15,6 +16,7 @@ from webapp.experiments.models import Run
 from webapp.experiments.services import mark_starting
 from webapp.registry.services import register_final_weights
 from webapp.searches.models import Search
+from webapp.sharing.services import create_share
 from webapp.telemetry.ingest import ingest
 
 FIRST = "public_tests[0]"
@@ -71,7 +73,7 @@ def test_a_pasted_problem_is_searched_by_the_team_with_the_settings_of_the_form(
     [
         ({"team": []}, "team", "at least one"),
         ({"team": ["starter:birch"]}, "team", "no such model"),
-        ({"team": ["version:7"]}, "team", "no such model"),
+        ({"team": ["registry:oak@champion"]}, "team", "no such model"),
         ({"statement": " "}, "statement", "must be a text that is not empty"),
         ({"entry_point": "1x"}, "entry_point", "name of the function"),
         ({"public_tests": ""}, "public_tests", "give at least one test"),
@@ -114,12 +116,12 @@ def test_a_problem_of_a_dataset_is_searched_by_a_version_with_its_role(client, c
     known = a_search(cast).run.dataset_version
     client.force_login(cast.alice)
     page = client.get(reverse("new-search"))
-    assert f"version:{version.pk}" in [choice.key for choice in page.context["choices"]]
+    assert f"registry:oak@{version.number}" in [choice.key for choice in page.context["choices"]]
     offered = client.get(reverse("search-problems", args=[known.pk])).json()["problems"]
     assert len(offered) == 3 and offered[0]["statement"]
     asked = form(
         cast,
-        team=["starter:oak", f"version:{version.pk}"],
+        team=["starter:oak", "registry:oak@v1"],
         source="dataset",
         version=known.pk,
         problem=offered[1]["id"],
@@ -130,6 +132,7 @@ def test_a_problem_of_a_dataset_is_searched_by_a_version_with_its_role(client, c
     one, other = search.run.config["agents"]
     assert (one["name"], other["name"]) == ("oak", "oak-2")
     assert (other["role"], other["model"]) == ("You plant trees.", version.path)
+    assert search.run.model_uses.get(agent="oak-2").version == version
     wrong = {**asked, "problem": "none"}
     assert "no such problem" in client.post(reverse("new-search"), wrong).content.decode()
 
@@ -170,6 +173,16 @@ def test_its_page_tells_how_many_tests_there_are_and_none_of_them(client, cast):
     assert shown["budget"] == {"nodes": 24, "tokens": None, "seconds": None}
     assert "2, 2, 1" not in response.content.decode()
     assert page_json(client.get(reverse("run", args=[a_run(cast).pk])))["search"] is None
+
+
+def test_a_guest_sees_a_shared_search_without_its_team_s_sources(client, cast):
+    search = a_search(cast)
+    answered(search)
+    _, link = create_share(Run.objects.get(pk=search.run_id), cast.alice, timedelta(days=1))
+    response = client.get(link)
+    shown = page_json(response)
+    assert shown["search"]["budget"]["nodes"] == 24 and shown["agents"][0]["model"] == "oak"
+    assert "Search again" in response.content.decode() and "All charts" not in str(response.content)
 
 
 def test_rest_makes_searches_once_and_tells_their_answers(client, cast):

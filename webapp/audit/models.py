@@ -131,7 +131,9 @@ class NotedDatasetVersion(DatasetVersion):
         proxy = True
 
 
-@_noted("ModelEvent", ["model", "number", "run"], _made(), _gone())
+@_noted(
+    "ModelEvent", ["model", "number", "run"], _made(), _changed("notes", label="described"), _gone()
+)
 class NotedModelVersion(ModelVersion):
     class Meta:
         proxy = True

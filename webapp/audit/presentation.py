@@ -123,7 +123,7 @@ def _dataset(row: Any, names: Names) -> str:
 
 
 def _model(row: Any, names: Names) -> str:
-    done = "added" if row.pgh_label == "made" else "deleted"
+    done = {"made": "added", "described": "changed the notes of", "gone": "deleted"}[row.pgh_label]
     source = f", learned by {row.run}" if row.run else ""
     return f"{done} the model {row.model} v{row.number}{source}"
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.db.models import OuterRef, Q, QuerySet, Subquery
+from django.db.models import Max, OuterRef, Q, QuerySet, Subquery
 
 from webapp.accounts.models import User
 from webapp.audit import models
@@ -136,6 +136,16 @@ def entries(
     names = _names([row for _, row in shown])
     more = _cursor(shown[-1][0]) if len(newest) > limit else None
     return [_entry(row, SOURCES[key[1]], names) for key, row in shown], more
+
+
+def newest_notes(workspace: Workspace) -> list[int | None]:
+    """The id of the newest note of each source: any further note changes it."""
+    return [
+        source.rows.filter(**{source.workspace: workspace.pk}).aggregate(Max("pgh_id"))[
+            "pgh_id__max"
+        ]
+        for source in SOURCES
+    ]
 
 
 def people_of(workspace: Workspace) -> list[User]:

@@ -14,7 +14,6 @@ from django.db import transaction
 
 from webapp.accounts.models import User
 from webapp.artifacts import store
-from webapp.artifacts.collecting import remove
 from webapp.artifacts.models import Artifact, Upload
 from webapp.artifacts.services import discard
 from webapp.projects.models import Project
@@ -130,7 +129,7 @@ def _refuse_upload(upload: Upload, project: Project) -> None:
 def _forget(artifacts: Sequence[Artifact]) -> None:
     """Remove what nothing else refers to."""
     for artifact in artifacts:
-        remove(artifact)
+        store.remove(artifact)
 
 
 def _file(name: str, artifact: Artifact) -> ModelFile:

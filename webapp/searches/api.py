@@ -113,7 +113,8 @@ class NewSearch(Schema):
     team: list[Annotated[str, Field(max_length=200, pattern=_WITHOUT_NUL)]] = Field(
         min_length=1, max_length=64
     )
-    """`starter:NAME` or `version:ID`, a version of this project's models."""
+    """`starter:NAME`, or `registry:NAME@VERSION` with a number or an alias of this project's
+    models."""
     problem: dict[str, Any] | None = None
     """A problem as our own files hold it, with its tests."""
     dataset_version: int | None = Field(None, ge=0, le=LARGEST_ID)

@@ -27,6 +27,7 @@ from webapp.experiments.models import Experiment, Run, RunAction
 from webapp.experiments.paths import refuse_paths
 from webapp.experiments.walls import refuse_unsafe
 from webapp.projects.models import Project
+from webapp.registry.services import note_uses
 from webapp.searches.models import Search
 from webapp.searches.team import agents_of
 
@@ -68,6 +69,9 @@ def planned(project: Project, team: Sequence[str], overrides: Mapping[str, Any])
     """
     data = base_settings(agents_of(project, team))
     override(data, dict(overrides))
+    nodes = data["search"]["nodes_per_tree"]
+    if "search.nodes_in_flight" not in overrides and type(nodes) is int and nodes > 0:
+        data["search"]["nodes_in_flight"] = min(_BUDGET["nodes_in_flight"], nodes)
     config = parse_config(data)
     refuse_unsafe(config, project)
     refuse_paths(config, project)
@@ -100,7 +104,9 @@ def create_search(project: Project, user: User, wish: Wish) -> Search:
         queued_at=timezone.now(),
     )
     search = Search.objects.create(run=run, problem=problem)
+    note_uses(run)
     note_action(run, user, RunAction.Kind.STARTED)
+    note_uses(run)
     dispatch_on_commit(run.pk)
     return search
 

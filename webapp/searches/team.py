@@ -16,9 +16,9 @@ from engine.faults import ConfigError
 from engine.recipes import load_recipe
 from webapp.projects.models import Project
 from webapp.registry.models import ModelVersion
+from webapp.registry.references import PREFIX, reference_to, version_of
 from webapp.registry.services import STARTER
 
-VERSION = "version:"
 MOST_VERSIONS = 200
 """Newest versions that one chooses from; REST takes any."""
 _KEPT = {"name", "role", "sampling"}
@@ -26,7 +26,7 @@ _KEPT = {"name", "role", "sampling"}
 
 @dataclass(frozen=True)
 class Choice:
-    """`key` is `starter:NAME` or `version:ID`."""
+    """`key` is `starter:NAME`, or `registry:NAME@VERSION` with a number or an alias."""
 
     key: str
     label: str
@@ -48,7 +48,7 @@ def choices(project: Project) -> list[Choice]:
     ]
     versions = ModelVersion.objects.filter(model__project=project, metadata__starter__isnull=True)
     newest = versions.select_related("model", "run__experiment").order_by("-pk")[:MOST_VERSIONS]
-    return told + [Choice(f"{VERSION}{one.pk}", str(one), _about(one)) for one in newest]
+    return told + [Choice(reference_to(one), str(one), _about(one)) for one in newest]
 
 
 def _about(version: ModelVersion) -> str:
@@ -83,10 +83,8 @@ def _faults(keys: Sequence[str]) -> Iterator[dict[str, Any]]:
 
 
 def _versions(project: Project, keys: Sequence[str]) -> dict[str, dict[str, Any]]:
-    numbers = [key.removeprefix(VERSION) for key in keys if key.startswith(VERSION)]
-    ids = [int(one) for one in numbers if one.isascii() and one.isdigit() and len(one) < 19]
-    found = ModelVersion.objects.filter(model__project=project, pk__in=ids)
-    return {f"{VERSION}{one.pk}": _agent(one) for one in found.select_related("model", "run")}
+    found = {key: version_of(key, project) for key in keys if key.startswith(PREFIX)}
+    return {key: _agent(version) for key, version in found.items() if version}
 
 
 def _agent(version: ModelVersion) -> dict[str, Any]:
