@@ -473,6 +473,7 @@ ROWS = (
     Row("api-1:list_evaluations", "get", TEAM_REST, scopes=READ),
     Row("api-1:list_projects", "get", REST, scopes=READ),
     Row("api-1:list_experiments", "get", REST, scopes=READ),
+    Row("api-1:check_experiment", "post", MEMBER_REST, _new_run, OPERATE),
     Row("api-1:get_experiment", "get", TEAM_REST, scopes=READ),
     Row("api-1:list_exports", "get", REST, scopes=READ),
     Row("api-1:create_export", "post", (201, 201, 201, 201, 404, 401), _new_export, READ),
@@ -519,7 +520,8 @@ IN_A_PROJECT = {
     "api-1:list_shares", "api-1:create_share", "api-1:revoke_share",
     "comparison-shares", "revoke-comparison-share", "api-1:list_comparison_shares",
     "api-1:share_comparison", "api-1:unshare_comparison",
-    "api-1:get_experiment", "remove-export", "api-1:create_export", "api-1:get_export",
+    "api-1:check_experiment", "api-1:get_experiment", "remove-export", "api-1:create_export",
+    "api-1:get_export",
     "api-1:get_export_file",
     "api-1:delete_export",
 }  # fmt: skip
