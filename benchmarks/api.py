@@ -5,10 +5,14 @@ filtered by state and name, a run opened by REST and as a page, its 1,000 metric
 buckets. `list_p95_ms` is the 95th percentile of pages of 50 runs over HTTP, walked by cursor.
 
 Against the peers, on the same machine with the same numbers: listing 1,000 runs; logging 100,000
-scalars (1,000 steps of 100); reading all points of a series of 100,000. Grove and MLflow are asked
-over HTTP on this machine (Grove on Postgres, MLflow on its sqlite), Trackio reads and writes its
-file in its own process. All must have read as many points of the same sum. The peers have pins that
-are not ours, so they live in an environment of their own, `var/peers`, which is made here once.
+scalars (1,000 steps of 100); reading all points of a series of 100,000, each with step, time and
+value. Grove and MLflow are asked over HTTP on this machine (Grove on Postgres, MLflow on its
+sqlite), each by one connection of its own client and in the batches that this client makes; Trackio
+reads and writes its file in its own process, and is spared the network. The clock of logging stops
+when the numbers are stored: with Postgres after the commit of the last batch, which its log was
+flushed for (`synchronous_commit` is on). All must have read as many points of the same sum. The
+peers have pins that are not ours, so they live in an environment of their own, `var/peers`, which
+is made here once.
 """
 
 from __future__ import annotations
@@ -16,20 +20,17 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import socket
 import statistics
 import subprocess
 import sys
 import tempfile
-import time
-import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from benchmarks import PeerMissing, at_least, at_most
-from benchmarks.api_peers import timed, value
+from benchmarks.api_peers import await_answer, free_port, timed, value
 
 SUMMARY = "REST with 10,000 runs, and listing, logging and reading against MLflow and Trackio"
 GOALS = {
@@ -44,7 +45,6 @@ GOALS = {
 ROOT = Path(__file__).resolve().parents[1]
 PEERS = ROOT / "var" / "peers"
 PINS = ("mlflow==3.17.2", "trackio==0.43.0")
-READY_SECONDS = 60.0
 PAGES = 60
 _FIXED = ("seconds", "nodes", "filtered_trees", "dropped_nodes", "tokens", "training_seconds",
           "refilled_trees", "carried_trees", "reward", "solved")  # fmt: skip
@@ -134,32 +134,18 @@ def _site(folder: Path) -> Iterator[str]:
 
     django.setup()
     call_command("migrate", verbosity=0)
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     command = [sys.executable, "-m", "uvicorn", "webapp.asgi:application", "--port", str(port)]
     server = subprocess.Popen([*command, "--log-level", "warning"], cwd=ROOT)
     try:
         address = f"http://127.0.0.1:{port}"
-        _await(f"{address}/healthz")
+        await_answer(f"{address}/healthz")
         yield address
     finally:
         server.terminate()
         server.wait(30)
         connection.close()
         postgres.stop()
-
-
-def _await(address: str) -> None:
-    deadline = time.monotonic() + READY_SECONDS
-    while True:
-        try:
-            with urllib.request.urlopen(address, timeout=2):
-                return
-        except OSError:
-            if time.monotonic() > deadline:
-                raise TimeoutError(f"{address} did not answer in {READY_SECONDS:.0f} s") from None
-            time.sleep(0.1)
 
 
 def _ours(address: str, arguments: argparse.Namespace) -> dict[str, Any]:
@@ -188,36 +174,28 @@ def _pages(grove: Any) -> Iterator[Callable[[], Any]]:
 
     def page() -> None:
         query = {"limit": 50, **({"cursor": cursor[0]} if cursor[0] else {})}
-        cursor[0] = grove._ask(dict[str, Any], "GET", "/runs", params=query)["next"]
+        cursor[0] = grove.ask(dict[str, Any], "GET", "/runs", params=query)["next"]
 
     return (page for _ in range(PAGES))
 
 
 def _log(grove: Any, project: int, steps: int) -> None:
+    from webapp.client.pushing import batches
+
     run = grove.create_run(project, "mars2", outside=True).id
-    lines = [_step(step + 1, 100) for step in range(steps)]
-    for first in range(0, steps, 250):
-        grove.send(run, lines[first : first + 250])
+    for batch in batches(_step(step + 1, 100) for step in range(steps)):
+        grove.send(run, batch)
 
 
 def _read(grove: Any, project: int, points: int) -> tuple[float, float]:
+    from webapp.client.pushing import batches
+
     run = grove.create_run(project, "mars2", outside=True).id
-    for first in range(0, points, 2500):
-        grove.send(run, [_sample(step) for step in range(first, first + 2500)])
-
-    def read() -> list[float]:
-        found, query = [], {"limit": 10_000}
-        while True:
-            path = f"/runs/{run}/metrics/system.cpu_percent/points"
-            page = grove._ask(dict[str, Any], "GET", path, params=query)
-            found += [point[6] for point in page["points"]]
-            if page["next"] is None:
-                return found
-            query["cursor"] = page["next"]
-
-    seconds, found = timed(read)
-    assert len(found) == points
-    return seconds, sum(found)
+    for batch in batches(map(_sample, range(points))):
+        grove.send(run, batch)
+    seconds, found = timed(lambda: grove.points(run, "system.cpu_percent"))
+    assert len(found.step) == len(found.time) == len(found.value) == points
+    return seconds, sum(found.value)
 
 
 def _step(seq: int, numbers: int) -> bytes:

@@ -94,6 +94,7 @@ def settings(way: str, seed: int, steps: int, trees: int) -> RunConfig:
                 "validate_every": 10 * steps, "micro_batch_tokens": 4096, "minibatches": 4,
                 **training,
             },
+            "sandbox": {"workers": 2},
             "compute": {"device": "cpu", "lanes": 1, **compute},
         }
     )  # fmt: skip

@@ -1,7 +1,7 @@
 """Zooming on the page of charts into a series of a million points.
 
-The points are rows that Postgres makes up, because reading and drawing are measured; their sums are
-those that ingest makes. What a picture stands for is counted: a zoom from step a to step b has to
+The points are stored as ingest stores them, without the events that told them, because reading and
+drawing are measured. What a picture stands for is counted: a zoom from step a to step b has to
 tell of exactly the steps between them.
 """
 
@@ -9,22 +9,13 @@ from __future__ import annotations
 
 import argparse
 import math
+import random
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 METRIC = "gradient_norm"
 ZOOMS = ((0.2, 0.8), (0.3, 0.9), (0.1, 0.5), (0.4, 0.6), (0.05, 0.95))
 WAIT_MS = 60_000
-_POINTS = """
-INSERT INTO telemetry_point (metric_id, position, seq, step, time, tokens, nodes, value)
-SELECT %(metric)s, n, 1, n, n * 0.1, n * 40, n * 2, 1 + sin(n / 5e4) + random() * 0.5
-FROM generate_series(%(first)s, %(last)s) AS n
-"""
-_NEWEST = """
-UPDATE telemetry_metric SET points = %s, step = %s, time = %s * 0.1, tokens = %s * 40,
-    nodes = %s * 2
-WHERE id = %s
-"""
 LISTEN = """() => {
   addEventListener("mouseup", () => { window.released = performance.now(); }, true);
   addEventListener("grove:drawn", ({ target }) => {
@@ -84,19 +75,16 @@ def _zoom(page: Any, part: tuple[float, float], points: int) -> float:
 
 def _series(run: Any, points: int) -> str:
     """Makes a run's series of so many points; returns its name."""
-    from django.db import connection, transaction
-
     from engine.events import Event
     from tests.browser.sample_log import START
-    from webapp.telemetry.metrics import sum_up
-    from webapp.telemetry.models import Metric
+    from webapp.telemetry.blocks import store
 
+    name, draw = f"{METRIC}.oak", random.Random(1)
     payload = {"agent": "oak", "step": 0, METRIC: 1.0}
     run.feed([Event(1, START, "agent.update", None, None, payload)])
-    metric = Metric.objects.get(run=run.run, name=f"{METRIC}.oak")
-    last = points - 1
-    with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute(_POINTS, {"metric": metric.pk, "first": 1, "last": last})
-        cursor.execute(_NEWEST, [points, last, last, last, last, metric.pk])
-        sum_up(cursor, {metric.pk: 0}, {metric.pk: points})
-    return metric.name
+    told = [
+        ((1, n, n * 0.1, n * 40, n * 2), 1 + math.sin(n / 5e4) + draw.random() * 0.5)
+        for n in range(1, points)
+    ]
+    store(run.run.pk, {name: told})
+    return name

@@ -328,6 +328,29 @@ class CheckpointSaved(Payload, tag="checkpoint.saved"):
     """No checkpoint before it has a higher one: it is kept until a later one is as good."""
 
 
+class SearchAnswered(Payload, tag="search.answer"):
+    """What a search at test time answers, told once when it ends, whatever ends it. `tree` and
+    `node` of the event say which node it is; no node if nothing was verified."""
+
+    program: str
+    agent: str
+    rule: str
+    """By what the node was chosen among all that were verified; private tests are never part."""
+    passed: int
+    """Public tests that it passes, of so many `tests`."""
+    tests: int
+    private_passed: bool | None
+    """Whether it passes all private tests, which nobody looked at before; None without a node."""
+    ended: str
+    """Why the search opened no more nodes: nodes, tokens, seconds, solved, stopped or failed."""
+    nodes: int
+    """That were written."""
+    tokens: int
+    seconds: float
+    reward: float | None = None
+    """What the reward model thinks of the program, from 0 to 1, if there is one."""
+
+
 class SystemSample(Payload, tag="system.sample"):
     cpu_percent: float
     memory_mb: float
@@ -369,6 +392,7 @@ AnyPayload = (
     | EvaluationResult
     | EvaluationOutcomes
     | CheckpointSaved
+    | SearchAnswered
     | SystemSample
     | LogLine
     | ErrorRaised

@@ -6,6 +6,7 @@ stranger.
 
 from __future__ import annotations
 
+import json
 import time
 from dataclasses import dataclass
 from datetime import timedelta
@@ -15,15 +16,23 @@ from typing import Any
 import numpy as np
 from safetensors.numpy import save_file
 
-from engine.config import RunConfig, parse_config
+from engine.config import ProblemsConfig, RunConfig, parse_config
 from engine.events import Event, RunState
+from engine.policy.starters import starter_directory
+from engine.problems.problem import CallTest, Problem
 from webapp.accounts.models import Scope, User
 from webapp.accounts.tokens import create_token
+from webapp.datasets.models import Dataset, DatasetVersion
+from webapp.datasets.services import version_of
 from webapp.experiments.leases import take_lease
 from webapp.experiments.models import Experiment, Run
 from webapp.experiments.services import mark_starting
 from webapp.projects.models import Membership, Project, Role, Workspace
 from webapp.projects.services import create_project, create_workspace
+from webapp.registry import evaluations
+from webapp.registry.models import Model, ModelVersion, Promotion
+from webapp.searches.models import Search
+from webapp.searches.services import Wish, create_search
 from webapp.telemetry.ingest import ingest
 
 
@@ -78,6 +87,22 @@ def a_run(cast: Cast, state: RunState = RunState.QUEUED, **fields: Any) -> Run:
     )
 
 
+A_PROBLEM = Problem(
+    "sort",
+    "Write solve(x), which returns the list x in ascending order.",
+    "solve",
+    (CallTest(([3, 1],), [1, 3]),),
+    (CallTest(([2, 2, 1],), [1, 2, 2]),),
+)
+
+
+def a_search(cast: Cast, **overrides: Any) -> Search:
+    """A search that Alice queued, of both starters, for a problem of the generated dataset."""
+    version = version_of(cast.project, ProblemsConfig(train=5, validation=0, test=3))
+    wish = Wish(["starter:oak", "starter:fern"], A_PROBLEM, version, overrides, "Sort")
+    return create_search(cast.project, cast.alice, wish)
+
+
 def many_runs(cast: Cast, number: int, state: RunState = RunState.FINISHED) -> list[Run]:
     """So many runs of Alice, each of its own experiment, with a result as a real one has."""
     config = a_config().model_dump(mode="json")
@@ -129,3 +154,48 @@ def a_model_directory(path: Path, numbers: int = 6, seed: int = 0) -> Path:
     weights = np.random.default_rng(seed).random(numbers, dtype=np.float32)
     save_file({"embed": weights}, path / "model.safetensors", metadata={"format": "pt"})
     return path
+
+
+def a_model_folder(path: Path, shards: int = 1, seed: int = 0) -> Path:
+    """A directory with everything that a model in Hugging Face layout has, its weights tiny."""
+    oak = starter_directory("oak")
+    path.mkdir(parents=True)
+    for name in ("config.json", "tokenizer.json", "tokenizer_config.json", "chat_template.jinja"):
+        (path / name).write_bytes((oak / name).read_bytes())
+    rng = np.random.default_rng(seed)
+    weights = {f"layer.{n}": rng.random((2, 3), dtype=np.float32) for n in range(shards)}
+    if shards == 1:
+        save_file(weights, path / "model.safetensors")
+        return path
+    files = {key: f"model-{n:05}-of-{shards:05}.safetensors" for n, key in enumerate(weights, 1)}
+    for key, name in files.items():
+        save_file({key: weights[key]}, path / name)
+    index = {"metadata": {}, "weight_map": files}
+    (path / "model.safetensors.index.json").write_text(json.dumps(index))
+    return path
+
+
+def a_registry(cast: Cast) -> dict[str, int]:
+    """A model with two versions, the second made from the first; it is being measured, and Mia
+    asks for its promotion. The ids and the number, as addresses name them."""
+    dataset = Dataset.objects.create(project=cast.project, name="measured")
+    spec = {"dataset": "generated", "seed": 0, "train": 10, "validation": 0, "test": 3}
+    problems = DatasetVersion.objects.create(
+        dataset=dataset, number=1, spec=spec, content_hash="a" * 64
+    )
+    model = Model.objects.create(project=cast.project, name="oak")
+    fields = {"model": model, "path": "/models/oak", "parameters": 6, "sha256": "a" * 64}
+    first = ModelVersion.objects.create(number=1, **fields)
+    second = ModelVersion.objects.create(number=2, parent=first, **fields)
+    wanted = evaluations.Wish(problems=3)
+    evaluation = evaluations.evaluate(second, problems, wanted, cast.alice)
+    wish = Promotion.objects.create(
+        model=model, alias="candidate", version=second, number=2, reason="It is better.",
+        asked_by=cast.mia, state=Promotion.State.WAITING,
+    )  # fmt: skip
+    return {
+        "model_id": model.pk,
+        "number": 2,
+        "evaluation_id": evaluation.pk,
+        "promotion_id": wish.pk,
+    }

@@ -37,9 +37,33 @@ def django_db_modify_db_settings(postgres_url):
     connections["default"].settings_dict.update(wanted)
 
 
+@pytest.fixture(scope="session")
+def ray_address():
+    """Address of a Ray that engines of many tests join, one after another or side by side.
+
+    One that each started for itself would be a fifth of what a short run costs.
+    """
+    from ray.cluster_utils import Cluster
+
+    # As in an engine's own Ray, nobody else comes first; workers ahead of need would only import.
+    os.environ |= {"RAY_worker_niceness": "0", "RAY_prestart_worker_first_driver": "0"}
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    head = {"num_cpus": 32, "include_dashboard": False}
+    cluster = Cluster(initialize_head=True, head_node_args=head)
+    yield cluster.address
+    cluster.shutdown()
+
+
 @pytest.fixture
 def var_directory(tmp_path: Path, settings):
-    """A GROVE_VAR of the test's own: runs, broker and all."""
+    """A GROVE_VAR of the test's own: runs, artifacts and all."""
+    from webapp.environment import read_artifact_storage
+
     settings.GROVE_VAR = tmp_path
     settings.RUNS_DIR = tmp_path / "runs"
+    settings.UPLOADS_DIR = tmp_path / "uploads"
+    settings.MODEL_FOLDERS_DIR = tmp_path / "model-versions"
+    settings.ARTIFACT_COPIES_DIR = tmp_path / "artifact-copies"
+    artifacts = read_artifact_storage({}, tmp_path / "artifacts")
+    settings.STORAGES = {**settings.STORAGES, "artifacts": artifacts}
     return tmp_path

@@ -83,6 +83,7 @@ def test_kinds_of_the_vocabulary_are_frozen():
     assert set(KINDS) >= {
         "run.state", "run.resumed", "run.waiting", "run.planned", "step.start", "step.end",
         "tree.open", "node.open", "node.text", "node.close", "node.credit", "tree.close",
-        "agent.update", "tree.learned", "eval.result", "checkpoint.saved", "system.sample",
+        "agent.update", "tree.learned", "eval.result", "checkpoint.saved", "search.answer",
+        "system.sample",
         "log.line", "error",
     }  # fmt: skip

@@ -9,16 +9,29 @@ from ninja.operation import Operation
 from webapp import problems
 from webapp.accounts.api import router as tokens
 from webapp.accounts.authentication import ActiveSession, Bearer
+from webapp.artifacts.api import router as uploads
+from webapp.audit.api import router as audit
+from webapp.closing.api import router as closing
+from webapp.comments.api import inbox
+from webapp.comments.api import router as comments
 from webapp.datasets.api import router as datasets
-from webapp.experiments.api import experiments, recipes
+from webapp.examples import add_examples
+from webapp.experiments.api import recipes
 from webapp.experiments.api import router as runs
-from webapp.experiments.comparison_api import router as comparison
+from webapp.experiments.experiments_api import router as experiments
 from webapp.experiments.steering_api import router as steering
+from webapp.exports.api import router as exports
 from webapp.projects.api import projects
 from webapp.projects.api import router as workspaces
 from webapp.registry.api import router as models
+from webapp.registry.promotion_api import router as promotions
+from webapp.registry.promotion_api import workspaces as promotion_rules
+from webapp.searches.api import in_project as project_searches
+from webapp.searches.api import router as searches
 from webapp.sharing.api import router as shares
 from webapp.sharing.api import shared
+from webapp.sharing.comparison_api import router as comparison
+from webapp.sharing.comparison_api import shared as shared_comparisons
 from webapp.telemetry.api import router as telemetry
 from webapp.telemetry.forest_api import router as forest
 
@@ -29,26 +42,47 @@ class DocumentedAPI(NinjaAPI):
     def get_openapi_operation_id(self, operation: Operation) -> str:
         return operation.view_func.__name__
 
+    def paths_that_take(self, header: str) -> frozenset[str]:
+        """Paths with an operation that reads this header itself."""
+        paths = super().get_openapi_schema()["paths"]
+        return frozenset(
+            path
+            for path, operations in paths.items()
+            for told in operations.values()
+            if any(one["name"] == header for one in told.get("parameters", ()))
+        )
+
     def get_openapi_schema(self, **options: Any) -> OpenAPISchema:
         schema = super().get_openapi_schema(**options)
         problems.document(schema)
-        return schema
+        return add_examples(schema)
 
 
 # Its own pages of documentation load scripts from a foreign host: off.
 api = DocumentedAPI(title="Grove", version="1", auth=[Bearer(), ActiveSession()], docs_url=None)
 problems.install(api)
 api.add_router("/workspaces", workspaces, tags=["workspaces"])
+api.add_router("/workspaces", closing, tags=["workspaces"])
+api.add_router("/workspaces", audit, tags=["workspaces"])
 api.add_router("/projects", projects, tags=["projects"])
+api.add_router("/projects", project_searches, tags=["searches"])
+api.add_router("/searches", searches, tags=["searches"])
 api.add_router("/experiments", experiments, tags=["experiments"])
 api.add_router("/runs", runs, tags=["runs"])
 api.add_router("/runs", steering, tags=["runs"])
 api.add_router("/runs", telemetry, tags=["telemetry"])
 api.add_router("/comparison", comparison, tags=["runs"])
 api.add_router("/runs", forest, tags=["telemetry"])
+api.add_router("/comments", comments, tags=["comments"])
+api.add_router("/inbox", inbox, tags=["comments"])
 api.add_router("/tokens", tokens, tags=["tokens"])
 api.add_router("/runs", shares, tags=["shares"])
+api.add_router("/shared", shared_comparisons, tags=["shares"])
 api.add_router("/shared", shared, tags=["shares"])
 api.add_router("/recipes", recipes, tags=["recipes"])
 api.add_router("/models", models, tags=["models"])
+api.add_router("/models", promotions, tags=["models"])
+api.add_router("/workspaces", promotion_rules, tags=["workspaces"])
+api.add_router("/uploads", uploads, tags=["uploads"])
 api.add_router("/datasets", datasets, tags=["datasets"])
+api.add_router("/exports", exports, tags=["exports"])

@@ -6,6 +6,7 @@ which names the variable, the value and the remedy, before anything starts.
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
 import secrets
@@ -61,6 +62,11 @@ def read_integer(env: Environment, name: str, default: int, low: int, high: int)
     raise SettingError(name, value, f"give a whole number from {low} to {high}")
 
 
+def read_mebibytes(env: Environment, name: str, default: int) -> int:
+    """A size that is given in MiB, in bytes."""
+    return read_integer(env, name, default, 1, 2**40) << 20
+
+
 def read_list(env: Environment, name: str, default: list[str]) -> list[str]:
     """Words separated by commas; the default if there is none."""
     words = [word.strip() for word in env.get(name, "").split(",")]
@@ -98,6 +104,31 @@ def read_broker(env: Environment, name: str, default: str) -> str:
     if parts.scheme not in _BROKERS:
         raise SettingError(name, value, f"its scheme must be one of {', '.join(_BROKERS)}")
     return value
+
+
+def read_artifact_storage(env: Environment, directory: Path) -> dict[str, Any]:
+    """Where artifacts are stored, as an entry of Django's STORAGES: GROVE_S3_BUCKET (with
+    GROVE_S3_ENDPOINT, _REGION, _KEY and _SECRET where they are needed; else the machine's own
+    credentials), or `directory`."""
+    bucket = env.get("GROVE_S3_BUCKET", "")
+    if not bucket:
+        options = {"location": directory, "allow_overwrite": True, "file_permissions_mode": 0o440}
+        return {"BACKEND": "django.core.files.storage.FileSystemStorage", "OPTIONS": options}
+    if importlib.util.find_spec("storages") is None:
+        raise SettingError("GROVE_S3_BUCKET", bucket, "install what it needs: pip install '.[s3]'")
+    endpoint = env.get("GROVE_S3_ENDPOINT") or None
+    if endpoint and urlsplit(endpoint).scheme not in ("http", "https"):
+        raise SettingError("GROVE_S3_ENDPOINT", endpoint, "give an address, https://...")
+    options = {
+        "bucket_name": bucket,
+        "endpoint_url": endpoint,
+        "region_name": env.get("GROVE_S3_REGION") or None,
+        "access_key": env.get("GROVE_S3_KEY") or None,
+        "secret_key": env.get("GROVE_S3_SECRET") or None,
+        "location": "artifacts",
+        "default_acl": None,
+    }
+    return {"BACKEND": "storages.backends.s3.S3Storage", "OPTIONS": options}
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,12 +40,21 @@ INSTALLED_APPS = [
     "allauth.mfa",
     "allauth.socialaccount",
     "allauth.socialaccount.providers.openid_connect",
+    "pgtrigger",
+    "pghistory",
     "webapp",
     "webapp.accounts",
+    "webapp.audit",
+    "webapp.closing",
+    "webapp.comments",
     "webapp.projects",
+    "webapp.artifacts",
     "webapp.datasets",
     "webapp.experiments",
+    "webapp.exports",
+    "webapp.once",
     "webapp.registry",
+    "webapp.searches",
     "webapp.sharing",
     "webapp.telemetry",
     "workers",
@@ -60,9 +69,11 @@ MIDDLEWARE = [
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "webapp.audit.context.WhoAsked",
     "webapp.refusals.MethodNotAllowedPage",
     "webapp.security.SignInRequired",
     "webapp.limits.Limits",
+    "webapp.once.middleware.Conditions",
     "django.contrib.messages.middleware.MessageMiddleware",
     "allauth.account.middleware.AccountMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
@@ -83,6 +94,7 @@ TEMPLATES = [
                 "django.contrib.messages.context_processors.messages",
                 "webapp.experiments.walls.banner",
                 "webapp.accounts.selectors.ways_in",
+                "webapp.comments.selectors.unread",
             ]
         },
     }
@@ -128,6 +140,21 @@ MFA_TOTP_ISSUER = "Grove"
 SOCIALACCOUNT_ADAPTER = "webapp.accounts.adapters.OrganisationAdapter"
 SOCIALACCOUNT_PROVIDERS = {"openid_connect": {"APPS": [OIDC.app()] if OIDC else []}}
 
+# Notes of who did what (webapp.audit) stand in the order in which it was done.
+PGHISTORY_CREATED_AT_FUNCTION = "clock_timestamp()"
+
+# Calls and seconds (webapp.limits): so many at once, and then one every seconds / calls.
+RATE_LIMITS = {
+    "tokens": (30, 3600.0),  # making tokens, links and invitations
+    "guesses": (60, 600.0),  # tokens that let nobody in, by address
+    "comments": (120, 3600.0),  # writing, which may send mail
+    "ingest": (1200, 60.0),  # batches of events from engines that run elsewhere
+    "exports": (600, 60.0),  # reading logs; a page that plays one asks several times a second
+    "export files": (60, 3600.0),  # asking for exports, which a worker writes
+    "workspace exports": (12, 3600.0),  # zips of everything
+    "guests": (120, 60.0),  # opening a shared comparison, which is worked out anew
+}
+
 # Counts of the limits are shared by all web processes: they lie in the one database.
 CACHES = {
     "default": {
@@ -135,6 +162,24 @@ CACHES = {
         "LOCATION": "accounts_cache",
     }
 }
+
+# What people upload: its bytes, and how much of them is taken.
+STORAGES = {
+    "artifacts": environment.read_artifact_storage(os.environ, GROVE_VAR / "artifacts"),
+    "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
+}
+UPLOADS_DIR = GROVE_VAR / "uploads"
+ARTIFACT_COPIES_DIR = GROVE_VAR / "artifact-copies"
+MODEL_FOLDERS_DIR = GROVE_VAR / "model-versions"
+ARTIFACT_CHUNK_BYTES = 8 << 20
+ARTIFACT_QUOTA_BYTES = environment.read_mebibytes(os.environ, "GROVE_QUOTA_MIB", 102_400)
+ARTIFACT_MOST_BYTES = {
+    "dataset": environment.read_mebibytes(os.environ, "GROVE_DATASET_MIB", 2048),
+    "model": environment.read_mebibytes(os.environ, "GROVE_MODEL_FILE_MIB", 51_200),
+}
+# What the process may take that reads an uploaded dataset.
+DATASET_READ_SECONDS = 90
+DATASET_READ_BYTES = 4 << 30
 
 LANGUAGE_CODE = "en"
 TIME_ZONE = "UTC"

@@ -1,8 +1,8 @@
 """The Celery app of a worker: `celery -A workers.app worker -P threads`.
 
-It is the web side's app plus what only a worker does: the task, the sweep, and the way to end.
-On SIGTERM the engines make checkpoints and their runs are given back; a worker that has not
-ended `CLOSE_SECONDS` later ends its engines by force and itself.
+It is the web side's app plus what only a worker does: the task, the sweep, checks of datasets, and
+the way to end. On SIGTERM the engines make checkpoints and their runs are given back; a worker that
+has not ended `CLOSE_SECONDS` later ends its engines by force and itself.
 """
 
 from __future__ import annotations
@@ -24,18 +24,22 @@ CLOSE_SECONDS = STOP_SECONDS + 30.0
 app.conf.include = ["workers.tasks"]
 
 
-class SweepStep(bootsteps.StartStopStep):
-    """Starts the sweep with the worker's pool."""
+class DutiesStep(bootsteps.StartStopStep):
+    """Starts the sweep, the checks of datasets and the writer of exports with the worker's pool."""
 
     requires = {"celery.worker.components:Pool"}
 
     def start(self, worker: Any) -> None:
+        from workers.checks import Checks
+        from workers.exporter import Exporter
         from workers.sweep import Sweep
 
         Sweep(worker.concurrency).start()
+        Checks().start()
+        Exporter().start()
 
 
-app.steps["worker"].add(SweepStep)
+app.steps["worker"].add(DutiesStep)
 
 
 @signals.worker_shutting_down.connect

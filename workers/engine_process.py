@@ -29,7 +29,8 @@ from workers.processes import family, is_gone, kill_all, wait_gone
 EngineCommand = Sequence[str]
 """Program and arguments before `RUN_DIR --lease-seconds N`."""
 
-DEFAULT_COMMAND: EngineCommand = (sys.executable, "-m", "engine", "train")
+TRAIN = "train"
+DEFAULT_COMMAND: EngineCommand = (sys.executable, "-m", "engine", TRAIN)
 
 GUARDIAN = Path(__file__).with_name("guardian.py")
 LOG_FILE = "engine.log"
@@ -166,6 +167,12 @@ class EngineProcess:
                 self.kill()
                 raise RuntimeError(f"the engine did not start: {first_cause(self.run_dir)}")
             time.sleep(0.01)
+
+
+def searching(command: EngineCommand) -> EngineCommand:
+    """The command of an engine that searches, where `command` is of one that trains: only its last
+    word differs. One that ends otherwise is no engine of ours and does both."""
+    return [*command[:-1], "search", "--run-dir"] if command[-1] == TRAIN else command
 
 
 def _process(run_dir: Path, role: str) -> psutil.Process | None:

@@ -19,6 +19,8 @@ import logging
 import time
 import uuid
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, wait
+from functools import partial
 from pathlib import Path
 from threading import Event as Flag
 
@@ -27,10 +29,16 @@ from django.conf import settings
 from django.db import Error, connection
 
 from engine import events as ev
+from engine.problems.jsonl import SEARCHED_FILE, save_problems
+from webapp.datasets.references import for_engine
 from webapp.experiments import leases, services
 from webapp.experiments.checkpoints import checkpoint_path
 from webapp.experiments.models import Run
+from webapp.registry.evaluations import record_figures
+from webapp.registry.folders import contents_of, fill
+from webapp.registry.models import Evaluation
 from webapp.registry.services import register_final_weights
+from webapp.searches.problems import recorded_problem
 from webapp.telemetry.models import Event as StoredEvent
 from workers import engine_process as ep
 from workers.engine_process import EngineProcess
@@ -98,7 +106,7 @@ class Keeper:
 
     def _attach(self) -> None:
         """Adopt the engine that runs, deal with one that ended unseen, or start one."""
-        run = Run.objects.get(pk=self.run_id)
+        run = Run.objects.select_related("dataset_version").get(pk=self.run_id)
         self.stop_requested = run.stop_requested
         self._prepare_directory(run)
         self.engine = EngineProcess.adopt(self.run_dir)
@@ -121,11 +129,27 @@ class Keeper:
     def _prepare_directory(self, run: Run) -> None:
         self.run_dir.mkdir(parents=True, exist_ok=True)
         draft = self.run_dir / "config.json.draft"
-        draft.write_text(json.dumps(run.config, indent=1))
+        draft.write_text(json.dumps(for_engine(run.config, run.dataset_version), indent=1))
         draft.replace(self.run_dir / "config.json")
+        if hasattr(run, "search"):
+            save_problems(self.run_dir / SEARCHED_FILE, [recorded_problem(run.search.problem)])
+            self.command = ep.searching(self.command)
         if run.parent is not None:
             origin = {"checkpoint": str(checkpoint_path(run.parent, run.parent_step))}
             (self.run_dir / "fork.json").write_text(json.dumps(origin))
+        for use in run.model_uses.select_related("version"):
+            if contents := contents_of(use.version):
+                self._while_held(partial(fill, contents))
+        if Evaluation.objects.filter(run=run).exists():
+            (self.run_dir / "evaluation.json").write_text("{}")
+
+    def _while_held(self, work: Callable[[], object]) -> None:
+        """Do `work`, which may take long and asks no database, while the lease is renewed."""
+        with ThreadPoolExecutor(1) as helper:
+            done = helper.submit(work)
+            while wait([done], RENEW_SECONDS).not_done:
+                leases.renew_lease(self.run_id, self.fencing, LEASE_SECONDS)
+            done.result()
 
     def _unseen_exit(self) -> int | None:
         with contextlib.suppress(FileNotFoundError):
@@ -213,6 +237,7 @@ class Keeper:
         self._ship_all()
         if code == ep.EXIT_FINISHED:
             self._register_weights()
+            record_figures(self.run_id)
             self._finish(ev.RunState.FINISHED)
         elif self.stop_requested:
             self._finish(ev.RunState.STOPPED)

@@ -10,7 +10,8 @@ from workers.engine_process import DEFAULT_COMMAND, EngineCommand
 
 
 def engine_command() -> EngineCommand:
-    """GROVE_ENGINE_COMMAND, e.g. `srun python -m engine train`; else this Python's engine."""
+    """GROVE_ENGINE_COMMAND, e.g. `srun python -m engine train`; else this Python's engine. A search
+    is started by the same words with `search` for the last."""
     value = os.environ.get("GROVE_ENGINE_COMMAND", "")
     try:
         return shlex.split(value) or DEFAULT_COMMAND

@@ -1,42 +1,47 @@
 """Sends runs to the queue again that no worker took, or whose worker died.
 
 Every worker sweeps, as long as it has a slot free; that two of them send the same run does no
-harm, because the lease decides.
+harm, because the lease decides. Now and then it removes artifacts that nothing refers to.
 """
 
 from __future__ import annotations
 
 import logging
-import threading
+import time
 
-from django.db import Error, connection
-
+from webapp.artifacts.collecting import collect
 from webapp.experiments.dispatch import dispatch
 from webapp.experiments.outside import fail_silent_runs
 from webapp.experiments.selectors import sweepable_runs
-from workers.duty import closing, kept
+from workers.chores import Chore
+from workers.duty import kept
 
 logger = logging.getLogger(__name__)
 
-SWEEP_SECONDS = 2.0
+COLLECT_SECONDS = 3600.0
 
 
-class Sweep(threading.Thread):
-    """Runs in a worker until the worker closes."""
+class Sweep(Chore):
+    look_seconds = 2.0
 
     def __init__(self, slots: int):
-        super().__init__(name="sweep", daemon=True)
+        super().__init__()
         self.slots = slots
+        self._collected = time.monotonic()
 
-    def run(self) -> None:
-        while True:
-            try:
-                self.sweep()
-            except Error as error:
-                logger.warning("sweep: waiting for the database: %s", error)
-                connection.close()
-            if closing.wait(SWEEP_SECONDS):
-                return
+    def do_one(self) -> bool:
+        self.sweep()
+        self._collect_if_due()
+        return False
+
+    def _collect_if_due(self) -> None:
+        if time.monotonic() - self._collected < COLLECT_SECONDS:
+            return
+        self._collected = time.monotonic()
+        try:
+            collect()
+        except OSError as error:
+            logger.warning("artifacts cannot be collected: %s", error)
 
     def sweep(self) -> int:
         """Send what is due, if there is room for it here; returns how many runs were sent."""

@@ -4,13 +4,15 @@ Exit status: 0 if the answer passes all public tests; 1 if it does not, or if th
 (an agent failed, the sandbox is lost); 2 if nothing could be searched: bad input, an agent that
 cannot start, no sandbox; 3 if it was interrupted. Ctrl-C finishes the open nodes and answers from
 what is there; a second one, or SIGTERM, leaves them open. Whichever it is, the tree is written.
+
+With `--run-dir` it writes the events of a run as it goes, and the exit status is that of `train`
+(`engine.training.endings.ExitCode`), whether the answer is right or not.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.config import RunConfig
+from engine.inference.interrupting import ended_alike, stopping
 from engine.problems.formats import DETECTED
 from engine.problems.load import format_names, load_dataset
 from engine.problems.problem import Problem
@@ -39,11 +42,9 @@ _SHOWN_IDS = 5
 
 def add_search(command: Any) -> None:
     """Declare `search`."""
-    command.add_argument(
-        "--problem", type=Path, required=True, metavar="FILE", help="a file that holds it"
-    )
+    command.add_argument("--problem", type=Path, metavar="FILE", help="a file that holds it")
     command.add_argument("--id", help="which problem of the file, if it holds several")
-    add_agents(command)
+    add_agents(command, required=False)
     command.add_argument(
         "--nodes", type=count, help=f"budget ({NODES}, or none beside tokens or seconds)"
     )
@@ -57,13 +58,20 @@ def add_search(command: Any) -> None:
     )
     command.add_argument("--out", type=Path, metavar="TREE", help="write the whole tree, as JSON")
     command.add_argument("--json", action="store_true", help="one JSON object, for machines")
+    command.add_argument(
+        "--run-dir", type=Path, metavar="RUN_DIR",
+        help="write events.jsonl there; without --problem and --agents, search what it holds",
+    )  # fmt: skip
+    command.add_argument(
+        "--lease-seconds", type=_seconds, help="as of `train`, with --run-dir alone"
+    )
     command.set_defaults(run=_search)
 
 
-def add_agents(command: Any) -> None:
+def add_agents(command: Any, required: bool = True) -> None:
     """Declare who takes part, and free settings."""
     command.add_argument(
-        "--agents", nargs="+", action="extend", required=True, metavar="AGENT",
+        "--agents", nargs="+", action="extend", required=required, metavar="AGENT",
         help="[NAME=]starter:NAME, a model's directory, a run's directory or checkpoint (all its "
         "agents), or http://HOST:PORT/v1#MODEL (key: OPENAI_API_KEY)",
     )  # fmt: skip
@@ -96,29 +104,58 @@ def _seconds(text: str) -> float:
 
 
 def _search(arguments: argparse.Namespace) -> int:
+    if arguments.run_dir:
+        return _search_in(arguments)
     from engine.inference.search import record, search_problem, summary
 
+    _require(arguments)
     config = _search_config(arguments)
     problem = _one_problem(arguments)
     check_writable(arguments.out)
     try:
-        with _ended_alike(), crew_of(config, "searching") as (crew, scorer, status):
+        with ended_alike(), crew_of(config, "searching") as (crew, scorer, status):
             progress = TreeProgress(config.search.nodes_per_tree, status)
-            with _stopping(crew):
+            with stopping(crew):
                 outcome = search_problem(crew, problem, scorer, progress)
                 if arguments.out:
                     arguments.out.write_text(json.dumps(record(outcome, crew), indent=1) + "\n")
     except KeyboardInterrupt:
         print("interrupted before the search was over", file=sys.stderr)
         return INTERRUPTED
-    told = summary(outcome)
+    _tell(arguments, problem, summary(outcome))
+    if crew.stopping:
+        return INTERRUPTED
+    return 0 if outcome.solved and not outcome.failure else 1
+
+
+def _search_in(arguments: argparse.Namespace) -> int:
+    """Search in a run directory, which is prepared first if a problem and a team are named."""
+    from engine.inference.run import prepare_search, search_run
+    from engine.inference.search import summary
+
+    run_dir = arguments.run_dir.absolute()
+    if arguments.out:
+        raise ValueError("--out: the events in --run-dir tell the whole tree; leave it out")
+    if arguments.problem or arguments.agents:
+        _require(arguments)
+        prepare_search(run_dir, _search_config(arguments), _one_problem(arguments))
+    code, problem, outcome = search_run(run_dir, arguments.lease_seconds)
+    if outcome:
+        _tell(arguments, problem, summary(outcome))
+    return code
+
+
+def _require(arguments: argparse.Namespace) -> None:
+    missing = [name for name in ("problem", "agents") if not getattr(arguments, name)]
+    if missing:
+        raise ValueError(f"--{' and --'.join(missing)} missing: say what is searched, and by whom")
+
+
+def _tell(arguments: argparse.Namespace, problem: Problem, told: dict[str, Any]) -> None:
     if arguments.json:
         print(json.dumps({"problem": problem.id, **told}))
     else:
         _print_answer(told)
-    if crew.stopping:
-        return INTERRUPTED
-    return 0 if outcome.solved and not outcome.failure else 1
 
 
 def inference_settings(arguments: argparse.Namespace, wanted: dict[str, Any]) -> RunConfig:
@@ -185,13 +222,13 @@ def crew_of(
     from rich.console import Console
 
     from engine.inference.crew import Crew
-    from engine.inference.players import PlayerError
+    from engine.inference.players import PlayerError, scoring
     from engine.sandbox.errors import SandboxUnavailable
 
     try:
         with (
             Console(stderr=True).status("starting agents and sandbox") as status,
-            _scoring(config) as scorer,
+            scoring(config) as scorer,
             Crew(config, status.update if tells else lambda _: None) as crew,
         ):
             crew.ready()
@@ -199,60 +236,6 @@ def crew_of(
             yield crew, scorer, status
     except (PlayerError, SandboxUnavailable) as error:
         raise ValueError(str(error)) from error
-
-
-@contextmanager
-def _ended_alike() -> Iterator[None]:
-    """While the block lasts SIGTERM is a KeyboardInterrupt too: whatever was started is ended."""
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
-
-
-@contextmanager
-def _stopping(crew: Crew) -> Iterator[None]:
-    """While the block lasts the first Ctrl-C asks the crew to come to an end; a second one, or
-    SIGTERM, to leave what is under way. Only the signal after that is the process's own again."""
-    signals = (signal.SIGINT, signal.SIGTERM)
-    before = {number: signal.getsignal(number) for number in signals}
-
-    def restore() -> None:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-    def stop(number: int, _: object) -> None:
-        if crew.stopping or number == signal.SIGTERM:
-            crew.leaving = True
-            restore()
-        crew.stopping = True
-
-    for number in signals:
-        signal.signal(number, stop)
-    try:
-        yield
-    finally:
-        restore()
-
-
-@contextmanager
-def _scoring(config: RunConfig) -> Iterator[Scorer | None]:
-    """The reward model of the settings, in a process of its own; None if there is none."""
-    if config.inference.reward_model is None:
-        yield None
-        return
-    from engine.inference.players import START_DEADLINE, RewardProcess
-    from engine.inference.reward_data import check_reward_model
-
-    directory = Path(config.inference.reward_model).expanduser()
-    check_reward_model(directory)
-    process = RewardProcess(directory, config.compute.device)
-    try:
-        process.ready(START_DEADLINE)
-        yield process.score
-    finally:
-        process.close()
 
 
 @dataclass

@@ -34,9 +34,13 @@ class Crew:
         self,
         config: RunConfig,
         tell: Callable[[str], None] = lambda text: None,
+        waiting: Callable[[str, float], None] = lambda name, deadline: None,
     ):
+        """`tell` hears how far trees and samples are; `waiting` the name and the deadline in
+        seconds of every longer wait, and an empty name when it is over."""
         self.config = config
         self.tell = tell
+        self.waiting = waiting
         self.stopping = False
         """Trees open no more nodes; those that are open are finished."""
         self.leaving = False
@@ -58,6 +62,10 @@ class Crew:
             self.close()
             raise
 
+    def leave(self) -> None:
+        """Leave everything as it is, within seconds; safe in a signal and from another thread."""
+        self.stopping = self.leaving = True
+
     @property
     def names(self) -> tuple[str, ...]:
         return tuple(agent.name for agent in self.config.agents)
@@ -69,9 +77,12 @@ class Crew:
             PlayerError, ModelError: an agent cannot take part.
             SandboxUnavailable: programs cannot be run here.
         """
+        deadline = start_deadline(self.config.agents)
+        self.waiting("sandbox and agents to start", deadline)
         self.check.when_due()
         for player in set(self.players.values()):
-            player.ready(start_deadline(self.config.agents))
+            player.ready(deadline)
+        self.waiting("", 0.0)
 
     def samples(
         self, part: str, requests: Sequence[Request], temperature: float | None = None

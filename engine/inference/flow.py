@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 CALL_DEADLINE = 3600.0
 LOOK_EVERY = 1.0
+REPORT_AFTER = 2.0
 
 
 class Interrupted(Exception):
@@ -170,13 +171,26 @@ class Flow:
         future.add_done_callback(self.ended.put)
 
     def _next_ended(self) -> Future:
-        while True:
-            if self.crew.leaving:
-                raise Interrupted
-            try:
-                return self.ended.get(timeout=LOOK_EVERY)
-            except Empty:
-                self._look_at_deadlines()
+        began, told = time.monotonic(), False
+        try:
+            while True:
+                if self.crew.leaving:
+                    raise Interrupted
+                try:
+                    return self.ended.get(timeout=LOOK_EVERY)
+                except Empty:
+                    self._look_at_deadlines()
+                if not told and time.monotonic() - began >= REPORT_AFTER:
+                    told = True
+                    self.crew.waiting(self._awaited(), CALL_DEADLINE)
+        finally:
+            if told:
+                self.crew.waiting("", 0.0)
+
+    def _awaited(self) -> str:
+        """What the calls under way are, in words."""
+        asked = {o.task.agent: 0 for c in self.calls.values() if c.answer is None for o in c.orders}
+        return f"answers of {', '.join(asked)}" if asked else "sandbox"
 
     def _look_at_deadlines(self) -> None:
         now = time.monotonic()

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import ctypes
 import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing import active_children, get_context
 from pathlib import Path
@@ -157,6 +158,28 @@ class RewardProcess:
 
     def close(self) -> None:
         self._process.close()
+
+
+@contextmanager
+def scoring(config: RunConfig) -> Iterator[Callable[..., list[float]] | None]:
+    """The reward model of the settings, in a process of its own; None if there is none.
+
+    Raises:
+        PlayerError: it cannot be started. ValueError: it is no reward model.
+    """
+    if config.inference.reward_model is None:
+        yield None
+        return
+    from engine.inference.reward_data import check_reward_model
+
+    directory = Path(config.inference.reward_model).expanduser()
+    check_reward_model(directory)
+    process = RewardProcess(directory, config.compute.device)
+    try:
+        process.ready(START_DEADLINE)
+        yield process.score
+    finally:
+        process.close()
 
 
 _model: Any = None

@@ -40,9 +40,25 @@ class Outcome:
     """Of each verified node, if there is a reward model."""
     answer: WrittenNode | None
     seconds: float
-    failure: str = ""
-    """Why the search, or the choice of its answer, broke off: the first cause, or empty. What was
-    written until then is there."""
+    error: Exception | None = None
+    """What broke off the search, or the choice of its answer, first. What was written until then
+    is there."""
+
+    @property
+    def failure(self) -> str:
+        """The same in words, or empty."""
+        if self.error is None:
+            return ""
+        if isinstance(self.error, Interrupted):
+            return "interrupted"
+        if isinstance(self.error, PlayerError | SandboxUnavailable):
+            return str(self.error)
+        return f"{type(self.error).__name__}: {self.error}"
+
+    @property
+    def ended(self) -> str:
+        """Why no more nodes were opened: failed, a `TreeEnd`, or stopped."""
+        return "failed" if self.failure else self.end or "stopped"
 
     @property
     def solved(self) -> bool:
@@ -62,7 +78,7 @@ def search_problem(
     config = crew.config
     forest = Forest([problem], crew.names, config.search, public_score, [config.seed])
     (tree,) = forest.trees
-    failures: list[str] = []
+    failures: list[Exception] = []
     with _noting(failures):
         crew.grow("search", forest, sink=sink)
     rewards, answer = choose(tree, None)
@@ -70,20 +86,16 @@ def search_problem(
         with _noting(failures):
             rewards, answer = choose(tree, scorer)
     seconds = time.monotonic() - started
-    return Outcome(tree, forest.end(tree), rewards, answer, seconds, "".join(failures[:1]))
+    return Outcome(tree, forest.end(tree), rewards, answer, seconds, next(iter(failures), None))
 
 
 @contextmanager
-def _noting(failures: list[str]) -> Iterator[None]:
-    """Whatever the block raises ends it, and is told."""
+def _noting(failures: list[Exception]) -> Iterator[None]:
+    """Whatever the block raises ends it, and is kept."""
     try:
         yield
-    except Interrupted:
-        failures.append("interrupted")
-    except (PlayerError, SandboxUnavailable) as error:
-        failures.append(str(error))
     except Exception as error:  # a defect too must not cost what hours have written
-        failures.append(f"{type(error).__name__}: {error}")
+        failures.append(error)
 
 
 def choose(tree: GrowingTree, scorer: Scorer | None) -> tuple[dict[int, float], WrittenNode | None]:
@@ -125,7 +137,7 @@ def summary(outcome: Outcome) -> dict[str, Any]:
     return {
         "answer": answer and _node(answer, outcome.rewards.get(answer.node)),
         "solved": outcome.solved,
-        "ended": "failed" if outcome.failure else outcome.end or "stopped",
+        "ended": outcome.ended,
         "failure": outcome.failure or None,
         "nodes_written": len(written),
         "nodes_by_agent": {name: agents.count(name) for name in outcome.tree.search.agents},

@@ -30,6 +30,12 @@ def rank_answers(candidates: Iterable[Candidate]) -> list[Candidate]:
     return sorted(verified, key=lambda c: (c.public, c.reward, c.node), reverse=True)
 
 
+def rule_of(has_reward_model: bool) -> str:
+    """In words, by what `rank_answers` decides."""
+    judge = "then the reward model, " if has_reward_model else ""
+    return f"most public tests passed, {judge}then the latest node"
+
+
 def select_answer(nodes: Iterable[Candidate]) -> Candidate | None:
     """The search's answer; None if no node was verified."""
     ranked = rank_answers(nodes)

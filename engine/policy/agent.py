@@ -49,9 +49,10 @@ if TYPE_CHECKING:
     from engine.policy.ranks import RankedLearner
 
 STATE_FILE = "trainer_state.pt"
-PART_OF_TURN = 0.25
-"""Of what is being written, what ends before it is told: more at once, and what was told has waited
-for longer; less, and telling costs more than writing."""
+PART_OF_TURN, LEAST_OF_TURN = 0.25, 8
+"""Of what is being written, the part that ends before it is told, and the fewest answers, unless
+time is over: more at once, and what was told has waited for longer; less, and telling costs more
+than writing."""
 
 
 class PolicyGroup:
@@ -138,7 +139,9 @@ class PolicyGroup:
                 self.generator.use(model, self.version)
                 tickets = self.generator.submit(prompts, sampling, self.version, seeds)
             self._numbers |= zip(tickets, requests, strict=True)
-        self._write_on(max(1, int(PART_OF_TURN * len(self._numbers))), seconds)
+        written = len(self._numbers)
+        least = max(int(PART_OF_TURN * written), min(LEAST_OF_TURN, written))
+        self._write_on(least, seconds)
         ended, self._ended = self._ended, {}
         return ended
 
@@ -274,13 +277,24 @@ class PolicyGroup:
     ) -> tuple[list[list[int]], list[SamplingConfig], list[int]]:
         """Prompts, settings and seeds of what was asked of agents."""
         sampling = [settings[name] for name, _ in asked]
-        prompts = [
-            self._prompt_ids(self.agents[name], request, settings[name]) for name, request in asked
-        ]
+        prompts = self._prompts(asked, settings)
         seeds = [self._row_seed(request, n, stream) for n, (_, request) in enumerate(asked)]
         if stream is None:
             self.generator.asked += len(asked)
         return prompts, sampling, seeds
+
+    def _prompts(
+        self, asked: Sequence[tuple[str, Request]], settings: Mapping[str, SamplingConfig]
+    ) -> list[list[int]]:
+        """The ids of every prompt; what siblings read alike is encoded once."""
+        known: dict[tuple[str, int], list[int]] = {}
+        prompts = []
+        for name, request in asked:
+            place = name, id(request.feedback or request.problem)
+            if place not in known:
+                known[place] = self._prompt_ids(self.agents[name], request, settings[name])
+            prompts.append(known[place])
+        return prompts
 
     def _row_seed(self, request: Request, place: int, stream: Stream | None) -> int:
         if stream is None:

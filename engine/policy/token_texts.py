@@ -17,12 +17,11 @@ class TokenTexts:
     def __init__(self, tokenizer: Any):
         self._tokenizer = tokenizer
         self._after = lru_cache(maxsize=1 << 16)(self._read_after)
+        self._whole = lru_cache(maxsize=256)(self._decode)
 
     def whole(self, ids: Sequence[int]) -> str:
-        """The text of all of them."""
-        return self._tokenizer.decode(
-            list(ids), skip_special_tokens=False, clean_up_tokenization_spaces=False
-        )
+        """The text of all of them; the last ones are remembered, for siblings read the same."""
+        return self._whole(tuple(ids))
 
     def each(self, ids: Sequence[int]) -> tuple[str, ...]:
         """The text that each of them adds."""
@@ -31,5 +30,10 @@ class TokenTexts:
 
     def _read_after(self, before: int | None, token: int) -> str:
         if before is None:
-            return self.whole([token])
-        return self.whole([before, token])[len(self.whole([before])) :]
+            return self._decode((token,))
+        return self._decode((before, token))[len(self._decode((before,))) :]
+
+    def _decode(self, ids: tuple[int, ...]) -> str:
+        return self._tokenizer.decode(
+            list(ids), skip_special_tokens=False, clean_up_tokenization_spaces=False
+        )

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from functools import partial
@@ -39,6 +40,9 @@ def add_arguments(command: Any) -> None:
     checking.add_argument("--keep", type=Path, metavar="OUT", help="write what passes, as JSONL")
     checking.add_argument(
         "--workers", type=_workers, default=os.cpu_count(), help="programs at once (1-256)"
+    )
+    checking.add_argument(
+        "--progress", action="store_true", help="tell on stderr how many are done, as JSON lines"
     )
     comparing = actions.add_parser("overlap", help="problems of A that are also in B")
     comparing.add_argument("file", type=Path, metavar="A")
@@ -90,7 +94,7 @@ def _check(arguments: argparse.Namespace) -> int:
         report = check(
             dataset,
             partial(verify, sandbox),
-            lambda done: status.update(f"checked {done} of {total}"),
+            lambda done: _tell(status, arguments, done, total),
         )
     if arguments.keep:
         save_problems(arguments.keep, report.passed)
@@ -99,6 +103,13 @@ def _check(arguments: argparse.Namespace) -> int:
     else:
         _print_report(arguments.file, report)
     return 0 if report.clean else 1
+
+
+def _tell(status: Any, arguments: argparse.Namespace, done: int, total: int) -> None:
+    if arguments.progress:
+        print(json.dumps({"done": done, "total": total}), file=sys.stderr, flush=True)
+    else:
+        status.update(f"checked {done} of {total}")
 
 
 def _report_data(file: Path, report: Report) -> dict[str, Any]:

@@ -34,7 +34,12 @@ def content_hash(problem: Problem) -> str:
 
 def set_hash(problems: Iterable[Problem]) -> str:
     """Hex SHA-256 of a set of problems, whatever their order."""
-    return _digest(sorted(map(content_hash, problems)))
+    return set_hash_of(map(content_hash, problems))
+
+
+def set_hash_of(hashes: Iterable[str]) -> str:
+    """The same, of the content hashes of its problems."""
+    return _digest(sorted(hashes))
 
 
 def _digest(parts: Iterable[str]) -> str:

@@ -17,6 +17,9 @@ from engine.problems.literals import MAX_DEPTH
 from engine.problems.problem import Problem
 from engine.problems.records import RecordReader, record
 
+SEARCHED_FILE = "problem.jsonl"
+"""In the directory of a search at test time: the one problem that is searched."""
+
 
 def load_problems(path: str | Path) -> list[Problem]:
     """All problems of a file, plain, gzip or zstd, in its order.

@@ -16,8 +16,9 @@ from engine.problems.problem import Problem
 
 def shuffled(problems: Iterable[Problem], seed: int) -> list[Problem]:
     """The problems in the order of SHA-256("seed:content hash")."""
-    return sorted(problems, key=lambda problem: _key(problem, seed))
+    return sorted(problems, key=lambda problem: place(content_hash(problem), seed))
 
 
-def _key(problem: Problem, seed: int) -> bytes:
-    return hashlib.sha256(f"{seed}:{content_hash(problem)}".encode()).digest()
+def place(content: str, seed: int) -> bytes:
+    """By what a problem of this content hash is sorted; validation takes the first, then test."""
+    return hashlib.sha256(f"{seed}:{content}".encode()).digest()

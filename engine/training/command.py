@@ -1,6 +1,6 @@
 """`python -m engine train`: trains the run of a directory, and says how it ended.
 
-The exit status is the engine's own (`engine.training.run.ExitCode`), 2 if the run was refused.
+The exit status is the engine's own (`engine.training.endings.ExitCode`), 2 if the run was refused.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from typing import Any
 from engine.training.digest import RunDigest
 
 _EVERY_SECONDS = 0.5
+EVALUATION = "evaluation.json"
+"""A run directory that holds it is measured, not trained."""
 
 
 def add_arguments(command: Any) -> None:
@@ -33,9 +35,13 @@ def add_arguments(command: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Train; a terminal sees the progress."""
+    run_dir = arguments.run_dir.absolute()
+    if (run_dir / EVALUATION).is_file():
+        from engine.inference.evaluation_run import evaluate_run
+
+        return evaluate_run(run_dir, arguments.lease_seconds)
     from engine.training.run import train
 
-    run_dir = arguments.run_dir.absolute()
     with _progress(run_dir) if sys.stderr.isatty() else _nothing():
         code = train(run_dir, arguments.lease_seconds)
     if arguments.json:

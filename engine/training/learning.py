@@ -18,12 +18,12 @@ from engine.policy.exchange import Generation
 from engine.policy.rows import TrainingRow
 from engine.sharing import weight_groups
 from engine.training.buffers import AgentBuffer
-from engine.training.failure import of_agents
 from engine.training.forest import GrowingTree
 from engine.training.growth import Growth
 from engine.training.rollout import timed
 from engine.training.team import Team
 from engine.training.telemetry import StepRecorder
+from engine.training.waits import of_agents
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 FILE_NAME = "lease"
@@ -16,9 +17,10 @@ CHECK_EVERY = 1.0
 
 
 class LeaseGuard:
-    """A thread that looks at the lease file's age, in wall-clock seconds."""
+    """A thread that looks at the lease file's age, in wall-clock seconds, and calls `stop` when it
+    is too old."""
 
-    def __init__(self, run_dir: Path, seconds: float, stop: threading.Event):
+    def __init__(self, run_dir: Path, seconds: float, stop: Callable[[], None]):
         self.file = run_dir / FILE_NAME
         self.seconds = seconds
         self.stop = stop
@@ -41,7 +43,7 @@ class LeaseGuard:
         while not self._closed.wait(CHECK_EVERY):
             age = self.age()
             if age > self.seconds:
-                self.stop.set()
+                self.stop()
             if age > 2 * self.seconds:
                 # The loop hangs in a call; without a watcher nobody else would end it.
                 os._exit(3)

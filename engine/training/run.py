@@ -7,24 +7,14 @@ engine ended, unless it was killed. Refusals included, if the directory has a lo
 
 from __future__ import annotations
 
-import contextlib
 import signal
 import sys
 import threading
 from collections.abc import Sequence
-from enum import IntEnum
 from pathlib import Path
 
 from engine.config import RunConfig, read_config
-from engine.events import (
-    FILE_NAME,
-    ErrorRaised,
-    EventLog,
-    LogLine,
-    RunState,
-    RunStateChanged,
-    RunWaiting,
-)
+from engine.events import EventLog, LogLine, RunState, RunStateChanged, RunWaiting
 from engine.policy.load import check_agent
 from engine.problems.check import Verify
 from engine.problems.errors import DatasetFault
@@ -34,6 +24,7 @@ from engine.requirements import require
 from engine.sandbox.verify import Verification
 from engine.training.checkpoint import Checkpoint, CheckpointError, Checkpoints
 from engine.training.compatibility import ResumeError, RunRecord, check_compatible
+from engine.training.endings import ExitCode, log_refusal, tell_refusal, walls_line
 from engine.training.failure import error_raised
 from engine.training.fork import is_fork, origin_of, told_of
 from engine.training.lease import LeaseGuard
@@ -44,17 +35,6 @@ from engine.training.team import Team
 from engine.training.trainer import Trainer
 
 CHECK_DEADLINE = 3600.0
-
-
-class ExitCode(IntEnum):
-    """How the process of an engine ended."""
-
-    FINISHED = 0
-    FAILED = 1
-    REFUSED = 2
-    """These settings cannot run, or are not those of the run that is to go on."""
-    STOPPED = 3
-    """On request, or because nobody held the run any more; it can be resumed."""
 
 
 def train(run_dir: Path, lease_seconds: float | None = None) -> ExitCode:
@@ -73,45 +53,18 @@ def train(run_dir: Path, lease_seconds: float | None = None) -> ExitCode:
             check_agent(agent)
         problems = load_problem_set(config.problems)
     except (ValueError, OSError) as error:
-        _tell_refusal(run_dir, error)
+        tell_refusal(run_dir, error)
         raise
     stop = threading.Event()
     _stop_on_signals(stop)
     log = EventLog(run_dir)
-    guard = LeaseGuard(run_dir, lease_seconds, stop) if lease_seconds else None
+    guard = LeaseGuard(run_dir, lease_seconds, stop.set) if lease_seconds else None
     try:
         return _train(config, run_dir, log, problems, stop)
     finally:
         if guard:
             guard.close()
         log.close()
-
-
-def _tell_refusal(run_dir: Path, error: Exception) -> None:
-    """Put a refusal into the log of a run that is to go on; a run without a log stays without."""
-    if not (run_dir / FILE_NAME).is_file():
-        return
-    with contextlib.suppress(RuntimeError):  # an engine is at work there, and the log is its own
-        log = EventLog(run_dir)
-        _log_refusal(log, error)
-        log.close()
-
-
-def _log_refusal(log: EventLog, error: Exception) -> None:
-    message = f"{type(error).__name__}: {error}"
-    log.append(ErrorRaised(message))
-    log.append(RunStateChanged(RunState.FAILED, message))
-
-
-def walls_line(tier: str) -> LogLine:
-    """What the log says of the sandbox; a warning where a program could harm this machine."""
-    if tier != "none":
-        return LogLine("info", f"programs run behind the {tier} tier of the sandbox's walls")
-    message = (
-        "sandbox.allow_unsafe: this host allows neither tier of walls, and programs of the models "
-        "can read and write what this account can; do not share this machine"
-    )
-    return LogLine("warning", message)
 
 
 def _tell(log: EventLog, faults: Sequence[DatasetFault]) -> None:
@@ -159,7 +112,7 @@ def _train(
         log.append(RunStateChanged(RunState.STOPPED, "asked to stop"))
         return ExitCode.STOPPED
     except (ResumeError, CheckpointError) as error:
-        _log_refusal(log, error)
+        log_refusal(log, error)
         print(f"{type(error).__name__}: {error}", file=sys.stderr)
         return ExitCode.REFUSED
     except Exception as error:

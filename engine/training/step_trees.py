@@ -19,16 +19,23 @@ from engine.training.telemetry import StepRecorder
 
 
 def grows_on(config: RunConfig) -> bool:
-    """Whether an answer's successors join the running batch, without waves.
+    """Whether an answer is verified, and its successors join the running batch, without waves.
 
-    So it is where trees outlast their step, and where vLLM writes, whose batch is always open. The
-    torch generator on few cores gains less by an open batch than its smaller batches and more
-    calls cost: the demo's steps took a third longer.
+    So it is where trees outlast their step; where vLLM writes, whose batch is always open; where a
+    generator writes beside the learner (`training.overlap`) and would idle while programs are
+    verified; and where nothing follows an answer, as in flat groups, so that no batch gets smaller
+    by it. Else the torch generator on few cores gains less by an open batch than its smaller
+    batches and more calls cost: the demo's steps took a third longer.
     """
     if config.compute.deterministic:
         return False
     written_by = {agent.generator.name for agent in config.agents}
-    return config.training.extra_trees > 0 or GeneratorName.VLLM in written_by
+    return (
+        config.training.extra_trees > 0
+        or config.training.overlap
+        or GeneratorName.VLLM in written_by
+        or config.search.nodes_in_flight == config.search.nodes_per_tree
+    )
 
 
 class StepTrees:

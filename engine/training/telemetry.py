@@ -45,7 +45,7 @@ class StepRecorder:
 
     def closed(self, tree: GrowingTree, node: WrittenNode) -> None:
         generation, verification = node.answer.generation, node.verification
-        tokens = len(generation.output_ids)
+        tokens = generation.tokens
         if node.answer.prompt:
             shown = node.answer.tokens
             logprobs = [round(value, 4) for value in generation.logprobs[: len(shown)]]
@@ -67,16 +67,16 @@ class StepRecorder:
         self.log.append(payload, tree=tree.id, node=node.node)
 
     def credited(self, tree: GrowingTree, credit: Credit) -> None:
-        nodes = sorted(tree.written)
         for node, shaped, advantage in zip(
-            nodes, credit.shaped_N, credit.advantages_N, strict=True
+            sorted(tree.written), credit.shaped_N, credit.advantages_N, strict=True
         ):
             if not math.isnan(advantage):
                 payload = NodeCredited(float(shaped), float(advantage))
                 self.log.append(payload, tree=tree.id, node=node)
-        scores = tree.scores()
-        mean = sum(scores) / len(scores) if scores else 0.0
-        closed = TreeClosed(len(nodes), tree.solved, mean, credit.filtered)
+        self.ended(tree, credit.filtered)
+
+    def ended(self, tree: GrowingTree, filtered: bool = False) -> None:
+        closed = TreeClosed(len(tree.written), tree.solved, _mean(tree.scores()), filtered)
         self.log.append(closed, tree=tree.id)
 
     def updated(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from types import MappingProxyType
 from typing import Any
 
@@ -30,6 +31,18 @@ class TeamError(RuntimeError):
         super().__init__(message)
         self.place = place
         """Of the call that failed, among those that were waited for."""
+
+
+@contextmanager
+def of_agents(names: Iterable[str]) -> Iterator[None]:
+    """A call that fails in the block is that of the agent at its place."""
+    try:
+        yield
+    except TeamError as error:
+        order = list(names)
+        if error.place is not None and error.place < len(order):
+            error.agent = order[error.place]
+        raise
 
 
 def wait_for(

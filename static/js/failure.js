@@ -79,6 +79,6 @@ function resumeButton(resume) {
   return element(
     "button",
     { class: "button primary", type: "button", onclick: () => resume.requestSubmit() },
-    "Resume it",
+    resume.textContent.trim(),
   );
 }

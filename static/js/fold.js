@@ -25,6 +25,7 @@ export function emptyState() {
     updates: [], // payloads of agent.update, in order
     evaluations: [], // payloads of eval.result, in order
     checkpoints: [], // payloads of checkpoint.saved, in order
+    answer: null, // payload of search.answer, of a search at test time
     trees: new Map(), // tree id -> tree, of the two newest steps
     waiting: null, // {name, deadline, since}
     error: null, // the first cause since the run last went on
@@ -151,6 +152,9 @@ const HANDLERS = {
   "checkpoint.saved": (state, payload, time, seq) => {
     state.checkpoints.push({ ...payload, time, seq });
   },
+  "search.answer": (state, payload, time, seq) => {
+    state.answer = { ...payload, time, seq };
+  },
   "system.sample": (state, payload, time, seq) => {
     state.system.push({ ...payload, time, seq });
     if (state.system.length > KEPT_SYSTEM_SAMPLES) state.system.shift();
@@ -187,6 +191,7 @@ function runResumed(state, payload) {
   state.updates = state.updates.filter(kept);
   state.evaluations = state.evaluations.filter(kept);
   state.checkpoints = state.checkpoints.filter(kept);
+  state.answer = null;
   for (const [id, tree] of state.trees) if (!kept(tree)) state.trees.delete(id);
   state.waiting = null;
 }

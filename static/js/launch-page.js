@@ -57,8 +57,9 @@ function show(told) {
   } else {
     const changes = Object.keys(told.changes).length;
     const what = changes ? `${changes} ${changes === 1 ? "setting" : "settings"} changed` : "Nothing changed";
-    say("good", `${what}; ${told.runs} ${told.runs === 1 ? "run" : "runs"} to start.`);
-    setText(part("start"), told.runs === 1 ? "Start the run" : `Start ${told.runs} runs`);
+    const { one } = form.dataset; // run or search
+    say("good", `${what}; ${told.runs} ${told.runs === 1 ? one : `${one}s`} to start.`);
+    setText(part("start"), told.runs === 1 ? `Start the ${one}` : `Start ${told.runs} ${one}s`);
     if (told.preflight) showPreflight(told.preflight);
   }
 }
@@ -147,9 +148,7 @@ function begin() {
     });
   }
   fields.forEach((field) => field.addEventListener("input", wrote));
-  for (const name of ["overrides", "seeds", "sweep", "name", "project"]) {
-    form.elements[name].addEventListener("input", later);
-  }
+  form.addEventListener("input", ({ target }) => target.name && !target.dataset.path && later());
   part("search").addEventListener("input", search);
   form.addEventListener("submit", () => {
     // The text holds them all.

@@ -7,6 +7,7 @@ import { childrenOf } from "./lineage.js";
 import { markIcon } from "./marks.js";
 import { programSection } from "./node-code.js";
 import { creditSection } from "./node-credit.js";
+import { testsSection } from "./node-tests.js";
 import { NodeWords } from "./node-words.js";
 import { thompsonSection } from "./thompson.js";
 
@@ -20,7 +21,7 @@ const OUTCOMES = {
 
 export class NodePanel {
   /** @param actions {close(), pick(tree, node), collapse(tree, node), toStep(step),
-   *   load(tree id, node id)} */
+   *   load(tree id, node id), discuss() or null} */
   constructor(host, actions) {
     this.host = host;
     this.actions = actions;
@@ -57,6 +58,7 @@ export class NodePanel {
       this.#head(node, context),
       facts(node),
       this.#links(tree, node, context),
+      this.#discussion(),
       node.error ? element("section", {}, element("pre", { class: "code" }, node.error)) : "",
       node.closed ? programSection(tree, node, this.view, choose) : waiting(),
       node.closed && node.tests ? testsSection(node) : "",
@@ -66,6 +68,12 @@ export class NodePanel {
     );
     this.host.scrollTop = place;
     if (focused) this.host.querySelectorAll("button")[focused - 1]?.focus();
+  }
+
+  #discussion() {
+    if (!this.actions.discuss) return "";
+    const attributes = { type: "button", class: "link", onclick: this.actions.discuss };
+    return element("section", { class: "small" }, element("button", attributes, "Comments on this node"));
   }
 
   #version(tree, node, { palette, state, collapsed }) {
@@ -158,38 +166,4 @@ function facts(node) {
     element("div", {}, element("dt", {}, name), element("dd", {}, String(value ?? "–"))),
   );
   return element("section", {}, element("dl", { class: "facts" }, cells));
-}
-
-function testsSection(node) {
-  const passed = node.tests.filter((test) => test.verdict === "passed").length;
-  return element(
-    "section",
-    {},
-    element("h3", {}, `Public tests: ${passed} of ${node.tests.length} passed`),
-    ...node.tests.map(testCard),
-  );
-}
-
-function testCard(test, index) {
-  const rows = [
-    ["input", test.input],
-    ["expected", test.expected],
-    ["actual", test.actual],
-    ["error", test.error],
-  ].filter(([, value]) => value);
-  const sign = test.verdict === "passed" ? "✓" : "✗";
-  return element(
-    "div",
-    { class: "test" },
-    element(
-      "span",
-      { class: "verdict", "data-verdict": test.verdict },
-      `${sign} Test ${index + 1}: ${words(test.verdict)}`,
-    ),
-    element(
-      "dl",
-      {},
-      rows.flatMap(([name, value]) => [element("dt", {}, name), element("dd", {}, value)]),
-    ),
-  );
 }

@@ -5,6 +5,7 @@ import { phaseOf, progressOf, totals } from "./estimate.js";
 import { count, duration, percent, points } from "./format.js";
 import { markIcon } from "./marks.js";
 import { failureOf, failurePanel } from "./failure.js";
+import { shareOf, spentOf } from "./search-model.js";
 import { bestCheckpoint, result, validationChange } from "./series.js";
 
 const ENDED = ["finished", "failed", "stopped"];
@@ -20,6 +21,7 @@ export class Progress {
     Object.assign(this, parts);
     this.labels = new Map(page.states.map((state) => [state.value, state]));
     this.canOperate = page.run.can_operate;
+    this.search = page.search; // of a search at test time, or null
   }
 
   /**
@@ -49,6 +51,10 @@ export class Progress {
   }
 
   #facts(state, status, now) {
+    if (this.search) {
+      this.#spent(state, status, now);
+      return;
+    }
     const way = progressOf(state);
     this.bar.value = status.state === "finished" ? 1 : way.share;
     const facts = [fact("Step", `${way.done} of ${way.steps || status.steps || "–"}`)];
@@ -68,6 +74,20 @@ export class Progress {
     replaceIfChanged(this.facts, facts);
   }
 
+  /** Of a search: what is used of each limit. */
+  #spent(state, status, now) {
+    const rows = spentOf(state, this.search.budget, now);
+    this.bar.value = status.state === "finished" ? 1 : shareOf(rows);
+    const facts = rows.map(({ name, used, most }) =>
+      fact(`${name[0].toUpperCase()}${name.slice(1)}`, `${used} of ${most}`),
+    );
+    const end = hasEnded(status.state) ? state.time : now;
+    if (state.startedAt) facts.push(fact("Elapsed", duration((end - state.startedAt) / 1000)));
+    facts.push(fact("Written", count(totalTokens(state), "token")));
+    if (state.resumes) facts.push(fact("Begun again", count(state.resumes, "time")));
+    replaceIfChanged(this.facts, facts);
+  }
+
   #banners(state, status, now, connection) {
     const notes = [];
     if (connection) notes.push(note(connection.kind, connection.title, connection.text));
@@ -77,13 +97,18 @@ export class Progress {
     const message = error?.message ?? (status.state === "failed" ? status.error : "");
     if (message) {
       const can = this.canOperate && !this.resume.hidden ? this.resume : null;
-      notes.push(failurePanel(failureOf(state, message), resumeText(state), can));
+      notes.push(failurePanel(failureOf(state, message), this.#resumeText(state), can));
     }
-    if (status.state === "stopped") notes.push(note("warn", "Stopped.", resumeText(state)));
+    if (status.state === "stopped") notes.push(note("warn", "Stopped.", this.#resumeText(state)));
     replaceIfChanged(this.notes, notes);
   }
 
+  #resumeText(state) {
+    return this.search ? "Search again begins with an empty tree." : resumeText(state);
+  }
+
   #figures(state, agents, palette) {
+    if (this.search) return;
     const cards = validationChange(state, agents.map((agent) => agent.name)).map((row, index) => {
       const change = row.before === null ? "on validation" : changeText(row.before, row.now, "on validation");
       const icon = markIcon({ ...agents[index], outcome: "open" }, palette);
@@ -155,6 +180,11 @@ function resumeText(state) {
 
 function changeText(before, now, where = "since the start") {
   return before === now ? `no change ${where}` : `${points(now - before)} points ${where}`;
+}
+
+function totalTokens(state) {
+  const nodes = [...state.trees.values()].flatMap((tree) => [...tree.nodes.values()]);
+  return nodes.reduce((sum, node) => sum + (node.tokens ?? 0), 0);
 }
 
 function fact(name, value) {

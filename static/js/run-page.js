@@ -6,6 +6,7 @@
  */
 
 import { Charts } from "./charts.js";
+import { Comments } from "./comments.js";
 import { setText } from "./dom.js";
 import { found, isAsking, matcher, readFilters, stepsOf } from "./filters.js";
 import { agentsOf, emptyState, fold } from "./fold.js";
@@ -23,6 +24,7 @@ import { hasEnded, Progress } from "./progress.js";
 import { RunAddress } from "./run-address.js";
 import { RunLoads } from "./run-loads.js";
 import { drawLog, drawStream } from "./run-notes.js";
+import { SearchCard } from "./search-card.js";
 import { chartsOf } from "./series.js";
 import { Steps } from "./steps.js";
 import { browser, connectionNote, RunStream, TOPICS } from "./stream.js";
@@ -75,12 +77,15 @@ const forest = new Forest({
   onFocus: focused,
   onView: () => changed(),
 });
+const discussed = document.querySelector("[data-comments]"); // a guest is shown none
+const comments = discussed && new Comments(discussed);
 const panel = new NodePanel(part("panel"), {
   close: () => forest.setFocus(forest.focus, null),
   pick: (tree, node) => forest.setFocus(tree, node),
   collapse: (tree, node) => forest.toggleFold(tree, node),
   toStep: (step) => setFilters({ ...filters, step: String(step) }),
   load: (tree, node) => loads.node(tree, node),
+  discuss: comments && (() => comments.host.scrollIntoView()),
 });
 const tools = new ForestTools(
   partsOf("tool"),
@@ -116,6 +121,7 @@ const head = new ForestHead(part, (step) => {
   setFilters({ ...filters, step: step === null ? "" : String(step) });
 });
 const charts = new Charts(part("charts"));
+const answer = page.search && new SearchCard(part, page.search, (tree, node) => forest.setFocus(tree, node));
 const twin = new Twin(part("twin"), (tree, node) => forest.setFocus(tree, node));
 const progress = new Progress(
   Object.fromEntries(
@@ -182,9 +188,10 @@ function drawWords() {
   progress.show(state, statusAt(state), agents, palette, now, connection, status);
   drawTools(state, agents);
   showTeam(part("team"), forest.trees, agents, palette);
+  answer?.show(state, statusAt(state));
   const last = state.steps.at(-1);
   const version = [last?.step, last?.seq, state.updates.length, state.evaluations.length, state.resumes].join();
-  if (version !== chartsVersion) {
+  if (version !== chartsVersion && !page.search) {
     chartsVersion = version;
     charts.show(chartsOf(state, agents.map((agent) => agent.name)), agents);
   }
@@ -198,7 +205,9 @@ function showTrees(state, agents) {
   const before = focus && !filters.step && state.trees.has(focus.id) && focus.step !== state.step;
   steps.choose(before ? { from: focus.step, to: focus.step } : stepsOf(filters));
   const treeOf = (id) => state.trees.get(id) ?? steps.find(id);
-  forest.show(steps.trees(state), treeOf, agents, machine.active);
+  const shown = steps.trees(state);
+  forest.show(shown, treeOf, agents, machine.active);
+  if (page.search && shown.length && !forest.focus) forest.setFocus(shown[0]); // it has but one
 }
 
 /** The run's row is of now; at an earlier moment its state is what the log said then. */
@@ -209,7 +218,7 @@ function statusAt(state) {
 
 function drawForestHead(state) {
   const { trees, focus } = forest;
-  const over = hasEnded(status.state) ? "The run was over before its first step." : treesToCome;
+  const over = hasEnded(status.state) ? (page.search ? "The search was over before its first node." : "The run was over before its first step.") : treesToCome;
   const { full, loading } = steps;
   head.show({ trees, newest: state.step, range: steps.range, full, loading, focus, over });
   part("noMatch").hidden = !asked || asked.nodes > 0 || !trees.length;
@@ -227,6 +236,7 @@ function drawTools(state, agents) {
 function drawPanel(state) {
   const { focus, open: node } = forest;
   part("bench").dataset.panel = node ? "open" : "closed";
+  comments?.show(focus?.id ?? null, node?.id ?? null);
   if (!node) {
     panel.clear();
     return;
@@ -242,7 +252,7 @@ function selected() {
 }
 
 function focused(tree) {
-  part("back").hidden = !tree;
+  part("back").hidden = !tree || Boolean(page.search);
   part("compare").hidden = !tree;
   if (tree) part("compare").search = new URLSearchParams({ tree: `${page.run.id}:${tree.id}` });
   const box = part("statement");

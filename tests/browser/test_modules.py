@@ -47,6 +47,7 @@ def test_every_pure_module_has_tests():
         "steps",
         "stream",
         "toml-lines",
+        "upload",
         "waterfall",
     }
     assert pure <= {name.removesuffix(".test.js") for name in FILES}

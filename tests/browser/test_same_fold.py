@@ -2,8 +2,10 @@
 
 import json
 
+import msgspec
 import pytest
 
+from engine.events import Event, SearchAnswered
 from tests.browser.sample_log import Sample, sample_events
 from tests.browser.test_resumed import interrupted_log, on_the_wire
 from webapp.telemetry.fold import fold
@@ -22,10 +24,26 @@ FOLDED = """async ([events, cuts]) => {
 }"""
 
 
-@pytest.mark.parametrize("log", ["whole", "interrupted"])
+def searched_log():
+    """A search that answers, is begun again, and answers again."""
+    whole = list(sample_events(Sample(seed=5, steps=1, trees=1, nodes=4)))
+    kinds = ("run.state", "run.planned", "step.start", "tree.open", "node.open", "node.close")
+    began = [event for event in whole if event.kind in (*kinds, "tree.close")]
+    found = next(event for event in began if event.kind == "node.close")
+    told = msgspec.to_builtins(
+        SearchAnswered("pass", "oak", "latest", 1, 2, False, "nodes", 4, 40, 2.5)
+    )
+    answer = Event(0, found.time, told.pop("type"), found.tree, found.node, told)
+    resumed = Event(0, found.time, "run.resumed", None, None, {"step": 0})
+    log = [*began, answer, resumed, *began, answer]
+    return [msgspec.structs.replace(event, seq=seq) for seq, event in enumerate(log, start=1)]
+
+
+@pytest.mark.parametrize("log", ["whole", "interrupted", "searched"])
 def test_the_server_and_the_browser_fold_alike_at_every_moment(module_page, log):
     whole = Sample(seed=4, steps=4, trees=3, nodes=5, failure_share=0.1)
-    events = interrupted_log() if log == "interrupted" else list(sample_events(whole))
+    logs = {"interrupted": interrupted_log, "searched": searched_log}
+    events = logs[log]() if log in logs else list(sample_events(whole))
     told = [on_the_wire(event) for event in events]
     cuts = [*range(0, len(told), 23), len(told)]
     for cut, found in zip(cuts, module_page.evaluate(FOLDED, [told, cuts]), strict=True):

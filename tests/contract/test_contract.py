@@ -28,7 +28,7 @@ def served(django_db_setup):
 
 
 @pytest.fixture
-def site(served):
+def site(served, var_directory):
     yield furnish(f"http://127.0.0.1:{served.port}", a_cast())
     served.wait_until_idle()
 

@@ -15,7 +15,22 @@ RULES = """async () => {
   return violations.map(({ id, nodes }) => `${id}: ${nodes.slice(0, 3).map((n) =>
     `${n.target.join(" ")} (${n.any.map((check) => check.message).join("; ")})`).join(" | ")}`);
 }"""
-PAGES = ("/", "/runs/new/", "/compare/", "/models/", "/datasets/", "/api/", "/account/")
+PAGES = (
+    "/",
+    "/runs/new/",
+    "/compare/",
+    "/models/",
+    "/searches/",
+    "/searches/new/",
+    "/models/new/",
+    "/models/compare/",
+    "/datasets/",
+    "/api/",
+    "/account/",
+    "/inbox/",
+    "/workspaces/demo/audit/",
+    "/workspaces/demo/close/",
+)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -60,6 +75,7 @@ def test_no_page_breaks_a_rule(browser, server, run, log, faults, scheme):
         f"/charts/?run={run.run.pk}",
         f"/runs/{run.run.pk}/about/",
         f"/runs/{run.run.pk}/log/",
+        f"/comments/?run={run.run.pk}",
     ):
         page.goto(path)
         page.locator("h1").wait_for()

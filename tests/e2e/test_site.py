@@ -22,9 +22,14 @@ PAGES = (
     "/charts/",
     "/compare/",
     "/models/",
+    "/models/new/",
+    "/models/compare/",
     "/datasets/",
     "/workspaces/",
     "/workspaces/demo/",
+    "/workspaces/demo/audit/",
+    "/workspaces/demo/close/",
+    "/inbox/",
     "/tokens/",
     "/account/",
     "/api/",
@@ -40,6 +45,7 @@ FRAME = [
     "Models",
     "Datasets",
     "Switch between light and dark",
+    "Inbox",
     "Account of demo",
 ]
 """What one passes with Tab on every page before its own content."""

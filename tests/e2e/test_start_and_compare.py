@@ -112,6 +112,6 @@ def test_a_failure_tells_where_it_was_and_resumes(page, run, log):
     for words in ("learn", "oak", "Last good step"):
         expect(panel.locator("dl")).to_contain_text(words)
     breaks_no_rule(page)
-    panel.get_by_role("button", name="Resume it").click()
+    panel.get_by_role("button", name="Resume").click()
     page.locator('[data-part="pill"][data-state="queued"]').wait_for()
     page.get_by_text("resumed it").wait_for()

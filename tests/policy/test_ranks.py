@@ -12,7 +12,6 @@ import ray
 import torch
 import torch.distributed as dist
 import torch.multiprocessing
-from ray.cluster_utils import Cluster
 from torch.distributed.device_mesh import init_device_mesh
 
 from engine.config import AgentConfig, Aggregation, ConfigError, LossConfig, TrainingConfig
@@ -93,15 +92,11 @@ def test_rows_are_divided_by_tokens_and_siblings_stay_together():
 
 
 @pytest.fixture(scope="module")
-def cluster():
+def cluster(ray_address):
     """A real Ray that this process has joined, and its address."""
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    head = {"num_cpus": 16, "include_dashboard": False}
-    cluster = Cluster(initialize_head=True, head_node_args=head)
-    ray.init(address=cluster.address, log_to_driver=False, logging_level="error")
-    yield cluster.address
+    ray.init(address=ray_address, log_to_driver=False, logging_level="error")
+    yield ray_address
     ray.shutdown()
-    cluster.shutdown()
 
 
 @pytest.fixture(scope="module")

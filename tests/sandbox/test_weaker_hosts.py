@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from engine.events import Verdict
-from engine.training.run import walls_line
+from engine.training.endings import walls_line
 
 # Refuses unshare(2) to itself and all it starts, as container runtimes do.
 OWNER = """

@@ -10,8 +10,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from tests.builders import a_run
+from tests.datasets import a_finished_upload, stored_version
 from webapp.accounts.models import Scope
+from webapp.datasets.models import DatasetVersion
 from webapp.experiments.models import Run
+from webapp.registry.models import ModelVersion
 
 EVERYBODY = ("alice", "mia", "bob", "vera", "charlie", "nobody")
 
@@ -31,8 +35,14 @@ MAINTAINER_FORM: Answers = (302, 302, 403, 403, 404, 302)
 OWNER_FORM: Answers = (302, 403, 403, 403, 404, 302)
 REST: Answers = (200, 200, 200, 200, 200, 401)
 TEAM_REST: Answers = (200, 200, 200, 200, 404, 401)
+MEMBER_DELETE: Answers = (204, 204, 204, 403, 404, 401)
+MEMBER_ACCEPTED: Answers = (202, 202, 202, 403, 404, 401)
 MEMBER_REST: Answers = (200, 200, 200, 403, 404, 401)
 
+ADD_DATASETS = frozenset({Scope.DATASETS_WRITE, Scope.ADMIN})
+ADD_MODELS = frozenset({Scope.REGISTRY_WRITE, Scope.ADMIN})
+PROMOTE = frozenset({Scope.REGISTRY_PROMOTE, Scope.ADMIN})
+UPLOAD = ADD_DATASETS | {Scope.REGISTRY_WRITE}
 READ = frozenset({Scope.RUNS_READ, Scope.RUNS_WRITE, Scope.ADMIN})
 OPERATE = frozenset({Scope.RUNS_WRITE, Scope.ADMIN})
 
@@ -61,13 +71,62 @@ def _new_run(cast: Any) -> dict[str, Any]:
     return {"project": cast.project.pk, "recipe": "mars2"}
 
 
+def _new_export(cast: Any) -> dict[str, Any]:
+    return {"project": cast.project.pk, "table": "runs", "format": "csv"}
+
+
+def _two_compared(cast: Any) -> dict[str, Any]:
+    return {"run": [str(a_run(cast).pk) for _ in range(2)]}
+
+
 def _compared(cast: Any) -> dict[str, Any]:
     runs = Run.objects.filter(experiment__project=cast.project)
     return {"run": [*runs.values_list("pk", flat=True), *runs.values_list("pk", flat=True)]}
 
 
+def _new_model(cast: Any) -> dict[str, Any]:
+    return {"project": cast.project.pk, "name": "elm"}
+
+
+def _versions(cast: Any) -> dict[str, Any]:
+    """Two of the project, or whatever ids."""
+    found = ModelVersion.objects.filter(model__project=cast.project).order_by("number")
+    return {"version": list(found.values_list("pk", flat=True))}
+
+
+def _new_evaluation(cast: Any) -> dict[str, Any]:
+    version = DatasetVersion.objects.filter(dataset__project=cast.project).first()
+    return {"dataset_version": version.pk, "dataset": version.pk, "problems": 3, "samples": 1,
+            "nodes": 1}  # fmt: skip
+
+
+_NO_UPLOADS = {"uploads": ["3fa85f64-5717-4562-b3fc-2c963f66afa6"]}
+_PROMOTION = {"alias": "champion", "version": 2, "reason": "It is better."}
+
+
+def _other_version(cast: Any) -> dict[str, Any]:
+    return {"other": stored_version(cast).pk, "threshold": 0.5}
+
+
+def _new_dataset(cast: Any) -> dict[str, Any]:
+    upload = a_finished_upload(cast, cast.alice)
+    return {"project": cast.project.pk, "name": "new", "uploads": [str(upload.pk)]}
+
+
+def _new_upload(cast: Any) -> dict[str, Any]:
+    return {"project": cast.project.pk, "kind": "dataset", "name": "a.jsonl", "size": 3}
+
+
 def _new_rest_token(cast: Any) -> dict[str, Any]:
     return {"name": "robot", "workspace": cast.project.workspace_id, "scopes": ["runs:read"]}
+
+
+def _about(cast: Any) -> dict[str, Any]:
+    return {"run": [str(one) for one in _compared(cast)["run"][:1]]}
+
+
+def _new_comment(cast: Any) -> dict[str, Any]:
+    return {**_about(cast), "text": "It learns."}
 
 
 def _planted_tree(cast: Any) -> dict[str, Any]:
@@ -81,8 +140,28 @@ def _new_token(cast: Any) -> dict[str, Any]:
 
 
 def _marked(cast: Any) -> dict[str, Any]:
-    run = cast.project.experiments.get().runs.get()
+    run = cast.project.experiments.get(name="Shade").runs.get()
     return {"run": [str(run.pk)], "do": "star"}
+
+
+def _searched(cast: Any) -> dict[str, Any]:
+    test = {"arguments": [1], "expected": 1}
+    problem = {"id": "same", "statement": "Return x.", "entry_point": "solve"}
+    return {
+        "team": ["starter:oak"],
+        "problem": {**problem, "public_tests": [test], "private_tests": [test]},
+    }
+
+
+def _new_search(cast: Any) -> dict[str, Any]:
+    return {
+        "project": cast.project.pk,
+        "team": "starter:oak",
+        "source": "paste",
+        "statement": "Return x.",
+        "entry_point": "solve",
+        "public_tests": "assert solve(1) == 1",
+    }
 
 
 def _both(name: str, answers: Answers) -> tuple[Row, Row]:
@@ -145,9 +224,21 @@ ROWS = (
     Row("role", "post", MAINTAINER_FORM, {"role": "member"}),
     Row("remove-member", "post", MAINTAINER_FORM),
     Row("transfer-workspace", "post", OWNER_FORM),
+    Row("close-workspace", "get", (200, 403, 403, 403, 404, 302)),
+    Row("close-workspace", "post", (422, 403, 403, 403, 404, 302), {"name": "Trees"}),
+    Row("export-workspace", "get", (200, 403, 403, 403, 404, 302)),
+    Row("audit", "get", (200, 403, 403, 403, 404, 302)),
     Row("project-visibility", "post", OWNER_FORM, {"visibility": "private"}),
     Row("invitation", "get", OPEN),
     Row("invitation", "post", (302,) * 6),
+    Row("comments", "get", TEAM_PAGE, _about),
+    Row("comments", "post", MEMBER_FORM, _new_comment),
+    Row("edit-comment", "get", (200, 403, 403, 403, 404, 302)),
+    Row("edit-comment", "post", OWNER_FORM, {"text": "So."}),
+    Row("delete-comment", "post", MAINTAINER_FORM),
+    Row("inbox", "get", PAGE),
+    Row("read-inbox", "post", (302,) * 6),
+    Row("open-notice", "post", (404, 404, 302, 404, 404, 302)),
     Row("runs", "get", PAGE),
     Row("compare", "get", PAGE),
     Row("launch", "get", PAGE),
@@ -168,10 +259,46 @@ ROWS = (
     Row("shares", "get", TEAM_PAGE),
     Row("shares", "post", (200, 200, 200, 403, 404, 302), {"days": 7}),
     Row("revoke-share", "post", MEMBER_FORM),
+    Row("comparison-shares", "get", TEAM_PAGE, _two_compared),
+    Row("comparison-shares", "post", (400, 400, 400, 400, 400, 302)),  # it names no run
+    Row("revoke-comparison-share", "post", MEMBER_FORM),
+    Row("shared-comparison", "get", OPEN),
+    Row("api-1:list_comparison_shares", "get", TEAM_REST, _two_compared, READ),
+    Row("api-1:share_comparison", "post", (201, 201, 201, 403, 404, 401), _two_compared, OPERATE),
+    Row("api-1:unshare_comparison", "delete", (204, 204, 204, 403, 404, 401), scopes=OPERATE),
+    Row("api-1:get_shared_comparison", "get", OPEN),
     Row("shared", "get", OPEN),  # the secret in the address lets in whoever has it
+    Row("exports", "get", PAGE),
+    Row("exports", "post", (302, 302, 302, 302, 422, 302), _new_export),
+    Row("remove-export", "post", MEMBER_FORM),
     Row("models", "get", PAGE),
     Row("model", "get", TEAM_PAGE),
+    Row("new-model", "get", PAGE),
+    Row("compare-versions", "get", TEAM_PAGE, _versions),
+    Row("version", "get", TEAM_PAGE),
+    Row("archive", "get", TEAM_PAGE),
+    Row("version-notes", "post", MEMBER_FORM, {"notes": "**good**"}),
+    Row("evaluate-version", "post", MEMBER_FORM, _new_evaluation),
+    Row("delete-evaluation", "post", MAINTAINER_FORM),
+    Row("delete-version", "post", MAINTAINER_FORM),
+    Row("delete-model", "post", MAINTAINER_FORM),
+    Row("promote", "post", MAINTAINER_FORM, _PROMOTION),
+    Row("decide-promotion", "post", MAINTAINER_FORM, {"do": "approve"}),
+    Row("second-pair", "post", OWNER_FORM, {"second_pair": "on"}),
     Row("datasets", "get", PAGE),
+    Row("searches", "get", PAGE),
+    Row("new-search", "get", PAGE),
+    Row("new-search", "post", (302, 302, 302, 422, 422, 302), _new_search),
+    Row("check-search", "post", (200, 200, 200, 200, 200, 302)),
+    Row("search-problems", "get", TEAM_PAGE),
+    Row("dataset", "get", TEAM_PAGE),
+    Row("dataset-version", "get", TEAM_PAGE),
+    Row("dataset-problem", "get", TEAM_PAGE),
+    Row("dataset-report", "get", TEAM_PAGE),
+    Row("check-dataset", "post", MEMBER_FORM),
+    Row("derive-dataset", "post", MEMBER_FORM, {"keep": "passed"}),
+    Row("delete-dataset", "post", MEMBER_FORM),
+    Row("compare-dataset", "post", MEMBER_FORM, _other_version),
     Row("reference", "get", OPEN),
     Row("api-1:api-root", "get", (404,) * 6),
     Row("api-1:openapi-json", "get", OPEN),
@@ -205,6 +332,12 @@ ROWS = (
     Row("api-1:list_metrics", "get", TEAM_REST, scopes=READ),
     Row("api-1:get_metric", "get", TEAM_REST, scopes=READ),
     Row("api-1:list_points", "get", TEAM_REST, scopes=READ),
+    Row("api-1:list_comments", "get", TEAM_REST, _about, READ),
+    Row("api-1:create_comment", "post", (201, 201, 201, 403, 404, 401), _new_comment, OPERATE),
+    Row("api-1:change_comment", "patch", (200, 403, 403, 403, 404, 401), {"text": "So."}, OPERATE),
+    Row("api-1:delete_comment", "delete", (204, 204, 403, 403, 404, 401), scopes=OPERATE),
+    Row("api-1:list_notices", "get", PERSON_REST, scopes=NO_TOKEN),
+    Row("api-1:mark_notices_read", "post", (204,) * 5 + (401,), scopes=NO_TOKEN),
     Row("api-1:list_shares", "get", TEAM_REST, scopes=READ),
     Row("api-1:create_share", "post", (201, 201, 201, 403, 404, 401), scopes=OPERATE),
     Row("api-1:revoke_share", "delete", (204, 204, 204, 403, 404, 401), scopes=OPERATE),
@@ -215,8 +348,89 @@ ROWS = (
     Row("api-1:get_shared_tree", "get", OPEN),
     Row("api-1:get_shared_node", "get", OPEN),
     Row("api-1:list_recipes", "get", REST, scopes=READ),
+    Row("api-1:list_searches", "get", TEAM_REST, scopes=READ),
+    Row(
+        "api-1:create_search_in_project",
+        "post",
+        (201, 201, 201, 403, 404, 401),
+        _searched,
+        OPERATE,
+    ),
+    Row("api-1:get_search", "get", TEAM_REST, scopes=READ),
+    Row("api-1:get_answer", "get", TEAM_REST, scopes=READ),
     Row("api-1:list_models", "get", REST, scopes=READ),
+    Row("api-1:create_model", "post", (201, 201, 201, 403, 404, 401), _new_model, ADD_MODELS),
+    Row("api-1:compare_versions", "get", TEAM_REST, _versions, READ),
+    Row("api-1:get_model", "get", TEAM_REST, scopes=READ),
+    Row("api-1:delete_model", "delete", (409, 409, 403, 403, 404, 401), scopes=ADD_MODELS),
+    Row("api-1:list_versions", "get", TEAM_REST, scopes=READ),
+    # Of the upload nothing has come yet.
+    Row("api-1:create_version", "post", (422, 422, 422, 403, 404, 401), _NO_UPLOADS, ADD_MODELS),
+    Row("api-1:get_version", "get", TEAM_REST, scopes=READ),
+    Row("api-1:change_version", "patch", MEMBER_REST, {"notes": "**good**"}, ADD_MODELS),
+    Row("api-1:delete_version", "delete", (409, 409, 403, 403, 404, 401), scopes=ADD_MODELS),
+    Row("api-1:get_card", "get", TEAM_REST, scopes=READ),
+    Row("api-1:get_archive", "get", TEAM_REST, scopes=READ),
+    Row("api-1:list_promotions", "get", TEAM_REST, scopes=READ),
+    Row("api-1:create_promotion", "post", (201, 201, 403, 403, 404, 401), _PROMOTION, PROMOTE),
+    # Mia asked for it, so she cannot approve it, but take it back.
+    Row("api-1:approve_promotion", "post", (200, 409, 403, 403, 404, 401), scopes=PROMOTE),
+    Row("api-1:refuse_promotion", "post", (200, 200, 403, 403, 404, 401), scopes=PROMOTE),
+    Row("api-1:list_model_evaluations", "get", TEAM_REST, scopes=READ),
+    Row(
+        "api-1:create_model_evaluation",
+        "post",
+        (201, 201, 201, 403, 404, 401),
+        _new_evaluation,
+        ADD_MODELS,
+    ),
+    Row("api-1:get_model_evaluation", "get", TEAM_REST, scopes=READ),
+    Row(
+        "api-1:delete_model_evaluation",
+        "delete",
+        (409, 409, 403, 403, 404, 401),
+        scopes=ADD_MODELS,
+    ),
+    Row("api-1:get_second_pair", "get", TEAM_REST, scopes=READ),
+    Row(
+        "api-1:change_second_pair",
+        "patch",
+        (200, 403, 403, 403, 404, 401),
+        {"second_pair": True},
+        MANAGE,
+    ),
     Row("api-1:list_datasets", "get", REST, scopes=READ),
+    Row("api-1:get_dataset", "get", TEAM_REST, scopes=READ),
+    Row("api-1:delete_dataset", "delete", MEMBER_DELETE, scopes=ADD_DATASETS),
+    # Whose uploads they are not finds none of them there.
+    Row(
+        "api-1:create_dataset_version",
+        "post",
+        (201, 422, 422, 403, 404, 401),
+        _new_dataset,
+        ADD_DATASETS,
+    ),
+    Row("api-1:get_dataset_version", "get", TEAM_REST, scopes=READ),
+    Row("api-1:delete_dataset_version", "delete", MEMBER_DELETE, scopes=ADD_DATASETS),
+    # Its check is not done.
+    Row("api-1:derive_dataset_version", "post", (409,) * 3 + (403, 404, 401), {}, ADD_DATASETS),
+    Row("api-1:list_dataset_uses", "get", TEAM_REST, scopes=READ),
+    Row("api-1:list_dataset_problems", "get", TEAM_REST, scopes=READ),
+    Row("api-1:get_dataset_problem", "get", TEAM_REST, scopes=READ),
+    Row("api-1:get_dataset_splits", "get", TEAM_REST, scopes=READ),
+    Row("api-1:get_dataset_difficulty", "get", TEAM_REST, scopes=READ),
+    Row("api-1:get_dataset_content", "get", TEAM_REST, scopes=READ),
+    Row("api-1:start_dataset_validation", "post", MEMBER_ACCEPTED, {}, ADD_DATASETS),
+    Row("api-1:get_dataset_validation", "get", TEAM_REST, scopes=READ),
+    Row("api-1:start_dataset_overlap", "post", MEMBER_ACCEPTED, _other_version, ADD_DATASETS),
+    Row("api-1:get_dataset_report", "get", TEAM_REST, scopes=READ),
+    Row("api-1:create_upload", "post", (201, 201, 201, 403, 404, 401), _new_upload, ADD_DATASETS),
+    Row("api-1:list_uploads", "get", REST, scopes=READ),
+    # An upload is its creator's, Alice's; without `Upload-Offset` nobody adds to it.
+    Row("api-1:get_upload", "get", (200, 404, 404, 404, 404, 401), scopes=READ),
+    Row("api-1:append_to_upload", "patch", (422, 404, 404, 404, 404, 401), scopes=UPLOAD),
+    Row("api-1:finish_upload", "post", (409, 404, 404, 404, 404, 401), scopes=UPLOAD),
+    Row("api-1:delete_upload", "delete", (204, 404, 404, 404, 404, 401), scopes=UPLOAD),
     Row("api-1:list_workspaces", "get", REST, scopes=READ),
     Row("api-1:create_workspace", "post", (201,) * 5 + (401,), {"name": "Another"}, NO_TOKEN),
     Row("api-1:get_workspace", "get", TEAM_REST, scopes=READ),
@@ -224,6 +438,15 @@ ROWS = (
     Row("api-1:change_member", "patch", (200, 200, 403, 403, 404, 401), {"role": "member"}, MANAGE),
     Row("api-1:delete_member", "delete", (204, 204, 403, 204, 404, 401), scopes=MANAGE),
     Row("api-1:transfer_workspace", "post", (200, 403, 403, 403, 404, 401), scopes=MANAGE),
+    Row("api-1:export_workspace", "get", (200, 403, 403, 403, 404, 401), scopes=MANAGE),
+    Row(
+        "api-1:delete_workspace",
+        "post",
+        (409, 403, 403, 403, 404, 401),  # Alice's has a run at work
+        {"name": "Trees"},
+        NO_TOKEN,
+    ),
+    Row("api-1:list_audit_entries", "get", (200, 403, 403, 403, 404, 401), scopes=MANAGE),
     Row("api-1:list_invitations", "get", (200, 200, 403, 403, 404, 401), scopes=MANAGE),
     Row(
         "api-1:create_invitation",
@@ -249,6 +472,13 @@ ROWS = (
     Row("api-1:list_nodes", "get", TEAM_REST, scopes=READ),
     Row("api-1:list_evaluations", "get", TEAM_REST, scopes=READ),
     Row("api-1:list_projects", "get", REST, scopes=READ),
+    Row("api-1:list_experiments", "get", REST, scopes=READ),
+    Row("api-1:get_experiment", "get", TEAM_REST, scopes=READ),
+    Row("api-1:list_exports", "get", REST, scopes=READ),
+    Row("api-1:create_export", "post", (201, 201, 201, 201, 404, 401), _new_export, READ),
+    Row("api-1:get_export", "get", TEAM_REST, scopes=READ),
+    Row("api-1:get_export_file", "get", TEAM_REST, scopes=READ),
+    Row("api-1:delete_export", "delete", (204, 204, 204, 403, 404, 401), scopes=READ),
 )
 
 ANY_METHOD = {"api-1:api-root", "api-1:openapi-json"}
@@ -267,7 +497,30 @@ IN_A_PROJECT = {
     "api-1:get_project", "api-1:change_project",
     "api-1:list_metrics", "api-1:get_metric", "api-1:list_points",
     "api-1:get_step_trees",
-    "shares", "revoke-share",
+    "shares", "revoke-share", "version", "archive", "version-notes", "evaluate-version",
+    "delete-evaluation", "delete-version", "delete-model", "promote", "decide-promotion",
+    "compare-versions", "api-1:create_model", "api-1:compare_versions", "api-1:get_model",
+    "api-1:delete_model", "api-1:list_versions", "api-1:create_version", "api-1:get_version",
+    "api-1:change_version", "api-1:delete_version", "api-1:get_card", "api-1:get_archive",
+    "api-1:list_promotions", "api-1:create_promotion", "api-1:approve_promotion",
+    "api-1:refuse_promotion", "api-1:list_model_evaluations", "api-1:create_model_evaluation",
+    "api-1:get_model_evaluation", "api-1:delete_model_evaluation",
+    "search-problems", "api-1:list_searches", "api-1:create_search_in_project",
+    "api-1:get_search", "api-1:get_answer",
+    "comments", "edit-comment", "delete-comment", "open-notice",
+    "api-1:list_comments", "api-1:create_comment", "api-1:change_comment", "api-1:delete_comment",
+    "dataset", "dataset-version", "dataset-problem", "dataset-report",
+    "check-dataset", "derive-dataset", "delete-dataset", "compare-dataset",
+    "api-1:get_dataset", "api-1:delete_dataset", "api-1:get_dataset_version",
+    "api-1:delete_dataset_version", "api-1:derive_dataset_version", "api-1:list_dataset_uses",
+    "api-1:list_dataset_problems", "api-1:get_dataset_problem", "api-1:get_dataset_splits",
+    "api-1:get_dataset_difficulty", "api-1:get_dataset_content", "api-1:start_dataset_validation",
+    "api-1:get_dataset_validation", "api-1:start_dataset_overlap", "api-1:get_dataset_report",
     "api-1:list_shares", "api-1:create_share", "api-1:revoke_share",
+    "comparison-shares", "revoke-comparison-share", "api-1:list_comparison_shares",
+    "api-1:share_comparison", "api-1:unshare_comparison",
+    "api-1:get_experiment", "remove-export", "api-1:create_export", "api-1:get_export",
+    "api-1:get_export_file",
+    "api-1:delete_export",
 }  # fmt: skip
 """What does not exist for those who may not see its project, members or not."""

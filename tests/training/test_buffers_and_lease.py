@@ -65,7 +65,7 @@ def test_a_buffer_comes_back_from_its_state():
 def test_a_lease_that_is_touched_keeps_the_engine(tmp_path):
     stop = threading.Event()
     (tmp_path / FILE_NAME).touch()
-    guard = LeaseGuard(tmp_path, 3600, stop)
+    guard = LeaseGuard(tmp_path, 3600, stop.set)
     assert guard.age() < 60
     assert not stop.is_set()
     guard.close()
@@ -73,7 +73,7 @@ def test_a_lease_that_is_touched_keeps_the_engine(tmp_path):
 
 def test_a_lapsed_lease_asks_the_engine_to_stop(tmp_path):
     stop = threading.Event()
-    guard = LeaseGuard(tmp_path, 100, stop)
+    guard = LeaseGuard(tmp_path, 100, stop.set)
     guard._started = time.time() - 150
     lease = tmp_path / FILE_NAME
     lease.touch()

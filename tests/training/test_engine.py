@@ -26,10 +26,11 @@ def models(tmp_path_factory):
     return [tiny_policy(folder / "a", 1), tiny_policy(folder / "b", 2, vocabulary=500)]
 
 
-def start(run_dir):
+def start(run_dir, address=""):
+    """The engine as a process; without an address it starts a Ray of its own."""
     with (run_dir / "engine.log").open("ab") as log:
         command = [sys.executable, "-m", "engine", "train", str(run_dir), "--json"]
-        environment = os.environ | {"RAY_ADDRESS": ""}
+        environment = os.environ | {"RAY_ADDRESS": address}
         return subprocess.Popen(
             command, stdout=log, stderr=log, start_new_session=True, env=environment
         )
@@ -56,9 +57,9 @@ def finished_steps(run_dir):
     return steps
 
 
-def test_a_run_trains_both_agents_and_ends_with_their_weights(models, tmp_path):
+def test_a_run_trains_both_agents_and_ends_with_their_weights(models, ray_address, tmp_path):
     run_dir = prepare(tmp_path / "run", tiny_config(*models))
-    process = start(run_dir)
+    process = start(run_dir, ray_address)
     assert process.wait(DEADLINE) == 0, (run_dir / "engine.log").read_text()[-3000:]
     log = events(run_dir)
     assert [e.seq for e in log] == list(range(1, len(log) + 1))
@@ -118,7 +119,7 @@ def check_learned_tokens(log, closes):
         assert all(abs(value - 1) < 2e-3 for _, one in nodes for value in one["ratio"])
 
 
-def test_a_killed_and_a_stopped_run_go_on_from_their_last_step(models, tmp_path):
+def test_a_killed_and_a_stopped_run_go_on_from_their_last_step(models, ray_address, tmp_path):
     training = {"steps": 6, "trees_per_step": 4, "validate_every": 9, "checkpoint_every": 2}
     problems = {"seed": 3, "train": 100, "validation": 0, "test": 0}
     config = tiny_config(models[0], training=training, problems=problems)
@@ -129,13 +130,13 @@ def test_a_killed_and_a_stopped_run_go_on_from_their_last_step(models, tmp_path)
     os.killpg(killed.pid, signal.SIGKILL)
     killed.wait(10)
 
-    stopped = start(run_dir)
+    stopped = start(run_dir, ray_address)
     eventually(lambda: events(run_dir, "run.resumed"), "the resume", DEADLINE)
     eventually(lambda: max(finished_steps(run_dir)) >= 3, "step 3 again", DEADLINE)
     stopped.terminate()
     assert stopped.wait(DEADLINE) in (0, 3)
 
-    last = start(run_dir)
+    last = start(run_dir, ray_address)
     assert last.wait(DEADLINE) == 0, (run_dir / "engine.log").read_text()[-3000:]
     log = events(run_dir)
     assert [e.seq for e in log] == list(range(1, len(log) + 1))
@@ -143,7 +144,7 @@ def test_a_killed_and_a_stopped_run_go_on_from_their_last_step(models, tmp_path)
     assert events(run_dir, "run.resumed")[0].payload["step"] == 2
 
 
-def test_a_run_on_a_published_file_says_what_it_left_out(models, tmp_path):
+def test_a_run_on_a_published_file_says_what_it_left_out(models, tmp_path, ray_address):
     file = tmp_path / "acecode.json"
     without_tests = {**rows.ACECODE, "test_cases": []}
     good = [{**rows.ACECODE, "id": f"oss_{n}", "question": f"{n}: triple it."} for n in range(3)]
@@ -154,7 +155,7 @@ def test_a_run_on_a_published_file_says_what_it_left_out(models, tmp_path):
     problems = {"dataset": str(file), "train": 2, "validation": 0, "test": 2}
     config = tiny_config(models[0], training=training, problems=problems)
     run_dir = prepare(tmp_path / "run", config)
-    process = start(run_dir)
+    process = start(run_dir, ray_address)
     assert process.wait(DEADLINE) == 0, (run_dir / "engine.log").read_text()[-3000:]
     lines = [event.payload["message"] for event in events(run_dir, "log.line")]
     unread, failing = [line for line in lines if "left out" in line]

@@ -11,8 +11,8 @@ from engine.config import parse_config
 from engine.events import read_all
 from engine.forking import fork_faults
 from engine.policy.agent import STATE_FILE
+from engine.training.endings import ExitCode
 from engine.training.fork import FORK_FILE, ORIGIN
-from engine.training.run import ExitCode
 from tests.training.test_engine import DEADLINE, prepare, start
 from tests.training.test_resume import settings
 
@@ -20,12 +20,14 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def parent(tmp_path_factory):
+def parent(tmp_path_factory, ray_address):
     """A run that has ended, with its checkpoint of the last step."""
     folder = tmp_path_factory.mktemp("parent")
     plan = {"steps": 1, "batch_nodes": 1, "minibatches": 1, "validate_every": 9}
     run_dir = prepare(folder / "run", settings(**plan))
-    assert start(run_dir).wait(DEADLINE) == 0, (run_dir / "engine.log").read_text()[-3000:]
+    assert start(run_dir, ray_address).wait(DEADLINE) == 0, (run_dir / "engine.log").read_text()[
+        -3000:
+    ]
     return run_dir
 
 
@@ -37,7 +39,7 @@ def weights(folder):
     return hashlib.sha256((folder / "model.safetensors").read_bytes()).hexdigest()
 
 
-def test_a_fork_goes_on_from_anothers_weights_with_other_settings(parent, tmp_path):
+def test_a_fork_goes_on_from_anothers_weights_with_other_settings(parent, tmp_path, ray_address):
     checkpoint, before = newest(parent), {p: p.read_bytes() for p in parent.rglob("*.json")}
     step = int(checkpoint.name.removeprefix("step-"))
     run_dir = tmp_path / "fork"
@@ -48,7 +50,9 @@ def test_a_fork_goes_on_from_anothers_weights_with_other_settings(parent, tmp_pa
         "problems.test=0",
     )
     assert main(["fork", str(checkpoint), str(run_dir), *wanted]) == 0
-    assert start(run_dir).wait(DEADLINE) == 0, (run_dir / "engine.log").read_text()[-3000:]
+    assert start(run_dir, ray_address).wait(DEADLINE) == 0, (run_dir / "engine.log").read_text()[
+        -3000:
+    ]
     told = list(read_all(run_dir))
     assert [e.payload["step"] for e in told if e.kind == "step.end"] == [step + 1]
     lines = [e.payload["message"] for e in told if e.kind == "log.line"]
@@ -67,13 +71,13 @@ def test_a_fork_goes_on_from_anothers_weights_with_other_settings(parent, tmp_pa
     assert {p: p.read_bytes() for p in parent.rglob("*.json")} == before
 
 
-def test_a_checkpoint_that_is_gone_is_told_with_those_that_are_there(parent, tmp_path):
+def test_a_checkpoint_that_is_gone_is_told_with_those_that_are_there(parent, tmp_path, ray_address):
     run_dir = tmp_path / "late"
     assert main(["fork", str(newest(parent)), str(run_dir)]) == 0
     (run_dir / FORK_FILE).write_text(
         json.dumps({"checkpoint": str(parent / "checkpoints" / "step-000099")})
     )
-    assert start(run_dir).wait(DEADLINE) == ExitCode.REFUSED
+    assert start(run_dir, ray_address).wait(DEADLINE) == ExitCode.REFUSED
     said = (run_dir / "engine.log").read_text()
     assert "step-000099 is gone" in said and newest(parent).name in said
 

@@ -29,7 +29,7 @@ def settings(compute=None, **training):
     )
 
 
-def train(folder, config, address=""):
+def train(folder, config, address):
     folder.mkdir(exist_ok=True)
     (folder / "config.json").write_text(config.model_dump_json())
     with (folder / "engine.log").open("ab") as log:
@@ -45,9 +45,9 @@ def payloads(events, kind):
     return [event.payload for event in events if event.kind == kind]
 
 
-def test_a_step_is_learned_from_while_the_next_is_written(tmp_path):
+def test_a_step_is_learned_from_while_the_next_is_written(ray_address, tmp_path):
     compute = {"generators_per_agent": 1}
-    events = train(tmp_path / "run", settings(compute, overlap=True))
+    events = train(tmp_path / "run", settings(compute, overlap=True), ray_address)
     updates = payloads(events, "agent.update")
     assert [u["step"] for u in updates] == [1, 2, 3, 4, 5]
     by_step = {u["step"]: u for u in updates}

@@ -1,4 +1,4 @@
-"""Every recipe trains for real: two small steps of the engine on one Ray that all runs join.
+"""Every recipe trains for real: two small steps of the engine.
 
 Two processes train them one after another, so that the driver starts twice and not once for each.
 
@@ -15,7 +15,6 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from ray.cluster_utils import Cluster
 from safetensors.numpy import load_file
 
 from engine.config import RunConfig, read_config
@@ -118,12 +117,10 @@ def small(name) -> RunConfig:
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory):
+def runs(tmp_path_factory, ray_address):
     """Waits for the run of a recipe, and gives its directory; two are trained at a time."""
     folder = tmp_path_factory.mktemp("recipes")
-    head = {"num_cpus": 8, "include_dashboard": False}
-    cluster = Cluster(initialize_head=True, head_node_args=head)
-    environment = os.environ | {"RAY_ADDRESS": cluster.address}
+    environment = os.environ | {"RAY_ADDRESS": ray_address}
 
     def train(names):
         for name in names:
@@ -145,7 +142,6 @@ def runs(tmp_path_factory):
             return folder / name
 
         yield ended
-    cluster.shutdown()
 
 
 class Trees:

@@ -43,8 +43,9 @@ def settings(**training):
 class Engine:
     """The engine as a process of its own, in one run directory, as often as it is started."""
 
-    def __init__(self, run_dir, config):
-        self.run_dir = run_dir
+    def __init__(self, run_dir, config, address=""):
+        """Without the address of a Ray it starts its own."""
+        self.run_dir, self.address = run_dir, address
         run_dir.mkdir()
         self.configure(config)
 
@@ -57,7 +58,7 @@ class Engine:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "engine", "train", str(self.run_dir)],
                 stdout=log, stderr=log, start_new_session=True,
-                env=os.environ | {"RAY_ADDRESS": ""},
+                env=os.environ | {"RAY_ADDRESS": self.address},
             )  # fmt: skip
         return self
 
@@ -121,9 +122,9 @@ class Engine:
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory):
+def whole(tmp_path_factory, ray_address):
     """A run that nobody disturbs; it goes on while the tests begin."""
-    return Engine(tmp_path_factory.mktemp("whole") / "run", settings()).start()
+    return Engine(tmp_path_factory.mktemp("whole") / "run", settings(), ray_address).start()
 
 
 def test_killed_at_any_moment_it_comes_to_the_same_bits(whole, tmp_path):
@@ -155,9 +156,9 @@ def test_the_checkpoint_that_is_told_to_be_the_best_stays(whole):
     assert (whole.run_dir / best / "fern" / "model.safetensors").is_file()
 
 
-def test_a_damaged_checkpoint_and_other_settings_are_told(whole, tmp_path):
+def test_a_damaged_checkpoint_and_other_settings_are_told(whole, ray_address, tmp_path):
     assert whole.end() == 0, whole.said()
-    engine = Engine(tmp_path / "run", settings())
+    engine = Engine(tmp_path / "run", settings(), ray_address)
     shutil.copytree(whole.run_dir, engine.run_dir, dirs_exist_ok=True)
 
     truncate(engine.run_dir / "checkpoints" / "step-000005" / "oak" / "model.safetensors")

@@ -43,7 +43,7 @@ def team():
 
 
 @pytest.fixture(scope="module")
-def run_dir(tmp_path_factory):
+def run_dir(tmp_path_factory, ray_address):
     folder = tmp_path_factory.mktemp("runs") / "team"
     folder.mkdir()
     config = tiny_config(
@@ -57,7 +57,11 @@ def run_dir(tmp_path_factory):
     with (folder / "engine.log").open("wb") as log:
         command = [sys.executable, "-m", "engine", "train", str(folder)]
         code = subprocess.run(
-            command, stdout=log, stderr=log, timeout=DEADLINE, env=os.environ | {"RAY_ADDRESS": ""}
+            command,
+            stdout=log,
+            stderr=log,
+            timeout=DEADLINE,
+            env=os.environ | {"RAY_ADDRESS": ray_address},
         ).returncode
     assert code == 0, (folder / "engine.log").read_text()[-3000:]
     return folder

@@ -1,5 +1,6 @@
 """Series of numbers: what is stored of a log, and what buckets tell of it."""
 
+import json
 import math
 import random
 import uuid
@@ -13,7 +14,7 @@ from tests.browser.sample_log import Sample, sample_events
 from tests.builders import a_held_run, an_event
 from webapp.telemetry.ingest import ingest
 from webapp.telemetry.metrics import catch_up
-from webapp.telemetry.models import Chunk, Clock, Metric, Point
+from webapp.telemetry.models import Block, Chunk, Clock, Metric
 from webapp.telemetry.presentation import config_hash
 from webapp.telemetry.scalars import scalars
 from webapp.telemetry.series import Axis, Range, Scale, buckets, metrics_of, points
@@ -39,8 +40,14 @@ def shipped(cast, events, size=5000):
 
 
 def all_points(run):
-    rows = Point.objects.filter(metric__run=run).order_by("metric__name", "position")
-    return list(rows.values_list("metric__name", "position", "step", "tokens", "nodes", "value"))
+    told = []
+    for name, *columns in (
+        Block.objects.filter(metric__run=run)
+        .order_by("metric__name", "index")
+        .values_list("metric__name", "step", "tokens", "nodes", "value")
+    ):
+        told += [(name, *point) for point in zip(*columns, strict=True)]
+    return told
 
 
 def told(run, name):
@@ -169,15 +176,25 @@ def test_what_is_read_grows_with_the_buckets_not_with_the_points(long):
     with connection.cursor() as cursor:
         cursor.execute(f"EXPLAIN (ANALYZE, FORMAT TEXT) {query}")
         plan = "\n".join(line for (line,) in cursor.fetchall())
-    assert "Seq Scan on telemetry_point" not in plan, plan
+    assert "Seq Scan on telemetry_block" not in plan, plan
 
 
-def test_points_come_in_pages(cast):
-    run, _ = shipped(cast, updates(range(10)))
+def test_points_come_in_pages_of_any_size(cast):
+    run, fencing = shipped(cast, updates(range(75)))
+    ingest(run.pk, fencing, updates(range(75, 90), first=76, step=lambda place: place + 75))
     metric = Metric.objects.get(run=run)
-    first, cursor = points(metric, None, 6)
-    rest, end = points(metric, cursor, 6)
-    assert [row[-1] for row in first + rest] == list(range(10)) and end is None
+    for limit in (1, 31, 32, 33, 64, 89, 90, 100):
+        found, cursor = [], None
+        while True:
+            names = ["position", "value", "step", "seq"]
+            page = json.loads(points(metric, cursor, limit, names))
+            found += zip(*page["points"].values(), strict=True)
+            cursor = page["next"]
+            if cursor is None:
+                break
+        assert found == [(at, at, at, at + 1) for at in range(90)], limit
+    past_the_end = json.loads(points(metric, 89, 5, ["value"]))
+    assert past_the_end == {"points": {"value": []}, "next": None}
 
 
 def test_rest_tells_names_buckets_and_points(client, cast):
@@ -194,9 +211,11 @@ def test_rest_tells_names_buckets_and_points(client, cast):
         "mean": [0.5, 1.5], "count": [1, 1],
     }  # fmt: skip
     raw = client.get(f"{address}/loss.oak/points?limit=1").json()
-    assert raw["points"][0][-1] == 0.5 and raw["next"] == 0
-    raw = client.get(f"{address}/loss.oak/points?limit=1&cursor=0").json()
-    assert raw["points"][0][2:3] == [2] and raw["next"] is None
+    assert raw["points"]["value"] == [0.5] and raw["next"] == 0
+    raw = client.get(f"{address}/loss.oak/points?limit=1&cursor=0&fields=step,value").json()
+    assert raw == {"points": {"step": [2], "value": [1.5]}, "next": None}
+    unknown = client.get(f"{address}/loss.oak/points?fields=step,loss")
+    assert unknown.status_code == 422 and unknown.json()["problems"][0]["value"] == "loss"
     assert client.get(f"{address}/loss.elm").status_code == 404
     wrong = client.get(f"{address}/loss.oak?from=3&to=1")
     assert wrong.status_code == 422 and wrong.json()["problems"][0]["path"] == "from"

@@ -16,8 +16,8 @@ from tests.builders import a_run, many_runs
 from webapp.experiments.catalogue import flat
 from webapp.experiments.models import Run
 
-PAGES = ("runs", "launch", "models", "datasets")
-LIST_QUERIES = 4
+PAGES = ("runs", "launch", "models", "searches", "new-search", "datasets")
+LIST_QUERIES = 5
 """Session, user, runs, and the projects in which one may start another."""
 
 

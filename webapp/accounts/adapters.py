@@ -23,6 +23,7 @@ from django.http import HttpRequest
 
 from webapp.accounts.models import User
 from webapp.accounts.services import announce_access
+from webapp.audit.context import note_user
 from webapp.projects.membership import InvitationRefused, accept_invitation, find_invitation
 
 INVITED_BY = "invitation"
@@ -45,6 +46,7 @@ class AccountAdapter(DefaultAccountAdapter):
         """The account, a member of the workspace that it was invited to."""
         made = super().save_user(request, user, form, commit)
         if commit:
+            note_user(made.pk)
             accept_invitation(request.session.pop(INVITED_BY), made)
         return made
 

@@ -1,4 +1,4 @@
-"""The `grove` command: login, runs, start, watch, stop, resume, pull, push.
+"""The `grove` command: runs, searches, datasets, models and exports from a terminal.
 
 Exit status: 0 it is done; 1 the server refused, or the run that was watched failed; 2 a wrong
 command line; 3 the server cannot be reached.
@@ -18,9 +18,13 @@ from typing import Any
 import httpx
 import msgspec
 
-from webapp.client import login, pushing
+from webapp.client import login, models, pushing
 from webapp.client.client import Grove
 from webapp.client.types import Event, Refused, Run
+
+TABLES = ("runs", "metrics", "nodes", "evaluations")
+FORMATS = ("csv", "jsonl", "parquet")
+FILTERS = ("state", "q", "tag", "name")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -59,6 +63,16 @@ def _parser() -> argparse.ArgumentParser:
     one.add_argument("overrides", nargs="*", metavar="PATH=VALUE")
     one.add_argument("--name", default="")
     one.add_argument("--key", help="idempotency key: asked again, the same run")
+    one = verb("search", _search, "let a team answer one problem; prints the program")
+    one.add_argument("project", type=int)
+    one.add_argument("problem", type=Path, help="JSON file of one problem with its tests")
+    one.add_argument(
+        "--team", nargs="+", required=True, metavar="MODEL",
+        help="starter:NAME or registry:NAME@VERSION",
+    )  # fmt: skip
+    one.add_argument("--set", nargs="+", default=[], metavar="PATH=VALUE", dest="overrides")
+    one.add_argument("--name", default="")
+    one.add_argument("--key", help="idempotency key: asked again, the same search")
     one = verb("watch", _watch, "follow a run's events to its end")
     one.add_argument("run")
     one.add_argument("--after", type=int, default=0, metavar="SEQ")
@@ -71,12 +85,37 @@ def _parser() -> argparse.ArgumentParser:
     one = verb("pull", _pull, "write a run's events to a file, from where the file ends")
     one.add_argument("run")
     one.add_argument("file", type=Path)
+    one = verb("export", _export, "write runs, metrics, nodes or evaluations to a file, as a table")
+    one.add_argument("table", choices=TABLES)
+    one.add_argument("file", type=Path, help=f"its ending says how: {', '.join(FORMATS)}")
+    whose = one.add_mutually_exclusive_group(required=True)
+    whose.add_argument("--project", type=int, help="all its runs, or those of the filters")
+    whose.add_argument("--run")
+    for name in FILTERS:
+        one.add_argument(f"--{name}", help="as in the list of runs")
     one = verb("push", _push, "send the log of an engine that runs elsewhere")
     one.add_argument("directory", type=Path, help="the run's, with events.jsonl")
     one.add_argument("--run", help="of an earlier push; else --project and --recipe make one")
     one.add_argument("--project", type=int)
     one.add_argument("--recipe")
     one.add_argument("--follow", action="store_true", help="until the log tells the run's end")
+    one = verb("push-dataset", _push_dataset, "upload files as a version of a dataset")
+    one.add_argument("project", type=int)
+    one.add_argument("name", help="of the dataset; one that is there gets a new version")
+    one.add_argument("files", type=Path, nargs="+")
+    one.add_argument("--note", default="")
+    one = verb("pull-dataset", _pull_dataset, "write the problems of a version to a file")
+    one.add_argument("version", type=int, help="its id, as push-dataset prints it")
+    one.add_argument("file", type=Path)
+    one = verb("push-model", _push_model, "upload a folder in Hugging Face layout as a version")
+    one.add_argument("folder", type=Path)
+    one.add_argument("--project", type=int, required=True)
+    one.add_argument("--name", help="of the model (default: the folder's)")
+    one.add_argument("--parent", type=int, help="number of the version that it came from")
+    one = verb("pull-model", _pull_model, "write a version as a zip")
+    one.add_argument("model", type=int)
+    one.add_argument("number", type=int)
+    one.add_argument("file", type=Path)
     return parser
 
 
@@ -113,6 +152,28 @@ def _start(asked: argparse.Namespace) -> int:
         run = grove.create_run(asked.project, asked.recipe, overrides, asked.name, key=asked.key)
         print(run.id)
     return 0
+
+
+def _search(asked: argparse.Namespace) -> int:
+    """Exit status: 0 if the answer passes all public tests, else 1."""
+    problem = json.loads(asked.problem.read_text("utf-8"))
+    overrides = dict(_override(text) for text in asked.overrides)
+    with _grove() as grove:
+        search = grove.create_search(
+            asked.project, asked.team, problem, overrides, asked.name, key=asked.key
+        )
+        print(search.id, file=sys.stderr, flush=True)
+        for _ in grove.watch(search.id, topics="run,search"):
+            pass
+        answer = grove.answer(search.id)
+        error = grove.run(search.id).error
+    if answer is None or answer.node is None:
+        print(f"no answer{': ' + error if error else ''}", file=sys.stderr)
+        return 1
+    print(answer.program.rstrip())
+    told = f"node {answer.node} by {answer.agent}: {answer.passed} of {answer.tests} public tests"
+    print(told, file=sys.stderr)
+    return 0 if answer.passed == answer.tests else 1
 
 
 def _override(text: str) -> tuple[str, Any]:
@@ -161,6 +222,22 @@ def _pull(asked: argparse.Namespace) -> int:
     return 0
 
 
+def _export(asked: argparse.Namespace) -> int:
+    ending = asked.file.suffix.removeprefix(".")
+    if ending not in FORMATS:
+        raise ValueError(f"{asked.file}: let it end in .{', .'.join(FORMATS)}")
+    filters = {name: told for name in FILTERS if (told := getattr(asked, name))}
+    with _grove() as grove:
+        place = {"project": asked.project, "run": asked.run}
+        queued = grove.ask_for_export(asked.table, ending, **place, **filters)
+        export = grove.finished_export(queued.id)
+        if export.state == "failed":
+            raise ValueError(f"the export failed: {export.error}")
+        grove.download(export, asked.file)
+    print(f"{asked.file} holds {export.rows} rows")
+    return 0
+
+
 def _push(asked: argparse.Namespace) -> int:
     if not asked.run and not (asked.project and asked.recipe):
         raise ValueError("give --run, or --project and --recipe to make one")
@@ -169,4 +246,41 @@ def _push(asked: argparse.Namespace) -> int:
         print(run_id, flush=True)
         heard = pushing.push(grove, run_id, asked.directory, follow=asked.follow)
     print(f"{heard.state}, stored up to {heard.head_seq}", file=sys.stderr)
+    return 0
+
+
+def _push_dataset(asked: argparse.Namespace) -> int:
+    with _grove() as grove:
+        version = grove.add_dataset(asked.project, asked.name, asked.files, asked.note)
+    print(version.id)
+    for text in version.left_out:
+        print(f"left out: {text}", file=sys.stderr)
+    print(f"{version.reference}: {version.statistics['problems']} problems", file=sys.stderr)
+    return 0
+
+
+def _pull_dataset(asked: argparse.Namespace) -> int:
+    draft = asked.file.with_name(f"{asked.file.name}.partial")
+    try:
+        with _grove() as grove, draft.open("wb") as file:
+            for block in grove.dataset_content(asked.version):
+                file.write(block)
+        draft.replace(asked.file)
+    finally:
+        draft.unlink(missing_ok=True)
+    return 0
+
+
+def _push_model(asked: argparse.Namespace) -> int:
+    name = asked.name or asked.folder.resolve().name
+    with _grove() as grove:
+        made = models.push_model(grove, asked.project, name, asked.folder, asked.parent)
+    print(f"{name} v{made.number} {made.sha256}")
+    return 0
+
+
+def _pull_model(asked: argparse.Namespace) -> int:
+    with _grove() as grove:
+        size = models.pull_model(grove, asked.model, asked.number, asked.file)
+    print(f"{asked.file}: {size} bytes")
     return 0

@@ -7,7 +7,7 @@ n, so whatever broke off, sending goes on with the line after it.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from webapp.client.client import Grove
 from webapp.client.types import Event, Heard
 
 FILE_NAME = "events.jsonl"
-BATCH_LINES = 1000
+BATCH_LINES = 5000
 BATCH_BYTES = 2_000_000
 LOOK_SECONDS = 0.5
 ALIVE_SECONDS = 60.0
@@ -33,7 +33,7 @@ def push(grove: Grove, run_id: str, directory: Path, *, follow: bool) -> Heard:
     """
     heard, said = grove.send(run_id, []), time.monotonic()
     while True:
-        for batch in _batches(directory / FILE_NAME, heard.head_seq):
+        for batch in batches(_lines(directory / FILE_NAME, heard.head_seq)):
             heard, said = grove.send(run_id, batch), time.monotonic()
         if not follow or heard.state in _OVER:
             return heard
@@ -53,17 +53,23 @@ def last_seq(file: Path) -> int:
     return last
 
 
-def _batches(log: Path, sent: int) -> Iterator[list[bytes]]:
+def batches(lines: Iterable[bytes]) -> Iterator[list[bytes]]:
+    """Lines in lots that the server takes at once."""
     batch: list[bytes] = []
     size = 0
+    for line in lines:
+        if batch and (len(batch) == BATCH_LINES or size + len(line) > BATCH_BYTES):
+            yield batch
+            batch, size = [], 0
+        batch.append(line)
+        size += len(line)
+    if batch:
+        yield batch
+
+
+def _lines(log: Path, sent: int) -> Iterator[bytes]:
     with log.open("rb") as file:
         for line in islice(file, sent, None):
             if not line.endswith(b"\n"):
-                break  # still being written
-            if batch and (len(batch) == BATCH_LINES or size + len(line) > BATCH_BYTES):
-                yield batch
-                batch, size = [], 0
-            batch.append(line.rstrip(b"\n"))
-            size += len(line)
-    if batch:
-        yield batch
+                return  # still being written
+            yield line.rstrip(b"\n")

@@ -46,6 +46,77 @@ class Run(msgspec.Struct, frozen=True):
         return self.state in ("finished", "failed", "stopped")
 
 
+class Upload(msgspec.Struct, frozen=True):
+    """A file on its way in; `offset` of its `size` bytes have come."""
+
+    id: str
+    name: str
+    size: int
+    offset: int
+    sha256: str | None
+    """Of its content, once it is finished."""
+
+
+class DatasetVersion(msgspec.Struct, frozen=True):
+    id: int
+    number: int
+    reference: str | None
+    """What a run's `problems.dataset` calls it."""
+    content_hash: str
+    left_out: list[str]
+    statistics: dict[str, Any]
+    faulty: int | None
+    """Problems whose reference fails; null until checked."""
+
+
+class ModelVersion(msgspec.Struct, frozen=True):
+    id: int
+    number: int
+    sha256: str
+    parameters: int
+    created: datetime
+    parent: str | None
+
+
+class Model(msgspec.Struct, frozen=True):
+    id: int
+    name: str
+    project: int
+    version_count: int
+    aliases: dict[str, int]
+    """Number of the version, by alias."""
+    versions: list[ModelVersion]
+    """The newest."""
+
+
+class Search(msgspec.Struct, frozen=True):
+    """`id` is that of its run: stop, watch and pull take it."""
+
+    id: str
+    name: str
+    project: int
+    problem: str
+    state: str
+    error: str
+    created: datetime
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """The program that a search chose; without a node nothing was verified."""
+
+    node: int | None
+    agent: str
+    program: str
+    rule: str
+    passed: int
+    tests: int
+    private_passed: bool | None
+    ended: str
+    nodes: int
+    tokens: int
+    seconds: float
+
+
 class Event(msgspec.Struct, frozen=True, array_like=True):
     """[seq, milliseconds since 1970, kind, payload] as on the wire."""
 
@@ -53,6 +124,43 @@ class Event(msgspec.Struct, frozen=True, array_like=True):
     milliseconds: int
     kind: str
     payload: dict[str, Any]
+
+
+class Points(msgspec.Struct):
+    """Of one series of numbers: columns of equal length."""
+
+    step: list[int]
+    time: list[float]
+    """Seconds since the run's first event."""
+    value: list[float]
+
+    def extend(self, more: Points) -> None:
+        for name in self.__struct_fields__:
+            getattr(self, name).extend(getattr(more, name))
+
+
+class PointPage(msgspec.Struct, frozen=True):
+    points: Points
+    next: int | None
+
+
+class Export(msgspec.Struct, frozen=True):
+    """A table as a file, which a worker writes."""
+
+    id: str
+    project: int
+    run: str | None
+    table: str
+    format: str
+    state: str
+    error: str
+    rows: int
+    size: int
+    sha256: str
+
+    @property
+    def is_over(self) -> bool:
+        return self.state in ("ready", "failed")
 
 
 class Heard(msgspec.Struct, frozen=True):

@@ -2,50 +2,209 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-from typing import Any
+from typing import Annotated
 
-from django.http import HttpRequest
-from ninja import Query, Router, Schema
+from django.http import FileResponse, HttpRequest
+from django.shortcuts import get_object_or_404
+from ninja import Path, Query, Router, Status
 
-from webapp.datasets.models import Dataset, DatasetVersion
-from webapp.datasets.selectors import visible_datasets
-from webapp.paging import Cursor, page
+from webapp.artifacts.store import open_artifact
+from webapp.datasets import reports, storing
+from webapp.datasets.errors import refused
+from webapp.datasets.hardness import hardness
+from webapp.datasets.models import Dataset, DatasetReport, DatasetVersion
+from webapp.datasets.schemas import (
+    DatasetList,
+    DatasetOut,
+    DatasetVersionOut,
+    HardnessList,
+    NewDerived,
+    NewOverlap,
+    NewVersion,
+    ProblemDetail,
+    ProblemList,
+    ReportOut,
+    SplitSizes,
+    SplitsOut,
+    UseList,
+    Which,
+    WhichProblems,
+)
+from webapp.datasets.selectors import (
+    content_of,
+    newest_report,
+    problems_page,
+    splits,
+    uses,
+    visible_datasets,
+    visible_version,
+)
+from webapp.paging import LARGEST_ID, page
+from webapp.projects.models import Project
+from webapp.projects.permissions import Action, require, require_scope
 
 router = Router()
-
-
-class DatasetVersionOut(Schema):
-    id: int
-    number: int
-    spec: dict[str, Any]
-    content_hash: str
-    left_out: list[str]
-    created: datetime
-
-
-class DatasetOut(Schema):
-    id: int
-    name: str
-    project: int
-    versions: list[DatasetVersionOut]
-
-    @staticmethod
-    def resolve_project(dataset: Dataset) -> int:
-        return dataset.project_id
-
-    @staticmethod
-    def resolve_versions(dataset: Dataset) -> list[DatasetVersion]:
-        return list(dataset.versions.all())
-
-
-class DatasetList(Schema):
-    datasets: list[DatasetOut]
-    next: int | None
-    """Cursor of the next page, null on the last."""
+Id = Annotated[int, Path(ge=0, le=LARGEST_ID)]
+_MADE = {200: DatasetVersionOut, 201: DatasetVersionOut}
+_LINES = {
+    200: {
+        "description": "OK",
+        "content": {"application/x-ndjson": {"schema": {"type": "string"}}},
+    }
+}
 
 
 @router.get("", response=DatasetList)
-def list_datasets(request: HttpRequest, query: Query[Cursor]):
+def list_datasets(request: HttpRequest, query: Query[Which]):
     """Datasets with their versions, newest first."""
-    return page(visible_datasets(request.user), "datasets", query)
+    found = visible_datasets(request.user).filter(name__icontains=query.name)
+    if query.project is not None:
+        found = found.filter(project=query.project)
+    return page(found, "datasets", query)
+
+
+@router.post("", response=_MADE)
+def create_dataset_version(request: HttpRequest, new: NewVersion):
+    """The problems of finished uploads as a version of the dataset of that name, which is made if
+    it is not there; its check is queued. 200 if the dataset has the same problems already."""
+    require_scope(request.user, Action.ADD_DATASETS)
+    project = get_object_or_404(Project.objects.visible_to(request.user), pk=new.project)
+    require(request.user, Action.ADD_DATASETS, project)
+    asked = (new.name, new.uploads, new.format, new.note)
+    version, is_new = storing.add_version(project, request.user, *asked)
+    return Status(201 if is_new else 200, version)
+
+
+@router.get("/{int:dataset_id}", response=DatasetOut)
+def get_dataset(request: HttpRequest, dataset_id: Id):
+    return get_object_or_404(visible_datasets(request.user), pk=dataset_id)
+
+
+@router.delete("/{int:dataset_id}", response={204: None})
+def delete_dataset(request: HttpRequest, dataset_id: Id):
+    """It and all its versions are gone; 409, with what uses one, if something does."""
+    require_scope(request.user, Action.ADD_DATASETS)
+    found = Dataset.objects.visible_to(request.user).select_related("project__workspace")
+    dataset = get_object_or_404(found, pk=dataset_id)
+    require(request.user, Action.ADD_DATASETS, dataset.project)
+    storing.delete_dataset(dataset)
+    return Status(204, None)
+
+
+@router.get("/versions/{int:dataset_version_id}", response=DatasetVersionOut)
+def get_dataset_version(request: HttpRequest, dataset_version_id: Id):
+    return visible_version(request.user, dataset_version_id)
+
+
+@router.delete("/versions/{int:dataset_version_id}", response={204: None})
+def delete_dataset_version(request: HttpRequest, dataset_version_id: Id):
+    """It is gone; 409, with what uses it, if something does."""
+    storing.delete_version(_changeable(request, dataset_version_id))
+    return Status(204, None)
+
+
+@router.post("/versions/{int:dataset_version_id}/derive", response=_MADE)
+def derive_dataset_version(request: HttpRequest, dataset_version_id: Id, new: NewDerived):
+    """A version with the good problems of a checked one. 200 if there is the same already."""
+    version = _changeable(request, dataset_version_id)
+    made, is_new = storing.derive_version(version, request.user, new.keep, new.note)
+    return Status(201 if is_new else 200, made)
+
+
+@router.get("/versions/{int:dataset_version_id}/uses", response=UseList)
+def list_dataset_uses(request: HttpRequest, dataset_version_id: Id):
+    """Runs and model versions that learned from it, and versions that were made from it."""
+    return {"uses": uses(visible_version(request.user, dataset_version_id))}
+
+
+@router.get("/versions/{int:dataset_version_id}/problems", response=ProblemList)
+def list_dataset_problems(
+    request: HttpRequest, dataset_version_id: Id, query: Query[WhichProblems]
+):
+    """Its problems in their order."""
+    version = visible_version(request.user, dataset_version_id)
+    found = problems_page(version, query.q, query.check or "", query.cursor or 0, query.limit)
+    return {"problems": found.problems, "next": found.next}
+
+
+@router.get("/versions/{int:dataset_version_id}/problems/{int:number}", response=ProblemDetail)
+def get_dataset_problem(request: HttpRequest, dataset_version_id: Id, number: Id):
+    """One problem with its tests and its reference."""
+    version = visible_version(request.user, dataset_version_id)
+    row = get_object_or_404(version.problems.select_related("version"), number=number)
+    row.content = content_of(row)
+    return row
+
+
+@router.get("/versions/{int:dataset_version_id}/splits", response=SplitsOut)
+def get_dataset_splits(request: HttpRequest, dataset_version_id: Id, query: Query[SplitSizes]):
+    """Which problems a run with these settings learns from, is validated on and is tested on."""
+    version = visible_version(request.user, dataset_version_id)
+    return splits(version, query.seed, (query.train, query.validation, query.test))
+
+
+@router.get("/versions/{int:dataset_version_id}/difficulty", response=HardnessList)
+def get_dataset_difficulty(request: HttpRequest, dataset_version_id: Id):
+    """How hard its problems were for the runs on it, the hardest first."""
+    return hardness(visible_version(request.user, dataset_version_id), request.user)
+
+
+@router.get(
+    "/versions/{int:dataset_version_id}/content", response=None, openapi_extra={"responses": _LINES}
+)
+def get_dataset_content(request: HttpRequest, dataset_version_id: Id):
+    """All its problems as JSON lines of our own format."""
+    version = _stored(visible_version(request.user, dataset_version_id))
+    return FileResponse(
+        open_artifact(version.artifact_id),
+        as_attachment=True,
+        filename=f"{version.dataset.name}-v{version.number}.jsonl",
+        content_type="application/x-ndjson",
+    )
+
+
+@router.post("/versions/{int:dataset_version_id}/validation", response={202: ReportOut})
+def start_dataset_validation(request: HttpRequest, dataset_version_id: Id):
+    """Run every reference on its tests, in the sandbox, by a worker; one check at a time."""
+    version = _changeable(request, dataset_version_id)
+    return Status(202, reports.request_validation(version, request.user))
+
+
+@router.get("/versions/{int:dataset_version_id}/validation", response=ReportOut)
+def get_dataset_validation(request: HttpRequest, dataset_version_id: Id):
+    """The newest check; its findings stand beside the problems (`problems?check=failed`)."""
+    version = visible_version(request.user, dataset_version_id)
+    kind = DatasetReport.Kind.VALIDATION
+    return newest_report(version, kind) or get_object_or_404(version.reports, kind=kind)
+
+
+@router.post("/versions/{int:dataset_version_id}/overlaps", response={202: ReportOut})
+def start_dataset_overlap(request: HttpRequest, dataset_version_id: Id, new: NewOverlap):
+    """Find, by a worker, which of its problems are also in another version."""
+    version = _changeable(request, dataset_version_id)
+    other = visible_version(request.user, new.other)
+    return Status(202, reports.request_overlap(version, other, new.threshold, request.user))
+
+
+@router.get("/reports/{int:report_id}", response=ReportOut)
+def get_dataset_report(request: HttpRequest, report_id: Id):
+    """A check or an overlap: how far it is, or what it found."""
+    found = DatasetReport.objects.visible_to(request.user).select_related("version", "other")
+    report = get_object_or_404(found, pk=report_id)
+    if report.other_id:
+        visible_version(request.user, report.other_id)
+    return report
+
+
+def _changeable(request: HttpRequest, dataset_version_id: int) -> DatasetVersion:
+    require_scope(request.user, Action.ADD_DATASETS)
+    version = visible_version(request.user, dataset_version_id)
+    require(request.user, Action.ADD_DATASETS, version.dataset.project)
+    return version
+
+
+def _stored(version: DatasetVersion) -> DatasetVersion:
+    if version.artifact_id is None:
+        reason = "its problems are not stored here, but made or read by the runs on it"
+        raise refused("version", str(version), reason, 404)
+    return version

@@ -1,11 +1,20 @@
 """Sets of problems.
 
-Invariant: a version never changes. `content_hash` is its identity: a generated set is known by
-its spec alone, because the generator gives the same problems for the same spec.
+Invariants: a version never changes. `content_hash` is its identity: a generated set is known by
+its spec alone, because the generator gives the same problems for the same spec; one that was
+uploaded or derived by its problems. Of the latter all problems lie in `artifact`, one per line in
+our own format, and `DatasetProblem` says where; what a check found of them is noted beside them.
 """
 
+from __future__ import annotations
+
+from typing import Any
+
+from django.conf import settings
+from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
+from webapp.artifacts.models import Artifact
 from webapp.projects.models import InProjectQuerySet, Project
 
 
@@ -33,10 +42,26 @@ class DatasetVersion(models.Model):
     dataset = models.ForeignKey(Dataset, on_delete=models.CASCADE, related_name="versions")
     number = models.PositiveIntegerField()
     spec = models.JSONField()
+    """Settings that make it (generated, or read from a file of the server), or where it came from:
+    `uploads` [{name, size, sha256}] and `format`, or `derived` {keep}."""
     content_hash = models.CharField(max_length=64)
     left_out = models.JSONField(default=list, blank=True)
     """Problems of the file that could not be used: a sentence each, with place and reason."""
     created = models.DateTimeField(auto_now_add=True)
+    created_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+"
+    )
+    note = models.TextField(blank=True)
+    parent = models.ForeignKey("self", on_delete=models.PROTECT, null=True, related_name="children")
+    """The version that it was derived from, or that it follows."""
+    artifact = models.ForeignKey(
+        Artifact, on_delete=models.PROTECT, null=True, related_name="dataset_versions"
+    )
+    """Its problems; null where they are not stored here."""
+    statistics = models.JSONField(default=dict)
+    """See `datasets.statistics`."""
+    faulty = models.PositiveIntegerField(null=True)
+    """Problems whose own reference fails, or that could not be judged; null until checked."""
 
     objects = DatasetVersionQuerySet.as_manager()
 
@@ -48,3 +73,114 @@ class DatasetVersion(models.Model):
 
     def __str__(self) -> str:
         return f"{self.dataset} v{self.number}"
+
+    @property
+    def reference(self) -> str:
+        """What a run's `problems.dataset` calls it."""
+        return f"dataset:{self.dataset.name}/{self.number}"
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The `problems` settings of a run that reads it."""
+        return {"dataset": self.reference} if self.artifact_id else self.spec
+
+
+class InVersionQuerySet(InProjectQuerySet):
+    project_path = "version__dataset__project"
+
+
+class DatasetProblem(models.Model):
+    """One problem of a stored version: what lists and searches need, and where the rest is."""
+
+    class Check(models.TextChoices):
+        """What the last check of its reference said."""
+
+        OPEN = "open", "not checked"
+        PASSED = "passed", "reference passes"
+        FAILED = "failed", "reference fails"
+        UNVERIFIED = "unverified", "no reference"
+
+    version = models.ForeignKey(DatasetVersion, on_delete=models.CASCADE, related_name="problems")
+    number = models.PositiveIntegerField()
+    """From 1, in the order of the file."""
+    problem = models.TextField()
+    """Its id in the data set."""
+    content_hash = models.CharField(max_length=64)
+    statement = models.TextField()
+    entry_point = models.TextField()
+    kind = models.CharField(max_length=10)
+    public_tests = models.PositiveIntegerField()
+    private_tests = models.PositiveIntegerField()
+    has_reference = models.BooleanField()
+    difficulty = models.PositiveIntegerField()
+    tags = ArrayField(models.TextField(), default=list)
+    offset = models.BigIntegerField()
+    """Of its line in the artifact, in bytes."""
+    length = models.IntegerField()
+    check_state = models.CharField(max_length=10, choices=Check.choices, default=Check.OPEN)
+    check_reason = models.TextField(blank=True)
+
+    objects = InVersionQuerySet.as_manager()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["version", "number"], name="dataset_problem_number")
+        ]
+        indexes = [models.Index(fields=["version", "check_state"], name="dataset_problem_check")]
+
+
+class DatasetReport(models.Model):
+    """Work on a version that takes a while; a worker takes it under a lease."""
+
+    class Kind(models.TextChoices):
+        VALIDATION = "validation", "check of its references"
+        OVERLAP = "overlap", "overlap with another version"
+
+    class State(models.TextChoices):
+        QUEUED = "queued", "queued"
+        RUNNING = "running", "running"
+        DONE = "done", "done"
+        FAILED = "failed", "failed"
+
+    version = models.ForeignKey(DatasetVersion, on_delete=models.CASCADE, related_name="reports")
+    kind = models.CharField(max_length=10, choices=Kind.choices)
+    other = models.ForeignKey(
+        DatasetVersion, on_delete=models.CASCADE, null=True, related_name="compared_with"
+    )
+    threshold = models.FloatField(null=True)
+    """Share of n-grams that is too much, of an overlap."""
+    state = models.CharField(max_length=10, choices=State.choices, default=State.QUEUED)
+    created_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+"
+    )
+    created = models.DateTimeField(auto_now_add=True)
+    started = models.DateTimeField(null=True)
+    finished = models.DateTimeField(null=True)
+    deadline = models.DateTimeField(null=True)
+    """When the work under way is given up."""
+    done = models.PositiveIntegerField(default=0)
+    """Problems that are dealt with, of `statistics["problems"]`."""
+    fencing = models.PositiveIntegerField(default=0)
+    """Grows with every worker that takes it; whoever writes with an older one is refused."""
+    lease_expires = models.DateTimeField(null=True)
+    error = models.TextField(blank=True)
+    result = models.JSONField(default=dict)
+    """Of a check {tests, passed, failed, unverified}; of an overlap {problems, overlapping,
+    overlaps [{first, second, kind, share}], the first of them}."""
+
+    objects = InVersionQuerySet.as_manager()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["version", "kind"],
+                condition=models.Q(state__in=("queued", "running"), kind="validation"),
+                name="one_check_at_a_time",
+            )
+        ]
+        indexes = [models.Index(fields=["state", "lease_expires"], name="dataset_report_open")]
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it is still to end."""
+        return self.state in (self.State.QUEUED, self.State.RUNNING)

@@ -2,18 +2,124 @@
 
 from __future__ import annotations
 
-from django.db.models import Prefetch, QuerySet
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
+from django.db.models import Prefetch, Q, QuerySet
+from django.shortcuts import get_object_or_404
+from django.urls import reverse
+
+from engine.problems.splits import place
 from webapp.accounts.models import User
-from webapp.datasets.models import Dataset, DatasetVersion
+from webapp.artifacts.store import open_artifact
+from webapp.datasets.models import Dataset, DatasetProblem, DatasetReport, DatasetVersion
+
+PAGE = 25
+NEWEST = 10
+"""Versions that the list of datasets shows of each."""
 
 
 def visible_datasets(user: User) -> QuerySet[Dataset]:
     """Datasets that `user` may see, by name, each with its versions, newest first."""
-    versions = DatasetVersion.objects.order_by("-number")
+    versions = DatasetVersion.objects.select_related("created_by", "parent__dataset", "dataset")
     return (
         Dataset.objects.visible_to(user)
         .select_related("project")
-        .prefetch_related(Prefetch("versions", versions))
+        .prefetch_related(Prefetch("versions", versions.order_by("-number")))
         .order_by("project", "name")
     )
+
+
+def visible_version(user: User, version_id: int) -> DatasetVersion:
+    """A version that `user` may see, or `Http404`."""
+    found = DatasetVersion.objects.visible_to(user).select_related(
+        "dataset__project__workspace", "created_by", "parent__dataset", "artifact"
+    )
+    return get_object_or_404(found, pk=version_id)
+
+
+def trainable_versions(user: User) -> QuerySet[DatasetVersion]:
+    """Stored and good versions that `user` may see, by name, newest first; the first 200."""
+    found = DatasetVersion.objects.visible_to(user).filter(artifact__isnull=False, faulty=0)
+    return found.select_related("dataset__project").order_by("dataset__name", "-number")[:200]
+
+
+@dataclass(frozen=True, slots=True)
+class ProblemsPage:
+    """Some problems of a version, and the number after which the next ones come, if any do."""
+
+    problems: list[DatasetProblem]
+    next: int | None
+
+
+def problems_page(
+    version: DatasetVersion, words: str = "", check: str = "", after: int = 0, limit: int = PAGE
+) -> ProblemsPage:
+    """Problems in their order; those with all of the words in statement, id, entry point or tags,
+    and of one `check` state, where that is asked for."""
+    found = version.problems.filter(number__gt=after).order_by("number")
+    for word in words.split():
+        texts = (Q(**{f"{field}__icontains": word}) for field in ("statement", "problem"))
+        found = found.filter(
+            next(texts) | next(texts) | Q(entry_point__icontains=word) | Q(tags__contains=[word])
+        )
+    if check:
+        found = found.filter(check_state=check)
+    rows = list(found[: limit + 1])
+    return ProblemsPage(rows[:limit], rows[limit - 1].number if len(rows) > limit else None)
+
+
+def content_of(row: DatasetProblem) -> dict[str, Any]:
+    """The whole problem, as `engine.problems.records` writes it."""
+    with open_artifact(row.version.artifact_id) as content:
+        content.seek(row.offset)
+        return json.loads(content.read(row.length))
+
+
+@dataclass(frozen=True, slots=True)
+class Splits:
+    """Numbers of the problems of each split, in the order in which a run takes them."""
+
+    validation: list[int]
+    test: list[int]
+    train: list[int]
+
+
+def splits(version: DatasetVersion, seed: int, sizes: Sequence[int]) -> Splits:
+    """The splits of a run with this `problems.seed` and sizes (train, validation, test)."""
+    train, validation, test = sizes
+    hashes = version.problems.values_list("number", "content_hash")
+    order = [number for number, digest in sorted(hashes, key=lambda one: place(one[1], seed))]
+    held = validation + test
+    return Splits(order[:validation], order[validation:held], order[held : held + train])
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """Something that refers to a version."""
+
+    what: str
+    name: str
+    address: str
+    dataset_id: int | None = None
+
+
+def uses(version: DatasetVersion) -> list[Use]:
+    """Runs and model versions that learned from it, and versions that were made from it."""
+    runs = version.run_set.select_related("experiment").order_by("-created")
+    models = version.modelversion_set.select_related("model").order_by("-pk")
+    children = version.children.select_related("dataset").order_by("number")
+    found = [Use("run", str(run), reverse("run", args=[run.pk])) for run in runs]
+    found += [Use("model", str(one), reverse("model", args=[one.model_id])) for one in models]
+    return found + [
+        Use("dataset", str(one), reverse("dataset-version", args=[one.pk]), one.dataset_id)
+        for one in children
+    ]
+
+
+def newest_report(version: DatasetVersion, kind: str) -> DatasetReport | None:
+    """The last one that was asked for."""
+    found = version.reports.select_related("created_by", "version", "other__dataset")
+    return found.filter(kind=kind).order_by("-pk").first()

@@ -10,8 +10,10 @@ import msgspec
 from django.db import transaction
 
 from engine.config import ProblemsConfig
+from engine.faults import ConfigError
 from engine.problems.source import check_problem_set
 from webapp.datasets.models import Dataset, DatasetVersion
+from webapp.datasets.references import is_reference, trainable
 from webapp.projects.models import Project
 
 _NAME_CHARS: int = Dataset._meta.get_field("name").max_length
@@ -24,20 +26,39 @@ def version_of(project: Project, problems: ProblemsConfig) -> DatasetVersion:
     Raises:
         ConfigError: the file cannot be read, or holds problems that cannot be trained on.
     """
+    if is_reference(problems.dataset):
+        return _stored(project, problems)
     contents = check_problem_set(problems)
     spec, content_hash = _identity(problems, contents.hash)
     name = (Path(problems.dataset).absolute().name or "/")[:_NAME_CHARS]
     Project.objects.select_for_update(no_key=True).get(pk=project.pk)
     dataset, _ = Dataset.objects.get_or_create(project=project, name=name)
     known = dataset.versions.filter(content_hash=content_hash).first()
-    number = dataset.versions.count() + 1
     return known or DatasetVersion.objects.create(
         dataset=dataset,
-        number=number,
+        number=next_number(dataset),
         spec=spec,
         content_hash=content_hash,
         left_out=[str(fault) for fault in contents.left_out],
     )
+
+
+def next_number(dataset: Dataset) -> int:
+    """Of the version that comes next; the project's row is locked."""
+    newest = dataset.versions.order_by("-number").values_list("number", flat=True).first()
+    return (newest or 0) + 1
+
+
+def _stored(project: Project, problems: ProblemsConfig) -> DatasetVersion:
+    version = trainable(project, problems.dataset)
+    count, held_back = version.statistics["problems"], problems.validation + problems.test
+    if count <= held_back:
+        reason = (
+            f"{version} holds {count} problems, but validation and test alone take {held_back}; "
+            "lower problems.validation or problems.test"
+        )
+        raise ConfigError([{"path": "problems", "value": count, "reason": reason}])
+    return version
 
 
 def _identity(problems: ProblemsConfig, contents_hash: str) -> tuple[dict[str, Any], str]:

@@ -17,7 +17,7 @@ from engine.events import RunState
 from engine.recipes import recipe_data, recipe_names
 from webapp.accounts.models import User
 from webapp.experiments import marks, outside, services
-from webapp.experiments.creation import KeyReused, create_experiment, once
+from webapp.experiments.creation import KeyReused, Made, create_experiment, once
 from webapp.experiments.listing import LONGEST, Unusable, Wish, runs_page
 from webapp.experiments.models import Experiment, Star
 from webapp.experiments.presentation import summary
@@ -278,11 +278,15 @@ def _create(
 
 
 def once_or_invalid(
-    key: str | None, user: User, asked: Any, make: Callable[[], Experiment]
-) -> Experiment:
+    key: str | None,
+    user: User,
+    asked: Any,
+    make: Callable[[], Made],
+    kind: type[Made] = Experiment,  # type: ignore[assignment]
+) -> Made:
     """As `once`; a key that stands for another request is a fault of the header."""
     try:
-        return once(key, user, asked, make)
+        return once(key, user, asked, make, kind)
     except KeyReused:
         reason = "it stands for another request already: give each its own"
         raise Invalid("Idempotency-Key", key, reason) from None
@@ -295,10 +299,11 @@ def get_run(request: HttpRequest, run_id: uuid.UUID):
 
 @router.patch("/{uuid:run_id}", response=RunDetail)
 def mark_run(request: HttpRequest, run_id: uuid.UUID, told: Marks):
-    """Set its tags or notes, archive or restore it, star it for yourself. A run under way that is
-    archived goes on."""
+    """Set its tags or notes, archive or restore it; star it for yourself, as whoever sees it may. A
+    run under way that is archived goes on."""
     run = visible_run(request.user, run_id)
-    require(request.user, Action.OPERATE, run.project)
+    stars_only = told.starred is not None and told == Marks(starred=told.starred)
+    require(request.user, Action.READ if stars_only else Action.OPERATE, run.project)
     try:
         marks.describe(run.pk, tags=told.tags, notes=told.notes)
     except marks.BadMark as error:

@@ -135,13 +135,14 @@ def _pair(run: Run, names: tuple[str, str], split: str, a: dict | None, b: dict 
     figures = [
         found
         for figure in a["outcomes"]
-        if figure in b["outcomes"] and (found := _difference(figure, names, a, b))
+        if figure in b["outcomes"] and (found := difference(figure, names, a, b))
     ]
     reason = "" if figures else "they were measured on other problems, or have no agent in common"
     return Pair(run, names[1], split, steps, figures, reason)
 
 
-def _difference(figure: str, names: tuple[str, str], a: dict, b: dict) -> Difference | None:
+def difference(figure: str, names: tuple[str, str], a: dict, b: dict) -> Difference | None:
+    """One figure of two evaluations, told as `eval.outcomes` are; None without common problems."""
     before, after = paired_values(*(_by_problem(one, figure) for one in (a, b)))
     if not before:
         return None

@@ -9,10 +9,11 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 
 from django.db import IntegrityError, transaction
+from django.db.models import Model
 from django.utils import timezone
 
 from engine.faults import ConfigError
@@ -27,7 +28,11 @@ from webapp.experiments.paths import refuse_paths
 from webapp.experiments.sweeps import Planned, Request, plan
 from webapp.experiments.walls import refuse_unsafe
 from webapp.projects.models import Project
+from webapp.registry.references import resolved
+from webapp.registry.services import note_uses
 
+Made = TypeVar("Made", bound=Model)
+"""A row with created_by, request_key and request_digest."""
 _NAME_CHARS: int = Experiment._meta.get_field("name").max_length
 
 
@@ -49,7 +54,7 @@ def planned(request: Request, project: Project, origin: Origin | None = None) ->
     Raises:
         ConfigError: the settings cannot run, or not in this project, or not from this checkpoint.
     """
-    runs = plan(request)
+    runs = [replace(run, config=resolved(run.config, project)) for run in plan(request)]
     for run in runs:
         refuse_unsafe(run.config, project)
         refuse_paths(run.config, project)
@@ -119,6 +124,7 @@ def _create_run(
     )
     detail = f"from step {origin.step} of {origin.run}" if origin else ""
     note_action(run, user, RunAction.Kind.STARTED, detail)
+    note_uses(run)
     dispatch_on_commit(run.pk)
     return run
 
@@ -138,7 +144,12 @@ def fork_request(run: Run, step: int, overrides: dict[str, Any], name: str = "")
 
 @transaction.atomic
 def clone_run(run: Run, user: User) -> Run:
-    """A new experiment with the run's settings, queued."""
+    """A new experiment with the run's settings, queued.
+
+    Raises:
+        ConfigError: the settings cannot run any more, or it is a search; nothing was made.
+    """
+    _refuse_what_trains_nothing(run)
     made = create_experiment(run.project, user, clone_request(run)).runs.get()
     note_action(run, user, RunAction.Kind.CLONED, f"as {made}")
     return made
@@ -151,14 +162,31 @@ def fork_run(run: Run, step: int, user: User, overrides: dict[str, Any], name: s
     Raises:
         ConfigError: there is no such checkpoint, or a change does not fit it; nothing was made.
     """
+    _refuse_what_trains_nothing(run)
     request = fork_request(run, step, overrides, name)
     made = create_experiment(run.project, user, request, Origin(run, step)).runs.get()
     note_action(run, user, RunAction.Kind.FORKED, f"from step {step}, as {made}")
     return made
 
 
-def once(key: str | None, user: User, asked: Any, make: Callable[[], Experiment]) -> Experiment:
-    """What `make` makes; asked the same again under the same key, what was made then.
+def _refuse_what_trains_nothing(run: Run) -> None:
+    if hasattr(run, "evaluation"):
+        reason = "an evaluation trains nothing; have the version measured again instead"
+        raise ConfigError([{"path": "run", "value": str(run.pk), "reason": reason}])
+    if hasattr(run, "search"):
+        reason = "a search at test time trains nothing; start another search instead"
+        raise ConfigError([{"path": "run", "value": str(run.pk), "reason": reason}])
+
+
+def once(
+    key: str | None,
+    user: User,
+    asked: Any,
+    make: Callable[[], Made],
+    kind: type[Made] = Experiment,  # type: ignore[assignment]
+) -> Made:
+    """What `make` makes, a row of `kind`; asked the same again under the same key, what was made
+    then.
 
     Raises:
         KeyReused: `user` gave this key with another request.
@@ -166,23 +194,22 @@ def once(key: str | None, user: User, asked: Any, make: Callable[[], Experiment]
     if key is None:
         return make()
     digest = hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
-    if found := _made_before(user, key, digest):
+    if found := _made_before(kind, user, key, digest):
         return found
     try:
         with transaction.atomic():
-            experiment = make()
-            made = Experiment.objects.filter(pk=experiment.pk)
-            made.update(request_key=key, request_digest=digest)
-            return experiment
+            made = make()
+            kind.objects.filter(pk=made.pk).update(request_key=key, request_digest=digest)
+            return made
     except IntegrityError:
         # Somebody asked the same at the same moment, and was first.
-        if found := _made_before(user, key, digest):
+        if found := _made_before(kind, user, key, digest):
             return found
         raise
 
 
-def _made_before(user: User, key: str, digest: str) -> Experiment | None:
-    made = Experiment.objects.filter(created_by=user, request_key=key).first()
+def _made_before(kind: type[Made], user: User, key: str, digest: str) -> Made | None:
+    made = kind.objects.filter(created_by=user, request_key=key).first()
     if made is not None and made.request_digest != digest:
         raise KeyReused
     return made

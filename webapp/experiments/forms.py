@@ -26,23 +26,17 @@ FIELD = "set:"
 """What the names of the settings' own fields begin with."""
 LOWEST, HIGHEST = -100, 100
 """Priorities of runs."""
-_LINES = {"rows": 8, "spellcheck": "false", "autocomplete": "off"}
+LINES = {"rows": 8, "spellcheck": "false", "autocomplete": "off"}
+"""Attributes of a field of code."""
 
 
-class LaunchForm(forms.Form):
-    """`source` is a run to clone or, with `step`, to fork."""
+class SettingsForm(forms.Form):
+    """What has settings, each with a field of its own and as a line of text, in a project."""
 
-    source = forms.UUIDField(required=False, widget=forms.HiddenInput)
-    step = forms.IntegerField(required=False, min_value=0, widget=forms.HiddenInput)
     project = forms.ModelChoiceField(queryset=Project.objects.none(), empty_label=None)
-    recipe = forms.ChoiceField(required=False)
     name = forms.CharField(max_length=200, required=False)
-    seeds = forms.CharField(max_length=2000, required=False)
-    sweep = forms.CharField(
-        widget=forms.Textarea(attrs={**_LINES, "rows": 2}), required=False, max_length=10_000
-    )
     overrides = forms.CharField(
-        widget=forms.Textarea(attrs=_LINES), required=False, max_length=100_000
+        widget=forms.Textarea(attrs=LINES), required=False, max_length=100_000
     )
 
     def __init__(self, user: User, projects: list[Project], *args: Any, **kwargs: Any):
@@ -50,6 +44,34 @@ class LaunchForm(forms.Form):
         self.user = user
         ids = [project.pk for project in projects]
         self.fields["project"].queryset = Project.objects.filter(pk__in=ids)
+
+    def clean_overrides(self) -> dict[str, Any]:
+        return _parsed(parse_overrides, self.cleaned_data["overrides"])
+
+    def typed(self, base: RunConfig) -> dict[str, Any]:
+        """Settings whose own field says something else than `base`."""
+        settings = [one for group in catalogue(base) for one in group.settings]
+        found = {}
+        for setting in settings:
+            text = self.data.get(FIELD + setting.path, setting.shown).replace("\r\n", "\n")
+            if text != setting.shown and (text or setting.optional or setting.is_text):
+                found[setting.path] = _value(setting, text)
+        return found
+
+
+class LaunchForm(SettingsForm):
+    """`source` is a run to clone or, with `step`, to fork."""
+
+    source = forms.UUIDField(required=False, widget=forms.HiddenInput)
+    step = forms.IntegerField(required=False, min_value=0, widget=forms.HiddenInput)
+    recipe = forms.ChoiceField(required=False)
+    seeds = forms.CharField(max_length=2000, required=False)
+    sweep = forms.CharField(
+        widget=forms.Textarea(attrs={**LINES, "rows": 2}), required=False, max_length=10_000
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any):
+        super().__init__(*args, **kwargs)
         self.fields["recipe"].choices = [(name, name) for name in recipe_names()]
 
     def clean_source(self) -> Run | None:
@@ -57,7 +79,7 @@ class LaunchForm(forms.Form):
         given = self.cleaned_data["source"]
         if given is None:
             return None
-        found = visible_runs(self.user).filter(pk=given).first()
+        found = visible_runs(self.user).that_train().filter(pk=given).first()
         if found is None:
             raise forms.ValidationError("There is no such run, or you may not see it.")
         return found
@@ -67,9 +89,6 @@ class LaunchForm(forms.Form):
 
     def clean_sweep(self) -> dict[str, list[Any]]:
         return _parsed(parse_sweep, self.cleaned_data["sweep"])
-
-    def clean_overrides(self) -> dict[str, Any]:
-        return _parsed(parse_overrides, self.cleaned_data["overrides"])
 
     def clean(self) -> dict[str, Any]:
         given = super().clean()
@@ -92,7 +111,7 @@ class LaunchForm(forms.Form):
         """What was asked for."""
         given, source = self.cleaned_data, self.cleaned_data["source"]
         varied = {*given["sweep"], *(["seed"] if given["seeds"] else [])}
-        typed = {k: v for k, v in self._typed(self.base()).items() if k not in varied}
+        typed = {k: v for k, v in self.typed(self.base()).items() if k not in varied}
         return Request(
             recipe=source.config["recipe"] if source else given["recipe"],
             overrides={**typed, **given["overrides"]},
@@ -101,16 +120,6 @@ class LaunchForm(forms.Form):
             sweep=given["sweep"],
             base=source.config if source else None,
         )
-
-    def _typed(self, base: RunConfig) -> dict[str, Any]:
-        """Settings whose own field says something else than `base`."""
-        settings = [one for group in catalogue(base) for one in group.settings]
-        found = {}
-        for setting in settings:
-            text = self.data.get(FIELD + setting.path, setting.shown).replace("\r\n", "\n")
-            if text != setting.shown and (text or setting.optional or setting.is_text):
-                found[setting.path] = _value(setting, text)
-        return found
 
 
 def _parsed(parse: Any, text: str) -> Any:

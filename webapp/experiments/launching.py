@@ -11,10 +11,11 @@ from engine.config import RunConfig, parse_config
 from engine.faults import ConfigError
 from engine.recipes import load_recipe, override, recipe_names
 from webapp.accounts.models import User
+from webapp.datasets.selectors import trainable_versions
 from webapp.experiments.actions import note_action
 from webapp.experiments.catalogue import catalogue
 from webapp.experiments.creation import create_experiment, planned
-from webapp.experiments.forms import FIELD, LaunchForm
+from webapp.experiments.forms import FIELD, LaunchForm, SettingsForm
 from webapp.experiments.models import Experiment, Run, RunAction
 from webapp.experiments.preflight import preflight
 from webapp.experiments.presets import PRESETS
@@ -67,7 +68,7 @@ def told(form: LaunchForm, *, with_preflight: bool) -> dict[str, Any]:
     findings = preflight(config, form.user) if with_preflight else None
     return {
         "problems": [],
-        "changes": _fields(base, request.overrides),
+        "changes": changed_fields(base, request.overrides),
         "lines": lines(request.overrides),
         "runs": len(runs),
         "toml": document(config.model_dump(mode="json")),
@@ -75,7 +76,7 @@ def told(form: LaunchForm, *, with_preflight: bool) -> dict[str, Any]:
     }
 
 
-def _fields(base: RunConfig, overrides: dict[str, Any]) -> dict[str, str]:
+def changed_fields(base: RunConfig, overrides: dict[str, Any]) -> dict[str, str]:
     """Text of every setting's field that differs from `base`."""
     data = base.model_dump(mode="json")
     override(data, overrides)
@@ -85,7 +86,7 @@ def _fields(base: RunConfig, overrides: dict[str, Any]) -> dict[str, str]:
     return {path: text for path, text in shown.items() if before.get(path, text) != text}
 
 
-def form_problems(form: LaunchForm) -> list[dict[str, Any]]:
+def form_problems(form: SettingsForm) -> list[dict[str, Any]]:
     """Faults of the form itself, told as those of settings."""
     return [
         {"path": field, "value": str(form.data.get(field, ""))[:200], "reason": reason}
@@ -116,24 +117,25 @@ def page(form: LaunchForm, asked: dict[str, str], user: User) -> dict[str, Any]:
     return {
         "form": form,
         "groups": catalogue(base),
-        "values": _posted(form),
+        "values": posted(form),
         "recipes": recipe_names(),
         "presets": [(preset, lines(preset.overrides)) for preset in PRESETS],
         "base": base,
         "source": source,
         "step": int(step) if source and step.isascii() and step.isdigit() else None,
         "field": FIELD,
+        "stored_datasets": trainable_versions(user),
     }
 
 
 def _source(given: str, user: User) -> Run | None:
     try:
-        return visible_runs(user).filter(pk=given).first() if given else None
+        return visible_runs(user).that_train().filter(pk=given).first() if given else None
     except ValidationError:  # no uuid
         return None
 
 
-def _posted(form: LaunchForm) -> dict[str, str]:
+def posted(form: SettingsForm) -> dict[str, str]:
     """What stood in the settings' fields when the form was sent."""
     if not form.is_bound:
         return {}

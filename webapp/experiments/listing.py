@@ -119,6 +119,19 @@ class Wish:
     def is_filtered(self) -> bool:
         return bool(self.state or self.q or self.tag or self.project or self.starred)
 
+    @property
+    def sort_key(self) -> str:
+        return self.sort.removeprefix("-")
+
+    @property
+    def sort_field(self) -> str:
+        """Without a wish the index over the columns themselves is used."""
+        return "created" if self.sort_key == "created" else "sort_key"
+
+    @property
+    def is_down(self) -> bool:
+        return self.sort.startswith("-")
+
     def address(self, **changes: Any) -> str:
         """The query of the address that asks for this, with changes; "" for the plain list."""
         wish = replace(self, **changes)
@@ -143,18 +156,23 @@ class RunsPage:
     next: str | None
 
 
+def matching_runs(user: User, wish: Wish) -> QuerySet[Run]:
+    """All runs that are wished for and that `user` may see, in the order that is wished for."""
+    runs = _matching(visible_runs(user).that_train(), user, wish).annotate(
+        sort_key=SORTS[wish.sort_key]
+    )
+    names = (wish.sort_field, "id")
+    return runs.order_by(*(f"-{name}" if wish.is_down else name for name in names))
+
+
 def runs_page(user: User, wish: Wish, cursor: str | None, limit: int = 50) -> RunsPage:
     """One keyset page of the runs that `user` may see. Each has `starred`.
 
     Raises `Unusable` for a cursor that no page gave out.
     """
-    key, down = wish.sort.removeprefix("-"), wish.sort.startswith("-")
+    key, field, down = wish.sort_key, wish.sort_field, wish.is_down
     stars = Star.objects.filter(run=OuterRef("pk"), user=user.pk)
-    runs = _matching(visible_runs(user), user, wish).defer(*TOO_BIG_FOR_A_LIST)
-    runs = runs.annotate(starred=Exists(stars), sort_key=SORTS[key])
-    # Without a wish the index over the columns themselves is used.
-    field = "created" if key == "created" else "sort_key"
-    runs = runs.order_by(*(f"-{name}" if down else name for name in (field, "id")))
+    runs = matching_runs(user, wish).defer(*TOO_BIG_FOR_A_LIST).annotate(starred=Exists(stars))
     if cursor:
         value, run_id = _parse_cursor(cursor, key)
         beyond = "lt" if down else "gt"

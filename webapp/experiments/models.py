@@ -44,6 +44,10 @@ class Experiment(models.Model):
 class RunQuerySet(InProjectQuerySet):
     project_path = "experiment__project"
 
+    def that_train(self) -> "RunQuerySet":
+        """Without searches at test time and measurements, which have lists of their own."""
+        return self.filter(search=None, evaluation=None)
+
 
 class Run(models.Model):
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)

@@ -13,9 +13,12 @@ from django.db import transaction
 from django.db.models.functions import Now
 from django.utils import timezone
 
+from engine.config import RunConfig
 from engine.events import RunState
 from engine.recipes import load_recipe
 from webapp.accounts.models import User
+from webapp.datasets.models import DatasetVersion
+from webapp.datasets.references import is_reference, trainable
 from webapp.experiments import leases, services
 from webapp.experiments.models import Experiment, Run
 from webapp.experiments.states import ENDED
@@ -51,10 +54,16 @@ def create_run(
         seed=config.seed,
         steps=config.training.steps,
         outside=True,
+        dataset_version=_stored(project, config),
         created_by=user,
         queued_at=timezone.now(),
     )
     return services.mark_starting(run.pk, leases.take_lease_outside(run.pk))
+
+
+def _stored(project: Project, config: RunConfig) -> DatasetVersion | None:
+    dataset = config.problems.dataset
+    return trainable(project, dataset) if is_reference(dataset) else None
 
 
 def locked(run_id: uuid.UUID) -> Run:

@@ -13,6 +13,7 @@ from django.conf import settings
 
 from engine.config import RunConfig
 from engine.faults import ConfigError, printable
+from webapp.datasets.references import is_reference, trainable
 from webapp.projects.models import Membership, Project
 from webapp.registry.models import ModelVersion
 from webapp.registry.services import STARTER
@@ -21,21 +22,38 @@ GENERATED = "generated"
 
 
 def refuse_paths(config: RunConfig, project: Project) -> None:
-    """Raises ConfigError for each path that a run in `project` may not read.
+    """Raises ConfigError for each path that a run in `project` may not read, and for a stored
+    dataset that it may not learn from.
 
     With GROVE_LOCAL_PATHS=1 a workspace of one person may name any.
     """
-    alone = Membership.objects.filter(workspace=project.workspace_id).count() == 1
-    if settings.LOCAL_PATHS and alone:
+    if is_reference(config.problems.dataset):
+        trainable(project, config.problems.dataset)
+    if _may_name_any(project):
         return
     if faults := list(_faults(config, project)):
         raise ConfigError(faults)
 
 
-def _faults(config: RunConfig, project: Project) -> Iterator[dict[str, str]]:
-    dataset = config.problems.dataset
-    if dataset != GENERATED and not _lies_in(dataset, settings.DATASETS_DIRS):
+def refuse_dataset(dataset: str, project: Project) -> None:
+    """Raises ConfigError for a dataset that nobody may read in `project`, as `refuse_paths`."""
+    if not _may_name_any(project) and (faults := list(_dataset_faults(dataset))):
+        raise ConfigError(faults)
+
+
+def _may_name_any(project: Project) -> bool:
+    alone = Membership.objects.filter(workspace=project.workspace_id).count() == 1
+    return settings.LOCAL_PATHS and alone
+
+
+def _dataset_faults(dataset: str) -> Iterator[dict[str, str]]:
+    stored = dataset == GENERATED or is_reference(dataset)
+    if not stored and not _lies_in(dataset, settings.DATASETS_DIRS):
         yield _fault("problems.dataset", dataset, settings.DATASETS_DIRS, "GROVE_DATASETS")
+
+
+def _faults(config: RunConfig, project: Project) -> Iterator[dict[str, str]]:
+    yield from _dataset_faults(config.problems.dataset)
     models = {f"agents.{place}.model": agent.model for place, agent in enumerate(config.agents)}
     if config.inference.reward_model is not None:
         models["inference.reward_model"] = config.inference.reward_model

@@ -17,6 +17,7 @@ from engine.faults import ConfigError
 from engine.problems.source import GENERATED, check_problem_set
 from engine.requirements import needs_of, this_machine
 from webapp.accounts.models import User
+from webapp.datasets.references import is_reference
 from webapp.experiments.models import Run
 
 _MOST_RUNS = 50
@@ -53,6 +54,8 @@ def _hardware(config: RunConfig) -> list[Finding]:
 
 
 def _data(config: RunConfig) -> Finding:
+    if is_reference(config.problems.dataset):
+        return Finding("Problems", "good", "every problem was checked against its own tests")
     if config.problems.dataset == GENERATED:
         return Finding("Problems", "good", "made by the generator, each with its tests")
     try:

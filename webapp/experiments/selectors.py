@@ -73,7 +73,7 @@ def compared_runs(user: User, ids: Sequence[str], most: int = 8) -> list[Run]:
 
 def comparable_runs(user: User, without: Sequence[Run], most: int = 100) -> list[Run]:
     """The newest runs that may be compared with these."""
-    runs = visible_runs(user).defer(*TOO_BIG_FOR_A_LIST)
+    runs = visible_runs(user).that_train().defer(*TOO_BIG_FOR_A_LIST)
     return list(runs.exclude(pk__in=[run.pk for run in without])[:most])
 
 

@@ -31,6 +31,7 @@ from webapp.experiments.runs_table import runs_table, wish_of
 from webapp.experiments.selectors import comparable_runs, compared_runs, runs_by_id, visible_run
 from webapp.experiments.states import TransitionRefused
 from webapp.projects.permissions import Action, may, operable_projects, require
+from webapp.searches.presentation import page_search
 
 Operation = Callable[[uuid.UUID, User], Run]
 
@@ -38,6 +39,7 @@ Operation = Callable[[uuid.UUID, User], Run]
 @require_safe
 def runs(request: HttpRequest) -> HttpResponse:
     """runs.html: `table` (`runs_table.RunsTable`: what is asked for, its columns and rows),
+    `address` (the query that asks for the same),
     `cursor` (of this page, or ""), `next_cursor` (for `?cursor=`, or None), `states` (RunState
     members: value, label, colour), `can_launch`.
     """
@@ -50,6 +52,7 @@ def runs(request: HttpRequest) -> HttpResponse:
     context = {
         "runs": page.runs,
         "table": runs_table(wish, page.runs),
+        "address": wish.address(),
         "cursor": cursor,
         "next_cursor": page.next,
         "states": list(RunState),
@@ -94,14 +97,15 @@ def run(request: HttpRequest, run_id: uuid.UUID) -> HttpResponse:
     queued_at, started_at, finished_at, result), states and verdicts [{value, label,
     colour}], agents [{name, model, version, parameters|null, trainable, role}], config (the whole
     RunConfig), urls {stream, run, state, events, node, stop, resume}; in `urls.node` replace
-    TREE and NODE. Stop and resume are POST forms with the csrf token.
+    TREE and NODE; search (null, or of a search at test time: problem, entry_point, public_tests,
+    private_tests, budget). Stop and resume are POST forms with the csrf token.
     """
     found = visible_run(request.user, run_id)
     can_operate = may(request.user, Action.OPERATE, found.project)
     context = {
         "run": found,
         "can_operate": can_operate,
-        "page": page_data(found, can_operate),
+        "page": page_data(found, can_operate) | {"search": page_search(found)},
         "actions": actions_of(found),
         "checkpoints": checkpoint_steps(found),
     }
@@ -113,7 +117,8 @@ def launch(request: HttpRequest) -> HttpResponse:
     """launch.html: `form` (LaunchForm), `groups` (of catalogue.Setting), `values` (path to what was
     typed), `recipes`, `presets` (pairs of Preset and its lines), `base` (RunConfig), `origin`
     (creation.Origin or None), `source` (Run or None), `can_launch` (whether there is a project to
-    start it in) and `problems`, a list of {path, value, reason}: what is refused (status 422).
+    start it in) and `problems`, a list of {path, value, reason}: what is refused (status 422);
+    `stored_datasets` (DatasetVersion members that a run may learn from).
     `?recipe=`, `?source=RUN` and `?source=RUN&step=N` choose what it starts from.
     On success: redirect to the run, or to the runs if there are several.
     """

@@ -22,6 +22,12 @@ class Action(StrEnum):
     """Start, stop and resume runs."""
     REPORT = "report"
     """Send the events of a run whose engine runs elsewhere."""
+    UPLOAD = "upload"
+    """Go on with an upload that one has begun; to begin it takes one of the next two."""
+    ADD_DATASETS = "add-datasets"
+    """Upload datasets, check and delete them."""
+    ADD_MODELS = "add-models"
+    """Upload and import models, write on their cards, have them evaluated."""
     SHARE = "share"
     """Make and end links by which a run is seen without an account."""
     ADD_PROJECT = "add-project"
@@ -29,8 +35,23 @@ class Action(StrEnum):
     """Change who in the workspace sees a project."""
     MANAGE_MEMBERS = "manage-members"
     """Invite, remove, change roles, within `require_over`."""
+    ASK_PROMOTION = "ask-promotion"
+    """Ask that an alias be moved, where a second person decides."""
+    PROMOTE = "promote"
+    """Move aliases, and decide what others ask for."""
+    DELETE_MODELS = "delete-models"
+    ASK_SECOND_PAIR = "ask-second-pair"
+    """Decide whether promotions take two people."""
     TRANSFER = "transfer"
     """Hand the workspace to another owner."""
+    CLOSE = "close"
+    """Export a workspace whole, and delete it."""
+    COMMENT = "comment"
+    """Write about runs."""
+    MODERATE = "moderate"
+    """Remove what others wrote."""
+    AUDIT = "audit"
+    """Read who did what in a workspace."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +71,26 @@ _RULES: dict[Action, Rule] = {
     Action.READ: Rule("see it", frozenset(Role), frozenset({Scope.RUNS_READ, Scope.RUNS_WRITE})),
     Action.OPERATE: Rule("start, stop or resume runs", _OPERATORS, frozenset({Scope.RUNS_WRITE})),
     Action.REPORT: Rule("send events of its runs", _OPERATORS, frozenset({Scope.TELEMETRY_WRITE})),
+    Action.UPLOAD: Rule(
+        "upload files", _OPERATORS, frozenset({Scope.DATASETS_WRITE, Scope.REGISTRY_WRITE})
+    ),
+    Action.ADD_DATASETS: Rule("add datasets", _OPERATORS, frozenset({Scope.DATASETS_WRITE})),
+    Action.ADD_MODELS: Rule("add models", _OPERATORS, frozenset({Scope.REGISTRY_WRITE})),
     Action.SHARE: Rule("share it by links", _OPERATORS, frozenset({Scope.RUNS_WRITE})),
     Action.ADD_PROJECT: Rule("make projects", _OPERATORS),
     Action.SHARE_PROJECT: Rule("change who sees it", _OWNERS, creators_too=True),
     Action.MANAGE_MEMBERS: Rule("manage its members", _MANAGERS),
+    Action.ASK_PROMOTION: Rule(
+        "ask for promotions", _OPERATORS, frozenset({Scope.REGISTRY_PROMOTE})
+    ),
+    Action.PROMOTE: Rule("promote models", _MANAGERS, frozenset({Scope.REGISTRY_PROMOTE})),
+    Action.DELETE_MODELS: Rule("delete models", _MANAGERS, frozenset({Scope.REGISTRY_WRITE})),
+    Action.ASK_SECOND_PAIR: Rule("decide how models are promoted", _OWNERS),
     Action.TRANSFER: Rule("hand it over", _OWNERS),
+    Action.COMMENT: Rule("write comments", _OPERATORS, frozenset({Scope.RUNS_WRITE})),
+    Action.MODERATE: Rule("remove what others wrote", _MANAGERS, frozenset({Scope.RUNS_WRITE})),
+    Action.CLOSE: Rule("export or delete it", _OWNERS),
+    Action.AUDIT: Rule("see who did what", _OWNERS),
 }
 _GRANTERS: dict[Scope, frozenset[Role]] = {
     Scope.RUNS_READ: frozenset(Role),
@@ -140,9 +176,14 @@ def require_over(user: User, workspace: Workspace, *roles: Role) -> None:
 
 def operable_projects(user: User) -> list[Project]:
     """Projects in which `user` may start runs, by name."""
-    if not has_scope(user, Action.OPERATE):
+    return permitted_projects(user, Action.OPERATE)
+
+
+def permitted_projects(user: User, action: Action) -> list[Project]:
+    """Projects in which the role of `user` allows `action`, by name."""
+    if not has_scope(user, action):
         return []
-    mine = Membership.objects.filter(user=user.pk, role__in=_RULES[Action.OPERATE].roles)
+    mine = Membership.objects.filter(user=user.pk, role__in=_RULES[action].roles)
     return list(
         Project.objects.visible_to(user)
         .filter(workspace__in=mine.values("workspace"))

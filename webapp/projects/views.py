@@ -26,6 +26,7 @@ from webapp.projects.membership import InvitationRefused, MembershipRefused
 from webapp.projects.models import Invitation, Membership, Project, Role, Visibility, Workspace
 from webapp.projects.permissions import Action, givable_roles, may, require, require_over
 from webapp.projects.selectors import team, visible_workspace, visible_workspaces
+from webapp.registry.models import SecondPairOfEyes
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -185,8 +186,9 @@ def _workspace_page(
     request: HttpRequest, found: Workspace, status: int = 200, **context: object
 ) -> HttpResponse:
     """workspace.html: `team` (selectors.Team), `roles` (Role members), `can_add_project`,
-    `can_manage`, `can_transfer`, `invitation_form`, `project_form`, and `link`, an invitation's
-    address, right after it was made. `team.projects` have `can_share`."""
+    `can_manage`, `can_transfer`, `can_audit`, `can_close`, `can_ask_second_pair`, `second_pair`,
+    `invitation_form`, `project_form`, and `link`, an invitation's address, right after it was
+    made. `team.projects` have `can_share`."""
     user, shown = request.user, team(request.user, found)
     for project in shown.projects:
         project.can_share = may(user, Action.SHARE_PROJECT, project)
@@ -196,8 +198,11 @@ def _workspace_page(
         "can_add_project": may(user, Action.ADD_PROJECT, found),
         "can_manage": bool(shown.givable),
         "can_transfer": may(user, Action.TRANSFER, found),
+        "can_audit": may(user, Action.AUDIT, found),
         "invitation_form": InvitationForm(shown.givable),
         "project_form": ProjectForm(),
+        "can_ask_second_pair": may(user, Action.ASK_SECOND_PAIR, found),
+        "second_pair": SecondPairOfEyes.objects.filter(workspace=found).exists(),
         **context,
     }
     return render(request, "workspace.html", page, status=status)

@@ -1,69 +1,218 @@
-"""REST of the model registry."""
+"""REST of models and their versions."""
 
 from __future__ import annotations
 
-import uuid
-from datetime import datetime
-from typing import Any
+from collections.abc import AsyncIterator, Iterator
+from functools import partial
 
-from django.http import HttpRequest
-from ninja import Query, Router, Schema
+from asgiref.sync import sync_to_async
+from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
+from django.shortcuts import get_object_or_404
+from ninja import Header, Query, Router, Status
+from pydantic import Field
 
-from webapp.paging import Cursor, page
+from webapp.artifacts.selectors import visible_uploads
+from webapp.experiments.api import once_or_invalid
+from webapp.paging import LARGEST_ID, Cursor, page
+from webapp.problems import Invalid
+from webapp.projects.models import Project
+from webapp.projects.permissions import Action, require
+from webapp.registry import comparison, deletion, imports, services
+from webapp.registry.cards import card
+from webapp.registry.export import archive, archive_name
 from webapp.registry.models import Model, ModelVersion
-from webapp.registry.selectors import visible_models
+from webapp.registry.schemas import (
+    Id,
+    ModelList,
+    ModelOut,
+    NewModel,
+    NewVersion,
+    Number,
+    VersionChange,
+    VersionComparison,
+    VersionDetail,
+    VersionList,
+)
+from webapp.registry.selectors import (
+    compared_versions,
+    visible_model,
+    visible_models,
+    visible_version,
+    visible_versions,
+)
 
 router = Router()
+_WITHOUT_NUL = r"^[^\x00]*$"
 
 
-class ModelVersionOut(Schema):
-    id: int
-    number: int
-    sha256: str
-    parameters: int
-    created: datetime
-    run: uuid.UUID | None
-    agent: str
-    step: int | None
-    dataset_version: str | None
-    parent: str | None
-    metadata: dict[str, Any]
+class Filter(Cursor):
+    project: int | None = Field(None, ge=0, le=LARGEST_ID)
+    name: str = Field("", max_length=100, pattern=_WITHOUT_NUL)
+    """Part of the name, in whatever case."""
+    fields: str | None = Field(None, max_length=400, pattern=_WITHOUT_NUL)
+    """Names of fields, with commas between them; the id is always told."""
 
-    @staticmethod
-    def resolve_run(version: ModelVersion) -> uuid.UUID | None:
-        return version.run_id
-
-    @staticmethod
-    def resolve_dataset_version(version: ModelVersion) -> str | None:
-        return str(version.dataset_version) if version.dataset_version else None
-
-    @staticmethod
-    def resolve_parent(version: ModelVersion) -> str | None:
-        return str(version.parent) if version.parent else None
+    def columns(self) -> set[str]:
+        """The fields that are asked for."""
+        if self.fields is None:
+            return set(ModelOut.model_fields)
+        asked = {name.strip() for name in self.fields.split(",") if name.strip()}
+        if unknown := asked - ModelOut.model_fields.keys():
+            names = ", ".join(ModelOut.model_fields)
+            raise Invalid("fields", ", ".join(sorted(unknown)), f"there are {names}")
+        return asked | {"id"}
 
 
-class ModelOut(Schema):
-    id: int
-    name: str
-    project: int
-    versions: list[ModelVersionOut]
-
-    @staticmethod
-    def resolve_project(model: Model) -> int:
-        return model.project_id
-
-    @staticmethod
-    def resolve_versions(model: Model) -> list[ModelVersion]:
-        return list(model.versions.all())
+class Compared(Cursor):
+    version: list[int] = Field(min_length=2, max_length=comparison.MOST_VERSIONS)
+    """Ids of versions; the first is what the others are measured against."""
 
 
-class ModelList(Schema):
-    models: list[ModelOut]
-    next: int | None
-    """Cursor of the next page, null on the last."""
+@router.get("", response=ModelList, exclude_unset=True)
+def list_models(request: HttpRequest, query: Query[Filter]):
+    """Models that you may see, each with its aliases and newest versions."""
+    columns, found = query.columns(), visible_models(request.user)
+    if query.project is not None:
+        found = found.filter(project=query.project)
+    if query.name:
+        found = found.filter(name__icontains=query.name)
+    told = page(found, "models", query)
+    rows = [ModelOut.from_orm(model).model_dump() for model in told["models"]]
+    return {**told, "models": [{name: row[name] for name in columns} for row in rows]}
 
 
-@router.get("", response=ModelList)
-def list_models(request: HttpRequest, query: Query[Cursor]):
-    """Models with their versions, newest first."""
-    return page(visible_models(request.user), "models", query)
+@router.post("", response={201: ModelOut})
+def create_model(
+    request: HttpRequest,
+    new: NewModel,
+    key: str | None = Header(None, alias="Idempotency-Key", min_length=1, max_length=200),
+):
+    """A model without versions. Asked again with the same `Idempotency-Key`, the one made then."""
+    project = get_object_or_404(Project.objects.visible_to(request.user), pk=new.project)
+    require(request.user, Action.ADD_MODELS, project)
+    make = partial(imports.create_model, project, new.name, request.user)
+    asked = ["model", new.dict()]
+    made = once_or_invalid(key, request.user, asked, make, Model)
+    return Status(201, visible_model(request.user, made.pk))
+
+
+@router.get("/comparison", response=VersionComparison)
+def compare_versions(request: HttpRequest, asked: Query[Compared]):
+    """Lineage and settings that differ, and paired bootstrap intervals of the evaluations."""
+    versions = compared_versions(request.user, asked.version)
+    found = comparison.page(versions)
+    pairs = [
+        {"version": one.version.pk, "label": one.label, "source": one.source,
+         "figures": one.figures}
+        for one in found["pairs"]
+    ]  # fmt: skip
+    labels = [label for _, label in found["compared"]]
+    told = {name: found[name] for name in ("lineage", "settings")}
+    return {"versions": versions, "labels": labels, "evaluations": pairs, **told}
+
+
+@router.get("/{int:model_id}", response=ModelOut)
+def get_model(request: HttpRequest, model_id: Id):
+    """A model, its aliases and its newest versions."""
+    return visible_model(request.user, model_id)
+
+
+@router.delete("/{int:model_id}", response={204: None})
+def delete_model(request: HttpRequest, model_id: Id):
+    """The model with all versions; 409 if something refers to one of them, with what."""
+    model = visible_model(request.user, model_id)
+    require(request.user, Action.DELETE_MODELS, model.project)
+    deletion.delete_model(model)
+    return Status(204, None)
+
+
+@router.get("/{int:model_id}/versions", response=VersionList)
+def list_versions(request: HttpRequest, model_id: Id, query: Query[Cursor]):
+    """All versions of a model, the oldest first."""
+    model = visible_model(request.user, model_id)
+    return page(visible_versions(request.user).filter(model=model), "versions", query)
+
+
+@router.post("/{int:model_id}/versions", response={201: VersionDetail})
+def create_version(
+    request: HttpRequest,
+    model_id: Id,
+    new: NewVersion,
+    key: str | None = Header(None, alias="Idempotency-Key", min_length=1, max_length=200),
+):
+    """A version of uploaded files, which are checked first: 422 says which one is wrong and why,
+    and they are gone. The same files again are the version that they are already."""
+    model = visible_model(request.user, model_id)
+    require(request.user, Action.ADD_MODELS, model.project)
+    asked = ["version", model_id, new.model_dump(mode="json")]
+    make = partial(_imported, request, model, new)
+    made = once_or_invalid(key, request.user, asked, make, ModelVersion)
+    return Status(201, visible_version(request.user, model_id, made.number))
+
+
+def _imported(request: HttpRequest, model: Model, new: NewVersion) -> ModelVersion:
+    found = visible_uploads(request.user).select_related("artifact").in_bulk(new.uploads)
+    if missing := [one for one in new.uploads if one not in found]:
+        reason = "you have no such upload; it may have been used or be older than a day"
+        raise Invalid("uploads", str(missing[0]), reason)
+    parent = model.versions.filter(number=new.parent).first()
+    if new.parent is not None and parent is None:
+        raise Invalid("parent", new.parent, f"{model} has no such version")
+    return imports.import_uploads(model, list(found.values()), parent, request.user)
+
+
+@router.get("/{int:model_id}/versions/{int:number}", response=VersionDetail)
+def get_version(request: HttpRequest, model_id: Id, number: Number):
+    """A version with its files, figures, and what refers to it."""
+    return visible_version(request.user, model_id, number)
+
+
+@router.patch("/{int:model_id}/versions/{int:number}", response=VersionDetail)
+def change_version(request: HttpRequest, model_id: Id, number: Number, told: VersionChange):
+    """Write what people say on its card. All else of a version never changes."""
+    version = visible_version(request.user, model_id, number)
+    require(request.user, Action.ADD_MODELS, version.model.project)
+    services.write_notes(version, told.notes)
+    return version
+
+
+@router.delete("/{int:model_id}/versions/{int:number}", response={204: None})
+def delete_version(request: HttpRequest, model_id: Id, number: Number):
+    """Let a version go; 409 if something refers to it, with what."""
+    version = visible_version(request.user, model_id, number)
+    require(request.user, Action.DELETE_MODELS, version.model.project)
+    deletion.delete_version(version)
+    return Status(204, None)
+
+
+_CARD = {"responses": {200: {"content": {"text/markdown": {"schema": {"type": "string"}}},
+                             "description": "OK"}}}  # fmt: skip
+_ZIP = {"responses": {200: {"content": {"application/zip": {"schema": {"type": "string",
+                            "format": "binary"}}}, "description": "OK"}}}  # fmt: skip
+
+
+@router.get("/{int:model_id}/versions/{int:number}/card", openapi_extra=_CARD)
+def get_card(request: HttpRequest, model_id: Id, number: Number):
+    """The model card, in markdown: made from what is known, then what people say."""
+    version = visible_version(request.user, model_id, number)
+    return HttpResponse(card(version), content_type="text/markdown; charset=utf-8")
+
+
+@router.get("/{int:model_id}/versions/{int:number}/archive", openapi_extra=_ZIP)
+def get_archive(request: HttpRequest, model_id: Id, number: Number):
+    """Its files in Hugging Face layout, as a zip."""
+    return zipped(visible_version(request.user, model_id, number))
+
+
+def zipped(version: ModelVersion) -> StreamingHttpResponse:
+    """The archive as an answer that is made while it is sent."""
+    response = StreamingHttpResponse(_sent(archive(version)), content_type="application/zip")
+    response.headers["Content-Disposition"] = f'attachment; filename="{archive_name(version)}"'
+    return response
+
+
+async def _sent(blocks: Iterator[bytes]) -> AsyncIterator[bytes]:
+    # A plain iterator would be read to its end before anything is sent.
+    following = sync_to_async(partial(next, blocks, None), thread_sensitive=False)
+    while (block := await following()) is not None:
+        yield block

@@ -1,26 +1,46 @@
-"""Models and their versions, with their lineage.
+"""Models and their versions, with their lineage, and what people decided about them.
 
-Invariant: a version never changes. `sha256` is that of its model.safetensors; together with
-run, step, dataset version and parent it tells where the weights came from.
+Invariants: a version's files and lineage never change. `sha256` is that of its model.safetensors,
+or of the list of its weight files; together with run, step, dataset version and parent it tells
+where the weights came from. An alias is moved by a `Promotion` alone (`registry.promotion`). Who
+refers to a version protects it: it cannot be deleted before them, only with them (RESTRICT).
 """
 
+from django.conf import settings
 from django.db import models
 
+from webapp.artifacts.models import Artifact
 from webapp.datasets.models import DatasetVersion
 from webapp.experiments.models import Run
-from webapp.projects.models import InProjectQuerySet, Project
+from webapp.projects.models import InProjectQuerySet, Project, Workspace
 
 
-class Model(models.Model):
+class Requested(models.Model):
+    """Made by a program that may ask twice: the key that it gave, and what it asked for."""
+
+    request_key = models.CharField(max_length=200, null=True)
+    request_digest = models.CharField(max_length=64, blank=True)
+
+    class Meta:
+        abstract = True
+
+
+class Model(Requested):
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="models")
     name = models.CharField(max_length=100)
     created = models.DateTimeField(auto_now_add=True)
+    created_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+"
+    )
 
     objects = InProjectQuerySet.as_manager()
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(fields=["project", "name"], name="model_name_in_project")
+            models.UniqueConstraint(fields=["project", "name"], name="model_name_in_project"),
+            models.UniqueConstraint(
+                fields=["created_by", "request_key"], name="model_requested_once"
+            ),
         ]
 
     def __str__(self) -> str:
@@ -31,11 +51,12 @@ class ModelVersionQuerySet(InProjectQuerySet):
     project_path = "model__project"
 
 
-class ModelVersion(models.Model):
+class ModelVersion(Requested):
     model = models.ForeignKey(Model, on_delete=models.CASCADE, related_name="versions")
     number = models.PositiveIntegerField()
     path = models.CharField(max_length=1000)
-    """Directory in Hugging Face layout."""
+    """Directory in Hugging Face layout, by which runs name it. Where the files are artifacts it is
+    filled from them when a run needs it (`registry.folders`)."""
     sha256 = models.CharField(max_length=64)
     parameters = models.BigIntegerField()
     created = models.DateTimeField(auto_now_add=True)
@@ -43,15 +64,25 @@ class ModelVersion(models.Model):
     agent = models.CharField(max_length=40, blank=True)
     """Name of the agent that learned it in `run`."""
     step = models.PositiveIntegerField(null=True)
-    dataset_version = models.ForeignKey(DatasetVersion, on_delete=models.PROTECT, null=True)
-    parent = models.ForeignKey("self", on_delete=models.PROTECT, null=True, related_name="children")
+    dataset_version = models.ForeignKey(DatasetVersion, on_delete=models.RESTRICT, null=True)
+    parent = models.ForeignKey(
+        "self", on_delete=models.RESTRICT, null=True, related_name="children"
+    )
     metadata = models.JSONField(default=dict)
+    created_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+"
+    )
+    notes = models.TextField(blank=True)
+    """What people say of it, in markdown; the rest of its card is made from what is known."""
 
     objects = ModelVersionQuerySet.as_manager()
 
     class Meta:
         constraints = [
             models.UniqueConstraint(fields=["model", "number"], name="model_version_number"),
+            models.UniqueConstraint(
+                fields=["created_by", "request_key"], name="version_requested_once"
+            ),
             models.UniqueConstraint(
                 fields=["run", "agent"],
                 condition=models.Q(run__isnull=False),
@@ -61,3 +92,136 @@ class ModelVersion(models.Model):
 
     def __str__(self) -> str:
         return f"{self.model} v{self.number}"
+
+
+class OfVersionQuerySet(InProjectQuerySet):
+    project_path = "version__model__project"
+
+
+class VersionFile(models.Model):
+    version = models.ForeignKey(ModelVersion, on_delete=models.CASCADE, related_name="files")
+    name = models.CharField(max_length=100)
+    size = models.BigIntegerField()
+    """Bytes."""
+    sha256 = models.CharField(max_length=64)
+    artifact = models.ForeignKey(
+        Artifact, on_delete=models.PROTECT, null=True, related_name="model_files"
+    )
+    """Its content; null where it lies in the version's directory alone, as its run wrote it."""
+
+    objects = OfVersionQuerySet.as_manager()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["version", "name"], name="file_in_version")]
+        ordering = ["name"]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class ModelUse(models.Model):
+    """An agent of a run that began with a version."""
+
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="model_uses")
+    agent = models.CharField(max_length=40)
+    version = models.ForeignKey(ModelVersion, on_delete=models.RESTRICT, related_name="uses")
+
+    objects = OfVersionQuerySet.as_manager()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["run", "agent"], name="one_model_each")]
+
+
+class Evaluation(models.Model):
+    """A version measured on a set of problems. The work is a run like any other."""
+
+    version = models.ForeignKey(ModelVersion, on_delete=models.RESTRICT, related_name="evaluations")
+    dataset_version = models.ForeignKey(
+        DatasetVersion, on_delete=models.RESTRICT, related_name="evaluations"
+    )
+    run = models.OneToOneField(Run, on_delete=models.CASCADE, related_name="evaluation")
+    created = models.DateTimeField(auto_now_add=True)
+    figures = models.JSONField(default=dict)
+    """By name (`engine.inference.figures`): {value, standard_error, problems}."""
+    outcomes = models.JSONField(default=dict)
+    """By name of the figure: the value of each problem, by its content."""
+
+    objects = OfVersionQuerySet.as_manager()
+
+    def __str__(self) -> str:
+        return f"{self.version} on {self.dataset_version}"
+
+
+class OfModelQuerySet(InProjectQuerySet):
+    project_path = "model__project"
+
+
+class Alias(models.Model):
+    """A name that means one version of a model: champion, candidate, or any other."""
+
+    model = models.ForeignKey(Model, on_delete=models.CASCADE, related_name="aliases")
+    name = models.CharField(max_length=40)
+    version = models.ForeignKey(ModelVersion, on_delete=models.RESTRICT, related_name="aliases")
+    moved = models.DateTimeField(auto_now=True)
+
+    objects = OfModelQuerySet.as_manager()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["model", "name"], name="alias_in_model")]
+        ordering = ["name"]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Promotion(models.Model):
+    """A move of an alias: asked for, and then done, refused or taken back. Never removed."""
+
+    class State(models.TextChoices):
+        WAITING = "waiting", "waits for a second person"
+        DONE = "done", "done"
+        REFUSED = "refused", "refused"
+        WITHDRAWN = "withdrawn", "taken back"
+
+    model = models.ForeignKey(Model, on_delete=models.CASCADE, related_name="promotions")
+    alias = models.CharField(max_length=40)
+    version = models.ForeignKey(
+        ModelVersion, on_delete=models.SET_NULL, null=True, related_name="promotions"
+    )
+    number = models.PositiveIntegerField(null=True)
+    """Of the version; null if the alias is to be removed."""
+    previous = models.PositiveIntegerField(null=True)
+    """The number that the alias meant before, once it has moved."""
+    reason = models.TextField()
+    state = models.CharField(max_length=10, choices=State.choices)
+    asked_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+"
+    )
+    asked = models.DateTimeField(auto_now_add=True)
+    decided_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, null=True, related_name="+"
+    )
+    decided = models.DateTimeField(null=True)
+    decision = models.TextField(blank=True)
+    """What the second person said."""
+
+    objects = OfModelQuerySet.as_manager()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["model", "alias"],
+                condition=models.Q(state="waiting"),
+                name="one_wish_per_alias",
+            )
+        ]
+
+
+class SecondPairOfEyes(models.Model):
+    """A workspace in which no promotion is one person's decision."""
+
+    workspace = models.OneToOneField(Workspace, on_delete=models.CASCADE, related_name="+")
+    since = models.DateTimeField(auto_now_add=True)
+    asked_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+"
+    )

@@ -1,4 +1,8 @@
-"""Putting weights into the registry, each with its lineage and each only once."""
+"""Putting weights into the registry, each with its lineage and each only once; letting them go.
+
+What a run made stays where the run wrote it: its directory is on this machine already, and storing
+it again would double it and hold up the end of the run. What is imported is stored as artifacts.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from django.db import transaction
+from django.db.models import Max
 
 from webapp.experiments.models import Run
 from webapp.projects.models import Project
-from webapp.registry.models import Model, ModelVersion
-from webapp.registry.weights import inspect
+from webapp.registry.layout import Folder, inspect
+from webapp.registry.models import Model, ModelUse, ModelVersion, VersionFile
 
 STARTER = "starter:"
 
@@ -25,7 +30,7 @@ def register_starters(
     `starters`: directory by name; `metadata`: how they were made (seed, generator version, ...).
     Raises `WeightsError` if a directory holds no readable weights.
     """
-    _lock(project)
+    lock(project)
     return [
         _register_starter(project, name, path.resolve(), dict(metadata))
         for name, path in starters.items()
@@ -39,13 +44,7 @@ def _register_starter(
     model, _ = Model.objects.get_or_create(project=project, name=name)
     if known := model.versions.filter(sha256=weights.sha256, run=None).first():
         return known
-    return _add_version(
-        model,
-        path,
-        metadata={**metadata, "starter": name},
-        sha256=weights.sha256,
-        parameters=weights.parameters,
-    )
+    return _add_folder(model, path, weights, metadata={**metadata, "starter": name})
 
 
 @transaction.atomic
@@ -55,7 +54,7 @@ def register_final_weights(run: Run, step: int, weights: Mapping[str, Path]) -> 
     `weights`: directory by agent. Doing it again for the same run and agent changes nothing.
     Raises `WeightsError` if a directory holds no readable weights.
     """
-    _lock(run.project)
+    lock(run.project)
     return [
         run.versions.filter(agent=agent).first()
         or _register_final(run, step, agent, path.resolve())
@@ -69,12 +68,10 @@ def _register_final(run: Run, step: int, agent: str, path: Path) -> ModelVersion
     model = (
         parent.model if parent else Model.objects.get_or_create(project=run.project, name=agent)[0]
     )
-    found = inspect(path)
-    return _add_version(
+    return _add_folder(
         model,
         path,
-        sha256=found.sha256,
-        parameters=found.parameters,
+        inspect(path),
         run=run,
         agent=agent,
         step=step,
@@ -92,11 +89,44 @@ def version_behind(project: Project, model: str) -> ModelVersion | None:
     return versions.filter(path=str(Path(model).resolve())).first()
 
 
-def _add_version(model: Model, path: Path, **fields: Any) -> ModelVersion:
-    number = model.versions.count() + 1
-    return ModelVersion.objects.create(model=model, number=number, path=str(path), **fields)
+def note_uses(run: Run) -> None:
+    """Which versions the agents of a new run begin with; they are kept as long as the run is."""
+    agents = run.config.get("agents", ())
+    found = {one["name"]: version_behind(run.project, one["model"]) for one in agents}
+    ModelUse.objects.bulk_create(
+        ModelUse(run=run, agent=agent, version=version)
+        for agent, version in found.items()
+        if version is not None
+    )
 
 
-def _lock(project: Project) -> None:
-    # Version numbers are counted: one registration per project at a time.
+def write_notes(version: ModelVersion, notes: str) -> None:
+    """What people say of a version; the rest of its card is made."""
+    version.notes = notes
+    version.save(update_fields=["notes"])
+
+
+def _add_folder(model: Model, path: Path, found: Folder, **fields: Any) -> ModelVersion:
+    version = add_version(
+        model, path=str(path), sha256=found.sha256, parameters=found.parameters, **fields
+    )
+    VersionFile.objects.bulk_create(
+        VersionFile(version=version, name=one.name, size=one.size, sha256=one.sha256)
+        for one in found.files
+    )
+    return version
+
+
+def add_version(model: Model, **fields: Any) -> ModelVersion:
+    """The next version of a model; whoever calls holds the lock of its project."""
+    # Numbers are never given twice, also not that of a version that was deleted.
+    last = max(
+        model.versions.aggregate(last=Max("number"))["last"] or 0,
+        model.promotions.aggregate(last=Max("number"))["last"] or 0,
+    )
+    return ModelVersion.objects.create(model=model, number=last + 1, **fields)
+
+
+def lock(project: Project) -> None:
+    """One registration per project at a time: version numbers are counted."""
     Project.objects.select_for_update(no_key=True).get(pk=project.pk)

@@ -1,28 +1,133 @@
-"""The pages of the model registry."""
+"""The pages of the model registry. Each does three things: permission, one call, a template."""
 
+from __future__ import annotations
+
+from django.contrib import messages
 from django.core.exceptions import BadRequest
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import render
-from django.views.decorators.http import require_safe
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_POST, require_safe
 
-from webapp.registry.selectors import models_with_newest, versions_page
+from webapp.projects.permissions import Action, permitted_projects, require
+from webapp.registry import comparison, deletion, services
+from webapp.registry.api import zipped
+from webapp.registry.errors import RegistryRefused
+from webapp.registry.forms import NotesForm
+from webapp.registry.presentation import model_page, version_page
+from webapp.registry.selectors import (
+    compared_versions,
+    visible_model,
+    visible_models,
+    visible_version,
+)
+
+MOST_MODELS = 100
 
 
 @require_safe
 def models(request: HttpRequest) -> HttpResponse:
-    """models.html: `models` (Model: name, project, version_count; `model.newest`, some
-    versions, newest first, each with number, parameters, sha256, created, metadata, agent, step,
-    and run, parent, dataset_version, which may be None)."""
-    return render(request, "models.html", {"models": models_with_newest(request.user)})
+    """models.html: `models` (Model: name, project, version_count; `newest`, some versions, newest
+    first; `named`, its aliases), `can_add`, and `project`, the one that the list is narrowed to."""
+    found = visible_models(request.user)
+    project = request.GET.get("project", "")
+    if project:
+        found = found.filter(project=_number("project", project))
+    can_add = bool(permitted_projects(request.user, Action.ADD_MODELS))
+    context = {"models": found[:MOST_MODELS], "can_add": can_add, "project": project}
+    return render(request, "models.html", context)
+
+
+@require_safe
+def new_model(request: HttpRequest) -> HttpResponse:
+    """new_model.html: `projects` that models can be added to; `model`, if a version of one that is
+    there is added (`?model=`), and its `versions`."""
+    projects = permitted_projects(request.user, Action.ADD_MODELS)
+    asked = request.GET.get("model", "")
+    found = visible_model(request.user, _number("model", asked)) if asked else None
+    if found:
+        require(request.user, Action.ADD_MODELS, found.project)
+    return render(request, "new_model.html", {"projects": projects, "model": found})
 
 
 @require_safe
 def model(request: HttpRequest, model_id: int) -> HttpResponse:
-    """model.html: `model` (as in the list), `versions` (one page of them, as there), `before`
-    (whether newer ones were left out) and `next` (for `?before=`, or None)."""
+    """model.html, see `presentation.model_page`."""
     before = request.GET.get("before", "")
-    if before and not (before.isascii() and before.isdigit() and len(before) < 10):
-        raise BadRequest("before: give the number of a version, or none")
-    page = versions_page(request.user, model_id, int(before) if before else None)
-    context = {"model": page.model, "versions": page.versions, "before": before, "next": page.next}
-    return render(request, "model.html", context)
+    number = _number("before", before) if before else None
+    return render(request, "model.html", model_page(request.user, model_id, number))
+
+
+@require_safe
+def version(request: HttpRequest, model_id: int, number: int) -> HttpResponse:
+    """version.html, see `presentation.version_page`."""
+    found = visible_version(request.user, model_id, number)
+    return render(request, "version.html", version_page(request.user, found))
+
+
+@require_safe
+def compare(request: HttpRequest) -> HttpResponse:
+    """compare_versions.html, see `comparison.page`."""
+    asked = [_number("version", one) for one in request.GET.getlist("version") if one]
+    if len(asked) > comparison.MOST_VERSIONS:
+        raise BadRequest(f"version: compare {comparison.MOST_VERSIONS} versions at most")
+    found = compared_versions(request.user, asked)
+    return render(request, "compare_versions.html", comparison.page(found))
+
+
+@require_safe
+def archive(request: HttpRequest, model_id: int, number: int) -> HttpResponse:
+    """The files of a version as a zip."""
+    found = visible_version(request.user, model_id, number)
+    try:
+        return zipped(found)
+    except RegistryRefused as refusal:
+        messages.error(request, str(refusal))
+        return redirect("version", model_id, number)
+
+
+@require_POST
+def notes(request: HttpRequest, model_id: int, number: int) -> HttpResponse:
+    """What people say of a version; back to it."""
+    found = visible_version(request.user, model_id, number)
+    require(request.user, Action.ADD_MODELS, found.model.project)
+    form = NotesForm(request.POST)
+    if not form.is_valid():
+        return render(
+            request, "version.html", version_page(request.user, found, notes_form=form), status=422
+        )
+    services.write_notes(found, form.cleaned_data["notes"])
+    return redirect("version", model_id, number)
+
+
+@require_POST
+def delete_version(request: HttpRequest, model_id: int, number: int) -> HttpResponse:
+    """Let it go; to its model, or back with what needs it."""
+    found = visible_version(request.user, model_id, number)
+    require(request.user, Action.DELETE_MODELS, found.model.project)
+    try:
+        deletion.delete_version(found)
+    except RegistryRefused as refusal:
+        messages.error(request, str(refusal))
+        return redirect("version", model_id, number)
+    messages.success(request, f"{found} is deleted.")
+    return redirect("model", model_id)
+
+
+@require_POST
+def delete_model(request: HttpRequest, model_id: int) -> HttpResponse:
+    """Let it go with its versions; to the models, or back with what needs them."""
+    found = visible_model(request.user, model_id)
+    require(request.user, Action.DELETE_MODELS, found.project)
+    try:
+        deletion.delete_model(found)
+    except RegistryRefused as refusal:
+        messages.error(request, str(refusal))
+        return redirect("model", model_id)
+    messages.success(request, f"{found} is deleted.")
+    return redirect("models")
+
+
+def _number(name: str, text: str) -> int:
+    if text.isascii() and text.isdigit() and len(text) < 10:
+        return int(text)
+    raise BadRequest(f"{name}: give a number, or none")

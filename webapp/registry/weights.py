@@ -1,67 +1,193 @@
-"""What a safetensors file says of itself, read without torch.
+"""What a safetensors file says of itself, read without torch, and whether it can be true.
 
 Layout: 8 bytes little-endian header length, a JSON header (name to dtype, shape, offsets), data.
+Invariant: nothing of the data is read, and of the header no more than `MOST_HEADER_BYTES`, so a
+file that lies about its sizes costs nothing. What passes has each byte of its data in exactly one
+tensor (https://huggingface.co/docs/safetensors/index#format).
 """
 
 from __future__ import annotations
 
-import hashlib
+import json
 import math
+import struct
+from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from typing import BinaryIO
-
-import msgspec
+from typing import Any, BinaryIO
 
 FILE_NAME = "model.safetensors"
-_MAX_HEADER = 100_000_000
+MOST_HEADER_BYTES = 32_000_000
+MOST_TENSORS = 200_000
+MOST_NAME_CHARS = 1000
+MOST_DIMENSIONS = 16
+BITS = {
+    "BOOL": 8, "U8": 8, "I8": 8, "U16": 16, "I16": 16, "U32": 32, "I32": 32, "U64": 64, "I64": 64,
+    "F16": 16, "BF16": 16, "F32": 32, "F64": 64, "C64": 64,
+    "F8_E5M2": 8, "F8_E4M3": 8, "F8_E8M0": 8, "F8_E4M3FNUZ": 8, "F8_E5M2FNUZ": 8,
+    "F6_E2M3": 6, "F6_E3M2": 6, "F4": 4,
+}  # fmt: skip
+"""Of one number, by dtype."""
+_METADATA = "__metadata__"
+_FIELDS = {"dtype", "shape", "data_offsets"}
+_OTHERS = (
+    (b"PK\x03\x04", "a zip archive (torch.save writes such)"),
+    (b"\x80", "a pickle"),
+    (b"\x1f\x8b", "a gzip file"),
+    (b"GGUF", "a GGUF file"),
+    (b"\x89HDF", "an HDF5 file"),
+    (b"\x93NUMPY", "a NumPy file"),
+    (b"version https://git-lfs", "a pointer of git-lfs, not the file itself"),
+)
+_SAVE_AGAIN = "save the model again with save_pretrained(..., safe_serialization=True)"
+_COPY_AGAIN = "copy the file again, whole"
+_ZIP_END = b"PK\x05\x06"
+_ZIP_TAIL_BYTES = 22 + 65_535
 
 
 class WeightsError(ValueError):
-    """A file that is not what a model directory must hold; the message names it."""
+    """A file that is not what a model directory must hold: names it, what is wrong, the remedy."""
 
+    def __init__(self, file: str, what: str, remedy: str):
+        self.file, self.what, self.remedy = file, what, remedy
+        super().__init__(f"{file}: {what}; {remedy}")
 
-class _Tensor(msgspec.Struct):
-    dtype: str
-    shape: list[int]
-    data_offsets: tuple[int, int]
+    @property
+    def problems(self) -> list[dict[str, str]]:
+        """As refusals of REST tell them."""
+        return [{"path": "files", "value": self.file, "reason": str(self)}]
 
 
 @dataclass(frozen=True, slots=True)
-class Weights:
-    sha256: str
-    parameters: int
+class Tensor:
+    dtype: str
+    shape: tuple[int, ...]
+    size: int
+    """Bytes."""
+
+    @property
+    def parameters(self) -> int:
+        return math.prod(self.shape)
 
 
-def inspect(directory: Path) -> Weights:
-    """Digest and number of parameters of `directory/model.safetensors`.
+def read_tensors(file: BinaryIO, size: int, name: str) -> dict[str, Tensor]:
+    """The tensors of an open safetensors file of `size` bytes, in the order of its header.
 
     Raises:
-        WeightsError: no such file, or not a whole safetensors file.
+        WeightsError: it is something else, or contradicts itself; `name` is told.
     """
-    path = directory / FILE_NAME
-    try:
-        with path.open("rb") as file:
-            tensors = _header(file, path)
-            file.seek(0)
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as error:
-        raise WeightsError(f"{path}: {error.strerror}") from None
-    return Weights(digest, sum(math.prod(tensor.shape) for tensor in tensors.values()))
+    file.seek(0)
+    start = file.read(32)
+    for magic, what in _OTHERS:
+        if start.startswith(magic):
+            raise WeightsError(name, f"this is {what}, not safetensors", _SAVE_AGAIN)
+    length = int.from_bytes(start[:8], "little")
+    _refuse_length(length, size, name)
+    file.seek(8)
+    header = _parsed(file.read(length), name)
+    if _is_zip_too(file, size):
+        raise WeightsError(name, "this is a zip archive as well", _SAVE_AGAIN)
+    return _tensors(header, size - 8 - length, name)
 
 
-def _header(file: BinaryIO, path: Path) -> dict[str, _Tensor]:
-    size = path.stat().st_size
-    length = int.from_bytes(file.read(8), "little")
-    if not 0 < length <= min(_MAX_HEADER, size - 8):
-        raise WeightsError(f"{path}: its header claims {length} bytes of a {size} byte file")
+def _refuse_length(length: int, size: int, name: str) -> None:
+    claim = f"its header claims {length:,} bytes"
+    if size < 10 or length < 2:
+        raise WeightsError(name, f"{claim} of a {size:,} byte file: no safetensors", _SAVE_AGAIN)
+    if length > MOST_HEADER_BYTES:
+        raise WeightsError(name, f"{claim}, {MOST_HEADER_BYTES:,} at most are read", _SAVE_AGAIN)
+    if length > size - 8:
+        raise WeightsError(name, f"{claim} of a {size:,} byte file", _COPY_AGAIN)
+
+
+def _parsed(text: bytes, name: str) -> dict[str, Any]:
     try:
-        header = msgspec.json.decode(file.read(length), type=dict[str, msgspec.Raw])
-        header.pop("__metadata__", None)
-        tensors = {name: msgspec.json.decode(raw, type=_Tensor) for name, raw in header.items()}
-    except msgspec.DecodeError as error:
-        raise WeightsError(f"{path}: its header cannot be read: {error}") from None
-    end = max((tensor.data_offsets[1] for tensor in tensors.values()), default=0)
-    if end != size - 8 - length:
-        raise WeightsError(f"{path}: {end} bytes of tensors announced, {size - 8 - length} there")
-    return tensors
+        header = json.loads(
+            text.decode("utf-8"), object_pairs_hook=_without_doubles, parse_constant=_no_constant
+        )
+    except (ValueError, RecursionError) as error:
+        raise WeightsError(name, f"its header cannot be read: {error}", _SAVE_AGAIN) from None
+    if not isinstance(header, dict):
+        raise WeightsError(name, "its header is no object", _SAVE_AGAIN)
+    return header
+
+
+def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        seen: set[str] = set()
+        double = next(key for key, _ in pairs if key in seen or seen.add(key))
+        raise ValueError(f"{double[:100]!r} stands there twice")
+    return found
+
+
+def _no_constant(text: str) -> None:
+    raise ValueError(f"{text} is no JSON")
+
+
+def _tensors(header: dict[str, Any], data_bytes: int, name: str) -> dict[str, Tensor]:
+    metadata = header.pop(_METADATA, {})
+    texts = isinstance(metadata, dict) and all(isinstance(v, str) for v in metadata.values())
+    if not texts:
+        raise WeightsError(name, f"{_METADATA} must hold texts only", _SAVE_AGAIN)
+    if len(header) > MOST_TENSORS:
+        what = f"{len(header):,} tensors, {MOST_TENSORS:,} at most are read"
+        raise WeightsError(name, what, "save it in several files")
+    found = {key: _tensor(key, told, name) for key, told in header.items()}
+    _refuse_gaps({key: told["data_offsets"] for key, told in header.items()}, data_bytes, name)
+    return found
+
+
+def _tensor(key: str, told: Any, name: str) -> Tensor:
+    def wrong(what: str) -> WeightsError:
+        return WeightsError(name, f"tensor {key[:100]!r}: {what}", _SAVE_AGAIN)
+
+    if not key or len(key) > MOST_NAME_CHARS or not key.isprintable():
+        raise wrong(f"names are 1 to {MOST_NAME_CHARS} printable characters")
+    if not isinstance(told, dict) or told.keys() != _FIELDS:
+        raise wrong(f"must tell {', '.join(sorted(_FIELDS))} and nothing else")
+    dtype, shape, offsets = told["dtype"], told["shape"], told["data_offsets"]
+    if not isinstance(dtype, str) or dtype not in BITS:
+        raise wrong(f"dtype = {str(dtype)[:40]!r} is unknown")
+    if not _are_sizes(shape) or len(shape) > MOST_DIMENSIONS:
+        raise wrong(f"shape must be at most {MOST_DIMENSIONS} whole numbers from 0")
+    if not _are_sizes(offsets) or len(offsets) != 2 or offsets[0] > offsets[1]:
+        raise wrong("data_offsets must be two whole numbers from 0, the smaller first")
+    bits, size = math.prod(shape) * BITS[dtype], offsets[1] - offsets[0]
+    if bits != size * 8:
+        raise wrong(f"{dtype} of shape {shape} does not take the {size:,} bytes of its offsets")
+    return Tensor(dtype, tuple(shape), size)
+
+
+def _are_sizes(values: Any) -> bool:
+    # A boolean is an int to Python, and no size.
+    return isinstance(values, list) and all(type(v) is int and 0 <= v < 2**63 for v in values)
+
+
+def _refuse_gaps(offsets: Mapping[str, list[int]], data_bytes: int, name: str) -> None:
+    """Every byte of the data belongs to one tensor."""
+    reached = 0
+    for key, (begin, end) in sorted(offsets.items(), key=lambda item: item[1]):
+        if begin != reached:
+            what = "overlaps the one before it" if begin < reached else "leaves a hole before it"
+            where = f"begins at {begin:,}, after {reached:,}"
+            raise WeightsError(name, f"tensor {key[:100]!r} {what}: it {where}", _SAVE_AGAIN)
+        reached = end
+    if reached != data_bytes:
+        what = f"{reached:,} bytes of tensors announced, {data_bytes:,} there"
+        raise WeightsError(name, what, _COPY_AGAIN)
+
+
+def _is_zip_too(file: BinaryIO, size: int) -> bool:
+    """Whether readers of zip archives, who begin at the end, would find one (a polyglot)."""
+    tail_start = max(0, size - _ZIP_TAIL_BYTES)
+    file.seek(tail_start)
+    tail = file.read(_ZIP_TAIL_BYTES)
+    at = len(tail)
+    while (at := tail.rfind(_ZIP_END, 0, at)) >= 0:
+        if len(tail) - at >= 22:
+            (directory_bytes,) = struct.unpack_from("<I", tail, at + 12)
+            begin = tail_start + at - directory_bytes
+            file.seek(max(0, begin))
+            if begin >= 0 and directory_bytes and file.read(4) == b"PK\x01\x02":
+                return True
+    return False

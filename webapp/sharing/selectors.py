@@ -9,6 +9,7 @@ from django.http import Http404
 
 from webapp.experiments.models import Run
 from webapp.experiments.presentation import page_data
+from webapp.searches.presentation import page_search
 from webapp.sharing.models import Share
 from webapp.sharing.services import Guest, guest_by
 from webapp.telemetry.selectors import folded
@@ -36,6 +37,7 @@ def shared_page_data(guest: Guest) -> dict[str, Any]:
              told["urls"].items() if name not in ("stop", "resume")}  # fmt: skip
     return {
         **told,
+        "search": page_search(run),
         "status": told["status"] if view == View(view.base) else _status(run, view, told),
         "agents": [{**agent, "model": agent["name"], "version": None} for agent in told["agents"]],
         "config": {name: told["config"][name] for name in ("search", "credit")},

@@ -77,6 +77,22 @@ _BATCH = {
 }
 
 
+_NUMBERS = {"type": "array", "items": {"type": "number"}}
+_POINTS = {
+    "type": "object",
+    "properties": {
+        "points": {
+            "type": "object",
+            "properties": {name: _NUMBERS for name in series.POINT_FIELDS},
+            "additionalProperties": False,
+        },
+        "next": {"type": ["integer", "null"]},
+    },
+    "required": ["points", "next"],
+    "examples": [{"points": {"step": [1, 2], "value": [0.25, 0.5]}, "next": 1}],
+}
+
+
 class Heard(Schema):
     """What an engine elsewhere is told."""
 
@@ -167,13 +183,17 @@ class RangeIn(Schema):
 class PointsIn(Schema):
     cursor: int | None = Field(None, ge=0, lt=2**63)
     """`next` of the page before."""
-    limit: int = Field(1000, ge=1, le=10_000)
+    limit: int = Field(1000, ge=1, le=100_000)
+    fields: str = Field(",".join(series.POINT_FIELDS), max_length=100, pattern=r"^[^\x00]*$")
+    """Names of columns, with commas between them."""
 
-
-class PointList(Schema):
-    points: list[tuple[int, int, int, float, int, int, float]]
-    """Position, seq of the event, step, seconds, tokens, nodes, value."""
-    next: int | None
+    def columns(self) -> list[str]:
+        """Raises `Invalid` for a column that there is not."""
+        asked = [name.strip() for name in self.fields.split(",")]
+        for name in asked:
+            if name not in series.POINT_FIELDS:
+                raise Invalid("fields", name, f"give some of {', '.join(series.POINT_FIELDS)}")
+        return list(dict.fromkeys(asked))
 
 
 class StepOut(Schema):
@@ -347,11 +367,17 @@ def get_metric(request: HttpRequest, run_id: uuid.UUID, name: str, asked: Query[
     return series.buckets(_metric(request, run_id, name), asked.asked())
 
 
-@router.get("/{uuid:run_id}/metrics/{name}/points", response=PointList)
-def list_points(request: HttpRequest, run_id: uuid.UUID, name: str, asked: Query[PointsIn]):
-    """The points themselves, page by page, in the order in which they were told."""
-    found, after = series.points(_metric(request, run_id, name), asked.cursor, asked.limit)
-    return {"points": found, "next": after}
+@router.get(
+    "/{uuid:run_id}/metrics/{name}/points", openapi_extra=_answers("application/json", _POINTS)
+)
+def list_points(
+    request: HttpRequest, run_id: uuid.UUID, name: str, asked: Query[PointsIn]
+) -> HttpResponse:
+    """The points themselves, page by page, in the order in which they were told: columns of equal
+    length. `time` is seconds since the run's first event, `seq` that of the event."""
+    metric = _metric(request, run_id, name)
+    told = series.points(metric, asked.cursor, asked.limit, asked.columns())
+    return HttpResponse(told, content_type="application/json")
 
 
 @router.get("/{uuid:run_id}/steps", response=StepList)

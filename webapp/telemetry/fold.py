@@ -36,6 +36,7 @@ class State:
     updates: list[Payload] = field(default_factory=list)
     evaluations: list[Payload] = field(default_factory=list)
     checkpoints: list[Payload] = field(default_factory=list)
+    answer: Payload | None = None
     trees: dict[int, Payload] = field(default_factory=dict)
     waiting: Payload | None = None
     error: Payload | None = None
@@ -96,7 +97,7 @@ def _run_resumed(state: State, payload: Payload, time: int, seq: int) -> None:
     for name in ("steps", "updates", "evaluations", "checkpoints"):
         setattr(state, name, [item for item in getattr(state, name) if kept(item)])
     state.trees = {id_: tree for id_, tree in state.trees.items() if kept(tree)}
-    state.waiting = None
+    state.waiting = state.answer = None
 
 
 def _run_waiting(state: State, payload: Payload, time: int, seq: int) -> None:
@@ -209,6 +210,10 @@ def _appended(name: str, most: int | None = None) -> Callable[[State, Payload, i
     return append
 
 
+def _search_answer(state: State, payload: Payload, time: int, seq: int) -> None:
+    state.answer = {**payload, "time": time, "seq": seq}
+
+
 def _error(state: State, payload: Payload, time: int, seq: int) -> None:
     state.error = state.error or {**payload, "time": time, "seq": seq}
 
@@ -228,6 +233,7 @@ _HANDLERS: dict[str, Callable[[State, Payload, int, int], None]] = {
     "agent.update": _appended("updates"),
     "eval.result": _appended("evaluations"),
     "checkpoint.saved": _appended("checkpoints"),
+    "search.answer": _search_answer,
     "system.sample": _appended("system", KEPT_SYSTEM_SAMPLES),
     "log.line": _appended("logs", KEPT_LOG_LINES),
     "error": _error,

@@ -9,20 +9,21 @@ from __future__ import annotations
 
 import json
 import uuid
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 from django.db import connection, transaction
 
 from engine.events import Event
 from webapp.experiments.models import Run
-from webapp.telemetry.models import Clock, Metric
+from webapp.telemetry import blocks
+from webapp.telemetry.blocks import FANOUT, Moment
+from webapp.telemetry.models import Clock
 from webapp.telemetry.quality import ClosedNode, quality
 from webapp.telemetry.scalars import SYSTEM, scalars
-
-FANOUT = 32
-"""Points of a chunk of level 1, and chunks of a level in one of the next."""
-LEVELS = 3
 
 KINDS = ("step.start", "node.close", "step.end", "agent.update", "eval.result", "system.sample",
          "run.resumed")  # fmt: skip
@@ -37,68 +38,30 @@ FROM telemetry_event WHERE run_id = %s AND kind = ANY(%s) AND seq > %s AND seq <
 ORDER BY seq LIMIT 5000
 """
 _NODES = """
-WITH trees AS MATERIALIZED (
-    SELECT tree FROM telemetry_event
-    WHERE run_id = %(run)s AND kind = 'tree.close' AND seq < %(seq)s AND seq > coalesce((
-        SELECT max(seq) FROM telemetry_event
-        WHERE run_id = %(run)s AND kind = 'step.start' AND seq < %(seq)s), 0)
-)
--- Tree by tree: joined at once, a plan without statistics reads every node of the run per node.
-SELECT told.* FROM trees, LATERAL (
-    SELECT event.tree, node, kind, payload->>'parent', payload->>'depth', payload->>'score',
-           payload->>'verdict', payload->>'stop', payload->>'tokens', md5(payload->>'program'), seq
-    FROM telemetry_event AS event
-    WHERE run_id = %(run)s AND event.tree = trees.tree AND kind IN ('node.open', 'node.close')
-      AND seq < %(seq)s OFFSET 0
-) AS told ORDER BY told.seq
+SELECT ended.seq, closed.tree, opened.payload->>'parent', opened.payload->>'depth',
+       closed.payload->>'score', closed.payload->>'verdict', closed.payload->>'stop',
+       closed.payload->>'tokens', md5(closed.payload->>'program')
+FROM unnest(%(ends)s::bigint[]) AS ended (seq)
+CROSS JOIN LATERAL (
+    SELECT coalesce(max(seq), 0) AS seq FROM telemetry_event
+    WHERE run_id = %(run)s AND kind = 'step.start' AND seq < ended.seq
+) AS began
+JOIN telemetry_event AS grown ON grown.run_id = %(run)s AND grown.kind = 'tree.close'
+    AND grown.seq > began.seq AND grown.seq < ended.seq
+JOIN telemetry_event AS closed ON closed.run_id = %(run)s AND closed.tree = grown.tree
+    AND closed.kind = 'node.close' AND closed.seq < ended.seq
+JOIN telemetry_event AS opened ON opened.run_id = %(run)s AND opened.tree = grown.tree
+    AND opened.kind = 'node.open' AND opened.node = closed.node
+ORDER BY ended.seq, closed.seq
 """
-_COPY = (
-    "COPY telemetry_point (metric_id, position, seq, step, time, tokens, nodes, value)"
-    " FROM STDIN (FORMAT BINARY)"
-)
-_TYPES = ("int8", "int8", "int8", "int8", "float8", "int8", "int8", "float8")
-_NAMED = """
-INSERT INTO telemetry_metric (run_id, name, points, value, step, time, tokens, nodes)
-SELECT %s, name, 0, 0, 0, 0, 0, 0 FROM unnest(%s::text[]) AS name
-"""
-_NEWEST = """
-UPDATE telemetry_metric AS metric
-SET points = last.position + 1, value = last.value, step = last.step, time = last.time,
-    tokens = last.tokens, nodes = last.nodes
-FROM unnest(%s::bigint[], %s::bigint[]) AS told (id, position)
-JOIN telemetry_point AS last ON last.metric_id = told.id AND last.position = told.position
-WHERE metric.id = told.id
-"""
-_AXES = ("step", "time", "tokens", "nodes")
-_SPANS = ", ".join(f"{axis}_from, {axis}_to" for axis in _AXES)
-_OF_POINTS = ", ".join(f"min({axis}), max({axis})" for axis in _AXES)
-_OF_CHUNKS = ", ".join(f"min({axis}_from), max({axis}_to)" for axis in _AXES)
-_CHUNKS = f"""
-INSERT INTO telemetry_chunk (metric_id, level, index, least, most, total, {_SPANS})
-SELECT whole.id, %(level)s, part.*
-FROM unnest(%(ids)s::bigint[], %(from)s::bigint[], %(to)s::bigint[])
-    AS whole (id, first, after), LATERAL (
-    {{part}}
-) AS part
-"""
-_FROM_POINTS = _CHUNKS.format(
-    part=f"""
-    SELECT position / {FANOUT} AS index, min(value), max(value), sum(value), {_OF_POINTS}
-    FROM telemetry_point WHERE metric_id = whole.id
-      AND position >= whole.first * {FANOUT} AND position < whole.after * {FANOUT}
-    GROUP BY 1"""
-)
-_FROM_CHUNKS = _CHUNKS.format(
-    part=f"""
-    SELECT index / {FANOUT} AS up, min(least), max(most), sum(total), {_OF_CHUNKS}
-    FROM telemetry_chunk WHERE metric_id = whole.id AND level = %(level)s - 1
-      AND index >= whole.first * {FANOUT} AND index < whole.after * {FANOUT}
-    GROUP BY 1"""
-)
-_KEPT = """
+_KEPT = f"""
 SELECT metric.id, coalesce((
-    SELECT position + 1 FROM telemetry_point
-    WHERE metric_id = metric.id AND step <= %(step)s ORDER BY position DESC LIMIT 1), 0)
+    SELECT block.index * {FANOUT} + found.place
+    FROM telemetry_block AS block, LATERAL (
+        SELECT place FROM unnest(block.step) WITH ORDINALITY AS told (step, place)
+        WHERE told.step <= %(step)s ORDER BY place DESC LIMIT 1
+    ) AS found
+    WHERE block.metric_id = metric.id ORDER BY block.index DESC LIMIT 1), 0)
 FROM telemetry_metric AS metric
 WHERE run_id = %(run)s AND step > %(step)s AND NOT starts_with(name, %(system)s)
 """
@@ -158,7 +121,9 @@ class _Writer:
 
     def __init__(self, clock: Clock):
         self.clock = clock
-        self.told: list[tuple[str, tuple[Any, ...]]] = []
+        self.told: dict[str, list[tuple[Moment, float]]] = defaultdict(list)
+        self.ended: dict[int, Moment] = {}
+        """By seq, where the run stood at the ends of steps whose trees are yet to be read."""
 
     def add(self, events: Iterable[Event]) -> None:
         for event in events:
@@ -181,17 +146,25 @@ class _Writer:
             step = _whole(payload.get("step", clock.step))
             self._tell(event, step, scalars(event.kind, payload))
         if event.kind == "step.end":
-            self._tell(event, step, quality(_nodes_of_step(clock.run_id, event.seq)))
+            self.ended[event.seq] = self._moment(event, step)
+
+    def _moment(self, event: Event, step: int) -> Moment:
+        clock = self.clock
+        return event.seq, step, event.time - clock.origin, clock.tokens, clock.nodes
 
     def _tell(self, event: Event, step: int, told: Iterable[tuple[str, float]]) -> None:
-        clock = self.clock
-        at = (event.seq, step, event.time - clock.origin, clock.tokens, clock.nodes)
-        self.told += [(name, (*at, value)) for name, value in told]
+        moment = self._moment(event, step)
+        for name, value in told:
+            self.told[name].append((moment, value))
 
     def _flush(self) -> None:
+        for seq, nodes in _nodes_of_steps(self.clock.run_id, list(self.ended)):
+            for name, value in quality(nodes):
+                self.told[name].append((self.ended[seq], float(value)))
         if self.told:
-            _store(self.clock.run_id, self.told)
-            self.told = []
+            blocks.store(self.clock.run_id, self.told)
+        self.told.clear()
+        self.ended.clear()
 
 
 def _whole(value: Any) -> int:
@@ -200,19 +173,20 @@ def _whole(value: Any) -> int:
     return int(min(max(value, 0), _LARGEST)) if known else 0
 
 
-def _nodes_of_step(run_id: uuid.UUID, seq: int) -> Iterator[ClosedNode]:
-    """Nodes of the trees that were closed in the step that ended with the event `seq`."""
-    opened: dict[tuple[int, int], tuple[str | None, str | None]] = {}
+def _nodes_of_steps(
+    run_id: uuid.UUID, ends: list[int]
+) -> Iterator[tuple[int, Iterator[ClosedNode]]]:
+    """By the seq of a step's end, the nodes of the trees that were closed in that step."""
+    if not ends:
+        return
     with connection.cursor() as cursor:
-        cursor.execute(_NODES, {"run": run_id, "seq": seq})
-        for tree, node, kind, parent, depth, *told, _ in cursor.fetchall():
-            if kind == "node.open":
-                opened[tree, node] = parent, depth
-            elif place := opened.get((tree, node)):
-                yield _closed_node(tree, *place, *told)
+        cursor.execute(_NODES, {"run": run_id, "ends": ends})
+        found = cursor.fetchall()
+    for seq, rows in groupby(found, key=itemgetter(0)):
+        yield seq, (_node(*row) for _, *row in rows)
 
 
-def _closed_node(
+def _node(
     tree: int,
     parent: str | None,
     depth: str | None,
@@ -234,76 +208,12 @@ def _closed_node(
     )
 
 
-def _store(run_id: uuid.UUID, told: Sequence[tuple[str, tuple[Any, ...]]]) -> None:
-    counts = _counts(run_id, {name for name, _ in told})
-    before = dict(counts.values())
-    after = dict(before)
-    ids = {name: number for name, (number, _) in counts.items()}
-    with connection.cursor() as cursor:
-        with cursor.copy(_COPY) as copy:
-            copy.set_types(_TYPES)
-            for name, values in told:
-                metric = ids[name]
-                copy.write_row((metric, after[metric], *values))
-                after[metric] += 1
-        cursor.execute(_NEWEST, [list(after), [points - 1 for points in after.values()]])
-        sum_up(cursor, before, after)
-
-
-def _counts(run_id: uuid.UUID, names: set[str]) -> dict[str, tuple[int, int]]:
-    """(id, points) of each of these metrics; those that are new are made."""
-
-    def known() -> dict[str, tuple[int, int]]:
-        rows = Metric.objects.filter(run=run_id, name__in=names)
-        return {name: (pk, points) for name, pk, points in rows.values_list("name", "pk", "points")}
-
-    found = known()
-    if missing := sorted(names - found.keys()):
-        with connection.cursor() as cursor:
-            cursor.execute(_NAMED, [run_id, missing])
-        found = known()
-    return found
-
-
-def sum_up(cursor: Any, before: dict[int, int], after: dict[int, int]) -> None:
-    """Make the chunks that have become full; points of each metric by its id, before and after."""
-    for level in range(1, LEVELS + 1):
-        size = FANOUT**level
-        full = [
-            (metric, before[metric] // size, points // size)
-            for metric, points in after.items()
-            if before[metric] // size < points // size
-        ]
-        if not full:
-            return
-        ids, firsts, ends = (list(column) for column in zip(*full, strict=True))
-        query = _FROM_POINTS if level == 1 else _FROM_CHUNKS
-        cursor.execute(query, {"level": level, "ids": ids, "from": firsts, "to": ends})
-
-
 def _take_back(clock: Clock, step: int) -> None:
     """Forget what was told of steps after `step`: they are done again."""
     with connection.cursor() as cursor:
         cursor.execute(_KEPT, {"run": clock.run_id, "step": step, "system": SYSTEM})
         for metric, kept in cursor.fetchall():
-            _cut(cursor, metric, kept)
+            blocks.cut(cursor, metric, kept)
         cursor.execute(_STOOD, [clock.run_id, SYSTEM])
         clock.tokens, clock.nodes = cursor.fetchone()
     clock.step = step
-
-
-def _cut(cursor: Any, metric: int, kept: int) -> None:
-    if not kept:
-        for table in ("point", "chunk"):
-            cursor.execute(f"DELETE FROM telemetry_{table} WHERE metric_id = %s", [metric])
-        cursor.execute("DELETE FROM telemetry_metric WHERE id = %s", [metric])
-        return
-    cursor.execute(
-        "DELETE FROM telemetry_point WHERE metric_id = %s AND position >= %s", [metric, kept]
-    )
-    for level in range(1, LEVELS + 1):
-        cursor.execute(
-            "DELETE FROM telemetry_chunk WHERE metric_id = %s AND level = %s AND index >= %s",
-            [metric, level, kept // FANOUT**level],
-        )
-    cursor.execute(_NEWEST, [[metric], [kept - 1]])

@@ -4,11 +4,12 @@ Invariants:
 - Of one run, the stored seqs are exactly 1..`Run.head_seq`, and rows never change. Rows are written
   by `telemetry.ingest` alone.
 - Series follow from the log: they are written in the transaction that stores the events, by
-  `telemetry.metrics` alone. Of one metric the positions are exactly 0..`Metric.points` - 1, and its
-  chunks of a level are all those that are full: chunk `index` of level n stands for the points at
-  `index` * 32**n and the following 32**n.
+  `telemetry.metrics` alone. Of one metric the positions are exactly 0..`Metric.points` - 1; block
+  `index` holds those from `index` * 32 on. Its chunks of a level are all those that are full: chunk
+  `index` of level n stands for the points at `index` * 32**n and the following 32**n.
 """
 
+from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
 from webapp.experiments.models import InRunQuerySet, Run
@@ -59,21 +60,23 @@ class OfMetricQuerySet(InProjectQuerySet):
     project_path = "metric__run__experiment__project"
 
 
-class Point(models.Model):
-    """One number, and where the run stood when it was told."""
+class Block(models.Model):
+    """32 points in a row, the last block of a metric fewer: columns of equal length, one entry for
+    each number that was told, and where the run stood then."""
 
-    pk = models.CompositePrimaryKey("metric_id", "position")
+    pk = models.CompositePrimaryKey("metric_id", "index")
     metric = models.ForeignKey(Metric, on_delete=models.CASCADE, related_name="+", db_index=False)
-    position = models.BigIntegerField()
-    seq = models.BigIntegerField()
+    index = models.BigIntegerField()
+    """Position of its first point, divided by 32."""
+    seq = ArrayField(models.BigIntegerField())
     """Of the event that told it."""
-    step = models.BigIntegerField()
-    time = models.FloatField()
+    step = ArrayField(models.BigIntegerField())
+    time = ArrayField(models.FloatField())
     """Seconds since the first event of the run."""
-    tokens = models.BigIntegerField()
+    tokens = ArrayField(models.BigIntegerField())
     """Written by all agents so far; `nodes` likewise."""
-    nodes = models.BigIntegerField()
-    value = models.FloatField()
+    nodes = ArrayField(models.BigIntegerField())
+    value = ArrayField(models.FloatField())
 
     objects = OfMetricQuerySet.as_manager()
 

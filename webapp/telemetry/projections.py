@@ -66,6 +66,7 @@ def _planned(row: Row, event: Event) -> None:
 
 def _resumed(row: Row, event: Event) -> None:
     row["step"] = event.payload["step"]
+    row["result"].pop("answer", None)
 
 
 def _step(row: Row, event: Event) -> None:
@@ -84,6 +85,11 @@ def _evaluation(row: Row, event: Event) -> None:
     row["result"][split] = evaluations
 
 
+def _answer(row: Row, event: Event) -> None:
+    told = ("agent", "passed", "tests", "private_passed", "ended", "nodes", "tokens", "seconds")
+    row["result"]["answer"] = {"node": event.node} | {name: event.payload[name] for name in told}
+
+
 def _error(row: Row, event: Event) -> None:
     row["error"] = row["error"] or _text(event.payload["message"])
 
@@ -95,5 +101,6 @@ _PROJECTIONS: dict[str, Callable[[Row, Event], None]] = {
     "run.resumed": _resumed,
     "step.end": _step,
     "eval.result": _evaluation,
+    "search.answer": _answer,
     "error": _error,
 }

@@ -9,15 +9,18 @@ that of the points.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cache
 from typing import Any
 
 from django.db import connection
 
 from webapp.experiments.models import Run
-from webapp.telemetry.metrics import FANOUT, LEVELS, catch_up
-from webapp.telemetry.models import Clock, Metric, Point
+from webapp.telemetry.blocks import COLUMNS, FANOUT, LEVELS
+from webapp.telemetry.metrics import catch_up
+from webapp.telemetry.models import Clock, Metric
 
 
 class Axis(StrEnum):
@@ -28,6 +31,10 @@ class Axis(StrEnum):
     """Seconds since the run's first event."""
     TOKENS = "tokens"
     NODES = "nodes"
+
+
+POINT_FIELDS = ("position", *COLUMNS)
+"""What can be asked of the points themselves."""
 
 
 class Scale(StrEnum):
@@ -84,13 +91,40 @@ def buckets(metric: Metric, asked: Range) -> dict[str, Any]:
     }
 
 
-def points(metric: Metric, after: int | None, limit: int) -> tuple[list[tuple], int | None]:
-    """(position, seq, step, time, tokens, nodes, value) of the points after a position, and the
-    position to go on after; None at the end."""
-    columns = ("position", "seq", "step", "time", "tokens", "nodes", "value")
-    rows = Point.objects.filter(metric=metric, position__gt=-1 if after is None else after)
-    found = list(rows.order_by("position").values_list(*columns)[: limit + 1])
-    return found[:limit], found[limit - 1][0] if len(found) > limit else None
+def points(metric: Metric, after: int | None, limit: int, names: Sequence[str]) -> bytes:
+    """{points: {name: column}, next}, as JSON: of the points after a position so many of these
+    columns, and the position to go on after, null at the end.
+
+    Postgres writes the columns as text: no object is made for a number.
+    """
+    first = 0 if after is None else after + 1
+    end = min(first + limit, metric.points)
+    columns = [""] * len(names)
+    if first < end:
+        with connection.cursor() as cursor:
+            cursor.execute(_columns(tuple(names)), {
+                "metric": metric.pk, "from": first, "to": end, "size": FANOUT,
+            })  # fmt: skip
+            columns = cursor.fetchone()
+    told = ",".join(f'"{name}":[{column}]' for name, column in zip(names, columns, strict=True))
+    following = end - 1 if end < metric.points else "null"
+    return f'{{"points":{{{told}}},"next":{following}}}'.encode()
+
+
+@cache
+def _columns(names: tuple[str, ...]) -> str:
+    """Each column as its numbers with commas between them, of the positions from..to - 1."""
+    part = "[greatest(%(from)s - index * %(size)s, 0) + 1 : %(to)s - index * %(size)s]"
+    position = """array_to_string(ARRAY(SELECT generate_series(
+        greatest(%(from)s, index * %(size)s),
+        least(%(to)s, (index + 1) * %(size)s) - 1)), ',')"""
+    told = [
+        position if name == "position" else f"array_to_string({name}{part}, ',')" for name in names
+    ]
+    return f"""
+        SELECT {", ".join(f"string_agg({column}, ',' ORDER BY index)" for column in told)}
+        FROM telemetry_block WHERE metric_id = %(metric)s
+          AND index >= %(from)s / %(size)s AND index <= (%(to)s - 1) / %(size)s"""
 
 
 def _ends(metric: Metric, axis: Axis, function: str) -> float:
@@ -135,14 +169,13 @@ def _query(axis: Axis, scale: Scale) -> str:
         parts.append(
             f"SELECT a, b, least, most, total, {size} AS count FROM level{level} WHERE fits"
         )
-    point = f"{axis} AS a, {axis} AS b, value AS least, value AS most, value AS total, 1 AS count"
-    points = f"FROM telemetry_point WHERE metric_id = %(metric)s AND {axis} >= %(first)s"
-    points += f" AND {axis} <= %(last)s"
-    parts.append(f"SELECT {point} {points} AND position >= %(tail1)s * {FANOUT}")
+    points = f"""SELECT x AS a, x AS b, y AS least, y AS most, y AS total, 1 AS count
+        FROM telemetry_block AS block, unnest(block.{axis}, block.value) AS point (x, y)
+        WHERE metric_id = %(metric)s AND x >= %(first)s AND x <= %(last)s"""
+    parts.append(f"{points} AND index >= %(tail1)s")
     parts.append(
         f"""SELECT deeper.* FROM level1 AS up, LATERAL (
-            SELECT {point} {points}
-            AND position >= up.index * {FANOUT} AND position < (up.index + 1) * {FANOUT} OFFSET 0
+            {points} AND block.index = up.index OFFSET 0
         ) AS deeper WHERE NOT up.fits"""
     )
     at = f"least(%(top)s, greatest(0, floor(({place('a')} - %(origin)s) / %(width)s)))::int"
@@ -162,8 +195,8 @@ def _end_query(axis: Axis, function: str) -> str:
         for level in range(1, LEVELS + 1)
     ]
     parts.append(
-        f"""SELECT {function}({axis}) FROM telemetry_point WHERE metric_id = %(metric)s
-        AND position >= (%(tail)s::bigint[])[1] * {FANOUT}"""
+        f"""SELECT {function}(x) FROM telemetry_block AS block, unnest(block.{axis}) AS x
+        WHERE metric_id = %(metric)s AND index >= (%(tail)s::bigint[])[1]"""
     )
     return f"SELECT {function}(x)::float8 FROM ({' UNION ALL '.join(parts)}) AS ends"
 

@@ -1,0 +1,131 @@
+"""Searches the problem of a run directory: from its files to an ending that has a name.
+
+RUN_DIR holds config.json (the resolved settings, with the team), problem.jsonl (the problem, in our
+own format) and events.jsonl (the log, also the lock against a second engine). Invariants: the log
+is one that `train` could have written, and an answer; whatever happens, its last event says how the
+engine ended, unless it was killed. A search that is begun again begins with an empty tree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from engine.config import RunConfig, read_config
+from engine.events import EventLog, LogLine, RunState, RunStateChanged, RunWaiting
+from engine.inference.agents import is_endpoint
+from engine.inference.crew import Crew
+from engine.inference.interrupting import ended_alike, stopping
+from engine.inference.players import scoring
+from engine.inference.search import Outcome, search_problem
+from engine.inference.telemetry import SearchRecorder
+from engine.policy.load import check_agent
+from engine.problems.errors import DatasetError, DatasetFault
+from engine.problems.jsonl import SEARCHED_FILE, load_problems, save_problems
+from engine.problems.problem import Problem
+from engine.training.endings import ExitCode, tell_refusal, walls_line
+from engine.training.failure import error_raised
+from engine.training.lease import LeaseGuard
+
+PHASE = "search"
+
+
+def prepare_search(run_dir: Path, config: RunConfig, problem: Problem) -> None:
+    """Write the files of a search that is to run here. Raises OSError."""
+    run_dir.mkdir(parents=True, exist_ok=True)
+    (run_dir / "config.json").write_text(config.model_dump_json(indent=1))
+    save_problems(run_dir / SEARCHED_FILE, [problem])
+
+
+def search_run(
+    run_dir: Path, lease_seconds: float | None = None
+) -> tuple[ExitCode, Problem, Outcome | None]:
+    """Search the problem of a directory; how that ended, and what came of it if it began.
+
+    With `lease_seconds`, RUN_DIR/lease must be touched at least that often by whoever watches it.
+    SIGTERM ends it with the best so far, Ctrl-C once the open nodes are finished.
+
+    Raises:
+        ConfigError, ModelError, DatasetError: before anything has started.
+    """
+    try:
+        config = read_config(run_dir / "config.json")
+        for agent in config.agents:
+            if not is_endpoint(agent.model):
+                check_agent(agent)
+        problem = _problem(run_dir / SEARCHED_FILE)
+    except (ValueError, OSError) as error:
+        tell_refusal(run_dir, error)
+        raise
+    log = EventLog(run_dir)
+    try:
+        code, outcome = _search(config, run_dir, log, problem, lease_seconds)
+        return code, problem, outcome
+    finally:
+        log.close()
+
+
+def _problem(file: Path) -> Problem:
+    problems = load_problems(file)
+    if len(problems) > 1:
+        remedy = f"holds {len(problems)} problems; a search has one"
+        raise DatasetError([DatasetFault(str(file), 2, "id", problems[1].id, remedy)])
+    return problems[0]
+
+
+def _search(
+    config: RunConfig, run_dir: Path, log: EventLog, problem: Problem, lease_seconds: float | None
+) -> tuple[ExitCode, Outcome | None]:
+    try:
+        log.append(RunStateChanged(RunState.STARTING))
+        recorder = SearchRecorder(log, [agent.name for agent in config.agents])
+        with ended_alike(), ExitStack() as stack:
+            scorer = stack.enter_context(scoring(config))
+            crew = stack.enter_context(Crew(config, waiting=_telling(log)))
+            stack.enter_context(_held(run_dir, lease_seconds, crew))
+            crew.ready()
+            log.append(LogLine("info", f"agents are ready: {', '.join(crew.names)}"))
+            log.append(walls_line(crew.sandbox.tier()))
+            log.append(RunStateChanged(RunState.RUNNING))
+            with stopping(crew):
+                outcome = search_problem(crew, problem, scorer, recorder)
+                recorder.answered(outcome, scorer is not None, crew.stopping)
+                return _ended(log, crew, outcome), outcome
+    except KeyboardInterrupt:
+        log.append(RunStateChanged(RunState.STOPPED, "asked to stop before the search began"))
+        return ExitCode.STOPPED, None
+    except Exception as error:
+        log.append(error_raised(error))
+        log.append(RunStateChanged(RunState.FAILED, str(error)))
+        return ExitCode.FAILED, None
+
+
+def _telling(log: EventLog) -> Callable[[str, float], None]:
+    def waiting(name: str, deadline: float) -> None:
+        log.append(RunWaiting(name, deadline))
+
+    return waiting
+
+
+@contextmanager
+def _held(run_dir: Path, lease_seconds: float | None, crew: Crew) -> Iterator[None]:
+    """While the block lasts the crew leaves when nobody holds the run any more."""
+    guard = LeaseGuard(run_dir, lease_seconds, crew.leave) if lease_seconds else None
+    try:
+        yield
+    finally:
+        if guard:
+            guard.close()
+
+
+def _ended(log: EventLog, crew: Crew, outcome: Outcome) -> ExitCode:
+    if crew.stopping:
+        log.append(RunStateChanged(RunState.STOPPED, "asked to stop"))
+        return ExitCode.STOPPED
+    if outcome.error:
+        log.append(error_raised(outcome.error, PHASE))
+        log.append(RunStateChanged(RunState.FAILED, outcome.failure))
+        return ExitCode.FAILED
+    log.append(RunStateChanged(RunState.FINISHED))
+    return ExitCode.FINISHED

@@ -1,0 +1,61 @@
+"""Turns a search at test time into the events that training writes, and its answer.
+
+Invariant: events are written by the one recorder of `engine.training.telemetry`; the tree is that
+of step 1, so a search that begins again voids it by `run.resumed` of step 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from engine.events import EventLog, RunPlanned, RunResumed, SearchAnswered, StepStarted
+from engine.inference.search import Outcome
+from engine.inference.selection import rule_of
+from engine.training.forest import Claim, GrowingTree, WrittenNode
+from engine.training.system import SystemSampler
+from engine.training.telemetry import StepRecorder
+
+STEP = 1
+
+
+class SearchRecorder:
+    """Logs the one tree of a search as it grows (a `RolloutSink`)."""
+
+    def __init__(self, log: EventLog, agents: Sequence[str]):
+        self.log = log
+        self._recorder = StepRecorder(log, STEP)
+        self._system = SystemSampler()
+        if log.continued:
+            log.append(RunResumed(0))
+        log.append(RunPlanned(STEP, list(agents)))
+
+    def opened(self, claim: Claim) -> None:
+        if claim.tree.id == 0:
+            self.log.append(StepStarted(STEP, 1))
+            self._recorder.open_trees([claim.tree])
+        self._recorder.opened(claim)
+
+    def closed(self, tree: GrowingTree, node: WrittenNode) -> None:
+        self._recorder.closed(tree, node)
+        if sample := self._system.due():
+            self.log.append(sample)
+
+    def answered(self, outcome: Outcome, has_reward_model: bool, stopped: bool) -> None:
+        """The tree is whole, or left as it is; and this is the answer."""
+        tree, node = outcome.tree, outcome.answer
+        if tree.id:
+            self._recorder.ended(tree)
+        answer = SearchAnswered(
+            program=node.answer.program if node else "",
+            agent=node.agent if node else "",
+            rule=rule_of(has_reward_model),
+            passed=node.verification.public_passed if node else 0,
+            tests=len(tree.problem.public_tests),
+            private_passed=node.verification.private_passed if node else None,
+            ended="stopped" if stopped else outcome.ended,
+            nodes=len(tree.written),
+            tokens=tree.spending.tokens,
+            seconds=round(outcome.seconds, 3),
+            reward=outcome.rewards.get(node.node) if node else None,
+        )
+        self.log.append(answer, tree=tree.id or None, node=node.node if node else None)

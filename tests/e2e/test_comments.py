@@ -1,0 +1,51 @@
+"""Comments in a real browser: on the run, on a node, and what others write meanwhile."""
+
+from __future__ import annotations
+
+import pytest
+
+from webapp.comments.services import write_comment
+from webapp.comments.targets import Target
+
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+
+
+def test_one_writes_about_a_run_and_a_node_and_sees_what_others_write(
+    browser, server, run, log, faults
+):
+    context = browser.new_context(base_url=server.url, reduced_motion="reduce")
+    page = context.new_page()
+    page.clock.install()
+    faults.watch(page, server.url)
+    page.goto(run.sign_in_path())
+    card = page.locator("#comments")
+    card.get_by_text("Nobody wrote anything yet.").wait_for()
+    card.get_by_role("textbox").fill("It **learns** <script>alert(1)</script>")
+    card.get_by_role("button", name="Write").click()
+    card.get_by_role("listitem").get_by_text("learns", exact=True).wait_for()
+    assert card.locator("script").count() == 0 and card.locator("strong").count() == 1
+
+    run.feed(log)
+    page.locator('[data-part="stage"]').focus()
+    page.locator('[data-tool="list"]').click()
+    page.locator('[data-part="stage"]').press("Enter")
+    page.get_by_role("button", name="Comments on this node").wait_for()
+    card.get_by_role("heading", name="Comments on node").wait_for()
+    card.get_by_text("Nobody wrote anything yet.").wait_for()
+    card.get_by_role("textbox").fill("Why this repair?")
+    card.get_by_role("button", name="Write").click()
+    card.get_by_role("listitem").get_by_text("Why this repair?").wait_for()
+
+    page.get_by_role("button", name="Close the node").click()
+    card.get_by_role("heading", name="Comments", exact=True).wait_for()
+    card.get_by_role("listitem").get_by_text("learns", exact=True).wait_for()
+    card.get_by_role("textbox").fill("half a sent")
+    owner = run.run.created_by
+    write_comment(Target((run.run,)), owner, "Written meanwhile", server.url)
+    page.clock.fast_forward(16_000)
+    card.get_by_role("listitem").get_by_text("Written meanwhile").wait_for()
+    assert card.get_by_role("textbox").input_value() == "half a sent", "it is not taken away"
+    card.get_by_role("button", name="Remove the comment").first.click()
+    card.get_by_text("learns", exact=True).wait_for(state="detached")
+    context.close()
+    assert faults.told == []

@@ -1,0 +1,89 @@
+"""From the page of searches to a program in one's hands, with real starters in a real engine."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+from django.db import connection
+from playwright.sync_api import expect
+
+from tests.e2e.test_accessibility import AXE, RULES
+from webapp.experiments.leases import take_lease
+from webapp.searches.models import Search
+from workers.engine_process import DEFAULT_COMMAND
+from workers.keeper import Keeper
+
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+
+ENGINE_MS = 120_000
+TESTS = '[{"arguments": [[3, 1]], "expected": [3, 1]}, {"arguments": [[5]], "expected": [5]}]'
+
+
+@pytest.fixture
+def kept():
+    """Keeps a search's run as a worker does, until it ends."""
+    threads = []
+
+    def keep(search: Search) -> None:
+        fencing = take_lease(search.run_id, "worker", 15)
+        keeper = Keeper(search.run_id, fencing, threading.Event(), DEFAULT_COMMAND)
+
+        def work() -> None:
+            try:
+                keeper.keep()
+            finally:
+                connection.close()
+
+        threads.append(threading.Thread(target=work, daemon=True))
+        threads[-1].start()
+
+    yield keep
+    for thread in threads:
+        thread.join(60)
+        assert not thread.is_alive()
+
+
+def test_a_team_of_starters_searches_a_pasted_problem_and_its_answer_is_taken(
+    browser, server, run, faults, kept
+):
+    context = browser.new_context(
+        viewport={"width": 1280, "height": 900}, base_url=server.url, accept_downloads=True
+    )
+    page = context.new_page()
+    faults.watch(page, server.url)
+    page.goto(run.sign_in_path())
+    page.get_by_role("link", name="Search", exact=True).click()
+    page.get_by_role("heading", name="No search yet").wait_for()
+    page.get_by_role("link", name="Start the first search").click()
+    page.get_by_label("fern").uncheck()  # one process less to start
+    page.get_by_label("pasted").check()
+    page.get_by_label("Statement").fill("Write solve(x), which takes a list of integers x.\n")
+    page.get_by_label("Entry point").fill("solve")
+    page.get_by_label("Public tests").fill(TESTS)
+    page.locator('[data-path="search.nodes_per_tree"]').fill("5")
+    page.locator('[data-path="search.stop_when_solved"]').select_option("false")
+    expect(page.get_by_text("2 settings changed; 1 search to start.")).to_be_visible()
+    page.get_by_text("2 public, which the team is shown").wait_for()
+    page.evaluate(AXE)
+    assert page.evaluate(RULES) == []
+    page.get_by_role("button", name="Start the search").click()
+    page.get_by_role("heading", name="No answer yet").wait_for()
+    search = Search.objects.get()
+    kept(search)
+    twin = page.locator('[data-part="twin"]')
+    expect(twin).to_contain_text("Node 1", timeout=ENGINE_MS)
+    expect(page.locator('[data-part="pill"]')).to_have_text("Finished", timeout=ENGINE_MS)
+    page.get_by_role("heading", name="Answer", exact=True).wait_for()
+    expect(page.locator('[data-part="facts"]')).to_contain_text("Nodes 5 of 5")
+    with page.expect_download() as download:
+        page.get_by_role("link", name="Download").click()
+    told = page.request.get(f"/api/v1/searches/{search.run_id}/answer").json()
+    assert download.value.path().read_text() == told["program"].rstrip() + "\n"
+    expect(page.locator('[data-part="answerText"]')).to_contain_text(f"Node {told['node']} by")
+    page.evaluate(AXE)
+    assert page.evaluate(RULES) == []
+    page.get_by_role("button", name="Show its node").click()
+    page.locator('[data-part="panel"]').get_by_role("heading", name="Program").wait_for()
+    context.close()
+    assert faults.told == []

@@ -1,0 +1,190 @@
+"""Models from outside: uploaded, imported, exported, used by runs, and let go again."""
+
+import io
+import json
+import pickle
+import zipfile
+from pathlib import Path
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from tests.builders import a_model_folder, a_run
+from webapp.artifacts.models import Artifact, Upload
+from webapp.artifacts.services import append, begin, finish
+from webapp.experiments.creation import create_experiment_with_run
+from webapp.registry import folders
+from webapp.registry.deletion import delete_model, delete_version
+from webapp.registry.errors import RegistryRefused
+from webapp.registry.export import archive
+from webapp.registry.imports import create_model, import_folder, import_uploads
+from webapp.registry.models import Model, ModelVersion
+from webapp.registry.weights import WeightsError
+
+pytestmark = pytest.mark.usefixtures("var_directory")
+
+
+def uploaded(cast, folder, **instead):
+    """Finished uploads of a folder's files, some with other contents."""
+    contents = {path.name: path.read_bytes() for path in sorted(folder.iterdir())} | instead
+    found = []
+    for name, content in contents.items():
+        upload = begin(cast.project, cast.bob, Upload.Kind.MODEL, name, len(content))
+        found.append(finish(append(upload, 0, io.BytesIO(content))))
+    return found
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return a_model_folder(tmp_path / "model")
+
+
+@pytest.fixture
+def model(cast):
+    return create_model(cast.project, "elm", cast.bob)
+
+
+def test_uploads_become_a_version_and_are_used_up(cast, model, folder):
+    version = import_uploads(model, uploaded(cast, folder), None, cast.bob)
+    assert str(version) == "elm v1" and version.parameters == 6
+    names = {path.name for path in folder.iterdir()}
+    assert set(version.files.values_list("name", flat=True)) == names
+    assert not Upload.objects.exists()
+    weights = version.files.get(name="model.safetensors")
+    assert version.sha256 == weights.sha256 == weights.artifact_id
+    assert {path.name for path in Path(version.path).iterdir()} == names
+
+
+def test_the_same_files_again_are_the_same_version(cast, model, folder):
+    first = import_uploads(model, uploaded(cast, folder), None, cast.bob)
+    assert import_uploads(model, uploaded(cast, folder), None, cast.bob) == first
+
+
+@pytest.mark.parametrize(
+    "name, content",
+    [
+        ("model.safetensors", pickle.dumps({"w": 1})),
+        ("model.safetensors", (10 * 2**30).to_bytes(8, "little") + b"{}"),
+        ("config.json", b'{"architectures": ["LlamaForCausalLM"], "auto_map": {}}'),
+        ("evil.py", b"import os"),
+    ],
+)
+def test_what_is_refused_leaves_nothing_behind(cast, model, folder, name, content, settings):
+    with pytest.raises(WeightsError, match=name):
+        import_uploads(model, uploaded(cast, folder, **{name: content}), None, cast.bob)
+    assert not Upload.objects.exists() and not Artifact.objects.exists()
+    assert not ModelVersion.objects.exists()
+    left = [f for d in (settings.UPLOADS_DIR, settings.MODEL_FOLDERS_DIR) if d.is_dir()
+            for f in d.iterdir()]  # fmt: skip
+    assert left == []
+
+
+def test_bytes_that_something_else_holds_stay_when_a_model_is_refused(cast, model, folder):
+    kept = import_uploads(model, uploaded(cast, folder), None, cast.bob)
+    with pytest.raises(WeightsError):
+        import_uploads(model, uploaded(cast, folder, **{"evil.py": b"x"}), None, cast.bob)
+    assert Artifact.objects.count() == kept.files.count()
+
+
+def test_an_upload_that_is_not_finished_is_refused(cast, model, folder):
+    uploads = uploaded(cast, folder)
+    uploads[0] = begin(cast.project, cast.bob, Upload.Kind.MODEL, "LICENSE", 10)
+    with pytest.raises(RegistryRefused, match="LICENSE is not finished"):
+        import_uploads(model, uploads, None, cast.bob)
+
+
+def test_an_operator_imports_a_folder_of_several_weight_files(cast, tmp_path):
+    version = import_folder(cast.project, "ash", a_model_folder(tmp_path / "ash", shards=3))
+    assert version.parameters == 18 and version.files.count() == 8
+    assert version.created_by is None
+
+
+def test_the_operators_command_imports_or_says_why_not(cast, folder, capsys):
+    call_command("import_model", str(folder), project="trees/oaks", name="elm")
+    assert "elm v1 in Oaks" in capsys.readouterr().out
+    (folder / "evil.py").write_text("")
+    for options, why in (
+        ({"project": "trees/oaks"}, r"evil\.py: code of a model"),
+        ({"project": "no/where"}, "there are trees/oaks"),
+    ):
+        with pytest.raises(CommandError, match=why):
+            call_command("import_model", str(folder), **options)
+    assert ModelVersion.objects.count() == 1
+
+
+def test_an_export_is_the_layout_again_with_the_card(cast, folder):
+    version = import_folder(cast.project, "elm", folder)
+    content = b"".join(archive(version))
+    with zipfile.ZipFile(io.BytesIO(content)) as made:
+        assert made.testzip() is None
+        assert {one.compress_type for one in made.infolist()} == {zipfile.ZIP_STORED}
+        for path in folder.iterdir():
+            assert made.read(path.name) == path.read_bytes()
+        assert made.read("README.md").decode().startswith("# elm v1\n")
+
+
+def test_a_run_begins_with_a_version_by_number_or_alias(cast, folder, model):
+    version = import_uploads(model, uploaded(cast, folder), None, cast.bob)
+    model.aliases.create(name="champion", version=version)
+    for reference in ("registry:elm@1", "registry:elm@v1", "registry:elm@champion"):
+        run = create_experiment_with_run(
+            cast.project, cast.bob, "mars2", {"agents.first.model": reference}, ""
+        )
+        assert run.config["agents"][0]["model"] == version.path
+        assert run.model_uses.get(agent="first").version == version
+    with pytest.raises(RegistryRefused, match="elm v1 is needed: alias: champion; runs that"):
+        delete_version(version)
+    with pytest.raises(RegistryRefused):
+        delete_model(model)
+
+
+@pytest.mark.parametrize("reference", ["registry:elm@7", "registry:oak@1", "registry:elm",
+                                       "registry:elm@1" + "0" * 30, "registry:../x@1"])  # fmt: skip
+def test_a_reference_to_no_version_is_refused_by_its_path(cast, model, reference):
+    from engine.faults import ConfigError
+
+    with pytest.raises(ConfigError) as refusal:
+        overrides = {"agents.first.model": reference}
+        create_experiment_with_run(cast.project, cast.bob, "mars2", overrides, "")
+    assert refusal.value.problems[0]["path"] == "agents.0.model"
+
+
+def test_a_folder_that_was_removed_is_filled_again(cast, folder):
+    version = import_folder(cast.project, "elm", folder)
+    contents = folders.contents_of(version)
+    for path in Path(version.path).iterdir():
+        path.unlink()
+    Path(version.path).rmdir()
+    assert str(folders.fill(contents)) == version.path
+    config = json.loads((Path(version.path) / "config.json").read_text())
+    assert config["architectures"] == ["LlamaForCausalLM"]
+
+
+def test_a_deleted_version_takes_its_folder_along_and_its_number_is_not_given_again(
+    cast, model, folder, tmp_path, django_capture_on_commit_callbacks
+):
+    first = import_uploads(model, uploaded(cast, folder), None, cast.bob)
+    second = import_uploads(
+        model, uploaded(cast, a_model_folder(tmp_path / "b", seed=1)), first, cast.bob
+    )
+    with pytest.raises(RegistryRefused, match="version made from it: elm v2"):
+        delete_version(first)
+    with django_capture_on_commit_callbacks(execute=True):
+        delete_version(second)
+    assert Path(first.path).is_dir() and not Path(second.path).exists()
+    with django_capture_on_commit_callbacks(execute=True):
+        delete_model(model)
+    assert not Path(first.path).exists() and not Model.objects.exists()
+
+
+def test_a_version_that_a_run_made_is_exported_from_its_directory(cast, tmp_path):
+    from webapp.registry.services import register_final_weights
+
+    run = a_run(cast)
+    made = a_model_folder(tmp_path / "final")
+    (version,) = register_final_weights(run, 3, {"oak": made})
+    assert version.files.count() == 5 and not Artifact.objects.exists()
+    assert b"".join(archive(version)).startswith(b"PK")
+    (made / "config.json").unlink()
+    with pytest.raises(RegistryRefused, match=r"config\.json of oak v1 is not there any more"):
+        archive(version)

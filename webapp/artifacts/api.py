@@ -1,0 +1,139 @@
+"""REST of uploads: begin, add bytes at an offset, finish; what they become is said elsewhere.
+
+As tus (tus.io) and the draft "Resumable Uploads for HTTP" have it, `Upload-Offset` says where the
+bytes go, and whoever was interrupted asks where the upload stands and goes on from there.
+"""
+
+from __future__ import annotations
+
+import uuid
+from datetime import datetime
+
+from django.http import HttpRequest
+from django.shortcuts import get_object_or_404
+from ninja import Header, Query, Router, Schema, Status
+from pydantic import ConfigDict, Field
+
+from webapp.artifacts import services
+from webapp.artifacts.models import Upload
+from webapp.artifacts.selectors import visible_uploads
+from webapp.paging import LARGEST_ID
+from webapp.problems import Invalid
+from webapp.projects.models import Project
+from webapp.projects.permissions import Action, require, require_scope
+
+router = Router()
+_BYTES = {"type": "string", "format": "binary"}
+
+
+class UploadOut(Schema):
+    id: uuid.UUID
+    project: int
+    kind: Upload.Kind
+    name: str
+    size: int
+    offset: int
+    """Bytes that have come; those from here on are still to be sent."""
+    sha256: str | None
+    """Of its content, once it is finished."""
+    created: datetime
+    expires: datetime
+    """It is removed then, unless more bytes come."""
+
+
+class NewUpload(Schema):
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={
+            "examples": [
+                {"project": 1, "kind": "dataset", "name": "problems.jsonl", "size": 48_213}
+            ]
+        },
+    )
+
+    project: int = Field(ge=0, le=LARGEST_ID)
+    kind: Upload.Kind
+    name: str = Field(max_length=1000)
+    """The file's own name, without a folder."""
+    size: int = Field(ge=1, le=LARGEST_ID)
+    """Bytes."""
+    sha256: str = Field("", pattern="^([0-9a-f]{64})?$")
+    """If it is given, the bytes that come must have it."""
+
+
+class UploadList(Schema):
+    uploads: list[UploadOut]
+
+
+class Which(Schema):
+    project: int | None = Field(None, ge=0, le=LARGEST_ID)
+    kind: Upload.Kind | None = None
+
+
+@router.post("", response={201: UploadOut})
+def create_upload(
+    request: HttpRequest,
+    new: NewUpload,
+    key: str | None = Header(None, alias="Idempotency-Key", min_length=1, max_length=200),
+):
+    """Announce a file; its bytes are sent to `/uploads/{upload_id}`. Asked again with the same
+    `Idempotency-Key`, the answer is the upload that was begun then, where it stands now."""
+    project = get_object_or_404(Project.objects.visible_to(request.user), pk=new.project)
+    require(request.user, services.ACTIONS[new.kind], project)
+    if key and not key.isprintable():
+        raise Invalid("Idempotency-Key", key, "give letters, digits and signs")
+    asked = (new.kind, new.name, new.size, new.sha256, key)
+    return Status(201, services.described(services.begin(project, request.user, *asked)))
+
+
+@router.get("", response=UploadList)
+def list_uploads(request: HttpRequest, query: Query[Which]):
+    """Your 200 newest uploads that are under way, or finished and not expired yet."""
+    wanted = {name: value for name, value in query.dict().items() if value is not None}
+    found = visible_uploads(request.user).filter(**wanted)[:200]
+    return {"uploads": [services.described(upload) for upload in found]}
+
+
+@router.get("/{uuid:upload_id}", response=UploadOut)
+def get_upload(request: HttpRequest, upload_id: uuid.UUID):
+    """Where it stands."""
+    return services.described(get_object_or_404(visible_uploads(request.user), pk=upload_id))
+
+
+@router.patch(
+    "/{uuid:upload_id}",
+    response=UploadOut,
+    openapi_extra={"requestBody": {"content": {"application/octet-stream": {"schema": _BYTES}}}},
+)
+def append_to_upload(
+    request: HttpRequest,
+    upload_id: uuid.UUID,
+    offset: int | None = Header(None, alias="Upload-Offset", ge=0, le=LARGEST_ID),
+):
+    """Add the body's bytes at `Upload-Offset`, 8 MiB at most unless the server is told otherwise.
+    409 with `offset` if the upload stands elsewhere: go on from there."""
+    upload = _mine(request, upload_id)
+    if offset is None:
+        raise Invalid("Upload-Offset", None, "say in this header at which byte the body goes on")
+    return services.described(services.append(upload, offset, request))
+
+
+@router.post("/{uuid:upload_id}/finish", response=UploadOut)
+def finish_upload(request: HttpRequest, upload_id: uuid.UUID):
+    """All bytes are there: check and keep them. 409 with `offset` if some are missing."""
+    return services.described(services.finish(_mine(request, upload_id)))
+
+
+@router.delete("/{uuid:upload_id}", response={204: None})
+def delete_upload(request: HttpRequest, upload_id: uuid.UUID):
+    """Give it up; its bytes are removed."""
+    services.discard(_mine(request, upload_id))
+    return Status(204, None)
+
+
+def _mine(request: HttpRequest, upload_id: uuid.UUID) -> Upload:
+    require_scope(request.user, Action.UPLOAD)
+    found = visible_uploads(request.user).select_related("project")
+    upload = get_object_or_404(found, pk=upload_id)
+    require(request.user, Action.UPLOAD, upload.project)
+    return upload

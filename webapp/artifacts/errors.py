@@ -1,0 +1,24 @@
+"""Refusals of uploads, each with the field, the value and what to do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from engine.faults import shown
+
+
+class UploadRefused(Exception):
+    """It cannot be taken; `status` is that of HTTP (413 too large, 422 wrong)."""
+
+    def __init__(self, path: str, value: Any, reason: str, status: int = 422):
+        self.problems = [{"path": path, "value": shown(value), "reason": reason}]
+        self.status = status
+        super().__init__(reason)
+
+
+class OffsetMismatch(Exception):
+    """The bytes do not go on where the upload stands; `offset` is where that is."""
+
+    def __init__(self, offset: int, told: str):
+        self.offset = offset
+        super().__init__(told)

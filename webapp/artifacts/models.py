@@ -1,0 +1,86 @@
+"""Stored bytes, known by their content, and the uploads by which they come in.
+
+Invariants: an artifact never changes; its name in the store is its SHA-256, never a word of a user.
+Whatever refers to an artifact does so by `ForeignKey(Artifact, on_delete=PROTECT)` in a model whose
+manager is an `InProjectQuerySet`: the database itself then refuses to let go of what is in use, and
+`selectors` find by those keys what a project holds. There is no other list of who refers.
+"""
+
+from __future__ import annotations
+
+import uuid
+from typing import TYPE_CHECKING
+
+from django.conf import settings
+from django.db import models
+from django.db.models.functions import Now
+
+from webapp.projects.models import InProjectQuerySet, Project
+
+if TYPE_CHECKING:
+    from webapp.accounts.models import User
+
+
+class Artifact(models.Model):
+    sha256 = models.CharField(max_length=64, primary_key=True)
+    size = models.BigIntegerField()
+    """Bytes."""
+    created = models.DateTimeField(auto_now_add=True)
+    last_put = models.DateTimeField()
+    """When the same content came in last: what is fresh is not collected."""
+
+    def __str__(self) -> str:
+        return self.sha256[:12]
+
+
+class UploadQuerySet(InProjectQuerySet):
+    def visible_to(self, user: User) -> UploadQuerySet:
+        """One's own, in the projects that one may see; others learn nothing of them."""
+        return super().visible_to(user).filter(created_by=user.pk)
+
+    def alive(self) -> UploadQuerySet:
+        """Those that have not expired."""
+        return self.filter(expires__gt=Now())
+
+
+class Upload(models.Model):
+    """A file on its way in: its bytes up to `received` are there, in order."""
+
+    class Kind(models.TextChoices):
+        DATASET = "dataset", "problems of a dataset"
+        MODEL = "model", "a file of a model"
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="uploads")
+    created_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+"
+    )
+    kind = models.CharField(max_length=10, choices=Kind.choices)
+    name = models.CharField(max_length=200)
+    """A plain base name (`names.fault_of_name`), shown to people; no path is ever made of it."""
+    size = models.BigIntegerField()
+    expected_sha256 = models.CharField(max_length=64, blank=True)
+    received = models.BigIntegerField(default=0)
+    artifact = models.ForeignKey(
+        Artifact, on_delete=models.PROTECT, null=True, related_name="uploads"
+    )
+    """What it became; null until it is finished."""
+    created = models.DateTimeField(auto_now_add=True)
+    expires = models.DateTimeField()
+    """Later with every byte that comes; then the upload is removed."""
+    request_key = models.CharField(max_length=200, null=True)
+    """Idempotency key under which it was asked for, if one was given."""
+    request_digest = models.CharField(max_length=64, blank=True)
+
+    objects = UploadQuerySet.as_manager()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["created_by", "request_key"], name="upload_requested_once"
+            )
+        ]
+        indexes = [models.Index(fields=["expires"], name="upload_expires")]
+
+    def __str__(self) -> str:
+        return self.name

@@ -1,0 +1,26 @@
+"""Which names a file may have: plain base names, as every system and every page takes them."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+LONGEST = 200
+_RESERVED = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE)
+_FORBIDDEN = frozenset('/\\:*?"<>|')
+
+
+def fault_of_name(name: str) -> str:
+    """Why a file may not be called so, with the remedy; empty if it may."""
+    if not 0 < len(name.encode("utf-8", "replace")) <= LONGEST:
+        return f"give a name of 1 to {LONGEST} bytes"
+    if found := sorted(_FORBIDDEN & set(name)):
+        return f"give the file's own name, without a folder and without {' '.join(found)}"
+    # Control characters, halves of pairs, and marks that turn the direction of writing.
+    if any(unicodedata.category(one).startswith("C") for one in name):
+        return "give a name without control or invisible characters"
+    if name.startswith((".", "-", " ", "~")) or name.endswith((".", " ")):
+        return "give a name that begins with a letter or number and ends in no dot or space"
+    if _RESERVED.fullmatch(name):
+        return "some systems keep this name for themselves; give another"
+    return ""

@@ -1,0 +1,53 @@
+"""What refers to artifacts, and how much of them a project holds.
+
+Invariant: who refers is read off the models' foreign keys, so that nobody can be forgotten.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from django.db.models import Exists, ForeignKey, OuterRef, QuerySet, Sum
+
+from webapp.accounts.models import User
+from webapp.artifacts.models import Artifact, Upload
+from webapp.projects.models import Project
+
+
+def visible_uploads(user: User) -> QuerySet[Upload]:
+    """Uploads of `user` that are under way or finished, newest first."""
+    return Upload.objects.visible_to(user).alive().order_by("-created", "-pk")
+
+
+def references() -> Iterator[ForeignKey]:
+    """Every key by which something refers to an artifact."""
+    for relation in Artifact._meta.related_objects:
+        yield relation.field
+
+
+def unreferenced() -> QuerySet[Artifact]:
+    """Artifacts that nothing refers to."""
+    found = Artifact.objects.all()
+    for key in references():
+        held = key.model._base_manager.filter(**{key.name: OuterRef("pk")})
+        found = found.exclude(Exists(held))
+    return found
+
+
+def held_by(project: Project) -> set[str]:
+    """SHA-256 of each content that the project refers to."""
+    held: set[str] = set()
+    for key in references():
+        mine = key.model._default_manager.all()
+        inside = mine.filter(**{mine.project_path: project, f"{key.name}__isnull": False})
+        held.update(inside.values_list(key.attname, flat=True).distinct())
+    return held
+
+
+def bytes_of(project: Project) -> int:
+    """What the project holds: each content that it refers to, once, and what its open uploads
+    have announced."""
+    held = held_by(project)
+    stored = Artifact.objects.filter(pk__in=held).aggregate(sum=Sum("size"))["sum"] or 0
+    coming = project.uploads.alive().filter(artifact=None).aggregate(sum=Sum("size"))["sum"] or 0
+    return stored + coming

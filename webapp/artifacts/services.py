@@ -1,0 +1,219 @@
+"""Uploads: begun, continued, finished, given up.
+
+Invariants: the file of an upload, `UPLOADS_DIR/ID`, holds at least its `received` bytes; what lies
+behind them was never acknowledged and is written over. Who writes holds the row's lock, so that two
+appends never mix; a finished upload has an artifact and no file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from datetime import timedelta
+from pathlib import Path
+from typing import IO, Any
+
+from django.conf import settings
+from django.db import IntegrityError, OperationalError, transaction
+from django.shortcuts import get_object_or_404
+from django.utils import timezone
+from psycopg.errors import LockNotAvailable
+
+from webapp.accounts.models import User
+from webapp.artifacts import store
+from webapp.artifacts.errors import OffsetMismatch, UploadRefused
+from webapp.artifacts.models import Upload
+from webapp.artifacts.names import fault_of_name
+from webapp.artifacts.selectors import bytes_of
+from webapp.projects.models import Project
+from webapp.projects.permissions import Action
+
+LIFETIME = timedelta(days=1)
+"""How long an upload waits for its next bytes, and a finished one to be used."""
+ACTIONS = {Upload.Kind.DATASET: Action.ADD_DATASETS, Upload.Kind.MODEL: Action.ADD_MODELS}
+"""What one must be allowed to do for an upload of a kind."""
+
+
+def begin(
+    project: Project,
+    user: User,
+    kind: Upload.Kind,
+    name: str,
+    size: int,
+    sha256: str = "",
+    key: str | None = None,
+) -> Upload:
+    """An upload of `size` bytes that stands at 0. Asked the same again under the same idempotency
+    `key`, the one that was begun then.
+
+    Raises:
+        UploadRefused: the name cannot be one of a file, or so much is not taken.
+    """
+    if reason := fault_of_name(name):
+        raise UploadRefused("name", name, reason)
+    asked = [project.pk, kind, name, size, sha256]
+    digest = hashlib.sha256(json.dumps(asked).encode()).hexdigest()
+    if found := _begun_before(user, key, digest):
+        return found
+    fields = {"kind": kind, "name": name, "size": size, "expected_sha256": sha256}
+    try:
+        with transaction.atomic():
+            Project.objects.select_for_update(no_key=True).get(pk=project.pk)
+            _refuse_size(project, kind, size)
+            return Upload.objects.create(
+                project=project,
+                created_by=user,
+                expires=timezone.now() + LIFETIME,
+                request_key=key,
+                request_digest=digest,
+                **fields,
+            )
+    except IntegrityError:
+        # Somebody asked the same at the same moment, and was first.
+        if found := _begun_before(user, key, digest):
+            return found
+        raise
+
+
+def append(upload: Upload, offset: int, content: IO[bytes]) -> Upload:
+    """Add what `content` holds, if `offset` is where the upload stands; all of it or nothing.
+
+    Raises:
+        OffsetMismatch: it stands elsewhere, or somebody else is adding to it.
+        UploadRefused: it is more than one request may bring, or than was announced.
+    """
+    with transaction.atomic():
+        upload = _locked(upload)
+        path = path_of(upload)
+        _find_lost_bytes(upload, path)
+        if upload.artifact_id or offset != upload.received:
+            told = f"the upload stands at byte {upload.received}, not {offset}: go on from there"
+            raise OffsetMismatch(upload.received, told)
+        block = content.read(settings.ARTIFACT_CHUNK_BYTES + 1)
+        _refuse_block(upload, len(block))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("r+b" if path.exists() else "xb") as file:
+            file.seek(offset)
+            file.write(block)
+            file.truncate()
+        upload.received += len(block)
+        upload.expires = timezone.now() + LIFETIME
+        upload.save(update_fields=["received", "expires"])
+    return upload
+
+
+def finish(upload: Upload) -> Upload:
+    """All bytes are there: they become an artifact. Asked again, nothing changes.
+
+    Raises:
+        OffsetMismatch: bytes are missing. UploadRefused: they are not those that were announced;
+            the upload is gone.
+    """
+    with transaction.atomic():
+        upload = _locked(upload)
+        if upload.artifact_id:
+            return upload
+        path = path_of(upload)
+        _find_lost_bytes(upload, path)
+        if upload.received < upload.size:
+            told = f"{upload.received} of {upload.size} bytes are there: send the others first"
+            raise OffsetMismatch(upload.received, told)
+        try:
+            upload.artifact = store.put_file(path, upload.expected_sha256)
+        except store.WrongDigest as error:
+            wrong = UploadRefused(
+                "sha256",
+                upload.expected_sha256,
+                f"the bytes that came have {error.found}; the file changed, or was damaged on its "
+                "way: upload it again",
+            )
+        else:
+            upload.expires = timezone.now() + LIFETIME
+            upload.save(update_fields=["artifact", "expires"])
+            return upload
+    discard(upload)
+    raise wrong
+
+
+def discard(upload: Upload) -> None:
+    """The upload and its bytes are gone; what became an artifact stays as long as it is used."""
+    Upload.objects.filter(pk=upload.pk).delete()
+    path_of(upload).unlink(missing_ok=True)
+
+
+def use_up(upload: Upload) -> None:
+    """The upload is gone, and what it became, unless something else refers to that by now."""
+    discard(upload)
+    if upload.artifact is not None:
+        store.remove(upload.artifact)
+
+
+def path_of(upload: Upload) -> Path:
+    """Where its bytes lie until it is finished."""
+    return settings.UPLOADS_DIR / str(upload.pk)
+
+
+def _begun_before(user: User, key: str | None, digest: str) -> Upload | None:
+    found = Upload.objects.filter(created_by=user, request_key=key).first() if key else None
+    if found is not None and found.request_digest != digest:
+        reason = "it stands for another upload already: give each its own"
+        raise UploadRefused("Idempotency-Key", key, reason)
+    return found
+
+
+def _refuse_size(project: Project, kind: Upload.Kind, size: int) -> None:
+    most = settings.ARTIFACT_MOST_BYTES[kind]
+    if size > most:
+        reason = f"{Upload.Kind(kind).label}: {most} bytes at most; split or compress it"
+        raise UploadRefused("size", size, reason, 413)
+    room = settings.ARTIFACT_QUOTA_BYTES - bytes_of(project)
+    if size > room:
+        reason = (
+            f"the project has room for {max(0, room)} bytes more of its "
+            f"{settings.ARTIFACT_QUOTA_BYTES}: delete what it does not need, or have whoever runs "
+            "the server raise GROVE_QUOTA_MIB"
+        )
+        raise UploadRefused("size", size, reason, 413)
+
+
+def _refuse_block(upload: Upload, size: int) -> None:
+    if size > settings.ARTIFACT_CHUNK_BYTES:
+        reason = f"send at most {settings.ARTIFACT_CHUNK_BYTES} bytes at once"
+        raise UploadRefused("body", f"{size} bytes or more", reason, 413)
+    if upload.received + size > upload.size:
+        rest = upload.size - upload.received
+        reason = f"of the {upload.size} bytes that were announced {rest} are missing: send no more"
+        raise UploadRefused("body", f"{size} bytes", reason)
+
+
+def _locked(upload: Upload) -> Upload:
+    try:
+        rows = Upload.objects.select_for_update(no_key=True, nowait=True)
+        return get_object_or_404(rows, pk=upload.pk)
+    except OperationalError as error:
+        if not isinstance(error.__cause__, LockNotAvailable):
+            raise
+        told = "another request is adding to this upload; ask where it stands, then go on"
+        raise OffsetMismatch(upload.received, told) from None
+
+
+def _find_lost_bytes(upload: Upload, path: Path) -> None:
+    """If the disk lost what had come, the upload stands where its file ends."""
+    if upload.artifact_id is None:
+        there = path.stat().st_size if path.exists() else 0
+        upload.received = min(upload.received, there)
+
+
+def described(upload: Upload) -> dict[str, Any]:
+    """As REST tells it."""
+    return {
+        "id": upload.pk,
+        "project": upload.project_id,
+        "kind": upload.kind,
+        "name": upload.name,
+        "size": upload.size,
+        "offset": upload.received,
+        "sha256": upload.artifact_id,
+        "created": upload.created,
+        "expires": upload.expires,
+    }

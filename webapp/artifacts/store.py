@@ -1,0 +1,167 @@
+"""The bytes of artifacts, behind Django's storage interface (`STORAGES["artifacts"]`).
+
+Invariants:
+- The only names in the store are `ab/abcd...`, made of a SHA-256 that was computed here.
+- A name holds the whole content or nothing: a file is staged aside, then moved into its place (a
+  bucket takes an object whole or not at all). The same content is stored once.
+- Storing and removing one content never overlap: both hold its advisory lock until they commit.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import tempfile
+from collections.abc import Iterable
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO, Any
+
+from django.conf import settings
+from django.core.files import File
+from django.core.files.storage import Storage, storages
+from django.db import IntegrityError, connection, transaction
+from django.db.models import ProtectedError
+from django.utils import timezone
+
+from webapp.artifacts.models import Artifact
+from webapp.artifacts.selectors import unreferenced
+
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+_BLOCK = 1 << 20
+
+
+class WrongDigest(ValueError):
+    """The content is not what was announced; `found` is its SHA-256."""
+
+    def __init__(self, found: str):
+        self.found = found
+        super().__init__(f"the content has the SHA-256 {found}")
+
+
+class _Staged(File):
+    """A whole file of ours; a storage of files moves it, any other reads it."""
+
+    def __init__(self, file: IO[bytes], path: Path):
+        super().__init__(file)
+        self._path = path
+
+    def temporary_file_path(self) -> str:
+        return str(self._path)
+
+
+def storage() -> Storage:
+    return storages["artifacts"]
+
+
+def put(blocks: Iterable[bytes]) -> Artifact:
+    """Store what comes in blocks, of any size, read once and never held whole."""
+    with _staging() as path:
+        with path.open("wb") as file:
+            for block in blocks:
+                file.write(block)
+        return put_file(path)
+
+
+def put_file(path: Path, expected: str = "") -> Artifact:
+    """Store a whole file that is ours, below `settings.UPLOADS_DIR`; it is moved away or removed.
+
+    Raises:
+        WrongDigest: its SHA-256 is not the `expected` one; the file is still there.
+        OSError: it cannot be read or stored; the file is still there.
+    """
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
+        sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+    if expected not in ("", sha256):
+        raise WrongDigest(sha256)
+    with transaction.atomic():
+        lock(sha256)
+        size, now = path.stat().st_size, timezone.now()
+        if not storage().exists(name_of(sha256)):
+            with path.open("rb") as file:
+                storage().save(name_of(sha256), _Staged(file, path))
+        fresh = {"size": size, "last_put": now}
+        artifact, _ = Artifact.objects.update_or_create(
+            sha256=sha256, defaults={"last_put": now}, create_defaults=fresh
+        )
+    path.unlink(missing_ok=True)
+    return artifact
+
+
+def open_artifact(sha256: str) -> IO[bytes]:
+    """The content, for reading. Raises `FileNotFoundError` if it is not in the store."""
+    return storage().open(name_of(sha256), "rb")
+
+
+def local_path(sha256: str) -> Path:
+    """A file of this machine with the content, not to be changed: the store's own, or a copy that
+    was checked when it was fetched. Raises `OSError` if there is none, or it is damaged."""
+    with suppress(NotImplementedError):
+        path = Path(storage().path(name_of(sha256)))
+        path.stat()
+        return path
+    copy = settings.ARTIFACT_COPIES_DIR / sha256
+    if not copy.exists():
+        _fetch(sha256, copy)
+    return copy
+
+
+def _fetch(sha256: str, copy: Path) -> None:
+    copy.parent.mkdir(parents=True, exist_ok=True)
+    descriptor, draft = tempfile.mkstemp(prefix=".", dir=copy.parent)
+    digest = hashlib.sha256()
+    try:
+        with os.fdopen(descriptor, "wb") as file, open_artifact(sha256) as content:
+            while block := content.read(_BLOCK):
+                digest.update(block)
+                file.write(block)
+        if digest.hexdigest() != sha256:
+            raise OSError(f"artifact {sha256}: the store gave other bytes")
+        Path(draft).replace(copy)
+    finally:
+        Path(draft).unlink(missing_ok=True)
+
+
+def remove(artifact: Artifact) -> bool:
+    """Whether it is gone; not if somebody has begun to refer to it, or has put it again."""
+    try:
+        with transaction.atomic():
+            lock(artifact.pk)
+            with connection.cursor() as cursor:
+                # Or a key that points at it would be noticed at the commit only, after its bytes
+                # were removed.
+                cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
+            found = unreferenced().filter(pk=artifact.pk, last_put=artifact.last_put)
+            if not found.delete()[0]:
+                return False
+            storage().delete(name_of(artifact.pk))
+    except (IntegrityError, ProtectedError):
+        return False
+    return True
+
+
+def name_of(sha256: str) -> str:
+    """Where a content lies in the store; raises `ValueError` for what is no SHA-256."""
+    if not _SHA256.fullmatch(sha256):
+        raise ValueError(f"{sha256[:80]!r} is no SHA-256")
+    return f"{sha256[:2]}/{sha256}"
+
+
+def lock(sha256: str) -> None:
+    """Nobody else stores or removes this content until the transaction under way ends."""
+    key = int.from_bytes(bytes.fromhex(sha256[:16]), signed=True)
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(%s)", [key])
+
+
+@contextmanager
+def _staging() -> Any:
+    settings.UPLOADS_DIR.mkdir(parents=True, exist_ok=True)
+    descriptor, name = tempfile.mkstemp(prefix="staged-", dir=settings.UPLOADS_DIR)
+    os.close(descriptor)
+    try:
+        yield Path(name)
+    finally:
+        Path(name).unlink(missing_ok=True)

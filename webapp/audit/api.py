@@ -1,0 +1,68 @@
+"""REST of who did what in a workspace, for its owners."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Literal
+
+from django.http import HttpRequest
+from ninja import Path, Query, Router, Schema
+from pydantic import AwareDatetime, Field
+
+from webapp.audit.selectors import KINDS, BadCursor, Wish, entries
+from webapp.paging import LARGEST_ID
+from webapp.problems import Invalid
+from webapp.projects.permissions import Action, require
+from webapp.projects.selectors import visible_workspace
+
+router = Router()
+
+
+class Asked(Schema):
+    person: int | None = Field(None, ge=0, le=LARGEST_ID)
+    """Id of who did it."""
+    kind: Literal[KINDS] | None = None
+    since: AwareDatetime | None = None
+    until: AwareDatetime | None = None
+    """Not included."""
+    cursor: str | None = Field(None, max_length=100)
+    """`next` of the page before."""
+    limit: int = Field(50, ge=1, le=200)
+
+
+class EntryOut(Schema):
+    at: datetime
+    kind: str
+    person: int | None
+    """Id of who did it; null is a worker, or a command on the server."""
+    text: str
+    token: str | None
+    """Name of the API token through which it was done."""
+    method: str | None
+    route: str | None
+    """Of the request, with placeholders where its path named something."""
+    address: str | None
+    """From which the request came (IP)."""
+
+
+class EntryList(Schema):
+    entries: list[EntryOut]
+    next: str | None
+    """Cursor of the next page, null on the last."""
+
+
+@router.get("/{slug}/audit", response=EntryList)
+def list_audit_entries(
+    request: HttpRequest,
+    slug: Annotated[str, Path(pattern=r"^[-a-zA-Z0-9_]{1,60}$")],
+    asked: Query[Asked],
+):
+    """Who did what in the workspace, newest first."""
+    workspace = visible_workspace(request.user, slug)
+    require(request.user, Action.AUDIT, workspace)
+    wish = Wish(asked.person, asked.kind, asked.since, asked.until)
+    try:
+        found, more = entries(workspace, wish, asked.cursor, asked.limit)
+    except BadCursor:
+        raise Invalid("cursor", asked.cursor, "give the `next` of a page") from None
+    return {"entries": found, "next": more}

@@ -1,0 +1,151 @@
+"""What triggers of the database note when rows change, by whatever way: one table for each model.
+
+Invariants: a noted row is never changed, and removed only with its whole workspace
+(`projects.deletion`); no secret, no digest, nothing that people wrote is copied into it. A run's
+own row is noted by columns that an engine never writes, so telemetry meets no trigger.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pghistory
+import pgtrigger
+from django.db import models
+
+from webapp.accounts.models import ApiToken
+from webapp.comments.models import Comment
+from webapp.datasets.models import DatasetVersion
+from webapp.experiments.models import Run, RunAction
+from webapp.projects.models import Invitation, Membership, Project, Workspace
+from webapp.registry.models import ModelVersion, Promotion, SecondPairOfEyes
+from webapp.sharing.models import Share
+
+
+def _noted(name: str, fields: list[str], *trackers: pghistory.RowEvent) -> Any:
+    """Decorator of the stand-in of a model, which has the triggers: notes `fields` as `name`."""
+    newest_first = models.Index(
+        fields=["-pgh_created_at", "-pgh_id"], name=f"{name[:24].lower()}_new"
+    )
+    return pghistory.track(
+        *trackers,
+        fields=fields,
+        model_name=name,
+        obj_field=pghistory.ObjForeignKey(related_name="+", related_query_name="+"),
+        context_field=pghistory.ContextJSONField(),
+        context_id_field=None,
+        append_only=True,
+        meta={"indexes": [newest_first]},
+    )
+
+
+def _made() -> pghistory.InsertEvent:
+    return pghistory.InsertEvent("made")
+
+
+def _gone() -> pghistory.DeleteEvent:
+    return pghistory.DeleteEvent("gone")
+
+
+def _changed(*columns: str, label: str = "changed") -> pghistory.UpdateEvent:
+    """Asked only of statements that set one of the columns."""
+    return pghistory.UpdateEvent(
+        label,
+        operation=pgtrigger.UpdateOf(*columns),
+        condition=pgtrigger.AnyChange(*columns),
+        trigger_name=label,
+    )
+
+
+@_noted("WorkspaceEvent", ["name"], _made(), _changed("name"), _gone())
+class NotedWorkspace(Workspace):
+    class Meta:
+        proxy = True
+
+
+@_noted("MembershipEvent", ["workspace", "user", "role"], _made(), _changed("role"), _gone())
+class NotedMembership(Membership):
+    class Meta:
+        proxy = True
+
+
+@_noted(
+    "InvitationEvent", ["workspace", "role", "single_use"], _made(),
+    _changed("revoked_at", label="revoked"),
+)  # fmt: skip
+class NotedInvitation(Invitation):
+    class Meta:
+        proxy = True
+
+
+@_noted(
+    "ProjectEvent", ["workspace", "name", "visibility"], _made(), _changed("name", "visibility"),
+    _gone(),
+)  # fmt: skip
+class NotedProject(Project):
+    class Meta:
+        proxy = True
+
+
+@_noted(
+    "TokenEvent", ["workspace", "user", "name", "prefix", "scopes"], _made(),
+    _changed("revoked_at", label="revoked"),
+)  # fmt: skip
+class NotedToken(ApiToken):
+    class Meta:
+        proxy = True
+
+
+@_noted("ShareEvent", ["run", "tree", "until"], _made(), _changed("revoked_at", label="revoked"))
+class NotedShare(Share):
+    class Meta:
+        proxy = True
+
+
+@_noted("RunActionEvent", ["run", "user", "kind"], _made())
+class NotedRunAction(RunAction):
+    class Meta:
+        proxy = True
+
+
+@_noted(
+    "RunMarkEvent", ["archived_at"], _changed("archived_at", label="archived"),
+    _changed("tags", label="tagged"), _changed("notes", label="described"),
+)  # fmt: skip
+class NotedRun(Run):
+    class Meta:
+        proxy = True
+
+
+@_noted(
+    "CommentEvent", ["run", "author", "tree", "node"], _made(), _changed("text"), _gone(),
+)  # fmt: skip
+class NotedComment(Comment):
+    class Meta:
+        proxy = True
+
+
+@_noted("DatasetEvent", ["dataset", "number"], _made(), _gone())
+class NotedDatasetVersion(DatasetVersion):
+    class Meta:
+        proxy = True
+
+
+@_noted(
+    "ModelEvent", ["model", "number", "run"], _made(), _changed("notes", label="described"), _gone()
+)
+class NotedModelVersion(ModelVersion):
+    class Meta:
+        proxy = True
+
+
+@_noted("PromotionEvent", ["model", "alias", "number", "state"], _made(), _changed("state"))
+class NotedPromotion(Promotion):
+    class Meta:
+        proxy = True
+
+
+@_noted("SettingEvent", ["workspace"], _made(), _gone())
+class NotedSecondPairOfEyes(SecondPairOfEyes):
+    class Meta:
+        proxy = True

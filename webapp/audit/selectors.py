@@ -1,0 +1,220 @@
+"""Reads of what was noted in a workspace, newest first, over all its tables.
+
+Invariant: pages are cut by (moment, source, id), which no two rows share: what is noted meanwhile
+neither doubles nor hides a row. Callers have checked who may see it (`Action.AUDIT`).
+"""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.db.models import Max, OuterRef, Q, QuerySet, Subquery
+
+from webapp.accounts.models import User
+from webapp.audit import models
+from webapp.audit.presentation import Names, actor_id, people_in, sentence
+from webapp.projects.models import Workspace
+
+
+class BadCursor(ValueError):
+    """A place that no page of ours has named."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One table of notes."""
+
+    name: str
+    kind: str
+    """What people choose by; several sources may be of one kind."""
+    rows: QuerySet[Any]
+    workspace: str
+    """Path from a row to the id of its workspace."""
+    person: str = "pgh_context__user"
+    """Path from a row to the id of who did it."""
+
+
+def _before() -> Subquery:
+    earlier = models.MembershipEvent.objects.filter(
+        pgh_obj_id=OuterRef("pgh_obj_id"), pgh_id__lt=OuterRef("pgh_id")
+    )
+    return Subquery(earlier.order_by("-pgh_id").values("role")[:1])
+
+
+_RUN = "experiment__project__workspace"
+SOURCES = (
+    Source("workspace", "workspace", models.WorkspaceEvent.objects.all(), "pgh_obj_id"),
+    Source(
+        "membership", "member",
+        models.MembershipEvent.objects.select_related("workspace").annotate(before=_before()),
+        "workspace",
+    ),
+    Source("invitation", "invitation", models.InvitationEvent.objects.all(), "workspace"),
+    Source("project", "project", models.ProjectEvent.objects.all(), "workspace"),
+    Source("token", "token", models.TokenEvent.objects.all(), "workspace"),
+    Source(
+        "share", "share", models.ShareEvent.objects.select_related("run__experiment"),
+        f"run__{_RUN}",
+    ),
+    Source(
+        "run-action", "run",
+        models.RunActionEvent.objects.select_related("run__experiment"), f"run__{_RUN}", "user",
+    ),
+    Source(
+        "run-mark", "run",
+        models.RunMarkEvent.objects.select_related("pgh_obj__experiment"), f"pgh_obj__{_RUN}",
+    ),
+    Source(
+        "comment", "comment", models.CommentEvent.objects.select_related("run__experiment"),
+        f"run__{_RUN}",
+    ),
+    Source(
+        "dataset", "dataset", models.DatasetEvent.objects.select_related("dataset"),
+        "dataset__project__workspace",
+    ),
+    Source(
+        "model", "model",
+        models.ModelEvent.objects.select_related("model", "run__experiment"),
+        "model__project__workspace",
+    ),
+    Source(
+        "promotion", "model", models.PromotionEvent.objects.select_related("model"),
+        "model__project__workspace",
+    ),
+    Source("setting", "workspace", models.SettingEvent.objects.all(), "workspace"),
+)  # fmt: skip
+KINDS = tuple(dict.fromkeys(source.kind for source in SOURCES))
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """Which notes are asked for; None leaves a choice open."""
+
+    person: int | None = None
+    """Id of who did it."""
+    kind: str | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+    """Not included."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    at: datetime
+    kind: str
+    person: int | None
+    """Id of who did it; None is the machine."""
+    text: str
+    token: str | None
+    """Name of the API token through which it was done, if any."""
+    method: str | None
+    route: str | None
+    """Of the request: its path, with placeholders where it named something."""
+    address: str | None
+
+
+def entries(
+    workspace: Workspace, wish: Wish, cursor: str | None, limit: int
+) -> tuple[list[Entry], str | None]:
+    """A page of `limit` and the cursor of the next one, None on the last.
+
+    Raises:
+        BadCursor: `cursor` was not made here.
+    """
+    place = _place(cursor) if cursor else None
+    chosen = [(index, one) for index, one in enumerate(SOURCES) if wish.kind in (None, one.kind)]
+    rows = [
+        (_key(row, index), row)
+        for index, source in chosen
+        for row in _rows(source, index, workspace, wish, place)[: limit + 1]
+    ]
+    newest = heapq.nlargest(limit + 1, rows, key=lambda one: one[0])
+    shown = newest[:limit]
+    names = _names([row for _, row in shown])
+    more = _cursor(shown[-1][0]) if len(newest) > limit else None
+    return [_entry(row, SOURCES[key[1]], names) for key, row in shown], more
+
+
+def newest_notes(workspace: Workspace) -> list[int | None]:
+    """The id of the newest note of each source: any further note changes it."""
+    return [
+        source.rows.filter(**{source.workspace: workspace.pk}).aggregate(Max("pgh_id"))[
+            "pgh_id__max"
+        ]
+        for source in SOURCES
+    ]
+
+
+def people_of(workspace: Workspace) -> list[User]:
+    """Everybody who belongs to the workspace, or did, by name."""
+    noted = models.MembershipEvent.objects.filter(workspace=workspace).values("user")
+    both = Q(pk__in=noted) | Q(memberships__workspace=workspace)
+    return list(User.objects.filter(both).distinct().order_by("username"))
+
+
+Key = tuple[datetime, int, int]
+
+
+def _rows(
+    source: Source, index: int, workspace: Workspace, wish: Wish, place: Key | None
+) -> QuerySet[Any]:
+    rows = source.rows.filter(**{source.workspace: workspace.pk})
+    if wish.person is not None:
+        rows = rows.filter(**{source.person: wish.person})
+    if wish.since:
+        rows = rows.filter(pgh_created_at__gte=wish.since)
+    if wish.until:
+        rows = rows.filter(pgh_created_at__lt=wish.until)
+    if place:
+        rows = rows.filter(_after(place, index))
+    return rows.order_by("-pgh_created_at", "-pgh_id")
+
+
+def _after(place: Key, index: int) -> Q:
+    at, last, pk = place
+    older, same = Q(pgh_created_at__lt=at), Q(pgh_created_at=at)
+    if index == last:
+        return older | same & Q(pgh_id__lt=pk)
+    return older | same if index < last else older
+
+
+def _key(row: Any, index: int) -> Key:
+    return row.pgh_created_at, index, row.pgh_id
+
+
+def _cursor(key: Key) -> str:
+    at, index, pk = key
+    return f"{at.isoformat()}~{index}~{pk}"
+
+
+def _place(cursor: str) -> Key:
+    try:
+        at, index, pk = cursor.split("~")
+        moment, place, number = datetime.fromisoformat(at), int(index), int(pk)
+    except ValueError:
+        raise BadCursor(cursor) from None
+    if moment.tzinfo is None or not (0 <= place < len(SOURCES) and 0 <= number < 2**63):
+        raise BadCursor(cursor)
+    return moment, place, number
+
+
+def _names(rows: list[Any]) -> Names:
+    ids = set().union(*map(people_in, rows)) if rows else set()
+    return Names(dict(User.objects.filter(pk__in=ids).values_list("pk", "username")))
+
+
+def _entry(row: Any, source: Source, names: Names) -> Entry:
+    told = row.pgh_context or {}
+    return Entry(
+        at=row.pgh_created_at,
+        kind=source.kind,
+        person=actor_id(row),
+        text=sentence(source.name, row, names),
+        token=told.get("token", {}).get("name"),
+        method=told.get("method"),
+        route=told.get("route"),
+        address=told.get("address") or None,
+    )

@@ -1,0 +1,5 @@
+from django.urls import path
+
+from webapp.audit import views
+
+urlpatterns = [path("workspaces/<slug:slug>/audit/", views.audit, name="audit")]

@@ -1,0 +1,163 @@
+"""REST of comments, and of what one is told of."""
+
+from __future__ import annotations
+
+import uuid
+from datetime import datetime
+from typing import Annotated
+
+from django.http import HttpRequest
+from django.shortcuts import get_object_or_404
+from ninja import Path, Query, Router, Schema, Status
+from pydantic import ConfigDict, Field, StringConstraints
+
+from webapp.accounts.authentication import require_person
+from webapp.comments import services
+from webapp.comments.models import Comment, Reason
+from webapp.comments.selectors import notices_of, visible_comments
+from webapp.comments.targets import MOST_RUNS, find_target, run_ids_of, target_of
+from webapp.comments.views import own_or_refused, require_all, require_may_delete, site_of
+from webapp.experiments.markdown import render
+from webapp.paging import LARGEST_ID, Cursor, page
+from webapp.projects.permissions import Action
+
+router = Router()
+inbox = Router()
+
+Id = Annotated[int, Path(ge=0, le=LARGEST_ID)]
+Number = Annotated[int, Field(ge=0, le=LARGEST_ID)]
+Text = Annotated[
+    str, StringConstraints(min_length=1, max_length=services.LONGEST, pattern=r"^[^\x00]*$")
+]
+
+
+class About(Cursor):
+    """One run, a node of one of its trees, or several runs that are compared."""
+
+    run: list[uuid.UUID] = Field(min_length=1, max_length=MOST_RUNS)
+    tree: Number | None = None
+    node: Number | None = None
+
+
+class CommentOut(Schema):
+    id: int
+    runs: list[uuid.UUID]
+    tree: int | None
+    node: int | None
+    author: str
+    text: str
+    """Markdown."""
+    html: str
+    """The same, safe to show."""
+    created: datetime
+    edited: datetime | None
+
+    @staticmethod
+    def resolve_runs(comment: Comment) -> list[uuid.UUID]:
+        return run_ids_of(comment)
+
+    @staticmethod
+    def resolve_author(comment: Comment) -> str:
+        return comment.author.username
+
+    @staticmethod
+    def resolve_html(comment: Comment) -> str:
+        return render(comment.text)
+
+
+class CommentList(Schema):
+    comments: list[CommentOut]
+    next: int | None
+    """Cursor of the next page, null on the last."""
+
+
+class NewComment(Schema):
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={
+            "examples": [
+                {"run": ["00000000-0000-4000-8000-000000000000"], "text": "@mia, look at **this**"}
+            ]
+        },
+    )
+
+    run: list[uuid.UUID] = Field(min_length=1, max_length=MOST_RUNS)
+    """One, or several that are compared."""
+    tree: Number | None = None
+    node: Number | None = None
+    text: Text
+
+
+class ChangedComment(Schema):
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"text": "So."}]})
+
+    text: Text
+
+
+class NoticeOut(Schema):
+    id: int
+    reason: Reason
+    comment: CommentOut
+    read_at: datetime | None
+
+
+class NoticeList(Schema):
+    notices: list[NoticeOut]
+    next: int | None
+    """Cursor of the next page, null on the last."""
+
+
+class Read(Schema):
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"notices": [1]}]})
+
+    notices: list[Number] | None = Field(None, min_length=1, max_length=1000)
+    """Ids; none of this marks all."""
+
+
+@router.get("", response=CommentList)
+def list_comments(request: HttpRequest, about: Query[About]):
+    """What was written about it, the oldest first."""
+    target = find_target(request.user, about.run, about.tree, about.node)
+    return page(target.thread().select_related("author"), "comments", about)
+
+
+@router.post("", response={201: CommentOut})
+def create_comment(request: HttpRequest, new: NewComment):
+    """Write about a run, a node or a comparison; who is mentioned by @name is told."""
+    target = find_target(request.user, new.run, new.tree, new.node)
+    require_all(request, target, Action.COMMENT)
+    return Status(201, services.write_comment(target, request.user, new.text, site_of(request)))
+
+
+@router.patch("/{comment_id}", response=CommentOut)
+def change_comment(request: HttpRequest, comment_id: Id, change: ChangedComment):
+    """Change what you wrote."""
+    comment = get_object_or_404(visible_comments(request.user), pk=comment_id)
+    target = target_of(comment, request.user)
+    own_or_refused(request, comment, target)
+    services.change_comment(comment, target, change.text, site_of(request))
+    return comment
+
+
+@router.delete("/{comment_id}", response={204: None})
+def delete_comment(request: HttpRequest, comment_id: Id):
+    """Remove what you wrote, or as a maintainer what others wrote."""
+    comment = get_object_or_404(visible_comments(request.user), pk=comment_id)
+    require_may_delete(request, comment, target_of(comment, request.user))
+    services.delete_comment(comment)
+    return Status(204, None)
+
+
+@inbox.get("", response=NoticeList)
+def list_notices(request: HttpRequest, query: Query[Cursor]):
+    """Comments that you are told of, the oldest first."""
+    require_person(request.user)
+    return page(notices_of(request.user), "notices", query)
+
+
+@inbox.post("/read", response={204: None})
+def mark_notices_read(request: HttpRequest, read: Read):
+    """You have read these, or all."""
+    require_person(request.user)
+    services.read_notices(request.user, *(read.notices or ()))
+    return Status(204, None)

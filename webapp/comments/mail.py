@@ -1,0 +1,47 @@
+"""Mail to who is mentioned, where mail is configured (`settings.MAIL`).
+
+Invariant: it goes to addresses alone that their owners have verified; whether it can be sent never
+decides about the comment, which the inbox shows anyway.
+"""
+
+from __future__ import annotations
+
+import logging
+import smtplib
+from collections.abc import Collection
+
+from allauth.account.models import EmailAddress
+from django.conf import settings
+from django.core.mail import EmailMessage, get_connection
+
+from webapp.comments.models import Notice
+from webapp.comments.targets import address_of, target_of
+
+logger = logging.getLogger(__name__)
+
+
+def mail_notices(notice_ids: Collection[int], site: str) -> None:
+    """One message to each person; `site` is the beginning of addresses."""
+    if not settings.MAIL_IS_SENT:
+        return
+    notices = Notice.objects.filter(pk__in=notice_ids).select_related("user", "comment__author")
+    messages = [one for notice in notices if (one := _message(notice, site))]
+    try:
+        get_connection().send_messages(messages)
+    except (OSError, smtplib.SMTPException) as error:
+        logger.warning("mail of a mention was not taken (%s); the inbox tells of it", error)
+
+
+def _message(notice: Notice, site: str) -> EmailMessage | None:
+    verified = EmailAddress.objects.filter(user=notice.user, verified=True)
+    address = verified.order_by("-primary").values_list("email", flat=True).first()
+    if address is None:
+        return None
+    comment, about = notice.comment, target_of(notice.comment, notice.user)
+    subject = " ".join(
+        f"{settings.ACCOUNT_EMAIL_SUBJECT_PREFIX}{comment.author} mentioned you at {about}".split()
+    )
+    body = (
+        f"{comment.author} wrote about {about}:\n\n{comment.text}\n\n{site}{address_of(comment)}\n"
+    )
+    return EmailMessage(subject, body, to=[address])

@@ -1,0 +1,57 @@
+"""Reads of comments and of what people are told of. What one sees starts with `visible_to`."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from django.db.models import QuerySet
+from django.http import HttpRequest
+
+from webapp.accounts.models import User
+from webapp.comments.models import Comment, Notice
+from webapp.comments.targets import Target
+from webapp.projects.permissions import Action, may
+
+MOST_SHOWN = 200
+"""Comments on one page: the newest."""
+
+
+def visible_comments(user: User) -> QuerySet[Comment]:
+    return Comment.objects.visible_to(user).select_related("author", "run__experiment__project")
+
+
+def newest_of(target: Target) -> list[Comment]:
+    """The newest `MOST_SHOWN` comments on it, the oldest of them first."""
+    found = target.thread().select_related("author").order_by("-pk")[:MOST_SHOWN]
+    return list(found)[::-1]
+
+
+def may_write(user: User, target: Target) -> bool:
+    """Whether `user` may comment on every run of it."""
+    return all(may(user, Action.COMMENT, project) for project in target.projects)
+
+
+def may_moderate(user: User, target: Target) -> bool:
+    """Whether `user` may remove what others wrote on it."""
+    return all(may(user, Action.MODERATE, project) for project in target.projects)
+
+
+def notices_of(user: User) -> QuerySet[Notice]:
+    """What `user` is told of, newest first."""
+    return (
+        Notice.objects.visible_to(user)
+        .select_related("comment__author", "comment__run__experiment")
+        .order_by("-pk")
+    )
+
+
+def unread(request: HttpRequest) -> dict[str, Any]:
+    """For every template: `unread_notices`, how many there are for who is signed in."""
+
+    @cache
+    def count() -> int:
+        user = request.user
+        return notices_of(user).filter(read_at=None).count() if user.is_authenticated else 0
+
+    return {"unread_notices": count}

@@ -1,0 +1,99 @@
+"""Writing, changing and removing comments, and telling people of them.
+
+Invariant: nobody is told of what they may not see, nor of what they wrote themselves, nor twice of
+one comment. Callers have checked who may write (`projects.permissions`).
+"""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+
+from django.db import transaction
+from django.utils import timezone
+
+from webapp.accounts.models import User
+from webapp.comments.mail import mail_notices
+from webapp.comments.models import Comment, ComparedRun, Notice, Reason
+from webapp.comments.targets import Target
+from webapp.experiments.models import Run
+from webapp.projects.models import Membership
+
+LONGEST = 10_000
+MOST_MENTIONS = 20
+_MENTION = re.compile(r"(?<![\w@./+-])@([\w.@+-]{1,150})")
+
+
+@transaction.atomic
+def write_comment(target: Target, author: User, text: str, site: str) -> Comment:
+    """`site` is the beginning of addresses in mail, such as https://grove.example."""
+    comment = Comment.objects.create(
+        run=target.runs[0],
+        tree=target.tree,
+        node=target.node,
+        comparison=target.comparison,
+        author=author,
+        text=text,
+    )
+    if target.comparison:
+        made = [ComparedRun(comment=comment, run=run) for run in target.runs]
+        ComparedRun.objects.bulk_create(made)
+    reasons = dict.fromkeys(_writers(target), Reason.ANSWERED)
+    reasons |= dict.fromkeys((run.created_by for run in target.runs), Reason.OWN_RUN)
+    reasons |= dict.fromkeys(mentioned(target, text), Reason.MENTIONED)
+    _tell(comment, target, reasons, site)
+    return comment
+
+
+@transaction.atomic
+def change_comment(comment: Comment, target: Target, text: str, site: str) -> None:
+    """Who is mentioned in the new text for the first time is told."""
+    comment.text, comment.edited = text, timezone.now()
+    comment.save(update_fields=["text", "edited"])
+    _tell(comment, target, dict.fromkeys(mentioned(target, text), Reason.MENTIONED), site)
+
+
+def delete_comment(comment: Comment) -> None:
+    """With all that told of it."""
+    comment.delete()
+
+
+def read_notices(user: User, *ids: int) -> None:
+    """Those are read; without ids, all are."""
+    unread = Notice.objects.filter(user=user.pk, read_at=None)
+    (unread.filter(pk__in=ids) if ids else unread).update(read_at=timezone.now())
+
+
+def mentioned(target: Target, text: str) -> list[User]:
+    """Members whom the text calls by @name, `MOST_MENTIONS` at most."""
+    called = list(dict.fromkeys(name for found in _MENTION.findall(text) for name in _names(found)))
+    workspaces = {project.workspace_id for project in target.projects}
+    members = Membership.objects.filter(workspace__in=workspaces).values("user")
+    return list(User.objects.filter(username__in=called, pk__in=members)[:MOST_MENTIONS])
+
+
+def _names(found: str) -> list[str]:
+    """A name may hold dots and dashes, and a sentence may end after it: both are tried."""
+    return [found, found.rstrip(".+-@")]
+
+
+def _writers(target: Target) -> list[User]:
+    return list(User.objects.filter(pk__in=target.thread().values("author")))
+
+
+def _tell(comment: Comment, target: Target, reasons: dict[User, Reason], site: str) -> None:
+    told = [
+        Notice(user=user, comment=comment, reason=reason)
+        for user, reason in reasons.items()
+        if user.pk != comment.author_id and _sees(user, target)
+    ]
+    known = set(comment.notices.values_list("user", flat=True))
+    new = Notice.objects.bulk_create(one for one in told if one.user_id not in known)
+    called = [one.pk for one in new if one.reason == Reason.MENTIONED]
+    if called:
+        transaction.on_commit(partial(mail_notices, called, site))
+
+
+def _sees(user: User, target: Target) -> bool:
+    ids = [run.pk for run in target.runs]
+    return Run.objects.visible_to(user).filter(pk__in=ids).count() == len(ids)

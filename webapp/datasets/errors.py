@@ -1,0 +1,28 @@
+"""Refusals of datasets, each fault with its place and what to do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from engine.faults import printable, shown
+
+
+class DatasetRefused(Exception):
+    """It cannot be taken, or not be used so; `status` is that of HTTP."""
+
+    def __init__(self, problems: list[dict[str, Any]], status: int = 422):
+        self.problems = [
+            {
+                "path": shown(one["path"]),
+                "value": shown(one["value"]),
+                "reason": printable(one["reason"][:4000]),
+            }
+            for one in problems
+        ]
+        self.status = status
+        super().__init__("; ".join(one["reason"] for one in self.problems))
+
+
+def refused(path: str, value: Any, reason: str, status: int = 422) -> DatasetRefused:
+    """A refusal for one reason."""
+    return DatasetRefused([{"path": path, "value": value, "reason": reason}], status)

@@ -1,0 +1,50 @@
+"""Forms of the pages of datasets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+
+from engine.problems.overlap import THRESHOLD
+from webapp.datasets.models import DatasetProblem, DatasetVersion
+from webapp.datasets.storing import KEEP
+
+LARGEST = 2**31 - 1
+
+
+class SearchForm(forms.Form):
+    """Which problems, and how they are split; what is not given, or wrong, is as in a run."""
+
+    q = forms.CharField(max_length=200, required=False)
+    check = forms.ChoiceField(choices=[("", "all"), *DatasetProblem.Check.choices], required=False)
+    after = forms.IntegerField(min_value=0, max_value=LARGEST, required=False)
+    seed = forms.IntegerField(min_value=0, max_value=LARGEST, required=False)
+    train = forms.IntegerField(min_value=1, max_value=LARGEST, required=False)
+    validation = forms.IntegerField(min_value=0, max_value=LARGEST, required=False)
+    test = forms.IntegerField(min_value=0, max_value=LARGEST, required=False)
+
+    def value(self, name: str, default: Any) -> Any:
+        """What was given of a field, or the default."""
+        found = self.cleaned_data.get(name)
+        return default if found in (None, "") else found
+
+
+class DeriveForm(forms.Form):
+    keep = forms.ChoiceField(choices=[(name, name) for name in KEEP])
+    note = forms.CharField(max_length=4000, required=False)
+
+
+class OverlapForm(forms.Form):
+    """`others` are the versions that one may compare with."""
+
+    other = forms.ModelChoiceField(
+        queryset=DatasetVersion.objects.none(), empty_label=None, label="Compare with"
+    )
+    threshold = forms.FloatField(
+        min_value=0.01, max_value=1, initial=THRESHOLD, label="Share that is too much"
+    )
+
+    def __init__(self, others: Any, *args: Any, **kwargs: Any):
+        super().__init__(*args, **kwargs)
+        self.fields["other"].queryset = others

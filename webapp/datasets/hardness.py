@@ -1,0 +1,64 @@
+"""How hard the problems of a version were for the runs that learned from it.
+
+Invariant: only programs that were verified count; a problem is known by its id in the version.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from django.db import connection
+
+from engine.problems.difficulty import difficulties
+from webapp.accounts.models import User
+from webapp.datasets.models import DatasetVersion
+from webapp.experiments.models import Run
+
+MOST_RUNS = 20
+"""The newest runs are counted; more would not change much and cost a reader's patience."""
+
+_COUNTS = """
+SELECT opened.payload->>'problem', count(*),
+       count(*) FILTER (WHERE closed.payload->>'verdict' = 'passed')
+FROM telemetry_event opened
+JOIN telemetry_event closed
+  ON closed.run_id = opened.run_id AND closed.tree = opened.tree AND closed.kind = 'node.close'
+WHERE opened.run_id = ANY(%s) AND opened.kind = 'tree.open'
+  AND closed.payload->>'verdict' NOT IN ('no_program', 'sandbox_failure')
+GROUP BY 1
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Hard:
+    """One problem that was tried."""
+
+    number: int
+    problem: str
+    tried: int
+    passed: int
+    difficulty: float
+
+
+@dataclass(frozen=True, slots=True)
+class Hardnesses:
+    """The tried problems of a version, the hardest first."""
+
+    runs: int
+    problems: list[Hard]
+
+
+def hardness(version: DatasetVersion, user: User) -> Hardnesses:
+    """From the runs on this version that `user` may see."""
+    seen = Run.objects.visible_to(user).filter(dataset_version=version).order_by("-created")
+    runs = list(seen.values_list("pk", flat=True)[:MOST_RUNS])
+    with connection.cursor() as cursor:
+        cursor.execute(_COUNTS, [runs])
+        counts = {problem: (tried, passed) for problem, tried, passed in cursor.fetchall()}
+    known = version.problems.filter(problem__in=list(counts)).order_by("number")
+    rows = list(known.values_list("number", "problem"))
+    tried = [counts[problem][0] for _, problem in rows]
+    passed = [counts[problem][1] for _, problem in rows]
+    told = zip(rows, tried, passed, difficulties(passed, tried) if rows else [], strict=True)
+    found = [Hard(number, problem, n, c, round(d, 4)) for (number, problem), n, c, d in told]
+    return Hardnesses(len(runs), sorted(found, key=lambda one: (-one.difficulty, one.number)))

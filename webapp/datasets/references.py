@@ -1,0 +1,85 @@
+"""How a run names a stored version: `dataset:NAME/NUMBER`, of its own project.
+
+Invariants: what a user writes is looked up among the versions of the project and is never a path;
+only a version whose problems were checked and found good is trained on.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from engine.faults import ConfigError
+from engine.problems.formats import OWN
+from webapp.artifacts.store import local_path
+from webapp.datasets.models import DatasetVersion
+from webapp.projects.models import Project
+
+BEGINNING = "dataset:"
+PATH = "problems.dataset"
+
+
+def is_reference(dataset: str) -> bool:
+    """Whether the setting names a stored version."""
+    return dataset.startswith(BEGINNING)
+
+
+def stored_versions(project: Project) -> list[DatasetVersion]:
+    """Versions of a project whose problems are stored, by name, newest first."""
+    found = DatasetVersion.objects.filter(dataset__project=project, artifact__isnull=False)
+    return list(found.select_related("dataset").order_by("dataset__name", "-number"))
+
+
+def trainable(project: Project, dataset: str) -> DatasetVersion:
+    """The version that is named.
+
+    Raises:
+        ConfigError: there is none, or it is not to be trained on; says why and what to do.
+    """
+    name, _, number = dataset.removeprefix(BEGINNING).rpartition("/")
+    is_number = number.isascii() and number.isdigit() and len(number) < 10
+    found = DatasetVersion.objects.filter(dataset__project=project, artifact__isnull=False)
+    found = found.select_related("dataset")
+    version = (
+        found.filter(dataset__name=name, number=int(number)).first()
+        if is_number and "\0" not in name
+        else None
+    )
+    if version is None:
+        raise _refused(dataset, _what_there_is(project))
+    if reason := fault_of(version):
+        raise _refused(dataset, reason)
+    return version
+
+
+def fault_of(version: DatasetVersion) -> str:
+    """Why no run may learn from this version, with the remedy; empty if one may."""
+    if version.faulty is None:
+        return (
+            f"{version} is not checked yet: wait until the check on its page is done, or start it"
+        )
+    if version.faulty:
+        return (
+            f"in {version} {version.faulty} problems fail their own tests: on its page keep those "
+            "that pass as a new version, and use that one, or upload what is corrected"
+        )
+    return ""
+
+
+def for_engine(config: dict[str, Any], version: DatasetVersion | None) -> dict[str, Any]:
+    """A run's settings as its engine gets them: a stored version by the path of its content on
+    this machine. Raises `OSError` if that cannot be had."""
+    if not is_reference(config["problems"]["dataset"]):
+        return config
+    path: Path = local_path(version.artifact_id)
+    return {**config, "problems": {**config["problems"], "dataset": str(path), "format": OWN}}
+
+
+def _what_there_is(project: Project) -> str:
+    names = ", ".join(version.reference for version in stored_versions(project)[:20])
+    there = f"there are {names}" if names else "nothing is uploaded there yet"
+    return f"is no version of a dataset in {project}; {there}"
+
+
+def _refused(dataset: str, reason: str) -> ConfigError:
+    return ConfigError([{"path": PATH, "value": dataset, "reason": reason}])

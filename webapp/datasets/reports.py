@@ -1,0 +1,182 @@
+"""Checks and comparisons of datasets: asked for by people, done by workers.
+
+Invariants: the row is the truth, there is no message: a worker takes what is queued, or what a lost
+worker held, under a lease that it renews; whoever was overtaken is refused (`ReportLost`). What a
+check found is written in one transaction, all of it or nothing.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from django.db import transaction
+from django.db.models import F, Q
+from django.utils import timezone
+
+from engine.faults import printable
+from webapp.accounts.models import User
+from webapp.datasets.errors import refused
+from webapp.datasets.models import DatasetProblem, DatasetReport, DatasetVersion
+
+LEASE_SECONDS = 30.0
+MOST_ATTEMPTS = 3
+MOST_TOLD = 2000
+"""Overlaps that a report names; it counts them all."""
+_BASE_SECONDS, _SECONDS_EACH, _MOST_SECONDS = 120.0, 20.0, 6 * 3600.0
+State = DatasetReport.State
+Kind = DatasetReport.Kind
+Check = DatasetProblem.Check
+
+
+class ReportLost(Exception):
+    """Another worker has it, or it is no more."""
+
+
+def request_validation(version: DatasetVersion, user: User) -> DatasetReport:
+    """The check of a version: the one that is queued or under way, or a new one.
+
+    Raises:
+        DatasetRefused: its problems are not stored here.
+    """
+    _refuse_unstored(version)
+    with transaction.atomic():
+        DatasetVersion.objects.select_for_update(no_key=True).get(pk=version.pk)
+        open_one = version.reports.filter(kind=Kind.VALIDATION, state__in=_OPEN).first()
+        return open_one or version.reports.create(kind=Kind.VALIDATION, created_by=user)
+
+
+def request_overlap(
+    version: DatasetVersion, other: DatasetVersion, threshold: float, user: User
+) -> DatasetReport:
+    """What of `version` is also in `other`: the same question asked before, or a new one.
+
+    Raises:
+        DatasetRefused: the problems of one are not stored here.
+    """
+    for one in (version, other):
+        _refuse_unstored(one)
+    asked = {"kind": Kind.OVERLAP, "other": other, "threshold": threshold}
+    known = version.reports.filter(**asked).exclude(state=State.FAILED).first()
+    return known or version.reports.create(**asked, created_by=user)
+
+
+def take_report() -> DatasetReport | None:
+    """One that is queued, or whose worker was lost; leased to the caller."""
+    now = timezone.now()
+    with transaction.atomic():
+        due = Q(state=State.QUEUED) | Q(state=State.RUNNING, lease_expires__lt=now)
+        report = (
+            DatasetReport.objects.select_for_update(skip_locked=True)
+            .filter(due)
+            .order_by("created", "pk")
+            .first()
+        )
+        if report is None:
+            return None
+        report.fencing += 1
+        if report.fencing > MOST_ATTEMPTS:
+            _end(report, State.FAILED, error="its workers were lost again and again")
+            return None
+        report.state, report.started, report.done = State.RUNNING, now, 0
+        report.deadline = now + timedelta(seconds=seconds_for(report))
+        report.lease_expires = now + timedelta(seconds=LEASE_SECONDS)
+        report.save()
+    return report
+
+
+def seconds_for(report: DatasetReport) -> float:
+    """How long the work may take."""
+    problems = report.version.statistics["problems"]
+    return min(_MOST_SECONDS, _BASE_SECONDS + _SECONDS_EACH * problems)
+
+
+def renew(report: DatasetReport, done: int) -> None:
+    """The worker is alive, and so far."""
+    lease = timezone.now() + timedelta(seconds=LEASE_SECONDS)
+    if not _mine(report).update(lease_expires=lease, done=done):
+        raise ReportLost
+
+
+def give_back(report: DatasetReport) -> None:
+    """The worker ends; another one begins again."""
+    _mine(report).update(state=State.QUEUED, lease_expires=None, done=0, fencing=F("fencing") - 1)
+
+
+@transaction.atomic
+def complete_validation(report: DatasetReport, told: dict[str, Any]) -> None:
+    """Store what `engine problems check --json` said; raises `ReportLost`."""
+    report = _locked(report)
+    version = DatasetVersion.objects.select_for_update(no_key=True).get(pk=report.version_id)
+    found = {row["id"]: (Check.FAILED, _words(row)) for row in told["failed"]}
+    for row in told["unverified"]:
+        judged = row["verdict"] == "no_program"
+        found[row["id"]] = (Check.UNVERIFIED if judged else Check.FAILED, _words(row))
+    found = {printable(name): what for name, what in found.items()}
+    rows = list(version.problems.only("pk", "problem"))
+    for row in rows:
+        row.check_state, row.check_reason = found.get(row.problem, (Check.PASSED, ""))
+    DatasetProblem.objects.bulk_update(rows, ["check_state", "check_reason"], batch_size=500)
+    counts = {
+        state.value: sum(row.check_state == state for row in rows)
+        for state in (Check.PASSED, Check.FAILED, Check.UNVERIFIED)
+    }
+    version.faulty = counts["failed"]
+    version.save(update_fields=["faulty"])
+    report.result = {"tests": told["totals"]["tests"], **counts}
+    report.done = len(rows)
+    _end(report, State.DONE)
+
+
+@transaction.atomic
+def complete_overlap(report: DatasetReport, told: dict[str, Any]) -> None:
+    """Store what `engine problems overlap --json` said; raises `ReportLost`."""
+    report = _locked(report)
+    overlaps = [
+        {**one, "first": printable(one["first"]), "second": printable(one["second"])}
+        for one in told["overlaps"][:MOST_TOLD]
+    ]
+    report.result = {
+        "problems": told["problems"],
+        "overlapping": told["overlapping"],
+        "overlaps": overlaps,
+    }
+    report.done = told["problems"]
+    _end(report, State.DONE)
+
+
+@transaction.atomic
+def fail(report: DatasetReport, error: str) -> None:
+    """It cannot be done; raises `ReportLost`."""
+    _end(_locked(report), State.FAILED, error=printable(error)[:4000])
+
+
+def _end(report: DatasetReport, state: str, error: str = "") -> None:
+    report.state, report.error, report.finished = state, error, timezone.now()
+    report.lease_expires = None
+    report.save()
+
+
+def _locked(report: DatasetReport) -> DatasetReport:
+    found = _mine(report).select_for_update(no_key=True).first()
+    if found is None:
+        raise ReportLost
+    return found
+
+
+def _mine(report: DatasetReport) -> Any:
+    return DatasetReport.objects.filter(pk=report.pk, fencing=report.fencing, state=State.RUNNING)
+
+
+def _words(row: dict[str, Any]) -> str:
+    verdict = row["verdict"].replace("_", " ")
+    return printable(f"{verdict}, {row['passed']:.0%} of its tests pass: {row['reason']}")[:1000]
+
+
+def _refuse_unstored(version: DatasetVersion) -> None:
+    if version.artifact_id is None:
+        reason = f"the problems of {version} are not stored here: upload them as a dataset"
+        raise refused("version", str(version), reason, 409)
+
+
+_OPEN = (State.QUEUED, State.RUNNING)

@@ -1,0 +1,225 @@
+"""Versions that people make: from uploads, or from the good problems of another version.
+
+Invariants: a version is stored with all its problems, or nothing of it is; the same problems in one
+dataset are one version. What was uploaded is read once, in a process of its own, and not kept.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import ProtectedError
+
+from engine.faults import printable
+from engine.problems.formats import DETECTED, FORMATS, OWN
+from webapp.accounts.models import User
+from webapp.artifacts import store
+from webapp.artifacts.models import Artifact, Upload
+from webapp.artifacts.names import fault_of_name
+from webapp.artifacts.selectors import bytes_of, visible_uploads
+from webapp.artifacts.services import use_up
+from webapp.datasets.errors import refused
+from webapp.datasets.models import Dataset, DatasetProblem, DatasetVersion
+from webapp.datasets.reading import Reading, Source, read
+from webapp.datasets.reports import request_validation
+from webapp.datasets.selectors import uses
+from webapp.datasets.services import next_number
+from webapp.projects.models import Project
+
+FORMAT_NAMES = (DETECTED, OWN, *FORMATS)
+MOST_FILES = 64
+_ROWS = 2000
+KEEP = {
+    "passed": (DatasetProblem.Check.PASSED,),
+    "not-failed": (DatasetProblem.Check.PASSED, DatasetProblem.Check.UNVERIFIED),
+}
+"""What may be kept of a checked version."""
+
+
+def add_version(
+    project: Project,
+    user: User,
+    name: str,
+    upload_ids: Sequence[uuid.UUID],
+    format: str = DETECTED,
+    note: str = "",
+) -> tuple[DatasetVersion, bool]:
+    """The version with the problems of finished uploads, and whether it is new. The uploads are
+    used up, whatever comes of them.
+
+    Raises:
+        DatasetRefused: a name, or what was uploaded, cannot be used; nothing is left behind.
+    """
+    if reason := fault_of_name(name):
+        raise refused("name", name, reason)
+    if format not in FORMAT_NAMES:
+        raise refused("format", format, f"there are {', '.join(FORMAT_NAMES)}")
+    uploads = _finished(project, user, upload_ids)
+    spec = {
+        "uploads": [
+            {"name": one.name, "size": one.size, "sha256": one.artifact_id} for one in uploads
+        ],
+    }
+    try:
+        sources = [Source(store.local_path(one.artifact_id), one.name) for one in uploads]
+        with read(sources, format) as reading:
+            return _stored(project, user, name, reading, spec, note, None)
+    finally:
+        for upload in uploads:
+            use_up(upload)
+
+
+def derive_version(
+    version: DatasetVersion, user: User, keep: str, note: str = ""
+) -> tuple[DatasetVersion, bool]:
+    """The version with those problems of a checked one that are `KEEP`, and whether it is new.
+
+    Raises:
+        DatasetRefused: it is not checked, or nothing or everything would be kept.
+    """
+    if keep not in KEEP:
+        raise refused("keep", keep, f"there are {', '.join(KEEP)}")
+    if version.artifact_id is None or version.faulty is None:
+        reason = f"{version} is not checked: start its check, and wait until it is done"
+        raise refused("version", version.pk, reason, 409)
+    kept = version.problems.filter(check_state__in=KEEP[keep]).order_by("number")
+    if not kept.exists():
+        raise refused("keep", keep, "no problem would be left; choose another set, or upload one")
+    spec = {"derived": {"from": version.number, "keep": keep}}
+    lines = _lines_of(version, kept.values_list("offset", "length"))
+    with lines as path, read([Source(path, str(version))], OWN) as reading:
+        project = version.dataset.project
+        return _stored(project, user, version.dataset.name, reading, spec, note, version)
+
+
+def delete_version(version: DatasetVersion) -> None:
+    """The version is gone, and its dataset with the last one.
+
+    Raises:
+        DatasetRefused: something uses it; says what.
+    """
+    dataset = version.dataset
+    with transaction.atomic():
+        Project.objects.select_for_update(no_key=True).get(pk=dataset.project_id)
+        _refuse_used(version)
+        try:
+            DatasetVersion.objects.get(pk=version.pk).delete()
+        except ProtectedError:  # used since we looked
+            _refuse_used(version)
+            raise
+        if not dataset.versions.exists():
+            dataset.delete()
+    _remove(version.artifact)
+
+
+def delete_dataset(dataset: Dataset) -> None:
+    """The dataset is gone with all its versions. Raises `DatasetRefused` as `delete_version`."""
+    versions = list(dataset.versions.select_related("artifact").order_by("-number"))
+    with transaction.atomic():
+        Project.objects.select_for_update(no_key=True).get(pk=dataset.project_id)
+        for version in versions:
+            _refuse_used(version, within=dataset)
+        dataset.versions.update(parent=None)
+        dataset.delete()
+    for version in versions:
+        _remove(version.artifact)
+
+
+def _finished(project: Project, user: User, ids: Sequence[uuid.UUID]) -> list[Upload]:
+    if not 1 <= len(set(ids)) == len(ids) <= MOST_FILES:
+        raise refused("uploads", len(ids), f"name 1 to {MOST_FILES} finished uploads, each once")
+    known = {
+        one.pk: one
+        for one in visible_uploads(user)
+        .filter(pk__in=ids, project=project, kind=Upload.Kind.DATASET)
+        .select_related("artifact")
+    }
+    for one in ids:
+        if one not in known:
+            reason = "there is no such upload of yours in this project; it may have expired"
+            raise refused("uploads", str(one), reason)
+        if known[one].artifact_id is None:
+            raise refused("uploads", str(one), "it is not finished: send the rest, then finish it")
+    return [known[one] for one in ids]
+
+
+@transaction.atomic
+def _stored(
+    project: Project,
+    user: User,
+    name: str,
+    reading: Reading,
+    spec: dict[str, Any],
+    note: str,
+    parent: DatasetVersion | None,
+) -> tuple[DatasetVersion, bool]:
+    Project.objects.select_for_update(no_key=True).get(pk=project.pk)
+    dataset, _ = Dataset.objects.get_or_create(project=project, name=name)
+    if known := dataset.versions.filter(content_hash=reading.hash).first():
+        return known, False
+    _refuse_quota(project, reading.problems.stat().st_size)
+    newest = dataset.versions.filter(artifact__isnull=False).order_by("-number").first()
+    version = DatasetVersion.objects.create(
+        dataset=dataset,
+        number=next_number(dataset),
+        spec={**spec, "format": reading.format},
+        content_hash=reading.hash,
+        left_out=[printable(text) for text in reading.left_out],
+        created_by=user,
+        note=note,
+        parent=parent or newest,
+        artifact=store.put_file(reading.problems),
+        statistics=reading.statistics,
+    )
+    rows = (_row(version, number, row) for number, row in enumerate(reading.rows, start=1))
+    DatasetProblem.objects.bulk_create(rows, batch_size=_ROWS)
+    request_validation(version, user)
+    return version, True
+
+
+def _refuse_quota(project: Project, size: int) -> None:
+    room = settings.ARTIFACT_QUOTA_BYTES - bytes_of(project)
+    if size > room:
+        reason = f"the project has room for {max(0, room)} bytes more: delete what it does not need"
+        raise refused("uploads", size, reason, 413)
+
+
+def _row(version: DatasetVersion, number: int, row: dict[str, Any]) -> DatasetProblem:
+    texts = {name: printable(row.pop(name)) for name in ("problem", "statement", "entry_point")}
+    tags = [printable(tag) for tag in row.pop("tags")]
+    row["difficulty"] = min(row["difficulty"], 2**31 - 1)
+    return DatasetProblem(version=version, number=number, tags=tags, **texts, **row)
+
+
+@contextmanager
+def _lines_of(version: DatasetVersion, places: Any) -> Iterator[Path]:
+    path = settings.UPLOADS_DIR / f"derived-{uuid.uuid4()}"
+    settings.UPLOADS_DIR.mkdir(parents=True, exist_ok=True)
+    try:
+        with path.open("xb") as file, store.open_artifact(version.artifact_id) as content:
+            for offset, length in places.iterator():
+                content.seek(offset)
+                file.write(content.read(length))
+        yield path
+    finally:
+        path.unlink(missing_ok=True)
+
+
+def _refuse_used(version: DatasetVersion, within: Dataset | None = None) -> None:
+    found = [one for one in uses(version) if within is None or one.dataset_id != within.pk]
+    if found:
+        names = ", ".join(f"{one.what} {one.name}" for one in found[:10])
+        more = f" and {len(found) - 10} more" if len(found) > 10 else ""
+        reason = f"it is used by {names}{more}: what is learned from it must stay known"
+        raise refused("version", str(version), reason, 409)
+
+
+def _remove(artifact: Artifact | None) -> None:
+    if artifact is not None:
+        store.remove(artifact)

@@ -1,0 +1,145 @@
+"""Writing the file of an export, off the web path: a worker calls `make`.
+
+Invariants: all rows are of one moment (one snapshot of the database). The file appears whole or not
+at all, and nothing of one that failed is left. Waits: for nothing but the database; it gives up at
+the deadline, or at once where the worker ends, and then the export waits for another.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import time
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from threading import Event
+
+from django.db import connection, transaction
+
+from webapp.experiments.listing import Unusable, Wish, matching_runs
+from webapp.experiments.models import Run
+from webapp.experiments.selectors import visible_runs
+from webapp.exports import services
+from webapp.exports.columns import AT_ONCE, SOURCES, Row, Source
+from webapp.exports.models import Export, Format, Table
+from webapp.exports.writers import writer
+
+logger = logging.getLogger(__name__)
+
+MOST_BYTES = 4 << 30
+RUNS_AT_ONCE = 100
+
+
+class _Given(Exception):
+    """The worker ends."""
+
+
+class ExportFailed(Exception):
+    """Why there is no file, in words for whoever asked."""
+
+
+def make(export: Export, closing: Event) -> None:
+    """Write the file of an export that the caller took, and say how it ended."""
+    draft = export.path.with_suffix(f".{export.attempt}.part")
+    draft.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        rows = _write(export, draft, closing)
+        told = rows, draft.stat().st_size, _sha256(draft)
+        draft.replace(export.path)
+        if not services.finish(export, *told):
+            export.path.unlink(missing_ok=True)
+    except _Given:
+        services.give_back(export)
+    except (ExportFailed, Unusable) as error:
+        services.fail(export, str(error))
+    except Exception as error:
+        logger.exception("export %s failed", export.pk)
+        services.fail(export, f"{type(error).__name__}: {error}")
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def _write(export: Export, draft: Path, closing: Event) -> int:
+    source, until = SOURCES[Table(export.table)], time.monotonic() + _seconds()
+    runs = list(_runs_of(export).values_list("pk", flat=True))
+    for run_id in runs:
+        source.prepare(run_id)
+        _check(draft, until, closing)
+    file = writer(Format(export.format), draft, source.columns)
+    written = 0
+    try:
+        with transaction.atomic():
+            _see_one_moment()
+            for rows in _batches(source, runs):
+                file.add(rows)
+                written += len(rows)
+                _check(draft, until, closing)
+    finally:
+        file.close()
+    _sync(draft)
+    return written
+
+
+def _runs_of(export: Export):
+    """The runs that it is of, in the order that was wished for; as its asker may see them now."""
+    if export.run_id:
+        runs = visible_runs(export.created_by).filter(pk=export.run_id)
+        if not runs.exists():
+            raise ExportFailed("who asked for it may not see the run any more")
+        return runs
+    if (
+        not type(export.project)
+        .objects.visible_to(export.created_by)
+        .filter(pk=export.project_id)
+        .exists()
+    ):
+        raise ExportFailed("who asked for it may not see the project any more")
+    return matching_runs(export.created_by, Wish(**export.filters, project=export.project_id))
+
+
+def _batches(source: Source, runs: list) -> Iterator[list[Row]]:
+    rows = _rows(source, runs)
+    while batch := list(islice(rows, AT_ONCE)):
+        yield batch
+
+
+def _rows(source: Source, run_ids: list) -> Iterator[Row]:
+    for first in range(0, len(run_ids), RUNS_AT_ONCE):
+        some = run_ids[first : first + RUNS_AT_ONCE]
+        found = Run.objects.select_related("experiment__project", "created_by").in_bulk(some)
+        for run_id in some:
+            if run_id in found:
+                yield from source.rows(found[run_id])
+
+
+def _see_one_moment() -> None:
+    # Of a transaction within another, a test's, the outer one decides.
+    if len(connection.savepoint_ids) == 0:
+        with connection.cursor() as cursor:
+            cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+
+
+def _check(draft: Path, until: float, closing: Event) -> None:
+    if closing.is_set():
+        raise _Given
+    if time.monotonic() > until:
+        raise ExportFailed(f"it was not done within {_seconds() / 60:.0f} minutes: ask for fewer "
+                           "runs")  # fmt: skip
+    if draft.exists() and draft.stat().st_size > MOST_BYTES:
+        raise ExportFailed(f"it is larger than {MOST_BYTES >> 30} GB: ask for fewer runs")
+
+
+def _seconds() -> float:
+    return services.DEADLINE.total_seconds()
+
+
+def _sync(path: Path) -> None:
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

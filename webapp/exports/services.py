@@ -1,0 +1,129 @@
+"""Asking for exports, taking them on, and ending them. Who reads the data is `exports.making`."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import asdict
+from datetime import timedelta
+from typing import Any
+
+from django.db import transaction
+from django.db.models.functions import Now
+
+from webapp.accounts.models import User
+from webapp.experiments.listing import Wish
+from webapp.experiments.models import Run
+from webapp.exports.models import Export, ExportState, Format, Table
+from webapp.exports.selectors import visible_export
+from webapp.projects.models import Project
+from webapp.projects.permissions import Action, require
+
+LIFETIME = timedelta(days=7)
+DEADLINE = timedelta(minutes=15)
+MOST_QUEUED = 20
+"""Exports of one project that wait or are being written."""
+_LATE = "its worker ended, or it was not done within 15 minutes; ask again, or for fewer runs"
+_FILTERS = ("state", "q", "tag", "name", "created_by", "starred", "archived", "sort")
+
+
+class TooMany(Exception):
+    """A project has as many exports under way as it may."""
+
+
+@transaction.atomic
+def ask_for(
+    project: Project, user: User, table: Table, file: Format, wish: Wish, run: Run | None = None
+) -> Export:
+    """An export, queued: of the one run, or of those of the project that are wished for.
+
+    Raises:
+        TooMany: the project has `MOST_QUEUED` under way.
+    """
+    Project.objects.select_for_update(no_key=True).get(pk=project.pk)
+    under_way = Export.objects.filter(project=project, finished=None)
+    if under_way.count() >= MOST_QUEUED:
+        raise TooMany(f"{MOST_QUEUED} exports of {project} are under way: wait for one of them")
+    return Export.objects.create(
+        project=project, run=run, table=table, format=file, filters=filters_of(wish),
+        created_by=user,
+    )  # fmt: skip
+
+
+def filters_of(wish: Wish) -> dict[str, Any]:
+    """What is kept of it, without what says nothing."""
+    told, plain = asdict(wish), asdict(Wish())
+    return {name: told[name] for name in _FILTERS if told[name] != plain[name]}
+
+
+@transaction.atomic
+def take() -> Export | None:
+    """The export that waits longest, for whoever asks to write it; None if there is none."""
+    waiting = Export.objects.select_for_update(skip_locked=True, of=("self",))
+    export = waiting.filter(state=ExportState.QUEUED).order_by("created", "pk").first()
+    if export is None:
+        return None
+    export.attempt += 1
+    Export.objects.filter(pk=export.pk).update(
+        state=ExportState.RUNNING,
+        attempt=export.attempt,
+        started=Now(),
+        deadline=Now() + DEADLINE,
+    )
+    return export
+
+
+def give_back(export: Export) -> None:
+    """Who took it ends before it is done: it waits again."""
+    _taken(export).update(state=ExportState.QUEUED, started=None, deadline=None)
+
+
+def finish(export: Export, rows: int, size: int, sha256: str) -> bool:
+    """Its file is there; False if it is no longer the taker's, and the file nobody's."""
+    told = {"rows": rows, "size": size, "sha256": sha256}
+    return bool(_end(_taken(export), ExportState.READY, **told))
+
+
+def fail(export: Export, cause: str) -> None:
+    _end(_taken(export), ExportState.FAILED, error=cause.replace("\0", "\ufffd")[:2000])
+
+
+def fail_late() -> int:
+    """Exports that nobody finished by their deadline have failed; returns how many."""
+    late = Export.objects.filter(state=ExportState.RUNNING, deadline__lt=Now())
+    return _end(late, ExportState.FAILED, error=_LATE)
+
+
+def removable(user: User, export_id: uuid.UUID) -> Export:
+    """The export, if `user` asked for it, or starts runs in its project.
+
+    Raises `Http404` if it does not exist for them, `PermissionDenied` if it is not theirs.
+    """
+    export = visible_export(user, export_id)
+    action = Action.READ if export.created_by_id == user.pk else Action.OPERATE
+    require(user, action, export.project)
+    return export
+
+
+def remove(export: Export) -> None:
+    """The export and its file; one that is being written is dropped when it is done."""
+    Export.objects.filter(pk=export.pk).delete()
+    export.path.unlink(missing_ok=True)
+
+
+def remove_expired() -> int:
+    """Returns how many were removed."""
+    gone = Export.objects.filter(expires__lt=Now())
+    for export in gone:
+        remove(export)
+    return len(gone)
+
+
+def _taken(export: Export) -> Any:
+    held = {"pk": export.pk, "attempt": export.attempt, "state": ExportState.RUNNING}
+    return Export.objects.filter(**held)
+
+
+def _end(exports: Any, state: ExportState, **told: Any) -> int:
+    return exports.update(
+        state=state, finished=Now(), deadline=None, expires=Now() + LIFETIME, **told
+    )

@@ -1,0 +1,74 @@
+"""Pages of exports: asking for one, and what was asked for."""
+
+from __future__ import annotations
+
+import uuid
+
+from django.contrib import messages
+from django.core.exceptions import BadRequest
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.http import require_http_methods, require_POST
+
+from webapp.experiments.listing import Unusable, Wish
+from webapp.experiments.runs_table import wish_of
+from webapp.experiments.selectors import visible_run
+from webapp.exports import services
+from webapp.exports.forms import ExportForm
+from webapp.exports.models import Format, Table
+from webapp.exports.selectors import visible_exports
+from webapp.projects.permissions import Action, require
+
+SHOWN = 50
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def exports(request: HttpRequest) -> HttpResponse:
+    """exports.html: `form` (ExportForm), `run` (Run or None) and `filters` (of the list of runs,
+    by name) of which one is asked for, `exports` (Export, newest first), `pending` (whether one is
+    under way)."""
+    wish = _wish(request)
+    run = visible_run(request.user, _id(request)) if request.GET.get("run") else None
+    first = {"project": run.project.pk if run else wish.project, "run": run and run.pk}
+    form = ExportForm(request.user, request.POST or None, initial=first)
+    if request.method == "POST" and form.is_valid() and _asked(request, form, wish):
+        return redirect(f"{reverse('exports')}?{request.GET.urlencode()}")
+    found = list(visible_exports(request.user)[:SHOWN])
+    context = {"form": form, "run": run, "filters": services.filters_of(wish), "exports": found}
+    context["pending"] = any(not one.export_state.is_over for one in found)
+    return render(request, "exports.html", context, status=422 if form.errors else 200)
+
+
+@require_POST
+def remove(request: HttpRequest, export_id: uuid.UUID) -> HttpResponse:
+    """Away with it and its file; back to the list."""
+    export = services.removable(request.user, export_id)
+    services.remove(export)
+    messages.success(request, f"{export} is removed.")
+    return redirect("exports")
+
+
+def _asked(request: HttpRequest, form: ExportForm, wish: Wish) -> bool:
+    told = form.cleaned_data
+    require(request.user, Action.READ, told["project"])
+    what = Table(told["table"]), Format(told["format"])
+    try:
+        services.ask_for(told["project"], request.user, *what, wish, told["run"])
+    except services.TooMany as error:
+        form.add_error(None, f"{error}.")
+    return not form.errors
+
+
+def _wish(request: HttpRequest) -> Wish:
+    try:
+        return wish_of(request.GET)
+    except Unusable as error:
+        raise BadRequest(str(error)) from None
+
+
+def _id(request: HttpRequest) -> uuid.UUID:
+    try:
+        return uuid.UUID(request.GET["run"])
+    except ValueError:
+        raise BadRequest("run: give the id of a run") from None

@@ -1,0 +1,97 @@
+"""The card of a version, in markdown: what is known, then what people say.
+
+Invariant: the first part is made anew whenever it is asked for, so it is as true as the registry;
+people write below it only. Names that people gave are escaped: they cannot pass for what is known.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from webapp.registry.metrics import Metric, evaluations_of, metrics_of
+from webapp.registry.models import ModelVersion
+
+_SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#+\-.!|~])")
+_LINES = re.compile(r"\s+")
+
+
+def card(version: ModelVersion) -> str:
+    """The whole card."""
+    made = known_part(version, metrics_of(version, evaluations_of(version)))
+    return f"{made}\n## Notes\n\n{version.notes.strip()}\n" if version.notes.strip() else made
+
+
+def known_part(version: ModelVersion, metrics: Sequence[Metric]) -> str:
+    """What the registry knows of the version."""
+    parts = [f"# {_plain(version)}", _origin(version), _facts(version)]
+    if metrics:
+        parts.append(_metrics(metrics))
+    parts += [_files(version), _use()]
+    return "\n\n".join(parts) + "\n"
+
+
+def _origin(version: ModelVersion) -> str:
+    if version.run:
+        of = f" as agent {_plain(version.agent)}" if version.agent else ""
+        begun = f", beginning with {_plain(version.parent)}" if version.parent else ""
+        return f"Learned in the run {_plain(version.run)}{of}, to step {version.step}{begun}."
+    if starter := version.metadata.get("starter"):
+        return f"The starter {_plain(starter)}, which ships with Grove."
+    by = f" by {_plain(version.created_by)}" if version.created_by else ""
+    derived = f" It was derived from {_plain(version.parent)}." if version.parent else ""
+    return f"Imported{by} on {version.created:%-d %B %Y}.{derived}"
+
+
+def _facts(version: ModelVersion) -> str:
+    rows: list[tuple[str, Any]] = [
+        ("Project", version.model.project),
+        ("Parameters", f"{version.parameters:,}"),
+        ("Architecture", version.metadata.get("architecture")),
+        ("Learned from", version.dataset_version),
+        ("Recipe", version.run and version.run.config.get("recipe")),
+        ("Seed", version.metadata.get("seed")),
+        ("Aliases", ", ".join(alias.name for alias in version.aliases.all()) or None),
+        ("Made", f"{version.created:%Y-%m-%d %H:%M} UTC"),
+        ("SHA-256 of the weights", version.sha256),
+    ]
+    return _table(("What", "Value"), [(name, value) for name, value in rows if value is not None])
+
+
+def _metrics(metrics: Sequence[Metric]) -> str:
+    rows = [
+        (
+            one.source,
+            one.figure,
+            f"{one.value:.4f}",
+            "" if one.standard_error is None else f"{one.standard_error:.4f}",
+            f"{one.problems:,}",
+        )
+        for one in metrics
+    ]
+    table = _table(("Problems", "Figure", "Value", "± 1 s.e.", "Number"), rows)
+    return f"## Measured\n\n{table}"
+
+
+def _files(version: ModelVersion) -> str:
+    rows = [(one.name, f"{one.size:,}", one.sha256) for one in version.files.all()]
+    return "## Files\n\n" + _table(("Name", "Bytes", "SHA-256"), rows)
+
+
+def _use() -> str:
+    return (
+        "## Use\n\nThe files are in Hugging Face layout: `AutoModelForCausalLM.from_pretrained` "
+        "and `AutoTokenizer.from_pretrained` read the exported folder."
+    )
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+    lines = [" | ".join(head), " | ".join("---" for _ in head)]
+    lines += [" | ".join(_plain(cell) for cell in row) for row in rows]
+    return "\n".join(f"| {line} |" for line in lines)
+
+
+def _plain(value: Any) -> str:
+    """Text in one line that markdown leaves as it is."""
+    return _SPECIAL.sub(r"\\\1", _LINES.sub(" ", str(value)).strip())

@@ -1,0 +1,98 @@
+"""Versions beside one another: lineage, the settings of their runs, and evaluations in pairs.
+
+Invariant: the first version is what the others are measured against, on problems that both were
+measured on, matched by content (`experiments.comparison`, as runs are compared).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from webapp.experiments.comparison import CONFIDENCE, Difference, difference, labels_of
+from webapp.experiments.comparison import settings_that_differ as settings_of_runs
+from webapp.registry.metrics import outcomes_of
+from webapp.registry.models import ModelVersion
+
+MOST_VERSIONS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A version against the first one on one set of problems."""
+
+    version: ModelVersion
+    label: str
+    source: str
+    figures: list[Difference]
+
+
+def page(versions: Sequence[ModelVersion]) -> dict[str, Any]:
+    """compared [(version, label)], lineage and settings [{path, values}], pairs, missing [str] and
+    confidence."""
+    names = labels_of(versions)
+    found = pairs(versions) if len(versions) > 1 else []
+    told = {pair.label for pair in found}
+    return {
+        "compared": list(zip(versions, names, strict=True)),
+        "lineage": lineage_that_differs(versions),
+        "settings": settings_that_differ(versions),
+        "pairs": found,
+        "missing": [name for name in names[1:] if name not in told],
+        "confidence": f"{100 * CONFIDENCE:.0f} %",
+    }
+
+
+def lineage_that_differs(versions: Sequence[ModelVersion]) -> list[dict[str, Any]]:
+    """Where they came from, row by row; None where a version has no such thing."""
+    rows: dict[str, list[Any]] = {
+        "Parent": [version.parent for version in versions],
+        "Run": [version.run for version in versions],
+        "Agent": [version.agent or None for version in versions],
+        "Step": [version.step for version in versions],
+        "Learned from": [version.dataset_version for version in versions],
+        "Parameters": [f"{version.parameters:,}" for version in versions],
+        "Weights": [version.sha256[:12] for version in versions],
+    }
+    return [
+        {"path": name, "values": [None if one is None else str(one) for one in values]}
+        for name, values in rows.items()
+        if len(set(map(str, values))) > 1
+    ]
+
+
+def settings_that_differ(versions: Sequence[ModelVersion]) -> list[dict[str, Any]]:
+    """Settings of the runs that made them; a version without a run has none."""
+    made = [version.run for version in versions if version.run]
+    if len({run.pk for run in made}) < 2:
+        return []
+    told = settings_of_runs(made)
+    places = iter(range(len(made)))
+    order = [next(places) if version.run else None for version in versions]
+    return [
+        {
+            "path": row["path"],
+            "values": [None if at is None else row["values"][at] for at in order],
+        }
+        for row in told
+    ]
+
+
+def pairs(versions: Sequence[ModelVersion]) -> list[Pair]:
+    """Every further version against the first, on each set of problems that both know."""
+    names = labels_of(versions)
+    first, *others = [outcomes_of(version) for version in versions]
+    found = []
+    for version, label, known in zip(versions[1:], names[1:], others, strict=True):
+        for source in (name for name in first if name in known):
+            a, b = first[source], known[source]
+            figures = [
+                told
+                for name in a["outcomes"]
+                if name in b["outcomes"]
+                and (told := difference(name, (names[0], label), a, b)) is not None
+            ]
+            if figures:
+                found.append(Pair(version, label, source, figures))
+    return found

@@ -1,0 +1,85 @@
+"""Letting versions and models go, unless something refers to them.
+
+Invariant: nothing that somebody else relies on disappears: runs that began with a version, aliases,
+versions that came from it, evaluations and wishes that wait keep it, and the refusal names them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from django.db import transaction
+
+from webapp.experiments.states import ENDED
+from webapp.registry.errors import RegistryRefused
+from webapp.registry.folders import remove_unused
+from webapp.registry.models import Evaluation, Model, ModelVersion, Promotion
+from webapp.registry.services import lock
+
+_SHOWN = 3
+
+
+@transaction.atomic
+def delete_version(version: ModelVersion) -> None:
+    """The version, its notes and its files are gone.
+
+    Raises:
+        RegistryRefused: something refers to it; the message names what.
+    """
+    lock(version.model.project)
+    if held := "; ".join(references(version)):
+        raise RegistryRefused(f"{version} is needed: {held}. Let go of these first.")
+    version.delete()
+    transaction.on_commit(partial(remove_unused, [version.path]))
+
+
+@transaction.atomic
+def delete_model(model: Model) -> None:
+    """The model with all of its versions.
+
+    Raises:
+        RegistryRefused: something outside of it refers to a version.
+    """
+    lock(model.project)
+    versions = list(model.versions.select_related("model").order_by("number"))
+    inside = {version.pk for version in versions}
+    for version in versions:
+        if held := "; ".join(references(version, inside)):
+            raise RegistryRefused(f"{version} is needed: {held}. Let go of these first.")
+    model.delete()
+    transaction.on_commit(partial(remove_unused, [version.path for version in versions]))
+
+
+@transaction.atomic
+def delete_evaluation(evaluation: Evaluation) -> None:
+    """The evaluation, with the run that made it.
+
+    Raises:
+        RegistryRefused: it is under way.
+    """
+    experiment, state = evaluation.run.experiment, evaluation.run.run_state
+    if state not in ENDED:
+        raise RegistryRefused(f"{evaluation} is {state.label.lower()}: stop it first.")
+    experiment.delete()
+
+
+def references(version: ModelVersion, inside: set[int] = frozenset()) -> Iterator[str]:
+    """What refers to the version, in words; children among the ids `inside` do not count."""
+    children = version.children.exclude(pk__in=inside).select_related("model").order_by("pk")
+    uses = version.uses.filter(run__evaluation=None).select_related("run__experiment")
+    waiting = version.promotions.filter(state=Promotion.State.WAITING)
+    measured = version.evaluations.select_related("run__experiment").order_by("pk")
+    held: dict[tuple[str, str], list[str]] = {
+        ("alias", "aliases"): [alias.name for alias in version.aliases.all()],
+        ("version made from it", "versions made from it"): [str(child) for child in children],
+        ("run that began with it", "runs that began with it"): [
+            str(use.run) for use in uses.order_by("-run__created")
+        ],
+        ("evaluation", "evaluations"): [str(one.run) for one in measured],
+        ("promotion that waits", "promotions that wait"): [one.alias for one in waiting],
+    }
+    for (one, several), names in held.items():
+        if names:
+            more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+            yield f"{one if len(names) == 1 else several}: {', '.join(names[:_SHOWN])}{more}"

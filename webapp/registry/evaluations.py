@@ -1,0 +1,126 @@
+"""Measuring any version on any set of problems: a run that learns nothing (engine/inference).
+
+Invariant: an evaluation is launched, leased, stopped and resumed as every run is; its figures are
+what the run's own log tells, and are written once, when it has finished.
+"""
+
+from __future__ import annotations
+
+import math
+import uuid
+from dataclasses import dataclass
+from statistics import stdev
+from typing import Any
+
+from django.db import transaction
+from django.utils import timezone
+
+from engine.config import RunConfig, parse_config
+from webapp.accounts.models import User
+from webapp.datasets.models import DatasetVersion
+from webapp.experiments.actions import note_action
+from webapp.experiments.dispatch import dispatch_on_commit
+from webapp.experiments.models import Experiment, Run, RunAction
+from webapp.experiments.paths import refuse_paths
+from webapp.registry.errors import RegistryRefused
+from webapp.registry.models import Evaluation, ModelUse, ModelVersion
+from webapp.telemetry.models import Event
+
+AGENT = "model"
+"""What every measured version is called, so that figures of two have the same names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """How to measure."""
+
+    problems: int = 300
+    """At most so many."""
+    samples: int = 1
+    """Answers to each problem."""
+    nodes: int = 1
+    """Of a search tree for each problem; 1 is none."""
+    seed: int = 0
+
+    def asked(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
+@transaction.atomic
+def evaluate(version: ModelVersion, dataset: DatasetVersion, wish: Wish, user: User) -> Evaluation:
+    """A queued run that measures `version` on `dataset`.
+
+    Raises:
+        ConfigError: the settings cannot run. RegistryRefused: they are of different projects.
+    """
+    project = version.model.project
+    if dataset.dataset.project_id != project.pk:
+        raise RegistryRefused(f"{dataset} belongs to another project than {version}.")
+    config = _config(version, dataset, wish)
+    refuse_paths(config, project)
+    name = f"Evaluation of {version} on {dataset}"[:200]
+    asked = {"recipe": "evaluation", "overrides": wish.asked()}
+    experiment = Experiment.objects.create(
+        project=project, name=name, created_by=user, config=asked
+    )
+    run = Run.objects.create(
+        experiment=experiment,
+        number=1,
+        config=config.model_dump(mode="json"),
+        seed=wish.seed,
+        dataset_version=dataset,
+        created_by=user,
+        queued_at=timezone.now(),
+    )
+    note_action(run, user, RunAction.Kind.STARTED)
+    ModelUse.objects.create(run=run, agent=AGENT, version=version)
+    dispatch_on_commit(run.pk)
+    return Evaluation.objects.create(version=version, dataset_version=dataset, run=run)
+
+
+def _config(version: ModelVersion, dataset: DatasetVersion, wish: Wish) -> RunConfig:
+    return parse_config(
+        {
+            "recipe": "evaluation",
+            "seed": wish.seed,
+            "agents": [{"name": AGENT, "model": version.path}],
+            "problems": {**_problems(dataset), "train": 1, "validation": 0, "test": wish.problems},
+            "loss": {"kl_coefficient": 0.0},
+            "evaluation": {"samples_per_problem": wish.samples, "tree_nodes": wish.nodes},
+        }
+    )  # fmt: skip
+
+
+def _problems(dataset: DatasetVersion) -> dict[str, Any]:
+    if dataset.artifact_id:
+        return {"dataset": dataset.reference}
+    return {name: dataset.spec[name] for name in ("dataset", "seed") if name in dataset.spec}
+
+
+@transaction.atomic
+def record_figures(run_id: uuid.UUID) -> None:
+    """What the log of a finished evaluation tells; of any other run, nothing."""
+    evaluation = Evaluation.objects.select_for_update().filter(run=run_id).first()
+    told = Event.objects.filter(run=run_id, kind="eval.outcomes").order_by("-seq").first()
+    if evaluation is None or told is None:
+        return
+    evaluation.outcomes = {key: told.payload[key] for key in ("contents", "outcomes")}
+    evaluation.figures = {
+        plain(name): _figure(values) for name, values in told.payload["outcomes"].items()
+    }
+    evaluation.save(update_fields=["outcomes", "figures"])
+
+
+def _figure(values: list[float | None]) -> dict[str, Any]:
+    numbers = [value for value in values if value is not None]
+    several = len(numbers) > 1
+    return {
+        "value": sum(numbers) / len(numbers) if numbers else None,
+        "standard_error": stdev(numbers) / math.sqrt(len(numbers)) if several else 0.0,
+        "problems": len(numbers),
+    }
+
+
+def plain(name: str) -> str:
+    """A figure's name without the measured agent's."""
+    return name.removesuffix(f"/{AGENT}")

@@ -1,0 +1,95 @@
+"""A version as a zip of the Hugging Face layout, made while it is sent.
+
+Invariants: members are stored as they are (weights do not compress), and at no time is more than a
+block in memory. A file that is no longer what was registered breaks the archive off before its
+directory is written: no reader takes what came for a whole one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO
+
+from webapp.artifacts.store import open_artifact
+from webapp.registry.cards import card
+from webapp.registry.errors import RegistryRefused
+from webapp.registry.models import ModelVersion, VersionFile
+
+_BLOCK = 1 << 20
+_CARD = "README.md"
+_DATE = (1980, 1, 1, 0, 0, 0)
+
+
+def archive_name(version: ModelVersion) -> str:
+    return f"{version.model.name}-v{version.number}.zip"
+
+
+def archive(version: ModelVersion) -> Iterator[bytes]:
+    """The zip, block by block.
+
+    Raises:
+        RegistryRefused: before the first block, if a file is not there any more.
+    """
+    files = [file for file in version.files.all() if file.name != _CARD]
+    for file in files:
+        _open(version, file).close()
+    return _blocks(version, files, card(version).encode())
+
+
+class _Outlet:
+    """What zipfile writes to: it remembers only what was not sent yet."""
+
+    def __init__(self) -> None:
+        self.waiting: list[bytes] = []
+
+    def write(self, data: bytes) -> int:
+        self.waiting.append(bytes(data))
+        return len(data)
+
+    def flush(self) -> None:
+        pass
+
+    def taken(self) -> bytes:
+        data, self.waiting = b"".join(self.waiting), []
+        return data
+
+
+def _blocks(version: ModelVersion, files: list[VersionFile], text: bytes) -> Iterator[bytes]:
+    outlet = _Outlet()
+    with zipfile.ZipFile(outlet, "w", zipfile.ZIP_STORED) as made:  # type: ignore[arg-type]
+        made.writestr(zipfile.ZipInfo(_CARD, _DATE), text)
+        for file in files:
+            entry = zipfile.ZipInfo(file.name, _DATE)
+            entry.file_size = file.size
+            with (
+                made.open(entry, "w", force_zip64=file.size >= 2**31) as member,
+                _open(version, file) as content,
+            ):
+                for block in _checked(content, file):
+                    member.write(block)
+                    yield outlet.taken()
+        yield outlet.taken()
+    yield outlet.taken()
+
+
+def _checked(content: IO[bytes], file: VersionFile) -> Iterator[bytes]:
+    digest = hashlib.sha256()
+    while block := content.read(_BLOCK):
+        digest.update(block)
+        yield block
+    if digest.hexdigest() != file.sha256:
+        raise OSError(f"{file.name} is no longer what was registered")
+
+
+def _open(version: ModelVersion, file: VersionFile) -> IO[bytes]:
+    try:
+        if file.artifact_id:
+            return open_artifact(file.artifact_id)
+        return (Path(version.path) / file.name).open("rb")
+    except OSError:
+        raise RegistryRefused(
+            f"{file.name} of {version} is not there any more: its run's directory was removed."
+        ) from None

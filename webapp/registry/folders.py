@@ -1,0 +1,71 @@
+"""Folders of versions whose files are artifacts: what an engine is given as a model.
+
+Invariants: a folder is there whole or not at all, and is named by its content, so that it is never
+changed and two versions of the same files share it. It can be made again at any time.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from django.conf import settings
+
+from webapp.artifacts.store import local_path
+from webapp.registry.models import ModelVersion
+
+
+def folder_of(sha256: Mapping[str, str]) -> Path:
+    """Where the files of these digests, by name, are or will be together."""
+    lines = "".join(f"{name} {sha256[name]}\n" for name in sorted(sha256))
+    digest = hashlib.sha256(lines.encode()).hexdigest()
+    return Path(settings.MODEL_FOLDERS_DIR).resolve() / digest
+
+
+def contents_of(version: ModelVersion) -> dict[str, str]:
+    """SHA-256 by name of the files that are artifacts; none if a run keeps the version."""
+    stored = version.files.exclude(artifact=None)
+    return dict(stored.values_list("name", "artifact_id"))
+
+
+def fill(contents: Mapping[str, str]) -> Path:
+    """The folder with these files, made if it is not there yet.
+
+    Raises:
+        OSError: an artifact is not in the store, or there is no room.
+    """
+    folder = folder_of(contents)
+    if folder.is_dir():
+        return folder
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    draft = Path(tempfile.mkdtemp(prefix=".", dir=folder.parent))
+    try:
+        for name, sha256 in contents.items():
+            _place(local_path(sha256), draft / name)
+        draft.chmod(0o755)
+        with suppress(OSError):  # somebody else was first: theirs is the same
+            draft.rename(folder)
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+    return folder
+
+
+def remove_unused(paths: Sequence[str]) -> None:
+    """Remove those of the folders that no version has any more; what lies elsewhere stays."""
+    ours = Path(settings.MODEL_FOLDERS_DIR).resolve()
+    for path in map(Path, paths):
+        if path.parent == ours and not ModelVersion.objects.filter(path=str(path)).exists():
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def _place(source: Path, target: Path) -> None:
+    """The same file under another name; a copy where the file system cannot."""
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copyfile(source, target)

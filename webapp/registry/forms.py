@@ -1,0 +1,60 @@
+"""The forms of the pages of models."""
+
+from __future__ import annotations
+
+from django import forms
+from django.core.validators import RegexValidator
+
+from webapp.datasets.models import DatasetVersion
+from webapp.registry.evaluations import Wish
+from webapp.registry.models import ModelVersion
+from webapp.registry.promotion import MOST_REASON_CHARS, NAME
+from webapp.registry.selectors import datasets_for
+
+_NAMES = RegexValidator(f"^{NAME}$", "Give small letters, digits and -, as in champion.")
+
+
+class PromotionForm(forms.Form):
+    alias = forms.CharField(
+        max_length=40, validators=[_NAMES], widget=forms.TextInput({"list": "aliases"})
+    )
+    version = forms.IntegerField(min_value=0, max_value=2**31 - 1, required=False)
+    """Empty removes the alias."""
+    reason = forms.CharField(max_length=MOST_REASON_CHARS, widget=forms.Textarea({"rows": 2}))
+
+
+class DecisionForm(forms.Form):
+    do = forms.ChoiceField(choices=[("approve", "approve"), ("refuse", "refuse")])
+    words = forms.CharField(max_length=MOST_REASON_CHARS, required=False)
+
+
+class NotesForm(forms.Form):
+    notes = forms.CharField(max_length=20_000, required=False, widget=forms.Textarea({"rows": 8}))
+
+
+class SecondPairForm(forms.Form):
+    second_pair = forms.BooleanField(required=False)
+
+
+class EvaluationForm(forms.Form):
+    dataset = forms.ModelChoiceField(queryset=DatasetVersion.objects.none(), empty_label=None)
+    problems = forms.IntegerField(
+        min_value=1, max_value=1_000_000, initial=300, help_text="At most so many."
+    )
+    samples = forms.IntegerField(
+        min_value=1, max_value=256, initial=1, label="Answers", help_text="To each problem."
+    )
+    nodes = forms.IntegerField(
+        min_value=1, max_value=5000, initial=1, label="Nodes",
+        help_text="Of a search tree for each problem; 1 is none.",
+    )  # fmt: skip
+
+    def __init__(self, version: ModelVersion, *args: object):
+        super().__init__(*args)
+        known = [one.pk for one in datasets_for(version)]
+        found = DatasetVersion.objects.filter(pk__in=known).select_related("dataset")
+        self.fields["dataset"].queryset = found.order_by("-created", "-pk")
+
+    def wish(self) -> Wish:
+        """How to measure, of a form that is valid."""
+        return Wish(**{name: self.cleaned_data[name] for name in ("problems", "samples", "nodes")})

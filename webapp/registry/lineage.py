@@ -1,0 +1,58 @@
+"""Where a version came from and what came of it, as a small tree."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from webapp.registry.models import ModelVersion
+
+MOST_ANCESTORS = 12
+MOST_DESCENDANTS = 40
+_WITH = ("model", "run__experiment", "dataset_version__dataset")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One version in the tree; `depth` counts from the oldest shown."""
+
+    version: ModelVersion
+    depth: int
+    is_self: bool
+
+
+def lineage(version: ModelVersion) -> list[Place]:
+    """Ancestors, the version, and its descendants, each child beneath its parent.
+
+    At most `MOST_ANCESTORS` before it and `MOST_DESCENDANTS` after it, nearest first.
+    """
+    places = [
+        Place(one, depth, one.pk == version.pk) for depth, one in enumerate(_line_to(version))
+    ]
+    return places + _below(version, len(places))
+
+
+def _line_to(version: ModelVersion) -> list[ModelVersion]:
+    line = [version]
+    while line[0].parent_id and len(line) <= MOST_ANCESTORS:
+        versions = ModelVersion.objects.select_related(*_WITH)
+        line.insert(0, versions.get(pk=line[0].parent_id))
+    return line
+
+
+def _below(version: ModelVersion, depth: int) -> list[Place]:
+    children: dict[int, list[ModelVersion]] = {}
+    level, left = [version.pk], MOST_DESCENDANTS
+    while level and left:  # one query for each generation
+        born = ModelVersion.objects.filter(parent__in=level).select_related(*_WITH)
+        found = list(born.order_by("model__name", "number")[:left])
+        for child in found:
+            children.setdefault(child.parent_id, []).append(child)
+        level, left = [child.pk for child in found], left - len(found)
+    return list(_walk(version.pk, depth, children))
+
+
+def _walk(parent: int, depth: int, children: dict[int, list[ModelVersion]]) -> list[Place]:
+    places = []
+    for child in children.get(parent, ()):
+        places += [Place(child, depth, False), *_walk(child.pk, depth + 1, children)]
+    return places

@@ -1,0 +1,85 @@
+"""What is known of how good a version is: its evaluations, and what its run measured at its end.
+
+Invariant: figures of one name mean the same whoever measured: those of the version alone carry no
+agent's name. What a run measured of a whole team (trees) is not told of one of its models.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from webapp.registry.evaluations import plain
+from webapp.registry.models import Evaluation, ModelVersion
+from webapp.telemetry.models import Event
+
+SPLITS = ("test", "validation")
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One figure of a version."""
+
+    source: str
+    """Which problems: a dataset version, or a split of its run's."""
+    figure: str
+    value: float
+    standard_error: float | None
+    problems: int
+
+
+def evaluations_of(version: ModelVersion) -> list[Evaluation]:
+    """The newest first."""
+    found = version.evaluations.select_related(
+        "dataset_version__dataset", "run__experiment", "run__created_by"
+    )
+    return list(found.defer("outcomes", "run__config").order_by("-pk"))
+
+
+def metrics_of(version: ModelVersion, evaluations: Iterable[Evaluation]) -> list[Metric]:
+    """Every figure: of evaluations the newest of each dataset, then of the run."""
+    found: dict[tuple[str, str], Metric] = {}
+    for one in evaluations:
+        source = str(one.dataset_version)
+        for name, told in one.figures.items():
+            if told["value"] is not None:
+                metric = Metric(source, name, **told)
+                found.setdefault((source, name), metric)
+    return [*found.values(), *_of_its_run(version)]
+
+
+def _of_its_run(version: ModelVersion) -> Iterable[Metric]:
+    if version.run is None:
+        return
+    for split in SPLITS:
+        told = version.run.result.get(split, {}).get("latest") or {}
+        if told.get("step") == version.step and version.agent in told.get("agents", {}):
+            error = (told.get("standard_errors") or {}).get(version.agent)
+            value = told["agents"][version.agent]
+            yield Metric(f"{split} split of its run", "pass@1", value, error, told["problems"])
+
+
+def outcomes_of(version: ModelVersion) -> dict[str, dict[str, Any]]:
+    """By source: {"contents", "outcomes"}, problem by problem, as `eval.outcomes` tells them."""
+    found: dict[str, dict[str, Any]] = {}
+    evaluated = version.evaluations.select_related("dataset_version__dataset")
+    for one in evaluated.exclude(outcomes={}).order_by("-pk"):
+        found.setdefault(str(one.dataset_version), _plain(one.outcomes))
+    for split in SPLITS if version.run_id else ():
+        told = Event.objects.filter(
+            run=version.run_id,
+            kind="eval.outcomes",
+            payload__split=split,
+            payload__step=version.step,
+        )
+        payload = told.order_by("-seq").values_list("payload", flat=True).first()
+        values = payload and payload["outcomes"].get(f"pass@1/{version.agent}")
+        if values:
+            source = f"{split} split of its run"
+            found[source] = {"contents": payload["contents"], "outcomes": {"pass@1": values}}
+    return found
+
+
+def _plain(told: dict[str, Any]) -> dict[str, Any]:
+    return {**told, "outcomes": {plain(name): v for name, v in told["outcomes"].items()}}

@@ -1,0 +1,142 @@
+"""Moving aliases: at once, or as a wish that a second person decides.
+
+Invariants: an alias is changed in `_move` alone, under the lock of its model; a wish is decided
+once, and never by who asked. Callers have checked the right to do it (`projects.permissions`):
+`action_of` says which one asking takes.
+"""
+
+from __future__ import annotations
+
+import re
+
+from django.db import transaction
+from django.utils import timezone
+
+from webapp.accounts.models import User
+from webapp.projects.models import Project, Workspace
+from webapp.projects.permissions import Action
+from webapp.registry.errors import RegistryRefused
+from webapp.registry.models import Alias, Model, ModelVersion, Promotion, SecondPairOfEyes
+
+NAME = r"[a-z][a-z0-9-]{0,39}"
+USUAL = ("candidate", "champion")
+MOST_REASON_CHARS = 2000
+_State = Promotion.State
+
+
+def needs_second_pair(project: Project) -> bool:
+    """Whether the project's workspace lets nobody promote alone."""
+    return SecondPairOfEyes.objects.filter(workspace=project.workspace_id).exists()
+
+
+def set_second_pair(workspace: Workspace, wanted: bool, user: User) -> None:
+    """From now on a promotion takes two people, or one. Wishes that wait go on waiting."""
+    rule = SecondPairOfEyes.objects
+    if wanted:
+        rule.get_or_create(workspace=workspace, defaults={"asked_by": user})
+    else:
+        rule.filter(workspace=workspace).delete()
+
+
+def action_of(project: Project) -> Action:
+    """What one must be allowed to do to move an alias, or, where another decides, to ask for it."""
+    return Action.ASK_PROMOTION if needs_second_pair(project) else Action.PROMOTE
+
+
+@transaction.atomic
+def promote(
+    model: Model, alias: str, version: ModelVersion | None, reason: str, user: User
+) -> Promotion:
+    """The alias means `version` from now on (None removes it), or waits for a second person.
+
+    Raises:
+        RegistryRefused: it is no name, nothing would change, or the same is asked already.
+    """
+    _lock(model)
+    _refuse(model, alias, version, reason)
+    promotion = Promotion(
+        model=model,
+        alias=alias,
+        version=version,
+        number=version and version.number,
+        reason=reason.strip(),
+        state=_State.WAITING,
+        asked_by=user,
+    )
+    if needs_second_pair(model.project):
+        promotion.save()
+        return promotion
+    promotion.decided = timezone.now()
+    return _move(promotion)
+
+
+@transaction.atomic
+def approve(promotion_id: int, words: str, user: User) -> Promotion:
+    """The second person agrees: the alias moves.
+
+    Raises:
+        RegistryRefused: it is decided already, or by who asked for it.
+    """
+    promotion = _undecided(promotion_id)
+    if promotion.asked_by_id == user.pk:
+        raise RegistryRefused("Another person has to approve what you asked for.")
+    promotion.decided_by, promotion.decided, promotion.decision = user, timezone.now(), words
+    return _move(promotion)
+
+
+@transaction.atomic
+def refuse(promotion_id: int, words: str, user: User) -> Promotion:
+    """The second person does not agree, or who asked takes it back; the alias stays.
+
+    Raises:
+        RegistryRefused: it is decided already.
+    """
+    promotion = _undecided(promotion_id)
+    own = promotion.asked_by_id == user.pk
+    promotion.state = _State.WITHDRAWN if own else _State.REFUSED
+    promotion.decided_by, promotion.decided, promotion.decision = user, timezone.now(), words
+    promotion.save()
+    return promotion
+
+
+def _refuse(model: Model, alias: str, version: ModelVersion | None, reason: str) -> None:
+    if not re.fullmatch(NAME, alias):
+        raise RegistryRefused(
+            f"{alias[:60]!r} cannot be an alias: give small letters, digits and -, as in champion."
+        )
+    if not reason.strip():
+        raise RegistryRefused("A promotion needs a reason: say why.")
+    held = Alias.objects.filter(model=model, name=alias).first()
+    if (held and held.version_id) == (version and version.pk):
+        means = f"means {version} already" if version else "does not exist"
+        raise RegistryRefused(f"{alias} {means}.")
+    if Promotion.objects.filter(model=model, alias=alias, state=_State.WAITING).exists():
+        raise RegistryRefused(f"A move of {alias} waits already: decide it first.")
+
+
+def _move(promotion: Promotion) -> Promotion:
+    held = Alias.objects.filter(model=promotion.model_id, name=promotion.alias)
+    promotion.previous = held.values_list("version__number", flat=True).first()
+    promotion.state = _State.DONE
+    promotion.save()
+    if promotion.version is None:
+        held.delete()
+    else:
+        Alias.objects.update_or_create(
+            model=promotion.model, name=promotion.alias, defaults={"version": promotion.version}
+        )
+    return promotion
+
+
+def _undecided(promotion_id: int) -> Promotion:
+    model_id = Promotion.objects.values_list("model", flat=True).get(pk=promotion_id)
+    _lock(Model(pk=model_id))
+    found = Promotion.objects.select_related("model__project", "version", "asked_by")
+    promotion = found.get(pk=promotion_id)
+    if promotion.state != _State.WAITING:
+        raise RegistryRefused(f"This is decided already: {promotion.get_state_display()}.")
+    return promotion
+
+
+def _lock(model: Model) -> None:
+    Model.objects.select_for_update(no_key=True).get(pk=model.pk)

@@ -1,0 +1,109 @@
+"""What is decided about versions, from their pages: promotions, evaluations, the second pair."""
+
+from __future__ import annotations
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_POST
+
+from engine.faults import ConfigError
+from webapp.projects.permissions import Action, require
+from webapp.projects.selectors import visible_workspace
+from webapp.registry import deletion, evaluations, promotion
+from webapp.registry.errors import RegistryRefused
+from webapp.registry.forms import DecisionForm, EvaluationForm, PromotionForm, SecondPairForm
+from webapp.registry.models import Model, Promotion
+from webapp.registry.presentation import model_page, version_page
+from webapp.registry.selectors import (
+    visible_evaluation,
+    visible_model,
+    visible_promotion,
+    visible_version,
+)
+
+
+@require_POST
+def promote(request: HttpRequest, model_id: int) -> HttpResponse:
+    """Move an alias, or ask for it; back to the model."""
+    found = visible_model(request.user, model_id)
+    require(request.user, promotion.action_of(found.project), found.project)
+    form = PromotionForm(request.POST)
+    if form.is_valid():
+        _promote(request, found, form)
+        return redirect("model", model_id)
+    page = model_page(request.user, model_id, None, promotion_form=form)
+    return render(request, "model.html", page, status=422)
+
+
+def _promote(request: HttpRequest, model: Model, form: PromotionForm) -> None:
+    alias, number, reason = (form.cleaned_data[name] for name in ("alias", "version", "reason"))
+    version = model.versions.filter(number=number).first()
+    try:
+        if number is not None and version is None:
+            raise RegistryRefused(f"{model} has no version {number}.")
+        made = promotion.promote(model, alias, version, reason, request.user)
+    except RegistryRefused as refusal:
+        messages.error(request, str(refusal))
+        return
+    if made.state == Promotion.State.WAITING:
+        messages.success(request, f"{alias} moves once another person approves it.")
+    else:
+        messages.success(request, f"{alias} means {version}." if version else f"{alias} is gone.")
+
+
+@require_POST
+def decide(request: HttpRequest, promotion_id: int) -> HttpResponse:
+    """Approve or refuse what waits; back to its model."""
+    found = visible_promotion(request.user, promotion_id)
+    form = DecisionForm(request.POST)
+    approves = form.is_valid() and form.cleaned_data["do"] == "approve"
+    own = found.asked_by_id == request.user.pk and not approves
+    require(request.user, Action.ASK_PROMOTION if own else Action.PROMOTE, found.model.project)
+    try:
+        if not form.is_valid():
+            raise RegistryRefused("Say whether to approve or to refuse it.")
+        do = promotion.approve if approves else promotion.refuse
+        do(found.pk, form.cleaned_data["words"], request.user)
+    except RegistryRefused as refusal:
+        messages.error(request, str(refusal))
+    return redirect("model", found.model_id)
+
+
+@require_POST
+def evaluate(request: HttpRequest, model_id: int, number: int) -> HttpResponse:
+    """Have a version measured; back to it."""
+    found = visible_version(request.user, model_id, number)
+    require(request.user, Action.ADD_MODELS, found.model.project)
+    form = EvaluationForm(found, request.POST)
+    if not form.is_valid():
+        page = version_page(request.user, found, evaluation_form=form)
+        return render(request, "version.html", page, status=422)
+    try:
+        evaluations.evaluate(found, form.cleaned_data["dataset"], form.wish(), request.user)
+    except ConfigError as error:
+        messages.error(request, error.problems[0]["reason"])
+    return redirect("version", model_id, number)
+
+
+@require_POST
+def delete_evaluation(request: HttpRequest, evaluation_id: int) -> HttpResponse:
+    """Let a measurement go that is over; back to its version."""
+    found = visible_evaluation(request.user, evaluation_id)
+    require(request.user, Action.DELETE_MODELS, found.version.model.project)
+    try:
+        deletion.delete_evaluation(found)
+    except RegistryRefused as refusal:
+        messages.error(request, str(refusal))
+    return redirect("version", found.version.model_id, found.version.number)
+
+
+@require_POST
+def second_pair(request: HttpRequest, slug: str) -> HttpResponse:
+    """Whether promotions take two people; back to the workspace."""
+    found = visible_workspace(request.user, slug)
+    require(request.user, Action.ASK_SECOND_PAIR, found)
+    form = SecondPairForm(request.POST)
+    wanted = form.is_valid() and form.cleaned_data["second_pair"]
+    promotion.set_second_pair(found, wanted, request.user)
+    return redirect("workspace", slug)

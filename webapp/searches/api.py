@@ -1,0 +1,184 @@
+"""REST of searches at test time. A search is a run: stop, events, trees and shares are those of
+`/runs/{id}`."""
+
+from __future__ import annotations
+
+import uuid
+from datetime import datetime
+from functools import partial
+from typing import Annotated, Any, Literal
+
+from django.http import HttpRequest
+from django.shortcuts import get_object_or_404
+from ninja import Header, Path, Query, Router, Schema, Status
+from pydantic import ConfigDict, Field
+
+from engine.events import RunState
+from webapp.accounts.models import User
+from webapp.datasets.models import DatasetVersion
+from webapp.experiments.api import Wait, once_or_invalid
+from webapp.experiments.models import Experiment
+from webapp.paging import LARGEST_ID
+from webapp.problems import Invalid
+from webapp.projects.models import Project
+from webapp.projects.permissions import Action, require
+from webapp.searches.presentation import answer_of, summary
+from webapp.searches.problems import problem_of, recorded_problem
+from webapp.searches.selectors import searches_page, visible_search
+from webapp.searches.services import Wish, create_search
+
+router = Router()
+in_project = Router()
+Id = Annotated[int, Path(ge=0, le=LARGEST_ID)]
+_WITHOUT_NUL = r"^[^\x00]*$"
+_EXAMPLE = {
+    "team": ["starter:oak", "starter:fern"],
+    "problem": {
+        "id": "sort",
+        "statement": "Write solve(x), which returns the list x in ascending order.",
+        "entry_point": "solve",
+        "public_tests": [{"arguments": [[3, 1]], "expected": [1, 3]}],
+        "private_tests": [{"arguments": [[2, 2, 1]], "expected": [1, 2, 2]}],
+    },
+    "overrides": {"search.nodes_per_tree": 16},
+}
+
+
+class Member(Schema):
+    name: str
+    model: str
+
+
+class Budget(Schema):
+    nodes: int
+    tokens: int | None
+    seconds: float | None
+
+
+class AnswerSummary(Schema):
+    node: int | None
+    agent: str
+    passed: int
+    """Public tests that it passes, of so many `tests`."""
+    tests: int
+    private_passed: bool | None
+    ended: Literal["nodes", "tokens", "seconds", "solved", "stopped", "failed"]
+    """Why no more nodes were opened."""
+    nodes: int
+    tokens: int
+    seconds: float
+
+
+class Answer(AnswerSummary):
+    program: str
+    rule: str
+    """By what it was chosen among the nodes."""
+    reward: float | None
+    tree: int | None
+
+
+class SearchOut(Schema):
+    id: uuid.UUID
+    """Of its run."""
+    name: str
+    project: int
+    problem: str
+    dataset_version: str | None
+    team: list[Member]
+    budget: Budget
+    created: datetime
+    created_by: str
+    head_seq: int
+    state: RunState
+    stop_requested: bool
+    error: str
+    queued_at: datetime | None
+    started_at: datetime | None
+    finished_at: datetime | None
+    waiting: Wait | None
+    answer: AnswerSummary | None
+
+
+class SearchList(Schema):
+    searches: list[SearchOut]
+    next: int | None
+    """Cursor of the next page, null on the last."""
+
+
+class NewSearch(Schema):
+    """Give `problem`, or `dataset_version` and `problem_id`."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [_EXAMPLE]})
+
+    team: list[Annotated[str, Field(max_length=200, pattern=_WITHOUT_NUL)]] = Field(
+        min_length=1, max_length=64
+    )
+    """`starter:NAME`, or `registry:NAME@VERSION` with a number or an alias of this project's
+    models."""
+    problem: dict[str, Any] | None = None
+    """A problem as our own files hold it, with its tests."""
+    dataset_version: int | None = Field(None, ge=0, le=LARGEST_ID)
+    problem_id: str | None = Field(None, max_length=500, pattern=_WITHOUT_NUL)
+    overrides: dict[str, Any] = {}
+    """Dotted path to value."""
+    name: str = Field("", max_length=200, pattern=_WITHOUT_NUL)
+
+
+class Page(Schema):
+    cursor: int | None = Field(None, ge=0, le=LARGEST_ID)
+    """`next` of the page before."""
+    limit: int = Field(50, ge=1, le=200)
+
+
+@in_project.get("/{project_id}/searches", response=SearchList)
+def list_searches(request: HttpRequest, project_id: Id, query: Query[Page]):
+    """Searches of a project, newest first."""
+    project = get_object_or_404(Project.objects.visible_to(request.user), pk=project_id)
+    found = searches_page(request.user, query.cursor, project.pk, query.limit)
+    return {"searches": [summary(one) for one in found.searches], "next": found.next}
+
+
+@in_project.post("/{project_id}/searches", response={201: SearchOut})
+def create_search_in_project(
+    request: HttpRequest,
+    project_id: Id,
+    new: NewSearch,
+    key: str | None = Header(None, alias="Idempotency-Key", min_length=1, max_length=200),
+):
+    """Let a team search one problem, queued at once. Asked again with the same `Idempotency-Key`,
+    the answer is the search that was made then, as it is now."""
+    project = get_object_or_404(Project.objects.visible_to(request.user), pk=project_id)
+    require(request.user, Action.OPERATE, project)
+    asked = [type(new).__name__, project.pk, new.dict()]
+    make = partial(_made, project, request.user, new)
+    experiment = once_or_invalid(key, request.user, asked, make)
+    return Status(201, summary(visible_search(request.user, experiment.runs.get().pk)))
+
+
+def _made(project: Project, user: User, new: NewSearch) -> Experiment:
+    if (new.problem is None) == (new.dataset_version is None):
+        reason = "give either problem, or dataset_version with problem_id"
+        raise Invalid("problem", None, reason)
+    version = None
+    if new.problem is not None:
+        problem = recorded_problem(new.problem)
+    else:
+        versions = DatasetVersion.objects.filter(dataset__project=project)
+        version = versions.select_related("dataset__project").filter(pk=new.dataset_version).first()
+        if version is None:
+            reason = "this project has no such version of a dataset"
+            raise Invalid("dataset_version", new.dataset_version, reason)
+        problem = problem_of(version, new.problem_id or "")
+    wish = Wish(new.team, problem, version, new.overrides, new.name)
+    return create_search(project, user, wish).run.experiment
+
+
+@router.get("/{uuid:run_id}", response=SearchOut)
+def get_search(request: HttpRequest, run_id: uuid.UUID):
+    return summary(visible_search(request.user, run_id))
+
+
+@router.get("/{uuid:run_id}/answer", response=Answer | None)
+def get_answer(request: HttpRequest, run_id: uuid.UUID):
+    """The program that was chosen, and why; null while there is none."""
+    return answer_of(visible_search(request.user, run_id).run)

@@ -1,0 +1,87 @@
+"""The form of a search. What is possible is decided by the engine, not here."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+
+from engine.config import RunConfig, parse_config
+from engine.problems.problem import Problem
+from webapp.datasets.models import DatasetVersion
+from webapp.experiments.forms import LINES, SettingsForm
+from webapp.searches.problems import Typed, problem_of, typed_problem
+from webapp.searches.services import Wish, base_settings
+from webapp.searches.team import starters
+
+DATASET, PASTE = "dataset", "paste"
+_LONG = 200_000
+_MOST_MEMBERS = 64
+
+
+class TeamField(forms.Field):
+    """Keys of `searches.team`, each a checkbox of that name."""
+
+    widget = forms.SelectMultiple
+
+    def to_python(self, value: Any) -> list[str]:
+        keys = [str(one) for one in value or []]
+        if len(keys) > _MOST_MEMBERS or any("\0" in key or len(key) > 200 for key in keys):
+            raise forms.ValidationError(f"Choose at most {_MOST_MEMBERS} models of the list.")
+        return keys
+
+
+class SearchForm(SettingsForm):
+    """`source` says whether the problem is one of a dataset or is pasted."""
+
+    team = TeamField(required=False)
+    source = forms.ChoiceField(choices=[(DATASET, DATASET), (PASTE, PASTE)])
+    version = forms.ModelChoiceField(queryset=DatasetVersion.objects.none(), required=False)
+    problem = forms.CharField(max_length=500, required=False)
+    statement = forms.CharField(
+        widget=forms.Textarea(attrs={"rows": 5}), required=False, max_length=_LONG
+    )
+    entry_point = forms.CharField(max_length=200, required=False)
+    public_tests = forms.CharField(
+        widget=forms.Textarea(attrs={**LINES, "rows": 5}), required=False, max_length=_LONG
+    )
+    private_tests = forms.CharField(
+        widget=forms.Textarea(attrs={**LINES, "rows": 3}), required=False, max_length=_LONG
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any):
+        super().__init__(*args, **kwargs)
+        versions = DatasetVersion.objects.visible_to(self.user).select_related("dataset__project")
+        self.fields["version"].queryset = versions.order_by("dataset__name", "-number")
+
+    def clean(self) -> dict[str, Any]:
+        given = super().clean()
+        if given.get("source") == DATASET and "version" not in self.errors:
+            if given.get("version") is None:
+                self.add_error("version", "Choose a dataset, or paste a problem.")
+            elif not given.get("problem"):
+                self.add_error("problem", "Name a problem of the dataset by its id.")
+        return given
+
+    def base(self) -> RunConfig:
+        """The settings before any change, of some team: none of the form's fields is an agent's."""
+        return parse_config(base_settings(list(starters().values())))
+
+    def problem_asked(self) -> Problem:
+        """Raises ConfigError with every fault."""
+        given = self.cleaned_data
+        if given["source"] == DATASET:
+            return problem_of(given["version"], given["problem"])
+        fields = ("statement", "entry_point", "public_tests", "private_tests")
+        return typed_problem(Typed(**{name: given[name] for name in fields}))
+
+    def changes(self) -> dict[str, Any]:
+        """Settings that differ from `base`, by path."""
+        return {**self.typed(self.base()), **self.cleaned_data["overrides"]}
+
+    def wish(self) -> Wish:
+        """Raises ConfigError if the problem is at fault."""
+        given = self.cleaned_data
+        version = given["version"] if given["source"] == DATASET else None
+        problem = self.problem_asked()
+        return Wish(given["team"], problem, version, self.changes(), given["name"])

@@ -1,0 +1,64 @@
+"""What pages and REST tell of a search beyond its run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from webapp.experiments.models import Run
+from webapp.experiments.presentation import status_of
+from webapp.searches.models import Search
+from webapp.telemetry.models import Event
+
+
+def page_search(run: Run) -> dict[str, Any] | None:
+    """What the run's page shows of its search; None of a run that trains. No test is told, only
+    how many there are."""
+    found = Search.objects.filter(run=run).first()
+    if found is None:
+        return None
+    problem = found.problem
+    return {
+        "problem": problem["id"],
+        "entry_point": problem["entry_point"],
+        "public_tests": len(problem["public_tests"]),
+        "private_tests": len(problem["private_tests"]),
+        "budget": budget(run.config),
+    }
+
+
+def budget(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Most nodes, and most tokens and seconds if they are limited."""
+    search = config["search"]
+    return {name: search[f"{name}_per_tree"] for name in ("nodes", "tokens", "seconds")}
+
+
+def summary(search: Search) -> dict[str, Any]:
+    """The search as REST tells it; `search` is of `selectors.visible_searches`."""
+    run = search.run
+    told = status_of(run)
+    kept = ("state", "stop_requested", "error", "queued_at", "started_at", "finished_at", "waiting")
+    return {
+        "id": run.pk,
+        "name": run.experiment.name,
+        "project": run.project.pk,
+        "problem": search.problem_id,
+        "dataset_version": str(run.dataset_version) if run.dataset_version else None,
+        "team": [
+            {"name": agent["name"], "model": agent["model"]} for agent in run.config["agents"]
+        ],
+        "budget": budget(run.config),
+        "created": run.created,
+        "created_by": run.created_by.username,
+        "head_seq": run.head_seq,
+        **{name: told[name] for name in kept},
+        "answer": run.result.get("answer"),
+    }
+
+
+def answer_of(run: Run) -> dict[str, Any] | None:
+    """The whole answer with its program, or None while there is none."""
+    told = Event.objects.filter(run=run, kind="search.answer").order_by("-seq").first()
+    if told is None or run.result.get("answer") is None:
+        return None
+    return {**told.payload, "tree": told.tree, "node": told.node}

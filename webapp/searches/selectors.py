@@ -1,0 +1,60 @@
+"""Reads of searches. What a person sees starts with `visible_to`.
+
+Invariant: lists never load a problem's tests.
+"""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass
+
+from django.db.models import QuerySet
+from django.db.models.fields.json import KT
+from django.shortcuts import get_object_or_404
+
+from webapp.accounts.models import User
+from webapp.searches.models import Search
+
+PAGE = 50
+
+
+@dataclass(frozen=True, slots=True)
+class SearchesPage:
+    """Some searches, newest first, and the id to go on before, if there are more."""
+
+    searches: list[Search]
+    next: int | None
+
+
+def visible_searches(user: User) -> QuerySet[Search]:
+    """Searches that `user` may see, newest first, each with `problem_id`, and without its tests."""
+    return (
+        Search.objects.visible_to(user)
+        .select_related(
+            "run__experiment__project__workspace",
+            "run__created_by",
+            "run__dataset_version__dataset",
+        )
+        .defer("problem", "run__notes", "run__experiment__config")
+        .annotate(problem_id=KT("problem__id"))
+        .order_by("-pk")
+    )
+
+
+def searches_page(
+    user: User, before: int | None = None, project: int | None = None, limit: int = PAGE
+) -> SearchesPage:
+    """One page of all that `user` may see, or of those in a project."""
+    searches = visible_searches(user)
+    if before is not None:
+        searches = searches.filter(pk__lt=before)
+    if project is not None:
+        searches = searches.filter(run__experiment__project=project)
+    found = list(searches[: limit + 1])
+    more = len(found) > limit
+    return SearchesPage(found[:limit], found[limit - 1].pk if more else None)
+
+
+def visible_search(user: User, run_id: uuid.UUID) -> Search:
+    """The search that this run is, or `Http404` if there is none for `user`."""
+    return get_object_or_404(visible_searches(user), run=run_id)

@@ -1,0 +1,126 @@
+"""Making a search: an experiment of one run, queued as any other.
+
+Invariant: nothing is made unless the run can start as far as its team, its problem, its settings
+and its paths go.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.db import transaction
+from django.utils import timezone
+
+from engine.config import RunConfig, parse_config
+from engine.faults import ConfigError
+from engine.problems.problem import Problem
+from engine.problems.records import is_unicode, record
+from engine.recipes import override
+from webapp.accounts.models import User
+from webapp.datasets.models import DatasetVersion
+from webapp.experiments.actions import note_action
+from webapp.experiments.dispatch import dispatch_on_commit
+from webapp.experiments.models import Experiment, Run, RunAction
+from webapp.experiments.paths import refuse_paths
+from webapp.experiments.walls import refuse_unsafe
+from webapp.projects.models import Project
+from webapp.registry.services import note_uses
+from webapp.searches.models import Search
+from webapp.searches.team import agents_of
+
+RECIPE = "search"
+"""What the settings of a search name as theirs; there is no such recipe to train."""
+_NAME_CHARS: int = Experiment._meta.get_field("name").max_length
+_BUDGET = {"nodes_per_tree": 24, "nodes_in_flight": 4, "stop_when_solved": True}
+_MOST_WORKERS = 4
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What is asked for; `team` as `searches.team` knows it, `overrides` by dotted path."""
+
+    team: Sequence[str]
+    problem: Problem
+    version: DatasetVersion | None = None
+    """Where the problem is from, if from a dataset."""
+    overrides: Mapping[str, Any] = field(default_factory=dict)
+    name: str = ""
+
+
+def base_settings(agents: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Settings of a search by these agents before any change."""
+    return {
+        "recipe": RECIPE,
+        "agents": list(agents),
+        "loss": {"kl_coefficient": 0.0},  # no reference weights: nothing learns here
+        "search": dict(_BUDGET),
+        "sandbox": {"workers": min(_MOST_WORKERS, os.cpu_count() or 1)},
+    }
+
+
+def planned(project: Project, team: Sequence[str], overrides: Mapping[str, Any]) -> RunConfig:
+    """The settings that a search would have.
+
+    Raises:
+        ConfigError: they cannot run, or not in this project.
+    """
+    data = base_settings(agents_of(project, team))
+    override(data, dict(overrides))
+    nodes = data["search"]["nodes_per_tree"]
+    if "search.nodes_in_flight" not in overrides and type(nodes) is int and nodes > 0:
+        data["search"]["nodes_in_flight"] = min(_BUDGET["nodes_in_flight"], nodes)
+    config = parse_config(data)
+    refuse_unsafe(config, project)
+    refuse_paths(config, project)
+    return config
+
+
+@transaction.atomic
+def create_search(project: Project, user: User, wish: Wish) -> Search:
+    """A search, queued.
+
+    Raises:
+        ConfigError: as `planned`; nothing was made.
+    """
+    config = planned(project, wish.team, wish.overrides)
+    problem = record(wish.problem)
+    _refuse_unstorable(problem)
+    name = (wish.name or f"Search {problem['id']}")[:_NAME_CHARS]
+    asked = {"recipe": RECIPE, "team": list(wish.team), "overrides": dict(wish.overrides)}
+    experiment = Experiment.objects.create(
+        project=project, name=name, created_by=user, config=asked
+    )
+    run = Run.objects.create(
+        experiment=experiment,
+        number=1,
+        config=config.model_dump(mode="json"),
+        seed=config.seed,
+        steps=1,
+        dataset_version=wish.version,
+        created_by=user,
+        queued_at=timezone.now(),
+    )
+    search = Search.objects.create(run=run, problem=problem)
+    note_uses(run)
+    note_action(run, user, RunAction.Kind.STARTED)
+    note_uses(run)
+    dispatch_on_commit(run.pk)
+    return search
+
+
+def _refuse_unstorable(problem: dict[str, Any]) -> None:
+    if faulty := [name for name, value in problem.items() if not _storable(value)]:
+        reason = "holds a character that cannot be stored (NUL, half of a pair); remove it"
+        raise ConfigError([{"path": name, "value": "...", "reason": reason} for name in faulty])
+
+
+def _storable(value: Any) -> bool:
+    """Whether the database takes every text in it."""
+    if isinstance(value, str):
+        return "\0" not in value and is_unicode(value)
+    if isinstance(value, dict):
+        return all(_storable(one) for pair in value.items() for one in pair)
+    return all(map(_storable, value)) if isinstance(value, list) else True

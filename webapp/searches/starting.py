@@ -1,0 +1,101 @@
+"""The page of a new search: what one chooses from, and what is said of what one has typed."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from engine.faults import ConfigError
+from webapp.accounts.models import User
+from webapp.datasets.models import DatasetVersion
+from webapp.experiments.catalogue import Group, catalogue
+from webapp.experiments.forms import FIELD
+from webapp.experiments.launching import (
+    FormRefused,
+    changed_fields,
+    form_problems,
+    named,
+    posted,
+)
+from webapp.experiments.toml import document, lines
+from webapp.projects.models import Project
+from webapp.projects.permissions import Action, require
+from webapp.searches.forms import DATASET, SearchForm
+from webapp.searches.models import Search
+from webapp.searches.preflight import preflight
+from webapp.searches.services import create_search, planned
+from webapp.searches.team import Choice, choices, starters
+
+_GROUPS = ("search", "", "sandbox")
+"""Tables of settings that a search has use for; others can be written as text."""
+
+
+def start(form: SearchForm) -> Search:
+    """The search that the form asks for, queued.
+
+    Raises:
+        FormRefused, ConfigError: it is not filled in, or cannot run; nothing was made.
+    """
+    if not form.is_valid():
+        raise FormRefused
+    project = form.cleaned_data["project"]
+    require(form.user, Action.OPERATE, project)
+    return create_search(project, form.user, form.wish())
+
+
+def told(form: SearchForm, *, with_preflight: bool) -> dict[str, Any]:
+    """What the page shows beside the form, as `launching.told`."""
+    nothing = {"changes": {}, "lines": "", "runs": 0, "toml": "", "preflight": None}
+    if not form.is_valid():
+        return {"problems": form_problems(form), **nothing}
+    project, base = form.cleaned_data["project"], form.base()
+    try:
+        wish = form.wish()
+        config = planned(project, wish.team, wish.overrides)
+    except ConfigError as error:
+        return {"problems": named(error.problems, base), **nothing}
+    fields = {path: value for path, value in wish.overrides.items() if path in _paths(form)}
+    found = preflight(project, config, wish.problem) if with_preflight else None
+    return {
+        "problems": [],
+        "changes": changed_fields(base, fields),
+        "lines": lines(wish.overrides),
+        "runs": 1,
+        "toml": document(config.model_dump(mode="json")),
+        "preflight": found and [asdict(finding) for finding in found],
+    }
+
+
+def _paths(form: SearchForm) -> set[str]:
+    return {setting.path for group in groups(form) for setting in group.settings}
+
+
+def groups(form: SearchForm) -> list[Group]:
+    """The settings that have fields."""
+    by_path = {group.path: group for group in catalogue(form.base())}
+    return [by_path[path] for path in _GROUPS]
+
+
+def page(form: SearchForm, projects: list[Project], user: User) -> dict[str, Any]:
+    """Context of the template, see `views.new_search`."""
+    told = form.data if form.is_bound else form.initial
+    project = next((one for one in projects if str(one.pk) == str(told.get("project"))), None)
+    project = project or (projects[0] if projects else None)
+    chosen = form.data.getlist("team") if form.is_bound else form.initial.get("team")
+    versions = DatasetVersion.objects.filter(dataset__project=project).select_related("dataset")
+    return {
+        "form": form,
+        "project": project,
+        "projects": projects,
+        "groups": groups(form),
+        "values": posted(form),
+        "field": FIELD,
+        "choices": _choices(project),
+        "chosen": list(starters()) if chosen is None else chosen,
+        "versions": versions.order_by("dataset__name", "-number"),
+        "source": told.get("source") or (DATASET if versions else "paste"),
+    }
+
+
+def _choices(project: Project | None) -> list[Choice]:
+    return choices(project) if project else []

@@ -1,0 +1,106 @@
+"""Who may search: starters and versions of the registry, as agents of a team.
+
+Invariant: an agent is chosen by name or number and never by a path; weights of a run keep the role
+and the sampling settings that the run gave their agent.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import count
+from typing import Any
+
+from engine.faults import ConfigError
+from engine.recipes import load_recipe
+from webapp.projects.models import Project
+from webapp.registry.models import ModelVersion
+from webapp.registry.references import PREFIX, reference_to, version_of
+from webapp.registry.services import STARTER
+
+MOST_VERSIONS = 200
+"""Newest versions that one chooses from; REST takes any."""
+_KEPT = {"name", "role", "sampling"}
+
+
+@dataclass(frozen=True)
+class Choice:
+    """`key` is `starter:NAME`, or `registry:NAME@VERSION` with a number or an alias."""
+
+    key: str
+    label: str
+    about: str
+
+
+def starters() -> dict[str, dict[str, Any]]:
+    """Agents of the models that ship with the project, by key, with the demo's settings."""
+    agents = [agent for agent in load_recipe("demo").agents if agent.model.startswith(STARTER)]
+    return {
+        agent.model: agent.model_dump(mode="json", include=_KEPT | {"model"}) for agent in agents
+    }
+
+
+def choices(project: Project) -> list[Choice]:
+    """Whom a search in the project may have in its team: starters, then the newest versions."""
+    told = [
+        Choice(key, key.removeprefix(STARTER), "starter, ships with Grove") for key in starters()
+    ]
+    versions = ModelVersion.objects.filter(model__project=project, metadata__starter__isnull=True)
+    newest = versions.select_related("model", "run__experiment").order_by("-pk")[:MOST_VERSIONS]
+    return told + [Choice(reference_to(one), str(one), _about(one)) for one in newest]
+
+
+def _about(version: ModelVersion) -> str:
+    size = f"{version.parameters / 1e6:.2f} M parameters"
+    return f"{size}, from {version.run}" if version.run else size
+
+
+def agents_of(project: Project, keys: Sequence[str]) -> list[dict[str, Any]]:
+    """Settings of the agents, with names that differ.
+
+    Raises:
+        ConfigError: nobody is chosen, somebody twice, or somebody whom the project does not have.
+    """
+    if faults := list(_faults(keys)):
+        raise ConfigError(faults)
+    known = {**starters(), **_versions(project, keys)}
+    if unknown := [key for key in keys if key not in known]:
+        reason = "this project has no such model; choose a starter or one of its versions"
+        raise ConfigError([{"path": "team", "value": key, "reason": reason} for key in unknown])
+    team: list[dict[str, Any]] = []
+    for key in keys:
+        agent = known[key]
+        team.append({**agent, "name": _free(agent["name"], {one["name"] for one in team})})
+    return team
+
+
+def _faults(keys: Sequence[str]) -> Iterator[dict[str, Any]]:
+    if not keys:
+        yield {"path": "team", "value": "", "reason": "choose at least one model"}
+    if len(set(keys)) < len(keys):
+        yield {"path": "team", "value": list(keys), "reason": "choose each model once"}
+
+
+def _versions(project: Project, keys: Sequence[str]) -> dict[str, dict[str, Any]]:
+    found = {key: version_of(key, project) for key in keys if key.startswith(PREFIX)}
+    return {key: _agent(version) for key, version in found.items() if version}
+
+
+def _agent(version: ModelVersion) -> dict[str, Any]:
+    agents = version.run.config["agents"] if version.run else []
+    learned = next((one for one in agents if one["name"] == version.agent), {})
+    kept = {name: learned[name] for name in _KEPT if name in learned}
+    starter = starters().get(f"{STARTER}{version.metadata.get('starter')}", {})
+    return {**starter, **kept, "name": _slug(version.model.name), "model": version.path}
+
+
+def _slug(name: str) -> str:
+    slug = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:34]
+    return slug if slug[:1].isalpha() else f"agent-{slug}".rstrip("-")
+
+
+def _free(name: str, taken: set[str]) -> str:
+    if name not in taken:
+        return name
+    return next(f"{name}-{n}" for n in count(2) if f"{name}-{n}" not in taken)

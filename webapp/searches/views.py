@@ -1,0 +1,81 @@
+"""Pages of searches: permission, one service call, a template. A search itself is shown on the page
+of its run."""
+
+from __future__ import annotations
+
+from django.core.exceptions import BadRequest
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from engine.faults import ConfigError
+from webapp.datasets.models import DatasetVersion
+from webapp.experiments.launching import FormRefused, form_problems, named
+from webapp.projects.permissions import operable_projects
+from webapp.searches import starting
+from webapp.searches.forms import SearchForm
+from webapp.searches.problems import some_problems
+from webapp.searches.selectors import searches_page
+
+
+@require_safe
+def searches(request: HttpRequest) -> HttpResponse:
+    """searches.html: `searches` (Search with `run`, `problem_id`), `before` (whether newer ones
+    were left out), `next` (for `?before=`, or None), `can_search`. `?project=` chooses one."""
+    before, project = (_number(request, name) for name in ("before", "project"))
+    page = searches_page(request.user, before, project)
+    context = {
+        "searches": page.searches,
+        "next": page.next,
+        "before": before,
+        "project": project,
+        "can_search": bool(operable_projects(request.user)),
+    }
+    return render(request, "searches.html", context)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def new_search(request: HttpRequest) -> HttpResponse:
+    """new_search.html: `form` (SearchForm), `project` that it is in and `projects` to choose from,
+    `choices` (of team.Choice) and `chosen` (their keys), `versions` (DatasetVersion), `source`
+    (dataset or paste), `groups` (of catalogue.Setting), `values` (path to what was typed) and
+    `problems`, a list of {path, value, reason}: what is refused (status 422).
+    On success: redirect to the page of the search's run.
+    """
+    projects = operable_projects(request.user)
+    form = SearchForm(request.user, projects, request.POST or None, initial=request.GET.dict())
+    problems: list[dict] = []
+    if form.is_bound:
+        try:
+            return redirect("run", starting.start(form).run_id)
+        except ConfigError as error:
+            problems = named(error.problems, form.base())
+        except FormRefused:
+            problems = form_problems(form)
+    context = starting.page(form, projects, request.user) | {"problems": problems}
+    return render(request, "new_search.html", context, status=422 if form.is_bound else 200)
+
+
+@require_POST
+def check_search(request: HttpRequest) -> HttpResponse:
+    """What would come of the form, as JSON (`starting.told`): nothing is made."""
+    form = SearchForm(request.user, operable_projects(request.user), request.POST)
+    return JsonResponse(starting.told(form, with_preflight="preflight" in request.POST))
+
+
+@require_safe
+def problems(request: HttpRequest, version_id: int) -> HttpResponse:
+    """{problems: [{id, statement}]}: the first of a dataset's version, to choose from."""
+    versions = DatasetVersion.objects.visible_to(request.user).select_related("dataset__project")
+    version = get_object_or_404(versions, pk=version_id)
+    try:
+        return JsonResponse({"problems": some_problems(version)})
+    except ConfigError as error:
+        return JsonResponse({"problems": [], "reason": error.problems[0]["reason"]})
+
+
+def _number(request: HttpRequest, name: str) -> int | None:
+    text = request.GET.get(name, "")
+    if text and not (text.isascii() and text.isdigit() and len(text) < 19):
+        raise BadRequest(f"{name}: give a number, or none")
+    return int(text) if text else None
