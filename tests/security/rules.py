@@ -276,7 +276,7 @@ ROWS = (
     Row("new-model", "get", PAGE),
     Row("compare-versions", "get", TEAM_PAGE, _versions),
     Row("version", "get", TEAM_PAGE),
-    Row("archive", "get", TEAM_PAGE),
+    Row("archive", "get", TEAM_FORM),  # its files were never listed; back to the version
     Row("version-notes", "post", MEMBER_FORM, {"notes": "**good**"}),
     Row("evaluate-version", "post", MEMBER_FORM, _new_evaluation),
     Row("delete-evaluation", "post", MAINTAINER_FORM),
@@ -370,7 +370,7 @@ ROWS = (
     Row("api-1:change_version", "patch", MEMBER_REST, {"notes": "**good**"}, ADD_MODELS),
     Row("api-1:delete_version", "delete", (409, 409, 403, 403, 404, 401), scopes=ADD_MODELS),
     Row("api-1:get_card", "get", TEAM_REST, scopes=READ),
-    Row("api-1:get_archive", "get", TEAM_REST, scopes=READ),
+    Row("api-1:get_archive", "get", (409, 409, 409, 409, 404, 401), scopes=READ),
     Row("api-1:list_promotions", "get", TEAM_REST, scopes=READ),
     Row("api-1:create_promotion", "post", (201, 201, 403, 403, 404, 401), _PROMOTION, PROMOTE),
     # Mia asked for it, so she cannot approve it, but take it back.
@@ -473,6 +473,7 @@ ROWS = (
     Row("api-1:list_evaluations", "get", TEAM_REST, scopes=READ),
     Row("api-1:list_projects", "get", REST, scopes=READ),
     Row("api-1:list_experiments", "get", REST, scopes=READ),
+    Row("api-1:check_experiment", "post", MEMBER_REST, _new_run, OPERATE),
     Row("api-1:get_experiment", "get", TEAM_REST, scopes=READ),
     Row("api-1:list_exports", "get", REST, scopes=READ),
     Row("api-1:create_export", "post", (201, 201, 201, 201, 404, 401), _new_export, READ),
@@ -519,7 +520,8 @@ IN_A_PROJECT = {
     "api-1:list_shares", "api-1:create_share", "api-1:revoke_share",
     "comparison-shares", "revoke-comparison-share", "api-1:list_comparison_shares",
     "api-1:share_comparison", "api-1:unshare_comparison",
-    "api-1:get_experiment", "remove-export", "api-1:create_export", "api-1:get_export",
+    "api-1:check_experiment", "api-1:get_experiment", "remove-export", "api-1:create_export",
+    "api-1:get_export",
     "api-1:get_export_file",
     "api-1:delete_export",
 }  # fmt: skip
