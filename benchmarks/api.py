@@ -5,10 +5,14 @@ filtered by state and name, a run opened by REST and as a page, its 1,000 metric
 buckets. `list_p95_ms` is the 95th percentile of pages of 50 runs over HTTP, walked by cursor.
 
 Against the peers, on the same machine with the same numbers: listing 1,000 runs; logging 100,000
-scalars (1,000 steps of 100); reading all points of a series of 100,000. Grove and MLflow are asked
-over HTTP on this machine (Grove on Postgres, MLflow on its sqlite), Trackio reads and writes its
-file in its own process. All must have read as many points of the same sum. The peers have pins that
-are not ours, so they live in an environment of their own, `var/peers`, which is made here once.
+scalars (1,000 steps of 100); reading all points of a series of 100,000, each with step, time and
+value. Grove and MLflow are asked over HTTP on this machine (Grove on Postgres, MLflow on its
+sqlite), each by one connection of its own client and in the batches that this client makes; Trackio
+reads and writes its file in its own process, and is spared the network. The clock of logging stops
+when the numbers are stored: with Postgres after the commit of the last batch, which its log was
+flushed for (`synchronous_commit` is on). All must have read as many points of the same sum. The
+peers have pins that are not ours, so they live in an environment of their own, `var/peers`, which
+is made here once.
 """
 
 from __future__ import annotations
@@ -16,20 +20,17 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import socket
 import statistics
 import subprocess
 import sys
 import tempfile
-import time
-import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from benchmarks import PeerMissing, at_least, at_most
-from benchmarks.api_peers import timed, value
+from benchmarks.api_peers import await_answer, free_port, timed, value
 
 SUMMARY = "REST with 10,000 runs, and listing, logging and reading against MLflow and Trackio"
 GOALS = {
@@ -44,7 +45,6 @@ GOALS = {
 ROOT = Path(__file__).resolve().parents[1]
 PEERS = ROOT / "var" / "peers"
 PINS = ("mlflow==3.17.2", "trackio==0.43.0")
-READY_SECONDS = 60.0
 PAGES = 60
 _FIXED = ("seconds", "nodes", "filtered_trees", "dropped_nodes", "tokens", "training_seconds",
           "refilled_trees", "carried_trees", "reward", "solved")  # fmt: skip
@@ -134,32 +134,18 @@ def _site(folder: Path) -> Iterator[str]:
 
     django.setup()
     call_command("migrate", verbosity=0)
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     command = [sys.executable, "-m", "uvicorn", "webapp.asgi:application", "--port", str(port)]
     server = subprocess.Popen([*command, "--log-level", "warning"], cwd=ROOT)
     try:
         address = f"http://127.0.0.1:{port}"
-        _await(f"{address}/healthz")
+        await_answer(f"{address}/healthz")
         yield address
     finally:
         server.terminate()
         server.wait(30)
         connection.close()
         postgres.stop()
-
-
-def _await(address: str) -> None:
-    deadline = time.monotonic() + READY_SECONDS
-    while True:
-        try:
-            with urllib.request.urlopen(address, timeout=2):
-                return
-        except OSError:
-            if time.monotonic() > deadline:
-                raise TimeoutError(f"{address} did not answer in {READY_SECONDS:.0f} s") from None
-            time.sleep(0.1)
 
 
 def _ours(address: str, arguments: argparse.Namespace) -> dict[str, Any]:
@@ -188,7 +174,7 @@ def _pages(grove: Any) -> Iterator[Callable[[], Any]]:
 
     def page() -> None:
         query = {"limit": 50, **({"cursor": cursor[0]} if cursor[0] else {})}
-        cursor[0] = grove._ask(dict[str, Any], "GET", "/runs", params=query)["next"]
+        cursor[0] = grove.ask(dict[str, Any], "GET", "/runs", params=query)["next"]
 
     return (page for _ in range(PAGES))
 

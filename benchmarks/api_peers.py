@@ -5,7 +5,9 @@
 Prints {"list", "log", "read", "version"} as JSON, seconds each, of which `list` is MLflow's alone.
 Both are used as their documentation says: MLflow through its server (sqlite), in batches of 1,000
 metrics, the most that it takes; Trackio in this process, without any server, which it logs to and
-reads from its sqlite file.
+reads from its sqlite file: `trackio.log` for each step, until `finish` has stored all of them, and
+its bulk call for the series that is then read. Nobody's clock runs on after what was logged is
+stored, or stops before. This module has nothing of ours, so that any Python runs it.
 """
 
 from __future__ import annotations
@@ -35,14 +37,31 @@ def timed(work: Any) -> tuple[float, Any]:
     return time.perf_counter() - started, result
 
 
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def await_answer(address: str) -> None:
+    """Raises `TimeoutError` if nothing answers there in `READY_SECONDS`."""
+    deadline = time.monotonic() + READY_SECONDS
+    while True:
+        try:
+            with urllib.request.urlopen(address, timeout=2):
+                return
+        except OSError:
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"{address} did not answer in {READY_SECONDS:.0f} s") from None
+            time.sleep(0.1)
+
+
 def with_mlflow(folder: Path, runs: int, steps: int, series: int, points: int) -> dict[str, Any]:
     import mlflow
     from mlflow import MlflowClient
     from mlflow.entities import Metric, Param
 
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     store = f"sqlite:///{folder}/mlflow.db"
     command = [sys.executable, "-m", "mlflow", "server", "--backend-store-uri", store]
     options = ["--port", str(port), "--workers", "1", "--artifacts-destination", str(folder)]
@@ -51,7 +70,7 @@ def with_mlflow(folder: Path, runs: int, steps: int, series: int, points: int) -
     )
     try:
         address = f"http://127.0.0.1:{port}"
-        _await(f"{address}/health")
+        await_answer(f"{address}/health")
         client = MlflowClient(address)
         experiment = client.create_experiment("bench")
         for number in range(runs):
@@ -105,18 +124,6 @@ def with_trackio(folder: Path, runs: int, steps: int, series: int, points: int) 
     assert len(found) == points
     total = sum(one["value"] for one in found)
     return {"log": logged, "read": read, "sum": total, "version": trackio.__version__}
-
-
-def _await(address: str) -> None:
-    deadline = time.monotonic() + READY_SECONDS
-    while True:
-        try:
-            with urllib.request.urlopen(address, timeout=2):
-                return
-        except OSError:
-            if time.monotonic() > deadline:
-                raise TimeoutError(f"{address} did not answer in {READY_SECONDS:.0f} s") from None
-            time.sleep(0.2)
 
 
 if __name__ == "__main__":

@@ -22,12 +22,15 @@ from engine.policy.starters import starter_directory
 from engine.problems.problem import CallTest, Problem
 from webapp.accounts.models import Scope, User
 from webapp.accounts.tokens import create_token
+from webapp.datasets.models import Dataset, DatasetVersion
 from webapp.datasets.services import version_of
 from webapp.experiments.leases import take_lease
 from webapp.experiments.models import Experiment, Run
 from webapp.experiments.services import mark_starting
 from webapp.projects.models import Membership, Project, Role, Workspace
 from webapp.projects.services import create_project, create_workspace
+from webapp.registry import evaluations
+from webapp.registry.models import Model, ModelVersion, Promotion
 from webapp.searches.models import Search
 from webapp.searches.services import Wish, create_search
 from webapp.telemetry.ingest import ingest
@@ -170,3 +173,29 @@ def a_model_folder(path: Path, shards: int = 1, seed: int = 0) -> Path:
     index = {"metadata": {}, "weight_map": files}
     (path / "model.safetensors.index.json").write_text(json.dumps(index))
     return path
+
+
+def a_registry(cast: Cast) -> dict[str, int]:
+    """A model with two versions, the second made from the first; it is being measured, and Mia
+    asks for its promotion. The ids and the number, as addresses name them."""
+    dataset = Dataset.objects.create(project=cast.project, name="measured")
+    spec = {"dataset": "generated", "seed": 0, "train": 10, "validation": 0, "test": 3}
+    problems = DatasetVersion.objects.create(
+        dataset=dataset, number=1, spec=spec, content_hash="a" * 64
+    )
+    model = Model.objects.create(project=cast.project, name="oak")
+    fields = {"model": model, "path": "/models/oak", "parameters": 6, "sha256": "a" * 64}
+    first = ModelVersion.objects.create(number=1, **fields)
+    second = ModelVersion.objects.create(number=2, parent=first, **fields)
+    wanted = evaluations.Wish(problems=3)
+    evaluation = evaluations.evaluate(second, problems, wanted, cast.alice)
+    wish = Promotion.objects.create(
+        model=model, alias="candidate", version=second, number=2, reason="It is better.",
+        asked_by=cast.mia, state=Promotion.State.WAITING,
+    )  # fmt: skip
+    return {
+        "model_id": model.pk,
+        "number": 2,
+        "evaluation_id": evaluation.pk,
+        "promotion_id": wish.pk,
+    }

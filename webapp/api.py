@@ -11,12 +11,14 @@ from webapp.accounts.api import router as tokens
 from webapp.accounts.authentication import ActiveSession, Bearer
 from webapp.artifacts.api import router as uploads
 from webapp.audit.api import router as audit
+from webapp.closing.api import router as closing
 from webapp.comments.api import inbox
 from webapp.comments.api import router as comments
 from webapp.datasets.api import router as datasets
-from webapp.experiments.api import experiments, recipes
+from webapp.examples import add_examples
+from webapp.experiments.api import recipes
 from webapp.experiments.api import router as runs
-from webapp.experiments.comparison_api import router as comparison
+from webapp.experiments.experiments_api import router as experiments
 from webapp.experiments.steering_api import router as steering
 from webapp.exports.api import router as exports
 from webapp.projects.api import projects
@@ -28,6 +30,8 @@ from webapp.searches.api import in_project as project_searches
 from webapp.searches.api import router as searches
 from webapp.sharing.api import router as shares
 from webapp.sharing.api import shared
+from webapp.sharing.comparison_api import router as comparison
+from webapp.sharing.comparison_api import shared as shared_comparisons
 from webapp.telemetry.api import router as telemetry
 from webapp.telemetry.forest_api import router as forest
 
@@ -38,16 +42,27 @@ class DocumentedAPI(NinjaAPI):
     def get_openapi_operation_id(self, operation: Operation) -> str:
         return operation.view_func.__name__
 
+    def paths_that_take(self, header: str) -> frozenset[str]:
+        """Paths with an operation that reads this header itself."""
+        paths = super().get_openapi_schema()["paths"]
+        return frozenset(
+            path
+            for path, operations in paths.items()
+            for told in operations.values()
+            if any(one["name"] == header for one in told.get("parameters", ()))
+        )
+
     def get_openapi_schema(self, **options: Any) -> OpenAPISchema:
         schema = super().get_openapi_schema(**options)
         problems.document(schema)
-        return schema
+        return add_examples(schema)
 
 
 # Its own pages of documentation load scripts from a foreign host: off.
 api = DocumentedAPI(title="Grove", version="1", auth=[Bearer(), ActiveSession()], docs_url=None)
 problems.install(api)
 api.add_router("/workspaces", workspaces, tags=["workspaces"])
+api.add_router("/workspaces", closing, tags=["workspaces"])
 api.add_router("/workspaces", audit, tags=["workspaces"])
 api.add_router("/projects", projects, tags=["projects"])
 api.add_router("/projects", project_searches, tags=["searches"])
@@ -62,6 +77,7 @@ api.add_router("/comments", comments, tags=["comments"])
 api.add_router("/inbox", inbox, tags=["comments"])
 api.add_router("/tokens", tokens, tags=["tokens"])
 api.add_router("/runs", shares, tags=["shares"])
+api.add_router("/shared", shared_comparisons, tags=["shares"])
 api.add_router("/shared", shared, tags=["shares"])
 api.add_router("/recipes", recipes, tags=["recipes"])
 api.add_router("/models", models, tags=["models"])

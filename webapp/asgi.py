@@ -20,6 +20,7 @@ http = get_asgi_application()
 from channels.auth import AuthMiddlewareStack  # noqa: E402
 from channels.security.websocket import AllowedHostsOriginValidator  # noqa: E402
 
+from webapp import bodies  # noqa: E402
 from webapp.telemetry.access import (  # noqa: E402
     authorization,
     guest_by_secret,
@@ -48,9 +49,13 @@ class Application:
         if scope["type"] == "lifespan":
             await self._live(receive, send)
         elif scope["type"] == "http":
-            await http(scope, receive, send)
+            if bodies.announced(scope) > bodies.longest():
+                await bodies.refuse(send)
+            else:
+                await http(scope, bodies.limited(receive), send)
         elif header := authorization(scope):
-            scope["user"] = await user_by_token(header)
+            address = (scope.get("client") or ("unknown",))[0]
+            scope["user"] = await user_by_token(header, address)
             await self._serve_stream(scope, receive, send)
         elif secret := shared_secret(scope):
             scope["user"] = await guest_by_secret(secret)

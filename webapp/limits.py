@@ -17,10 +17,12 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from django.conf import settings
 from django.db import connection
 from django.http import HttpRequest, HttpResponse
 from django.urls import URLResolver, get_resolver
 
+from webapp.problems import TooMany
 from webapp.views import too_many_requests
 
 _SPEND = """
@@ -61,42 +63,66 @@ class Limit:
                 if secrets.randbelow(_FORGET_EVERY) == 0:
                     cursor.execute(_FORGET)
                 return 0
+        return max(1, self.wait(caller))
+
+    def wait(self, caller: str) -> int:
+        """Seconds until a call may be answered, 0 if it may be now. Nothing is spent."""
+        values = {
+            "caller": f"{self.name}:{caller}",
+            "each": self.seconds / self.amount,
+            "seconds": self.seconds,
+        }
+        with connection.cursor() as cursor:
             cursor.execute(_WAIT, values)
-            return max(1, math.ceil(cursor.fetchone()[0]))
+            found = cursor.fetchone()
+        return max(0, math.ceil(found[0])) if found else 0
 
 
-TOKENS = Limit("tokens", 30, 3600.0)
-"""Making tokens, links and invitations."""
-COMMENTS = Limit("comments", 120, 3600.0)
-"""Writing, which may send mail."""
-INGEST = Limit("ingest", 1200, 60.0)
-"""Batches of events from engines that run elsewhere."""
-EXPORTS = Limit("exports", 600, 60.0)
-"""Reading logs; a page that plays one asks several times a second."""
+def limit(name: str) -> Limit:
+    """The limit of that name in `settings.RATE_LIMITS`."""
+    return Limit(name, *settings.RATE_LIMITS[name])
 
-FILES = Limit("export files", 60, 3600.0)
-"""Asking for exports, which a worker writes."""
 
-LIMITS: dict[tuple[str, str], Limit] = {
-    ("POST", "tokens"): TOKENS,
-    ("POST", "invite"): TOKENS,
-    ("POST", "shares"): TOKENS,
-    ("POST", "api-1:create_share"): TOKENS,
-    ("POST", "api-1:create_token"): TOKENS,
-    ("POST", "comments"): COMMENTS,
-    ("POST", "edit-comment"): COMMENTS,
-    ("POST", "api-1:create_comment"): COMMENTS,
-    ("PATCH", "api-1:change_comment"): COMMENTS,
-    ("POST", "api-1:add_events"): INGEST,
-    ("POST", "exports"): FILES,
-    ("POST", "api-1:create_export"): FILES,
-    ("GET", "api-1:get_export_file"): EXPORTS,
-    ("GET", "api-1:get_events"): EXPORTS,
-    ("GET", "api-1:get_shared_events"): EXPORTS,
-    ("GET", "api-1:get_archive"): EXPORTS,
-    ("GET", "archive"): EXPORTS,
+def refuse_guessers(address: str) -> None:
+    """Raises `TooMany` if too many wrong tokens came from the address lately."""
+    if wait := limit(GUESSES).wait(f"address {address}"):
+        raise TooMany(wait)
+
+
+def note_guess(address: str) -> None:
+    """A token that let nobody in came from the address."""
+    limit(GUESSES).spend(f"address {address}")
+
+
+GUESSES = "guesses"
+"""Of `settings.RATE_LIMITS`: tokens that let nobody in, for each address that they come from."""
+
+LIMITS: dict[tuple[str, str], str] = {
+    ("POST", "tokens"): "tokens",
+    ("POST", "invite"): "tokens",
+    ("POST", "shares"): "tokens",
+    ("POST", "comparison-shares"): "tokens",
+    ("POST", "api-1:share_comparison"): "tokens",
+    ("GET", "shared-comparison"): "guests",
+    ("GET", "api-1:get_shared_comparison"): "guests",
+    ("POST", "api-1:create_share"): "tokens",
+    ("POST", "api-1:create_token"): "tokens",
+    ("POST", "comments"): "comments",
+    ("POST", "edit-comment"): "comments",
+    ("POST", "api-1:create_comment"): "comments",
+    ("PATCH", "api-1:change_comment"): "comments",
+    ("POST", "api-1:add_events"): "ingest",
+    ("POST", "exports"): "export files",
+    ("POST", "api-1:create_export"): "export files",
+    ("GET", "api-1:get_export_file"): "exports",
+    ("GET", "export-workspace"): "workspace exports",
+    ("GET", "api-1:export_workspace"): "workspace exports",
+    ("GET", "api-1:get_events"): "exports",
+    ("GET", "api-1:get_shared_events"): "exports",
+    ("GET", "api-1:get_archive"): "exports",
+    ("GET", "archive"): "exports",
 }
-"""By method and name of the address."""
+"""Names in `settings.RATE_LIMITS`, by method and name of the address."""
 
 
 class Limits:
@@ -113,10 +139,10 @@ class Limits:
     ) -> HttpResponse | None:
         names = _names_by_route()[request.resolver_match.route]
         at = ((request.method, name) for name in names)
-        limit = next((LIMITS[one] for one in at if one in LIMITS), None)
-        if limit is None:
+        name = next((LIMITS[one] for one in at if one in LIMITS), None)
+        if name is None:
             return None
-        wait = limit.spend(caller_of(request))
+        wait = limit(name).spend(caller_of(request))
         return too_many_requests(request, wait) if wait else None
 
 

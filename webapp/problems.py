@@ -26,6 +26,7 @@ from pydantic import ConfigDict
 
 from engine.faults import ConfigError, printable, shown
 from webapp.artifacts.errors import OffsetMismatch, UploadRefused
+from webapp.closing.errors import CloseRefused
 from webapp.datasets.errors import DatasetRefused
 from webapp.experiments.states import TransitionRefused
 from webapp.projects.membership import MembershipRefused
@@ -41,6 +42,14 @@ class Invalid(Exception):
     def __init__(self, path: str, value: Any, reason: str):
         self.problems = [{"path": path, "value": shown(value), "reason": reason}]
         super().__init__(reason)
+
+
+class TooMany(Exception):
+    """The caller has to wait for so many seconds."""
+
+    def __init__(self, seconds: int):
+        super().__init__(f"try again in {seconds} seconds")
+        self.seconds = seconds
 
 
 class Fault(Schema):
@@ -87,6 +96,7 @@ def document(schema: dict[str, Any]) -> dict[str, Any]:
     content = {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
     for operations in schema["paths"].values():
         for method, operation in operations.items():
+            _add_conditions(method, operation, is_read="get" in operations)
             for status in _refusals(method, operation):
                 told = {"description": HTTPStatus(status).phrase, "content": content}
                 operation["responses"].setdefault(status, told)
@@ -94,6 +104,33 @@ def document(schema: dict[str, Any]) -> dict[str, Any]:
                 told = {"description": "Not modified since the ETag of If-None-Match"}
                 operation["responses"].setdefault(304, told)
     return schema
+
+
+_CONDITIONS = {
+    "Idempotency-Key": (
+        "Asked again with the same key, nothing more is made, and the answer is the same.",
+        {"type": "string", "minLength": 1, "maxLength": 200, "pattern": r"^[!-~]+$"},
+    ),
+    "If-Match": (
+        "Only if its ETag is still this one; else 412.",
+        {"type": "string", "minLength": 1, "maxLength": 200, "pattern": r"^[!-~]+$"},
+    ),
+}
+
+
+def _add_conditions(method: str, operation: dict[str, Any], *, is_read: bool) -> None:
+    """Headers that `webapp.once` heeds, whatever the operation."""
+    known = {parameter["name"] for parameter in operation.get("parameters", ())}
+    if method == "post" and 201 in operation["responses"]:
+        name = "Idempotency-Key"
+    elif method in ("patch", "delete") and is_read:
+        name = "If-Match"
+    else:
+        return
+    if name not in known:
+        what, schema = _CONDITIONS[name]
+        told = {"in": "header", "name": name, "required": False, "schema": schema}
+        operation.setdefault("parameters", []).append({**told, "description": what})
 
 
 def _refusals(method: str, operation: dict[str, Any]) -> list[int]:
@@ -106,8 +143,8 @@ def _refusals(method: str, operation: dict[str, Any]) -> list[int]:
         statuses |= {400, 422}
     if method in ("post", "patch"):
         statuses |= {400, 404, 409, 413, 422}
-    if method == "delete":
-        statuses.add(409)
+    if method in ("patch", "delete"):
+        statuses |= {409, 412}
     return sorted(statuses)
 
 
@@ -159,6 +196,13 @@ def _unknown(error: AuthenticationError) -> HttpResponse:
     return response
 
 
+def _too_many(error: TooMany) -> HttpResponse:
+    detail = f"Too many wrong tokens came from your address: {error}."
+    response = problem(429, detail)
+    response.headers["Retry-After"] = str(error.seconds)
+    return response
+
+
 def _no_database(error: Exception) -> HttpResponse:
     logger.error("the database does not answer", exc_info=error)
     return problem(503, "The database does not answer. Nothing is lost; try again in seconds.")
@@ -179,10 +223,12 @@ _ANSWERS: dict[type[Exception], Callable[[Any], HttpResponse]] = {
     UploadRefused: lambda e: problem(e.status, "The upload is refused.", e.problems),
     DatasetRefused: lambda e: problem(e.status, "The dataset is refused.", e.problems),
     OffsetMismatch: lambda e: problem(409, f"Nothing was added: {e}.", offset=e.offset),
+    CloseRefused: lambda e: problem(409, f"Nothing changed: {e}"),
     MembershipRefused: lambda e: problem(409, f"Nothing changed: {e}"),
     PermissionDenied: lambda e: problem(403, str(e) or "Your role does not allow this."),
     Http404: lambda e: problem(404, "It does not exist, or you may not see it."),
     AuthenticationError: _unknown,
+    TooMany: _too_many,
     HttpError: lambda e: problem(e.status_code, e.message),
     RequestDataTooBig: lambda e: problem(413, "The body is too large: 2.5 MB at most."),
     SuspiciousOperation: _malformed,

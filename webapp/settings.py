@@ -45,12 +45,14 @@ INSTALLED_APPS = [
     "webapp",
     "webapp.accounts",
     "webapp.audit",
+    "webapp.closing",
     "webapp.comments",
     "webapp.projects",
     "webapp.artifacts",
     "webapp.datasets",
     "webapp.experiments",
     "webapp.exports",
+    "webapp.once",
     "webapp.registry",
     "webapp.searches",
     "webapp.sharing",
@@ -71,6 +73,7 @@ MIDDLEWARE = [
     "webapp.refusals.MethodNotAllowedPage",
     "webapp.security.SignInRequired",
     "webapp.limits.Limits",
+    "webapp.once.middleware.Conditions",
     "django.contrib.messages.middleware.MessageMiddleware",
     "allauth.account.middleware.AccountMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
@@ -139,6 +142,18 @@ SOCIALACCOUNT_PROVIDERS = {"openid_connect": {"APPS": [OIDC.app()] if OIDC else 
 
 # Notes of who did what (webapp.audit) stand in the order in which it was done.
 PGHISTORY_CREATED_AT_FUNCTION = "clock_timestamp()"
+
+# Calls and seconds (webapp.limits): so many at once, and then one every seconds / calls.
+RATE_LIMITS = {
+    "tokens": (30, 3600.0),  # making tokens, links and invitations
+    "guesses": (60, 600.0),  # tokens that let nobody in, by address
+    "comments": (120, 3600.0),  # writing, which may send mail
+    "ingest": (1200, 60.0),  # batches of events from engines that run elsewhere
+    "exports": (600, 60.0),  # reading logs; a page that plays one asks several times a second
+    "export files": (60, 3600.0),  # asking for exports, which a worker writes
+    "workspace exports": (12, 3600.0),  # zips of everything
+    "guests": (120, 60.0),  # opening a shared comparison, which is worked out anew
+}
 
 # Counts of the limits are shared by all web processes: they lie in the one database.
 CACHES = {

@@ -19,6 +19,7 @@ urlpatterns = [
     path("", include("webapp.accounts.urls")),
     path("", include("webapp.projects.urls")),
     path("", include("webapp.audit.urls")),
+    path("", include("webapp.closing.urls")),
     path("", include("webapp.comments.urls")),
     path("", include("webapp.experiments.urls")),
     path("", include("webapp.telemetry.urls")),

@@ -45,6 +45,11 @@ class Checks(Chore):
         report = reports.take_report()
         if report is None:
             return False
+        self.work(report)
+        return True
+
+    def work(self, report: DatasetReport) -> None:
+        """Do one that was taken."""
         logger.info("report %s: %s of %s", report.pk, report.kind, report.version)
         try:
             _do(report)
@@ -52,7 +57,6 @@ class Checks(Chore):
             logger.warning("report %s: another worker has it, or it was deleted", report.pk)
         except (CannotCheck, OSError, ValueError) as error:
             _fail(report, str(error))
-        return True
 
 
 def _fail(report: DatasetReport, cause: str) -> None:

@@ -16,7 +16,7 @@ const comments = document.querySelector("[data-comments]");
 if (comments) new Comments(comments);
 
 // The address keeps only what was chosen.
-document.querySelector(".compare-choice").addEventListener("formdata", ({ formData }) => {
+document.querySelector(".compare-choice")?.addEventListener("formdata", ({ formData }) => {
   const chosen = formData.getAll("run").filter(Boolean);
   formData.delete("run");
   for (const run of chosen) formData.append("run", run);

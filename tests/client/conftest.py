@@ -1,13 +1,16 @@
 """The same queue as the tests of the web, and the real server with a token for it."""
 
+import threading
 from dataclasses import dataclass
 
 import pytest
+from django.db import connection
 
 from tests.builders import Cast, a_cast, a_token
 from tests.webapp.conftest import queue_in_memory
 from tests.webapp.stream_server import a_server
 from webapp.accounts.models import Scope
+from workers.exporter import write_one
 
 __all__ = ["queue_in_memory"]
 
@@ -30,8 +33,28 @@ def served(django_db_setup):
 
 
 @pytest.fixture
-def site(served, transactional_db):
+def exporter(site, var_directory):
+    """What a worker does for exports, until the test ends."""
+    done = threading.Event()
+
+    def write() -> None:
+        while not done.wait(0.1):
+            while write_one():
+                pass
+        connection.close()
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    yield
+    done.set()
+    thread.join(30)
+
+
+@pytest.fixture
+def site(served, transactional_db, var_directory):
     cast = a_cast()
-    token = a_token(cast.bob, cast.project, Scope.RUNS_WRITE, Scope.TELEMETRY_WRITE)
+    token = a_token(
+        cast.bob, cast.project, Scope.RUNS_WRITE, Scope.TELEMETRY_WRITE, Scope.DATASETS_WRITE
+    )
     yield Site(f"http://127.0.0.1:{served.port}", token, cast)
     served.wait_until_idle()

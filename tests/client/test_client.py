@@ -5,15 +5,26 @@ import os
 import re
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import httpx
 import pytest
 
 from engine.events import EventLog, LogLine, RunStateChanged, StepStarted
+from engine.problems.load import load_dataset
 from engine.problems.records import record
-from tests.builders import A_PROBLEM, a_held_run, an_event, some_events
+from tests.builders import (
+    A_PROBLEM,
+    a_held_run,
+    a_model_folder,
+    a_token,
+    an_event,
+    some_events,
+)
+from tests.datasets import lines_of, some_problems
 from tests.webapp.test_searches import ANSWER
+from webapp.accounts.models import Scope
 from webapp.client import Grove, Refused
 from webapp.client.cli import main
 from webapp.experiments.leases import take_lease
@@ -145,6 +156,19 @@ def test_a_push_goes_on_where_the_server_stands(grove, site, tmp_path):
     assert refused.value.problem.expected_seq == 3
 
 
+def test_a_table_is_exported_to_a_file(command, exporter, site, tmp_path):
+    run, fencing = a_held_run(site.cast)
+    ingest(run.pk, fencing, [an_event(1, "system.sample", cpu_percent=0.1, memory_mb=1.0)])
+    file = tmp_path / "metrics.csv"
+    status, printed = command("export", "metrics", file, "--run", run.pk)
+    assert status == 0 and "2 rows" in printed and file.read_text().count("\n") == 3
+    assert command("export", "runs", tmp_path / "runs.xlsx", "--run", run.pk)[0] == 1
+    asked = ("export", "runs", tmp_path / "runs.jsonl", "--project", site.cast.project.pk)
+    assert command(*asked, "--state", "finished") == (0, f"{asked[2]} holds 0 rows\n")
+    assert command(*asked, "--state", "odd")[0] == 1
+    assert sorted(path.name for path in tmp_path.glob("*.part")) == []
+
+
 def test_the_command_tells_what_went_wrong_by_its_exit_status(command, site, monkeypatch):
     assert command("stop", "nonsense")[0] == 1
     monkeypatch.setenv("GROVE_ADDRESS", "http://127.0.0.1:1")
@@ -171,7 +195,7 @@ def test_the_client_needs_no_django():
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, timeout=30)
 
 
-def test_the_tour_of_the_readme_works_as_it_is_written(site, tmp_path):
+def test_the_tour_of_the_readme_works_as_it_is_written(site, exporter, tmp_path):
     section = (ROOT / "README.md").read_text("utf-8").split("## Teams and programs")[1]
     tour = re.findall(r"```sh\n(.*?)```", section.split("\n## ")[0], re.DOTALL)[1]
     grove = tmp_path / "grove"
@@ -192,6 +216,8 @@ def test_the_tour_of_the_readme_works_as_it_is_written(site, tmp_path):
     assert "Oaks" in done.stdout and "Night #1" in done.stdout
     assert set(Run.objects.values_list("state", flat=True)) == {"queued", "stopped"}
     assert (tmp_path / "night-8.ndjson").exists()
+    assert "Night" in (tmp_path / "runs.csv").read_text()
+    assert (tmp_path / "metrics.parquet").read_bytes().startswith(b"PAR1")
 
 
 def test_a_server_that_speaks_otherwise_is_told_as_it_speaks(site):
@@ -199,3 +225,37 @@ def test_a_server_that_speaks_otherwise_is_told_as_it_speaks(site):
         grove.run("x")
     with Grove("http://127.0.0.1:1", site.token) as grove, pytest.raises(httpx.TransportError):
         grove.run("x")
+
+
+def test_a_dataset_goes_up_and_comes_down(command, site, tmp_path, var_directory):
+    (tmp_path / "trees.jsonl").write_bytes(lines_of(some_problems()))
+    pushed = ("push-dataset", site.cast.project.pk, "trees", tmp_path / "trees.jsonl")
+    status, version = command(*pushed)
+    assert status == 0 and command(*pushed) == (0, version), "the same problems, the same version"
+    assert command("pull-dataset", version.strip(), tmp_path / "down.jsonl")[0] == 0
+    assert load_dataset(tmp_path / "down.jsonl").problems == some_problems()
+    assert command("push-dataset", site.cast.project.pk, "../up", tmp_path / "trees.jsonl")[0] == 1
+    assert not (tmp_path / "down.jsonl.partial").exists()
+
+
+def test_a_folder_is_pushed_as_a_version_promoted_and_pulled_again(
+    command, site, tmp_path, monkeypatch, var_directory
+):
+    scopes = (Scope.RUNS_READ, Scope.REGISTRY_WRITE, Scope.REGISTRY_PROMOTE)
+    token = a_token(site.cast.mia, site.cast.project, *scopes)
+    monkeypatch.setenv("GROVE_TOKEN", token)
+    folder = a_model_folder(tmp_path / "elm")
+    push = ("push-model", folder, "--project", site.cast.project.pk)
+    status, told = command(*push)
+    assert status == 0 and told.startswith("elm v1 ")
+    assert command(*push) == (0, told), "the same files are the same version"
+    with Grove(site.address, token) as grove:
+        (model,) = grove.models(name="elm")
+        assert grove.promote(model.id, "champion", 1, "It is the first.")["state"] == "done"
+    archive = tmp_path / "elm.zip"
+    assert command("pull-model", model.id, 1, archive)[0] == 0
+    with zipfile.ZipFile(archive) as made:
+        assert made.read("config.json") == (folder / "config.json").read_bytes()
+    (folder / "model.safetensors").write_bytes(b"\x80\x04.")
+    assert command(*push)[0] == 1
+    assert site.cast.project.models.get().versions.count() == 1

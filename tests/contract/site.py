@@ -12,8 +12,13 @@ import uuid
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.builders import Cast, a_held_run, a_token, an_event
+from tests.builders import Cast, a_held_run, a_registry, a_token, an_event
+from tests.datasets import stored_version
 from webapp.accounts.models import Scope
+from webapp.comments.services import write_comment
+from webapp.comments.targets import Target
+from webapp.datasets.models import DatasetVersion
+from webapp.datasets.reports import request_validation
 from webapp.experiments.listing import Wish
 from webapp.experiments.models import Run
 from webapp.exports.models import Format, Table
@@ -34,6 +39,10 @@ class Site:
     secrets: dict[str, str]
     run: Run
     export: uuid.UUID
+    version: DatasetVersion
+    registry: dict[str, int]
+    """Ids of a model, its version's number, a promotion and an evaluation."""
+    comment: int
 
 
 def furnish(url: str, cast: Cast) -> Site:
@@ -46,14 +55,17 @@ def furnish(url: str, cast: Cast) -> Site:
         an_event(2, "node.open", tree=1, node=1, **opened),
     ]
     ingest(run.pk, fencing, events)
+    version = stored_version(cast, faulty=0)
+    request_validation(version, cast.alice)
     workspace, other = cast.project.workspace, cast.charlie.memberships.get().workspace
     secrets = {
         "an owner": a_token(cast.alice, workspace, Scope.ADMIN),
         "a viewer": a_token(cast.vera, workspace, Scope.RUNS_READ),
         "a stranger": a_token(cast.charlie, other, Scope.ADMIN),
     }
+    comment = write_comment(Target((run,)), cast.alice, "It learns.", url)
     export = ask_for(run.project, cast.alice, Table.RUNS, Format.CSV, Wish())
-    return Site(url, secrets, run, export.pk)
+    return Site(url, secrets, run, export.pk, version, a_registry(cast), comment.pk)
 
 
 def ask_everything(
@@ -85,7 +97,11 @@ def _configuration(site: Site | None) -> str:
     if site:
         project = site.run.project
         things = {"run_id": site.run.pk, "tree": 1, "node": 1, "project_id": project.pk}
-        things["export_id"] = site.export
+        things |= {"export_id": site.export, "experiment_id": site.run.experiment_id}
+        version = site.version
+        things |= {"dataset_id": version.dataset_id, "dataset_version_id": version.pk, "number": 1}
+        things |= {"report_id": version.reports.get().pk}
         things |= {"workspace_id": project.workspace_id, "slug": project.workspace.slug}
+        things |= {"comment_id": site.comment, **site.registry}
         lines += ["[parameters]", *(f'"path.{name}" = "{value}"' for name, value in things.items())]
     return "\n".join((*lines, ""))

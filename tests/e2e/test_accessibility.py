@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
+
+from webapp.experiments.models import Run
+from webapp.exports.models import Export, ExportState
+from webapp.sharing.comparisons import share
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
@@ -22,11 +27,15 @@ PAGES = (
     "/models/",
     "/searches/",
     "/searches/new/",
+    "/models/new/",
+    "/models/compare/",
     "/datasets/",
     "/api/",
     "/account/",
     "/inbox/",
+    "/exports/",
     "/workspaces/demo/audit/",
+    "/workspaces/demo/close/",
 )
 
 
@@ -72,6 +81,7 @@ def test_no_page_breaks_a_rule(browser, server, run, log, faults, scheme):
         f"/charts/?run={run.run.pk}",
         f"/runs/{run.run.pk}/about/",
         f"/runs/{run.run.pk}/log/",
+        *compared(run.run),
         f"/comments/?run={run.run.pk}",
     ):
         page.goto(path)
@@ -84,6 +94,23 @@ def test_no_page_breaks_a_rule(browser, server, run, log, faults, scheme):
     told = [f"{what}: {rule}" for what, rules in found.items() for rule in rules]
     assert not told, "\n".join(told)
     assert faults.told == []
+
+
+def compared(run) -> list[str]:
+    """Pages that share a comparison with a second run, while exports are asked for and ready."""
+    other = a_second_run(run)
+    for state in ExportState:
+        over = {"error": "the disk is full"} if state is ExportState.FAILED else {}
+        of_all = {"project": run.project, "table": "runs", "format": "csv"}
+        Export.objects.create(created_by=run.created_by, state=state, **of_all, **over)
+    _, link = share([run, other], "test", run.created_by, timedelta(days=1), frozen=False)
+    pages = ["/compare/shares/", "/compare/"]
+    return [f"{page}?run={run.pk}&run={other.pk}" for page in pages] + [link, "/exports/"]
+
+
+def a_second_run(run) -> Run:
+    told = {"config": {**run.config, "seed": 2}, "seed": 2, "created_by": run.created_by}
+    return Run.objects.create(experiment=run.experiment, number=2, **told)
 
 
 def first_tree(run) -> int:

@@ -10,9 +10,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from tests.builders import a_run
 from tests.datasets import a_finished_upload, stored_version
 from webapp.accounts.models import Scope
+from webapp.datasets.models import DatasetVersion
 from webapp.experiments.models import Run
+from webapp.registry.models import ModelVersion
 
 EVERYBODY = ("alice", "mia", "bob", "vera", "charlie", "nobody")
 
@@ -37,6 +40,8 @@ MEMBER_ACCEPTED: Answers = (202, 202, 202, 403, 404, 401)
 MEMBER_REST: Answers = (200, 200, 200, 403, 404, 401)
 
 ADD_DATASETS = frozenset({Scope.DATASETS_WRITE, Scope.ADMIN})
+ADD_MODELS = frozenset({Scope.REGISTRY_WRITE, Scope.ADMIN})
+PROMOTE = frozenset({Scope.REGISTRY_PROMOTE, Scope.ADMIN})
 UPLOAD = ADD_DATASETS | {Scope.REGISTRY_WRITE}
 READ = frozenset({Scope.RUNS_READ, Scope.RUNS_WRITE, Scope.ADMIN})
 OPERATE = frozenset({Scope.RUNS_WRITE, Scope.ADMIN})
@@ -70,9 +75,33 @@ def _new_export(cast: Any) -> dict[str, Any]:
     return {"project": cast.project.pk, "table": "runs", "format": "csv"}
 
 
+def _two_compared(cast: Any) -> dict[str, Any]:
+    return {"run": [str(a_run(cast).pk) for _ in range(2)]}
+
+
 def _compared(cast: Any) -> dict[str, Any]:
     runs = Run.objects.filter(experiment__project=cast.project)
     return {"run": [*runs.values_list("pk", flat=True), *runs.values_list("pk", flat=True)]}
+
+
+def _new_model(cast: Any) -> dict[str, Any]:
+    return {"project": cast.project.pk, "name": "elm"}
+
+
+def _versions(cast: Any) -> dict[str, Any]:
+    """Two of the project, or whatever ids."""
+    found = ModelVersion.objects.filter(model__project=cast.project).order_by("number")
+    return {"version": list(found.values_list("pk", flat=True))}
+
+
+def _new_evaluation(cast: Any) -> dict[str, Any]:
+    version = DatasetVersion.objects.filter(dataset__project=cast.project).first()
+    return {"dataset_version": version.pk, "dataset": version.pk, "problems": 3, "samples": 1,
+            "nodes": 1}  # fmt: skip
+
+
+_NO_UPLOADS = {"uploads": ["3fa85f64-5717-4562-b3fc-2c963f66afa6"]}
+_PROMOTION = {"alias": "champion", "version": 2, "reason": "It is better."}
 
 
 def _other_version(cast: Any) -> dict[str, Any]:
@@ -195,6 +224,9 @@ ROWS = (
     Row("role", "post", MAINTAINER_FORM, {"role": "member"}),
     Row("remove-member", "post", MAINTAINER_FORM),
     Row("transfer-workspace", "post", OWNER_FORM),
+    Row("close-workspace", "get", (200, 403, 403, 403, 404, 302)),
+    Row("close-workspace", "post", (422, 403, 403, 403, 404, 302), {"name": "Trees"}),
+    Row("export-workspace", "get", (200, 403, 403, 403, 404, 302)),
     Row("audit", "get", (200, 403, 403, 403, 404, 302)),
     Row("project-visibility", "post", OWNER_FORM, {"visibility": "private"}),
     Row("invitation", "get", OPEN),
@@ -227,12 +259,32 @@ ROWS = (
     Row("shares", "get", TEAM_PAGE),
     Row("shares", "post", (200, 200, 200, 403, 404, 302), {"days": 7}),
     Row("revoke-share", "post", MEMBER_FORM),
+    Row("comparison-shares", "get", TEAM_PAGE, _two_compared),
+    Row("comparison-shares", "post", (400, 400, 400, 400, 400, 302)),  # it names no run
+    Row("revoke-comparison-share", "post", MEMBER_FORM),
+    Row("shared-comparison", "get", OPEN),
+    Row("api-1:list_comparison_shares", "get", TEAM_REST, _two_compared, READ),
+    Row("api-1:share_comparison", "post", (201, 201, 201, 403, 404, 401), _two_compared, OPERATE),
+    Row("api-1:unshare_comparison", "delete", (204, 204, 204, 403, 404, 401), scopes=OPERATE),
+    Row("api-1:get_shared_comparison", "get", OPEN),
     Row("shared", "get", OPEN),  # the secret in the address lets in whoever has it
     Row("exports", "get", PAGE),
     Row("exports", "post", (302, 302, 302, 302, 422, 302), _new_export),
     Row("remove-export", "post", MEMBER_FORM),
     Row("models", "get", PAGE),
     Row("model", "get", TEAM_PAGE),
+    Row("new-model", "get", PAGE),
+    Row("compare-versions", "get", TEAM_PAGE, _versions),
+    Row("version", "get", TEAM_PAGE),
+    Row("archive", "get", TEAM_FORM),  # its files were never listed; back to the version
+    Row("version-notes", "post", MEMBER_FORM, {"notes": "**good**"}),
+    Row("evaluate-version", "post", MEMBER_FORM, _new_evaluation),
+    Row("delete-evaluation", "post", MAINTAINER_FORM),
+    Row("delete-version", "post", MAINTAINER_FORM),
+    Row("delete-model", "post", MAINTAINER_FORM),
+    Row("promote", "post", MAINTAINER_FORM, _PROMOTION),
+    Row("decide-promotion", "post", MAINTAINER_FORM, {"do": "approve"}),
+    Row("second-pair", "post", OWNER_FORM, {"second_pair": "on"}),
     Row("datasets", "get", PAGE),
     Row("searches", "get", PAGE),
     Row("new-search", "get", PAGE),
@@ -307,6 +359,46 @@ ROWS = (
     Row("api-1:get_search", "get", TEAM_REST, scopes=READ),
     Row("api-1:get_answer", "get", TEAM_REST, scopes=READ),
     Row("api-1:list_models", "get", REST, scopes=READ),
+    Row("api-1:create_model", "post", (201, 201, 201, 403, 404, 401), _new_model, ADD_MODELS),
+    Row("api-1:compare_versions", "get", TEAM_REST, _versions, READ),
+    Row("api-1:get_model", "get", TEAM_REST, scopes=READ),
+    Row("api-1:delete_model", "delete", (409, 409, 403, 403, 404, 401), scopes=ADD_MODELS),
+    Row("api-1:list_versions", "get", TEAM_REST, scopes=READ),
+    # Of the upload nothing has come yet.
+    Row("api-1:create_version", "post", (422, 422, 422, 403, 404, 401), _NO_UPLOADS, ADD_MODELS),
+    Row("api-1:get_version", "get", TEAM_REST, scopes=READ),
+    Row("api-1:change_version", "patch", MEMBER_REST, {"notes": "**good**"}, ADD_MODELS),
+    Row("api-1:delete_version", "delete", (409, 409, 403, 403, 404, 401), scopes=ADD_MODELS),
+    Row("api-1:get_card", "get", TEAM_REST, scopes=READ),
+    Row("api-1:get_archive", "get", (409, 409, 409, 409, 404, 401), scopes=READ),
+    Row("api-1:list_promotions", "get", TEAM_REST, scopes=READ),
+    Row("api-1:create_promotion", "post", (201, 201, 403, 403, 404, 401), _PROMOTION, PROMOTE),
+    # Mia asked for it, so she cannot approve it, but take it back.
+    Row("api-1:approve_promotion", "post", (200, 409, 403, 403, 404, 401), scopes=PROMOTE),
+    Row("api-1:refuse_promotion", "post", (200, 200, 403, 403, 404, 401), scopes=PROMOTE),
+    Row("api-1:list_model_evaluations", "get", TEAM_REST, scopes=READ),
+    Row(
+        "api-1:create_model_evaluation",
+        "post",
+        (201, 201, 201, 403, 404, 401),
+        _new_evaluation,
+        ADD_MODELS,
+    ),
+    Row("api-1:get_model_evaluation", "get", TEAM_REST, scopes=READ),
+    Row(
+        "api-1:delete_model_evaluation",
+        "delete",
+        (409, 409, 403, 403, 404, 401),
+        scopes=ADD_MODELS,
+    ),
+    Row("api-1:get_second_pair", "get", TEAM_REST, scopes=READ),
+    Row(
+        "api-1:change_second_pair",
+        "patch",
+        (200, 403, 403, 403, 404, 401),
+        {"second_pair": True},
+        MANAGE,
+    ),
     Row("api-1:list_datasets", "get", REST, scopes=READ),
     Row("api-1:get_dataset", "get", TEAM_REST, scopes=READ),
     Row("api-1:delete_dataset", "delete", MEMBER_DELETE, scopes=ADD_DATASETS),
@@ -346,6 +438,14 @@ ROWS = (
     Row("api-1:change_member", "patch", (200, 200, 403, 403, 404, 401), {"role": "member"}, MANAGE),
     Row("api-1:delete_member", "delete", (204, 204, 403, 204, 404, 401), scopes=MANAGE),
     Row("api-1:transfer_workspace", "post", (200, 403, 403, 403, 404, 401), scopes=MANAGE),
+    Row("api-1:export_workspace", "get", (200, 403, 403, 403, 404, 401), scopes=MANAGE),
+    Row(
+        "api-1:delete_workspace",
+        "post",
+        (409, 403, 403, 403, 404, 401),  # Alice's has a run at work
+        {"name": "Trees"},
+        NO_TOKEN,
+    ),
     Row("api-1:list_audit_entries", "get", (200, 403, 403, 403, 404, 401), scopes=MANAGE),
     Row("api-1:list_invitations", "get", (200, 200, 403, 403, 404, 401), scopes=MANAGE),
     Row(
@@ -372,6 +472,9 @@ ROWS = (
     Row("api-1:list_nodes", "get", TEAM_REST, scopes=READ),
     Row("api-1:list_evaluations", "get", TEAM_REST, scopes=READ),
     Row("api-1:list_projects", "get", REST, scopes=READ),
+    Row("api-1:list_experiments", "get", REST, scopes=READ),
+    Row("api-1:check_experiment", "post", MEMBER_REST, _new_run, OPERATE),
+    Row("api-1:get_experiment", "get", TEAM_REST, scopes=READ),
     Row("api-1:list_exports", "get", REST, scopes=READ),
     Row("api-1:create_export", "post", (201, 201, 201, 201, 404, 401), _new_export, READ),
     Row("api-1:get_export", "get", TEAM_REST, scopes=READ),
@@ -395,7 +498,14 @@ IN_A_PROJECT = {
     "api-1:get_project", "api-1:change_project",
     "api-1:list_metrics", "api-1:get_metric", "api-1:list_points",
     "api-1:get_step_trees",
-    "shares", "revoke-share",
+    "shares", "revoke-share", "version", "archive", "version-notes", "evaluate-version",
+    "delete-evaluation", "delete-version", "delete-model", "promote", "decide-promotion",
+    "compare-versions", "api-1:create_model", "api-1:compare_versions", "api-1:get_model",
+    "api-1:delete_model", "api-1:list_versions", "api-1:create_version", "api-1:get_version",
+    "api-1:change_version", "api-1:delete_version", "api-1:get_card", "api-1:get_archive",
+    "api-1:list_promotions", "api-1:create_promotion", "api-1:approve_promotion",
+    "api-1:refuse_promotion", "api-1:list_model_evaluations", "api-1:create_model_evaluation",
+    "api-1:get_model_evaluation", "api-1:delete_model_evaluation",
     "search-problems", "api-1:list_searches", "api-1:create_search_in_project",
     "api-1:get_search", "api-1:get_answer",
     "comments", "edit-comment", "delete-comment", "open-notice",
@@ -408,7 +518,11 @@ IN_A_PROJECT = {
     "api-1:get_dataset_difficulty", "api-1:get_dataset_content", "api-1:start_dataset_validation",
     "api-1:get_dataset_validation", "api-1:start_dataset_overlap", "api-1:get_dataset_report",
     "api-1:list_shares", "api-1:create_share", "api-1:revoke_share",
-    "remove-export", "api-1:create_export", "api-1:get_export", "api-1:get_export_file",
+    "comparison-shares", "revoke-comparison-share", "api-1:list_comparison_shares",
+    "api-1:share_comparison", "api-1:unshare_comparison",
+    "api-1:check_experiment", "api-1:get_experiment", "remove-export", "api-1:create_export",
+    "api-1:get_export",
+    "api-1:get_export_file",
     "api-1:delete_export",
 }  # fmt: skip
 """What does not exist for those who may not see its project, members or not."""

@@ -10,7 +10,7 @@ from tests.builders import a_held_run, a_token
 from tests.security.test_walk import addresses
 from webapp import limits
 from webapp.accounts.models import Scope
-from webapp.limits import LIMITS, Limit
+from webapp.limits import Limit
 
 
 def test_so_many_at_once_and_then_one_at_a_time(db):
@@ -41,10 +41,13 @@ def test_processes_that_ask_at_once_get_no_more_than_one_would():
     assert len(let_in) == 30 and sum(let_in) == 10
 
 
-def test_who_asks_too_often_is_told_when_to_come_back(client, cast, monkeypatch):
+def test_who_asks_too_often_is_told_when_to_come_back(client, cast, settings):
     run, _ = a_held_run(cast)
-    monkeypatch.setitem(LIMITS, ("POST", "tokens"), Limit("tokens", 1, 60.0))
-    monkeypatch.setitem(LIMITS, ("GET", "api-1:get_events"), Limit("exports", 1, 60.0))
+    settings.RATE_LIMITS = {
+        **settings.RATE_LIMITS,
+        "tokens": (1, 60.0),
+        "exports": (1, 60.0),
+    }
     client.force_login(cast.bob)
     assert [client.post("/tokens/").status_code for _ in range(2)] == [422, 429]
     refused = client.post("/tokens/")
@@ -60,10 +63,9 @@ def test_who_asks_too_often_is_told_when_to_come_back(client, cast, monkeypatch)
 
 
 @pytest.mark.parametrize("path", ["tokens", "exports", "runs/{run}/shares", "runs/{run}/events"])
-def test_what_rest_makes_is_counted_apart_from_what_it_lists(client, cast, monkeypatch, path):
+def test_what_rest_makes_is_counted_apart_from_what_it_lists(client, cast, settings, path):
     run, _ = a_held_run(cast)
-    for key in LIMITS:
-        monkeypatch.setitem(LIMITS, key, Limit(f"once {key}", 1, 60.0))
+    settings.RATE_LIMITS = dict.fromkeys(settings.RATE_LIMITS, (1, 60.0))
     client.force_login(cast.bob)
     address = f"/api/v1/{path.format(run=run.pk)}"
     assert client.post(address, "{", "application/json").status_code in (400, 422)
@@ -71,5 +73,22 @@ def test_what_rest_makes_is_counted_apart_from_what_it_lists(client, cast, monke
     assert client.get(address).status_code == 200
 
 
-def test_every_limit_is_of_an_address_that_exists():
+def test_every_limit_is_of_an_address_that_exists(settings):
     assert {name for _, name in limits.LIMITS} <= {name for name, _ in addresses(get_resolver())}
+    assert set(limits.LIMITS.values()) | {limits.GUESSES} == set(settings.RATE_LIMITS)
+
+
+def test_who_guesses_tokens_is_held_up_and_not_told_when_right(client, cast, settings):
+    settings.RATE_LIMITS = {**settings.RATE_LIMITS, "guesses": (3, 60.0)}
+    right = a_token(cast.bob, cast.project, Scope.RUNS_READ)
+
+    def ask(secret, address="192.0.2.1"):
+        headers = {"authorization": f"Bearer {secret}"}
+        return client.get("/api/v1/runs", headers=headers, REMOTE_ADDR=address)
+
+    assert ask(right).status_code == 200, "a right one costs nothing"
+    assert [ask(f"grove_{n}").status_code for n in range(5)] == [401, 401, 401, 429, 429]
+    told = ask(right)
+    assert told.status_code == 429 and 15 <= int(told["Retry-After"]) <= 20
+    assert told["Content-Type"] == "application/problem+json"
+    assert ask(right, "192.0.2.2").status_code == 200, "others go on"

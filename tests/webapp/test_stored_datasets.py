@@ -125,7 +125,7 @@ ATTACKS = {
     "problems with a zip behind them": (GOOD + a_zip(), "not JSON|decode"),
     "a picture before the problems": (b"GIF89a\n" + GOOD, "image"),
     "a page that is also problems": (b"<script>/*\n" + GOOD + b"*/</script>", "page"),
-    "a comment around the problems": (GOOD + b"# <html>", "not JSON"),
+    "a comment around the problems": (GOOD + b"# <html>", "not a JSON object"),
     "a pickle": (pickle.dumps({"statement": "s"}), "pickle"),
     "a program": (b"\x7fELF" + b"\0" * 64, "program"),
     "no text": (b"\xff\xfe{\0}\0", "not text"),

@@ -1,6 +1,7 @@
 """Who asks the REST API: a program by its token, or a page by its session.
 
-Invariant: a request that shows a token is answered by that token alone; a wrong one never falls
+Invariants: who shows too many wrong tokens is not told of further ones whether they are right;
+a request that shows a token is answered by that token alone; a wrong one never falls
 back on a session. Reading needs a scope that reads (checked here, so that no operation can forget
 it); what changes something is checked where it is done (`permissions.require`).
 """
@@ -15,6 +16,7 @@ from ninja.security import HttpBearer, SessionAuth
 from webapp.accounts.models import User
 from webapp.accounts.tokens import user_behind
 from webapp.audit.context import note_token
+from webapp.limits import note_guess, refuse_guessers
 from webapp.projects.permissions import Action, require_scope
 
 
@@ -22,8 +24,11 @@ class Bearer(HttpBearer):
     """`Authorization: Bearer TOKEN`."""
 
     def authenticate(self, request: HttpRequest, token: str) -> User:
+        address = request.META.get("REMOTE_ADDR") or "unknown"
+        refuse_guessers(address)
         user = user_behind(token)
         if user is None:
+            note_guess(address)
             raise AuthenticationError
         if request.method in ("GET", "HEAD"):
             require_scope(user, Action.READ)

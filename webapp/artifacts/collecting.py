@@ -24,6 +24,7 @@ from webapp.artifacts import store
 from webapp.artifacts.models import Artifact, Upload
 from webapp.artifacts.selectors import unreferenced
 from webapp.artifacts.services import discard
+from webapp.artifacts.store import remove
 
 logger = logging.getLogger(__name__)
 
@@ -49,7 +50,7 @@ def collect(grace: timedelta = GRACE) -> Collected:
     for upload in Upload.objects.filter(expires__lte=Now()):
         discard(upload)
         uploads += 1
-    sizes = [artifact.size for artifact in _garbage(grace) if store.remove(artifact)]
+    sizes = [artifact.size for artifact in _garbage(grace) if remove(artifact)]
     files = _remove_strays(grace) + _remove_partial_files(grace) + _remove_copies()
     found = Collected(uploads, len(sizes), files, sum(sizes))
     if found != Collected(0, 0, 0, 0):

@@ -34,14 +34,20 @@ def unreferenced() -> QuerySet[Artifact]:
     return found
 
 
-def bytes_of(project: Project) -> int:
-    """What the project holds: each content that it refers to, once, and what its open uploads
-    have announced."""
+def held_by(project: Project) -> set[str]:
+    """SHA-256 of each content that the project refers to."""
     held: set[str] = set()
     for key in references():
         mine = key.model._default_manager.all()
         inside = mine.filter(**{mine.project_path: project, f"{key.name}__isnull": False})
         held.update(inside.values_list(key.attname, flat=True).distinct())
+    return held
+
+
+def bytes_of(project: Project) -> int:
+    """What the project holds: each content that it refers to, once, and what its open uploads
+    have announced."""
+    held = held_by(project)
     stored = Artifact.objects.filter(pk__in=held).aggregate(sum=Sum("size"))["sum"] or 0
     coming = project.uploads.alive().filter(artifact=None).aggregate(sum=Sum("size"))["sum"] or 0
     return stored + coming

@@ -19,7 +19,7 @@ from webapp.datasets.models import DatasetVersion
 from webapp.experiments.models import Run, RunAction
 from webapp.projects.models import Invitation, Membership, Project, Workspace
 from webapp.registry.models import ModelVersion, Promotion, SecondPairOfEyes
-from webapp.sharing.models import Share
+from webapp.sharing.models import ComparisonShare, Share
 
 
 def _noted(name: str, fields: list[str], *trackers: pghistory.RowEvent) -> Any:
@@ -102,6 +102,12 @@ class NotedShare(Share):
         proxy = True
 
 
+@_noted("ComparisonEvent", ["runs"], _made(), _changed("revoked_at", label="revoked"))
+class NotedComparisonShare(ComparisonShare):
+    class Meta:
+        proxy = True
+
+
 @_noted("RunActionEvent", ["run", "user", "kind"], _made())
 class NotedRunAction(RunAction):
     class Meta:
@@ -131,7 +137,9 @@ class NotedDatasetVersion(DatasetVersion):
         proxy = True
 
 
-@_noted("ModelEvent", ["model", "number", "run"], _made(), _gone())
+@_noted(
+    "ModelEvent", ["model", "number", "run"], _made(), _changed("notes", label="described"), _gone()
+)
 class NotedModelVersion(ModelVersion):
     class Meta:
         proxy = True

@@ -1,4 +1,4 @@
-"""The `grove` command: login, runs, start, search, watch, stop, resume, pull, push, export.
+"""The `grove` command: runs, searches, datasets, models and exports from a terminal.
 
 Exit status: 0 it is done; 1 the server refused, or the run that was watched failed; 2 a wrong
 command line; 3 the server cannot be reached.
@@ -18,7 +18,7 @@ from typing import Any
 import httpx
 import msgspec
 
-from webapp.client import login, pushing
+from webapp.client import login, models, pushing
 from webapp.client.client import Grove
 from webapp.client.types import Event, Refused, Run
 
@@ -99,6 +99,23 @@ def _parser() -> argparse.ArgumentParser:
     one.add_argument("--project", type=int)
     one.add_argument("--recipe")
     one.add_argument("--follow", action="store_true", help="until the log tells the run's end")
+    one = verb("push-dataset", _push_dataset, "upload files as a version of a dataset")
+    one.add_argument("project", type=int)
+    one.add_argument("name", help="of the dataset; one that is there gets a new version")
+    one.add_argument("files", type=Path, nargs="+")
+    one.add_argument("--note", default="")
+    one = verb("pull-dataset", _pull_dataset, "write the problems of a version to a file")
+    one.add_argument("version", type=int, help="its id, as push-dataset prints it")
+    one.add_argument("file", type=Path)
+    one = verb("push-model", _push_model, "upload a folder in Hugging Face layout as a version")
+    one.add_argument("folder", type=Path)
+    one.add_argument("--project", type=int, required=True)
+    one.add_argument("--name", help="of the model (default: the folder's)")
+    one.add_argument("--parent", type=int, help="number of the version that it came from")
+    one = verb("pull-model", _pull_model, "write a version as a zip")
+    one.add_argument("model", type=int)
+    one.add_argument("number", type=int)
+    one.add_argument("file", type=Path)
     return parser
 
 
@@ -229,4 +246,41 @@ def _push(asked: argparse.Namespace) -> int:
         print(run_id, flush=True)
         heard = pushing.push(grove, run_id, asked.directory, follow=asked.follow)
     print(f"{heard.state}, stored up to {heard.head_seq}", file=sys.stderr)
+    return 0
+
+
+def _push_dataset(asked: argparse.Namespace) -> int:
+    with _grove() as grove:
+        version = grove.add_dataset(asked.project, asked.name, asked.files, asked.note)
+    print(version.id)
+    for text in version.left_out:
+        print(f"left out: {text}", file=sys.stderr)
+    print(f"{version.reference}: {version.statistics['problems']} problems", file=sys.stderr)
+    return 0
+
+
+def _pull_dataset(asked: argparse.Namespace) -> int:
+    draft = asked.file.with_name(f"{asked.file.name}.partial")
+    try:
+        with _grove() as grove, draft.open("wb") as file:
+            for block in grove.dataset_content(asked.version):
+                file.write(block)
+        draft.replace(asked.file)
+    finally:
+        draft.unlink(missing_ok=True)
+    return 0
+
+
+def _push_model(asked: argparse.Namespace) -> int:
+    name = asked.name or asked.folder.resolve().name
+    with _grove() as grove:
+        made = models.push_model(grove, asked.project, name, asked.folder, asked.parent)
+    print(f"{name} v{made.number} {made.sha256}")
+    return 0
+
+
+def _pull_model(asked: argparse.Namespace) -> int:
+    with _grove() as grove:
+        size = models.pull_model(grove, asked.model, asked.number, asked.file)
+    print(f"{asked.file}: {size} bytes")
     return 0

@@ -17,11 +17,14 @@ from urllib.parse import quote
 import httpx
 import msgspec
 
+from webapp.client import uploading
 from webapp.client.types import (
     Answer,
+    DatasetVersion,
     Event,
     Export,
     Heard,
+    Model,
     PointPage,
     Points,
     Problem,
@@ -29,6 +32,7 @@ from webapp.client.types import (
     Refused,
     Run,
     Search,
+    Upload,
     Workspace,
 )
 
@@ -38,6 +42,8 @@ POINTS_AT_ONCE = 25_000
 EXPORT_SECONDS = 900.0
 """How long a file may take to be written, as the server says too."""
 SILENCE_SECONDS = 45.0
+READ_SECONDS = 150.0
+"""How long the server may read an uploaded dataset."""
 RETRY_SECONDS = 1.0
 RETRIES = 30
 """How often in a row a tail that broke off is opened again."""
@@ -73,7 +79,7 @@ class Grove:
         return self._walk("runs", Run, **filters)
 
     def run(self, run_id: str) -> Run:
-        return self._ask(Run, "GET", f"/runs/{run_id}")
+        return self.ask(Run, "GET", f"/runs/{run_id}")
 
     def create_run(
         self,
@@ -92,7 +98,7 @@ class Grove:
         if outside:
             body["outside"] = True
         headers = {"Idempotency-Key": key} if key else {}
-        return self._ask(Run, "POST", "/runs", json=body, headers=headers)
+        return self.ask(Run, "POST", "/runs", json=body, headers=headers)
 
     def searches(self, project: int) -> Iterator[Search]:
         """Searches at test time, newest first."""
@@ -113,17 +119,33 @@ class Grove:
         body = {"team": list(team), "problem": problem, "overrides": overrides or {}, "name": name}
         headers = {"Idempotency-Key": key} if key else {}
         path = f"/projects/{project}/searches"
-        return self._ask(Search, "POST", path, json=body, headers=headers)
+        return self.ask(Search, "POST", path, json=body, headers=headers)
 
     def answer(self, run_id: str) -> Answer | None:
         """Of a search; None while it has none."""
-        return self._ask(Answer | None, "GET", f"/searches/{run_id}/answer")
+        return self.ask(Answer | None, "GET", f"/searches/{run_id}/answer")
 
     def stop(self, run_id: str) -> Run:
-        return self._ask(Run, "POST", f"/runs/{run_id}/stop")
+        return self.ask(Run, "POST", f"/runs/{run_id}/stop")
 
     def resume(self, run_id: str) -> Run:
-        return self._ask(Run, "POST", f"/runs/{run_id}/resume")
+        return self.ask(Run, "POST", f"/runs/{run_id}/resume")
+
+    def models(self, **filters: Any) -> Iterator[Model]:
+        """`project` and `name` as in REST."""
+        return self._walk("models", Model, **filters)
+
+    def promote(self, model: int, alias: str, version: int | None, reason: str) -> dict[str, Any]:
+        """Let an alias mean a version, or None; where the workspace asks for a second pair of eyes
+        the answer's `state` is waiting."""
+        body = {"alias": alias, "version": version, "reason": reason}
+        return self.ask(dict[str, Any], "POST", f"/models/{model}/promotions", json=body)
+
+    def blocks(self, path: str) -> Iterator[bytes]:
+        """What an address answers, as it comes."""
+        with self._http.stream("GET", path) as response:
+            _check(response)
+            yield from response.iter_bytes()
 
     def events(self, run_id: str, after: int = 0, topics: str = "*") -> Iterator[Event]:
         """What is stored now, after a seq."""
@@ -162,15 +184,15 @@ class Grove:
         """
         body = b'{"events":[%s]}' % b",".join(lines)
         headers = {"Content-Type": "application/json"}
-        return self._ask(Heard, "POST", f"/runs/{run_id}/events", content=body, headers=headers)
+        return self.ask(Heard, "POST", f"/runs/{run_id}/events", content=body, headers=headers)
 
     def points(self, run_id: str, metric: str) -> Points:
         """All points of one series of numbers, in the order in which they were told."""
         query = {"fields": "step,time,value", "limit": POINTS_AT_ONCE}
         path = f"/runs/{run_id}/metrics/{quote(metric, safe='')}/points"
-        page = found = self._ask(PointPage, "GET", path, params=query)
+        page = found = self.ask(PointPage, "GET", path, params=query)
         while page.next is not None:
-            page = self._ask(PointPage, "GET", path, params={**query, "cursor": page.next})
+            page = self.ask(PointPage, "GET", path, params={**query, "cursor": page.next})
             found.points.extend(page.points)
         return found.points
 
@@ -191,7 +213,7 @@ class Grove:
         """A table of one run, or of the runs of a project that the filters leave, queued."""
         body = {"table": table, "format": file, "project": project, "run": run, "filters": filters}
         headers = {"Idempotency-Key": key} if key else {}
-        return self._ask(Export, "POST", "/exports", json=body, headers=headers)
+        return self.ask(Export, "POST", "/exports", json=body, headers=headers)
 
     def finished_export(self, export_id: str, seconds: float = EXPORT_SECONDS) -> Export:
         """The export once it is ready, or failed.
@@ -200,7 +222,7 @@ class Grove:
             TimeoutError: it was neither in so many seconds.
         """
         until = time.monotonic() + seconds
-        while not (export := self._ask(Export, "GET", f"/exports/{export_id}")).is_over:
+        while not (export := self.ask(Export, "GET", f"/exports/{export_id}")).is_over:
             if time.monotonic() > until:
                 raise TimeoutError(f"export {export_id} is {export.state} after {seconds:.0f} s")
             time.sleep(RETRY_SECONDS)
@@ -226,6 +248,32 @@ class Grove:
         finally:
             draft.unlink(missing_ok=True)
 
+    def upload(self, file: Path, project: int, kind: str) -> Upload:
+        """A file of `kind` dataset or model, sent to its end; one that was broken off goes on from
+        where the server stands.
+
+        Raises:
+            Refused: the server does not take it.
+        """
+        return uploading.upload(self.ask, file, project, kind)
+
+    def add_dataset(
+        self, project: int, name: str, files: Sequence[Path], note: str = ""
+    ) -> DatasetVersion:
+        """The problems of some files as a version of a dataset; the same problems, the same one."""
+        uploads = [self.upload(file, project, "dataset").id for file in files]
+        body = {"project": project, "name": name, "uploads": uploads, "note": note}
+        return self.ask(DatasetVersion, "POST", "/datasets", json=body, timeout=READ_SECONDS)
+
+    def dataset_version(self, version_id: int) -> DatasetVersion:
+        return self.ask(DatasetVersion, "GET", f"/datasets/versions/{version_id}")
+
+    def dataset_content(self, version_id: int) -> Iterator[bytes]:
+        """All problems of a version as JSON lines, block by block."""
+        with self._http.stream("GET", f"/datasets/versions/{version_id}/content") as response:
+            _check(response)
+            yield from response.iter_bytes()
+
     def _tail(self, run_id: str, after: int, topics: str) -> Iterator[Event]:
         query = {"after": after, "topics": topics}
         headers = {"Accept": "text/event-stream"}
@@ -242,13 +290,14 @@ class Grove:
     ) -> Iterator[Told]:
         query = {key: value for key, value in query.items() if value is not None}
         while True:
-            page = self._ask(dict[str, Any], "GET", where or f"/{name}", params=query)
+            page = self.ask(dict[str, Any], "GET", where or f"/{name}", params=query)
             yield from msgspec.convert(page[name], list[kind])
             if page["next"] is None:
                 return
             query["cursor"] = page["next"]
 
-    def _ask(self, kind: type[Told], method: str, path: str, **request: Any) -> Told:
+    def ask(self, kind: type[Told], method: str, path: str, **request: Any) -> Told:
+        """Any operation of REST; its answer as `kind`. Raises `Refused`."""
         response = self._http.request(method, path, **request)
         _check(response)
         return msgspec.json.decode(response.content, type=kind)

@@ -46,6 +46,49 @@ class Run(msgspec.Struct, frozen=True):
         return self.state in ("finished", "failed", "stopped")
 
 
+class Upload(msgspec.Struct, frozen=True):
+    """A file on its way in; `offset` of its `size` bytes have come."""
+
+    id: str
+    name: str
+    size: int
+    offset: int
+    sha256: str | None
+    """Of its content, once it is finished."""
+
+
+class DatasetVersion(msgspec.Struct, frozen=True):
+    id: int
+    number: int
+    reference: str | None
+    """What a run's `problems.dataset` calls it."""
+    content_hash: str
+    left_out: list[str]
+    statistics: dict[str, Any]
+    faulty: int | None
+    """Problems whose reference fails; null until checked."""
+
+
+class ModelVersion(msgspec.Struct, frozen=True):
+    id: int
+    number: int
+    sha256: str
+    parameters: int
+    created: datetime
+    parent: str | None
+
+
+class Model(msgspec.Struct, frozen=True):
+    id: int
+    name: str
+    project: int
+    version_count: int
+    aliases: dict[str, int]
+    """Number of the version, by alias."""
+    versions: list[ModelVersion]
+    """The newest."""
+
+
 class Search(msgspec.Struct, frozen=True):
     """`id` is that of its run: stop, watch and pull take it."""
 

@@ -7,7 +7,6 @@ from typing import Annotated
 from django.http import FileResponse, HttpRequest
 from django.shortcuts import get_object_or_404
 from ninja import Path, Query, Router, Status
-from ninja.responses import codes_2xx
 
 from webapp.artifacts.store import open_artifact
 from webapp.datasets import reports, storing
@@ -46,6 +45,7 @@ from webapp.projects.permissions import Action, require, require_scope
 
 router = Router()
 Id = Annotated[int, Path(ge=0, le=LARGEST_ID)]
+_MADE = {200: DatasetVersionOut, 201: DatasetVersionOut}
 _LINES = {
     200: {
         "description": "OK",
@@ -63,7 +63,7 @@ def list_datasets(request: HttpRequest, query: Query[Which]):
     return page(found, "datasets", query)
 
 
-@router.post("", response={codes_2xx: DatasetVersionOut})
+@router.post("", response=_MADE)
 def create_dataset_version(request: HttpRequest, new: NewVersion):
     """The problems of finished uploads as a version of the dataset of that name, which is made if
     it is not there; its check is queued. 200 if the dataset has the same problems already."""
@@ -103,7 +103,7 @@ def delete_dataset_version(request: HttpRequest, dataset_version_id: Id):
     return Status(204, None)
 
 
-@router.post("/versions/{int:dataset_version_id}/derive", response={codes_2xx: DatasetVersionOut})
+@router.post("/versions/{int:dataset_version_id}/derive", response=_MADE)
 def derive_dataset_version(request: HttpRequest, dataset_version_id: Id, new: NewDerived):
     """A version with the good problems of a checked one. 200 if there is the same already."""
     version = _changeable(request, dataset_version_id)

@@ -8,6 +8,8 @@ our own format, and `DatasetProblem` says where; what a check found of them is n
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
@@ -76,6 +78,11 @@ class DatasetVersion(models.Model):
     def reference(self) -> str:
         """What a run's `problems.dataset` calls it."""
         return f"dataset:{self.dataset.name}/{self.number}"
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The `problems` settings of a run that reads it."""
+        return {"dataset": self.reference} if self.artifact_id else self.spec
 
 
 class InVersionQuerySet(InProjectQuerySet):

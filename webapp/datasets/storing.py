@@ -14,7 +14,7 @@ from typing import Any
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import ProtectedError
+from django.db.models import ProtectedError, RestrictedError
 
 from engine.faults import printable
 from engine.problems.formats import DETECTED, FORMATS, OWN
@@ -110,7 +110,7 @@ def delete_version(version: DatasetVersion) -> None:
         _refuse_used(version)
         try:
             DatasetVersion.objects.get(pk=version.pk).delete()
-        except ProtectedError:  # used since we looked
+        except (ProtectedError, RestrictedError):  # used since we looked
             _refuse_used(version)
             raise
         if not dataset.versions.exists():

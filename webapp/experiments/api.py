@@ -299,10 +299,11 @@ def get_run(request: HttpRequest, run_id: uuid.UUID):
 
 @router.patch("/{uuid:run_id}", response=RunDetail)
 def mark_run(request: HttpRequest, run_id: uuid.UUID, told: Marks):
-    """Set its tags or notes, archive or restore it, star it for yourself. A run under way that is
-    archived goes on."""
+    """Set its tags or notes, archive or restore it; star it for yourself, as whoever sees it may. A
+    run under way that is archived goes on."""
     run = visible_run(request.user, run_id)
-    require(request.user, Action.OPERATE, run.project)
+    stars_only = told.starred is not None and told == Marks(starred=told.starred)
+    require(request.user, Action.READ if stars_only else Action.OPERATE, run.project)
     try:
         marks.describe(run.pk, tags=told.tags, notes=told.notes)
     except marks.BadMark as error:

@@ -163,7 +163,7 @@ def clone_run(run: Run, user: User) -> Run:
     Raises:
         ConfigError: the settings cannot run any more, or it is a search; nothing was made.
     """
-    _refuse_search(run)
+    _refuse_what_trains_nothing(run)
     made = create_experiment(run.project, user, clone_request(run)).runs.get()
     note_action(run, user, RunAction.Kind.CLONED, f"as {made}")
     return made
@@ -176,14 +176,17 @@ def fork_run(run: Run, step: int, user: User, overrides: dict[str, Any], name: s
     Raises:
         ConfigError: there is no such checkpoint, or a change does not fit it; nothing was made.
     """
-    _refuse_search(run)
+    _refuse_what_trains_nothing(run)
     request = fork_request(run, step, overrides, name)
     made = create_experiment(run.project, user, request, Origin(run, step)).runs.get()
     note_action(run, user, RunAction.Kind.FORKED, f"from step {step}, as {made}")
     return made
 
 
-def _refuse_search(run: Run) -> None:
+def _refuse_what_trains_nothing(run: Run) -> None:
+    if hasattr(run, "evaluation"):
+        reason = "an evaluation trains nothing; have the version measured again instead"
+        raise ConfigError([{"path": "run", "value": str(run.pk), "reason": reason}])
     if hasattr(run, "search"):
         reason = "a search at test time trains nothing; start another search instead"
         raise ConfigError([{"path": "run", "value": str(run.pk), "reason": reason}])

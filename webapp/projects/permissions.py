@@ -44,6 +44,8 @@ class Action(StrEnum):
     """Decide whether promotions take two people."""
     TRANSFER = "transfer"
     """Hand the workspace to another owner."""
+    CLOSE = "close"
+    """Export a workspace whole, and delete it."""
     COMMENT = "comment"
     """Write about runs."""
     MODERATE = "moderate"
@@ -87,6 +89,7 @@ _RULES: dict[Action, Rule] = {
     Action.TRANSFER: Rule("hand it over", _OWNERS),
     Action.COMMENT: Rule("write comments", _OPERATORS, frozenset({Scope.RUNS_WRITE})),
     Action.MODERATE: Rule("remove what others wrote", _MANAGERS, frozenset({Scope.RUNS_WRITE})),
+    Action.CLOSE: Rule("export or delete it", _OWNERS),
     Action.AUDIT: Rule("see who did what", _OWNERS),
 }
 _GRANTERS: dict[Scope, frozenset[Role]] = {

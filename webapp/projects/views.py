@@ -186,7 +186,7 @@ def _workspace_page(
     request: HttpRequest, found: Workspace, status: int = 200, **context: object
 ) -> HttpResponse:
     """workspace.html: `team` (selectors.Team), `roles` (Role members), `can_add_project`,
-    `can_manage`, `can_transfer`, `can_audit`, `can_ask_second_pair`, `second_pair`,
+    `can_manage`, `can_transfer`, `can_audit`, `can_close`, `can_ask_second_pair`, `second_pair`,
     `invitation_form`, `project_form`, and `link`, an invitation's address, right after it was
     made. `team.projects` have `can_share`."""
     user, shown = request.user, team(request.user, found)

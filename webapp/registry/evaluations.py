@@ -84,12 +84,17 @@ def _config(version: ModelVersion, dataset: DatasetVersion, wish: Wish) -> RunCo
             "recipe": "evaluation",
             "seed": wish.seed,
             "agents": [{"name": AGENT, "model": version.path}],
-            "problems": {**dataset.spec, "seed": dataset.spec.get("seed", 0),
-                         "train": 1, "validation": 0, "test": wish.problems},
+            "problems": {**_problems(dataset), "train": 1, "validation": 0, "test": wish.problems},
             "loss": {"kl_coefficient": 0.0},
             "evaluation": {"samples_per_problem": wish.samples, "tree_nodes": wish.nodes},
         }
     )  # fmt: skip
+
+
+def _problems(dataset: DatasetVersion) -> dict[str, Any]:
+    if dataset.artifact_id:
+        return {"dataset": dataset.reference}
+    return {name: dataset.spec[name] for name in ("dataset", "seed") if name in dataset.spec}
 
 
 @transaction.atomic

@@ -11,7 +11,7 @@ from webapp.registry.forms import EvaluationForm, NotesForm, PromotionForm
 from webapp.registry.lineage import lineage
 from webapp.registry.metrics import evaluations_of, metrics_of
 from webapp.registry.models import ModelVersion, Promotion
-from webapp.registry.promotion import USUAL, action_of, needs_second_pair
+from webapp.registry.promotion import USUAL, needs_second_pair
 from webapp.registry.references import reference_to
 from webapp.registry.selectors import versions_page, visible_promotions
 
@@ -34,6 +34,8 @@ def model_page(
     shown = versions_page(user, model_id, before)
     project = shown.model.project
     moves = visible_promotions(user).filter(model=shown.model).order_by("-pk")
+    second_pair = needs_second_pair(project)
+    can_decide = may(user, Action.PROMOTE, project)
     waiting = list(moves.filter(state=Promotion.State.WAITING))
     for one in waiting:
         one.own = one.asked_by_id == user.pk
@@ -45,9 +47,9 @@ def model_page(
         "aliases": list(shown.model.aliases.select_related("version")),
         "waiting": waiting,
         "moves": list(moves.exclude(state=Promotion.State.WAITING)[:MOST_MOVES]),
-        "second_pair": needs_second_pair(project),
-        "can_ask": may(user, action_of(project), project),
-        "can_decide": may(user, Action.PROMOTE, project),
+        "second_pair": second_pair,
+        "can_ask": may(user, Action.ASK_PROMOTION, project) if second_pair else can_decide,
+        "can_decide": can_decide,
         "can_add": may(user, Action.ADD_MODELS, project),
         "can_delete": may(user, Action.DELETE_MODELS, project),
         "promotion_form": promotion_form or PromotionForm(),

@@ -97,7 +97,7 @@ class MetricOut(Schema):
     problems: int
 
 
-class ModelVersionOut(Schema):
+class VersionRow(Schema):
     id: int
     number: int
     sha256: str
@@ -111,6 +111,8 @@ class ModelVersionOut(Schema):
     parent: str | None
     metadata: dict[str, Any]
 
+
+class ModelVersionOut(VersionRow):
     @staticmethod
     def resolve_run(version: ModelVersion) -> uuid.UUID | None:
         return version.run_id
@@ -187,9 +189,12 @@ class ModelOut(Schema):
 # Every field but the id may be left out where only some are asked for.
 ModelRow = create_model(
     "ModelRow",
-    __base__=ModelOut,
+    __base__=Schema,
     **{
-        name: (field.annotation, ... if name == "id" else None)
+        name: (
+            list[VersionRow] if name == "versions" else field.annotation,
+            ... if name == "id" else None,
+        )
         for name, field in ModelOut.model_fields.items()
     },
 )

@@ -54,7 +54,7 @@ class WeightsError(ValueError):
     @property
     def problems(self) -> list[dict[str, str]]:
         """As refusals of REST tell them."""
-        return [{"path": "files", "value": self.file, "reason": f"{self.what}; {self.remedy}"}]
+        return [{"path": "files", "value": self.file, "reason": str(self)}]
 
 
 @dataclass(frozen=True, slots=True)

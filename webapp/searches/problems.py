@@ -110,7 +110,8 @@ def _fault(field: str, value: Any, reason: str) -> dict[str, Any]:
 
 
 def problems_of(version: DatasetVersion) -> Iterator[Problem]:
-    """All problems of a version's file; of generated ones those held back for the test.
+    """All problems of a version, stored or of its file; of generated ones those held back for the
+    test.
 
     Raises:
         ConfigError: the file cannot be read here.

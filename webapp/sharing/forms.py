@@ -1,4 +1,4 @@
-"""The form that makes a share link."""
+"""The forms that make share links."""
 
 from __future__ import annotations
 
@@ -11,3 +11,8 @@ class ShareForm(forms.Form):
     tree = forms.IntegerField(required=False, min_value=0, max_value=2**63 - 1)
     until = forms.IntegerField(required=False, min_value=1, max_value=2**63 - 1)
     days = forms.TypedChoiceField(choices=DAYS, coerce=int, initial=7)
+
+
+class ComparisonShareForm(forms.Form):
+    days = forms.TypedChoiceField(choices=DAYS, coerce=int, initial=7)
+    frozen = forms.BooleanField(required=False)

@@ -1,12 +1,14 @@
-"""Links by which anybody may look at one run, or at one tree of it, without an account.
+"""Links by which anybody may look at one run, one tree of it, or some runs that are compared,
+without an account.
 
-Invariants: the secret of a link is never stored, only its keyed digest; a link shows its run and
-nothing beside it; it ends by itself, and at once when it is revoked (`sharing.services`).
+Invariants: the secret of a link is never stored, only its keyed digest; a link shows its runs and
+nothing beside them; it ends by itself, and at once when it is revoked (`sharing.services`).
 """
 
 from __future__ import annotations
 
 from django.conf import settings
+from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models.functions import Now
 
@@ -39,3 +41,32 @@ class Share(models.Model):
     def __str__(self) -> str:
         what = "the whole run" if self.tree is None else f"tree {self.tree}"
         return f"{what}, {'live' if self.until is None else f'as of event {self.until}'}"
+
+
+class ComparisonShareQuerySet(models.QuerySet):
+    def valid(self) -> ComparisonShareQuerySet:
+        """Those that still show something."""
+        return self.filter(revoked_at=None, expires__gt=Now())
+
+
+class ComparisonShare(models.Model):
+    """A link to several runs beside one another, and to nothing else of them."""
+
+    runs = ArrayField(models.UUIDField())
+    """In their order; the first is what the others are measured against."""
+    split = models.CharField(max_length=20)
+    frozen = models.JSONField(null=True)
+    """What it showed when it was made, which is all that it ever shows. Null is live."""
+    digest = models.CharField(max_length=64, unique=True)
+    """HMAC-SHA256 of the secret under the server's key."""
+    created_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+"
+    )
+    created = models.DateTimeField(auto_now_add=True)
+    expires = models.DateTimeField()
+    revoked_at = models.DateTimeField(null=True)
+
+    objects = ComparisonShareQuerySet.as_manager()
+
+    def __str__(self) -> str:
+        return f"{len(self.runs)} runs, {'live' if self.frozen is None else 'frozen'}"

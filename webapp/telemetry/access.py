@@ -17,6 +17,8 @@ from django.utils.crypto import constant_time_compare
 from webapp.accounts.models import User
 from webapp.accounts.tokens import as_of_now, user_behind
 from webapp.experiments.models import Run
+from webapp.limits import note_guess, refuse_guessers
+from webapp.problems import TooMany
 from webapp.projects.permissions import Action, has_scope
 from webapp.sharing.services import Guest, guest_by, still_valid
 from webapp.telemetry.view import View
@@ -30,10 +32,18 @@ def authorization(scope: dict[str, Any]) -> bytes | None:
 
 
 @database_sync_to_async
-def user_by_token(header: bytes) -> User | AnonymousUser:
-    """Whom the token of an authorization header lets in; nobody if it is not valid."""
+def user_by_token(header: bytes, address: str) -> User | AnonymousUser:
+    """Whom the token of an authorization header lets in; nobody if it is not valid, or if too many
+    that were not came from the address."""
+    try:
+        refuse_guessers(address)
+    except TooMany:
+        return AnonymousUser()
     secret = header[len(_SCHEME) :] if header.lower().startswith(_SCHEME) else b""
-    return user_behind(secret.decode("latin-1").strip()) or AnonymousUser()
+    user = user_behind(secret.decode("latin-1").strip())
+    if user is None:
+        note_guess(address)
+    return user or AnonymousUser()
 
 
 def shared_secret(scope: dict[str, Any]) -> str | None:

@@ -1,0 +1,88 @@
+"""A dataset in the browser: uploaded, read, checked by a worker, looked at, refused."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+from tests.e2e.test_accessibility import AXE, RULES
+from tests.problems import rows
+from webapp.artifacts.store import storage
+from webapp.datasets.models import DatasetReport
+from webapp.environment import read_artifact_storage
+from workers.checks import Checks
+
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+
+WRONG = {**rows.HUMANEVAL, "task_id": "HumanEval/1000", "canonical_solution": "    return None\n"}
+WRONG["prompt"] = rows.HUMANEVAL["prompt"].replace('"""', '"""Twice: ', 1)
+
+
+@pytest.fixture
+def page(browser, server, run, faults, settings):
+    """A page of the demo user; what it uploads lies where this process finds it, too."""
+    artifacts = read_artifact_storage({}, server.var / "artifacts")
+    settings.STORAGES = {**settings.STORAGES, "artifacts": artifacts}
+    context = browser.new_context(base_url=server.url, viewport={"width": 1280, "height": 900})
+    page = context.new_page()
+    faults.watch(page, server.url)
+    page.goto(run.sign_in_path())
+    yield page
+    context.close()
+
+
+def uploaded(page, name: str, content: bytes) -> None:
+    file = {"name": name, "mimeType": "application/octet-stream", "buffer": content}
+    page.goto("/datasets/")
+    page.get_by_label("Files").set_input_files([file])
+    page.get_by_role("button", name="Upload").click()
+
+
+def is_well(page, what: str) -> None:
+    """No rule of WCAG is broken, and it fits a small screen."""
+    page.evaluate(AXE)
+    assert page.evaluate(RULES) == [], what
+    page.set_viewport_size({"width": 400, "height": 900})
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), what
+    page.set_viewport_size({"width": 1280, "height": 900})
+
+
+def test_a_dataset_is_uploaded_checked_and_looked_at(page, faults):
+    lines = [json.dumps(row) for row in (rows.HUMANEVAL, WRONG)]
+    uploaded(page, "HumanEval.jsonl", "\n".join(lines).encode())
+    page.get_by_role("heading", name="HumanEval v1").wait_for()
+    page.get_by_text("Waiting for a worker.").wait_for()
+    is_well(page, "a version that waits")
+    assert storage().listdir("")[0], "the test and the server keep artifacts in one place"
+    assert Checks().do_one()
+    assert DatasetReport.objects.get().error == ""
+    page.get_by_role("link", name="Show what fails, and why").click()
+    (row,) = page.locator("#problems").locator("xpath=../..").locator("tbody tr").all()
+    assert "HumanEval/1000" in row.inner_text() and "its tests pass" in row.inner_text()
+    page.get_by_text("No run may learn from it.").wait_for()
+    is_well(page, "a version that was checked")
+    row.get_by_role("link").click()
+    page.get_by_role("heading", name="Reference solution").wait_for()
+    is_well(page, "a problem")
+    page.go_back()
+    page.get_by_role("button", name="Keep as a new version").click()
+    page.get_by_role("heading", name="HumanEval v2").wait_for()
+    page.get_by_role("link", name="HumanEval v1").click()
+    page.get_by_role("button", name="Compare", exact=True).click()
+    page.get_by_role("heading", name="Overlap").wait_for()
+    while Checks().do_one():
+        pass
+    page.get_by_role("heading", name=re.compile("[12] of 2")).wait_for()
+    is_well(page, "an overlap")
+    assert faults.told == []
+
+
+def test_what_is_no_dataset_is_refused_with_its_reason(page, faults):
+    faults.expected = ("Failed to load resource",)
+    uploaded(page, "problems.jsonl", b"PK\x03\x04 an archive")
+    alert = page.get_by_role("alert").filter(has_text="nothing was kept")
+    alert.get_by_text("zip archive").wait_for()
+    is_well(page, "a refusal")
+    assert faults.told == []

@@ -1,0 +1,49 @@
+"""A passkey: made on the account's page, and the only thing that one shows to come in again."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+
+AUTHENTICATOR = {
+    "protocol": "ctap2",
+    "transport": "internal",
+    "hasResidentKey": True,
+    "hasUserVerification": True,
+    "isUserVerified": True,
+    "automaticPresenceSimulation": True,
+}
+
+
+def test_one_comes_in_by_a_passkey_alone(browser, server, run, faults):
+    site = server.url.replace("127.0.0.1", "localhost")  # an address is no name for a passkey
+    context = browser.new_context(base_url=site)
+    page = context.new_page()
+    faults.watch(page, site)
+    device = context.new_cdp_session(page)
+    device.send("WebAuthn.enable")
+    added = device.send("WebAuthn.addVirtualAuthenticator", {"options": AUTHENTICATOR})
+    page.goto(run.sign_in_path())
+    page.goto("/account/")
+    page.get_by_role("link", name="Add a passkey").click()
+    page.get_by_label("Name").fill("this machine")
+    page.get_by_label("Passwordless").check()
+    page.get_by_role("button", name="Add").click()
+    page.wait_for_url(re.compile(r"/account/(codes|passkeys)/$"))
+    (stored,) = device.send("WebAuthn.getCredentials", added)["credentials"]
+    assert stored["rpId"] == "localhost" and stored["isResidentCredential"]
+
+    page.goto("/")
+    page.get_by_label("Account of demo").click()
+    page.get_by_role("button", name="Sign out").click()
+    page.wait_for_url("**/sign-in/")
+    page.get_by_role("button", name="Sign in with a passkey").click()
+    page.get_by_label("Account of demo").wait_for()
+    assert page.url == f"{site}/"
+    (used,) = device.send("WebAuthn.getCredentials", added)["credentials"]
+    assert used["signCount"] > stored["signCount"]
+    context.close()
+    assert faults.told == []

@@ -1,0 +1,130 @@
+"""A small OpenID provider that speaks real HTTP on this machine: code flow with PKCE, RS256."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import secrets
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import parse_qs, urlencode, urlsplit
+
+import jwt
+from cryptography.hazmat.primitives.asymmetric import rsa
+
+CLIENT, SECRET, KEY_ID = "grove-site", "between-the-two", "first"
+
+
+class Provider(ThreadingHTTPServer):
+    """Signs `person` in, whoever asks, and remembers which codes and tokens it gave for what."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.person: dict[str, Any] = {"sub": "4711", "preferred_username": "erika"}
+        self.codes: dict[str, dict[str, str]] = {}
+        self.tokens: set[str] = set()
+        self.key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+
+    @property
+    def issuer(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}"
+
+
+@contextmanager
+def a_provider() -> Iterator[Provider]:
+    provider = Provider()
+    thread = threading.Thread(target=provider.serve_forever, args=(0.05,))
+    thread.start()
+    try:
+        yield provider
+    finally:
+        provider.shutdown()
+        thread.join(10)
+        provider.server_close()
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: Provider
+
+    def do_GET(self) -> None:
+        parts = urlsplit(self.path)
+        if parts.path == "/.well-known/openid-configuration":
+            self._say(200, self._configuration())
+        elif parts.path == "/keys":
+            public = json.loads(jwt.algorithms.RSAAlgorithm.to_jwk(self.server.key.public_key()))
+            self._say(200, {"keys": [{**public, "kid": KEY_ID, "alg": "RS256", "use": "sig"}]})
+        elif parts.path == "/authorize":
+            self._authorize({name: one[0] for name, one in parse_qs(parts.query).items()})
+        elif parts.path == "/userinfo":
+            token = self.headers.get("Authorization", "").removeprefix("Bearer ")
+            known = token in self.server.tokens
+            self._say(200 if known else 401, self.server.person if known else {})
+        else:
+            self._say(404, {})
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"])).decode()
+        given = {name: one[0] for name, one in parse_qs(body).items()}
+        asked = self.server.codes.pop(given.get("code", ""), None)
+        if asked is None or not self._is_client(given) or not _proves(given, asked):
+            self._say(400, {"error": "invalid_grant"})
+            return
+        access = secrets.token_urlsafe()
+        self.server.tokens.add(access)
+        told = {"iss": self.server.issuer, "aud": CLIENT, "iat": time.time()}
+        told |= {"exp": time.time() + 60, "nonce": asked.get("nonce"), **self.server.person}
+        signed = jwt.encode(told, self.server.key, "RS256", headers={"kid": KEY_ID})
+        self._say(200, {"access_token": access, "token_type": "Bearer", "id_token": signed})
+
+    def _configuration(self) -> dict[str, Any]:
+        issuer = self.server.issuer
+        return {
+            "issuer": issuer,
+            "authorization_endpoint": f"{issuer}/authorize",
+            "token_endpoint": f"{issuer}/token",
+            "userinfo_endpoint": f"{issuer}/userinfo",
+            "jwks_uri": f"{issuer}/keys",
+            "token_endpoint_auth_methods_supported": ["client_secret_post"],
+            "code_challenge_methods_supported": ["S256"],
+        }
+
+    def _authorize(self, asked: dict[str, str]) -> None:
+        right = asked.get("client_id") == CLIENT and asked.get("response_type") == "code"
+        if not right or asked.get("code_challenge_method") != "S256" or "state" not in asked:
+            self._say(400, {"error": "invalid_request"})
+            return
+        code = secrets.token_urlsafe()
+        self.server.codes[code] = asked
+        query = urlencode({"code": code, "state": asked["state"]})
+        self.send_response(302)
+        self.send_header("Location", f"{asked['redirect_uri']}?{query}")
+        self.end_headers()
+
+    def _is_client(self, given: dict[str, str]) -> bool:
+        return given.get("client_id") == CLIENT and given.get("client_secret") == SECRET
+
+    def _say(self, status: int, body: dict[str, Any]) -> None:
+        data = json.dumps(body).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, *args: Any) -> None:
+        """Tests tell by themselves what went wrong."""
+
+
+def _proves(given: dict[str, str], asked: dict[str, str]) -> bool:
+    """Whether who brings the code is who asked for it (RFC 7636), with the same address."""
+    digest = hashlib.sha256(given.get("code_verifier", "").encode()).digest()
+    challenge = base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
+    same = given.get("redirect_uri") == asked["redirect_uri"]
+    return same and secrets.compare_digest(challenge, asked["code_challenge"])

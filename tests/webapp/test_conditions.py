@@ -1,0 +1,137 @@
+"""Requests under conditions: made once under a key, changed only if nothing changed meanwhile."""
+
+import threading
+
+import pytest
+from django.db import connection
+from django.test import Client
+
+from tests.builders import a_cast, a_run, a_token
+from webapp.accounts.models import Scope
+from webapp.exports.models import Export
+from webapp.once.models import KeptAnswer
+from webapp.projects.models import Workspace
+from webapp.sharing.models import Share
+
+
+def post(client, path, body, key, **headers):
+    headers = {"Idempotency-Key": key, **headers}
+    return client.post(f"/api/v1/{path}", body, "application/json", headers=headers)
+
+
+def test_what_is_asked_again_is_answered_the_same_and_made_once(client, cast):
+    client.force_login(cast.bob)
+    new = {"project": cast.project.pk, "table": "runs", "format": "csv"}
+    first, again = (post(client, "exports", new, "night") for _ in range(2))
+    assert first.status_code == again.status_code == 201
+    assert first.content == again.content and Export.objects.count() == 1
+    other = post(client, "exports", {**new, "format": "jsonl"}, "night")
+    assert other.status_code == 422
+    assert other.json()["problems"][0]["path"] == "Idempotency-Key"
+    client.force_login(cast.mia)
+    assert post(client, "exports", new, "night").json()["id"] != first.json()["id"]
+
+
+def test_a_refusal_does_not_spend_the_key(client, cast):
+    client.force_login(cast.bob)
+    assert post(client, "workspaces", {"name": ""}, "night").status_code == 422
+    assert post(client, "workspaces", {"name": "Elms"}, "night").status_code == 201
+    assert not KeptAnswer.objects.exclude(status=201).exists()
+    for odd in ("", "x" * 201):
+        assert post(client, "workspaces", {"name": "Ashes"}, odd).status_code == 422
+
+
+def test_a_secret_is_told_once_and_not_kept(client, cast):
+    run = a_run(cast)
+    client.force_login(cast.bob)
+    made, again = (post(client, f"runs/{run.pk}/shares", {"days": 1}, "link") for _ in range(2))
+    assert made.status_code == 201 and again.status_code == 409 and Share.objects.count() == 1
+    secret = made.json()["link"].rstrip("/").rsplit("/", 1)[1]
+    assert secret.encode() not in b"".join(bytes(one.body) for one in KeptAnswer.objects.all())
+
+
+def test_a_token_that_ended_is_answered_nothing(client, cast):
+    token = a_token(cast.bob, cast.project.workspace, Scope.ADMIN)
+    by = {"authorization": f"Bearer {token}"}
+    new = {"project": cast.project.pk}
+    assert post(client, "exports", new, "night", **by).status_code == 201
+    cast.bob.tokens.update(revoked_at="2026-01-01T00:00:00Z")
+    assert post(client, "exports", new, "night", **by).status_code == 401
+    assert post(client, "exports", new, "night").status_code == 401
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_many_at_once_one_makes_it():
+    cast, answers = a_cast(), []
+
+    def ask():
+        client = Client()
+        client.force_login(cast.bob)
+        answers.append(post(client, "workspaces", {"name": "Elms"}, "night").content)
+        connection.close()
+
+    threads = [threading.Thread(target=ask) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    assert len(set(answers)) == 1 and len(answers) == 4
+    assert Workspace.objects.filter(name="Elms").count() == 1
+
+
+def test_a_change_is_made_only_to_what_was_read(client, cast):
+    run = a_run(cast)
+    client.force_login(cast.bob)
+    address = f"/api/v1/runs/{run.pk}"
+    etag = client.get(address)["ETag"]
+
+    def mark(*tags, **headers):
+        return client.patch(address, {"tags": tags}, "application/json", headers=headers)
+
+    assert mark("first", **{"If-Match": etag}).status_code == 200
+    late = mark("second", **{"If-Match": etag})
+    assert late.status_code == 412 and late["Content-Type"] == "application/problem+json"
+    newer = client.get(address)
+    assert newer.json()["tags"] == ["first"]
+    assert late.json()["problems"][0]["reason"] == f"it is {newer['ETag']} now"
+    assert mark("third", **{"If-Match": newer["ETag"]}).json()["tags"] == ["third"]
+    assert mark("fourth", **{"If-Match": "*"}).status_code == 200
+    client.force_login(cast.charlie)
+    assert mark("fifth", **{"If-Match": "*"}).status_code == 404
+
+
+def test_a_viewer_stars_for_themselves_and_marks_nothing(client, cast):
+    run = a_run(cast)
+    client.force_login(cast.vera)
+    address = f"/api/v1/runs/{run.pk}"
+    assert client.patch(address, {"starred": True}, "application/json").json()["starred"]
+    for told in ({"tags": ["x"]}, {"starred": False, "archived": True}, {}):
+        assert client.patch(address, told, "application/json").status_code == 403
+
+
+def test_an_experiment_is_checked_before_it_is_made(client, cast):
+    client.force_login(cast.bob)
+
+    def check(**more):
+        asked = {"project": cast.project.pk, "recipe": "mars2", "seeds": [1, 2], **more}
+        return client.post("/api/v1/experiments/check", asked, "application/json")
+
+    found = check(sweep={"training.steps": [3]}).json()["runs"]
+    assert [(run["seed"], run["steps"]) for run in found] == [(1, 3), (2, 3)]
+    refused = check(overrides={"search.nodes_per_tree": 0})
+    assert refused.status_code == 422
+    assert refused.json()["problems"][0]["path"] == "search.nodes_per_tree"
+    assert not cast.project.experiments.exists()
+
+
+def test_experiments_are_listed_and_opened(client, cast):
+    run = a_run(cast)
+    client.force_login(cast.vera)
+    (one,) = client.get("/api/v1/experiments?name=SHADE").json()["experiments"]
+    assert (one["name"], one["run_count"], one["created_by"]) == ("Shade", 1, "alice")
+    opened = client.get(f"/api/v1/experiments/{one['id']}").json()
+    assert [told["id"] for told in opened["runs"]] == [str(run.pk)]
+    assert client.get("/api/v1/experiments?project=0").json()["experiments"] == []
+    client.force_login(cast.charlie)
+    assert client.get("/api/v1/experiments").json()["experiments"] == []
+    assert client.get(f"/api/v1/experiments/{one['id']}").status_code == 404

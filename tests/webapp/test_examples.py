@@ -1,0 +1,53 @@
+"""Every operation of REST shows an example of what it takes and what it answers."""
+
+import jsonschema
+import pytest
+
+from webapp.api import api
+from webapp.examples import example_of
+
+
+@pytest.fixture(scope="module")
+def document():
+    return api.get_openapi_schema()
+
+
+def contents(document):
+    """(what it is of, content) of every body and every answer that went well."""
+    for path, operations in document["paths"].items():
+        for method, operation in operations.items():
+            name = f"{method} {path}"
+            for told in operation.get("requestBody", {}).get("content", {}).values():
+                yield f"{name}, body", told
+            for status, answer in operation["responses"].items():
+                if str(status).startswith("2"):
+                    for told in answer.get("content", {}).values():
+                        yield f"{name}, {status}", told
+
+
+def test_every_operation_has_examples_that_are_as_its_schema_says(document):
+    found = list(contents(document))
+    assert len(found) > 80
+    wrong = []
+    for what, told in found:
+        own = example_of(told["schema"], document["components"]["schemas"])
+        whole = {**told["schema"], "components": document["components"]}
+        for example in (told.get("example", own), own):
+            faults = jsonschema.Draft202012Validator(whole).iter_errors(example)
+            wrong += [f"{what}: {fault.json_path} {fault.message[:120]}" for fault in faults]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_each_answer_says_how_it_went(document):
+    lacking = [
+        f"{method} {path}"
+        for path, operations in document["paths"].items()
+        for method, operation in operations.items()
+        if not any(
+            "example" in told or "examples" in told
+            for status, answer in operation["responses"].items()
+            if str(status).startswith("2")
+            for told in answer.get("content", {"": {"example": None}}).values()
+        )
+    ]
+    assert not lacking

@@ -1,0 +1,46 @@
+"""Forgetting: the only way by which a note is removed."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Collection
+
+import pgtrigger
+
+from webapp.audit import models
+
+_OF_RUNS = {
+    models.ShareEvent: "run",
+    models.RunActionEvent: "run",
+    models.CommentEvent: "run",
+    models.RunMarkEvent: "pgh_obj",
+}
+_OF_WORKSPACES = (
+    models.MembershipEvent,
+    models.InvitationEvent,
+    models.ProjectEvent,
+    models.TokenEvent,
+    models.SettingEvent,
+)
+
+
+def forget(
+    workspace_id: int,
+    run_ids: Collection[uuid.UUID],
+    dataset_ids: Collection[int],
+    model_ids: Collection[int],
+) -> None:
+    """Remove the notes of a workspace that is gone, of its runs, datasets and models; that it was
+    deleted stays noted."""
+    found = [table.objects.filter(workspace=workspace_id) for table in _OF_WORKSPACES]
+    found += [table.objects.filter(**{f"{key}__in": run_ids}) for table, key in _OF_RUNS.items()]
+    found += [
+        models.DatasetEvent.objects.filter(dataset__in=dataset_ids),
+        models.ModelEvent.objects.filter(model__in=model_ids),
+        models.PromotionEvent.objects.filter(model__in=model_ids),
+        models.ComparisonEvent.objects.filter(runs__overlap=list(run_ids)),
+        models.WorkspaceEvent.objects.filter(pgh_obj=workspace_id).exclude(pgh_label="gone"),
+    ]
+    with pgtrigger.ignore(*(f"{rows.model._meta.label}:append_only" for rows in found)):
+        for rows in found:
+            rows.delete()

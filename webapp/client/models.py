@@ -1,0 +1,46 @@
+"""Models by REST: a folder becomes a version, a version becomes a zip."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from webapp.client.client import Grove
+from webapp.client.types import Model, ModelVersion
+
+
+def push_model(
+    grove: Grove, project: int, name: str, folder: Path, parent: int | None = None
+) -> ModelVersion:
+    """Upload all files of a folder in Hugging Face layout as the next version of a model, which is
+    made if it is not there.
+
+    Raises:
+        Refused: the server does not take it; says which file is wrong and why.
+        OSError: a file cannot be read.
+    """
+    files = [path for path in sorted(folder.iterdir()) if path.is_file()]
+    uploads = [grove.upload(path, project, "model").id for path in files]
+    model = _model(grove, project, name)
+    body = {"uploads": uploads, "parent": parent}
+    return grove.ask(ModelVersion, "POST", f"/models/{model.id}/versions", json=body)
+
+
+def pull_model(grove: Grove, model: int, number: int, file: Path) -> int:
+    """Write a version's zip; the bytes written. The file appears whole or not at all."""
+    draft = file.with_name(f"{file.name}.draft")
+    try:
+        with draft.open("wb") as target:
+            for block in grove.blocks(f"/models/{model}/versions/{number}/archive"):
+                target.write(block)
+        written = draft.stat().st_size
+        draft.replace(file)
+    finally:
+        draft.unlink(missing_ok=True)
+    return written
+
+
+def _model(grove: Grove, project: int, name: str) -> Model:
+    found = grove.models(project=project, name=name)
+    known = next((one for one in found if one.name == name), None)
+    body = {"project": project, "name": name}
+    return known or grove.ask(Model, "POST", "/models", json=body)

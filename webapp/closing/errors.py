@@ -1,0 +1,2 @@
+class CloseRefused(Exception):
+    """Why the workspace cannot be deleted now, and what to do about it."""

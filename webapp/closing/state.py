@@ -1,0 +1,30 @@
+"""What a workspace holds, as one digest that is another one after any change.
+
+It is read off the notes of who did what (`webapp.audit`), which miss nothing that people do, and
+off the heads of the runs' logs, which grow with all that engines do.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+
+from django.db.models import Count, Max, Sum
+
+from webapp.audit.selectors import newest_notes
+from webapp.datasets.models import DatasetReport
+from webapp.experiments.models import Run
+from webapp.projects.models import Workspace
+
+
+def state_of(workspace: Workspace) -> str:
+    """SHA-256, 64 hexadecimal digits."""
+    runs = Run.objects.filter(experiment__project__workspace=workspace)
+    reports = DatasetReport.objects.filter(version__dataset__project__workspace=workspace)
+    told = [
+        newest_notes(workspace),
+        runs.aggregate(runs=Count("pk"), events=Sum("head_seq"), leases=Sum("fencing")),
+        sorted(runs.values_list("state").annotate(Count("pk"))),
+        reports.aggregate(reports=Count("pk"), newest=Max("finished")),
+    ]
+    return hashlib.sha256(json.dumps(told, default=str).encode()).hexdigest()

@@ -1,0 +1,45 @@
+"""`manage.py import_model FOLDER --project SLUG`: a folder of this machine becomes a version.
+
+Only who runs the server names a folder; people and programs upload.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from webapp.projects.models import Project
+from webapp.registry.errors import RegistryRefused
+from webapp.registry.imports import import_folder
+from webapp.registry.weights import WeightsError
+
+
+class Command(BaseCommand):
+    help = "Import a model in Hugging Face layout from a local folder."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("folder", type=Path)
+        parser.add_argument(
+            "--project", required=True, metavar="WORKSPACE/PROJECT", help="slugs, as in demo/demo"
+        )
+        parser.add_argument("--name", help="of the model (default: the folder's)")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        workspace, _, slug = options["project"].partition("/")
+        project = Project.objects.filter(workspace__slug=workspace, slug=slug).first()
+        if project is None:
+            there = ", ".join(
+                f"{one.workspace.slug}/{one.slug}"
+                for one in Project.objects.select_related("workspace").order_by("pk")[:20]
+            )
+            raise CommandError(
+                f"--project = {options['project']}: no such project; there are {there}"
+            )
+        folder = options["folder"]
+        try:
+            version = import_folder(project, options["name"] or folder.resolve().name, folder)
+        except (WeightsError, RegistryRefused, OSError) as error:
+            raise CommandError(str(error)) from error
+        self.stdout.write(f"{version} in {project}: {version.sha256}")

@@ -1,0 +1,115 @@
+"""REST of links to a comparison."""
+
+from __future__ import annotations
+
+import uuid
+from datetime import datetime, timedelta
+from typing import Annotated, Any, Literal
+
+from django.http import HttpRequest
+from ninja import Path, Query, Router, Schema, Status
+from pydantic import ConfigDict, Field
+
+from webapp.experiments.comparison import MOST_RUNS
+from webapp.experiments.comparison_api import router
+from webapp.paging import LARGEST_ID, Cursor, page
+from webapp.problems import Invalid
+from webapp.sharing import comparisons
+from webapp.sharing.models import ComparisonShare
+
+shared = Router(auth=None)
+Runs = Annotated[list[uuid.UUID], Field(min_length=2, max_length=MOST_RUNS)]
+_RUNS = ["5f0c0b6e-2a5e-4f0e-9d6e-0d8d3b1f4a77", "0b8f6ce2-6f0d-4dd0-8a0e-3a6cf7a7a1c1"]
+_EXAMPLE = {
+    "id": 4,
+    "runs": _RUNS,
+    "split": "test",
+    "frozen": True,
+    "created": "2026-11-22T10:00:00Z",
+    "expires": "2026-11-29T10:00:00Z",
+}
+
+
+class NewComparisonShare(Schema):
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={"examples": [{"run": _RUNS, "split": "test", "days": 7}]},
+    )
+
+    run: Runs
+    """The first is what the others are measured against."""
+    split: Literal["test", "validation"] = "test"
+    days: int = Field(7, ge=1, le=90)
+    frozen: bool = False
+    """Whether it goes on showing what it shows now."""
+
+
+class ComparisonShareOut(Schema):
+    model_config = ConfigDict(json_schema_extra={"examples": [_EXAMPLE]})
+
+    id: int
+    runs: list[uuid.UUID]
+    split: str
+    frozen: bool
+    created: datetime
+    expires: datetime
+
+    @staticmethod
+    def resolve_frozen(share: ComparisonShare) -> bool:
+        return share.frozen is not None
+
+
+class MadeComparisonShare(ComparisonShareOut):
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{**_EXAMPLE, "link": "https://grove.example/shared/..."}]}
+    )
+
+    link: str
+    """Shown once: only its digest is kept."""
+
+
+class ComparisonShareList(Schema):
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"shares": [_EXAMPLE], "next": None}]}
+    )
+
+    shares: list[ComparisonShareOut]
+    next: int | None
+    """Cursor of the next page, null on the last."""
+
+
+class Asked(Cursor):
+    run: Runs
+
+
+@router.get("/shares", response=ComparisonShareList)
+def list_comparison_shares(request: HttpRequest, asked: Query[Asked]):
+    """Links to the comparison of exactly these runs, in this order, that still work."""
+    runs = comparisons.compared_by(request.user, asked.run)
+    return page(comparisons.shares_of(runs), "shares", asked)
+
+
+@router.post("/shares", response={201: MadeComparisonShare})
+def share_comparison(request: HttpRequest, new: NewComparisonShare):
+    """A link by which anybody may look at the comparison without an account: live, or as it is
+    now. It shows nothing else of the runs."""
+    runs = comparisons.compared_by(request.user, new.run)
+    if len(runs) < 2:
+        raise Invalid("run", str(runs[0].pk), "give two different runs or more")
+    comparisons.require_sharing(request.user, runs)
+    lifetime = timedelta(days=new.days)
+    made, path = comparisons.share(runs, new.split, request.user, lifetime, frozen=new.frozen)
+    made.link = request.build_absolute_uri(path)
+    return Status(201, made)
+
+
+@router.delete("/shares/{share_id}", response={204: None})
+def unshare_comparison(request: HttpRequest, share_id: Annotated[int, Path(ge=0, le=LARGEST_ID)]):
+    """The link shows nothing any more."""
+    comparisons.revoke(comparisons.own_share(request.user, share_id))
+    return Status(204, None)
+
+
+@shared.get("/comparison/{str:secret}", response=dict[str, Any], include_in_schema=False)
+def get_shared_comparison(request: HttpRequest, secret: str):
+    return comparisons.shown_by(secret)[1]

@@ -1,0 +1,121 @@
+"""Links to a comparison: made, shown, and ended.
+
+Invariant: a guest is told of the runs that are compared what the comparison shows, without where
+models and problems come from, and without an address of anything else; a link whose runs are not
+all there any more shows nothing.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+import uuid
+from collections.abc import Sequence
+from dataclasses import asdict
+from datetime import timedelta
+from typing import Any
+
+from django.db.models import QuerySet
+from django.http import Http404
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.crypto import salted_hmac
+
+from webapp.accounts.models import User
+from webapp.experiments import comparison
+from webapp.experiments.models import Run
+from webapp.experiments.selectors import visible_run
+from webapp.projects.permissions import Action, require
+from webapp.sharing.models import ComparisonShare
+
+_SALT = "webapp.sharing.comparisons"
+_OF_THE_HOUSE = re.compile(r"^(agents\.[^.]+\.model|problems\..*|compute\..*|inference\..*)$")
+"""Settings that name places of this machine or of its organisation."""
+
+
+def compared_by(user: User, run_ids: Sequence[uuid.UUID]) -> list[Run]:
+    """The runs, each once; `Http404` if one does not exist for `user`."""
+    return [visible_run(user, run_id) for run_id in dict.fromkeys(run_ids)]
+
+
+def require_sharing(user: User, runs: Sequence[Run]) -> None:
+    """Raises `PermissionDenied` unless `user` may share every one of the runs."""
+    for run in runs:
+        require(user, Action.SHARE, run.project)
+
+
+def share(
+    runs: Sequence[Run], split: str, user: User, lifetime: timedelta, *, frozen: bool
+) -> tuple[ComparisonShare, str]:
+    """The share, and the path of its link; the secret in it is not kept, only its digest."""
+    secret = secrets.token_urlsafe(32)
+    made = ComparisonShare.objects.create(
+        runs=[run.pk for run in runs],
+        split=split,
+        frozen=told(runs, split) if frozen else None,
+        digest=_digest(secret),
+        created_by=user,
+        expires=timezone.now() + lifetime,
+    )
+    return made, reverse("shared-comparison", args=[secret])
+
+
+def shares_of(runs: Sequence[Run]) -> QuerySet[ComparisonShare]:
+    """Links to the comparison of exactly these runs that still work, newest first."""
+    found = ComparisonShare.objects.valid().filter(runs=[run.pk for run in runs])
+    return found.select_related("created_by").order_by("-pk")
+
+
+def own_share(user: User, share_id: int) -> ComparisonShare:
+    """The share, if `user` may end it.
+
+    Raises `Http404` if they do not see every run of it, `PermissionDenied` if they may not share.
+    """
+    found = ComparisonShare.objects.valid().filter(pk=share_id).first()
+    if found is None:
+        raise Http404
+    require_sharing(user, compared_by(user, found.runs))
+    return found
+
+
+def revoke(one: ComparisonShare) -> None:
+    """The link shows nothing any more."""
+    ComparisonShare.objects.filter(pk=one.pk, revoked_at=None).update(revoked_at=timezone.now())
+
+
+def shown_by(secret: str) -> tuple[ComparisonShare, dict[str, Any]]:
+    """The share of a link and what it shows; `Http404` if that is nothing (any more)."""
+    found = ComparisonShare.objects.valid().filter(digest=_digest(secret)).first()
+    if found is None:
+        raise Http404
+    there = Run.objects.select_related("experiment").in_bulk(found.runs)
+    if len(there) != len(found.runs):
+        raise Http404
+    if found.frozen is not None:
+        return found, found.frozen
+    return found, told([there[run_id] for run_id in found.runs], found.split)
+
+
+def told(runs: Sequence[Run], split: str) -> dict[str, Any]:
+    """{labels, names, split, settings, pairs, curves}: what a guest is told, as plain values."""
+    settings = comparison.settings_that_differ(runs)
+    return {
+        "labels": comparison.labels_of(runs),
+        "names": [str(run) for run in runs],
+        "split": split,
+        "settings": [row for row in settings if not _OF_THE_HOUSE.match(row["path"])],
+        "pairs": [
+            {
+                "label": pair.label,
+                "steps": pair.steps and list(pair.steps),
+                "figures": [asdict(figure) for figure in pair.figures],
+                "missing": pair.missing,
+            }
+            for pair in comparison.pairs(runs, split)
+        ],
+        "curves": comparison.curves(runs),
+    }
+
+
+def _digest(secret: str) -> str:
+    return salted_hmac(_SALT, secret, algorithm="sha256").hexdigest()
