@@ -14,8 +14,12 @@ import pytest
 from django.test import Client
 
 from tests.builders import a_held_run, a_token, an_event
+from tests.datasets import stored_version
 from webapp.accounts.models import ApiToken, Scope
 from webapp.api import api
+from webapp.artifacts.models import Upload
+from webapp.artifacts.services import begin
+from webapp.datasets.reports import request_validation
 from webapp.projects.membership import invite
 from webapp.projects.models import Invitation, Role
 from webapp.sharing.services import create_share
@@ -65,7 +69,7 @@ def operations() -> list[Operation]:
 
 
 @pytest.fixture
-def real(cast) -> dict[str, Any]:
+def real(cast, var_directory) -> dict[str, Any]:
     """What each parameter of a path stands for, so that only one thing is wrong at a time."""
     run, fencing = a_held_run(cast)
     opened = {"agent": "oak", "parent": 0, "depth": 1, "draws": {}}
@@ -78,7 +82,16 @@ def real(cast) -> dict[str, Any]:
         "slug": cast.project.workspace.slug, "project_id": cast.project.pk, "user_id": cast.bob.pk,
         "invitation_id": Invitation.objects.get().pk, "token_id": ApiToken.objects.get().pk,
         "share_id": create_share(run, cast.alice, timedelta(days=1))[0].pk,
+        **of_a_dataset(cast),
     }  # fmt: skip
+
+
+def of_a_dataset(cast) -> dict[str, Any]:
+    version = stored_version(cast)
+    report = request_validation(version, cast.alice)
+    upload = begin(cast.project, cast.alice, Upload.Kind.DATASET, "a.jsonl", 3)
+    told = {"dataset_id": version.dataset_id, "dataset_version_id": version.pk, "number": 1}
+    return {**told, "report_id": report.pk, "upload_id": upload.pk}
 
 
 @pytest.fixture
