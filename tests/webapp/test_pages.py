@@ -374,7 +374,18 @@ def test_a_fork_starts_at_a_checkpoint_that_is_there(client, cast, var_directory
     client.post(reverse("launch"), {**form, "step": 20, "overrides": "loss.kl_coefficient = 0.5"})
     fork = Run.objects.exclude(pk=source.pk).get()
     assert (fork.parent, fork.parent_step) == (source, 20)
+    held = var_directory / "runs" / str(fork.pk) / "origin" / "checkpoints" / place.name
+    place.rename(place.with_name("partial-of-the-parent"))  # as its parent does to remove it
+    assert (held / "manifest.json").read_text() == "{}", "the fork needs nothing of it any more"
     assert fork.config["loss"]["kl_coefficient"] == 0.5
+
+
+def test_notes_in_the_history_are_markdown_without_scripts(client, cast):
+    run = a_run(cast)
+    client.force_login(cast.bob)
+    client.post(reverse("run-note", args=[run.pk]), {"text": "**good** <script>x()</script>"})
+    page = client.get(reverse("run", args=[run.pk])).content.decode()
+    assert "<strong>good</strong>" in page and "<script>x()" not in page
 
 
 def test_a_strangers_run_is_no_source(client, cast):
