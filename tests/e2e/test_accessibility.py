@@ -92,7 +92,7 @@ def test_no_page_breaks_a_rule(browser, server, run, log, faults, scheme):
     check("a link to a comparison")
     page.goto(page.locator("pre").inner_text())
     page.get_by_text("shared with you").wait_for()
-    page.locator("canvas").first.wait_for()
+    page.get_by_role("heading", name="What differs in the settings").wait_for()
     check("a shared comparison")
     context.close()
     told = [f"{what}: {rule}" for what, rules in found.items() for rule in rules]
