@@ -79,8 +79,8 @@ def test_no_page_breaks_a_rule(browser, server, run, log, faults, scheme):
         f"/charts/?run={run.run.pk}",
         f"/runs/{run.run.pk}/about/",
         f"/runs/{run.run.pk}/log/",
-        *compared(run.run),
         f"/comments/?run={run.run.pk}",
+        *compared(run.run),
     ):
         page.goto(path)
         page.locator("h1").wait_for()
