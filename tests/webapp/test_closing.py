@@ -101,6 +101,7 @@ def test_an_export_holds_everything_and_no_secret(cast, full):
     assert found.read(f"models/{version['id']}/model.safetensors") == WEIGHTS
     stored = lines(found, "datasets.jsonl")
     assert [found.read(f"datasets/{one['id']}/problems") for one in stored] == [PROBLEMS] * 2
+    assert [one["name"] for one in lines(found, "aliases.jsonl")] == ["champion"]
     (missing,) = lines(found, "missing.jsonl")
     assert missing["name"].endswith("gone.safetensors")
     assert {one["name"] for one in lines(found, "members.jsonl")} == {"alice", "mia", "bob", "vera"}
