@@ -181,7 +181,7 @@ def test_tab_leads_through_the_list_in_reading_order(visit, run):
     heads = ["Run", "State", "Progress", "Solved", "Started by", "Created"]
     chosen = ["Charts", "Compare", "Star", "Remove star", "Archive", "Tag to add", "Tag"]
     assert names == [
-        *(*FRAME, "New run", "All", *states, *asked, "Columns", "Show", *heads),
+        *(*FRAME, "Export", "New run", "All", *states, *asked, "Columns", "Show", *heads),
         *("Choose demo #1, seed 3", "demo #1", *chosen),
     ]
 
