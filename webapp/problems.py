@@ -96,7 +96,7 @@ def document(schema: dict[str, Any]) -> dict[str, Any]:
     content = {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
     for operations in schema["paths"].values():
         for method, operation in operations.items():
-            _add_conditions(method, operation)
+            _add_conditions(method, operation, is_read="get" in operations)
             for status in _refusals(method, operation):
                 told = {"description": HTTPStatus(status).phrase, "content": content}
                 operation["responses"].setdefault(status, told)
@@ -118,12 +118,12 @@ _CONDITIONS = {
 }
 
 
-def _add_conditions(method: str, operation: dict[str, Any]) -> None:
+def _add_conditions(method: str, operation: dict[str, Any], *, is_read: bool) -> None:
     """Headers that `webapp.once` heeds, whatever the operation."""
     known = {parameter["name"] for parameter in operation.get("parameters", ())}
     if method == "post" and 201 in operation["responses"]:
         name = "Idempotency-Key"
-    elif method in ("patch", "delete"):
+    elif method in ("patch", "delete") and is_read:
         name = "If-Match"
     else:
         return
@@ -137,7 +137,8 @@ def _refusals(method: str, operation: dict[str, Any]) -> list[int]:
     places = {parameter["in"] for parameter in operation.get("parameters", ())}
     statuses = {401, 403, 429, 503}
     names = {parameter["name"] for parameter in operation.get("parameters", ())}
-    if "path" in places or "run" in names:  # what names a thing may name one that is not there
+    # What names a thing may name one that is not there.
+    if "path" in places or names & {"run", "version"}:
         statuses.add(404)
     if places:
         statuses |= {400, 422}

@@ -31,12 +31,13 @@ class DutiesStep(bootsteps.StartStopStep):
 
     def start(self, worker: Any) -> None:
         from workers.checks import Checks
-        from workers.exporter import Exporter
+        from workers.exporter import Exporter, ExportTidier
         from workers.sweep import Sweep
 
         Sweep(worker.concurrency).start()
         Checks().start()
         Exporter().start()
+        ExportTidier().start()
 
 
 app.steps["worker"].add(DutiesStep)

@@ -1,4 +1,4 @@
-"""Writes the exports that people ask for."""
+"""Writes the exports that people ask for, and tidies up after them."""
 
 from __future__ import annotations
 
@@ -13,10 +13,24 @@ class Exporter(Chore):
         return write_one()
 
 
-def write_one() -> bool:
-    """Write the export that waits longest; False if there is none."""
+class ExportTidier(Chore):
+    look_seconds = 10.0
+
+    def do_one(self) -> bool:
+        return tidy()
+
+
+def tidy() -> bool:
+    """End what nobody finished in time; remove what has expired, and files whose rows are gone.
+    Nothing is left then."""
     services.fail_late()
     services.remove_expired()
+    services.remove_strays()
+    return False
+
+
+def write_one() -> bool:
+    """Write the export that waits longest; False if there is none."""
     export = services.take()
     if export is not None:
         make(export, closing)

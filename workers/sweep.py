@@ -13,6 +13,7 @@ from webapp.artifacts.collecting import collect
 from webapp.experiments.dispatch import dispatch
 from webapp.experiments.outside import fail_silent_runs
 from webapp.experiments.selectors import sweepable_runs
+from webapp.registry.folders import remove_strays
 from workers.chores import Chore
 from workers.duty import kept
 
@@ -40,6 +41,7 @@ class Sweep(Chore):
         self._collected = time.monotonic()
         try:
             collect()
+            remove_strays()
         except OSError as error:
             logger.warning("artifacts cannot be collected: %s", error)
 

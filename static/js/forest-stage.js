@@ -23,6 +23,7 @@ const REST = 12; // times what a layout took before a growing tree is laid out a
 const LEAST_REST_MS = 150;
 const SMALL_TREE = 400; // nodes up to which a layout costs next to nothing
 const NEAR = 300; // px off the screen within which a tile is painted
+const LOOK_MS = 500; // between two looks at whether what stands above has moved the stage
 
 export class ForestStage {
   constructor(stage, canvas) {
@@ -32,6 +33,8 @@ export class ForestStage {
     this.pictures = new Pictures();
     this.groups = new Map(); // key of a picture -> {tree, box, spots} that can be pointed at
     this.tiles = [];
+    this.looked = 0; // when, and the top of the canvas then
+    this.top = 0;
     this.width = stage.clientWidth;
     new ResizeObserver(() => this.resized()).observe(stage);
   }
@@ -74,6 +77,7 @@ export class ForestStage {
     this.many = nodes > MANY;
     this.pictures.begin();
     const box = view.focus ? this.focusBox(view.focus, view.folds) : null;
+    this.#look();
     const scene = this.#sceneOf(view, box);
     this.whole = !this.many || this.moved || scene !== this.scene;
     Object.assign(this, { scene, moved: false });
@@ -83,6 +87,14 @@ export class ForestStage {
     if (this.whole) this.pictures.end();
     this.late ||= this.pictures.late;
     this.canvas.dataset.nodes = nodes - (view.focus && view.shown.includes(view.focus) ? view.focus.nodes.size : 0);
+  }
+
+  /** Reads where the stage is on the screen, which what stands above it moves without a scroll. */
+  #look() {
+    const now = performance.now();
+    if (!this.many || now - this.looked < LOOK_MS) return;
+    this.looked = now;
+    this.moved ||= Math.abs(this.canvas.getBoundingClientRect().top - this.top) > NEAR / 2;
   }
 
   /** What a picture hangs on beside its tree, as text. */
@@ -105,8 +117,9 @@ export class ForestStage {
       return { ...place, y: place.y + below, tree, number: numbers.get(tree.id) };
     });
     // Tiles far from the screen wait until they are scrolled to.
-    const top = this.canvas.getBoundingClientRect().top;
-    const isNear = ({ y, height }) => top + y <= innerHeight + NEAR && top + y + height >= -NEAR;
+    this.top = this.canvas.getBoundingClientRect().top;
+    const from = (y) => this.top + y;
+    const isNear = ({ y, height }) => from(y) <= innerHeight + NEAR && from(y + height) >= -NEAR;
     this.near = this.tiles.filter(isNear);
     this.groups = new Map();
   }
@@ -148,7 +161,8 @@ export class ForestStage {
       const version = `${tree.seq} ${this.shapes.get(tree)?.size}`;
       const kept = this.pictures.take({ key, tree, box, frame, version, paint });
       if (!this.whole && !kept.fresh) return;
-      if (!this.whole) context.clearRect(box.x, box.y, box.width, box.height);
+      // A pixel more: the frame of a tile that is pointed at is wider than its box.
+      if (!this.whole) context.clearRect(box.x - 1, box.y - 1, box.width + 2, box.height + 2);
       under?.();
       context.drawImage(kept.canvas, box.x, box.y, box.width, box.height);
       spots = kept.spots;
@@ -204,8 +218,8 @@ export class ForestStage {
       canvas.height = Math.round(height * ratio);
       canvas.style.height = `${height}px`;
     }
+    this.context.reset();
     this.context.setTransform(ratio, 0, 0, ratio, 0, 0);
-    this.context.clearRect(0, 0, width, height);
   }
 
   /** What lies at a point of the canvas: {tree, node, x, y, r}, `node` null within a tile; or null. */

@@ -74,8 +74,7 @@ export class Pictures {
     const [width, height] = [Math.round(box.width * ratio), Math.round(box.height * ratio)];
     // A new size gives new memory: where it is the same, that is kept and only cleared.
     if (canvas.width !== width || canvas.height !== height) Object.assign(canvas, { width, height });
-    context.setTransform(1, 0, 0, 1, 0, 0);
-    context.clearRect(0, 0, width, height);
+    context.reset();
     context.setTransform(ratio, 0, 0, ratio, -box.x * ratio, -box.y * ratio);
     const spots = paint(context);
     const at = performance.now();

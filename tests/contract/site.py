@@ -15,6 +15,8 @@ from pathlib import Path
 from tests.builders import Cast, a_held_run, a_registry, a_token, an_event
 from tests.datasets import stored_version
 from webapp.accounts.models import Scope
+from webapp.comments.services import write_comment
+from webapp.comments.targets import Target
 from webapp.datasets.models import DatasetVersion
 from webapp.datasets.reports import request_validation
 from webapp.experiments.listing import Wish
@@ -40,6 +42,7 @@ class Site:
     version: DatasetVersion
     registry: dict[str, int]
     """Ids of a model, its version's number, a promotion and an evaluation."""
+    comment: int
 
 
 def furnish(url: str, cast: Cast) -> Site:
@@ -60,8 +63,9 @@ def furnish(url: str, cast: Cast) -> Site:
         "a viewer": a_token(cast.vera, workspace, Scope.RUNS_READ),
         "a stranger": a_token(cast.charlie, other, Scope.ADMIN),
     }
+    comment = write_comment(Target((run,)), cast.alice, "It learns.", url)
     export = ask_for(run.project, cast.alice, Table.RUNS, Format.CSV, Wish())
-    return Site(url, secrets, run, export.pk, version, a_registry(cast))
+    return Site(url, secrets, run, export.pk, version, a_registry(cast), comment.pk)
 
 
 def ask_everything(
@@ -87,7 +91,7 @@ def ask_everything(
 
 
 def _configuration(site: Site | None) -> str:
-    # Methods that an address does not have are asked by tests/webapp/test_schema_fuzz.py.
+    # Methods that an address does not have are asked by tests/security/test_schema_fuzz.py.
     lines = ["[phases.coverage]", 'unexpected-methods = ["TRACE"]']
     lines += ["[phases.stateful]", "max-steps = 4"]
     if site:
@@ -98,6 +102,6 @@ def _configuration(site: Site | None) -> str:
         things |= {"dataset_id": version.dataset_id, "dataset_version_id": version.pk, "number": 1}
         things |= {"report_id": version.reports.get().pk}
         things |= {"workspace_id": project.workspace_id, "slug": project.workspace.slug}
-        things |= site.registry
+        things |= {"comment_id": site.comment, **site.registry}
         lines += ["[parameters]", *(f'"path.{name}" = "{value}"' for name, value in things.items())]
     return "\n".join((*lines, ""))

@@ -6,6 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from webapp.experiments.models import Run
+from webapp.exports.models import Export, ExportState
+
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
 AXE = (Path(__file__).parents[1] / "vendor" / "axe-core" / "axe.min.js").read_text()
@@ -28,6 +31,7 @@ PAGES = (
     "/api/",
     "/account/",
     "/inbox/",
+    "/exports/",
     "/workspaces/demo/audit/",
     "/workspaces/demo/close/",
 )
@@ -76,6 +80,7 @@ def test_no_page_breaks_a_rule(browser, server, run, log, faults, scheme):
         f"/runs/{run.run.pk}/about/",
         f"/runs/{run.run.pk}/log/",
         f"/comments/?run={run.run.pk}",
+        *compared(run.run),
     ):
         page.goto(path)
         page.locator("h1").wait_for()
@@ -83,10 +88,32 @@ def test_no_page_breaks_a_rule(browser, server, run, log, faults, scheme):
             page.locator("[data-metric] canvas").first.wait_for()
             page.locator("[data-metric] summary").first.click()
         check(path)
+    page.get_by_role("button", name="Make the link").click()
+    check("a link to a comparison")
+    page.goto(page.locator("pre").inner_text())
+    page.get_by_text("shared with you").wait_for()
+    page.get_by_role("heading", name="What differs in the settings").wait_for()
+    check("a shared comparison")
     context.close()
     told = [f"{what}: {rule}" for what, rules in found.items() for rule in rules]
     assert not told, "\n".join(told)
     assert faults.told == []
+
+
+def compared(run) -> list[str]:
+    """Pages that share a comparison with a second run, while exports are asked for and ready."""
+    other = a_second_run(run)
+    for state in ExportState:
+        over = {"error": "the disk is full"} if state is ExportState.FAILED else {}
+        of_all = {"project": run.project, "table": "runs", "format": "csv"}
+        Export.objects.create(created_by=run.created_by, state=state, **of_all, **over)
+    pages = ["/compare/", "/compare/shares/"]
+    return ["/exports/"] + [f"{page}?run={run.pk}&run={other.pk}" for page in pages]
+
+
+def a_second_run(run) -> Run:
+    told = {"config": {**run.config, "seed": 2}, "seed": 2, "created_by": run.created_by}
+    return Run.objects.create(experiment=run.experiment, number=2, **told)
 
 
 def first_tree(run) -> int:

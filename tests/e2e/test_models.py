@@ -120,9 +120,9 @@ def test_a_model_is_uploaded_measured_compared_and_promoted_by_two(enter, run, t
     set_second_pair(project.workspace, True, owner)
     page.reload()
     page.get_by_text("Move an alias").click()
-    page.get_by_label("Alias").fill("champion")
+    page.get_by_label("Alias", exact=True).fill("champion")
     page.get_by_label("Version", exact=True).fill("2")
-    page.get_by_label("Reason").fill("It is better.")
+    page.get_by_label("Reason", exact=True).fill("It is better.")
     page.get_by_role("button", name="Ask for it").click()
     page.get_by_text("Another person has to approve it.").wait_for()
     assert page.get_by_role("button", name="Approve").count() == 0

@@ -19,6 +19,7 @@ from webapp.experiments.models import Run
 from webapp.projects.membership import invite
 from webapp.projects.models import Membership, Project, Role, Workspace
 from webapp.registry.models import Model, Promotion, SecondPairOfEyes
+from webapp.sharing.models import ComparisonShare
 from webapp.sharing.services import create_share
 
 
@@ -76,8 +77,14 @@ def test_tokens_and_links_are_noted_without_what_lets_in(client, cast):
     asked = {"workspace": cast.project.workspace_id, "name": "robot", "scopes": ["runs:read"]}
     secret = client.post("/api/v1/tokens", asked, content_type="application/json").json()["token"]
     create_share(run, cast.bob, timedelta(days=1))
+    ends = timezone.now() + timedelta(days=1)
+    ComparisonShare.objects.create(runs=[run.pk], split="test", digest="c", expires=ends)
+    assert told(cast, kind="share") == [
+        "Grove made a share link to a comparison of 1 runs",
+        f"Grove made a share link to {run}",
+    ]
     client.post(f"/tokens/{ApiToken.objects.get().pk}/revoke/")
-    first, _, third = told(cast)[:3]
+    first, third = told(cast, kind="token")
     assert first == f"bob revoked the token robot ({secret[:12]}…)"
     assert third == f"bob made the token robot ({secret[:12]}…) for runs:read"
     for table in (models.TokenEvent, models.ShareEvent, models.InvitationEvent):

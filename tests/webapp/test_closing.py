@@ -8,6 +8,7 @@ from datetime import timedelta
 import httpx
 import pytest
 from django.apps import apps
+from django.utils import timezone
 
 from engine.events import RunState
 from tests.builders import a_cast, a_held_run, a_run, a_token, an_event, some_events
@@ -26,7 +27,7 @@ from webapp.experiments import marks, services
 from webapp.projects.membership import invite
 from webapp.projects.models import Invitation, Role, Workspace
 from webapp.registry.models import Alias, Model, ModelUse, ModelVersion, VersionFile
-from webapp.sharing.models import Share
+from webapp.sharing.models import ComparisonShare, Share
 from webapp.sharing.services import create_share
 from webapp.telemetry.ingest import ingest
 
@@ -73,6 +74,8 @@ def _fill(cast, var):
     Alias.objects.create(model=model, name="champion", version=new)
     ModelUse.objects.create(run=run, agent="oak", version=old)
     create_share(run, cast.alice, timedelta(days=1))
+    ends = timezone.now() + timedelta(days=1)
+    ComparisonShare.objects.create(runs=[run.pk], split="test", digest="c" * 64, expires=ends)
     a_token(cast.alice, project, Scope.ADMIN)
     invite(project.workspace, cast.alice, Role.VIEWER, single_use=True)
     write_comment(Target((run,)), cast.bob, "@mia look", "http://testserver")
@@ -98,6 +101,7 @@ def test_an_export_holds_everything_and_no_secret(cast, full):
     assert found.read(f"models/{version['id']}/model.safetensors") == WEIGHTS
     stored = lines(found, "datasets.jsonl")
     assert [found.read(f"datasets/{one['id']}/problems") for one in stored] == [PROBLEMS] * 2
+    assert [one["name"] for one in lines(found, "aliases.jsonl")] == ["champion"]
     (missing,) = lines(found, "missing.jsonl")
     assert missing["name"].endswith("gone.safetensors")
     assert {one["name"] for one in lines(found, "members.jsonl")} == {"alice", "mia", "bob", "vera"}

@@ -109,6 +109,21 @@ def test_a_viewer_stars_for_themselves_and_marks_nothing(client, cast):
         assert client.patch(address, told, "application/json").status_code == 403
 
 
+def test_an_experiment_is_checked_before_it_is_made(client, cast):
+    client.force_login(cast.bob)
+
+    def check(**more):
+        asked = {"project": cast.project.pk, "recipe": "mars2", "seeds": [1, 2], **more}
+        return client.post("/api/v1/experiments/check", asked, "application/json")
+
+    found = check(sweep={"training.steps": [3]}).json()["runs"]
+    assert [(run["seed"], run["steps"]) for run in found] == [(1, 3), (2, 3)]
+    refused = check(overrides={"search.nodes_per_tree": 0})
+    assert refused.status_code == 422
+    assert refused.json()["problems"][0]["path"] == "search.nodes_per_tree"
+    assert not cast.project.experiments.exists()
+
+
 def test_experiments_are_listed_and_opened(client, cast):
     run = a_run(cast)
     client.force_login(cast.vera)

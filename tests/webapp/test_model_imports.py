@@ -4,14 +4,19 @@ import io
 import json
 import pickle
 import zipfile
+from datetime import timedelta
+from importlib import import_module
 from pathlib import Path
 
 import pytest
+from django.apps import apps
 from django.core.management import CommandError, call_command
 
 from tests.builders import a_model_folder, a_run
+from webapp.artifacts.collecting import collect
 from webapp.artifacts.models import Artifact, Upload
 from webapp.artifacts.services import append, begin, finish
+from webapp.artifacts.store import open_artifact
 from webapp.experiments.creation import create_experiment_with_run
 from webapp.registry import folders
 from webapp.registry.deletion import delete_model, delete_version
@@ -188,3 +193,29 @@ def test_a_version_that_a_run_made_is_exported_from_its_directory(cast, tmp_path
     (made / "config.json").unlink()
     with pytest.raises(RegistryRefused, match=r"config\.json of oak v1 is not there any more"):
         archive(version)
+
+
+def test_the_collector_takes_files_only_once_no_version_has_them(cast, model, folder, tmp_path):
+    first = import_uploads(model, uploaded(cast, folder), None, cast.bob)
+    other = a_model_folder(tmp_path / "other", seed=1)  # all but the weights are the same
+    second = import_uploads(model, uploaded(cast, other), None, cast.bob)
+    assert collect(timedelta(0)).artifacts == 0
+    delete_version(first)
+    assert collect(timedelta(0)).artifacts == 1
+    contents = folders.contents_of(second)
+    assert all(open_artifact(sha256).read() for sha256 in contents.values())
+    stray = folders.fill({"config.json": contents["config.json"]})
+    assert folders.remove_strays() == 0, "it is fresh"
+    assert folders.remove_strays(timedelta(0)) == 2, "the stray, and that of the first version"
+    assert not stray.exists() and Path(second.path).is_dir()
+
+
+def test_runs_from_before_are_found_by_what_their_agents_began_with(cast, folder):
+    version = import_folder(cast.project, "elm", folder)
+    run = a_run(cast)
+    run.config["agents"][0]["model"] = version.path
+    run.save()
+    migration = import_module("webapp.registry.migrations.0004_uses_of_earlier_runs")
+    migration.note_uses(apps, None)
+    migration.note_uses(apps, None)
+    assert list(version.uses.values_list("run", "agent")) == [(run.pk, "oak")]

@@ -9,6 +9,7 @@ import pytest
 from aiosmtpd.controller import Controller
 
 from tests.builders import a_held_run
+from tests.e2e.stack import free_port
 from tests.webapp.openid_provider import CLIENT, SECRET, a_provider
 from webapp.accounts.models import User
 from webapp.comments.services import write_comment
@@ -62,8 +63,7 @@ def test_an_account_of_ours_is_not_taken_over_by_its_name(client, cast, with_pro
 
 def test_an_answer_that_was_not_asked_for_lets_nobody_in(client, db, with_provider):
     for change in ({"state": "made-up"}, {"code": "made-up"}):
-        page = come_back(client, **change)
-        assert page.status_code == 200 or page.url.startswith("/account/provider/"), change
+        assert come_back(client, **change).status_code < 500, change
         assert not User.objects.exists() and client.get("/").status_code == 302
 
 
@@ -83,10 +83,10 @@ class Box:
 def post(settings):
     """Mail goes out by SMTP, as with GROVE_MAIL_URL; yields what has arrived."""
     box = Box()
-    controller = Controller(box, "127.0.0.1", 0)
+    port = free_port()
+    controller = Controller(box, "127.0.0.1", port)
     controller.start()
     try:
-        port = controller.server.sockets[0].getsockname()[1]
         url, sender = f"smtp://127.0.0.1:{port}", "grove@example.org"
         mail = read_mail({"GROVE_MAIL_URL": url, "GROVE_MAIL_FROM": sender})
         settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"

@@ -19,7 +19,7 @@ from webapp.datasets.models import DatasetVersion
 from webapp.experiments.models import Run, RunAction
 from webapp.projects.models import Invitation, Membership, Project, Workspace
 from webapp.registry.models import ModelVersion, Promotion, SecondPairOfEyes
-from webapp.sharing.models import Share
+from webapp.sharing.models import ComparisonShare, Share
 
 
 def _noted(name: str, fields: list[str], *trackers: pghistory.RowEvent) -> Any:
@@ -98,6 +98,12 @@ class NotedToken(ApiToken):
 
 @_noted("ShareEvent", ["run", "tree", "until"], _made(), _changed("revoked_at", label="revoked"))
 class NotedShare(Share):
+    class Meta:
+        proxy = True
+
+
+@_noted("ComparisonEvent", ["runs"], _made(), _changed("revoked_at", label="revoked"))
+class NotedComparisonShare(ComparisonShare):
     class Meta:
         proxy = True
 

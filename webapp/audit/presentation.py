@@ -100,6 +100,11 @@ def _share(row: Any, names: Names) -> str:
     return f"{done} a share link to {part}{row.run}{moment}"
 
 
+def _comparison(row: Any, names: Names) -> str:
+    done = "made" if row.pgh_label == "made" else "revoked"
+    return f"{done} a share link to a comparison of {len(row.runs)} runs"
+
+
 def _run_action(row: Any, names: Names) -> str:
     return _DID[RunAction.Kind(row.kind)].format(row.run)
 
@@ -153,6 +158,7 @@ _WORDS: dict[str, Callable[[Any, Names], str]] = {
     "project": _project,
     "token": _token,
     "share": _share,
+    "comparison": _comparison,
     "run-action": _run_action,
     "run-mark": _run_mark,
     "comment": _comment,

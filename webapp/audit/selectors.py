@@ -16,6 +16,8 @@ from django.db.models import Max, OuterRef, Q, QuerySet, Subquery
 from webapp.accounts.models import User
 from webapp.audit import models
 from webapp.audit.presentation import Names, actor_id, people_in, sentence
+from webapp.experiments.models import Run
+from webapp.paging import moment_in
 from webapp.projects.models import Workspace
 
 
@@ -32,7 +34,7 @@ class Source:
     """What people choose by; several sources may be of one kind."""
     rows: QuerySet[Any]
     workspace: str
-    """Path from a row to the id of its workspace."""
+    """Path from a row to its workspace; if it ends with `__in`, to the ids of its runs."""
     person: str = "pgh_context__user"
     """Path from a row to the id of who did it."""
 
@@ -59,6 +61,7 @@ SOURCES = (
         "share", "share", models.ShareEvent.objects.select_related("run__experiment"),
         f"run__{_RUN}",
     ),
+    Source("comparison", "share", models.ComparisonEvent.objects.all(), "runs__0__in"),
     Source(
         "run-action", "run",
         models.RunActionEvent.objects.select_related("run__experiment"), f"run__{_RUN}", "user",
@@ -140,12 +143,14 @@ def entries(
 
 def newest_notes(workspace: Workspace) -> list[int | None]:
     """The id of the newest note of each source: any further note changes it."""
-    return [
-        source.rows.filter(**{source.workspace: workspace.pk}).aggregate(Max("pgh_id"))[
-            "pgh_id__max"
-        ]
-        for source in SOURCES
-    ]
+    return [_in(source, workspace).aggregate(newest=Max("pgh_id"))["newest"] for source in SOURCES]
+
+
+def _in(source: Source, workspace: Workspace) -> QuerySet[Any]:
+    if not source.workspace.endswith("__in"):
+        return source.rows.filter(**{source.workspace: workspace.pk})
+    runs = Run.objects.filter(**{_RUN: workspace.pk}).values("pk")
+    return source.rows.filter(**{source.workspace: runs})
 
 
 def people_of(workspace: Workspace) -> list[User]:
@@ -161,7 +166,7 @@ Key = tuple[datetime, int, int]
 def _rows(
     source: Source, index: int, workspace: Workspace, wish: Wish, place: Key | None
 ) -> QuerySet[Any]:
-    rows = source.rows.filter(**{source.workspace: workspace.pk})
+    rows = _in(source, workspace)
     if wish.person is not None:
         rows = rows.filter(**{source.person: wish.person})
     if wish.since:
@@ -193,10 +198,10 @@ def _cursor(key: Key) -> str:
 def _place(cursor: str) -> Key:
     try:
         at, index, pk = cursor.split("~")
-        moment, place, number = datetime.fromisoformat(at), int(index), int(pk)
+        moment, place, number = moment_in(at), int(index), int(pk)
     except ValueError:
         raise BadCursor(cursor) from None
-    if moment.tzinfo is None or not (0 <= place < len(SOURCES) and 0 <= number < 2**63):
+    if not (0 <= place < len(SOURCES) and 0 <= number < 2**63):
         raise BadCursor(cursor)
     return moment, place, number
 

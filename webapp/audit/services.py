@@ -38,6 +38,7 @@ def forget(
         models.DatasetEvent.objects.filter(dataset__in=dataset_ids),
         models.ModelEvent.objects.filter(model__in=model_ids),
         models.PromotionEvent.objects.filter(model__in=model_ids),
+        models.ComparisonEvent.objects.filter(runs__overlap=list(run_ids)),
         models.WorkspaceEvent.objects.filter(pgh_obj=workspace_id).exclude(pgh_label="gone"),
     ]
     with pgtrigger.ignore(*(f"{rows.model._meta.label}:append_only" for rows in found)):

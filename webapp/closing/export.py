@@ -6,6 +6,7 @@
     runs/ID/metrics.jsonl                   {name, index, seq, step, time, tokens, nodes, value}
     datasets.jsonl datasets/ID/problems     what a stored version holds
     models.jsonl models/ID/FILE             what a version holds
+    aliases.jsonl promotions.jsonl evaluations.jsonl searches.jsonl
     missing.jsonl                           files that are not there any more, and why
 
 Invariants: no more than one page or block is in memory; nothing is named by a user's words alone;
@@ -35,7 +36,8 @@ from webapp.comments.models import Comment
 from webapp.datasets.models import DatasetVersion
 from webapp.experiments.models import Experiment, Run
 from webapp.projects.models import Workspace
-from webapp.registry.models import ModelVersion, VersionFile
+from webapp.registry.models import Alias, Evaluation, ModelVersion, Promotion, VersionFile
+from webapp.searches.models import Search
 from webapp.telemetry import rows
 from webapp.telemetry.models import Block
 
@@ -98,6 +100,7 @@ def _parts(workspace: Workspace) -> Parts:
     runs = Run.objects.filter(experiment__project__workspace=workspace)
     yield "runs.jsonl", _table(runs, "lease_owner", "engine_pid", "engine_started")
     yield "comments.jsonl", _table(Comment.objects.filter(run__in=runs))
+    yield "searches.jsonl", _table(Search.objects.filter(run__in=runs))
     for run_id in list(runs.order_by("created", "pk").values_list("pk", flat=True)):
         yield f"runs/{run_id}/events.ndjson", _events(run_id)
         yield f"runs/{run_id}/metrics.jsonl", _metrics(run_id)
@@ -118,6 +121,9 @@ def _datasets(workspace: Workspace, missing: list[bytes]) -> Parts:
 def _models(workspace: Workspace, missing: list[bytes]) -> Parts:
     versions = ModelVersion.objects.filter(model__project__workspace=workspace)
     yield "models.jsonl", _table(versions, "path", names=("model__name", "model__project"))
+    for name, table in (("aliases", Alias), ("promotions", Promotion)):
+        yield f"{name}.jsonl", _table(table.objects.filter(model__project__workspace=workspace))
+    yield "evaluations.jsonl", _table(Evaluation.objects.filter(version__in=versions))
     files = VersionFile.objects.filter(version__in=versions).select_related("version")
     for file in list(files.order_by("version", "name")):
         content = file.artifact_id or Path(file.version.path) / file.name

@@ -33,6 +33,7 @@ from webapp.exports.models import Export
 from webapp.projects.models import Workspace
 from webapp.registry.folders import remove_unused
 from webapp.registry.models import Alias, Evaluation, Model, ModelUse, ModelVersion
+from webapp.sharing.models import ComparisonShare
 
 
 def refusal(workspace: Workspace) -> str:
@@ -76,6 +77,7 @@ def _delete(workspace: Workspace) -> None:
     for upload in Upload.objects.filter(**inside):
         discard(upload)
     Comment.objects.filter(compared__run__in=runs).delete()
+    ComparisonShare.objects.filter(runs__overlap=runs).delete()
     # What protects others goes before them; links within one table are cut first.
     Alias.objects.filter(model__in=models).delete()
     ModelUse.objects.filter(version__in=versions).delete()

@@ -1,12 +1,15 @@
-"""What a comment may be."""
+"""What a comment may be, and what an address of comments names."""
 
 from __future__ import annotations
 
+import uuid
 from typing import Any
 
 from django import forms
 
 from webapp.comments.services import LONGEST
+
+_LARGEST = 2**63 - 1
 
 
 class CommentForm(forms.Form):
@@ -18,20 +21,16 @@ class CommentForm(forms.Form):
     )
 
 
-class TargetForm(forms.Form):
-    """What an address of comments names; `cleaned_data["run"]` are ids."""
-
-    run = forms.MultipleChoiceField()
-    tree = forms.IntegerField(required=False, min_value=0, max_value=2**63 - 1)
-    node = forms.IntegerField(required=False, min_value=0, max_value=2**63 - 1)
-
-    def __init__(self, data: Any):
-        super().__init__(data)
-        self.fields["run"] = RunsField()
-
-
 class RunsField(forms.Field):
+    """Ids of runs."""
+
     widget = forms.MultipleHiddenInput
 
-    def to_python(self, value: Any) -> list[Any]:
+    def to_python(self, value: Any) -> list[uuid.UUID]:
         return [forms.UUIDField().clean(one) for one in value or ()]
+
+
+class TargetForm(forms.Form):
+    run = RunsField()
+    tree = forms.IntegerField(required=False, min_value=0, max_value=_LARGEST)
+    node = forms.IntegerField(required=False, min_value=0, max_value=_LARGEST)

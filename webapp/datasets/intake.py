@@ -17,7 +17,6 @@ from __future__ import annotations
 import json
 import resource
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -180,15 +179,12 @@ def kind_of(problem: Problem) -> str:
 def _told(job: dict[str, Any], out: Path, fault: DatasetFault) -> str:
     """The fault as text, with the file called as its owner calls it."""
     names = {str(_link(out, place)): one["name"] for place, one in enumerate(job["files"])}
+    names[str(out / "in")] = "the upload"  # after its files, whose paths begin so
     value = names.get(fault.value, fault.value) if isinstance(fault.value, str) else fault.value
     text = str(replace(fault, value=value))
-    for path, name in _longest_first(names):
+    for path, name in names.items():
         text = text.replace(path, name)
-    return text.replace(str(out / "in"), "the upload")
-
-
-def _longest_first(names: dict[str, str]) -> Iterator[tuple[str, str]]:
-    yield from sorted(names.items(), key=lambda item: -len(item[0]))
+    return text
 
 
 if __name__ == "__main__":

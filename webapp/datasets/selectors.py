@@ -13,7 +13,7 @@ from django.urls import reverse
 
 from engine.problems.splits import place
 from webapp.accounts.models import User
-from webapp.artifacts.store import open_artifact
+from webapp.artifacts.store import local_path
 from webapp.datasets.models import Dataset, DatasetProblem, DatasetReport, DatasetVersion
 
 PAGE = 25
@@ -73,7 +73,7 @@ def problems_page(
 
 def content_of(row: DatasetProblem) -> dict[str, Any]:
     """The whole problem, as `engine.problems.records` writes it."""
-    with open_artifact(row.version.artifact_id) as content:
+    with local_path(row.version.artifact_id).open("rb") as content:
         content.seek(row.offset)
         return json.loads(content.read(row.length))
 
@@ -107,12 +107,18 @@ class Use:
 
 
 def uses(version: DatasetVersion) -> list[Use]:
-    """Runs and model versions that learned from it, and versions that were made from it."""
+    """Runs and model versions that learned from it or were measured on it, and versions that were
+    made from it."""
     runs = version.run_set.select_related("experiment").order_by("-created")
     models = version.modelversion_set.select_related("model").order_by("-pk")
     children = version.children.select_related("dataset").order_by("number")
     found = [Use("run", str(run), reverse("run", args=[run.pk])) for run in runs]
     found += [Use("model", str(one), reverse("model", args=[one.model_id])) for one in models]
+    measured = version.evaluations.select_related("version__model").order_by("-pk")
+    found += [
+        Use("evaluation of", str(one.version), reverse("model", args=[one.version.model_id]))
+        for one in measured
+    ]
     return found + [
         Use("dataset", str(one), reverse("dataset-version", args=[one.pk]), one.dataset_id)
         for one in children

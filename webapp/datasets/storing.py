@@ -14,7 +14,7 @@ from typing import Any
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import ProtectedError
+from django.db.models import ProtectedError, RestrictedError
 
 from engine.faults import printable
 from engine.problems.formats import DETECTED, FORMATS, OWN
@@ -110,7 +110,7 @@ def delete_version(version: DatasetVersion) -> None:
         _refuse_used(version)
         try:
             DatasetVersion.objects.get(pk=version.pk).delete()
-        except ProtectedError:  # used since we looked
+        except (ProtectedError, RestrictedError):  # used since we looked
             _refuse_used(version)
             raise
         if not dataset.versions.exists():
@@ -202,7 +202,8 @@ def _lines_of(version: DatasetVersion, places: Any) -> Iterator[Path]:
     path = settings.UPLOADS_DIR / f"derived-{uuid.uuid4()}"
     settings.UPLOADS_DIR.mkdir(parents=True, exist_ok=True)
     try:
-        with path.open("xb") as file, store.open_artifact(version.artifact_id) as content:
+        stored = store.local_path(version.artifact_id)
+        with path.open("xb") as file, stored.open("rb") as content:
             for offset, length in places.iterator():
                 content.seek(offset)
                 file.write(content.read(length))

@@ -11,12 +11,16 @@ from django.shortcuts import get_object_or_404
 from ninja import Path, Query, Schema
 from pydantic import ConfigDict, Field
 
-from webapp.experiments.api import RunOut
+from webapp.experiments.api import NewExperiment, RunOut
 from webapp.experiments.api import experiments as router
+from webapp.experiments.creation import planned
 from webapp.experiments.models import Experiment
 from webapp.experiments.presentation import summary
 from webapp.experiments.selectors import visible_runs
+from webapp.experiments.sweeps import Request
 from webapp.paging import LARGEST_ID, Cursor, page
+from webapp.projects.permissions import Action, require
+from webapp.projects.selectors import visible_projects
 
 _EXAMPLE = {
     "id": 3,
@@ -75,6 +79,23 @@ class ExperimentList(Schema):
     """Cursor of the next page, null on the last."""
 
 
+class PlannedRun(Schema):
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [{"seed": 1, "steps": 40, "variant": {"search.nodes_per_tree": 8}}]
+        }
+    )
+
+    seed: int
+    steps: int
+    variant: dict[str, Any]
+    """Path to value: what sets it apart in the experiment."""
+
+
+class Plan(Schema):
+    runs: list[PlannedRun]
+
+
 class Asked(Cursor):
     project: int | None = Field(None, ge=0, le=LARGEST_ID)
     name: str = Field("", max_length=200, pattern=r"^[^\x00]*$")
@@ -90,6 +111,20 @@ def list_experiments(request: HttpRequest, asked: Query[Asked]):
     if asked.name:
         found = found.filter(name__icontains=asked.name)
     return page(found, "experiments", asked)
+
+
+@router.post("/check", response=Plan)
+def check_experiment(request: HttpRequest, new: NewExperiment):
+    """The runs that would come of it; nothing is made. What cannot run is refused as it would be
+    then, path by path."""
+    project = get_object_or_404(visible_projects(request.user), pk=new.project)
+    require(request.user, Action.OPERATE, project)
+    wanted = Request(new.recipe, new.overrides, new.name, new.seeds, new.sweep)
+    runs = [
+        {"seed": one.config.seed, "steps": one.config.training.steps, "variant": one.variant}
+        for one in planned(wanted, project)
+    ]
+    return {"runs": runs}
 
 
 @router.get("/{int:experiment_id}", response=ExperimentDetail)

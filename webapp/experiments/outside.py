@@ -20,7 +20,8 @@ from webapp.accounts.models import User
 from webapp.datasets.models import DatasetVersion
 from webapp.datasets.references import is_reference, trainable
 from webapp.experiments import leases, services
-from webapp.experiments.models import Experiment, Run
+from webapp.experiments.actions import note_action
+from webapp.experiments.models import Experiment, Run, RunAction
 from webapp.experiments.states import ENDED
 from webapp.projects.models import Project
 
@@ -58,6 +59,7 @@ def create_run(
         created_by=user,
         queued_at=timezone.now(),
     )
+    note_action(run, user, RunAction.Kind.STARTED, "elsewhere")
     return services.mark_starting(run.pk, leases.take_lease_outside(run.pk))
 
 

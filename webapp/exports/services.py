@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from dataclasses import asdict
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 from django.db import transaction
@@ -13,7 +14,7 @@ from django.db.models.functions import Now
 from webapp.accounts.models import User
 from webapp.experiments.listing import Wish
 from webapp.experiments.models import Run
-from webapp.exports.models import Export, ExportState, Format, Table
+from webapp.exports.models import Export, ExportState, Format, Table, exports_directory
 from webapp.exports.selectors import visible_export
 from webapp.projects.models import Project
 from webapp.projects.permissions import Action, require
@@ -116,6 +117,31 @@ def remove_expired() -> int:
     for export in gone:
         remove(export)
     return len(gone)
+
+
+def remove_strays() -> int:
+    """Files whose row went with its project, run or asker, and drafts that nobody writes any more;
+    returns how many were removed."""
+    files = [path for path in exports_directory().glob("*.*") if _id_of(path)]
+    states = dict(
+        Export.objects.filter(pk__in={_id_of(path) for path in files}).values_list("pk", "state")
+    )
+    strays = [path for path in files if not _is_wanted(path, states.get(_id_of(path)))]
+    for path in strays:
+        path.unlink(missing_ok=True)
+    return len(strays)
+
+
+def _id_of(path: Path) -> uuid.UUID | None:
+    try:
+        return uuid.UUID(path.name.partition(".")[0])
+    except ValueError:
+        return None
+
+
+def _is_wanted(path: Path, state: str | None) -> bool:
+    is_draft = path.suffix == ".part"
+    return state is not None and not (is_draft and ExportState(state).is_over)
 
 
 def _taken(export: Export) -> Any:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
 from functools import partial
+from typing import Any
 
 from asgiref.sync import sync_to_async
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.shortcuts import get_object_or_404
-from ninja import Header, Query, Router, Status
+from ninja import Header, Query, Router, Schema, Status
 from pydantic import Field
 
 from webapp.artifacts.selectors import visible_uploads
@@ -63,7 +64,7 @@ class Filter(Cursor):
         return asked | {"id"}
 
 
-class Compared(Cursor):
+class Compared(Schema):
     version: list[int] = Field(min_length=2, max_length=comparison.MOST_VERSIONS)
     """Ids of versions; the first is what the others are measured against."""
 
@@ -185,10 +186,16 @@ def delete_version(request: HttpRequest, model_id: Id, number: Number):
     return Status(204, None)
 
 
-_CARD = {"responses": {200: {"content": {"text/markdown": {"schema": {"type": "string"}}},
-                             "description": "OK"}}}  # fmt: skip
-_ZIP = {"responses": {200: {"content": {"application/zip": {"schema": {"type": "string",
-                            "format": "binary"}}}, "description": "OK"}}}  # fmt: skip
+def _answers(kind: str) -> dict[str, Any]:
+    """What the document says of an answer that is no JSON."""
+    content = {kind: {"schema": {"type": "string"}}}
+    return {"responses": {200: {"description": "OK", "content": content}}}
+
+
+_PROBLEM = {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
+_CARD = _answers("text/markdown")
+_ZIP = _answers("application/zip")
+_ZIP["responses"][409] = {"description": "Its files are not there any more", "content": _PROBLEM}
 
 
 @router.get("/{int:model_id}/versions/{int:number}/card", openapi_extra=_CARD)

@@ -33,7 +33,10 @@ def archive(version: ModelVersion) -> Iterator[bytes]:
     Raises:
         RegistryRefused: before the first block, if a file is not there any more.
     """
-    files = [file for file in version.files.all() if file.name != _CARD]
+    listed = list(version.files.all())
+    if not listed:
+        raise RegistryRefused(f"The files of {version} were never listed: it is older than that.")
+    files = [file for file in listed if file.name != _CARD]
     for file in files:
         _open(version, file).close()
     return _blocks(version, files, card(version).encode())

@@ -10,12 +10,15 @@ import hashlib
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from datetime import timedelta
 from pathlib import Path
 
 from django.conf import settings
 
+from webapp.artifacts.collecting import GRACE
 from webapp.artifacts.store import local_path
 from webapp.registry.models import ModelVersion
 
@@ -61,6 +64,19 @@ def remove_unused(paths: Sequence[str]) -> None:
     for path in map(Path, paths):
         if path.parent == ours and not ModelVersion.objects.filter(path=str(path)).exists():
             shutil.rmtree(path, ignore_errors=True)
+
+
+def remove_strays(grace: timedelta = GRACE) -> int:
+    """Remove folders that no version has, as a crash leaves them; returns how many. What is younger
+    than `grace` stays, because whoever filled it is about to register it."""
+    ours = Path(settings.MODEL_FOLDERS_DIR).resolve()
+    before = time.time() - grace.total_seconds()
+    old = [path for path in ours.glob("*") if path.stat().st_mtime <= before]
+    known = set(ModelVersion.objects.filter(path__in=map(str, old)).values_list("path", flat=True))
+    strays = [path for path in old if str(path) not in known]
+    for path in strays:
+        shutil.rmtree(path, ignore_errors=True)
+    return len(strays)
 
 
 def _place(source: Path, target: Path) -> None:
