@@ -167,6 +167,8 @@ class StepEnded(Payload, tag="step.end"):
     """Trees grown in place of filtered ones; they are counted in all other figures too."""
     carried_trees: int = 0
     """Trees that were under way when the step had enough; they go on in the next one."""
+    trees: int = 0
+    """Trees that were credited, filtered and refilled ones too."""
 
 
 class TreeOpened(Payload, tag="tree.open"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -57,13 +58,23 @@ def ray_address():
 @pytest.fixture
 def var_directory(tmp_path: Path, settings):
     """A GROVE_VAR of the test's own: runs, artifacts and all."""
+    for name, value in var_settings(tmp_path).items():
+        setattr(settings, name, value)
+    return tmp_path
+
+
+def var_settings(folder: Path) -> dict[str, Any]:
+    """The settings by which everything that is kept lies below the folder."""
+    from django.conf import settings
+
     from webapp.environment import read_artifact_storage
 
-    settings.GROVE_VAR = tmp_path
-    settings.RUNS_DIR = tmp_path / "runs"
-    settings.UPLOADS_DIR = tmp_path / "uploads"
-    settings.MODEL_FOLDERS_DIR = tmp_path / "model-versions"
-    settings.ARTIFACT_COPIES_DIR = tmp_path / "artifact-copies"
-    artifacts = read_artifact_storage({}, tmp_path / "artifacts")
-    settings.STORAGES = {**settings.STORAGES, "artifacts": artifacts}
-    return tmp_path
+    artifacts = read_artifact_storage({}, folder / "artifacts")
+    return {
+        "GROVE_VAR": folder,
+        "RUNS_DIR": folder / "runs",
+        "UPLOADS_DIR": folder / "uploads",
+        "MODEL_FOLDERS_DIR": folder / "model-versions",
+        "ARTIFACT_COPIES_DIR": folder / "artifact-copies",
+        "STORAGES": {**settings.STORAGES, "artifacts": artifacts},
+    }

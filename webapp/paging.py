@@ -5,6 +5,7 @@ Invariant: while one walks, what is added or removed elsewhere neither doubles n
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 from django.db.models import QuerySet
@@ -27,3 +28,14 @@ def page(rows: QuerySet, name: str, asked: Cursor) -> dict[str, Any]:
     found = list(rows.filter(pk__gt=asked.cursor or 0).order_by("pk")[: asked.limit + 1])
     shown = found[: asked.limit]
     return {name: shown, "next": shown[-1].pk if len(found) > len(shown) else None}
+
+
+def moment_in(text: str) -> datetime:
+    """The moment that a cursor names. Raises `ValueError` for what is none, or is beyond all."""
+    moment = datetime.fromisoformat(text)
+    if moment.utcoffset() is None:
+        raise ValueError(f"{text} has no time zone")
+    try:
+        return moment.astimezone(UTC)
+    except OverflowError:
+        raise ValueError(f"{text} is no moment that a row could have") from None

@@ -204,6 +204,7 @@ class Trainer:
                 training_seconds=self.progress.training_seconds,
                 refilled_trees=self.trees.refilled,
                 carried_trees=len(self.progress.carried),
+                trees=figures.trees,
             )
         )
         if figures.near_limits and self.config.compute.deterministic:

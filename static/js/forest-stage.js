@@ -161,7 +161,8 @@ export class ForestStage {
       const version = `${tree.seq} ${this.shapes.get(tree)?.size}`;
       const kept = this.pictures.take({ key, tree, box, frame, version, paint });
       if (!this.whole && !kept.fresh) return;
-      if (!this.whole) context.clearRect(box.x, box.y, box.width, box.height);
+      // A pixel more: the frame of a tile that is pointed at is wider than its box.
+      if (!this.whole) context.clearRect(box.x - 1, box.y - 1, box.width + 2, box.height + 2);
       under?.();
       context.drawImage(kept.canvas, box.x, box.y, box.width, box.height);
       spots = kept.spots;

@@ -12,6 +12,7 @@ export const ALERTS = {
   clip_fraction: { above: 0.3, why: "above 30 % most of what is learned is cut off by the clip" },
   mismatch: { above: 0.1, why: "above 0.1 nats the generator is not the policy that learns" },
   lag: { above: 4, why: "above 4 versions what is learned from is old" },
+  "step.filtered_share": { above: 0.8, why: "above 80 % a step learns from few of its trees: problems are too easy or too hard" },
   gradient_norm: { above: 20, why: "above 20 a step may undo what was learned" },
   "search.duplicates": { above: 0.5, why: "above 50 % most of the search writes what it had" },
 };

@@ -40,6 +40,7 @@ const TITLES = {
   lag: "Staleness in policy versions",
   gradient_norm: "Gradient norm",
   "step.filtered_trees": "Trees without a signal, filtered",
+  "step.filtered_share": "Share of trees without a signal",
 };
 export const AXES = ["step", "time", "tokens", "nodes"];
 const DEFAULTS = { x: "step", smooth: 0, logX: false, logY: false, band: "none", from: null, to: null, q: "" };
@@ -117,7 +118,7 @@ function titleOf(id) {
 
 /** Whether the lines of a chart are parts of a whole, and so its unit is known. */
 export function isShare(id) {
-  return /^(reward|solved|share|ends|stops|best|within|clip_fraction|search\.duplicates|(validation|test)\.(agent|error|tree|samples))$/.test(id);
+  return /^(reward|solved|share|ends|stops|best|within|clip_fraction|search\.duplicates|step\.filtered_share|(validation|test)\.(agent|error|tree|samples))$/.test(id);
 }
 
 /**

@@ -71,12 +71,16 @@ function fedText(state, tree, node, toStep) {
   if (update === undefined) return text("This log does not say which update learned from it.");
   if (!update) return text("Not learned from yet: it waits in the agent's buffer, or the agent is frozen.");
   const with_ = update.trees.length > 1 ? `, with ${count(update.trees.length - 1, "other tree")}` : "";
-  const held = checkpoint ? `, held first by ${checkpoint.path}` : ", in no checkpoint yet";
+  const link = (step, said) =>
+    element("button", { type: "button", class: "link", onclick: () => toStep(step) }, said);
   return element(
     "p",
     { class: "small fed" },
     "Learned from in the update of ",
-    element("button", { type: "button", class: "link", onclick: () => toStep(update.step) }, `${update.agent} at step ${update.step}`),
-    ` to version ${update.version}${with_}${held}.`,
+    link(update.step, `${update.agent} at step ${update.step}`),
+    ` to version ${update.version}${with_}`,
+    checkpoint ? ", held first by " : ", in no checkpoint yet",
+    checkpoint ? link(checkpoint.step, checkpoint.path) : null,
+    ".",
   );
 }

@@ -301,6 +301,7 @@ def _step_end(out, sample, step, closed, seconds: float, trained: float) -> ev.E
             node_share={a: sum(c.agent == a for c, _ in nodes) / len(nodes) for a in sample.agents},
             reward_by_agent={a: float(np.mean(v)) for a, v in by_agent.items() if v},
             filtered_trees=sum(len({p.score for _, p in t.values()}) < 2 for t in closed.values()),
+            trees=len(closed),
             dropped_nodes=sum(p.score is None for _, p in nodes),
             tokens=sum(p.tokens for _, p in nodes),
             training_seconds=trained,

@@ -78,10 +78,11 @@ def test_a_search_prints_the_program_that_was_chosen(command, grove, site, tmp_p
         key="s-1",
     )  # fmt: skip
     assert grove.answer(search.id) is None and [s.id for s in grove.searches(search.project)]
-    fencing = take_lease(search.id, "worker", 60)
-    mark_starting(search.id, fencing)
-    ingest(search.id, fencing, [an_event(1, "search.answer", node=2, **ANSWER)])
-    mark_finished(search.id, fencing)
+    run = Run.objects.get(pk=search.id)
+    fencing = take_lease(run.pk, "worker", 60)
+    mark_starting(run.pk, fencing)
+    ingest(run.pk, fencing, [an_event(1, "search.answer", node=2, **ANSWER)])
+    mark_finished(run.pk, fencing)
     status, said = command(*asked)
     assert (status, said) == (0, ANSWER["program"])
     assert grove.answer(search.id).rule == ANSWER["rule"]

@@ -91,7 +91,7 @@ def ask_everything(
 
 
 def _configuration(site: Site | None) -> str:
-    # Methods that an address does not have are asked by tests/webapp/test_schema_fuzz.py.
+    # Methods that an address does not have are asked by tests/security/test_schema_fuzz.py.
     lines = ["[phases.coverage]", 'unexpected-methods = ["TRACE"]']
     lines += ["[phases.stateful]", "max-steps = 4"]
     if site:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from webapp.experiments.models import Run
 from webapp.exports.models import Export, ExportState
-from webapp.sharing.comparisons import share
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
@@ -81,8 +79,8 @@ def test_no_page_breaks_a_rule(browser, server, run, log, faults, scheme):
         f"/charts/?run={run.run.pk}",
         f"/runs/{run.run.pk}/about/",
         f"/runs/{run.run.pk}/log/",
-        *compared(run.run),
         f"/comments/?run={run.run.pk}",
+        *compared(run.run),
     ):
         page.goto(path)
         page.locator("h1").wait_for()
@@ -90,6 +88,12 @@ def test_no_page_breaks_a_rule(browser, server, run, log, faults, scheme):
             page.locator("[data-metric] canvas").first.wait_for()
             page.locator("[data-metric] summary").first.click()
         check(path)
+    page.get_by_role("button", name="Make the link").click()
+    check("a link to a comparison")
+    page.goto(page.locator("pre").inner_text())
+    page.get_by_text("shared with you").wait_for()
+    page.get_by_role("heading", name="What differs in the settings").wait_for()
+    check("a shared comparison")
     context.close()
     told = [f"{what}: {rule}" for what, rules in found.items() for rule in rules]
     assert not told, "\n".join(told)
@@ -103,9 +107,8 @@ def compared(run) -> list[str]:
         over = {"error": "the disk is full"} if state is ExportState.FAILED else {}
         of_all = {"project": run.project, "table": "runs", "format": "csv"}
         Export.objects.create(created_by=run.created_by, state=state, **of_all, **over)
-    _, link = share([run, other], "test", run.created_by, timedelta(days=1), frozen=False)
-    pages = ["/compare/shares/", "/compare/"]
-    return [f"{page}?run={run.pk}&run={other.pk}" for page in pages] + [link, "/exports/"]
+    pages = ["/compare/", "/compare/shares/"]
+    return ["/exports/"] + [f"{page}?run={run.pk}&run={other.pk}" for page in pages]
 
 
 def a_second_run(run) -> Run:

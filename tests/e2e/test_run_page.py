@@ -192,5 +192,6 @@ def test_stop_and_resume_are_asked_for_and_shown(page, run, log):
 def test_a_failed_run_shows_its_first_cause(page, run, log):
     ship(run, log, "step.end")
     run.end("failed", "agent oak: the model directory lacks tokenizer.json")
-    page.get_by_role("alert").get_by_text("lacks tokenizer.json").wait_for()
-    page.get_by_role("button", name="Resume", exact=True).wait_for()
+    alert = page.get_by_role("alert")
+    alert.get_by_text("lacks tokenizer.json").wait_for()
+    alert.get_by_role("button", name="Resume", exact=True).wait_for()

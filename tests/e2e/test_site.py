@@ -20,6 +20,8 @@ PAGES = (
     "/runs/new/",
     "/?archived=1",
     "/charts/",
+    "/searches/",
+    "/searches/new/",
     "/compare/",
     "/models/",
     "/models/new/",
@@ -43,6 +45,7 @@ FRAME = [
     "Runs",
     "Compare",
     "Models",
+    "Search",
     "Datasets",
     "Switch between light and dark",
     "Inbox",
@@ -178,7 +181,7 @@ def test_tab_leads_through_the_list_in_reading_order(visit, run):
     heads = ["Run", "State", "Progress", "Solved", "Started by", "Created"]
     chosen = ["Charts", "Compare", "Star", "Remove star", "Archive", "Tag to add", "Tag"]
     assert names == [
-        *(*FRAME, "New run", "All", *states, *asked, "Columns", "Show", *heads),
+        *(*FRAME, "Export", "New run", "All", *states, *asked, "Columns", "Show", *heads),
         *("Choose demo #1, seed 3", "demo #1", *chosen),
     ]
 
@@ -194,6 +197,7 @@ def test_tab_leads_through_the_run_page_in_reading_order(visit, run, log):
         "More",
         "All charts",
         "Log",
+        "Export",
         "Share",
         "Stop",
         "Add tags and notes",

@@ -1,5 +1,6 @@
-"""The same cast and queue as the tests of the web."""
+"""The queue of the tests of the web, and one of everything to ask for."""
 
-from tests.webapp.conftest import cast, queue_in_memory
+from tests.planted import arguments, cast, world
+from tests.webapp.conftest import queue_in_memory
 
-__all__ = ["cast", "queue_in_memory"]
+__all__ = ["arguments", "cast", "queue_in_memory", "world"]

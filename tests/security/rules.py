@@ -95,9 +95,15 @@ def _versions(cast: Any) -> dict[str, Any]:
 
 
 def _new_evaluation(cast: Any) -> dict[str, Any]:
-    version = DatasetVersion.objects.filter(dataset__project=cast.project).first()
-    return {"dataset_version": version.pk, "dataset": version.pk, "problems": 3, "samples": 1,
-            "nodes": 1}  # fmt: skip
+    return {"dataset_version": _measured_on(cast).pk, "problems": 3}
+
+
+def _evaluation_form(cast: Any) -> dict[str, Any]:
+    return {"dataset": _measured_on(cast).pk, "problems": 3, "samples": 1, "nodes": 1}
+
+
+def _measured_on(cast: Any) -> DatasetVersion:
+    return DatasetVersion.objects.get(dataset__project=cast.project, dataset__name="measured")
 
 
 _NO_UPLOADS = {"uploads": ["3fa85f64-5717-4562-b3fc-2c963f66afa6"]}
@@ -278,7 +284,7 @@ ROWS = (
     Row("version", "get", TEAM_PAGE),
     Row("archive", "get", TEAM_FORM),  # its files were never listed; back to the version
     Row("version-notes", "post", MEMBER_FORM, {"notes": "**good**"}),
-    Row("evaluate-version", "post", MEMBER_FORM, _new_evaluation),
+    Row("evaluate-version", "post", MEMBER_FORM, _evaluation_form),
     Row("delete-evaluation", "post", MAINTAINER_FORM),
     Row("delete-version", "post", MAINTAINER_FORM),
     Row("delete-model", "post", MAINTAINER_FORM),

@@ -5,18 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
-from threading import Event
 from typing import Any
 
 import pytest
-from allauth.mfa.models import Authenticator
 from django.db import transaction
 from django.test import Client
 from django.urls import URLPattern, get_resolver, reverse
 from django.utils import timezone
 
-from tests.builders import a_held_run, a_registry, a_search, a_token, an_event
-from tests.datasets import stored_version
+from tests.builders import a_token
 from tests.security.rules import (
     ANY_METHOD,
     EVERYBODY,
@@ -26,27 +23,13 @@ from tests.security.rules import (
     ROWS,
     Row,
 )
-from webapp.accounts.models import ApiToken, Scope, User
-from webapp.accounts.services import create_sign_in_link
-from webapp.artifacts.models import Upload
-from webapp.artifacts.services import begin
+from webapp.accounts.models import ApiToken, Scope
 from webapp.comments.models import Comment, Notice
-from webapp.comments.services import write_comment
-from webapp.comments.targets import Target
 from webapp.datasets.models import Dataset
-from webapp.datasets.reports import request_overlap, request_validation
-from webapp.experiments.listing import Wish
 from webapp.experiments.models import Experiment, Run
-from webapp.exports.making import make
-from webapp.exports.models import Export, Format, Table
-from webapp.exports.services import ask_for, take
-from webapp.projects.membership import invite
-from webapp.projects.models import Invitation, Project, Role, Visibility
+from webapp.projects.models import Project, Visibility
 from webapp.projects.services import create_project
 from webapp.registry.models import Model
-from webapp.sharing import comparisons
-from webapp.sharing.services import create_share
-from webapp.telemetry.ingest import ingest
 
 OF_DATASETS = {"dataset_id", "dataset_version_id", "report_id"}
 METHODS = ("get", "post", "patch", "delete")
@@ -63,90 +46,6 @@ def addresses(resolver: Any = None, prefix: str = "") -> Iterator[tuple[str, URL
         else:
             inner = f"{prefix}{one.namespace}:" if one.namespace else prefix
             yield from addresses(one, inner)
-
-
-@pytest.fixture
-def arguments(cast, var_directory) -> dict[str, Any]:
-    """What every placeholder of an address stands for: real things of Alice's project."""
-    run, fencing = a_held_run(cast)
-    planted = {"step": 1, "problem": "p", "statement": "s"}
-    opened = {"agent": "oak", "parent": 0, "depth": 1, "draws": {}}
-    events = [
-        an_event(1, "tree.open", tree=7, **planted),
-        an_event(2, "node.open", tree=7, node=1, **opened),
-        an_event(3, "system.sample", cpu_percent=50.0, memory_mb=100.0),
-    ]
-    ingest(run.pk, fencing, events)
-    version = stored_version(cast, "planted")
-    request_validation(version, cast.alice)
-    overlap = request_overlap(version, stored_version(cast, "planted too"), 0.5, cast.alice)
-    share, link = create_share(run, cast.alice, timedelta(days=1))
-    comment = write_comment(Target((run,)), cast.alice, "See it, @bob.", "http://testserver")
-    comparison, compared = comparisons.share(
-        [run, run], "test", cast.alice, timedelta(days=1), frozen=True
-    )
-    workspace = cast.project.workspace
-    a_token(cast.alice, workspace, Scope.ADMIN)
-    joined = invite(workspace, cast.alice, Role.VIEWER, single_use=True)
-    return {
-        "pk": _a_passkey_of_another().pk,
-        "provider_id": "oidc",
-        "uidb36": "1",
-        "key": "abc",
-        "secret": _last_part(link),
-        "share_id": share.pk,
-        "revoke-comparison-share.share_id": comparison.pk,
-        "api-1:unshare_comparison.share_id": comparison.pk,
-        "shared-comparison.secret": _last_part(compared),
-        "api-1:get_shared_comparison.secret": _last_part(compared),
-        "export_id": _a_written_export(cast).pk,
-        "comment_id": comment.pk,
-        "notice_id": comment.notices.get(user=cast.bob).pk,
-        "run_id": run.pk,
-        "experiment_id": run.experiment_id,
-        "step": 1,
-        "tree": 7,
-        "node": 1,
-        **_of_a_search(cast),
-        "name": "system.cpu_percent",
-        **a_registry(cast),
-        "dataset_id": version.dataset_id,
-        "dataset_version_id": version.pk,
-        "dataset-problem.number": 1,
-        "api-1:get_dataset_problem.number": 1,
-        "report_id": overlap.pk,
-        "upload_id": begin(cast.project, cast.alice, Upload.Kind.DATASET, "a.jsonl", 3).pk,
-        "project_id": cast.project.pk,
-        "slug": workspace.slug,
-        "user_id": cast.vera.pk,
-        "token_id": ApiToken.objects.get().pk,
-        "invitation_id": Invitation.objects.get().pk,
-        "sign-in-link.token": _last_part(create_sign_in_link(cast.bob)),
-        "invitation.token": _last_part(joined),
-    }
-
-
-def _of_a_search(cast: Any) -> dict[str, Any]:
-    search = a_search(cast)
-    names = ("get_search", "get_answer")
-    runs = {f"api-1:{name}.run_id": search.run_id for name in names}
-    return {**runs, "version_id": search.run.dataset_version_id}
-
-
-def _a_passkey_of_another() -> Authenticator:
-    dora = User.objects.create_user("dora")
-    return Authenticator.objects.create(user=dora, type=Authenticator.Type.WEBAUTHN, data={})
-
-
-def _a_written_export(cast: Any) -> Export:
-    ask_for(cast.project, cast.alice, Table.RUNS, Format.CSV, Wish())
-    export = take()
-    make(export, Event())
-    return export
-
-
-def _last_part(path: str) -> str:
-    return path.rstrip("/").rsplit("/", 1)[1]
 
 
 def filled_in(name: str, arguments: dict[str, Any]) -> str:

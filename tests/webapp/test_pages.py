@@ -208,7 +208,7 @@ def test_a_run_page_tells_who_did_what_and_where_it_comes_from(client, cast):
     client.post(reverse("run-note", args=[run.pk]), {"text": "Entropy <falls>."})
     client.post(reverse("run-priority", args=[run.pk]), {"priority": "7"})
     page = client.get(reverse("run", args=[run.pk])).content.decode()
-    assert "wrote: Entropy &lt;falls&gt;." in page and "from 0 to 7" in page
+    assert "<p>Entropy &lt;falls&gt;.</p>" in page and "from 0 to 7" in page
     assert "Forked from step 20 of" in page and "seed = 3" in page
     for name, body in (("run-note", {"text": ""}), ("run-priority", {"priority": "1000"})):
         assert client.post(reverse(name, args=[run.pk]), body).status_code == 400
@@ -374,7 +374,18 @@ def test_a_fork_starts_at_a_checkpoint_that_is_there(client, cast, var_directory
     client.post(reverse("launch"), {**form, "step": 20, "overrides": "loss.kl_coefficient = 0.5"})
     fork = Run.objects.exclude(pk=source.pk).get()
     assert (fork.parent, fork.parent_step) == (source, 20)
+    held = var_directory / "runs" / str(fork.pk) / "origin" / "checkpoints" / place.name
+    place.rename(place.with_name("partial-of-the-parent"))  # as its parent does to remove it
+    assert (held / "manifest.json").read_text() == "{}", "the fork needs nothing of it any more"
     assert fork.config["loss"]["kl_coefficient"] == 0.5
+
+
+def test_notes_in_the_history_are_markdown_without_scripts(client, cast):
+    run = a_run(cast)
+    client.force_login(cast.bob)
+    client.post(reverse("run-note", args=[run.pk]), {"text": "**good** <script>x()</script>"})
+    page = client.get(reverse("run", args=[run.pk])).content.decode()
+    assert "<strong>good</strong>" in page and "<script>x()" not in page
 
 
 def test_a_strangers_run_is_no_source(client, cast):

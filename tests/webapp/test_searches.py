@@ -182,7 +182,10 @@ def test_a_guest_sees_a_shared_search_without_its_team_s_sources(client, cast):
     response = client.get(link)
     shown = page_json(response)
     assert shown["search"]["budget"]["nodes"] == 24 and shown["agents"][0]["model"] == "oak"
-    assert "Search again" in response.content.decode() and "All charts" not in str(response.content)
+    page = response.content.decode()
+    for what in ("log", "shares"):
+        assert reverse(what, args=[search.run_id]) not in page
+    assert "Search again" in page and "All charts" not in page
 
 
 def test_rest_makes_searches_once_and_tells_their_answers(client, cast):

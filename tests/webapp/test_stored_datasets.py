@@ -20,7 +20,7 @@ from engine.config import ProblemsConfig
 from engine.faults import ConfigError
 from engine.problems.load import load_dataset
 from engine.problems.source import load_problem_set
-from tests.builders import a_run
+from tests.builders import a_held_run, a_run, an_event
 from tests.datasets import a_finished_upload, lines_of, some_problems, stored_version
 from tests.problems import rows
 from tests.webapp.test_uploads import files_below
@@ -30,6 +30,8 @@ from webapp.datasets import reading, reports
 from webapp.datasets.models import Dataset, DatasetProblem, DatasetReport, DatasetVersion
 from webapp.datasets.references import for_engine
 from webapp.datasets.services import version_of
+from webapp.experiments.models import Run
+from webapp.telemetry.ingest import ingest
 
 GOOD = lines_of(some_problems())
 SIZES = {"train": 10, "validation": 1, "test": 1}
@@ -86,7 +88,7 @@ def test_what_comes_down_is_what_an_engine_reads(bob, cast, tmp_path):
     version = made(bob, cast).json()["id"]
     answer = bob.get(f"/api/v1/datasets/versions/{version}/content")
     assert answer["Content-Disposition"] == 'attachment; filename="trees-v1.jsonl"'
-    (tmp_path / "down.jsonl").write_bytes(b"".join(answer.streaming_content))
+    (tmp_path / "down.jsonl").write_bytes(b"".join(answer))
     assert load_dataset(tmp_path / "down.jsonl").problems == some_problems()
 
 
@@ -266,6 +268,39 @@ def test_problems_are_searched_filtered_and_paged(bob, cast):
     assert bob.get(path, {"cursor": 2**63 - 1}).json()["problems"] == []
     page = bob.get(f"/datasets/versions/{version.pk}/", {"check": "failed"}).content.decode()
     assert "expected 1, got 2" in page and names[0] not in page
+
+
+def test_how_hard_a_problem_is_the_programs_of_runs_tell(bob, cast):
+    version = stored_version(cast, "trees", faulty=0)
+    easy, hard, _ = version.problems.order_by("number").values_list("problem", flat=True)
+    run, fencing = a_held_run(cast)
+    Run.objects.filter(pk=run.pk).update(dataset_version=version)
+    closed = {
+        "program": "x",
+        "score": 1.0,
+        "fraction": 1.0,
+        "tests": [],
+        "tokens": 1,
+        "stop": "eos",
+    }
+    closed |= {"mean_logprob": -1.0, "policy_version": 0, "seconds": 0.1}
+    events = []
+    for problem, verdict in ((easy, "passed"), (hard, "wrong_answer"), (hard, "sandbox_failure")):
+        tree = len(events) + 1
+        told = {"step": 1, "problem": problem, "statement": "s"}
+        opened = {"agent": "oak", "parent": 0, "depth": 1, "draws": {}}
+        events += [
+            an_event(tree, "tree.open", tree=tree, **told),
+            an_event(tree + 1, "node.open", tree=tree, node=1, **opened),
+            an_event(tree + 2, "node.close", tree=tree, node=1, verdict=verdict, **closed),
+        ]
+    ingest(run.pk, fencing, events)
+    told = bob.get(f"/api/v1/datasets/versions/{version.pk}/difficulty").json()
+    assert told["runs"] == 1
+    counts = [(one["problem"], one["tried"], one["passed"]) for one in told["problems"]]
+    assert counts == [(hard, 1, 0), (easy, 1, 1)], (
+        "the hardest first; what failed technically is out"
+    )
 
 
 def test_a_report_whose_worker_is_lost_is_taken_again_then_given_up(cast, var_directory):

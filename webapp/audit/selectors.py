@@ -17,6 +17,7 @@ from webapp.accounts.models import User
 from webapp.audit import models
 from webapp.audit.presentation import Names, actor_id, people_in, sentence
 from webapp.experiments.models import Run
+from webapp.paging import moment_in
 from webapp.projects.models import Workspace
 
 
@@ -197,10 +198,10 @@ def _cursor(key: Key) -> str:
 def _place(cursor: str) -> Key:
     try:
         at, index, pk = cursor.split("~")
-        moment, place, number = datetime.fromisoformat(at), int(index), int(pk)
+        moment, place, number = moment_in(at), int(index), int(pk)
     except ValueError:
         raise BadCursor(cursor) from None
-    if moment.tzinfo is None or not (0 <= place < len(SOURCES) and 0 <= number < 2**63):
+    if not (0 <= place < len(SOURCES) and 0 <= number < 2**63):
         raise BadCursor(cursor)
     return moment, place, number
 

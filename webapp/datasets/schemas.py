@@ -191,7 +191,8 @@ class HardnessList(Schema):
 
 class ReportOut(Schema):
     id: int
-    kind: DatasetReport.Kind
+    # Not its enum: the document names those by their class, and there is another Kind.
+    kind: Literal["validation", "overlap"]
     version: int
     other: int | None
     threshold: float | None

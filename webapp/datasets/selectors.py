@@ -13,7 +13,7 @@ from django.urls import reverse
 
 from engine.problems.splits import place
 from webapp.accounts.models import User
-from webapp.artifacts.store import open_artifact
+from webapp.artifacts.store import local_path
 from webapp.datasets.models import Dataset, DatasetProblem, DatasetReport, DatasetVersion
 
 PAGE = 25
@@ -73,7 +73,7 @@ def problems_page(
 
 def content_of(row: DatasetProblem) -> dict[str, Any]:
     """The whole problem, as `engine.problems.records` writes it."""
-    with open_artifact(row.version.artifact_id) as content:
+    with local_path(row.version.artifact_id).open("rb") as content:
         content.seek(row.offset)
         return json.loads(content.read(row.length))
 

@@ -202,7 +202,8 @@ def _lines_of(version: DatasetVersion, places: Any) -> Iterator[Path]:
     path = settings.UPLOADS_DIR / f"derived-{uuid.uuid4()}"
     settings.UPLOADS_DIR.mkdir(parents=True, exist_ok=True)
     try:
-        with path.open("xb") as file, store.open_artifact(version.artifact_id) as content:
+        stored = store.local_path(version.artifact_id)
+        with path.open("xb") as file, stored.open("rb") as content:
             for offset, length in places.iterator():
                 content.seek(offset)
                 file.write(content.read(length))

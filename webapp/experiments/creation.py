@@ -21,7 +21,7 @@ from engine.forking import fork_faults
 from webapp.accounts.models import User
 from webapp.datasets.services import version_of
 from webapp.experiments.actions import note_action
-from webapp.experiments.checkpoints import checkpoint_steps
+from webapp.experiments.checkpoints import checkpoint_steps, hold, release
 from webapp.experiments.dispatch import dispatch_on_commit
 from webapp.experiments.models import Experiment, Run, RunAction
 from webapp.experiments.paths import refuse_paths
@@ -89,9 +89,23 @@ def create_experiment(
     experiment = Experiment.objects.create(
         project=project, name=name, created_by=user, config=request.asked()
     )
-    for number, one in enumerate(runs, start=1):
+    made = [
         _create_run(experiment, number, user, one, origin)
+        for number, one in enumerate(runs, start=1)
+    ]
+    if origin:
+        _hold(origin, made)
     return experiment
+
+
+def _hold(origin: Origin, forks: list[Run]) -> None:
+    """What the forks begin with is theirs from now on, whatever their parent removes."""
+    if all(hold(origin.run, origin.step, fork) for fork in forks):
+        return
+    for fork in forks:
+        release(fork)
+    reason = "the run has just removed this checkpoint; fork from a newer one"
+    raise ConfigError([{"path": "step", "value": origin.step, "reason": reason}])
 
 
 def create_experiment_with_run(

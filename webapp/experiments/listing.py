@@ -10,7 +10,6 @@ import json
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urlencode
 
@@ -22,6 +21,7 @@ from engine.events import RunState
 from webapp.accounts.models import User
 from webapp.experiments.models import Run, Star
 from webapp.experiments.selectors import TOO_BIG_FOR_A_LIST, visible_runs
+from webapp.paging import moment_in
 
 MOST_METRICS = 8
 LONGEST = 200
@@ -217,17 +217,10 @@ def _cursor(run: Run, key: str) -> str:
 def _parse_cursor(cursor: str, key: str) -> tuple[Any, uuid.UUID]:
     value, _, run_id = cursor.rpartition("_")
     try:
-        return (_moment(value) if key == "created" else _value(value, key)), uuid.UUID(run_id)
+        return (moment_in(value) if key == "created" else _value(value, key)), uuid.UUID(run_id)
     except (ValueError, OverflowError, RecursionError):
         reason = "give the `next` of an earlier page of the same list, or none"
         raise Unusable("cursor", cursor, reason) from None
-
-
-def _moment(text: str) -> datetime:
-    moment = datetime.fromisoformat(text)
-    if moment.utcoffset() is None:
-        raise ValueError(f"{text} has no time zone")
-    return moment.astimezone(UTC)
 
 
 def _value(text: str, key: str) -> Any:

@@ -24,6 +24,7 @@ class ExportForm(forms.Form):
     def __init__(self, user: User, *args: Any, **kwargs: Any):
         super().__init__(*args, **kwargs)
         self.fields["project"].queryset = visible_projects(user)
+        self.fields["project"].empty_label = None
         self.fields["run"].queryset = Run.objects.visible_to(user)
 
     def clean(self) -> dict[str, Any]:

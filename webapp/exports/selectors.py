@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import AsyncIterator
-from datetime import datetime
 
 from asgiref.sync import sync_to_async
 from django.db.models import Q, QuerySet
@@ -12,6 +11,7 @@ from django.shortcuts import get_object_or_404
 
 from webapp.accounts.models import User
 from webapp.exports.models import Export, ExportState
+from webapp.paging import moment_in
 
 READ_BYTES = 1 << 18
 
@@ -43,9 +43,7 @@ def exports_page(
         found = found.filter(state=state)
     if cursor:
         text, _, pk = cursor.rpartition("_")
-        created, pk = datetime.fromisoformat(text), uuid.UUID(pk)
-        if created.utcoffset() is None:
-            raise ValueError(f"{text} has no time zone")
+        created, pk = moment_in(text), uuid.UUID(pk)
         found = found.filter(Q(created__lt=created) | Q(created=created, pk__lt=pk))
     shown = list(found[: limit + 1])
     if len(shown) <= limit:

@@ -15,9 +15,9 @@ from django.db import transaction
 from django.utils import timezone
 
 from engine.config import RunConfig, parse_config
-from engine.faults import ConfigError
+from engine.faults import ConfigError, printable
 from engine.problems.problem import Problem
-from engine.problems.records import is_unicode, record
+from engine.problems.records import record
 from engine.recipes import override
 from webapp.accounts.models import User
 from webapp.datasets.models import DatasetVersion
@@ -69,13 +69,19 @@ def planned(project: Project, team: Sequence[str], overrides: Mapping[str, Any])
     """
     data = base_settings(agents_of(project, team))
     override(data, dict(overrides))
-    nodes = data["search"]["nodes_per_tree"]
-    if "search.nodes_in_flight" not in overrides and type(nodes) is int and nodes > 0:
-        data["search"]["nodes_in_flight"] = min(_BUDGET["nodes_in_flight"], nodes)
+    if not any(path in overrides for path in ("search", "search.nodes_in_flight")):
+        _fit_in_flight(data["search"])
     config = parse_config(data)
     refuse_unsafe(config, project)
     refuse_paths(config, project)
     return config
+
+
+def _fit_in_flight(search: dict[str, Any]) -> None:
+    """No more nodes under way than there may be, unless somebody asked for them."""
+    nodes = search["nodes_per_tree"]
+    if type(nodes) is int and nodes > 0:
+        search["nodes_in_flight"] = min(_BUDGET["nodes_in_flight"], nodes)
 
 
 @transaction.atomic
@@ -106,7 +112,6 @@ def create_search(project: Project, user: User, wish: Wish) -> Search:
     search = Search.objects.create(run=run, problem=problem)
     note_uses(run)
     note_action(run, user, RunAction.Kind.STARTED)
-    note_uses(run)
     dispatch_on_commit(run.pk)
     return search
 
@@ -120,7 +125,7 @@ def _refuse_unstorable(problem: dict[str, Any]) -> None:
 def _storable(value: Any) -> bool:
     """Whether the database takes every text in it."""
     if isinstance(value, str):
-        return "\0" not in value and is_unicode(value)
+        return printable(value) == value
     if isinstance(value, dict):
         return all(_storable(one) for pair in value.items() for one in pair)
     return all(map(_storable, value)) if isinstance(value, list) else True

@@ -1,9 +1,10 @@
 """The numbers that an event tells, by name. Pure.
 
-Names: `reward`, `solved`, `step.FIELD`, `phase.NAME`, `reward.AGENT`, `share.AGENT` of a step's
-end; `FIELD.AGENT` of an agent's update; `SPLIT.agent.AGENT`, `SPLIT.error.AGENT`, `SPLIT.FIELD` of
-an evaluation; `system.FIELD` of a sample; `search.*`, `best.K`, `within.K`, `ends.*`, `stops.*` and
-`cost.*` of the trees of a step (`telemetry.quality`). A field that events gain later is told too.
+Names: `reward`, `solved`, `step.FIELD`, `step.filtered_share` (of the step's trees), `phase.NAME`,
+`reward.AGENT`, `share.AGENT` of a step's end; `FIELD.AGENT` of an agent's update;
+`SPLIT.agent.AGENT`, `SPLIT.error.AGENT`, `SPLIT.FIELD` of an evaluation; `system.FIELD` of a
+sample; `search.*`, `best.K`, `within.K`, `ends.*`, `stops.*` and `cost.*` of the trees of a step
+(`telemetry.quality`). A field that events gain later is told too.
 """
 
 from __future__ import annotations
@@ -54,6 +55,9 @@ def _step(payload: dict[str, Any]) -> list[Told]:
             told += _by_name(_OF_STEPS.get(field, field), value)
         elif field != "step":
             told.append((clean(field, "" if field in _PLAIN else "step."), value))
+    filtered, trees = payload.get("filtered_trees"), payload.get("trees")
+    if type(filtered) is int and type(trees) is int and trees:
+        told.append(("step.filtered_share", filtered / trees))
     return told
 
 

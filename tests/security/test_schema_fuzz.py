@@ -6,20 +6,13 @@ answer is one that the document names, no failure of ours, and each refusal is p
 
 import json
 from collections.abc import Iterator
-from datetime import timedelta
 from typing import Any
 from urllib.parse import quote, urlencode
 
 import pytest
 from django.test import Client
 
-from tests.builders import a_held_run, a_token, an_event
-from webapp.accounts.models import ApiToken, Scope
 from webapp.api import api
-from webapp.projects.membership import invite
-from webapp.projects.models import Invitation, Role
-from webapp.sharing.services import create_share
-from webapp.telemetry.ingest import ingest
 
 DEEP = 20_000
 NASTY_JSON = (
@@ -65,23 +58,6 @@ def operations() -> list[Operation]:
 
 
 @pytest.fixture
-def real(cast) -> dict[str, Any]:
-    """What each parameter of a path stands for, so that only one thing is wrong at a time."""
-    run, fencing = a_held_run(cast)
-    opened = {"agent": "oak", "parent": 0, "depth": 1, "draws": {}}
-    sample = an_event(2, "system.sample", cpu_percent=50.0, memory_mb=100.0)
-    ingest(run.pk, fencing, [an_event(1, "node.open", tree=1, node=1, **opened), sample])
-    a_token(cast.alice, cast.project, Scope.RUNS_READ)
-    invite(cast.project.workspace, cast.alice, Role.MEMBER, single_use=True)
-    return {
-        "run_id": run.pk, "tree": 1, "node": 1, "step": 1, "name": "system.cpu_percent",
-        "slug": cast.project.workspace.slug, "project_id": cast.project.pk, "user_id": cast.bob.pk,
-        "invitation_id": Invitation.objects.get().pk, "token_id": ApiToken.objects.get().pk,
-        "share_id": create_share(run, cast.alice, timedelta(days=1))[0].pk,
-    }  # fmt: skip
-
-
-@pytest.fixture
 def alice(cast) -> Client:
     client = Client(raise_request_exception=False)
     client.force_login(cast.alice)
@@ -92,16 +68,24 @@ def names(op: dict[str, Any], place: str) -> list[str]:
     return [one["name"] for one in op.get("parameters", ()) if one["in"] == place]
 
 
+def filled_in(path: str, op: dict[str, Any], real: dict[str, Any], **spoiled: str) -> str:
+    """The address with what its placeholders stand for, but for what is spoiled."""
+    mine = f"api-1:{op['operationId']}"
+    known = {name: real.get(f"{mine}.{name}", real.get(name)) for name in names(op, "path")}
+    return path.format(**known | spoiled)
+
+
 def addresses(path: str, op: dict[str, Any], real: dict[str, Any]) -> Iterator[str]:
     """The operation's address as it should be, and with each parameter spoiled."""
-    yield path.format(**real)
+    yield filled_in(path, op, real)
     for name in names(op, "path"):
         for value in NASTY_TEXT:
-            yield path.format(**{**real, name: quote(value, safe="", errors="surrogatepass")})
+            spoiled = {name: quote(value, safe="", errors="surrogatepass")}
+            yield filled_in(path, op, real, **spoiled)
     for name in names(op, "query"):
         for value in NASTY_TEXT:
             query = urlencode({name: value}, errors="surrogatepass")
-            yield f"{path.format(**real)}?{query}"
+            yield f"{filled_in(path, op, real)}?{query}"
 
 
 def bodies(cast) -> Iterator[bytes]:
@@ -139,26 +123,27 @@ def check(response, op: dict[str, Any], what: Any) -> None:
 
 
 @pytest.mark.parametrize("path, method, op", operations(), ids=lambda value: str(value)[:40])
-def test_no_parameter_breaks_an_operation(alice, real, path, method, op):
-    for address in addresses(path, op, real):
+def test_no_parameter_breaks_an_operation(alice, arguments, path, method, op):
+    for address in addresses(path, op, arguments):
         check(alice.generic(method.upper(), address), op, address)
 
 
 @pytest.mark.parametrize("path, method, op", operations(), ids=lambda value: str(value)[:40])
-def test_a_stranger_learns_nothing_by_nasty_values(client, real, path, method, op):
-    for address in addresses(path, op, real):
+def test_a_stranger_learns_nothing_by_nasty_values(client, arguments, path, method, op):
+    for address in addresses(path, op, arguments):
         response = client.generic(method.upper(), address)
         assert response.status_code in (401, 404), ascii(address)[:200]
         check(response, op, address)
 
 
-def test_no_body_breaks_an_operation(alice, real):
+def test_no_body_breaks_an_operation(alice, arguments):
     posts = [one for one in operations() if one[1] == "post"]
     sent = [(body, CONTENT_TYPES[0]) for body in NASTY_BODIES]
     sent += [(body, kind) for body in NASTY_BODIES[3:9] for kind in CONTENT_TYPES[1:]]
     for path, _, op in posts:
+        address = filled_in(path, op, arguments)
         for body, kind in sent:
-            response = alice.generic("POST", path.format(**real), body, content_type=kind)
+            response = alice.generic("POST", address, body, content_type=kind)
             check(response, op, (path, kind, body[:80]))
 
 
@@ -174,11 +159,12 @@ def test_no_description_breaks_the_making_of_a_run(alice, cast):
 
 
 @pytest.mark.parametrize("method", ["HEAD", "OPTIONS", "PUT", "PATCH", "DELETE", "TRACE", "BREW"])
-def test_another_method_is_refused_as_problem_details(alice, real, method):
+def test_another_method_is_refused_as_problem_details(alice, arguments, method):
     for path, known in api.get_openapi_schema()["paths"].items():
         if method.lower() in known:
             continue
-        response = alice.generic(method, path.format(**real))
+        address = filled_in(path, next(iter(known.values())), arguments)
+        response = alice.generic(method, address)
         assert response.status_code == 405, (method, path)
         assert {one.upper() for one in known} <= set(response["Allow"].split(", "))
         if method != "HEAD":

@@ -1,0 +1,10 @@
+import { alerts } from "/static/js/health.js";
+import { equal, test } from "./check.js";
+
+const line = (label, ...values) => ({ label, values });
+
+test("a step that learns from few of its trees calls for attention, by its newest value", () => {
+  const found = alerts("step.filtered_share", [line("a", 0.9, 0.5), line("b", 0.1, 0.9, null)]);
+  equal(found.map(({ label, value }) => [label, value]), [["b", 0.9]]);
+  equal(alerts("step.filtered_trees", [line("a", 99)]), []);
+});
