@@ -79,6 +79,10 @@ def _two_compared(cast: Any) -> dict[str, Any]:
     return {"run": [str(a_run(cast).pk) for _ in range(2)]}
 
 
+def _shared_comparison(cast: Any) -> dict[str, Any]:
+    return {**_two_compared(cast), "days": 7}
+
+
 def _compared(cast: Any) -> dict[str, Any]:
     runs = Run.objects.filter(experiment__project=cast.project)
     return {"run": [*runs.values_list("pk", flat=True), *runs.values_list("pk", flat=True)]}
@@ -266,7 +270,7 @@ ROWS = (
     Row("shares", "post", (200, 200, 200, 403, 404, 302), {"days": 7}),
     Row("revoke-share", "post", MEMBER_FORM),
     Row("comparison-shares", "get", TEAM_PAGE, _two_compared),
-    Row("comparison-shares", "post", (400, 400, 400, 400, 400, 302)),  # it names no run
+    Row("comparison-shares", "post", (200, 200, 200, 403, 404, 302), _shared_comparison),
     Row("revoke-comparison-share", "post", MEMBER_FORM),
     Row("shared-comparison", "get", OPEN),
     Row("api-1:list_comparison_shares", "get", TEAM_REST, _two_compared, READ),

@@ -169,13 +169,14 @@ def test_a_token_opens_no_page(cast, arguments):
 def test_every_rule_of_something_in_a_project_is_walked_for_private_ones():
     of_a_project = {
         "run_id", "model_id", "project_id", "comment_id", "notice_id", "export_id", *OF_DATASETS,
-        "experiment_id",
+        "experiment_id", "promotion_id", "evaluation_id",
     }  # fmt: skip
     named = {name for name, one in addresses() if of_a_project & set(one.pattern.converters)}
     made = {"api-1:create_run", "api-1:create_experiment_of_runs", "mark-runs", "compare-trees"}
     made |= {"comparison-shares", "api-1:list_comparison_shares", "api-1:share_comparison"}
     made |= {"revoke-comparison-share", "api-1:unshare_comparison", "api-1:check_experiment"}
     made |= {"comments", "api-1:list_comments", "api-1:create_comment", "api-1:create_export"}
+    made |= {"api-1:compare_versions", "compare-versions", "api-1:create_model", "search-problems"}
     assert named | made == IN_A_PROJECT
 
 

@@ -40,8 +40,9 @@ def comparison_shares(request: HttpRequest) -> HttpResponse:
 
 
 def _asked(request: HttpRequest) -> tuple[list[Run], str]:
-    runs = compared_runs(request.user, request.GET.getlist("run"), MOST_RUNS)
-    split = request.GET.get("split", SPLITS[0])
+    told = request.POST if "run" in request.POST else request.GET
+    runs = compared_runs(request.user, told.getlist("run"), MOST_RUNS)
+    split = told.get("split", SPLITS[0])
     if len(runs) < 2 or split not in SPLITS:
         raise BadRequest(f"run: give two or more; split: give one of {', '.join(SPLITS)}")
     return runs, split

@@ -89,7 +89,7 @@ def shown_by(secret: str) -> tuple[ComparisonShare, dict[str, Any]]:
     if found is None:
         raise Http404
     there = Run.objects.select_related("experiment").in_bulk(found.runs)
-    if len(there) != len(found.runs):
+    if len(there) != len(set(found.runs)):
         raise Http404
     if found.frozen is not None:
         return found, found.frozen
