@@ -137,7 +137,8 @@ def _refusals(method: str, operation: dict[str, Any]) -> list[int]:
     places = {parameter["in"] for parameter in operation.get("parameters", ())}
     statuses = {401, 403, 429, 503}
     names = {parameter["name"] for parameter in operation.get("parameters", ())}
-    if "path" in places or "run" in names:  # what names a thing may name one that is not there
+    # What names a thing may name one that is not there.
+    if "path" in places or names & {"run", "version"}:
         statuses.add(404)
     if places:
         statuses |= {400, 422}

@@ -71,9 +71,16 @@ class DemoClient:
                 await asyncio.sleep(RETRY_SECONDS)
 
     async def _signed_in(self) -> str:
-        """The session cookie that the one-time link gives, as a header."""
+        """The session cookie that the one-time link gives, as a header; a web process that is
+        being started again is waited for, as it is later on."""
         async with httpx.AsyncClient(timeout=30) as http:
-            answer = await http.get(self.sign_in)
+            while True:
+                try:
+                    answer = await http.get(self.sign_in)
+                    break
+                except httpx.TransportError:
+                    self.reconnects += 1
+                    await asyncio.sleep(RETRY_SECONDS)
         if "sessionid" not in answer.cookies:
             raise PermissionError(f"the sign-in link did not work: {answer.status_code}")
         return f"sessionid={answer.cookies['sessionid']}"

@@ -24,12 +24,8 @@ from tests.security.rules import (
     Row,
 )
 from webapp.accounts.models import ApiToken, Scope
-from webapp.comments.models import Comment, Notice
-from webapp.datasets.models import Dataset
-from webapp.experiments.models import Experiment, Run
 from webapp.projects.models import Project, Visibility
 from webapp.projects.services import create_project
-from webapp.registry.models import Model
 
 OF_DATASETS = {"dataset_id", "dataset_version_id", "report_id"}
 METHODS = ("get", "post", "patch", "delete")
@@ -195,38 +191,6 @@ def test_a_private_project_exists_for_its_creator_and_the_owners_only(cast, argu
         with undone() as client:
             client.force_login(getattr(cast, who))
             assert ask(client, row, cast, arguments).status_code == expected, who
-
-
-def test_nothing_tells_others_of_what_lies_in_a_private_project(cast, arguments):
-    """Lists, searches, menus, exports: every address that shows something, whatever it is for."""
-    Project.objects.update(visibility=Visibility.PRIVATE, created_by=cast.bob, name=HIDDEN)
-    for table in (Experiment, Model, Dataset):
-        table.objects.update(name=HIDDEN)
-    Run.objects.update(tags=[HIDDEN], notes=HIDDEN)
-    Comment.objects.update(text=f"{HIDDEN} @mia")
-    Notice.objects.update(user=cast.mia)
-    seen = {"bob": set(), "mia": set(), "vera": set()}
-    for row in (row for row in ROWS if row.method == "get"):
-        for who, told in seen.items():
-            with undone() as client:
-                client.force_login(getattr(cast, who))
-                response = ask(client, row, cast, arguments)
-                if HIDDEN.encode() in body_of(response):
-                    told.add(row.name)
-    assert {"runs", "api-1:list_runs", "datasets", "models", "launch", "workspace"} <= seen["bob"]
-    assert seen["mia"] | seen["vera"] == GUESTS
-
-
-HIDDEN = "quercus-occulta"
-GUESTS = {"shared"}
-"""Whoever has a link sees what it shows, member or not."""
-
-
-def body_of(response: Any) -> bytes:
-    """What is sent; of a stream that only an event loop reads, nothing."""
-    if not response.streaming:
-        return response.content
-    return b"" if response.is_async else b"".join(response.streaming_content)
 
 
 def test_an_address_takes_the_methods_of_its_rules_only(cast, arguments):

@@ -208,7 +208,7 @@ def test_a_run_page_tells_who_did_what_and_where_it_comes_from(client, cast):
     client.post(reverse("run-note", args=[run.pk]), {"text": "Entropy <falls>."})
     client.post(reverse("run-priority", args=[run.pk]), {"priority": "7"})
     page = client.get(reverse("run", args=[run.pk])).content.decode()
-    assert "wrote: Entropy &lt;falls&gt;." in page and "from 0 to 7" in page
+    assert "<p>Entropy &lt;falls&gt;.</p>" in page and "from 0 to 7" in page
     assert "Forked from step 20 of" in page and "seed = 3" in page
     for name, body in (("run-note", {"text": ""}), ("run-priority", {"priority": "1000"})):
         assert client.post(reverse(name, args=[run.pk]), body).status_code == 400

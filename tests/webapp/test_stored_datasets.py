@@ -88,7 +88,7 @@ def test_what_comes_down_is_what_an_engine_reads(bob, cast, tmp_path):
     version = made(bob, cast).json()["id"]
     answer = bob.get(f"/api/v1/datasets/versions/{version}/content")
     assert answer["Content-Disposition"] == 'attachment; filename="trees-v1.jsonl"'
-    (tmp_path / "down.jsonl").write_bytes(b"".join(answer.streaming_content))
+    (tmp_path / "down.jsonl").write_bytes(b"".join(answer))
     assert load_dataset(tmp_path / "down.jsonl").problems == some_problems()
 
 

@@ -64,6 +64,19 @@ class DemoCommand:
         run = self.run_directory()
         return [e for e in read_all(run) if e.kind == "step.end"] if run else []
 
+    def wait_for_steps(self, count, seconds):
+        """Poll until so many steps have ended; a failure shows what the command said."""
+
+        def there():
+            assert self.process.poll() is None, "the command ended"
+            return len(self.steps_ended()) >= count
+
+        try:
+            wait_for(there, seconds)
+        except AssertionError as error:
+            told = f"{len(self.steps_ended())} of {count} steps: {error}"
+            raise AssertionError(f"{told}\n{self.output.read_text()[-4000:]}") from None
+
     def find(self, word):
         for process in family(self.process.pid):
             try:
@@ -76,9 +89,10 @@ class DemoCommand:
 
 def test_what_is_killed_on_the_way_costs_no_event_and_no_step(directory):
     with DemoCommand(directory, steps=80, pause=0.15) as demo:
+        # A new database is made first, with all migrations: on a loaded machine that takes longest.
+        demo.wait_for_steps(1, 400)
         for word in ("uvicorn", "small_engine.py", "celery", "bin/postgres"):
-            done = len(demo.steps_ended())
-            wait_for(lambda done=done: len(demo.steps_ended()) >= done + 3, 180)
+            demo.wait_for_steps(len(demo.steps_ended()) + 3, 180)
             victims = family(demo.find(word).pid) if word == "small_engine.py" else []
             demo.find(word).kill()
             kill_all(victims)

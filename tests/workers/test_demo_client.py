@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+
+from tests.e2e.stack import free_port
 from workers.demo_client import DemoClient
 
 
@@ -51,3 +54,24 @@ def test_the_first_node_is_timed_once():
     first = client.first_node_at
     client.take(batch(2, kind="node.open"))
     assert first is not None and client.first_node_at == first
+
+
+def test_it_signs_in_once_a_web_that_was_killed_is_there_again():
+    async def answer(reader, writer):
+        await reader.readuntil(b"\r\n\r\n")
+        head = b"HTTP/1.1 200 OK\r\nSet-Cookie: sessionid=abc\r\nContent-Length: 0\r\n"
+        writer.write(head + b"Connection: close\r\n\r\n")
+        await writer.drain()
+        writer.close()
+
+    async def walk():
+        port = free_port()
+        address = f"http://127.0.0.1:{port}"
+        client = DemoClient(address, f"{address}/link", "run", print)
+        signing = asyncio.create_task(client._signed_in())
+        while not client.reconnects:
+            await asyncio.sleep(0.01)
+        async with await asyncio.start_server(answer, "127.0.0.1", port):
+            return await asyncio.wait_for(signing, 20)
+
+    assert asyncio.run(walk()) == "sessionid=abc"

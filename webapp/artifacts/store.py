@@ -13,11 +13,12 @@ import hashlib
 import os
 import re
 import tempfile
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
+from asgiref.sync import sync_to_async
 from django.conf import settings
 from django.core.files import File
 from django.core.files.storage import Storage, storages
@@ -93,6 +94,16 @@ def put_file(path: Path, expected: str = "") -> Artifact:
 def open_artifact(sha256: str) -> IO[bytes]:
     """The content, for reading. Raises `FileNotFoundError` if it is not in the store."""
     return storage().open(name_of(sha256), "rb")
+
+
+async def streamed(sha256: str) -> AsyncIterator[bytes]:
+    """The content in blocks, as it is asked for: none of it is held for a slow reader."""
+    file = await sync_to_async(open_artifact)(sha256)
+    try:
+        while block := await sync_to_async(file.read)(_BLOCK):
+            yield block
+    finally:
+        await sync_to_async(file.close)()
 
 
 def local_path(sha256: str) -> Path:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from django.http import FileResponse, HttpRequest
+from django.http import HttpRequest, StreamingHttpResponse
 from django.shortcuts import get_object_or_404
+from django.utils.http import content_disposition_header
 from ninja import Path, Query, Router, Status
 
-from webapp.artifacts.store import open_artifact
+from webapp.artifacts.store import streamed
 from webapp.datasets import reports, storing
 from webapp.datasets.errors import refused
 from webapp.datasets.hardness import hardness
@@ -155,12 +156,14 @@ def get_dataset_difficulty(request: HttpRequest, dataset_version_id: Id):
 def get_dataset_content(request: HttpRequest, dataset_version_id: Id):
     """All its problems as JSON lines of our own format."""
     version = _stored(visible_version(request.user, dataset_version_id))
-    return FileResponse(
-        open_artifact(version.artifact_id),
-        as_attachment=True,
-        filename=f"{version.dataset.name}-v{version.number}.jsonl",
-        content_type="application/x-ndjson",
-    )
+    name = f"{version.dataset.name}-v{version.number}.jsonl"
+    headers = {
+        "Content-Disposition": content_disposition_header(True, name),
+        "Content-Length": str(version.artifact.size),
+        "ETag": f'"{version.artifact_id}"',
+    }
+    blocks = streamed(version.artifact_id)
+    return StreamingHttpResponse(blocks, content_type="application/x-ndjson", headers=headers)
 
 
 @router.post("/versions/{int:dataset_version_id}/validation", response={202: ReportOut})

@@ -112,7 +112,6 @@ def create_search(project: Project, user: User, wish: Wish) -> Search:
     search = Search.objects.create(run=run, problem=problem)
     note_uses(run)
     note_action(run, user, RunAction.Kind.STARTED)
-    note_uses(run)
     dispatch_on_commit(run.pk)
     return search
 
