@@ -30,6 +30,7 @@ from webapp.datasets.reports import request_overlap, request_validation
 from webapp.experiments.listing import Wish
 from webapp.exports.making import make
 from webapp.exports.models import Export, Format, Table
+from webapp.exports.selectors import why_not_there
 from webapp.exports.services import ask_for, take
 from webapp.projects.membership import invite
 from webapp.projects.models import Invitation, Role
@@ -138,6 +139,8 @@ def _a_written_export(cast: Any) -> Export:
     ask_for(cast.project, cast.alice, Table.RUNS, Format.CSV, Wish())
     export = take()
     make(export, Event())
+    export.refresh_from_db()
+    assert not why_not_there(export), why_not_there(export)
     return export
 
 
