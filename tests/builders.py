@@ -30,7 +30,7 @@ from webapp.experiments.services import mark_starting
 from webapp.projects.models import Membership, Project, Role, Workspace
 from webapp.projects.services import create_project, create_workspace
 from webapp.registry import evaluations
-from webapp.registry.models import Model, ModelVersion, Promotion
+from webapp.registry.models import Model, ModelVersion, Promotion, PromotionState
 from webapp.searches.models import Search
 from webapp.searches.services import Wish, create_search
 from webapp.telemetry.ingest import ingest
@@ -191,7 +191,7 @@ def a_registry(cast: Cast) -> dict[str, int]:
     evaluation = evaluations.evaluate(second, problems, wanted, cast.alice)
     wish = Promotion.objects.create(
         model=model, alias="candidate", version=second, number=2, reason="It is better.",
-        asked_by=cast.mia, state=Promotion.State.WAITING,
+        asked_by=cast.mia, state=PromotionState.WAITING,
     )  # fmt: skip
     return {
         "model_id": model.pk,

@@ -106,6 +106,8 @@ def document(schema: dict[str, Any]) -> dict[str, Any]:
     return schema
 
 
+MATCH = r"[!-~]+(?: [!-~]+)*"
+"""What an `If-Match` looks like."""
 _CONDITIONS = {
     "Idempotency-Key": (
         "Asked again with the same key, nothing more is made, and the answer is the same.",
@@ -113,7 +115,7 @@ _CONDITIONS = {
     ),
     "If-Match": (
         "Only if its ETag is still this one; else 412.",
-        {"type": "string", "minLength": 1, "maxLength": 200, "pattern": r"^[!-~]+$"},
+        {"type": "string", "minLength": 1, "maxLength": 200, "pattern": f"^{MATCH}$"},
     ),
 }
 

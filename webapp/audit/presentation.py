@@ -8,7 +8,7 @@ from typing import Any
 from webapp.audit.models import CommentEvent, RunActionEvent
 from webapp.experiments.models import RunAction
 from webapp.projects.models import Role, Visibility
-from webapp.registry.models import Promotion
+from webapp.registry.models import PromotionState
 
 MACHINE = "Grove"
 """Who did what no request asked for: workers, and commands on the server."""
@@ -134,16 +134,15 @@ def _model(row: Any, names: Names) -> str:
 
 
 def _promotion(row: Any, names: Names) -> str:
-    State = Promotion.State
     what = f"{row.alias} of {row.model}"
     wish = f"{what} to v{row.number}" if row.number else f"{what} to nothing"
     asked = row.pgh_label == "made"
     return {
-        State.WAITING: f"asked to move {wish}",
-        State.DONE: f"moved {wish}" if asked else f"agreed to move {wish}",
-        State.REFUSED: f"refused to move {wish}",
-        State.WITHDRAWN: f"took back the wish to move {wish}",
-    }[State(row.state)]
+        PromotionState.WAITING: f"asked to move {wish}",
+        PromotionState.DONE: f"moved {wish}" if asked else f"agreed to move {wish}",
+        PromotionState.REFUSED: f"refused to move {wish}",
+        PromotionState.WITHDRAWN: f"took back the wish to move {wish}",
+    }[PromotionState(row.state)]
 
 
 def _setting(row: Any, names: Names) -> str:

@@ -69,7 +69,7 @@ def fault_of(version: DatasetVersion) -> str:
 def for_engine(config: dict[str, Any], version: DatasetVersion | None) -> dict[str, Any]:
     """A run's settings as its engine gets them: a stored version by the path of its content on
     this machine. Raises `OSError` if that cannot be had."""
-    if not is_reference(config["problems"]["dataset"]):
+    if version is None or version.artifact_id is None:
         return config
     path: Path = local_path(version.artifact_id)
     return {**config, "problems": {**config["problems"], "dataset": str(path), "format": OWN}}

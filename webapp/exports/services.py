@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from dataclasses import asdict
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -108,7 +109,7 @@ def removable(user: User, export_id: uuid.UUID) -> Export:
 def remove(export: Export) -> None:
     """The export and its file; one that is being written is dropped when it is done."""
     Export.objects.filter(pk=export.pk).delete()
-    export.path.unlink(missing_ok=True)
+    transaction.on_commit(partial(export.path.unlink, missing_ok=True))
 
 
 def remove_expired() -> int:

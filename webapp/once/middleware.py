@@ -27,7 +27,7 @@ from django.utils.http import parse_etags
 from webapp.accounts.models import User
 from webapp.accounts.tokens import user_behind
 from webapp.once.models import KeptAnswer
-from webapp.problems import Invalid, problem
+from webapp.problems import MATCH, Invalid, problem
 
 KEY = "Idempotency-Key"
 KEPT = timedelta(days=7)
@@ -58,6 +58,8 @@ class Conditions:
                 return None
             return _once(request, lambda: view(request, *args, **kwargs))
         if request.method in ("PATCH", "DELETE") and "If-Match" in request.headers:
+            if not is_match(request.headers["If-Match"]):
+                return _refused("If-Match", request.headers["If-Match"], "give an ETag, or several")
             asked = copy.copy(request)
             asked.method = "GET"
             return _if_same(
@@ -88,7 +90,11 @@ def _once(request: HttpRequest, do: Callable[[], HttpResponse]) -> HttpResponse 
     except (RequestDataTooBig, UnreadablePostError):
         return None  # the view refuses it
     if user is None or not 0 < len(key) <= LONGEST_KEY or not key.isprintable():
-        return None if user is None else _refused(key, "give 1 to 200 characters that can be read")
+        return (
+            None
+            if user is None
+            else _refused(KEY, key, "give 1 to 200 characters that can be read")
+        )
     asked = b"\n".join((request.method.encode(), request.get_full_path().encode(), body))
     with transaction.atomic():
         kept, is_new = KeptAnswer.objects.get_or_create(
@@ -116,15 +122,20 @@ def _keep(kept: KeptAnswer, response: HttpResponse) -> None:
 
 def _again(kept: KeptAnswer, digest: str) -> HttpResponse:
     if kept.digest != digest:
-        return _refused(kept.key, "it stands for another request already: give each its own")
+        return _refused(KEY, kept.key, "it stands for another request already: give each its own")
     if not kept.tells:
         return problem(409, "It was made under this key already; its secret was shown then.")
     return HttpResponse(bytes(kept.body), status=kept.status, content_type=kept.content_type)
 
 
-def _refused(key: str, reason: str) -> HttpResponse:
-    fault = Invalid(KEY, key, reason)
+def _refused(header: str, value: str, reason: str) -> HttpResponse:
+    fault = Invalid(header, value, reason)
     return problem(422, "Some parameters cannot be used.", fault.problems)
+
+
+def is_match(value: str) -> bool:
+    """Whether it could be the value of an `If-Match`, as the document says."""
+    return len(value) <= LONGEST_KEY and re.fullmatch(MATCH, value) is not None
 
 
 def _asker(request: HttpRequest) -> User | None:

@@ -14,7 +14,7 @@ from django.db import transaction
 from webapp.experiments.states import ENDED
 from webapp.registry.errors import RegistryRefused
 from webapp.registry.folders import remove_unused
-from webapp.registry.models import Evaluation, Model, ModelVersion, Promotion
+from webapp.registry.models import Evaluation, Model, ModelVersion, PromotionState
 from webapp.registry.services import lock
 
 _SHOWN = 3
@@ -68,7 +68,7 @@ def references(version: ModelVersion, inside: set[int] = frozenset()) -> Iterato
     """What refers to the version, in words; children among the ids `inside` do not count."""
     children = version.children.exclude(pk__in=inside).select_related("model").order_by("pk")
     uses = version.uses.filter(run__evaluation=None).select_related("run__experiment")
-    waiting = version.promotions.filter(state=Promotion.State.WAITING)
+    waiting = version.promotions.filter(state=PromotionState.WAITING)
     measured = version.evaluations.select_related("run__experiment").order_by("pk")
     held: dict[tuple[str, str], list[str]] = {
         ("alias", "aliases"): [alias.name for alias in version.aliases.all()],

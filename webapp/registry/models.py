@@ -174,14 +174,15 @@ class Alias(models.Model):
         return self.name
 
 
+class PromotionState(models.TextChoices):
+    WAITING = "waiting", "waits for a second person"
+    DONE = "done", "done"
+    REFUSED = "refused", "refused"
+    WITHDRAWN = "withdrawn", "taken back"
+
+
 class Promotion(models.Model):
     """A move of an alias: asked for, and then done, refused or taken back. Never removed."""
-
-    class State(models.TextChoices):
-        WAITING = "waiting", "waits for a second person"
-        DONE = "done", "done"
-        REFUSED = "refused", "refused"
-        WITHDRAWN = "withdrawn", "taken back"
 
     model = models.ForeignKey(Model, on_delete=models.CASCADE, related_name="promotions")
     alias = models.CharField(max_length=40)
@@ -193,7 +194,7 @@ class Promotion(models.Model):
     previous = models.PositiveIntegerField(null=True)
     """The number that the alias meant before, once it has moved."""
     reason = models.TextField()
-    state = models.CharField(max_length=10, choices=State.choices)
+    state = models.CharField(max_length=10, choices=PromotionState.choices)
     asked_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+"
     )

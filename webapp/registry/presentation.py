@@ -10,7 +10,7 @@ from webapp.registry.cards import card
 from webapp.registry.forms import EvaluationForm, NotesForm, PromotionForm
 from webapp.registry.lineage import lineage
 from webapp.registry.metrics import evaluations_of, metrics_of
-from webapp.registry.models import ModelVersion, Promotion
+from webapp.registry.models import ModelVersion, PromotionState
 from webapp.registry.promotion import USUAL, needs_second_pair
 from webapp.registry.references import reference_to
 from webapp.registry.selectors import versions_page, visible_promotions
@@ -36,7 +36,7 @@ def model_page(
     moves = visible_promotions(user).filter(model=shown.model).order_by("-pk")
     second_pair = needs_second_pair(project)
     can_decide = may(user, Action.PROMOTE, project)
-    waiting = list(moves.filter(state=Promotion.State.WAITING))
+    waiting = list(moves.filter(state=PromotionState.WAITING))
     for one in waiting:
         one.own = one.asked_by_id == user.pk
     return {
@@ -46,7 +46,7 @@ def model_page(
         "next": shown.next,
         "aliases": list(shown.model.aliases.select_related("version")),
         "waiting": waiting,
-        "moves": list(moves.exclude(state=Promotion.State.WAITING)[:MOST_MOVES]),
+        "moves": list(moves.exclude(state=PromotionState.WAITING)[:MOST_MOVES]),
         "second_pair": second_pair,
         "can_ask": may(user, Action.ASK_PROMOTION, project) if second_pair else can_decide,
         "can_decide": can_decide,

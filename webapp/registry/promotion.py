@@ -16,12 +16,18 @@ from webapp.accounts.models import User
 from webapp.projects.models import Project, Workspace
 from webapp.projects.permissions import Action
 from webapp.registry.errors import RegistryRefused
-from webapp.registry.models import Alias, Model, ModelVersion, Promotion, SecondPairOfEyes
+from webapp.registry.models import (
+    Alias,
+    Model,
+    ModelVersion,
+    Promotion,
+    PromotionState,
+    SecondPairOfEyes,
+)
 
 NAME = r"[a-z][a-z0-9-]{0,39}"
 USUAL = ("candidate", "champion")
 MOST_REASON_CHARS = 2000
-_State = Promotion.State
 
 
 def needs_second_pair(project: Project) -> bool:
@@ -60,7 +66,7 @@ def promote(
         version=version,
         number=version and version.number,
         reason=reason.strip(),
-        state=_State.WAITING,
+        state=PromotionState.WAITING,
         asked_by=user,
     )
     if needs_second_pair(model.project):
@@ -93,7 +99,7 @@ def refuse(promotion_id: int, words: str, user: User) -> Promotion:
     """
     promotion = _undecided(promotion_id)
     own = promotion.asked_by_id == user.pk
-    promotion.state = _State.WITHDRAWN if own else _State.REFUSED
+    promotion.state = PromotionState.WITHDRAWN if own else PromotionState.REFUSED
     promotion.decided_by, promotion.decided, promotion.decision = user, timezone.now(), words
     promotion.save()
     return promotion
@@ -110,14 +116,14 @@ def _refuse(model: Model, alias: str, version: ModelVersion | None, reason: str)
     if (held and held.version_id) == (version and version.pk):
         means = f"means {version} already" if version else "does not exist"
         raise RegistryRefused(f"{alias} {means}.")
-    if Promotion.objects.filter(model=model, alias=alias, state=_State.WAITING).exists():
+    if Promotion.objects.filter(model=model, alias=alias, state=PromotionState.WAITING).exists():
         raise RegistryRefused(f"A move of {alias} waits already: decide it first.")
 
 
 def _move(promotion: Promotion) -> Promotion:
     held = Alias.objects.filter(model=promotion.model_id, name=promotion.alias)
     promotion.previous = held.values_list("version__number", flat=True).first()
-    promotion.state = _State.DONE
+    promotion.state = PromotionState.DONE
     promotion.save()
     if promotion.version is None:
         held.delete()
@@ -133,7 +139,7 @@ def _undecided(promotion_id: int) -> Promotion:
     _lock(Model(pk=model_id))
     found = Promotion.objects.select_related("model__project", "version", "asked_by")
     promotion = found.get(pk=promotion_id)
-    if promotion.state != _State.WAITING:
+    if promotion.state != PromotionState.WAITING:
         raise RegistryRefused(f"This is decided already: {promotion.get_state_display()}.")
     return promotion
 

@@ -13,7 +13,7 @@ from webapp.projects.selectors import visible_workspace
 from webapp.registry import deletion, evaluations, promotion
 from webapp.registry.errors import RegistryRefused
 from webapp.registry.forms import DecisionForm, EvaluationForm, PromotionForm, SecondPairForm
-from webapp.registry.models import Model, Promotion
+from webapp.registry.models import Model, PromotionState
 from webapp.registry.presentation import model_page, version_page
 from webapp.registry.selectors import (
     visible_evaluation,
@@ -46,7 +46,7 @@ def _promote(request: HttpRequest, model: Model, form: PromotionForm) -> None:
     except RegistryRefused as refusal:
         messages.error(request, str(refusal))
         return
-    if made.state == Promotion.State.WAITING:
+    if made.state == PromotionState.WAITING:
         messages.success(request, f"{alias} moves once another person approves it.")
     else:
         messages.success(request, f"{alias} means {version}." if version else f"{alias} is gone.")

@@ -11,7 +11,7 @@ from pydantic import ConfigDict, Field, StringConstraints, create_model
 
 from webapp.paging import LARGEST_ID
 from webapp.registry.metrics import evaluations_of, metrics_of
-from webapp.registry.models import Evaluation, Model, ModelVersion, Promotion
+from webapp.registry.models import Evaluation, Model, ModelVersion, Promotion, PromotionState
 from webapp.registry.promotion import MOST_REASON_CHARS, NAME
 
 Id = Annotated[int, Path(ge=0, le=LARGEST_ID)]
@@ -207,7 +207,7 @@ class PromotionOut(Schema):
     """Of the version; null removes the alias."""
     previous: int | None
     reason: str
-    state: Promotion.State
+    state: PromotionState
     asked_by: str
     asked: datetime
     decided_by: str | None
