@@ -265,9 +265,7 @@ def test_whoever_asks_too_often_is_told_when_to_come_back(cast, client, settings
         assert response.status_code == 429 and int(response["Retry-After"]) > 0
 
 
-def test_the_page_asks_shows_and_removes(
-    told, cast, client, django_capture_on_commit_callbacks
-):
+def test_the_page_asks_shows_and_removes(told, cast, client, django_capture_on_commit_callbacks):
     client.force_login(cast.bob)
     page = client.get("/exports/?state=finished")
     assert page.context["filters"] == {"state": "finished"} and b"No export yet" in page.content
