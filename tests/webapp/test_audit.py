@@ -72,10 +72,7 @@ def test_whoever_makes_an_account_by_a_link_is_named(client, cast, settings):
 
 
 def test_tokens_and_links_are_noted_without_what_lets_in(client, cast):
-    client.force_login(cast.bob)
     run = a_run(cast)
-    asked = {"workspace": cast.project.workspace_id, "name": "robot", "scopes": ["runs:read"]}
-    secret = client.post("/api/v1/tokens", asked, content_type="application/json").json()["token"]
     create_share(run, cast.bob, timedelta(days=1))
     ends = timezone.now() + timedelta(days=1)
     ComparisonShare.objects.create(runs=[run.pk], split="test", digest="c", expires=ends)
@@ -83,6 +80,10 @@ def test_tokens_and_links_are_noted_without_what_lets_in(client, cast):
         "Grove made a share link to a comparison of 1 runs",
         f"Grove made a share link to {run}",
     ]
+    # (Whoever asked is known until the transaction ends, which here is the test's.)
+    client.force_login(cast.bob)
+    asked = {"workspace": cast.project.workspace_id, "name": "robot", "scopes": ["runs:read"]}
+    secret = client.post("/api/v1/tokens", asked, content_type="application/json").json()["token"]
     client.post(f"/tokens/{ApiToken.objects.get().pk}/revoke/")
     first, third = told(cast, kind="token")
     assert first == f"bob revoked the token robot ({secret[:12]}…)"
