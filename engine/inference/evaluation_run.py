@@ -51,8 +51,8 @@ FINISHED, FAILED, REFUSED, STOPPED = 0, 1, 2, 3
 def evaluate_run(run_dir: Path, lease_seconds: float | None = None) -> int:
     """Measure as the directory says; the exit status."""
     stop = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
+    signals = (signal.SIGTERM, signal.SIGINT)
+    before = {number: signal.signal(number, lambda *_: stop.set()) for number in signals}
     log = EventLog(run_dir)
     guard = LeaseGuard(run_dir, lease_seconds, stop) if lease_seconds else None
     try:
@@ -62,6 +62,8 @@ def evaluate_run(run_dir: Path, lease_seconds: float | None = None) -> int:
         if guard:
             guard.close()
         log.close()
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _evaluate(run_dir: Path, log: EventLog, stop: threading.Event) -> int:

@@ -214,7 +214,7 @@ def test_the_skip_link_leads_to_the_content(visit, run):
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
     page.keyboard.press("Tab")
-    assert page.evaluate(FOCUSED) == ["New run", True]
+    assert page.evaluate(FOCUSED) == ["Export", True]
 
 
 def test_the_list_keeps_up_and_leaves_the_focus_where_it_is(visit, run, log):

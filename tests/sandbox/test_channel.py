@@ -163,7 +163,7 @@ def test_what_an_error_would_do_to_a_terminal_or_a_database_is_escaped():
 def test_a_set_that_was_made_to_take_long_is_refused_at_once():
     same_hash = ", ".join(str(n * (2**61 - 1)) for n in range(1, 20_000))
     diluted = ", ".join(map(str, range(30_000))) + ", " + same_hash
-    started = time.monotonic()
+    started = time.process_time()
     for text in (
         f"{{{same_hash}}}",
         "{" + same_hash.replace(",", ": 0,") + ": 0}",
@@ -172,7 +172,7 @@ def test_a_set_that_was_made_to_take_long_is_refused_at_once():
         for read in (from_literal, read_literal):
             with pytest.raises(LiteralError, match="equal hashes"):
                 read(text)
-    assert time.monotonic() - started < 4
+    assert time.process_time() - started < 4
     assert len(from_literal("{" + ", ".join(map(str, range(5000))) + "}")) == 5000
 
 

@@ -18,7 +18,7 @@ from engine.events import RunState
 from tests.workers.engines import a_run, kinds_of, small_engine, steps_counted, wait_for
 from webapp.experiments.listing import Wish
 from webapp.experiments.services import request_stop
-from webapp.exports.models import Format, Table
+from webapp.exports.models import Export, Format, Table
 from webapp.exports.services import ask_for
 from workers.embedded.services import worker_command
 from workers.engine_process import EngineProcess
@@ -97,8 +97,9 @@ def test_a_run_that_was_queued_before_there_was_a_worker_is_swept_and_finished(v
     export = ask_for(run.project, run.created_by, Table.RUNS, Format.PARQUET, Wish())
     with Worker(var, steps=3) as worker:
         wait_for(lambda: state_of(run) is RunState.FINISHED)
+        wait_for(lambda: Export.objects.filter(pk=export.pk, state="ready").exists())
         export.refresh_from_db()
-        assert export.state == "ready" and export.path.stat().st_size == export.size
+        assert export.path.stat().st_size == export.size
         assert worker.close() == 0
     assert steps_counted(run_directory(run.pk)) == [1, 2, 3]
 
