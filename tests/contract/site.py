@@ -86,7 +86,7 @@ def ask_everything(
         *(("--header", f"Authorization: Bearer {secret}") if secret else ()),
     ]
     return subprocess.run(
-        command, cwd=directory, capture_output=True, text=True, timeout=300, check=False
+        command, cwd=directory, capture_output=True, text=True, timeout=900, check=False
     )
 
 
