@@ -63,6 +63,7 @@ def test_no_page_breaks_a_rule(browser, server, run, log, faults, scheme):
     page.locator('[data-part="stage"]').press("Enter")
     panel = page.locator('[data-part="panel"]')
     panel.get_by_role("heading", name="Why here").wait_for()
+    panel.get_by_role("heading", name="Credit").wait_for()  # so all of the node has come
     for summary in panel.locator("summary").all():
         summary.click()
     panel.locator(".tokens").wait_for()
