@@ -26,6 +26,7 @@ from webapp.datasets import reports
 from webapp.datasets.models import DatasetReport
 from workers.chores import Chore
 from workers.duty import closing
+from workers.engine_process import engine_environment
 from workers.processes import family, kill_all
 
 logger = logging.getLogger(__name__)
@@ -91,6 +92,7 @@ def _asked(report: DatasetReport, arguments: list[str]) -> Any:
             stdin=subprocess.DEVNULL,
             stdout=answer,
             stderr=notes,
+            env=engine_environment(),
             start_new_session=True,
         )
         try:
