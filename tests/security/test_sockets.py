@@ -3,6 +3,8 @@
 The server looks at its sockets by itself only once an hour here: what closes one is the notice.
 """
 
+import time
+
 import pytest
 from django.utils import timezone
 from websockets.exceptions import ConnectionClosed, InvalidStatus
@@ -161,7 +163,9 @@ def test_who_loses_access_is_cut_off_by_notice(port, scene, change):
     ):
         assert answer(bob, run) == answer(alice, run) == IN
         change(cast)
+        began = time.monotonic()
         assert closing_code(bob) == Close.NO_ACCESS
+        assert time.monotonic() - began < 1.0
         alice.say(type="ping")
         assert alice.hear_of("pong")
 
