@@ -118,7 +118,7 @@ class NewInvitation(Schema):
 
 class Invited(Schema):
     model_config = ConfigDict(
-        extra="forbid", json_schema_extra={"examples": [{"token": "the end of the link"}]}
+        extra="forbid", json_schema_extra={"examples": [{"token": "the-last-part-of-the-link"}]}
     )
 
     token: str = Field(min_length=1, max_length=200, pattern=r"^[-\w]+$")

@@ -103,6 +103,61 @@ class Heard(Schema):
     """Whether it should make a checkpoint and say run.state stopped."""
 
 
+Payload = dict[str, Any]
+
+
+class Folded(Schema):
+    """What a log comes to, as `static/js/fold.js` names it; times are milliseconds."""
+
+    epoch: uuid.UUID
+    seq: int
+    time: int
+    startedAt: int
+    run: Payload
+    plan: Payload
+    step: int
+    stepStartedAt: int
+    steps: list[Payload]
+    updates: list[Payload]
+    evaluations: list[Payload]
+    checkpoints: list[Payload]
+    answer: Payload | None
+    trees: list[Payload]
+    """Of the last two steps."""
+    waiting: Payload | None
+    error: Payload | None
+    logs: list[Payload]
+    system: list[Payload]
+    resumes: int
+
+
+class Place(Schema):
+    seq: int
+    tree: int
+    node: int
+
+
+class Moments(Schema):
+    head: int
+    first_solved: Place | None
+
+
+class NodeDetail(Schema):
+    """Payloads of what was said about a node; null is what was not said yet."""
+
+    tree: int
+    node: int
+    open: Payload
+    close: Payload | None
+    credit: Payload | None
+    text: Payload | None
+    learned: Payload | None
+    """What an update saw of its tokens: {agent, step, version, entropy, ratio}."""
+    problem: Payload | None
+    parent: Payload | None
+    """Its parent's `close`; null for a child of the root."""
+
+
 class Newest(Schema):
     step: int
     time: float
@@ -248,16 +303,16 @@ def get_state(
     return HttpResponse(selectors.state(run, seq), content_type="application/json")
 
 
-@router.get("/{uuid:run_id}/folded", response=dict)
+@router.get("/{uuid:run_id}/folded", response=Folded)
 def get_folded(request: HttpRequest, run_id: uuid.UUID, seq: int | None = Query(None, ge=0)):
     """state(seq): all that the log up to `seq` (its head if there is none) comes to, as the run
     page folds it: plan, steps, updates, evaluations, and the trees of the last two steps."""
     return selectors.folded(visible_run(request.user, run_id), seq)
 
 
-@router.get("/{uuid:run_id}/moments", response=dict)
+@router.get("/{uuid:run_id}/moments", response=Moments)
 def get_moments(request: HttpRequest, run_id: uuid.UUID):
-    """{head, first_solved: {seq, tree, node} | null}: places in the log to jump to."""
+    """Places in the log to jump to."""
     run = visible_run(request.user, run_id)
     return {"head": run.head_seq, "first_solved": selectors.first_solved(run)}
 
@@ -340,11 +395,9 @@ def get_tree(
     return HttpResponse(found, content_type="application/json")
 
 
-@router.get("/{uuid:run_id}/trees/{int:tree}/nodes/{int:node}", response=dict)
+@router.get("/{uuid:run_id}/trees/{int:tree}/nodes/{int:node}", response=NodeDetail)
 def get_node(request: HttpRequest, run_id: uuid.UUID, tree: int, node: int):
-    """{tree, node, open, text, close, credit, learned, problem, parent}: the payloads about a node,
-    what an update saw of its tokens {agent, step, version, entropy, ratio} (null before one), its
-    problem, and its parent's `node.close` (null for a child of the root)."""
+    """All that was said about a node, its problem, and how its parent ended."""
     found = selectors.node(visible_run(request.user, run_id), tree, node)
     if found is None:
         raise Http404
