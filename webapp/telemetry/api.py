@@ -3,290 +3,40 @@
 from __future__ import annotations
 
 import uuid
-from datetime import datetime
-from typing import Any, Literal
+from typing import Any
 
 from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpResponse
 from django.shortcuts import get_object_or_404
-from ninja import Query, Router, Schema
-from pydantic import ConfigDict, Field
+from ninja import Query, Router
 
-from engine.events import KINDS, RunState
 from webapp.experiments.models import Run
 from webapp.experiments.outside import Ended, NotOutside
 from webapp.experiments.selectors import visible_run
 from webapp.paging import Cursor, page
-from webapp.problems import Invalid, problem
+from webapp.problems import problem
 from webapp.projects.permissions import Action, require
 from webapp.telemetry import selectors, series, steps, tail
 from webapp.telemetry.models import Metric
-from webapp.telemetry.outside import MOST_EVENTS, Gap, read_batch, store_batch
+from webapp.telemetry.outside import Gap, read_batch, store_batch
+from webapp.telemetry.schemas import (
+    BATCH,
+    POINTS,
+    STATE,
+    Backwards,
+    BucketedSeries,
+    Folded,
+    Heard,
+    LinesIn,
+    LogLineList,
+    MetricList,
+    Moments,
+    NodeDetail,
+    PointsIn,
+    RangeIn,
+    StepList,
+)
 
 router = Router()
-
-_EVENT = {
-    "type": "array",
-    "title": "seq, milliseconds since 1970, kind, payload",
-    "items": {"type": ["integer", "string", "object"]},
-    "minItems": 4,
-    "maxItems": 4,
-    "examples": [[1, 1790000000000, "step.start", {"step": 1}]],
-}
-_STATE = {
-    "type": "object",
-    "properties": {
-        "epoch": {"type": "string", "format": "uuid"},
-        "seq": {"type": "integer"},
-        "events": {"type": "array", "items": _EVENT},
-    },
-    "required": ["epoch", "seq", "events"],
-}
-
-
-_LINE = {
-    "type": "object",
-    "properties": {
-        "seq": {"type": "integer", "minimum": 1, "maximum": 2**63 - 1},
-        "time": {"type": "number", "minimum": 0, "maximum": 4e9, "title": "Unix seconds"},
-        "kind": {"type": "string", "enum": list(KINDS)},
-        "tree": {"type": ["integer", "null"], "minimum": 0, "maximum": 2**63 - 1},
-        "node": {"type": ["integer", "null"], "minimum": 0, "maximum": 2**31 - 1},
-        "payload": {"type": "object"},
-    },
-    "required": ["seq", "time", "kind", "tree", "node", "payload"],
-}
-_BATCH = {
-    "type": "object",
-    "properties": {"events": {"type": "array", "items": _LINE, "maxItems": MOST_EVENTS}},
-    "required": ["events"],
-    "additionalProperties": False,
-    "examples": [
-        {
-            "events": [
-                {
-                    "seq": 1,
-                    "time": 1790000000.5,
-                    "kind": "log.line",
-                    "tree": None,
-                    "node": None,
-                    "payload": {"level": "info", "message": "hello from elsewhere"},
-                }
-            ]
-        }
-    ],
-}
-
-
-_NUMBERS = {"type": "array", "items": {"type": "number"}}
-_POINTS = {
-    "type": "object",
-    "properties": {
-        "points": {
-            "type": "object",
-            "properties": {name: _NUMBERS for name in series.POINT_FIELDS},
-            "additionalProperties": False,
-        },
-        "next": {"type": ["integer", "null"]},
-    },
-    "required": ["points", "next"],
-    "examples": [{"points": {"step": [1, 2], "value": [0.25, 0.5]}, "next": 1}],
-}
-
-
-class Heard(Schema):
-    """What an engine elsewhere is told."""
-
-    head_seq: int
-    """Every event up to it is stored; the next one has one more."""
-    state: RunState
-    stop_requested: bool
-    """Whether it should make a checkpoint and say run.state stopped."""
-
-
-Payload = dict[str, Any]
-
-
-class Folded(Schema):
-    """What a log comes to, as `static/js/fold.js` names it; times are milliseconds."""
-
-    epoch: uuid.UUID
-    seq: int
-    time: int
-    startedAt: int
-    run: Payload
-    plan: Payload
-    step: int
-    stepStartedAt: int
-    steps: list[Payload]
-    updates: list[Payload]
-    evaluations: list[Payload]
-    checkpoints: list[Payload]
-    answer: Payload | None
-    trees: list[Payload]
-    """Of the last two steps."""
-    waiting: Payload | None
-    error: Payload | None
-    logs: list[Payload]
-    system: list[Payload]
-    resumes: int
-
-
-class Place(Schema):
-    seq: int
-    tree: int
-    node: int
-
-
-class Moments(Schema):
-    head: int
-    first_solved: Place | None
-
-
-class NodeDetail(Schema):
-    """Payloads of what was said about a node; null is what was not said yet."""
-
-    tree: int
-    node: int
-    open: Payload
-    close: Payload | None
-    credit: Payload | None
-    text: Payload | None
-    learned: Payload | None
-    """What an update saw of its tokens: {agent, step, version, entropy, ratio}."""
-    problem: Payload | None
-    parent: Payload | None
-    """Its parent's `close`; null for a child of the root."""
-
-
-class Newest(Schema):
-    step: int
-    time: float
-    """Seconds since the run's first event."""
-    tokens: int
-    nodes: int
-    value: float
-
-
-class MetricOut(Schema):
-    name: str
-    points: int
-    last: Newest
-
-    @staticmethod
-    def resolve_last(metric: Metric) -> Metric:
-        return metric
-
-
-class MetricList(Schema):
-    metrics: list[MetricOut]
-    next: int | None
-
-
-class Buckets(Schema):
-    """Columns of equal length, one entry for each bucket that holds a point."""
-
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "at": [0, 1],
-                    "from": [1, 51],
-                    "to": [50, 100],
-                    "min": [0.1, 0.2],
-                    "max": [0.4, 0.6],
-                    "mean": [0.2, 0.4],
-                    "count": [50, 50],
-                }
-            ]
-        }
-    )
-
-    at: list[int]
-    """Place among the buckets that were asked for, from 0."""
-    from_: list[float] = Field(alias="from")
-    """Least x of its points; `to` is the greatest."""
-    to: list[float]
-    min: list[float]
-    max: list[float]
-    mean: list[float]
-    count: list[int]
-
-
-class BucketedSeries(Schema):
-    name: str
-    x: series.Axis
-    from_: float = Field(alias="from")
-    to: float
-    points: int
-    """Points in the range: each is in exactly one bucket."""
-    buckets: Buckets
-
-
-class RangeIn(Schema):
-    x: series.Axis = series.Axis.STEP
-    from_: float | None = Field(None, alias="from", ge=-1e15, le=1e15, allow_inf_nan=False)
-    to: float | None = Field(None, ge=-1e15, le=1e15, allow_inf_nan=False)
-    points: int = Field(600, ge=1, le=4000)
-    scale: series.Scale = series.Scale.LINEAR
-
-    def asked(self) -> series.Range:
-        if self.from_ is not None and self.to is not None and self.from_ > self.to:
-            raise Invalid("from", self.from_, f"give one that is not above `to`, {self.to}")
-        return series.Range(self.x, self.from_, self.to, self.points, self.scale)
-
-
-class PointsIn(Schema):
-    cursor: int | None = Field(None, ge=0, lt=2**63)
-    """`next` of the page before."""
-    limit: int = Field(1000, ge=1, le=100_000)
-    fields: str = Field(",".join(series.POINT_FIELDS), max_length=100, pattern=r"^[^\x00]*$")
-    """Names of columns, with commas between them."""
-
-    def columns(self) -> list[str]:
-        """Raises `Invalid` for a column that there is not."""
-        asked = [name.strip() for name in self.fields.split(",")]
-        for name in asked:
-            if name not in series.POINT_FIELDS:
-                raise Invalid("fields", name, f"give some of {', '.join(series.POINT_FIELDS)}")
-        return list(dict.fromkeys(asked))
-
-
-class StepOut(Schema):
-    seq: int
-    step: int
-    seconds: float
-    phases: dict[str, float]
-    waits: dict[str, float]
-    """Seconds by the name of what was waited for."""
-
-
-class StepList(Schema):
-    steps: list[StepOut]
-    next: int | None
-
-
-class LogLineOut(Schema):
-    seq: int
-    time: datetime
-    level: str
-    message: str
-
-
-class LogLineList(Schema):
-    lines: list[LogLineOut]
-    next: int | None
-
-
-class Backwards(Schema):
-    cursor: int | None = Field(None, ge=0, lt=2**63)
-    """`next` of the page before, which is of newer things."""
-    limit: int = Field(50, ge=1, le=500)
-
-
-class LinesIn(Backwards):
-    level: list[Literal["debug", "info", "warning", "error"]] = Field([], max_length=4)
-    q: str = Field("", max_length=200, pattern=r"^[^\x00]*$")
-    """What stands in the message, in any case."""
 
 
 def _answers(media: str, schema: dict[str, Any]) -> dict[str, Any]:
@@ -294,7 +44,7 @@ def _answers(media: str, schema: dict[str, Any]) -> dict[str, Any]:
     return {"responses": {200: {"content": {media: {"schema": schema}}}}}
 
 
-@router.get("/{uuid:run_id}/state", openapi_extra=_answers("application/json", _STATE))
+@router.get("/{uuid:run_id}/state", openapi_extra=_answers("application/json", STATE))
 def get_state(
     request: HttpRequest, run_id: uuid.UUID, seq: int | None = Query(None, ge=0)
 ) -> HttpResponse:
@@ -343,7 +93,7 @@ def get_events(
     "/{uuid:run_id}/events",
     response=Heard,
     openapi_extra={
-        "requestBody": {"required": True, "content": {"application/json": {"schema": _BATCH}}}
+        "requestBody": {"required": True, "content": {"application/json": {"schema": BATCH}}}
     },
 )
 def add_events(request: HttpRequest, run_id: uuid.UUID):
@@ -364,7 +114,7 @@ def add_events(request: HttpRequest, run_id: uuid.UUID):
 
 
 @router.get(
-    "/{uuid:run_id}/steps/{int:step}/trees", openapi_extra=_answers("application/json", _STATE)
+    "/{uuid:run_id}/steps/{int:step}/trees", openapi_extra=_answers("application/json", STATE)
 )
 def get_step_trees(
     request: HttpRequest, run_id: uuid.UUID, step: int, seq: int | None = Query(None, ge=0)
@@ -379,12 +129,12 @@ def _tail(request: HttpRequest, run: Run, after: int, topics: list[str]) -> Http
     last = request.headers.get("Last-Event-ID", "")
     if last.isascii() and last.isdigit() and len(last) < 19:
         after = int(last)
-    said = tail.server_sent_events(request.user, run, after, topics)
+    said = tail.server_sent_events(request, run, after, topics)
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
     return StreamingHttpResponse(said, content_type=tail.MEDIA_TYPE, headers=headers)
 
 
-@router.get("/{uuid:run_id}/trees/{int:tree}", openapi_extra=_answers("application/json", _STATE))
+@router.get("/{uuid:run_id}/trees/{int:tree}", openapi_extra=_answers("application/json", STATE))
 def get_tree(
     request: HttpRequest, run_id: uuid.UUID, tree: int, seq: int | None = Query(None, ge=0)
 ) -> HttpResponse:
@@ -421,7 +171,7 @@ def get_metric(request: HttpRequest, run_id: uuid.UUID, name: str, asked: Query[
 
 
 @router.get(
-    "/{uuid:run_id}/metrics/{name}/points", openapi_extra=_answers("application/json", _POINTS)
+    "/{uuid:run_id}/metrics/{name}/points", openapi_extra=_answers("application/json", POINTS)
 )
 def list_points(
     request: HttpRequest, run_id: uuid.UUID, name: str, asked: Query[PointsIn]
