@@ -36,6 +36,7 @@ from webapp.sharing.comparison_api import router as comparison
 from webapp.sharing.comparison_api import shared as shared_comparisons
 from webapp.telemetry.api import router as telemetry
 from webapp.telemetry.forest_api import router as forest
+from webapp.telemetry.metrics_api import router as metrics
 
 
 class DocumentedAPI(NinjaAPI):
@@ -76,6 +77,7 @@ api.add_router("/experiments", experiments, tags=["experiments"])
 api.add_router("/runs", runs, tags=["runs"])
 api.add_router("/runs", steering, tags=["runs"])
 api.add_router("/runs", telemetry, tags=["telemetry"])
+api.add_router("/runs", metrics, tags=["telemetry"])
 api.add_router("/comparison", comparison, tags=["runs"])
 api.add_router("/runs", forest, tags=["telemetry"])
 api.add_router("/comments", comments, tags=["comments"])

@@ -358,6 +358,8 @@ ROWS = (
     Row("api-1:get_shared_step", "get", OPEN),
     Row("api-1:get_shared_tree", "get", OPEN),
     Row("api-1:get_shared_node", "get", OPEN),
+    Row("api-1:get_shared_metrics", "get", OPEN),
+    Row("api-1:get_shared_metric", "get", OPEN),
     Row("api-1:list_recipes", "get", REST, scopes=READ),
     Row("api-1:list_presets", "get", REST, scopes=READ),
     Row("api-1:list_settings", "get", REST, scopes=READ),

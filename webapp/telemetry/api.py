@@ -1,4 +1,4 @@
-"""REST of what runs report: the state to start from, the log, trees, nodes, series of numbers."""
+"""REST of what runs report: the state to start from, the log, trees, nodes, steps."""
 
 from __future__ import annotations
 
@@ -6,45 +6,37 @@ import uuid
 from typing import Any
 
 from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpResponse
-from django.shortcuts import get_object_or_404
 from ninja import Query, Router
 
 from webapp.experiments.models import Run
 from webapp.experiments.outside import Ended, NotOutside
 from webapp.experiments.selectors import visible_run
-from webapp.paging import Cursor, page
 from webapp.problems import problem
 from webapp.projects.permissions import Action, require
-from webapp.telemetry import selectors, series, steps, tail
-from webapp.telemetry.models import Metric
+from webapp.telemetry import selectors, steps, tail
 from webapp.telemetry.outside import Gap, read_batch, store_batch
 from webapp.telemetry.schemas import (
     BATCH,
-    POINTS,
     STATE,
     Backwards,
-    BucketedSeries,
     Folded,
     Heard,
     LinesIn,
     LogLineList,
-    MetricList,
     Moments,
     NodeDetail,
-    PointsIn,
-    RangeIn,
     StepList,
 )
 
 router = Router()
 
 
-def _answers(media: str, schema: dict[str, Any]) -> dict[str, Any]:
+def answers(media: str, schema: dict[str, Any]) -> dict[str, Any]:
     """What the document says of an answer that is made without a model."""
     return {"responses": {200: {"content": {media: {"schema": schema}}}}}
 
 
-@router.get("/{uuid:run_id}/state", openapi_extra=_answers("application/json", STATE))
+@router.get("/{uuid:run_id}/state", openapi_extra=answers("application/json", STATE))
 def get_state(
     request: HttpRequest, run_id: uuid.UUID, seq: int | None = Query(None, ge=0)
 ) -> HttpResponse:
@@ -69,7 +61,7 @@ def get_moments(request: HttpRequest, run_id: uuid.UUID):
 
 @router.get(
     "/{uuid:run_id}/events",
-    openapi_extra=_answers("application/x-ndjson", {"type": "string", "title": "one event a line"}),
+    openapi_extra=answers("application/x-ndjson", {"type": "string", "title": "one event a line"}),
 )
 def get_events(
     request: HttpRequest,
@@ -114,7 +106,7 @@ def add_events(request: HttpRequest, run_id: uuid.UUID):
 
 
 @router.get(
-    "/{uuid:run_id}/steps/{int:step}/trees", openapi_extra=_answers("application/json", STATE)
+    "/{uuid:run_id}/steps/{int:step}/trees", openapi_extra=answers("application/json", STATE)
 )
 def get_step_trees(
     request: HttpRequest, run_id: uuid.UUID, step: int, seq: int | None = Query(None, ge=0)
@@ -134,7 +126,7 @@ def _tail(request: HttpRequest, run: Run, after: int, topics: list[str]) -> Http
     return StreamingHttpResponse(said, content_type=tail.MEDIA_TYPE, headers=headers)
 
 
-@router.get("/{uuid:run_id}/trees/{int:tree}", openapi_extra=_answers("application/json", STATE))
+@router.get("/{uuid:run_id}/trees/{int:tree}", openapi_extra=answers("application/json", STATE))
 def get_tree(
     request: HttpRequest, run_id: uuid.UUID, tree: int, seq: int | None = Query(None, ge=0)
 ) -> HttpResponse:
@@ -154,35 +146,6 @@ def get_node(request: HttpRequest, run_id: uuid.UUID, tree: int, node: int):
     return found
 
 
-@router.get("/{uuid:run_id}/metrics", response=MetricList)
-def list_metrics(request: HttpRequest, run_id: uuid.UUID, asked: Query[Cursor]):
-    """Every series of numbers of the run, in the order in which they were first told, each with how
-    many points it has and the newest."""
-    run = visible_run(request.user, run_id)
-    return page(series.metrics_of(run), "metrics", asked)
-
-
-@router.get("/{uuid:run_id}/metrics/{name}", response=BucketedSeries, by_alias=True)
-def get_metric(request: HttpRequest, run_id: uuid.UUID, name: str, asked: Query[RangeIn]):
-    """One series from x = `from` to `to` in at most `points` buckets: least, greatest, mean and
-    number of the points of each. None is left out. `scale=log` makes buckets of equal width in
-    log x."""
-    return series.buckets(_metric(request, run_id, name), asked.asked())
-
-
-@router.get(
-    "/{uuid:run_id}/metrics/{name}/points", openapi_extra=_answers("application/json", POINTS)
-)
-def list_points(
-    request: HttpRequest, run_id: uuid.UUID, name: str, asked: Query[PointsIn]
-) -> HttpResponse:
-    """The points themselves, page by page, in the order in which they were told: columns of equal
-    length. `time` is seconds since the run's first event, `seq` that of the event."""
-    metric = _metric(request, run_id, name)
-    told = series.points(metric, asked.cursor, asked.limit, asked.columns())
-    return HttpResponse(told, content_type="application/json")
-
-
 @router.get("/{uuid:run_id}/steps", response=StepList)
 def list_steps(request: HttpRequest, run_id: uuid.UUID, asked: Query[Backwards]):
     """Where the seconds of each step went and what it waited for, newest first."""
@@ -195,10 +158,3 @@ def list_log_lines(request: HttpRequest, run_id: uuid.UUID, asked: Query[LinesIn
     """Lines of the run's log, newest first."""
     run = visible_run(request.user, run_id)
     return steps.log_lines(run, asked.cursor, asked.limit, asked.level, asked.q)
-
-
-def _metric(request: HttpRequest, run_id: uuid.UUID, name: str) -> Metric:
-    run = visible_run(request.user, run_id)
-    if "\0" in name:
-        raise Http404
-    return get_object_or_404(series.metrics_of(run), name=name)
