@@ -11,7 +11,7 @@ from typing import Any
 from django.http import HttpRequest
 from django.shortcuts import get_object_or_404
 from ninja import Header, Query, Router, Schema, Status
-from pydantic import ConfigDict, Field, create_model
+from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from engine.events import RunState
 from engine.recipes import recipe_data, recipe_names
@@ -154,10 +154,11 @@ class ExperimentOut(Schema):
     runs: list[RunOut]
 
 
-# Every field but the id may be left out where only some are asked for.
+# Every field but the id may be left out where only some are asked for. Rows come as dicts: a plain
+# model reads them ten times as fast as one that is ready for rows of a database.
 RunRow = create_model(
     "RunRow",
-    __base__=Schema,
+    __base__=BaseModel,
     **{
         name: (field.annotation, ... if name == "id" else None)
         for name, field in RunListed.model_fields.items()
@@ -165,7 +166,7 @@ RunRow = create_model(
 )
 
 
-class RunList(Schema):
+class RunList(BaseModel):
     runs: list[RunRow]
     next: str | None
     """Cursor of the next page, null on the last."""
