@@ -83,9 +83,15 @@ def limit(name: str) -> Limit:
     return Limit(name, *settings.RATE_LIMITS[name])
 
 
+def too_many_guesses(address: str) -> int:
+    """Seconds until tokens from the address are looked at again, because too many were wrong; 0 if
+    they are now."""
+    return limit(GUESSES).wait(f"address {address}")
+
+
 def refuse_guessers(address: str) -> None:
     """Raises `TooMany` if too many wrong tokens came from the address lately."""
-    if wait := limit(GUESSES).wait(f"address {address}"):
+    if wait := too_many_guesses(address):
         raise TooMany(wait)
 
 

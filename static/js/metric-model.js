@@ -1,12 +1,15 @@
 /**
  * What the page of charts shows, from names and buckets of the server. Pure.
  *
- * A chart is {id, title, section, lines: [{run, metric, part}]}: the metrics of all runs that belong
- * together, one line for each. Buckets are as `GET /runs/ID/metrics/NAME` tells them.
+ * A chart is {id, title, hint, section, share, lines: [{run, metric, part, label}]}: the metrics of all
+ * runs that belong together, one line for each; `share` where values are shares of a whole. Buckets are
+ * as `GET /runs/ID/metrics/NAME` tells them.
  */
 
 const FAMILIES = ["phase", "ends", "stops", "best", "within"];
 const BUDGETS = ["best", "within"];
+const PHASES = ["generate", "verify", "credit", "learn", "sync", "validate", "checkpoint"];
+const OF_ONE_AGENT = ["reward", "share", "validation.agent", "test.agent", "validation.error", "test.error"];
 const SECTIONS = [
   ["Learning", [/^(validation|test)\.(agent|tree|samples)$/, /^(reward|solved|share)/]],
   ["Search quality", [/^(best|within|search|ends|stops|cost)/]],
@@ -42,6 +45,15 @@ const TITLES = {
   "step.filtered_trees": "Trees without a signal, filtered",
   "step.filtered_share": "Share of trees without a signal",
 };
+const HINTS = {
+  "validation.agent": "one sample, no search",
+  reward: "mean raw score of a step's nodes",
+  solved: "trees with a node that passes every test",
+  entropy: "nats per token",
+  kl: "k3 estimate",
+  share: "whom the search asked",
+  phase: "where a step's time goes",
+};
 export const AXES = ["step", "time", "tokens", "nodes"];
 const DEFAULTS = { x: "step", smooth: 0, logX: false, logY: false, band: "none", from: null, to: null, q: "" };
 const BANDS = ["none", "std", "ci"];
@@ -76,30 +88,73 @@ export function writeView(search, view) {
   return `?${fields}`;
 }
 
-/** Charts of all runs, by section, in a fixed order. `runs` are {id, agents, metrics: [{name}]}. */
+/** The part of the steps that an address asks for: {from, to}, both null for all of them. */
+export function readZoom(search) {
+  const { from, to } = readView(search);
+  return { from, to };
+}
+
+/** The address with this part of the steps in it, or with none. */
+export function withZoom({ pathname, search, hash }, from, to) {
+  const fields = new URLSearchParams(search);
+  for (const [name, value] of Object.entries({ from, to })) {
+    if (value === null) fields.delete(name);
+    else fields.set(name, value);
+  }
+  return `${pathname}${fields.size ? `?${fields}` : ""}${hash}`;
+}
+
+/**
+ * Charts of all runs, by section, in a fixed order. `runs` are {id, agents, owners, metrics: [{name}]};
+ * `owners` has, for each agent that learns with another's weights, whose they are.
+ */
 export function chartsFrom(runs, wanted = "") {
   const charts = new Map();
   for (const run of runs) {
     for (const metric of run.metrics) {
-      const { id, part } = split(metric.name, run.agents);
-      if (!charts.has(id)) charts.set(id, { id, title: titleOf(id), section: sectionOf(id), lines: [] });
-      charts.get(id).lines.push({ run: run.id, metric: metric.name, part });
+      const { id, ...told } = split(metric.name, run);
+      if (!charts.has(id)) charts.set(id, chartOf(id));
+      charts.get(id).lines.push({ run: run.id, metric: metric.name, ...told });
     }
   }
   const text = wanted.trim().toLowerCase();
   const order = new Map(SECTIONS.map(([name], place) => [name, place]));
+  charts.get("phase")?.lines.sort((a, b) => phaseRank(a) - phaseRank(b));
   return [...charts.values()]
     .filter(({ id, title }) => !text || `${id} ${title}`.toLowerCase().includes(text))
     .sort((a, b) => (order.get(a.section) ?? 99) - (order.get(b.section) ?? 99) || rank(a) - rank(b)
       || a.id.localeCompare(b.id));
 }
 
-function split(name, agents) {
+function chartOf(id) {
+  return { id, title: titleOf(id), hint: HINTS[id] ?? "", section: sectionOf(id), share: isShare(id), lines: [] };
+}
+
+function phaseRank({ part }) {
+  return (PHASES.indexOf(part) + 99) % 99;
+}
+
+/** Of which chart a metric is a line: {id, part, label}. */
+function split(name, run) {
+  const team = /^(validation|test)\.(tree|samples)$/.exec(name);
+  if (team) return { id: `${team[1]}.agent`, part: team[2], label: ofTeam(run, ...team.slice(1)) };
   const at = name.lastIndexOf(".");
   const [head, tail] = [name.slice(0, at), name.slice(at + 1)];
-  return at > 0 && (agents.includes(tail) || FAMILIES.includes(head))
-    ? { id: head, part: BUDGETS.includes(head) ? `k = ${tail}` : tail.replaceAll("_", " ") }
-    : { id: name, part: "" };
+  if (at > 0 && run.agents.includes(tail)) return { id: head, part: tail, label: ofAgent(run, head, tail) };
+  if (at < 0 || !FAMILIES.includes(head)) return { id: name, part: "", label: "" };
+  const part = BUDGETS.includes(head) ? `k = ${tail}` : tail.replaceAll("_", " ");
+  return { id: head, part, label: part };
+}
+
+/** Agents that share their weights learn as one: the line of their owner names them all. */
+function ofAgent({ agents, owners }, head, agent) {
+  const partners = OF_ONE_AGENT.includes(head) ? [] : agents.filter((name) => owners?.[name] === agent);
+  return [agent, ...partners].join(" + ");
+}
+
+function ofTeam({ metrics }, where, how) {
+  const nodes = metrics.find(({ name }) => name === `${where}.tree_nodes`)?.last?.value;
+  return how === "tree" ? `tree of ${nodes ?? "the team"}` : `${nodes ?? "as many"} independent samples`;
 }
 
 function rank({ id, section }) {
@@ -116,8 +171,8 @@ function titleOf(id) {
   return TITLES[id] ?? words[0].toUpperCase() + words.slice(1);
 }
 
-/** Whether the lines of a chart are parts of a whole, and so its unit is known. */
-export function isShare(id) {
+/** Whether the values of a chart are shares of a whole, and so its unit is known. */
+function isShare(id) {
   return /^(reward|solved|share|ends|stops|best|within|clip_fraction|search\.duplicates|step\.filtered_share|(validation|test)\.(agent|error|tree|samples))$/.test(id);
 }
 
@@ -157,6 +212,30 @@ function edges(from, to, points, log) {
   if (!log) return (at) => from + ((to - from) * at) / points;
   const [low, high] = [from, to].map((value) => Math.log(Math.max(value, 1)));
   return (at) => Math.exp(low + ((high - low) * at) / points);
+}
+
+/** A series that the page holds, {x, values}, in buckets as the server makes them. */
+export function bucketed({ x, values }, { from, to, points }) {
+  const width = (to - from) / points || 1;
+  const buckets = { at: [], from: [], to: [], min: [], max: [], mean: [], count: [] };
+  let total = 0;
+  x.forEach((place, index) => {
+    const value = values[index];
+    if (value === null || place < from || place > to) return;
+    total += 1;
+    const at = Math.min(points - 1, Math.floor((place - from) / width));
+    const last = buckets.at.length - 1;
+    if (buckets.at[last] !== at) {
+      for (const [name, first] of Object.entries({ at, from: place, to: place, min: value, max: value, mean: value, count: 1 })) buckets[name].push(first);
+      return;
+    }
+    const count = (buckets.count[last] += 1);
+    buckets.to[last] = place;
+    buckets.min[last] = Math.min(buckets.min[last], value);
+    buckets.max[last] = Math.max(buckets.max[last], value);
+    buckets.mean[last] += (value - buckets.mean[last]) / count;
+  });
+  return { points: total, buckets };
 }
 
 /** Exponential moving average, corrected for its start; holes stay holes. `weight` in [0, 1). */

@@ -5,7 +5,6 @@
  * frames; the log never waits for it.
  */
 
-import { Charts } from "./charts.js";
 import { Comments } from "./comments.js";
 import { setText } from "./dom.js";
 import { found, isAsking, matcher, readFilters, stepsOf } from "./filters.js";
@@ -22,10 +21,10 @@ import { NodePanel } from "./node-panel.js";
 import { Pace } from "./pace.js";
 import { hasEnded, Progress } from "./progress.js";
 import { RunAddress } from "./run-address.js";
+import { RunCharts } from "./run-charts.js";
 import { RunLoads } from "./run-loads.js";
 import { drawLog, drawStream } from "./run-notes.js";
 import { SearchCard } from "./search-card.js";
-import { chartsOf } from "./series.js";
 import { Steps } from "./steps.js";
 import { browser, connectionNote, RunStream, TOPICS } from "./stream.js";
 import { firstPassed } from "./team.js";
@@ -39,6 +38,12 @@ const partsOf = (kind) =>
   Object.fromEntries([...document.querySelectorAll(`[data-${kind}]`)].map((node) => [node.dataset[kind], node]));
 const page = JSON.parse(document.getElementById("page").textContent);
 
+const chartedRun = page.urls.metrics && !page.search && {
+  id: page.run.id,
+  url: page.urls.metrics,
+  agents: page.agents.map((agent) => agent.name),
+  owners: Object.fromEntries(page.agents.map((agent) => [agent.name, agent.owner])),
+};
 const treesToCome = part("noTreesText").textContent;
 let live = emptyState(); // fold of all that has arrived
 let status = page.status;
@@ -46,7 +51,6 @@ let streamStatus = { kind: "connecting" };
 let palette = readPalette();
 const pace = new Pace(drawTrees, 80);
 const slowPace = new Pace(drawWords, 250); // figures, tables and texts, which nobody reads faster
-let chartsVersion = "";
 let filters = readFilters(new URLSearchParams());
 let drawn = null; // the state that the trees show, and its seq then
 let drawnSeq = 0;
@@ -120,7 +124,7 @@ const head = new ForestHead(part, (step) => {
   forest.setFocus(null);
   setFilters({ ...filters, step: step === null ? "" : String(step) });
 });
-const charts = new Charts(part("charts"));
+const charts = chartedRun && new RunCharts(part("charts"), chartedRun, () => (machine.active ? machine.seq : null));
 const answer = page.search && new SearchCard(part, page.search, (tree, node) => forest.setFocus(tree, node));
 const twin = new Twin(part("twin"), (tree, node) => forest.setFocus(tree, node));
 const progress = new Progress(
@@ -190,11 +194,7 @@ function drawWords() {
   showTeam(part("team"), forest.trees, agents, palette);
   answer?.show(state, statusAt(state));
   const last = state.steps.at(-1);
-  const version = [last?.step, last?.seq, state.updates.length, state.evaluations.length, state.resumes].join();
-  if (version !== chartsVersion && !page.search) {
-    chartsVersion = version;
-    charts.show(chartsOf(state, agents.map((agent) => agent.name)), agents);
-  }
+  charts?.show([last?.seq, state.updates.length, state.evaluations.length, state.resumes].join());
   drawLog(part("logCard"), part("log"), state);
   drawStream(part("stream"), streamStatus, status.state, live.seq, state.seq);
 }
@@ -281,14 +281,13 @@ async function firstSolved() {
 function restart() {
   live = emptyState();
   machine.live();
-  chartsVersion = "";
 }
 
 part("back").addEventListener("click", () => forest.setFocus(null));
 addEventListener("themechange", () => {
   palette = readPalette();
   forest.themeChanged();
-  charts.themeChanged();
+  charts?.themeChanged();
   changed();
 });
 addEventListener("hashchange", () => {

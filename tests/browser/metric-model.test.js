@@ -1,6 +1,6 @@
 import { alerts } from "/static/js/health.js";
 import {
-  align, band, chartsFrom, overBudget, readView, smoothed, wilson, writeView,
+  align, band, bucketed, chartsFrom, overBudget, readView, readZoom, smoothed, wilson, withZoom, writeView,
 } from "/static/js/metric-model.js";
 import { equal, ok, test } from "./check.js";
 
@@ -25,6 +25,31 @@ test("metrics of all runs that belong together are one chart", () => {
   ]);
   equal(charts[0].lines.map(({ run, part }) => run + part), ["aoak", "afern", "boak"]);
   equal(chartsFrom([run("a", "kl.oak", "solved")], "starting weights").map(({ id }) => id), ["kl"]);
+});
+
+test("the team's tree stands beside the agents whose validation it is of", () => {
+  const metrics = ["validation.agent.oak", "validation.tree", "validation.samples"].map((name) => ({ name }));
+  metrics.push({ name: "validation.tree_nodes", last: { value: 8 } });
+  const [chart] = chartsFrom([{ id: "a", agents: ["oak"], metrics }]);
+  equal([chart.id, chart.share, chart.lines.map(({ label }) => label)], [
+    "validation.agent", true, ["oak", "tree of 8", "8 independent samples"],
+  ]);
+});
+
+test("a part of the steps stands in the address beside what else does", () => {
+  const address = withZoom({ pathname: "/runs/a/", search: "?x=1", hash: "#tree=3" }, 2.5, 7);
+  equal(address, "/runs/a/?x=1&from=2.5&to=7#tree=3");
+  equal(readZoom("?x=1&from=2.5&to=7"), { from: 2.5, to: 7 });
+  equal(withZoom({ pathname: "/", search: "?from=1&to=2", hash: "" }, null, null), "/");
+});
+
+test("what the page holds comes in buckets as the server's do: every point in one", () => {
+  const range = { from: 0, to: 10, points: 5 };
+  const told = bucketed({ x: [0, 1, 2, 9, 10, 11], values: [1, 3, null, 4, 6, 8] }, range);
+  equal(told.points, 4);
+  equal(told.buckets, {
+    at: [0, 4], from: [0, 9], to: [1, 10], min: [1, 4], max: [3, 6], mean: [2, 5], count: [2, 2],
+  });
 });
 
 test("buckets of several series share their places, and holes stay holes", () => {

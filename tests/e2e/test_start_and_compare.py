@@ -91,7 +91,7 @@ def test_two_runs_are_compared_with_words_and_curves(page, run, log):
     page.goto(f"/compare/?run={run.run.pk}&run={other.run.pk}")
     page.get_by_text("B is 30.0 points above A, 95 % interval").wait_for()
     page.get_by_text("Nothing: they have the same settings.").wait_for()
-    expect(page.locator('[data-chart="reward"] canvas').first).to_be_visible()
+    expect(page.locator('[data-metric="reward"] canvas').first).to_be_visible()
     breaks_no_rule(page)
     page.get_by_label("Evaluated on").select_option("validation")
     page.get_by_role("button", name="Compare", exact=True).click()

@@ -100,6 +100,38 @@ def test_a_dead_token_gets_nothing_whatever_cookie_is_beside_it(port, scene):
         assert answer(client, run) == Close.NOT_SIGNED_IN
 
 
+def goodbye(client):
+    """The last frame, and the close frame: they say the same."""
+    with pytest.raises(ConnectionClosed) as closed:
+        client.hear()
+        client.hear()
+    (bye,) = client.said
+    assert (bye["code"], bye["reason"]) == (closed.value.rcvd.code, closed.value.rcvd.reason)
+    return bye
+
+
+def test_who_guessed_too_often_is_told_so_and_when_to_come_again(port, scene, settings):
+    settings.RATE_LIMITS = {**settings.RATE_LIMITS, "guesses": (2, 60.0)}
+    cast, run = scene
+    secret = a_token(cast.alice, cast.project, Scope.ADMIN)
+    for _ in range(2):
+        with Program(port, "nonsense") as client:
+            told = goodbye(client)
+        assert told["code"] == Close.NOT_SIGNED_IN and "token is not valid" in told["reason"]
+    with Program(port, secret) as client:
+        told = goodbye(client)
+    assert told["code"] == Close.TOO_MANY and "too many wrong tokens" in told["reason"]
+    assert 0 < told["retry_ms"] <= 60_000
+    with Client(port, a_session(cast.bob)) as client:
+        assert answer(client, run) == IN, "who is signed in guesses nothing"
+
+
+def test_a_link_that_shows_nothing_says_so_on_the_socket(port, scene):
+    with Client(port, None, path="/stream?share=nonsense") as client:
+        told = goodbye(client)
+    assert told["code"] == Close.NOT_SIGNED_IN and "link shows nothing" in told["reason"]
+
+
 def test_there_is_no_other_websocket(port, scene):
     from websockets.sync.client import connect
 

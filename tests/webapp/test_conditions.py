@@ -1,16 +1,22 @@
 """Requests under conditions: made once under a key, changed only if nothing changed meanwhile."""
 
 import threading
+from io import BytesIO
 
 import pytest
 from django.db import connection
 from django.test import Client
 
-from tests.builders import a_cast, a_run, a_token
+from tests.builders import a_cast, a_registry, a_run, a_token
 from webapp.accounts.models import Scope
+from webapp.artifacts import services
+from webapp.artifacts.models import Upload
+from webapp.experiments.models import Run
 from webapp.exports.models import Export
 from webapp.once.models import KeptAnswer
-from webapp.projects.models import Workspace
+from webapp.projects.models import Project, Visibility, Workspace
+from webapp.registry import imports
+from webapp.registry.models import Promotion
 from webapp.sharing.models import Share
 
 
@@ -39,6 +45,41 @@ def test_a_refusal_does_not_spend_the_key(client, cast):
     assert not KeptAnswer.objects.exclude(status=201).exists()
     for odd in ("", "x" * 201):
         assert post(client, "workspaces", {"name": "Ashes"}, odd).status_code == 422
+
+
+def test_what_a_refusal_did_away_with_stays_away(client, cast, var_directory):
+    client.force_login(cast.bob)
+    model = imports.create_model(cast.project, "elm", cast.bob)
+    upload = services.begin(cast.project, cast.bob, Upload.Kind.MODEL, "model.safetensors", 4)
+    services.finish(services.append(upload, 0, BytesIO(b"none")))
+    body = {"uploads": [str(upload.pk)]}
+    refused = post(client, f"models/{model.pk}/versions", body, "night")
+    assert refused.status_code == 422 and not Upload.objects.exists()
+    assert not KeptAnswer.objects.exists()
+
+
+def test_nobody_is_told_an_answer_who_may_see_less_by_now(client, cast):
+    def ask(**headers):
+        return post(client, "runs", {"project": cast.project.pk, "recipe": "mars2"}, "n", **headers)
+
+    first, other = (a_token(cast.bob, cast.project, Scope.RUNS_WRITE) for _ in range(2))
+    by, through_another = ({"authorization": f"Bearer {one}"} for one in (first, other))
+    assert ask(**by).status_code == 201 and ask(**by).status_code == 201
+    assert ask(**through_another).status_code == 409
+    Project.objects.update(visibility=Visibility.PRIVATE, created_by=cast.alice)
+    assert ask(**by).status_code == 409 and Run.objects.count() == 1
+
+
+def test_a_decision_on_a_promotion_is_made_once_under_a_key(client, cast, var_directory):
+    known = a_registry(cast)
+    client.force_login(cast.alice)
+    path = f"models/promotions/{known['promotion_id']}/approve"
+    assert post(client, path, {}, "yes").content == post(client, path, {}, "yes").content
+    assert post(client, path, {}, "again").status_code == 409
+    moved = {"alias": "champion", "version": 1, "reason": "It was better."}
+    asked = f"models/{known['model_id']}/promotions"
+    ids = {post(client, asked, moved, "back").json()["id"] for _ in range(2)}
+    assert len(ids) == 1 and Promotion.objects.filter(alias="champion").count() == 1
 
 
 def test_a_secret_is_told_once_and_not_kept(client, cast):

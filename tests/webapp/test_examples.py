@@ -1,5 +1,7 @@
 """Every operation of REST shows an example of what it takes and what it answers."""
 
+from collections import defaultdict
+
 import jsonschema
 import pytest
 
@@ -51,3 +53,24 @@ def test_each_answer_says_how_it_went(document):
         )
     ]
     assert not lacking
+
+
+def test_no_two_models_have_one_name():
+    """Of two, the document would hold one, and tell it of the operations of both."""
+    told = defaultdict(set)
+    for _, router in api._routers:
+        for view in router.path_operations.values():
+            for operation in view.operations:
+                known = [*operation.response_models.values(), *operation.models]
+                for model in (one for one in known if isinstance(one, type)):
+                    for name, fields in _defined(model.model_json_schema(by_alias=True)).items():
+                        told[name].add(fields)
+    clashing = {name for name, variants in told.items() if len(variants) > 1}
+    assert len(told) > 50 and not clashing
+
+
+def _defined(schema):
+    return {
+        name: tuple(sorted(one.get("properties", ())))
+        for name, one in schema.get("$defs", {}).items()
+    }

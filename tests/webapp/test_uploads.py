@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
@@ -81,11 +82,42 @@ def test_an_interrupted_upload_is_told_where_to_go_on(bob, cast):
     assert [one["offset"] for one in bob.get("/api/v1/uploads").json()["uploads"]] == [9]
 
 
+def test_an_interrupted_upload_is_asked_by_head_and_goes_on(bob, cast, var_directory):
+    digest = hashlib.sha256(CONTENT).hexdigest()
+    upload = begun(bob, cast, sha256=digest).json()["id"]
+    sent(bob, upload, 0, CONTENT[:9])
+    (mine,) = bob.get(f"/api/v1/uploads?announced={digest}").json()["uploads"]
+    address = f"/api/v1/uploads/{mine['id']}"
+    told = bob.head(address)
+    assert told.status_code == 200 and told.content == b""
+    assert (told["Upload-Offset"], told["Upload-Length"]) == ("9", str(len(CONTENT)))
+    assert (told["Upload-Complete"], told["Cache-Control"]) == ("?0", "no-store")
+    sent(bob, upload, int(told["Upload-Offset"]), CONTENT[9:])
+    assert bob.post(f"{address}/finish").json()["sha256"] == digest
+    assert bob.head(address)["Upload-Complete"] == "?1"
+
+
+def test_what_the_disk_lost_is_told_to_be_sent_again(bob, cast, var_directory):
+    upload = begun(bob, cast).json()["id"]
+    sent(bob, upload, 0, CONTENT[:9])
+    os.truncate(var_directory / "uploads" / upload, 4)
+    assert bob.head(f"/api/v1/uploads/{upload}")["Upload-Offset"] == "4"
+
+
+def test_a_token_that_uploads_may_ask_how_far_it_is(client, cast, var_directory):
+    headers = {"Authorization": f"Bearer {a_token(cast.bob, cast.project, Scope.DATASETS_WRITE)}"}
+    client.defaults["HTTP_AUTHORIZATION"] = headers["Authorization"]
+    upload = begun(client, cast).json()["id"]
+    assert client.head(f"/api/v1/uploads/{upload}")["Upload-Offset"] == "0"
+    assert client.get("/api/v1/uploads").status_code == 200
+    assert client.get("/api/v1/runs").status_code == 403
+
+
 def test_the_same_key_is_the_same_upload(bob, cast):
     first = begun(bob, cast, key="night").json()["id"]
     sent(bob, first, 0, CONTENT[:9])
     again = begun(bob, cast, key="night").json()
-    assert (again["id"], again["offset"]) == (first, 9)
+    assert again["id"] == first and Upload.objects.count() == 1
     other = begun(bob, cast, key="night", size=5)
     assert other.status_code == 422 and other.json()["problems"][0]["path"] == "Idempotency-Key"
 

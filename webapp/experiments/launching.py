@@ -12,11 +12,10 @@ from engine.faults import ConfigError
 from engine.recipes import load_recipe, override, recipe_names
 from webapp.accounts.models import User
 from webapp.datasets.selectors import trainable_versions
-from webapp.experiments.actions import note_action
 from webapp.experiments.catalogue import catalogue
-from webapp.experiments.creation import create_experiment, planned
+from webapp.experiments.creation import create_experiment, create_from, planned
 from webapp.experiments.forms import FIELD, LaunchForm, SettingsForm
-from webapp.experiments.models import Experiment, Run, RunAction
+from webapp.experiments.models import Experiment, Run
 from webapp.experiments.preflight import preflight
 from webapp.experiments.presets import PRESETS
 from webapp.experiments.selectors import visible_runs
@@ -39,13 +38,10 @@ def start(form: LaunchForm) -> Experiment:
     if not form.is_valid():
         raise FormRefused
     require(form.user, Action.OPERATE, form.cleaned_data["project"])
-    origin, source = form.origin(), form.cleaned_data["source"]
-    made = create_experiment(form.cleaned_data["project"], form.user, form.request(), origin)
-    if source and source.project == made.project:
-        kind = RunAction.Kind.FORKED if origin else RunAction.Kind.CLONED
-        where = f"from step {origin.step}, " if origin else ""
-        note_action(source, form.user, kind, f"{where}as {made}")
-    return made
+    asked = form.cleaned_data["project"], form.user, form.request()
+    if source := form.cleaned_data["source"]:
+        return create_from(*asked, source, form.cleaned_data["step"])
+    return create_experiment(*asked)
 
 
 def told(form: LaunchForm, *, with_preflight: bool) -> dict[str, Any]:

@@ -25,17 +25,8 @@ class Experiment(models.Model):
     """What was asked for: recipe and overrides."""
     created_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT)
     created = models.DateTimeField(auto_now_add=True)
-    request_key = models.CharField(max_length=200, null=True)
-    """Idempotency key under which a program asked for it, if it gave one."""
-    request_digest = models.CharField(max_length=64, blank=True)
-    """SHA-256 of what it asked for."""
 
     objects = InProjectQuerySet.as_manager()
-
-    class Meta:
-        constraints = [
-            models.UniqueConstraint(fields=["created_by", "request_key"], name="request_made_once")
-        ]
 
     def __str__(self) -> str:
         return self.name

@@ -9,11 +9,10 @@ from typing import Any
 from asgiref.sync import sync_to_async
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.shortcuts import get_object_or_404
-from ninja import Header, Query, Router, Schema, Status
+from ninja import Query, Router, Schema, Status
 from pydantic import Field
 
 from webapp.artifacts.selectors import visible_uploads
-from webapp.experiments.api import once_or_invalid
 from webapp.paging import LARGEST_ID, Cursor, page
 from webapp.problems import Invalid
 from webapp.projects.models import Project
@@ -27,7 +26,7 @@ from webapp.registry.schemas import (
     ModelList,
     ModelOut,
     NewModel,
-    NewVersion,
+    NewModelVersion,
     Number,
     VersionChange,
     VersionComparison,
@@ -50,18 +49,6 @@ class Filter(Cursor):
     project: int | None = Field(None, ge=0, le=LARGEST_ID)
     name: str = Field("", max_length=100, pattern=_WITHOUT_NUL)
     """Part of the name, in whatever case."""
-    fields: str | None = Field(None, max_length=400, pattern=_WITHOUT_NUL)
-    """Names of fields, with commas between them; the id is always told."""
-
-    def columns(self) -> set[str]:
-        """The fields that are asked for."""
-        if self.fields is None:
-            return set(ModelOut.model_fields)
-        asked = {name.strip() for name in self.fields.split(",") if name.strip()}
-        if unknown := asked - ModelOut.model_fields.keys():
-            names = ", ".join(ModelOut.model_fields)
-            raise Invalid("fields", ", ".join(sorted(unknown)), f"there are {names}")
-        return asked | {"id"}
 
 
 class Compared(Schema):
@@ -69,31 +56,23 @@ class Compared(Schema):
     """Ids of versions; the first is what the others are measured against."""
 
 
-@router.get("", response=ModelList, exclude_unset=True)
+@router.get("", response=ModelList)
 def list_models(request: HttpRequest, query: Query[Filter]):
     """Models that you may see, each with its aliases and newest versions."""
-    columns, found = query.columns(), visible_models(request.user)
+    found = visible_models(request.user)
     if query.project is not None:
         found = found.filter(project=query.project)
     if query.name:
         found = found.filter(name__icontains=query.name)
-    told = page(found, "models", query)
-    rows = [ModelOut.from_orm(model).model_dump() for model in told["models"]]
-    return {**told, "models": [{name: row[name] for name in columns} for row in rows]}
+    return page(found, "models", query)
 
 
 @router.post("", response={201: ModelOut})
-def create_model(
-    request: HttpRequest,
-    new: NewModel,
-    key: str | None = Header(None, alias="Idempotency-Key", min_length=1, max_length=200),
-):
-    """A model without versions. Asked again with the same `Idempotency-Key`, the one made then."""
+def create_model(request: HttpRequest, new: NewModel):
+    """A model without versions."""
     project = get_object_or_404(Project.objects.visible_to(request.user), pk=new.project)
     require(request.user, Action.ADD_MODELS, project)
-    make = partial(imports.create_model, project, new.name, request.user)
-    asked = ["model", new.dict()]
-    made = once_or_invalid(key, request.user, asked, make, Model)
+    made = imports.create_model(project, new.name, request.user)
     return Status(201, visible_model(request.user, made.pk))
 
 
@@ -135,23 +114,16 @@ def list_versions(request: HttpRequest, model_id: Id, query: Query[Cursor]):
 
 
 @router.post("/{int:model_id}/versions", response={201: VersionDetail})
-def create_version(
-    request: HttpRequest,
-    model_id: Id,
-    new: NewVersion,
-    key: str | None = Header(None, alias="Idempotency-Key", min_length=1, max_length=200),
-):
+def create_version(request: HttpRequest, model_id: Id, new: NewModelVersion):
     """A version of uploaded files, which are checked first: 422 says which one is wrong and why,
     and they are gone. The same files again are the version that they are already."""
     model = visible_model(request.user, model_id)
     require(request.user, Action.ADD_MODELS, model.project)
-    asked = ["version", model_id, new.model_dump(mode="json")]
-    make = partial(_imported, request, model, new)
-    made = once_or_invalid(key, request.user, asked, make, ModelVersion)
+    made = _imported(request, model, new)
     return Status(201, visible_version(request.user, model_id, made.number))
 
 
-def _imported(request: HttpRequest, model: Model, new: NewVersion) -> ModelVersion:
+def _imported(request: HttpRequest, model: Model, new: NewModelVersion) -> ModelVersion:
     found = visible_uploads(request.user).select_related("artifact").in_bulk(new.uploads)
     if missing := [one for one in new.uploads if one not in found]:
         reason = "you have no such upload; it may have been used or be older than a day"

@@ -1,4 +1,4 @@
-"""REST of what runs report: the state to start from, the log, trees, nodes, series of numbers."""
+"""REST of what runs report: the state to start from, the log, trees, nodes, steps."""
 
 from __future__ import annotations
 
@@ -7,19 +7,16 @@ from datetime import datetime
 from typing import Any, Literal
 
 from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpResponse
-from django.shortcuts import get_object_or_404
 from ninja import Query, Router, Schema
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from engine.events import KINDS, RunState
 from webapp.experiments.models import Run
 from webapp.experiments.outside import Ended, NotOutside
 from webapp.experiments.selectors import visible_run
-from webapp.paging import Cursor, page
-from webapp.problems import Invalid, problem
+from webapp.problems import problem
 from webapp.projects.permissions import Action, require
-from webapp.telemetry import selectors, series, steps, tail
-from webapp.telemetry.models import Metric
+from webapp.telemetry import selectors, steps, tail
 from webapp.telemetry.outside import MOST_EVENTS, Gap, read_batch, store_batch
 
 router = Router()
@@ -77,22 +74,6 @@ _BATCH = {
 }
 
 
-_NUMBERS = {"type": "array", "items": {"type": "number"}}
-_POINTS = {
-    "type": "object",
-    "properties": {
-        "points": {
-            "type": "object",
-            "properties": {name: _NUMBERS for name in series.POINT_FIELDS},
-            "additionalProperties": False,
-        },
-        "next": {"type": ["integer", "null"]},
-    },
-    "required": ["points", "next"],
-    "examples": [{"points": {"step": [1, 2], "value": [0.25, 0.5]}, "next": 1}],
-}
-
-
 class Heard(Schema):
     """What an engine elsewhere is told."""
 
@@ -101,99 +82,6 @@ class Heard(Schema):
     state: RunState
     stop_requested: bool
     """Whether it should make a checkpoint and say run.state stopped."""
-
-
-class Newest(Schema):
-    step: int
-    time: float
-    """Seconds since the run's first event."""
-    tokens: int
-    nodes: int
-    value: float
-
-
-class MetricOut(Schema):
-    name: str
-    points: int
-    last: Newest
-
-    @staticmethod
-    def resolve_last(metric: Metric) -> Metric:
-        return metric
-
-
-class MetricList(Schema):
-    metrics: list[MetricOut]
-    next: int | None
-
-
-class Buckets(Schema):
-    """Columns of equal length, one entry for each bucket that holds a point."""
-
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "at": [0, 1],
-                    "from": [1, 51],
-                    "to": [50, 100],
-                    "min": [0.1, 0.2],
-                    "max": [0.4, 0.6],
-                    "mean": [0.2, 0.4],
-                    "count": [50, 50],
-                }
-            ]
-        }
-    )
-
-    at: list[int]
-    """Place among the buckets that were asked for, from 0."""
-    from_: list[float] = Field(alias="from")
-    """Least x of its points; `to` is the greatest."""
-    to: list[float]
-    min: list[float]
-    max: list[float]
-    mean: list[float]
-    count: list[int]
-
-
-class BucketedSeries(Schema):
-    name: str
-    x: series.Axis
-    from_: float = Field(alias="from")
-    to: float
-    points: int
-    """Points in the range: each is in exactly one bucket."""
-    buckets: Buckets
-
-
-class RangeIn(Schema):
-    x: series.Axis = series.Axis.STEP
-    from_: float | None = Field(None, alias="from", ge=-1e15, le=1e15, allow_inf_nan=False)
-    to: float | None = Field(None, ge=-1e15, le=1e15, allow_inf_nan=False)
-    points: int = Field(600, ge=1, le=4000)
-    scale: series.Scale = series.Scale.LINEAR
-
-    def asked(self) -> series.Range:
-        if self.from_ is not None and self.to is not None and self.from_ > self.to:
-            raise Invalid("from", self.from_, f"give one that is not above `to`, {self.to}")
-        return series.Range(self.x, self.from_, self.to, self.points, self.scale)
-
-
-class PointsIn(Schema):
-    cursor: int | None = Field(None, ge=0, lt=2**63)
-    """`next` of the page before."""
-    limit: int = Field(1000, ge=1, le=100_000)
-    fields: str = Field(",".join(series.POINT_FIELDS), max_length=100, pattern=r"^[^\x00]*$")
-    """Names of columns, with commas between them."""
-
-    def columns(self) -> list[str]:
-        """Raises `Invalid` for a column that there is not."""
-        asked = [name.strip() for name in self.fields.split(",")]
-        for name in asked:
-            if name not in series.POINT_FIELDS:
-                raise Invalid("fields", name, f"give some of {', '.join(series.POINT_FIELDS)}")
-        return list(dict.fromkeys(asked))
 
 
 class StepOut(Schema):
@@ -234,12 +122,12 @@ class LinesIn(Backwards):
     """What stands in the message, in any case."""
 
 
-def _answers(media: str, schema: dict[str, Any]) -> dict[str, Any]:
+def answers(media: str, schema: dict[str, Any]) -> dict[str, Any]:
     """What the document says of an answer that is made without a model."""
     return {"responses": {200: {"content": {media: {"schema": schema}}}}}
 
 
-@router.get("/{uuid:run_id}/state", openapi_extra=_answers("application/json", _STATE))
+@router.get("/{uuid:run_id}/state", openapi_extra=answers("application/json", _STATE))
 def get_state(
     request: HttpRequest, run_id: uuid.UUID, seq: int | None = Query(None, ge=0)
 ) -> HttpResponse:
@@ -264,7 +152,7 @@ def get_moments(request: HttpRequest, run_id: uuid.UUID):
 
 @router.get(
     "/{uuid:run_id}/events",
-    openapi_extra=_answers("application/x-ndjson", {"type": "string", "title": "one event a line"}),
+    openapi_extra=answers("application/x-ndjson", {"type": "string", "title": "one event a line"}),
 )
 def get_events(
     request: HttpRequest,
@@ -309,7 +197,7 @@ def add_events(request: HttpRequest, run_id: uuid.UUID):
 
 
 @router.get(
-    "/{uuid:run_id}/steps/{int:step}/trees", openapi_extra=_answers("application/json", _STATE)
+    "/{uuid:run_id}/steps/{int:step}/trees", openapi_extra=answers("application/json", _STATE)
 )
 def get_step_trees(
     request: HttpRequest, run_id: uuid.UUID, step: int, seq: int | None = Query(None, ge=0)
@@ -329,7 +217,7 @@ def _tail(request: HttpRequest, run: Run, after: int, topics: list[str]) -> Http
     return StreamingHttpResponse(said, content_type=tail.MEDIA_TYPE, headers=headers)
 
 
-@router.get("/{uuid:run_id}/trees/{int:tree}", openapi_extra=_answers("application/json", _STATE))
+@router.get("/{uuid:run_id}/trees/{int:tree}", openapi_extra=answers("application/json", _STATE))
 def get_tree(
     request: HttpRequest, run_id: uuid.UUID, tree: int, seq: int | None = Query(None, ge=0)
 ) -> HttpResponse:
@@ -351,35 +239,6 @@ def get_node(request: HttpRequest, run_id: uuid.UUID, tree: int, node: int):
     return found
 
 
-@router.get("/{uuid:run_id}/metrics", response=MetricList)
-def list_metrics(request: HttpRequest, run_id: uuid.UUID, asked: Query[Cursor]):
-    """Every series of numbers of the run, in the order in which they were first told, each with how
-    many points it has and the newest."""
-    run = visible_run(request.user, run_id)
-    return page(series.metrics_of(run), "metrics", asked)
-
-
-@router.get("/{uuid:run_id}/metrics/{name}", response=BucketedSeries, by_alias=True)
-def get_metric(request: HttpRequest, run_id: uuid.UUID, name: str, asked: Query[RangeIn]):
-    """One series from x = `from` to `to` in at most `points` buckets: least, greatest, mean and
-    number of the points of each. None is left out. `scale=log` makes buckets of equal width in
-    log x."""
-    return series.buckets(_metric(request, run_id, name), asked.asked())
-
-
-@router.get(
-    "/{uuid:run_id}/metrics/{name}/points", openapi_extra=_answers("application/json", _POINTS)
-)
-def list_points(
-    request: HttpRequest, run_id: uuid.UUID, name: str, asked: Query[PointsIn]
-) -> HttpResponse:
-    """The points themselves, page by page, in the order in which they were told: columns of equal
-    length. `time` is seconds since the run's first event, `seq` that of the event."""
-    metric = _metric(request, run_id, name)
-    told = series.points(metric, asked.cursor, asked.limit, asked.columns())
-    return HttpResponse(told, content_type="application/json")
-
-
 @router.get("/{uuid:run_id}/steps", response=StepList)
 def list_steps(request: HttpRequest, run_id: uuid.UUID, asked: Query[Backwards]):
     """Where the seconds of each step went and what it waited for, newest first."""
@@ -392,10 +251,3 @@ def list_log_lines(request: HttpRequest, run_id: uuid.UUID, asked: Query[LinesIn
     """Lines of the run's log, newest first."""
     run = visible_run(request.user, run_id)
     return steps.log_lines(run, asked.cursor, asked.limit, asked.level, asked.q)
-
-
-def _metric(request: HttpRequest, run_id: uuid.UUID, name: str) -> Metric:
-    run = visible_run(request.user, run_id)
-    if "\0" in name:
-        raise Http404
-    return get_object_or_404(series.metrics_of(run), name=name)
