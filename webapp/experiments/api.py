@@ -28,8 +28,8 @@ router = Router()
 _WITHOUT_NUL = r"^[^\x00]*$"
 
 
-# What is told of runs comes as dicts (`presentation.summary`). Plain models read them several times as
-# fast as schemas of ninja, which are ready for rows of a database.
+# What is told of runs comes as dicts (`presentation.summary`). Plain models read them several times
+# as fast as schemas of ninja, which are ready for rows of a database.
 class Wait(BaseModel):
     name: str
     since: datetime
