@@ -101,4 +101,4 @@ def test_an_imported_model_is_measured_on_an_uploaded_dataset(
     )
     assert (figure["source"], figure["problems"]) == (str(version), 4)
     used = client.get(f"/api/v1/datasets/versions/{version.pk}/uses").json()["uses"]
-    assert ("evaluation of", "elm v1") in [(one["what"], one["name"]) for one in used]
+    assert [(one["what"], one["name"]) for one in used] == [("evaluation of", "elm v1")]
