@@ -1,5 +1,6 @@
 """The REST API under /api/v1: one router per app, tokens or sessions with CSRF, problem details."""
 
+from functools import cached_property
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
@@ -46,18 +47,19 @@ class DocumentedAPI(NinjaAPI):
         return operation.view_func.__name__
 
     def get_openapi_schema(self, **options: Any) -> OpenAPISchema:
-        schema = self.described(**options)
-        sparse.document(schema)
-        problems.document(schema)
-        return add_examples(schema)
+        return self._documented[0]  # options are for addresses with a placeholder before them
 
-    def described(self, **options: Any) -> OpenAPISchema:
-        """The document as the operations alone make it."""
-        return super().get_openapi_schema(**options)
+    @cached_property
+    def _documented(self) -> tuple[OpenAPISchema, dict[str, sparse.Shape]]:
+        """Worked out once: it takes a second, and anybody may ask for it."""
+        schema = super().get_openapi_schema()
+        shapes = sparse.document(schema)
+        problems.document(schema)
+        return add_examples(schema), shapes
 
     def create_response(self, request: HttpRequest, data: Any, **how: Any) -> HttpResponse:
         if request.method == "GET" and sparse.FIELDS in request.GET:
-            data = sparse.chosen(request, data)
+            data = sparse.chosen(self._documented[1], request, data)
         return super().create_response(request, data, **how)
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 from django.http import HttpRequest
@@ -30,24 +29,25 @@ class Shape:
     names: tuple[str, ...]
 
 
-def document(schema: dict[str, Any]) -> dict[str, Any]:
-    """The OpenAPI document, in place, with `fields` at every operation that answers by a model."""
-    models = schema["components"]["schemas"]
-    for operations in schema["paths"].values():
+def document(schema: dict[str, Any]) -> dict[str, Shape]:
+    """Add `fields` to every operation of the OpenAPI document that answers by a model; which these
+    are, by path."""
+    models, shapes = schema["components"]["schemas"], {}
+    for path, operations in schema["paths"].items():
         if "get" in operations and (found := _shape(operations["get"], models)):
-            shape, content = found
-            operations["get"].setdefault("parameters", []).append(_parameter(shape))
-            content["schema"] = _part(content["schema"], models, rows=shape.rows is not None)
-    return schema
+            shapes[path], content = found
+            operations["get"].setdefault("parameters", []).append(_parameter(shapes[path]))
+            content["schema"] = _part(content["schema"], models, rows=shapes[path].rows is not None)
+    return shapes
 
 
-def chosen(request: HttpRequest, data: Any) -> Any:
-    """What is told of an answer.
+def chosen(shapes: dict[str, Shape], request: HttpRequest, data: Any) -> Any:
+    """What is told of an answer; `shapes` are those of the document.
 
     Raises:
         Invalid: a field is asked for that there is not.
     """
-    shape = _shapes().get("/" + _PLACE.sub(r"{\1}", request.resolver_match.route))
+    shape = shapes.get("/" + _PLACE.sub(r"{\1}", request.resolver_match.route))
     if shape is None or data is None:
         return data
     wanted = ",".join(request.GET.getlist(FIELDS)).split(",")
@@ -61,20 +61,6 @@ def chosen(request: HttpRequest, data: Any) -> Any:
 
 def _only(thing: dict[str, Any], kept: set[str]) -> dict[str, Any]:
     return {name: value for name, value in thing.items() if name in kept}
-
-
-@cache
-def _shapes() -> dict[str, Shape]:
-    """By path, as the document writes it."""
-    from webapp.api import api
-
-    schema = api.described()
-    found = {
-        path: _shape(operations["get"], schema["components"]["schemas"])
-        for path, operations in schema["paths"].items()
-        if "get" in operations
-    }
-    return {path: one[0] for path, one in found.items() if one}
 
 
 def _shape(

@@ -1,6 +1,6 @@
-"""What a form of the browser does, an operation of REST does, too: a form without one fails here.
+"""What a page of the browser does or shows, REST does or tells: one without an operation fails.
 
-`tests/security/test_walk.py` holds the rows of `rules.py`, from which the forms are taken, against
+`tests/security/test_walk.py` holds the rows of `rules.py`, from which the pages are taken, against
 the resolver and against the methods that each address takes.
 """
 
@@ -70,9 +70,67 @@ BY_REST = {
 """Name of each form's address: operations that do the same."""
 
 
+TOLD_BY_REST = {
+    "tokens": ("list_tokens",),
+    "workspaces": ("list_workspaces",),
+    "workspace": ("get_workspace", "list_members", "list_invitations", "list_projects",
+                  "get_second_pair"),
+    "close-workspace": ("get_workspace",),
+    "export-workspace": ("export_workspace",),
+    "audit": ("list_audit_entries",),
+    "comments": ("list_comments",),
+    "edit-comment": ("list_comments",),
+    "inbox": ("list_notices",),
+    "runs": ("list_runs", "list_experiments", "get_experiment"),
+    "run": ("get_run", "get_state", "get_folded", "get_moments", "get_events", "get_step_trees",
+            "get_tree", "get_node", "list_trees", "list_nodes", "list_steps", "list_evaluations",
+            "get_actions", "get_checkpoints", "get_search", "get_answer"),
+    "about-run": ("get_run",),
+    "compare": ("compare_runs",),
+    "compare-trees": ("get_tree",),
+    "charts": ("list_metrics", "get_metric", "list_points"),
+    "log": ("list_log_lines",),
+    "launch": ("list_recipes", "list_presets", "list_settings"),
+    "shares": ("list_shares",),
+    "comparison-shares": ("list_comparison_shares",),
+    "exports": ("list_exports", "get_export", "get_export_file"),
+    "models": ("list_models",),
+    "model": ("get_model", "list_versions", "list_promotions"),
+    "new-model": ("create_upload", "append_to_upload", "finish_upload", "create_version"),
+    "version": ("get_version", "get_card", "list_model_evaluations", "get_model_evaluation"),
+    "compare-versions": ("compare_versions",),
+    "archive": ("get_archive",),
+    "searches": ("list_searches",),
+    "new-search": ("list_search_members",),
+    "search-problems": ("list_search_problems",),
+    "datasets": ("list_datasets", "create_upload", "create_dataset_version"),
+    "dataset": ("get_dataset",),
+    "dataset-version": ("get_dataset_version", "list_dataset_problems", "list_dataset_uses",
+                        "get_dataset_splits", "get_dataset_difficulty", "get_dataset_validation",
+                        "get_dataset_content"),
+    "dataset-problem": ("get_dataset_problem",),
+    "dataset-report": ("get_dataset_report",),
+}  # fmt: skip
+"""Name of each page's address: operations that tell the same."""
+OF_NOBODY = {"healthz", "reference", "invitation", "shared", "shared-comparison", "sign-in-link"}
+"""What tells nothing of a project, or is for who comes by a link."""
+
+
+def pages(method: str) -> set[str]:
+    rows = (row for row in ROWS if row.method == method and not row.name.startswith("api-"))
+    return {row.name for row in rows}
+
+
 def test_everything_that_a_form_of_the_browser_does_an_operation_of_rest_does():
-    forms = {row.name for row in ROWS if row.method == "post" and not row.name.startswith("api-")}
-    assert forms - IN_PERSON == BY_REST.keys()
-    assert forms > IN_PERSON
+    assert pages("post") - IN_PERSON == BY_REST.keys()
+    assert pages("post") > IN_PERSON
     known = {operation["operationId"] for _, _, operation in operations()}
     assert {one for names in BY_REST.values() for one in names} <= known
+
+
+def test_everything_that_a_page_of_the_browser_shows_an_operation_of_rest_tells():
+    of_signing_in = ("account_", "mfa_", "socialaccount_", "openid_connect_")
+    shown = {name for name in pages("get") if not name.startswith(of_signing_in)}
+    assert shown - OF_NOBODY == TOLD_BY_REST.keys() and shown > OF_NOBODY
+    known = {operation["operationId"] for _, _, operation in operations()}
+    assert {one for names in TOLD_BY_REST.values() for one in names} <= known

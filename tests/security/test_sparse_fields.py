@@ -17,10 +17,10 @@ def names_of(op):
 
 SPARSE = {name: names for name, op in READS.items() if (names := names_of(op))}
 AS_A_WHOLE = {
-    # Columns of points have `fields` of their own; the others are no model: a log, a file, a state.
-    "list_points", "get_state", "get_events", "get_folded", "get_moments", "get_step_trees",
-    "get_tree", "get_node", "list_evaluations", "get_dataset_content", "get_card", "get_archive",
-    "get_export_file", "export_workspace",
+    # Columns of points have `fields` of their own; the others are a log, a file, a list of numbers.
+    "list_points", "get_state", "get_events", "get_step_trees", "get_tree", "list_evaluations",
+    "get_checkpoints", "get_dataset_content", "get_card", "get_archive", "get_export_file",
+    "export_workspace",
 }  # fmt: skip
 
 

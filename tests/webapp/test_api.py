@@ -324,7 +324,7 @@ def test_an_invitation_is_accepted_by_rest(client, cast):
     made = post(
         client, f"/workspaces/{cast.project.workspace.slug}/invitations", {"role": "viewer"}
     )
-    token = made.json()["url"].rstrip("/").rsplit("/", 1)[1]
+    token = made.json()["link"].rstrip("/").rsplit("/", 1)[1]
     client.force_login(cast.charlie)
     joined = post(client, "/invitations/accept", {"token": token})
     assert joined.status_code == 200 and joined.json()["id"] == cast.project.workspace_id

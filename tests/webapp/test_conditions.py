@@ -8,16 +8,16 @@ from django.db import connection
 from django.test import Client
 
 from tests.builders import a_cast, a_registry, a_run, a_token
-from webapp.accounts.models import Scope
+from webapp.accounts.models import ApiToken, Scope
 from webapp.artifacts import services
 from webapp.artifacts.models import Upload
 from webapp.experiments.models import Run
 from webapp.exports.models import Export
 from webapp.once.models import KeptAnswer
-from webapp.projects.models import Project, Visibility, Workspace
+from webapp.projects.models import Invitation, Project, Visibility, Workspace
 from webapp.registry import imports
 from webapp.registry.models import Promotion
-from webapp.sharing.models import Share
+from webapp.sharing.models import ComparisonShare, Share
 
 
 def post(client, path, body, key, **headers):
@@ -83,12 +83,22 @@ def test_a_decision_on_a_promotion_is_made_once_under_a_key(client, cast, var_di
 
 
 def test_a_secret_is_told_once_and_not_kept(client, cast):
-    run = a_run(cast)
-    client.force_login(cast.bob)
-    made, again = (post(client, f"runs/{run.pk}/shares", {"days": 1}, "link") for _ in range(2))
-    assert made.status_code == 201 and again.status_code == 409 and Share.objects.count() == 1
-    secret = made.json()["link"].rstrip("/").rsplit("/", 1)[1]
-    assert secret.encode() not in b"".join(bytes(one.body) for one in KeptAnswer.objects.all())
+    run, workspace = a_run(cast), cast.project.workspace
+    client.force_login(cast.alice)
+    told = {
+        f"runs/{run.pk}/shares": {"days": 1},
+        f"workspaces/{workspace.slug}/invitations": {"role": "viewer"},
+        "tokens": {"name": "robot", "scopes": ["runs:read"], "workspace": workspace.pk},
+        "comparison/shares": {"run": [str(run.pk), str(a_run(cast).pk)]},
+    }
+    for path, body in told.items():
+        made, again = (post(client, path, body, path) for _ in range(2))
+        assert (made.status_code, again.status_code) == (201, 409), path
+        (secret,) = (made.json()[name] for name in ("link", "token") if name in made.json())
+        kept = KeptAnswer.objects.get(key=path)
+        assert len(secret) > 40 and not kept.body and not kept.tells, path
+    for table in (Share, ComparisonShare, Invitation, ApiToken):
+        assert table.objects.count() == 1
 
 
 def test_a_token_that_ended_is_answered_nothing(client, cast):

@@ -33,7 +33,8 @@ needs_redis = pytest.mark.skipif(
 
 
 class Worker:
-    """A worker process on the test's database, with a broker and an engine of its own."""
+    """A worker process on the test's database, with a broker and an engine of its own: `command`,
+    or a small one with these options."""
 
     def __init__(self, var, broker="filesystem://", command=None, **engine):
         parts = connection.settings_dict

@@ -118,7 +118,7 @@ class NewInvitation(Schema):
 
 class Invited(Schema):
     model_config = ConfigDict(
-        extra="forbid", json_schema_extra={"examples": [{"token": "the end of the link"}]}
+        extra="forbid", json_schema_extra={"examples": [{"token": "the-last-part-of-the-link"}]}
     )
 
     token: str = Field(min_length=1, max_length=200, pattern=r"^[-\w]+$")
@@ -126,7 +126,7 @@ class Invited(Schema):
 
 
 class Link(Schema):
-    url: str
+    link: str
     """Lets somebody in; it is told this once."""
 
 
@@ -229,7 +229,7 @@ def create_invitation(request: HttpRequest, slug: Slug, new: NewInvitation):
     if new.role not in givable:
         raise Invalid("role", new.role, f"by a link you can give {', '.join(givable)}")
     path = membership.invite(found, request.user, new.role, new.single_use)
-    return Status(201, {"url": request.build_absolute_uri(path)})
+    return Status(201, {"link": request.build_absolute_uri(path)})
 
 
 @invitations.post("/accept", response=WorkspaceOut)

@@ -14,6 +14,7 @@ from pydantic import ConfigDict, Field
 
 from engine.events import RunState
 from webapp.datasets.models import DatasetVersion
+from webapp.datasets.selectors import visible_version
 from webapp.experiments.api import Wait
 from webapp.experiments.experiments_api import FindingOut
 from webapp.experiments.toml import document
@@ -23,7 +24,7 @@ from webapp.projects.models import Project
 from webapp.projects.permissions import Action, require
 from webapp.searches.preflight import preflight
 from webapp.searches.presentation import answer_of, summary
-from webapp.searches.problems import problem_of, recorded_problem
+from webapp.searches.problems import problem_of, recorded_problem, some_problems
 from webapp.searches.selectors import searches_page, visible_search
 from webapp.searches.services import Wish, create_search, planned
 from webapp.searches.team import choices
@@ -138,6 +139,13 @@ class MemberChoice(Schema):
     about: str
 
 
+class ProblemChoice(Schema):
+    id: str
+    """As `problem_id` of a new search."""
+    statement: str
+    """Its beginning."""
+
+
 class Page(Schema):
     cursor: int | None = Field(None, ge=0, le=LARGEST_ID)
     """`next` of the page before."""
@@ -197,6 +205,13 @@ def _wish(project: Project, new: NewSearch) -> Wish:
         raise Invalid("dataset_version", new.dataset_version, reason)
     problem = problem_of(version, new.problem_id or "")
     return Wish(new.team, problem, version, new.overrides, new.name)
+
+
+@router.get("/problems/{int:dataset_version_id}", response=list[ProblemChoice])
+def list_search_problems(request: HttpRequest, dataset_version_id: Id):
+    """The first problems of a dataset's version, stored or made by the generator, by which a search
+    may name one."""
+    return some_problems(visible_version(request.user, dataset_version_id))
 
 
 @router.get("/{uuid:run_id}", response=SearchOut)

@@ -3,123 +3,32 @@
 from __future__ import annotations
 
 import uuid
-from datetime import datetime
-from typing import Any, Literal
+from typing import Any
 
 from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpResponse
-from ninja import Query, Router, Schema
-from pydantic import Field
+from ninja import Query, Router
 
-from engine.events import KINDS, RunState
 from webapp.experiments.models import Run
 from webapp.experiments.outside import Ended, NotOutside
 from webapp.experiments.selectors import visible_run
 from webapp.problems import problem
 from webapp.projects.permissions import Action, require
 from webapp.telemetry import selectors, steps, tail
-from webapp.telemetry.outside import MOST_EVENTS, Gap, read_batch, store_batch
+from webapp.telemetry.outside import Gap, read_batch, store_batch
+from webapp.telemetry.schemas import (
+    BATCH,
+    STATE,
+    Backwards,
+    Folded,
+    Heard,
+    LinesIn,
+    LogLineList,
+    Moments,
+    NodeDetail,
+    StepList,
+)
 
 router = Router()
-
-_EVENT = {
-    "type": "array",
-    "title": "seq, milliseconds since 1970, kind, payload",
-    "items": {"type": ["integer", "string", "object"]},
-    "minItems": 4,
-    "maxItems": 4,
-    "examples": [[1, 1790000000000, "step.start", {"step": 1}]],
-}
-_STATE = {
-    "type": "object",
-    "properties": {
-        "epoch": {"type": "string", "format": "uuid"},
-        "seq": {"type": "integer"},
-        "events": {"type": "array", "items": _EVENT},
-    },
-    "required": ["epoch", "seq", "events"],
-}
-
-
-_LINE = {
-    "type": "object",
-    "properties": {
-        "seq": {"type": "integer", "minimum": 1, "maximum": 2**63 - 1},
-        "time": {"type": "number", "minimum": 0, "maximum": 4e9, "title": "Unix seconds"},
-        "kind": {"type": "string", "enum": list(KINDS)},
-        "tree": {"type": ["integer", "null"], "minimum": 0, "maximum": 2**63 - 1},
-        "node": {"type": ["integer", "null"], "minimum": 0, "maximum": 2**31 - 1},
-        "payload": {"type": "object"},
-    },
-    "required": ["seq", "time", "kind", "tree", "node", "payload"],
-}
-_BATCH = {
-    "type": "object",
-    "properties": {"events": {"type": "array", "items": _LINE, "maxItems": MOST_EVENTS}},
-    "required": ["events"],
-    "additionalProperties": False,
-    "examples": [
-        {
-            "events": [
-                {
-                    "seq": 1,
-                    "time": 1790000000.5,
-                    "kind": "log.line",
-                    "tree": None,
-                    "node": None,
-                    "payload": {"level": "info", "message": "hello from elsewhere"},
-                }
-            ]
-        }
-    ],
-}
-
-
-class Heard(Schema):
-    """What an engine elsewhere is told."""
-
-    head_seq: int
-    """Every event up to it is stored; the next one has one more."""
-    state: RunState
-    stop_requested: bool
-    """Whether it should make a checkpoint and say run.state stopped."""
-
-
-class StepOut(Schema):
-    seq: int
-    step: int
-    seconds: float
-    phases: dict[str, float]
-    waits: dict[str, float]
-    """Seconds by the name of what was waited for."""
-
-
-class StepList(Schema):
-    steps: list[StepOut]
-    next: int | None
-
-
-class LogLineOut(Schema):
-    seq: int
-    time: datetime
-    level: str
-    message: str
-
-
-class LogLineList(Schema):
-    lines: list[LogLineOut]
-    next: int | None
-
-
-class Backwards(Schema):
-    cursor: int | None = Field(None, ge=0, lt=2**63)
-    """`next` of the page before, which is of newer things."""
-    limit: int = Field(50, ge=1, le=500)
-
-
-class LinesIn(Backwards):
-    level: list[Literal["debug", "info", "warning", "error"]] = Field([], max_length=4)
-    q: str = Field("", max_length=200, pattern=r"^[^\x00]*$")
-    """What stands in the message, in any case."""
 
 
 def answers(media: str, schema: dict[str, Any]) -> dict[str, Any]:
@@ -127,7 +36,7 @@ def answers(media: str, schema: dict[str, Any]) -> dict[str, Any]:
     return {"responses": {200: {"content": {media: {"schema": schema}}}}}
 
 
-@router.get("/{uuid:run_id}/state", openapi_extra=answers("application/json", _STATE))
+@router.get("/{uuid:run_id}/state", openapi_extra=answers("application/json", STATE))
 def get_state(
     request: HttpRequest, run_id: uuid.UUID, seq: int | None = Query(None, ge=0)
 ) -> HttpResponse:
@@ -136,16 +45,16 @@ def get_state(
     return HttpResponse(selectors.state(run, seq), content_type="application/json")
 
 
-@router.get("/{uuid:run_id}/folded", response=dict)
+@router.get("/{uuid:run_id}/folded", response=Folded)
 def get_folded(request: HttpRequest, run_id: uuid.UUID, seq: int | None = Query(None, ge=0)):
     """state(seq): all that the log up to `seq` (its head if there is none) comes to, as the run
     page folds it: plan, steps, updates, evaluations, and the trees of the last two steps."""
     return selectors.folded(visible_run(request.user, run_id), seq)
 
 
-@router.get("/{uuid:run_id}/moments", response=dict)
+@router.get("/{uuid:run_id}/moments", response=Moments)
 def get_moments(request: HttpRequest, run_id: uuid.UUID):
-    """{head, first_solved: {seq, tree, node} | null}: places in the log to jump to."""
+    """Places in the log to jump to."""
     run = visible_run(request.user, run_id)
     return {"head": run.head_seq, "first_solved": selectors.first_solved(run)}
 
@@ -176,7 +85,7 @@ def get_events(
     "/{uuid:run_id}/events",
     response=Heard,
     openapi_extra={
-        "requestBody": {"required": True, "content": {"application/json": {"schema": _BATCH}}}
+        "requestBody": {"required": True, "content": {"application/json": {"schema": BATCH}}}
     },
 )
 def add_events(request: HttpRequest, run_id: uuid.UUID):
@@ -197,7 +106,7 @@ def add_events(request: HttpRequest, run_id: uuid.UUID):
 
 
 @router.get(
-    "/{uuid:run_id}/steps/{int:step}/trees", openapi_extra=answers("application/json", _STATE)
+    "/{uuid:run_id}/steps/{int:step}/trees", openapi_extra=answers("application/json", STATE)
 )
 def get_step_trees(
     request: HttpRequest, run_id: uuid.UUID, step: int, seq: int | None = Query(None, ge=0)
@@ -212,12 +121,12 @@ def _tail(request: HttpRequest, run: Run, after: int, topics: list[str]) -> Http
     last = request.headers.get("Last-Event-ID", "")
     if last.isascii() and last.isdigit() and len(last) < 19:
         after = int(last)
-    said = tail.server_sent_events(request.user, run, after, topics)
+    said = tail.server_sent_events(request, run, after, topics)
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
     return StreamingHttpResponse(said, content_type=tail.MEDIA_TYPE, headers=headers)
 
 
-@router.get("/{uuid:run_id}/trees/{int:tree}", openapi_extra=answers("application/json", _STATE))
+@router.get("/{uuid:run_id}/trees/{int:tree}", openapi_extra=answers("application/json", STATE))
 def get_tree(
     request: HttpRequest, run_id: uuid.UUID, tree: int, seq: int | None = Query(None, ge=0)
 ) -> HttpResponse:
@@ -228,11 +137,9 @@ def get_tree(
     return HttpResponse(found, content_type="application/json")
 
 
-@router.get("/{uuid:run_id}/trees/{int:tree}/nodes/{int:node}", response=dict)
+@router.get("/{uuid:run_id}/trees/{int:tree}/nodes/{int:node}", response=NodeDetail)
 def get_node(request: HttpRequest, run_id: uuid.UUID, tree: int, node: int):
-    """{tree, node, open, text, close, credit, learned, problem, parent}: the payloads about a node,
-    what an update saw of its tokens {agent, step, version, entropy, ratio} (null before one), its
-    problem, and its parent's `node.close` (null for a child of the root)."""
+    """All that was said about a node, its problem, and how its parent ended."""
     found = selectors.node(visible_run(request.user, run_id), tree, node)
     if found is None:
         raise Http404
