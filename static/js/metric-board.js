@@ -70,9 +70,10 @@ export class MetricBoard {
     }
   }
 
-  /** Draws all, or those of whose chart `which` is true, anew; those out of sight when they are seen. */
+  /** Draws all anew, or those of whose chart `which` is true or whose lines have become others; those
+   *  out of sight when they are seen. */
   refresh(which = () => true, since = null) {
-    const cards = [...this.cards.values()].filter((card) => which(card.chart));
+    const cards = [...this.cards.values()].filter((card) => card.changed || which(card.chart));
     return Promise.all(cards.map((card) => card.refresh(since)));
   }
 

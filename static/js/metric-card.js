@@ -43,6 +43,8 @@ export class MetricCard {
   }
 
   take(chart) {
+    const namesOf = (lines) => lines?.map((line) => line.run + line.metric).join();
+    this.changed = namesOf(chart.lines) !== namesOf(this.chart?.lines);
     this.chart = { ...chart, lines: chart.lines.slice(0, MOST_LINES) };
     this.leftOut = chart.lines.length - this.chart.lines.length;
   }
@@ -54,6 +56,7 @@ export class MetricCard {
       return;
     }
     this.stale = false;
+    this.changed = false;
     const asked = (this.asked = {});
     const view = this.world.view();
     const points = Math.max(100, Math.ceil((this.plotHost.clientWidth || 500) / 100) * 100);
@@ -105,7 +108,7 @@ export class MetricCard {
       this.key.replaceChildren();
       this.plot.forget();
       this.alert.hidden = true;
-      this.#say(view.from === null ? "No data yet" : "No points in this range");
+      this.#say(this.chart.empty ?? (view.from === null ? "No data yet" : "No points in this range"));
       setText(this.amount, hint);
       return;
     }

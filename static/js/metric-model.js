@@ -119,7 +119,10 @@ export function chartsFrom(runs, wanted = "") {
   }
   const text = wanted.trim().toLowerCase();
   const order = new Map(SECTIONS.map(([name], place) => [name, place]));
-  charts.get("phase")?.lines.sort((a, b) => phaseRank(a) - phaseRank(b));
+  const places = new Map(runs.map((run, place) => [run.id, place]));
+  for (const { lines } of charts.values()) {
+    lines.sort((a, b) => places.get(a.run) - places.get(b.run) || placeOf(a, runs) - placeOf(b, runs));
+  }
   return [...charts.values()]
     .filter(({ id, title }) => !text || `${id} ${title}`.toLowerCase().includes(text))
     .sort((a, b) => (order.get(a.section) ?? 99) - (order.get(b.section) ?? 99) || rank(a) - rank(b)
@@ -130,8 +133,11 @@ function chartOf(id) {
   return { id, title: titleOf(id), hint: HINTS[id] ?? "", section: sectionOf(id), share: isShare(id), lines: [] };
 }
 
-function phaseRank({ part }) {
-  return (PHASES.indexOf(part) + 99) % 99;
+/** Agents in the order of their team, phases in that of a step, others after them as they came. */
+function placeOf({ run, part }, runs) {
+  const { agents } = runs.find(({ id }) => id === run);
+  const place = agents.includes(part) ? agents.indexOf(part) : PHASES.indexOf(part);
+  return place < 0 ? 99 : place;
 }
 
 /** Of which chart a metric is a line: {id, part, label}. */

@@ -2,7 +2,8 @@
  * The charts of the run page: the first ones to look at, from the server's buckets, live by the stream.
  *
  * Invariant: what is shown was known at the event that the page shows. `show` is told whenever the
- * page is drawn; the server is asked when numbers have come since, one question after the other.
+ * page is drawn; the server is asked when numbers have come since, or another moment has others, one
+ * question after the other.
  *
  * Waits: for the server, without a deadline of its own; a failure is told and tried again.
  */
@@ -17,7 +18,7 @@ const AGAIN_MS = 3_000;
 const VIEW = { x: "step", smooth: 0, logX: false, logY: false, band: "none" };
 
 export class RunCharts {
-  /** @param run {id, url, agents, owners}; `moment()` is the seq that the page shows, null if live. */
+  /** @param run {id, url, agents, owners, begun}; `moment()` is the seq that the page shows, null if live. */
   constructor(host, run, moment) {
     this.host = host;
     this.after = host.firstElementChild; // what is there already stays behind the charts
@@ -32,6 +33,7 @@ export class RunCharts {
       onFault: (error) => this.#lost(error),
     });
     this.run = run;
+    this.loading = run.begun; // until the server has said what there is
     this.note = element("p", { class: "small charts-zoom", role: "status", hidden: true });
     host.before(this.note);
     this.#arrange();
@@ -41,7 +43,7 @@ export class RunCharts {
 
   /** @param version changes when a state tells other numbers. */
   show(version) {
-    this.version = `${this.moment() ?? "live"} ${version}`;
+    this.version = `${this.moment() === null ? "now" : "then"} ${version}`;
     if (!this.working && !document.hidden && this.version !== this.drawn) this.#work();
   }
 
@@ -61,11 +63,12 @@ export class RunCharts {
     let wait = PAUSE_MS;
     const { version } = this;
     try {
-      const before = this.until;
       this.until = this.moment();
       const { isNew } = await this.board.ask();
+      const all = this.loading;
+      this.loading = false;
       this.#arrange();
-      await this.board.refresh(before === this.until ? isNew : undefined);
+      await this.board.refresh(all ? undefined : isNew);
       this.drawn = version;
       this.board.catchUp();
     } catch (error) {
@@ -79,10 +82,10 @@ export class RunCharts {
   }
 
   /** All of them, in their order, also before there is a number. */
-  #arrange() {
+  #arrange(none = this.loading ? "Loading…" : undefined) {
     const found = new Map(chartsFrom([this.run]).map((chart) => [chart.id, chart]));
     const empty = new Map(chartsFrom([{ ...this.run, metrics: SHOWN.map((name) => ({ name })) }]).map((chart) => [chart.id, { ...chart, lines: [] }]));
-    const charts = SHOWN.map((id) => found.get(id) ?? empty.get(id));
+    const charts = SHOWN.map((id) => ({ ...(found.get(id) ?? empty.get(id)), empty: none }));
     this.board.arrange(charts, (root) => root.parentNode ?? this.host.insertBefore(root, this.after));
   }
 
@@ -98,5 +101,8 @@ export class RunCharts {
 
   #lost(error) {
     console.warn("grove: the charts cannot be drawn:", error.message);
+    if (!this.loading) return;
+    this.#arrange(`The numbers could not be loaded: ${error.message}. They are asked for again.`);
+    this.board.refresh().catch(() => {}); // they have nothing to ask for
   }
 }

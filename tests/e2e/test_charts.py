@@ -97,6 +97,7 @@ def test_the_run_page_draws_the_servers_buckets_of_the_moment_that_it_shows(page
     page.get_by_role("button", name="Back to now").click()
     points_of(page, "solved", 3)
 
+    page.locator('[data-metric="solved"]').scroll_into_view_if_needed()
     box = page.locator('[data-metric="solved"] .u-over').bounding_box()
     middle = box["y"] + box["height"] / 2
     page.mouse.move(box["x"] + box["width"] * 0.5, middle)
