@@ -148,7 +148,7 @@ def test_no_more_comes_in_than_was_announced(bob, cast, settings):
     [
         *("../../etc/passwd", "/etc/passwd", "a/b", "a\\b", "..", ".", "", "a\0b", "a\nb", "nul"),
         *("COM1.jsonl", ".hidden", "-rf", "a.", "a ", "C:a", "a\u202egnp.js", "a\ud800", "n" * 201),
-        *("~root", "a?b", "a*b", "a|b", "\u200ba", "<a>"),
+        *("~root", "a?b", "a*b", "a|b", "\u200ba", "<a>", "\uff0e\uff0e\uff0fx", "a\uff3cb"),
     ],
 )
 def test_only_a_plain_name_is_a_name(bob, cast, var_directory, name):
@@ -261,6 +261,29 @@ def test_of_two_that_append_at_once_one_is_told_to_go_on(cast, var_directory):
         took = list(pool.map(add, (b"a", b"b", b"c", b"d")))
     assert sum(took) == 1
     assert len(set(services.path_of(upload).read_bytes())) == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_upload_that_many_finish_at_once_is_one_artifact(cast, var_directory):
+    begun_one = services.begin(cast.project, cast.bob, Upload.Kind.DATASET, "a", len(CONTENT))
+    upload = services.append(begun_one, 0, BytesIO(CONTENT))
+    meet = threading.Barrier(4)
+
+    def finish(_: int) -> str | None:
+        meet.wait(10)
+        try:
+            return services.finish(upload).artifact_id
+        except services.OffsetMismatch:
+            return None
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(4) as pool:
+        told = set(pool.map(finish, range(4)))
+    digest = hashlib.sha256(CONTENT).hexdigest()
+    assert digest in told and told <= {digest, None}
+    assert Artifact.objects.get().pk == services.finish(upload).artifact_id == digest
+    assert [path.name for path in files_below(var_directory)] == [digest]
 
 
 def test_what_was_put_again_meanwhile_is_not_removed(cast, var_directory):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import AsyncIterator, Iterator
 from functools import partial
 from typing import Any
@@ -12,6 +13,7 @@ from django.shortcuts import get_object_or_404
 from ninja import Query, Router, Schema, Status
 from pydantic import Field
 
+from webapp.artifacts.models import Upload
 from webapp.artifacts.selectors import visible_uploads
 from webapp.paging import LARGEST_ID, Cursor, page
 from webapp.problems import Invalid
@@ -69,10 +71,15 @@ def list_models(request: HttpRequest, query: Query[Filter]):
 
 @router.post("", response={201: ModelOut})
 def create_model(request: HttpRequest, new: NewModel):
-    """A model without versions."""
+    """A model that begins with a version of the uploads, or without versions if none are given. If
+    the files are refused (422), there is no model, and they are gone."""
     project = get_object_or_404(Project.objects.visible_to(request.user), pk=new.project)
     require(request.user, Action.ADD_MODELS, project)
-    made = imports.create_model(project, new.name, request.user)
+    if new.uploads:
+        uploads = _uploads(request, new.uploads)
+        made = imports.import_first(project, new.name, uploads, request.user)
+    else:
+        made = imports.create_model(project, new.name, request.user)
     return Status(201, visible_model(request.user, made.pk))
 
 
@@ -124,14 +131,19 @@ def create_version(request: HttpRequest, model_id: Id, new: NewModelVersion):
 
 
 def _imported(request: HttpRequest, model: Model, new: NewModelVersion) -> ModelVersion:
-    found = visible_uploads(request.user).select_related("artifact").in_bulk(new.uploads)
-    if missing := [one for one in new.uploads if one not in found]:
-        reason = "you have no such upload; it may have been used or be older than a day"
-        raise Invalid("uploads", str(missing[0]), reason)
+    uploads = _uploads(request, new.uploads)
     parent = model.versions.filter(number=new.parent).first()
     if new.parent is not None and parent is None:
         raise Invalid("parent", new.parent, f"{model} has no such version")
-    return imports.import_uploads(model, list(found.values()), parent, request.user)
+    return imports.import_uploads(model, uploads, parent, request.user)
+
+
+def _uploads(request: HttpRequest, ids: list[uuid.UUID]) -> list[Upload]:
+    found = visible_uploads(request.user).select_related("artifact").in_bulk(ids)
+    if missing := [one for one in ids if one not in found]:
+        reason = "you have no such upload; it may have been used or be older than a day"
+        raise Invalid("uploads", str(missing[0]), reason)
+    return list(found.values())
 
 
 @router.get("/{int:model_id}/versions/{int:number}", response=VersionDetail)

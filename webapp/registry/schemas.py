@@ -29,6 +29,8 @@ class NewModel(Schema):
 
     project: int = Field(ge=0, le=LARGEST_ID)
     name: str = Field(min_length=1, max_length=100, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
+    uploads: list[uuid.UUID] = Field([], max_length=600)
+    """Finished uploads of kind model, of which its first version is made."""
 
 
 class NewModelVersion(Schema):
