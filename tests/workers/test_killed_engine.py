@@ -18,7 +18,7 @@ from engine.events import RunState, read_all
 from tests.policies import tiny_config, tiny_policy
 from tests.webapp.stream_server import Client, a_server, a_session
 from tests.workers.engines import a_run, steps_counted, wait_for
-from tests.workers.test_worker import Worker, lapse, state_of, var  # noqa: F401
+from tests.workers.test_worker import Worker, lapse, state_of
 from workers.engine_process import DEFAULT_COMMAND, EngineProcess
 from workers.keeper import run_directory
 
@@ -55,10 +55,7 @@ def written(run):
 
 
 def test_no_kill_of_engine_or_worker_costs_an_event_or_a_step(
-    var,
-    ray_address,
-    tmp_path,
-    monkeypatch,  # noqa: F811
+    var, ray_address, tmp_path, monkeypatch
 ):
     monkeypatch.setenv("RAY_ADDRESS", ray_address)
     chance = random.Random(MOMENTS)
