@@ -98,7 +98,9 @@ def document(schema: dict[str, Any]) -> dict[str, Any]:
         for method, operation in operations.items():
             _add_conditions(method, operation, is_read="get" in operations)
             for status in _refusals(method, operation):
-                told = {"description": HTTPStatus(status).phrase, "content": content}
+                told = {"description": HTTPStatus(status).phrase}
+                if method != "head":
+                    told["content"] = content
                 operation["responses"].setdefault(status, told)
             if method == "get":
                 told = {"description": "Not modified since the ETag of If-None-Match"}

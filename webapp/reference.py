@@ -66,8 +66,8 @@ def _parameter(told: dict[str, Any]) -> dict[str, Any]:
         "place": told["in"],
         "required": told["required"],
         "kind": " or ".join(kind for kind in kinds if isinstance(kind, str) and kind),
-        "choices": schema.get("enum", ()),
-        "description": schema.get("description", ""),
+        "choices": schema.get("enum") or schema.get("items", {}).get("enum", ()),
+        "description": told.get("description") or schema.get("description", ""),
     }
 
 

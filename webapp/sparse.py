@@ -50,7 +50,7 @@ def chosen(shapes: dict[str, Shape], request: HttpRequest, data: Any) -> Any:
     shape = shapes.get("/" + _PLACE.sub(r"{\1}", request.resolver_match.route))
     if shape is None or data is None:
         return data
-    wanted = ",".join(request.GET.getlist(FIELDS)).split(",")
+    wanted = [one.strip() for one in ",".join(request.GET.getlist(FIELDS)).split(",")]
     if unknown := [name for name in wanted if name not in shape.names]:
         raise Invalid(FIELDS, ",".join(unknown), f"give some of {','.join(shape.names)}")
     kept = {_ALWAYS, *wanted}

@@ -7,7 +7,8 @@ each call, behind the walls that were missing. So a call costs a fork, and no mo
 Invariants: a child starts when the one before it is dead. It has the descriptor of its own result
 and no other, and finds nothing, in memory or on disk, that a child before it has written: where
 the writable folder was touched, the rest is left to another order. So it is once the children
-together have taken one time limit; a call that was not made is missing from the report.
+together have taken one time limit, or written more than the owner wants to read at once; a call
+that was not made is missing from the report.
 
 Standard library only, imported by the zygote before it forks.
 """
@@ -21,7 +22,7 @@ import time
 import walls
 from child import INCOMING, STREAM, call, compiled, define, send, silence, write
 from watching import watch
-from wire import EXITED, HEAD, OUT_OF_TIME, READY, SIGNALLED
+from wire import EXITED, HEAD, MOST_WRITTEN, OUT_OF_TIME, READY, SIGNALLED
 
 MOST_DESCRIPTORS = 128
 
@@ -34,7 +35,7 @@ def each_alone(job, results, tell, inside, cpu_seconds, wall_seconds, file_bytes
     prelude, program, entry_point, limit, sizes = marshal.loads(job)  # nosec B302
     codes, failure = compiled(prelude, program)
     silence(limit)
-    place, used = 0, 0.0
+    place, written, used = 0, 0, 0.0
     for result, size in zip(results, sizes, strict=True):
         started = time.monotonic()
         pid = os.fork()
@@ -54,9 +55,10 @@ def each_alone(job, results, tell, inside, cpu_seconds, wall_seconds, file_bytes
         seconds = time.monotonic() - started
         write(tell, HEAD.pack(ending, code, seconds, cpu))
         place += size
+        written += os.fstat(result).st_size
         used += max(seconds / wall_seconds, cpu / cpu_seconds)
         reset(0)
-        if used >= 1 or not inside.is_empty():
+        if used >= 1 or written > MOST_WRITTEN or not inside.is_empty():
             return
 
 
@@ -66,14 +68,15 @@ def ended(pid: int, cpu_seconds: float, deadline: float) -> tuple[int, int, floa
     if ending == OUT_OF_TIME:
         os.kill(pid, signal.SIGKILL)
     _, status, usage = os.wait4(pid, 0)
-    code = os.waitstatus_to_exitcode(status)
-    return named(ending, code), code, usage.ru_utime + usage.ru_stime
+    code, cpu = os.waitstatus_to_exitcode(status), usage.ru_utime + usage.ru_stime
+    return named(ending, code, cpu > cpu_seconds), code, cpu
 
 
-def named(ending: int, code: int) -> int:
-    """What the ending of a child was, seen from its exit status."""
+def named(ending: int, code: int, used_up: bool) -> int:
+    """What the ending of a child was, seen from its exit status and its seconds of CPU."""
     if ending == EXITED and code < 0:
-        return OUT_OF_TIME if code == -signal.SIGXCPU else SIGNALLED
+        by_limit = code == -signal.SIGXCPU or (used_up and code == -signal.SIGKILL)
+        return OUT_OF_TIME if by_limit else SIGNALLED
     return ending
 
 

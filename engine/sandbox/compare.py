@@ -69,6 +69,8 @@ def _same_words(
 
 
 def _same_numeral(actual: str, expected: str, close: Callable[[float, float], bool]) -> bool:
+    if "_" in actual or not actual.isascii():  # numbers to Python alone
+        return False
     try:
         if _WHOLE.fullmatch(actual) and _WHOLE.fullmatch(expected):
             return int(actual) == int(expected)  # a count that is one off is wrong, however large

@@ -6,8 +6,10 @@ before it counts as failed; the first test of a batch was alone, because nothing
 had happened before it, and so was every test of a program that could not even be loaded, and what
 was returned or raised where it is certain that no call, and no code of a test, leaves anything
 behind (stateless.py). Every
-test has one run that counts: a program that once answers otherwise alone than in a batch could
-try two answers, so nothing that a batch said of it counts any more.
+test has one run that counts, and which one does not hang on that test's own verdict: a program may
+find out, by the numbers of processes for one, how often it was run, and would try another answer
+where it is asked again. So if one test of a batch has to be run again because of what came back,
+all but the first are.
 
 An endless program would take one time limit for each of a hundred tests. So the runs with a test
 that failed have five limits in all; once they are used up, the tests that are still open share
@@ -84,8 +86,8 @@ class Examination:
     _results: dict[int, TestResult] = field(default_factory=dict)
     _alone: set[int] = field(default_factory=set)
     """Tests whose result is that of a run in which nothing came before them."""
-    _wavered: bool = False
-    """A test that failed in a batch has passed alone."""
+    _doubted: bool = False
+    """A test failed in a batch by what came back, and might not have alone."""
 
     @property
     def tests(self) -> tuple[Test, ...]:
@@ -115,6 +117,9 @@ class Examination:
         # In a batch, the arguments of all tests take up memory.
         if results[0].verdict != Verdict.MEMORY_LIMIT:
             self._alone.add(indices[0])
+        self._doubted |= any(
+            self._results[index].outcome.told and self._in_doubt(index) for index in indices[:done]
+        )
 
     def _doubtful(self) -> list[int]:
         """Tests to be run alone next, which can go into one job: in order, all of one kind."""
@@ -138,7 +143,7 @@ class Examination:
         if index in self._alone:
             return False
         result = self._results.get(index)
-        if result is None or self._wavered:
+        if result is None or self._doubted:
             return True
         return not (result.passed or not result.outcome.loaded or self._was_as_alone(index))
 
@@ -168,7 +173,6 @@ class Examination:
     def _run_alone(self, indices: list[int]) -> None:
         """Run tests of one kind, each in a process of its own; some may stay open."""
         for index, result in zip(indices, self._judged(indices, alone=True), strict=False):
-            self._wavered |= index in self._results and result.passed
             self._results[index] = result
             self._alone.add(index)
 

@@ -44,15 +44,14 @@ READING = {
     "setitimer": (38, 103), "getitimer": (36, 102),
     "futex": (202, 98), "futex_waitv": (449, 449), "set_robust_list": (273, 99),
     "set_tid_address": (218, 96), "rseq": (334, 293), "membarrier": (324, 283),
-    "restart_syscall": (219, 128), "sched_yield": (24, 124), "sched_getaffinity": (204, 123),
-    "clock_gettime": (228, 113), "clock_getres": (229, 114), "clock_nanosleep": (230, 115),
+    "restart_syscall": (219, 128), "sched_yield": (24, 124),
     "nanosleep": (35, 101), "gettimeofday": (96, 169), "time": (201, None), "times": (100, 153),
     "getpid": (39, 172), "gettid": (186, 178), "getppid": (110, 173), "getuid": (102, 174),
     "geteuid": (107, 175), "getgid": (104, 176), "getegid": (108, 177), "getresuid": (118, 148),
     "getresgid": (120, 150), "getgroups": (115, 158), "getpgrp": (111, None),
-    "getpgid": (121, 155), "getsid": (124, 156), "capget": (125, 90),
+    "capget": (125, 90),
     "uname": (63, 160), "sysinfo": (99, 179), "getrusage": (98, 165), "getcpu": (309, 168),
-    "getrandom": (318, 278), "getrlimit": (97, 163), "setrlimit": (160, 164),
+    "getrandom": (318, 278), "getrlimit": (97, 163),
     "pipe": (22, None), "pipe2": (293, 59), "poll": (7, None), "ppoll": (271, 73),
     "select": (23, None), "pselect6": (270, 72), "epoll_create1": (291, 20),
     "epoll_ctl": (233, 21), "epoll_wait": (232, None), "epoll_pwait": (281, 22),
@@ -63,11 +62,13 @@ READING = {
 WRITING = {
     "mkdir": (83, None), "mkdirat": (258, 34), "rmdir": (84, None), "unlink": (87, None),
     "unlinkat": (263, 35), "rename": (82, None), "renameat": (264, 38), "renameat2": (316, 276),
-    "truncate": (76, 45), "utimensat": (280, 88),
+    "truncate": (76, 45),
 }  # fmt: skip
 _OPEN, _OPENAT = (2, None), (257, 56)
 _CLONE, _CLONE3, _OPENAT2 = (56, 220), (435, 435), (437, 437)
-_FCNTL, _IOCTL, _PRLIMIT = (72, 25), (16, 29), (302, 261)
+_FCNTL, _IOCTL, _PRLIMIT, _SETRLIMIT = (72, 25), (16, 29), (302, 261), (160, 164)
+_GETPGID, _GETSID, _AFFINITY = (121, 155), (124, 156), (204, 123)
+_CLOCK_GETTIME, _CLOCK_GETRES, _CLOCK_NANOSLEEP = (228, 113), (229, 114), (230, 115)
 _SOCKETPAIR, _SENDTO = (53, 199), (44, 206)
 _END, _PRCTL, _PIDFD_OPEN = (62, 129), (157, 167), (434, 434)
 
@@ -75,6 +76,8 @@ _WRITE_FLAGS = 0o1 | 0o2 | 0o100 | 0o1000 | 0o2000 | 0o20000000  # and CREAT, TR
 _CLONE_THREAD = 0x10000
 _FORK = (0x1200011, 0x11)  # as C libraries do it: SIGCHLD, with or without the id in memory
 _PDEATHSIG = 1
+_CLOCK_OF_A_PROCESS = 1 << 31  # its number lies in the other bits
+_RLIMIT_CPU = 0
 _DUPFD, _GETFD, _SETFD, _GETFL, _SETFL, _DUPFD_CLOEXEC = 0, 1, 2, 3, 4, 1030
 _TCGETS, _TIOCGWINSZ, _FIONREAD, _FIONBIO, _FIOCLEX = 0x5401, 0x5413, 0x541B, 0x5421, 0x5451
 _UNIX = _STREAM = 1
@@ -122,7 +125,8 @@ def no_forks() -> Program | None:
         return None
     column, _ = _ARCHITECTURES[os.uname().machine]
     blocks = {numbers[column]: [REFUSE] for numbers in (_END, _PRCTL, _PIDFD_OPEN)}
-    return assemble(blocks | {_CLONE[column]: _THREADS_ONLY}, [ALLOW])
+    blocks |= {_CLONE[column]: _THREADS_ONLY, _CLOCK_GETTIME[column]: _NO_PROCESS}
+    return assemble(blocks, [ALLOW])
 
 
 def supported() -> bool:
@@ -148,8 +152,20 @@ def _conditional(writes: bool) -> list[tuple[tuple[int | None, int | None], list
         # Not F_SETOWN, F_SETSIG, F_NOTIFY: they make the kernel signal another process.
         (_FCNTL, _only(1, _DUPFD, _GETFD, _SETFD, _GETFL, _SETFL, _DUPFD_CLOEXEC)),
         (_IOCTL, _only(1, _TCGETS, _TIOCGWINSZ, _FIONREAD, _FIONBIO, _FIOCLEX)),
-        # Its own limits (pid 0), not another's.
-        (_PRLIMIT, _only(0, 0)),
+        # Its own limits (pid 0), not another's; and not that of CPU, by which the kernel would kill
+        # it: nobody else does, so a SIGKILL tells of what went wrong outside.
+        (_PRLIMIT, [_argument(0), (_EQUAL, 1, 0, 0), REFUSE,
+                    _argument(1), (_EQUAL, 1, 0, _RLIMIT_CPU), ALLOW,
+                    _argument(2), (_EQUAL, 1, 0, 0), REFUSE,
+                    _argument(2, high=True), (_EQUAL, 0, 1, 0), ALLOW, REFUSE]),
+        (_SETRLIMIT, [_argument(0), (_EQUAL, 0, 1, _RLIMIT_CPU), REFUSE, ALLOW]),
+        # Of itself: whether there is another process, and how busy it is, is none of its business.
+        (_GETPGID, _only(0, 0)),
+        (_GETSID, _only(0, 0)),
+        (_AFFINITY, _only(0, 0)),
+        (_CLOCK_GETTIME, _NO_PROCESS),
+        (_CLOCK_GETRES, _NO_PROCESS),
+        (_CLOCK_NANOSLEEP, _NO_PROCESS),
         # A pair that is connected for good, as asyncio needs it; never an address.
         (_SOCKETPAIR, [_argument(0), (_EQUAL, 1, 0, _UNIX), REFUSE,
                        _argument(1), (_AND, 0, 0, 0xF), (_EQUAL, 0, 1, _STREAM), ALLOW, REFUSE]),
@@ -164,6 +180,7 @@ def _forking() -> list[tuple[tuple[int | None, int | None], list[Line]]]:
         (_CLONE, [*_THREADS_ONLY[:-1], *forks, REFUSE]),
         (_END, [ALLOW]),
         (_PIDFD_OPEN, [ALLOW]),
+        (_CLOCK_GETTIME, [ALLOW]),
         (_PRCTL, _only(0, _PDEATHSIG, PR_SET_SECCOMP)),
     ]
 
@@ -174,6 +191,7 @@ def _argument(index: int, high: bool = False) -> Line:
 
 
 _THREADS_ONLY = [_argument(0), (_ANY_BIT, 0, 1, _CLONE_THREAD), ALLOW, REFUSE]
+_NO_PROCESS = [_argument(0), (_AT_LEAST, 0, 1, _CLOCK_OF_A_PROCESS), REFUSE, ALLOW]
 
 
 def _refuse_bits(mask: int) -> list[Line]:

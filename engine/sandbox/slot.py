@@ -80,7 +80,7 @@ class Slot:
             (job.prelude, job.program, job.entry_point, calls, bounds.output_bytes)
         )
         with memory_file(packed) as request, memory_file() as result:
-            most = _most(job.tests, bounds)
+            most = min(_most(job.tests, bounds), max(wire.MOST_WRITTEN, _most(1, bounds)))
             zygote.order(wire.CALLS, bounds, most, (request, result))
             ending = zygote.ending(bounds.wall_seconds)
             return read_frames(content(result, most), ending, job.tests, bounds)

@@ -35,7 +35,7 @@ class _Malformed(Exception):
 
 def read_frames(stream: bytes, ending: Ending, calls: int, bounds: Bounds) -> Execution:
     """One outcome per call, from the frames of a child and its end."""
-    if failure := _no_walls(ending):
+    if failure := _failed(ending):
         return _all(failure, calls, ending, bounds)
     try:
         frames = _frames(stream, calls, bounds.output_bytes, ending.ending != wire.EXITED)
@@ -71,7 +71,7 @@ def read_script(stream: bytes, printed: bytes, ending: Ending, bounds: Bounds) -
 
     A script that leaves through os._exit(0) writes no frame, nor does one that comes to its end.
     """
-    outcome = _no_walls(ending)
+    outcome = _failed(ending)
     if outcome is None and len(printed) > bounds.output_bytes:
         outcome = CallOutcome(Verdict.OUTPUT_LIMIT, error="output limit exceeded")
     if outcome is None and (ending.ending != wire.EXITED or ending.code != 0):
@@ -91,7 +91,7 @@ def read_trial(
     stream: bytes, judged: Ending, answered: Ending, codes: int, bounds: Bounds
 ) -> Execution:
     """One outcome per code test, from the frames of the judge and both ends."""
-    failure = _no_walls(judged) or _no_walls(answered)
+    failure = _failed(judged) or _failed(answered)
     if failure:
         return _all(failure, codes, judged, bounds)
     try:
@@ -127,11 +127,15 @@ def _all(outcome: CallOutcome, tests: int, ending: Ending, bounds: Bounds) -> Ex
     return Execution((outcome,) * tests, ending.seconds, (strain(ending, bounds),))
 
 
-def _no_walls(ending: Ending) -> CallOutcome | None:
-    """A failure of the sandbox, if the child did not get as far as the program.
+def _failed(ending: Ending) -> CallOutcome | None:
+    """A failure of the sandbox, if the child did not get as far as the program, or was killed.
 
-    It says so before the program is compiled, through a pipe that no program has.
+    It says so before the program is compiled, through a pipe that no program has. And no program
+    can kill itself with SIGKILL: that was the kernel, for want of memory, or somebody's hand.
     """
+    if ending.ending == wire.SIGNALLED and ending.code == -signal.SIGKILL:
+        error = "killed from outside; does this machine have memory for all workers?"
+        return CallOutcome(Verdict.SANDBOX_FAILURE, error=error)
     if not ending.fault or ending.ending == wire.OUT_OF_TIME:
         return None
     error = f"no walls: {ending.fault}, the child ended with {ending.code}"[:200]

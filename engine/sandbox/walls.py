@@ -189,6 +189,13 @@ def _libraries(library: str) -> list[str]:
     return sorted({os.path.realpath(library), *system})
 
 
+def _packages(library: str) -> list[str]:
+    """Where packages, with whatever data they have, may lie beside the standard library."""
+    names = ("site-packages", "dist-packages")
+    return [f"{top}/{name}" for top in (os.path.realpath(library), "/usr/lib/python3")
+            for name in names]  # fmt: skip
+
+
 def _empty(folder: int) -> None:
     """Remove all that a folder holds. By descriptor: what is nested deeply has no usable path."""
     with os.scandir(folder) as entries:
@@ -208,6 +215,7 @@ def _unshare(uid: int, gid: int) -> list[str]:
         _call("unshare", NEWNS | NEWUTS | NEWIPC | NEWPID | NEWNET | (NEWUSER if uid else 0))
     except OSError:
         return []
+    _call("sethostname", b"sandbox", 7)  # the host's own name is none of a program's business
     if not uid:
         return ["pid", "net", "ipc", "uts"]
     _write("/proc/self/setgroups", "deny")
@@ -241,6 +249,9 @@ def _change_root(library: str) -> None:
             os.makedirs(root + path, exist_ok=True)
             _bind(f"/proc/self/fd/{folder}", root + path)
         os.close(folder)
+    for folder in _packages(library):
+        if os.path.isdir(root + folder):
+            _mount("tmpfs", root + folder, "tmpfs", MS_RDONLY | MS_NOSUID | MS_NODEV, "nr_inodes=2")
     os.mkdir(root + "/dev")
     os.close(os.open(root + os.devnull, os.O_CREAT | os.O_WRONLY))
     _mount(f"/proc/self/fd/{null}", root + os.devnull, "", MS_BIND)

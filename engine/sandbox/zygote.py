@@ -167,7 +167,8 @@ def run(order, descriptors, control, inside, baseline) -> bytes:
             os.close(descriptor)
     if ending == ABANDONED:
         os._exit(0)
-    return HEAD.pack(alone.named(ending, code), code, time.monotonic() - started, cpu) + ready
+    ending = alone.named(ending, code, cpu > cpu_seconds)
+    return HEAD.pack(ending, code, time.monotonic() - started, cpu) + ready
 
 
 def be_child(order, descriptors, tell, inside, baseline) -> None:

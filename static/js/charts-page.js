@@ -9,7 +9,8 @@ import { BudgetCard } from "./budget-card.js";
 import { element, setText } from "./dom.js";
 import { clock } from "./format.js";
 import { MetricBoard } from "./metric-board.js";
-import { chartsFrom, readView, writeView } from "./metric-model.js";
+import { chartsFrom } from "./metric-names.js";
+import { readView, writeView } from "./metric-view.js";
 import { browser } from "./stream.js";
 import { Waterfall } from "./waterfall.js";
 

@@ -2,7 +2,8 @@
 
 import { Comments } from "./comments.js";
 import { MetricBoard } from "./metric-board.js";
-import { bucketed, readZoom, withZoom } from "./metric-model.js";
+import { bucketed } from "./metric-buckets.js";
+import { readZoom, withZoom } from "./metric-view.js";
 
 const { labels, curves } = JSON.parse(document.getElementById("page").textContent);
 const host = document.querySelector('[data-part="charts"]');

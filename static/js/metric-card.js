@@ -10,7 +10,7 @@ import { element, setText } from "./dom.js";
 import { number, percent } from "./format.js";
 import { alerts } from "./health.js";
 import { isStacked, linesOf } from "./metric-lines.js";
-import { align } from "./metric-model.js";
+import { align } from "./metric-buckets.js";
 import { MetricPlot, swatch, xText } from "./metric-plot.js";
 
 const MOST_LINES = 24;

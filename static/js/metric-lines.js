@@ -5,7 +5,7 @@
  * A line is {label, part, token, dash, mean, least, most, count}; `token` names a colour of the page.
  */
 
-import { band, smoothed } from "./metric-model.js";
+import { band, smoothed } from "./metric-buckets.js";
 
 const TEAM = "--line-team";
 const RUNS = ["--agent-1", "--agent-2", "--agent-3", "--phase-2", "--agent-5", "--agent-6", "--phase-3", "--agent-4"];

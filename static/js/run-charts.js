@@ -10,7 +10,8 @@
 
 import { element, setText } from "./dom.js";
 import { MetricBoard } from "./metric-board.js";
-import { chartsFrom, readZoom, withZoom } from "./metric-model.js";
+import { chartsFrom } from "./metric-names.js";
+import { readZoom, withZoom } from "./metric-view.js";
 
 const SHOWN = ["validation.agent", "reward", "solved", "entropy", "kl", "share", "phase"];
 const PAUSE_MS = 700; // between two questions

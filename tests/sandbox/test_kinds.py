@@ -363,7 +363,7 @@ def solve(x):
     frame = sys._getframe()
     while frame and "arguments" not in frame.f_locals:
         frame = frame.f_back
-    return len(frame.f_locals["arguments"]) > 1
+    return frame is not None
 """
 
 
@@ -372,6 +372,30 @@ def test_a_program_cannot_try_one_answer_in_a_batch_and_another_alone(verdict):
     answers = (True, False, True, True, False)
     tests = tuple(CallTest((i,), answer) for i, answer in enumerate(answers))
     assert verdict(tests, TWO_TRIES).fraction == 0.6  # the first, and each no
+
+
+COUNTS_ITS_RUNS = """
+import os, sys, threading
+frame, alone = sys._getframe(), False
+while frame:
+    alone |= "sizes" in frame.f_locals
+    frame = frame.f_back
+while not alone and threading.current_thread().native_id % 50:
+    thread = threading.Thread(target=lambda: None)
+    thread.start()
+    thread.join()
+    if not thread.native_id % 50:
+        break
+right_after_the_batch = alone and os.getppid() % 50 == 1
+def solve(x):
+    return not right_after_the_batch
+"""
+
+
+def test_a_program_that_counts_its_runs_gets_no_second_answer_where_it_failed(verdict):
+    """It says yes, then no where it is asked again, and yes where that was noticed."""
+    tests = tuple(CallTest((i,), i % 3 != 1) for i in range(9))
+    assert verdict(tests, COUNTS_ITS_RUNS).fraction < 0.8
 
 
 def test_the_same_holds_for_code_tests_and_when_stopping_early(sandbox, verdict):

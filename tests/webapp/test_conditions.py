@@ -151,6 +151,24 @@ def test_a_change_is_made_only_to_what_was_read(client, cast):
     assert mark("fifth", **{"If-Match": "*"}).status_code == 404
 
 
+def test_a_condition_on_what_one_may_not_read_is_not_passed_over(client, cast):
+    known = a_registry(cast)
+    address = f"/api/v1/models/{known['model_id']}/versions/2"
+    blind = a_token(cast.bob, cast.project, Scope.REGISTRY_WRITE)
+
+    def note(**headers):
+        headers |= {"authorization": f"Bearer {blind}"}
+        return client.patch(address, {"notes": "x"}, "application/json", headers=headers)
+
+    assert note(**{"If-Match": '"another"'}).status_code == 403
+    assert note(**{"If-Match": "*"}).status_code == 403 and note().status_code == 200
+    client.force_login(cast.bob)
+    a_token(cast.bob, cast.project, Scope.RUNS_READ)
+    unread = f"/api/v1/tokens/{ApiToken.objects.latest('pk').pk}"
+    assert client.delete(unread, headers={"If-Match": '"x"'}).status_code == 412
+    assert client.delete(unread).status_code == 204
+
+
 def test_a_viewer_stars_for_themselves_and_marks_nothing(client, cast):
     run = a_run(cast)
     client.force_login(cast.vera)

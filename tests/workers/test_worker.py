@@ -75,14 +75,6 @@ class Worker:
         return self.process.wait(120)
 
 
-@pytest.fixture
-def var(var_directory):
-    yield var_directory
-    for directory in (var_directory / "runs").glob("*"):
-        if engine := EngineProcess.adopt(directory):
-            engine.kill()
-
-
 def state_of(run):
     run.refresh_from_db()
     return run.run_state

@@ -156,15 +156,18 @@ def _if_same(
         with connection.cursor() as cursor:
             cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [request.path])
         now = read()
-        if now.status_code == 200 and not now.streaming:
-            etag = set_response_etag(now)["ETag"]
-            wanted = parse_etags(request.headers["If-Match"])
-            if wanted != ["*"] and etag not in wanted:
-                return problem(
-                    412,
-                    "It was changed since you read it: read it again, then decide.",
-                    Invalid("If-Match", request.headers["If-Match"], f"it is {etag} now").problems,
-                )
+        if now.status_code == 405:
+            return problem(412, "It cannot be read, so it has no ETag: ask without If-Match.")
+        if now.status_code != 200:
+            return now  # who may not read it cannot know how it is
+        etag = set_response_etag(now)["ETag"]
+        wanted = parse_etags(request.headers["If-Match"])
+        if wanted != ["*"] and etag not in wanted:
+            return problem(
+                412,
+                "It was changed since you read it: read it again, then decide.",
+                Invalid("If-Match", request.headers["If-Match"], f"it is {etag} now").problems,
+            )
         response = do()
         if response.status_code >= 400:
             transaction.set_rollback(True)

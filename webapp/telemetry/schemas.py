@@ -4,21 +4,13 @@ from __future__ import annotations
 
 import uuid
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 from ninja import Schema
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from engine.events import KINDS, RunState
-from webapp.paging import LARGEST_ID, Cursor
-from webapp.problems import Invalid
-from webapp.telemetry import series
-from webapp.telemetry.known import Known
-from webapp.telemetry.models import Metric
 from webapp.telemetry.outside import MOST_EVENTS
-
-Seq = Annotated[int | None, Field(ge=1, le=LARGEST_ID)]
-"""Of the last event that counts; none is the newest."""
 
 EVENT = {
     "type": "array",
@@ -70,22 +62,6 @@ BATCH = {
             ]
         }
     ],
-}
-
-
-NUMBERS = {"type": "array", "items": {"type": "number"}}
-POINTS = {
-    "type": "object",
-    "properties": {
-        "points": {
-            "type": "object",
-            "properties": {name: NUMBERS for name in series.POINT_FIELDS},
-            "additionalProperties": False,
-        },
-        "next": {"type": ["integer", "null"]},
-    },
-    "required": ["points", "next"],
-    "examples": [{"points": {"step": [1, 2], "value": [0.25, 0.5]}, "next": 1}],
 }
 
 
@@ -152,105 +128,6 @@ class NodeDetail(Schema):
     problem: Payload | None
     parent: Payload | None
     """Its parent's `close`; null for a child of the root."""
-
-
-class Newest(Schema):
-    step: int
-    time: float
-    """Seconds since the run's first event."""
-    tokens: int
-    nodes: int
-    value: float
-
-
-class MetricOut(Schema):
-    name: str
-    points: int
-    last: Newest
-
-    @staticmethod
-    def resolve_last(metric: Metric | Known) -> Metric | Known:
-        return metric
-
-
-class MetricList(Schema):
-    metrics: list[MetricOut]
-    next: int | None
-
-
-class MetricsIn(Cursor):
-    until: Seq = None
-
-
-class Buckets(Schema):
-    """Columns of equal length, one entry for each bucket that holds a point."""
-
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "at": [0, 1],
-                    "from": [1, 51],
-                    "to": [50, 100],
-                    "min": [0.1, 0.2],
-                    "max": [0.4, 0.6],
-                    "mean": [0.2, 0.4],
-                    "count": [50, 50],
-                }
-            ]
-        }
-    )
-
-    at: list[int]
-    """Place among the buckets that were asked for, from 0."""
-    from_: list[float] = Field(alias="from")
-    """Least x of its points; `to` is the greatest."""
-    to: list[float]
-    min: list[float]
-    max: list[float]
-    mean: list[float]
-    count: list[int]
-
-
-class BucketedSeries(Schema):
-    name: str
-    x: series.Axis
-    from_: float = Field(alias="from")
-    to: float
-    points: int
-    """Points in the range: each is in exactly one bucket."""
-    buckets: Buckets
-
-
-class RangeIn(Schema):
-    x: series.Axis = series.Axis.STEP
-    from_: float | None = Field(None, alias="from", ge=-1e15, le=1e15, allow_inf_nan=False)
-    to: float | None = Field(None, ge=-1e15, le=1e15, allow_inf_nan=False)
-    points: int = Field(600, ge=1, le=4000)
-    scale: series.Scale = series.Scale.LINEAR
-    until: Seq = None
-
-    def asked(self, until: int | None) -> series.Range:
-        """As it was known after event `until`; raises `Invalid` for a range without an inside."""
-        if self.from_ is not None and self.to is not None and self.from_ > self.to:
-            raise Invalid("from", self.from_, f"give one that is not above `to`, {self.to}")
-        return series.Range(self.x, self.from_, self.to, self.points, self.scale, until)
-
-
-class PointsIn(Schema):
-    cursor: int | None = Field(None, ge=0, lt=2**63)
-    """`next` of the page before."""
-    limit: int = Field(1000, ge=1, le=100_000)
-    fields: str = Field(",".join(series.POINT_FIELDS), max_length=100, pattern=r"^[^\x00]*$")
-    """Names of columns, with commas between them."""
-
-    def columns(self) -> list[str]:
-        """Raises `Invalid` for a column that there is not."""
-        asked = [name.strip() for name in self.fields.split(",")]
-        for name in asked:
-            if name not in series.POINT_FIELDS:
-                raise Invalid("fields", name, f"give some of {', '.join(series.POINT_FIELDS)}")
-        return list(dict.fromkeys(asked))
 
 
 class StepOut(Schema):
