@@ -15,7 +15,7 @@ from webapp.accounts.services import create_sign_in_link
 from webapp.datasets.models import Dataset, DatasetVersion
 from webapp.projects.models import Membership, Role
 from webapp.registry.evaluations import Wish, evaluate, record_figures
-from webapp.registry.models import ModelVersion
+from webapp.registry.models import Model, ModelVersion
 from webapp.registry.promotion import set_second_pair
 from webapp.telemetry.models import Event
 
@@ -91,6 +91,7 @@ def test_a_model_is_uploaded_measured_compared_and_promoted_by_two(enter, run, t
     page.get_by_role("button", name="Upload").click()
     page.get_by_role("alert").filter(has_text="config.json").wait_for()
     look(page, "new-model-refused")
+    assert not Model.objects.exists()
     faults.expected = ()
     page.get_by_label("Files").set_input_files(sorted(folder.iterdir()))
     page.get_by_role("button", name="Upload").click()

@@ -86,14 +86,22 @@ class _Ranges(io.RawIOBase):
         return self._at
 
     def readinto(self, buffer: Any) -> int:
-        last = min(self._at + len(buffer), self._size) - 1
+        data = self._fetched(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+    def readall(self) -> bytes:
+        # Python's own asks for 8 KiB at a time.
+        return b"".join(iter(lambda: self._fetched(RANGE_BYTES), b""))
+
+    def _fetched(self, most: int) -> bytes:
+        last = min(self._at + most, self._size) - 1
         if last < self._at:
-            return 0
+            return b""
         with _as_files_tell_it(self._name):
             data = self._entry.get(Range=f"bytes={self._at}-{last}")["Body"].read()
-        buffer[: len(data)] = data
         self._at += len(data)
-        return len(data)
+        return data
 
 
 @contextmanager
