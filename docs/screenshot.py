@@ -52,7 +52,7 @@ def take(page: Page, link: str, run: str, output: Path) -> None:
     page.locator('[data-part="stream"][data-kind="live"], [data-kind="ended"]').wait_for(
         timeout=ARRIVAL_MS
     )
-    page.locator('[data-chart="validation"] canvas').first.wait_for(timeout=ARRIVAL_MS)
+    page.locator('[data-metric="validation.agent"] canvas').first.wait_for(timeout=ARRIVAL_MS)
     page.wait_for_timeout(1000)
     page.screenshot(path=output)
 

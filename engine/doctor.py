@@ -7,12 +7,15 @@ import json
 import os
 import subprocess
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 from engine.config import RunConfig, SandboxConfig
-from engine.requirements import needs_of, report, this_machine
+from engine.faults import ConfigError
+from engine.policy.load import ModelError, check_agent
+from engine.problems.source import GENERATED, check_problem_set
+from engine.requirements import Need, needs_of, report, this_machine, verdict
 from engine.sandbox.checking import self_check
 from engine.sandbox.errors import SandboxUnavailable
 from engine.sandbox.sandbox import Sandbox
@@ -36,15 +39,41 @@ def examine(as_json: bool = False) -> int:
 
 def examine_recipe(config: RunConfig, as_json: bool = False) -> int:
     """Print what a run of these settings needs and what there is; 2 if it cannot start here."""
-    needs = needs_of(config, this_machine(config, Path.cwd()))
+    needs = [_opened(need, config) for need in needs_of(config, this_machine(config, Path.cwd()))]
+    needs += _problems(config)
     fits = all(need.fits for need in needs)
     if as_json:
-        print(
-            json.dumps({"recipe": config.recipe, "fits": fits, "needs": list(map(asdict, needs))})
-        )
+        told = {"recipe": config.recipe, "fits": fits, "needs": list(map(asdict, needs))}
+        print(json.dumps(told))
     else:
+        print(f"{config.recipe}: {verdict(needs)}")
         print(report(needs))
     return 0 if fits else 2
+
+
+def _opened(need: Need, config: RunConfig) -> Need:
+    """Of a model that is there: whether a run would take it, file by file."""
+    for agent in config.agents:
+        if need.what == f"agents.{agent.name}.model" and need.fits:
+            try:
+                check_agent(agent)
+            except ModelError as error:
+                return replace(need, has="what a run refuses", fits=False, remedy=str(error))
+    return need
+
+
+def _problems(config: RunConfig) -> list[Need]:
+    """The problems of a file, read as a run reads them."""
+    name = config.problems.dataset
+    if name == GENERATED:
+        return []
+    what, needs = "problems.dataset", f"problems in {name}"
+    try:
+        left_out = len(check_problem_set(config.problems).left_out)
+    except ConfigError as error:
+        reason = "; ".join(problem["reason"] for problem in error.problems)
+        return [Need(what, needs, "none that a run takes", False, reason)]
+    return [Need(what, needs, f"them, {left_out} left out" if left_out else "them", True)]
 
 
 def findings() -> dict[str, Any]:

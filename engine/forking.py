@@ -1,12 +1,24 @@
-"""What a fork may not change of the run whose checkpoint it starts from.
+"""What a fork begins with, and what it may not change of the run whose checkpoint that is.
 
-Pure, and light enough for a page. Invariant: whatever is not refused here starts: weights and
-optimizer of the checkpoint are those that the new settings need.
+Light enough for a page. Invariants:
+- Whatever is not refused here starts: weights and optimizer of the checkpoint are those that the
+  new settings need.
+- A checkpoint that is held lies in the fork's own directory, whole or not at all; whatever the
+  parent removes from then on, the fork has it. Nothing of the parent is ever written to.
 """
 
 from __future__ import annotations
 
+import json
+import os
+import secrets
+import shutil
+from pathlib import Path
 from typing import Any
+
+FORK_FILE, ORIGIN = "fork.json", "origin"
+MANIFEST = "manifest.json"
+"""A checkpoint that has one was written to its end."""
 
 _OF_WEIGHTS = {
     "name": "checkpoints hold weights by the agent's name",
@@ -17,6 +29,52 @@ _OF_WEIGHTS = {
 }
 """Settings of an agent that a checkpoint's files hang on, and why."""
 _KEPT_OF_LORA = ("rank", "target_modules")
+
+
+class CheckpointGone(ValueError):
+    """There is no such checkpoint, or no longer; names those that are there."""
+
+    def __init__(self, checkpoint: Path):
+        found = sorted(checkpoint.parent.glob(f"step-*/{MANIFEST}"))
+        there = ", ".join(path.parent.name for path in found) or "none is"
+        super().__init__(
+            f"{checkpoint} is gone; a run keeps its newest checkpoints and the best. Fork from one "
+            f"that is there: {there}"
+        )
+
+
+def write_fork(run_dir: Path, checkpoint: Path) -> None:
+    """Let the run of a new directory begin at `checkpoint`."""
+    (run_dir / FORK_FILE).write_text(json.dumps({"checkpoint": str(checkpoint.absolute())}))
+
+
+def hold(checkpoint: Path, run_dir: Path, *, copies: bool) -> bool:
+    """Bring a checkpoint into RUN_DIR/origin: as links, for a checkpoint's files never change.
+
+    Where they cannot be linked they are copied, which takes its time; without `copies` they are
+    not, and False is returned.
+
+    Raises:
+        CheckpointGone: it is not there, or was removed meanwhile.
+        OSError: it can neither be linked nor copied.
+    """
+    target = run_dir / ORIGIN / "checkpoints" / checkpoint.name
+    if target.is_dir():
+        return True
+    partial = target.with_name(f"partial-{checkpoint.name}-{secrets.token_hex(4)}")
+    partial.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        shutil.copytree(checkpoint, partial, copy_function=_link_or_copy if copies else os.link)
+        (partial / MANIFEST).stat()  # it was being removed meanwhile
+        partial.rename(target)
+    except OSError:
+        shutil.rmtree(partial, ignore_errors=True)
+        if not (checkpoint / MANIFEST).is_file():
+            raise CheckpointGone(checkpoint) from None
+        if copies:
+            raise
+        return False
+    return True
 
 
 def fork_faults(before: dict[str, Any], now: dict[str, Any]) -> list[dict[str, Any]]:
@@ -34,6 +92,13 @@ def fork_faults(before: dict[str, Any], now: dict[str, Any]) -> list[dict[str, A
         why = "the optimizer's copies of the weights are of its kind"
         faults.append(_fault("compute.dtype", was, now["compute"]["dtype"], why))
     return faults
+
+
+def _link_or_copy(source: str, target: str) -> None:
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copy2(source, target)
 
 
 def _kept(agent: dict[str, Any], name: str) -> Any:

@@ -12,6 +12,8 @@ from engine.generation import uses_vllm
 from engine.shapes import LOGITS_AT_ONCE, Shape
 
 GIB = 2**30
+PROCESS = 0.3
+"""GiB that a process of its own has from importing torch and transformers, measured."""
 BATCH_PROMPT_TOKENS = 16384
 """Prompt tokens that the torch generator begins at once."""
 Parts = dict[str, float]

@@ -25,6 +25,8 @@ from engine.shapes import Shape, shape_of
 from engine.sharing import actor_groups, rank_processes, weight_groups
 
 GPU_QUERY_SECONDS = 20.0
+SMALL = 1e9
+"""Parameters of a model that a CPU does not train in any useful time, or more."""
 
 
 @dataclass(frozen=True)
@@ -87,19 +89,23 @@ def report(needs: Sequence[Need]) -> str:
         lines.append(f"{'ok     ' if need.fits else 'MISSING'} {need.what}: needs {need.needs}, "
                      f"has {need.has}")  # fmt: skip
         if need.parts:
-            parts = ", ".join(f"{name} {gib:.1f}" for name, gib in need.parts.items())
-            lines.append(f"        GiB: {parts}")
+            lines.append(f"        {_told_parts(need.parts)}")
         if need.remedy and not need.fits:
             lines.append(f"        {need.remedy}")
     return "\n".join(lines)
+
+
+def verdict(needs: Sequence[Need]) -> str:
+    """What they say together, in a sentence."""
+    missing = sum(not need.fits for need in needs)
+    return f"{missing} of {len(needs)} needs are not met here" if missing else "all needs are met"
 
 
 class HardwareError(ValueError):
     """The run cannot start here; the whole report."""
 
     def __init__(self, needs: Sequence[Need]):
-        missing = sum(not need.fits for need in needs)
-        super().__init__(f"{missing} of {len(needs)} needs are not met here:\n{report(needs)}")
+        super().__init__(f"{verdict(needs)}:\n{report(needs)}")
 
 
 def require(config: RunConfig, run_dir: Path) -> None:
@@ -113,7 +119,7 @@ def require(config: RunConfig, run_dir: Path) -> None:
 def _model(agent: AgentConfig) -> Need:
     here = agent.model.startswith("starter:") or Path(agent.model).expanduser().is_dir()
     shape = shape_of(agent.model)
-    size = f"{shape.parameters / 1e9:.2f}e9 parameters" if shape else "of unknown size"
+    size = _told_size(shape) if shape else "of unknown size"
     remedy = (
         f"download it and give its directory: agents.{agent.name}.model=/models/"
         f"{Path(agent.model).name}"
@@ -135,8 +141,9 @@ def _on_gpus(config: RunConfig, owners: list[AgentConfig], machine: Machine) -> 
     has = f"{len(machine.gpus)} of {min(machine.gpus):.0f} GiB" if machine.gpus else "none"
     yield Need(
         "GPUs", f"{least} to {writing + ranks + own}", has, len(machine.gpus) >= least,
-        "join a cluster that has them (compute.ray_address), or lower learner_ranks and "
-        "compute.generators_per_agent",
+        "join a cluster that has them (compute.ray_address), or lower learner_ranks, "
+        "tensor_parallel_size and compute.generators_per_agent"
+        + ("; models so small learn without one (compute.device=cpu)" if _small(owners) else ""),
     )  # fmt: skip
     yield Need("cores", str(cores), str(machine.cores), machine.cores >= cores,
                "lower compute.threads_per_agent")  # fmt: skip
@@ -167,7 +174,8 @@ def _on_gpus(config: RunConfig, owners: list[AgentConfig], machine: Machine) -> 
 
 
 def _on_cpu(config: RunConfig, owners: list[AgentConfig], machine: Machine) -> Iterator[Need]:
-    parts: memory.Parts = {}
+    processes = sum(map(len, _writers(config))) + rank_processes(config.agents)
+    parts: memory.Parts = {f"libraries of {processes} processes": memory.PROCESS * processes}
     for agent in owners:
         if shape := shape_of(agent.model):
             copies = 1 + (config.compute.generators_per_agent if agent.trainable else 0)
@@ -180,7 +188,8 @@ def _on_cpu(config: RunConfig, owners: list[AgentConfig], machine: Machine) -> I
                 needed |= {name: ranks * gib for name, gib in each.items()}
             for name, gib in needed.items():
                 parts[name] = parts.get(name, 0.0) + gib
-    if config.compute.device == "auto" and sum(parts.values()) > machine.memory:
+    too_much = sum(parts.values()) > machine.memory
+    if config.compute.device == "auto" and too_much and not _small(owners):
         yield Need("GPUs", "at least 1", "none", False, "models of this size are not for a CPU")
     has = f"{machine.memory:.1f} GiB"
     remedy = _remedy(parts, owners[0], config)
@@ -236,11 +245,37 @@ def _remedy(parts: memory.Parts, agent: AgentConfig, config: RunConfig) -> str:
             f"set {path}.generator.name=vllm with tensor_parallel_size, or lower "
             f"{path}.sampling.max_new_tokens"
         )
+    if name.startswith("libraries"):
+        return f"lower {path}.learner_ranks or compute.generators_per_agent"
     if name == "vLLM's share":
         return f"lower {path}.generator.gpu_memory_utilization"
     if name.endswith("on the same GPU"):
         return "lower compute.generators_per_agent, or add GPUs"
     return f"shard it over more GPUs ({path}.learner_ranks), or train adapters ({path}.lora)"
+
+
+def _small(owners: list[AgentConfig]) -> bool:
+    shapes = [shape_of(agent.model) for agent in owners]
+    return all(shape is not None and shape.parameters < SMALL for shape in shapes)
+
+
+def _told_parts(parts: memory.Parts) -> str:
+    """By what takes them, the largest first; what is next to nothing is not named."""
+    total = sum(parts.values())
+    large = {name: gib for name, gib in parts.items() if gib >= 0.01 * total}
+    told = [f"{n} {_told_gib(large[n])}" for n in sorted(large, key=large.__getitem__)[::-1]]
+    if rest := total - sum(large.values()):
+        told.append(f"all else {_told_gib(rest)}")
+    return ", ".join(told)
+
+
+def _told_gib(gib: float) -> str:
+    return f"{gib:.1f} GiB" if gib >= 1 else f"{1024 * gib:.0f} MiB"
+
+
+def _told_size(shape: Shape) -> str:
+    count = shape.parameters
+    return f"{count / 1e9:.2f} billion parameters" if count >= 1e8 else f"{count:,} parameters"
 
 
 def _gpu_has(room: float) -> str:
@@ -249,7 +284,9 @@ def _gpu_has(room: float) -> str:
 
 def _memory(what: str, parts: memory.Parts, room: float, has: str, remedy: str) -> Need:
     total = sum(parts.values())
-    return Need(what, f"{total:.1f} GiB", has, total <= room, remedy, parts)
+    if not room:
+        remedy = f"it wants a GPU of {_told_gib(total)} or more"
+    return Need(what, _told_gib(total), has, total <= room, remedy, parts)
 
 
 def _disk(config: RunConfig, owners: list[AgentConfig], machine: Machine) -> Need:
@@ -263,7 +300,7 @@ def _disk(config: RunConfig, owners: list[AgentConfig], machine: Machine) -> Nee
             one += (size + 8 + (4 if size < 4 else 0)) * trained / memory.GIB
     kept = config.training.keep_checkpoints + 2  # the best, and the one that is being written
     return Need(
-        "disk for checkpoints", f"{kept} times {one:.1f} GiB", f"{machine.disk:.0f} GiB free",
+        "disk for checkpoints", f"{kept} times {_told_gib(one)}", f"{machine.disk:.0f} GiB free",
         kept * one <= machine.disk, "free some, or lower training.keep_checkpoints",
     )  # fmt: skip
 
@@ -293,6 +330,22 @@ def _gpus() -> tuple[float, ...]:
         )
     except (OSError, subprocess.SubprocessError):
         return ()
-    found = tuple(float(line) / 1024 for line in done.stdout.split())
-    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
-    return found if visible is None else found[: len(visible.split(",")) if visible else 0]
+    # Some GPUs share the machine's memory and tell none of their own.
+    sizes = [line.strip() for line in done.stdout.splitlines() if line.strip()]
+    shared = psutil.virtual_memory().total / memory.GIB
+    found = [float(s) / 1024 if s.isdecimal() else shared for s in sizes]
+    return tuple(seen_gpus(found, os.environ.get("CUDA_VISIBLE_DEVICES")))
+
+
+def seen_gpus(sizes: Sequence[float], visible: str | None) -> list[float]:
+    """Those that CUDA_VISIBLE_DEVICES leaves: it hides what is named from the first on that is not
+    there. A name of letters is that of any of them."""
+    if visible is None:
+        return list(sizes)
+    seen: list[float] = []
+    for name in visible.split(","):
+        place = int(name) if name.strip().isdecimal() else len(seen)
+        if not name.strip() or name.strip().startswith("-") or place >= len(sizes):
+            break
+        seen.append(sizes[place])
+    return seen

@@ -106,6 +106,7 @@ def plant(cast: Cast) -> dict[str, Any]:
         "node": 1,
         **_of_a_search(cast),
         "name": "system.cpu_percent",
+        "recipe": "demo",
         **a_registry(cast),
         "dataset_id": version.dataset_id,
         "dataset_version_id": version.pk,

@@ -8,8 +8,8 @@ import pytest
 from engine.__main__ import main
 from engine.config import STARTERS
 from engine.policy.load import load_policy
-from engine.recipes import load_recipe
-from engine.requirements import Machine, needs_of
+from engine.recipes import load_recipe, recipe_names
+from engine.requirements import Machine, needs_of, report, seen_gpus
 from engine.shapes import KNOWN, shape_of
 
 NODES = Machine(cores=384, memory=4000.0, gpus=(141.0,) * 16, disk=20_000.0)
@@ -111,7 +111,9 @@ def test_the_doctor_and_the_refused_run_say_the_same(tmp_path, capsys, monkeypat
     assert main(["train", str(tmp_path)]) == 2
     said = capsys.readouterr().err
     assert "HardwareError" in said and "needs are not met here" in said
-    for line in report.splitlines():
+    verdict, *lines = report.splitlines()
+    assert verdict.removeprefix("mars2-32b: ") in said
+    for line in lines:
         assert "disk" in line or line in said
     assert not (tmp_path / "events.jsonl").exists()
 
@@ -120,3 +122,51 @@ def test_an_unknown_recipe_or_setting_is_refused(capsys):
     assert main(["doctor", "nothing"]) == 2
     assert "unknown recipe" in capsys.readouterr().err
     assert main(["doctor", "demo", "search.nodes=3"]) == 2
+
+
+def doctor(capsys, *words):
+    status = main(["doctor", *words, "--json"])
+    told = json.loads(capsys.readouterr().out)
+    assert status == (0 if told["fits"] else 2)
+    return {need["what"]: need for need in told["needs"] if not need["fits"]}
+
+
+def test_the_doctor_opens_what_a_run_would_open(tmp_path, capsys, monkeypatch):
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    (tmp_path / "config.json").write_text("{}")
+    (found,) = doctor(capsys, "demo", f"agents.oak.model={tmp_path}").values()
+    assert found["what"] == "agents.oak.model" and "`architectures`" in found["remedy"]
+    (found,) = doctor(capsys, "demo", f"problems.dataset={tmp_path / 'none'}").values()
+    assert found["what"] == "problems.dataset" and "No such file" in found["remedy"]
+
+
+@pytest.mark.parametrize("name", recipe_names())
+def test_every_recipe_is_told_with_a_remedy_for_all_that_is_missing(name, capsys, monkeypatch):
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    large = name in ("mars2-8b", "mars2-32b")
+    short = doctor(capsys, name)
+    assert all(need["remedy"] for need in short.values())
+    assert {"GPUs", "agents.first.model"} <= short.keys() if large else not short
+
+
+def test_processes_that_a_machine_has_no_memory_for_are_told():
+    found = missing("demo", Machine(2, 24.0, (), 60.0), agents__0__learner_ranks=64)
+    told = found["memory of this machine"]
+    assert told.parts["libraries of 66 processes"] == pytest.approx(66 * 0.3)
+    assert "agents.oak.learner_ranks" in told.remedy
+
+
+def test_memory_is_told_in_the_unit_in_which_it_is_something():
+    told = report(needs_of(load_recipe("demo"), Machine(2, 24.0, (), 60.0)))
+    assert "MiB" in told and "0.0 GiB" not in told
+    assert "508,416 parameters" in told
+    told = report(needs_of(load_recipe("demo", {"compute.device": "cuda"}), NODES))
+    assert "MISSING" not in told
+
+
+@pytest.mark.parametrize(
+    "visible, left",
+    [(None, [1, 2, 3]), ("2,0", [3, 1]), ("", []), ("-1", []), ("0,7,1", [1]), ("GPU-af", [1])],
+)
+def test_gpus_that_cuda_hides_are_not_there(visible, left):
+    assert seen_gpus([1, 2, 3], visible) == left

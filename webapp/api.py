@@ -1,12 +1,14 @@
 """The REST API under /api/v1: one router per app, tokens or sessions with CSRF, problem details."""
 
+from functools import cached_property
 from typing import Any
 
+from django.http import HttpRequest, HttpResponse
 from ninja import NinjaAPI
 from ninja.openapi.schema import OpenAPISchema
 from ninja.operation import Operation
 
-from webapp import problems
+from webapp import problems, sparse
 from webapp.accounts.api import router as tokens
 from webapp.accounts.authentication import ActiveSession, Bearer
 from webapp.artifacts.api import router as uploads
@@ -16,12 +18,12 @@ from webapp.comments.api import inbox
 from webapp.comments.api import router as comments
 from webapp.datasets.api import router as datasets
 from webapp.examples import add_examples
-from webapp.experiments.api import recipes
 from webapp.experiments.api import router as runs
 from webapp.experiments.experiments_api import router as experiments
+from webapp.experiments.recipes_api import router as recipes
 from webapp.experiments.steering_api import router as steering
 from webapp.exports.api import router as exports
-from webapp.projects.api import projects
+from webapp.projects.api import invitations, projects
 from webapp.projects.api import router as workspaces
 from webapp.registry.api import router as models
 from webapp.registry.promotion_api import router as promotions
@@ -34,28 +36,31 @@ from webapp.sharing.comparison_api import router as comparison
 from webapp.sharing.comparison_api import shared as shared_comparisons
 from webapp.telemetry.api import router as telemetry
 from webapp.telemetry.forest_api import router as forest
+from webapp.telemetry.metrics_api import router as metrics
 
 
 class DocumentedAPI(NinjaAPI):
-    """Its schema also tells how each operation refuses; an operation is called as its function."""
+    """Its schema also tells how each operation refuses and which fields one may ask for; an
+    operation is called as its function."""
 
     def get_openapi_operation_id(self, operation: Operation) -> str:
         return operation.view_func.__name__
 
-    def paths_that_take(self, header: str) -> frozenset[str]:
-        """Paths with an operation that reads this header itself."""
-        paths = super().get_openapi_schema()["paths"]
-        return frozenset(
-            path
-            for path, operations in paths.items()
-            for told in operations.values()
-            if any(one["name"] == header for one in told.get("parameters", ()))
-        )
-
     def get_openapi_schema(self, **options: Any) -> OpenAPISchema:
-        schema = super().get_openapi_schema(**options)
+        return self._documented[0]  # options are for addresses with a placeholder before them
+
+    @cached_property
+    def _documented(self) -> tuple[OpenAPISchema, dict[str, sparse.Shape]]:
+        """Worked out once: it takes a second, and anybody may ask for it."""
+        schema = super().get_openapi_schema()
+        shapes = sparse.document(schema)
         problems.document(schema)
-        return add_examples(schema)
+        return add_examples(schema), shapes
+
+    def create_response(self, request: HttpRequest, data: Any, **how: Any) -> HttpResponse:
+        if request.method == "GET" and sparse.FIELDS in request.GET:
+            data = sparse.chosen(self._documented[1], request, data)
+        return super().create_response(request, data, **how)
 
 
 # Its own pages of documentation load scripts from a foreign host: off.
@@ -64,6 +69,7 @@ problems.install(api)
 api.add_router("/workspaces", workspaces, tags=["workspaces"])
 api.add_router("/workspaces", closing, tags=["workspaces"])
 api.add_router("/workspaces", audit, tags=["workspaces"])
+api.add_router("/invitations", invitations, tags=["workspaces"])
 api.add_router("/projects", projects, tags=["projects"])
 api.add_router("/projects", project_searches, tags=["searches"])
 api.add_router("/searches", searches, tags=["searches"])
@@ -71,6 +77,7 @@ api.add_router("/experiments", experiments, tags=["experiments"])
 api.add_router("/runs", runs, tags=["runs"])
 api.add_router("/runs", steering, tags=["runs"])
 api.add_router("/runs", telemetry, tags=["telemetry"])
+api.add_router("/runs", metrics, tags=["telemetry"])
 api.add_router("/comparison", comparison, tags=["runs"])
 api.add_router("/runs", forest, tags=["telemetry"])
 api.add_router("/comments", comments, tags=["comments"])

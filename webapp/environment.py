@@ -128,7 +128,7 @@ def read_artifact_storage(env: Environment, directory: Path) -> dict[str, Any]:
         "location": "artifacts",
         "default_acl": None,
     }
-    return {"BACKEND": "storages.backends.s3.S3Storage", "OPTIONS": options}
+    return {"BACKEND": "webapp.artifacts.bucket.Bucket", "OPTIONS": options}
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,9 +83,15 @@ def limit(name: str) -> Limit:
     return Limit(name, *settings.RATE_LIMITS[name])
 
 
+def too_many_guesses(address: str) -> int:
+    """Seconds until tokens from the address are looked at again, because too many were wrong; 0 if
+    they are now."""
+    return limit(GUESSES).wait(f"address {address}")
+
+
 def refuse_guessers(address: str) -> None:
     """Raises `TooMany` if too many wrong tokens came from the address lately."""
-    if wait := limit(GUESSES).wait(f"address {address}"):
+    if wait := too_many_guesses(address):
         raise TooMany(wait)
 
 
@@ -106,6 +112,9 @@ LIMITS: dict[tuple[str, str], str] = {
     ("GET", "shared-comparison"): "guests",
     ("GET", "api-1:get_shared_comparison"): "guests",
     ("POST", "api-1:create_share"): "tokens",
+    ("POST", "api-1:create_invitation"): "tokens",
+    ("POST", "invitation"): "guests",
+    ("POST", "api-1:accept_invitation"): "guests",
     ("POST", "api-1:create_token"): "tokens",
     ("POST", "comments"): "comments",
     ("POST", "edit-comment"): "comments",

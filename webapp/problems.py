@@ -98,7 +98,9 @@ def document(schema: dict[str, Any]) -> dict[str, Any]:
         for method, operation in operations.items():
             _add_conditions(method, operation, is_read="get" in operations)
             for status in _refusals(method, operation):
-                told = {"description": HTTPStatus(status).phrase, "content": content}
+                told = {"description": HTTPStatus(status).phrase}
+                if method != "head":
+                    told["content"] = content
                 operation["responses"].setdefault(status, told)
             if method == "get":
                 told = {"description": "Not modified since the ETag of If-None-Match"}
@@ -110,7 +112,8 @@ MATCH = r"[!-~]+(?: [!-~]+)*"
 """What an `If-Match` looks like."""
 _CONDITIONS = {
     "Idempotency-Key": (
-        "Asked again with the same key, nothing more is made, and the answer is the same.",
+        "Asked again with the same key within a week, nothing more is done, and the answer is the "
+        "same; 409 if that told a secret or you may see less by now, 422 to another request.",
         {"type": "string", "minLength": 1, "maxLength": 200, "pattern": r"^[!-~]+$"},
     ),
     "If-Match": (
@@ -123,7 +126,7 @@ _CONDITIONS = {
 def _add_conditions(method: str, operation: dict[str, Any], *, is_read: bool) -> None:
     """Headers that `webapp.once` heeds, whatever the operation."""
     known = {parameter["name"] for parameter in operation.get("parameters", ())}
-    if method == "post" and 201 in operation["responses"]:
+    if method == "post":
         name = "Idempotency-Key"
     elif method in ("patch", "delete") and is_read:
         name = "If-Match"

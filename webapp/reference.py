@@ -10,13 +10,16 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
+from webapp.telemetry.protocol import Close
+
 
 @require_safe
 def reference(request: HttpRequest) -> HttpResponse:
     """reference.html: `groups`, [{tag, operations: [{method, path, id, summary, description,
     parameters: [{name, place, required, kind, description}], body, answers: [{status, what}]}]}],
-    `body` the JSON Schema of what is sent, as text, or ""; and `examples`."""
-    return render(request, "reference.html", {"groups": _groups()})
+    `body` the JSON Schema of what is sent, as text, or ""; and `examples`. `closes` (Close) are the
+    codes by which a socket of the stream is closed."""
+    return render(request, "reference.html", {"groups": _groups(), "closes": list(Close)})
 
 
 @cache
@@ -63,8 +66,8 @@ def _parameter(told: dict[str, Any]) -> dict[str, Any]:
         "place": told["in"],
         "required": told["required"],
         "kind": " or ".join(kind for kind in kinds if isinstance(kind, str) and kind),
-        "choices": schema.get("enum", ()),
-        "description": schema.get("description", ""),
+        "choices": schema.get("enum") or schema.get("items", {}).get("enum", ()),
+        "description": told.get("description") or schema.get("description", ""),
     }
 
 

@@ -152,7 +152,7 @@ RATE_LIMITS = {
     "exports": (600, 60.0),  # reading logs; a page that plays one asks several times a second
     "export files": (60, 3600.0),  # asking for exports, which a worker writes
     "workspace exports": (12, 3600.0),  # zips of everything
-    "guests": (120, 60.0),  # opening a shared comparison, which is worked out anew
+    "guests": (120, 60.0),  # opening a shared comparison, which is worked out anew; joining
 }
 
 # Counts of the limits are shared by all web processes: they lie in the one database.

@@ -29,6 +29,7 @@ from django.conf import settings
 from django.db import DataError, Error, connection
 
 from engine import events as ev
+from engine.forking import write_fork
 from engine.problems.jsonl import SEARCHED_FILE, save_problems
 from webapp.datasets.references import for_engine
 from webapp.experiments import leases, services
@@ -136,8 +137,7 @@ class Keeper:
             save_problems(self.run_dir / SEARCHED_FILE, [recorded_problem(run.search.problem)])
             self.command = ep.searching(self.command)
         if run.parent is not None:
-            origin = {"checkpoint": str(checkpoint_path(run.parent, run.parent_step))}
-            (self.run_dir / "fork.json").write_text(json.dumps(origin))
+            write_fork(self.run_dir, checkpoint_path(run.parent, run.parent_step))
         for use in run.model_uses.select_related("version"):
             if contents := contents_of(use.version):
                 self._while_held(partial(fill, contents))

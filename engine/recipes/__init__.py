@@ -7,7 +7,9 @@ comes out is a `RunConfig`, or a `ConfigError` that names every fault.
 from __future__ import annotations
 
 import json
+import re
 import tomllib
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,9 @@ from engine.config import RunConfig, parse_config
 from engine.faults import ConfigError, unstorable
 
 FOLDER = Path(__file__).parent
+
+_AGENT = re.compile(r"agents\.([^.]*[^.\d][^.]*)(\.name)?")
+"""An agent by its name, or its name."""
 
 
 def recipe_names() -> list[str]:
@@ -46,8 +51,11 @@ def recipe_data(name: str, overrides: dict[str, Any] | None = None) -> dict[str,
     return data
 
 
-def override(data: dict[str, Any], overrides: dict[str, Any]) -> None:
-    """Set dotted paths in plain data, in place.
+def override(data: dict[str, Any], overrides: Mapping[str, Any]) -> None:
+    """Set dotted paths in plain data, in place, in any order.
+
+    `agents.elm.name = "elm"` adds an agent of which nothing else is set, `agents.fern = None` takes
+    one away. In the paths an agent is called as before the change of its name.
 
     Raises:
         ConfigError: a path that leads nowhere, or a value that no database could store.
@@ -55,7 +63,59 @@ def override(data: dict[str, Any], overrides: dict[str, Any]) -> None:
     for dotted, value in overrides.items():
         if faults := unstorable(dotted, value):  # a later override may hide it from the rest
             raise ConfigError(faults)
-        _set(data, dotted, value)
+    if "agents" in overrides:
+        data["agents"] = overrides["agents"]
+    team, named, gone = _team(data), {}, []
+    if team is not None:
+        present = _names(team)
+        data["agents"] = team = [*team, *({"name": key} for key in _added(present, overrides))]
+    for dotted, value in overrides.items():
+        agent = _AGENT.fullmatch(dotted) if team is not None else None
+        if agent and agent[2]:
+            named[agent[1]] = value
+        elif agent and value is None:
+            gone.append(team[_place(team, agent[1], dotted)])
+        elif dotted != "agents":
+            _set(data, dotted, value)
+    if team is not None:
+        called = [
+            (team[_place(team, key, f"agents.{key}.name")], value) for key, value in named.items()
+        ]
+        for agent, value in called:
+            agent["name"] = value
+        data["agents"] = [one for one in team if not any(one is other for other in gone)]
+
+
+def agent_keys(names: Iterable[str], overrides: Mapping[str, Any]) -> list[str]:
+    """What overrides call the agents that they leave of those with these names, in their order."""
+    given = overrides.get("agents")
+    present = _names(given) if isinstance(given, list) else list(names)
+    return [
+        key
+        for key in (*present, *_added(present, overrides))
+        if overrides.get(f"agents.{key}", "") is not None
+    ]
+
+
+def _added(present: list[str], overrides: Mapping[str, Any]) -> list[str]:
+    found = (_AGENT.fullmatch(dotted) for dotted in overrides)
+    return [one[1] for one in found if one and one[2] and one[1] not in present]
+
+
+def _team(data: dict[str, Any]) -> list[Any] | None:
+    return data["agents"] if isinstance(data.get("agents"), list) else None
+
+
+def _names(agents: list[Any]) -> list[str]:
+    return [agent["name"] for agent in agents if isinstance(agent, dict) and "name" in agent]
+
+
+def _place(team: list[Any], key: str, dotted: str) -> int:
+    try:
+        return _position(team, key)
+    except KeyError:
+        reason = f"there is no such agent; there are {', '.join(map(str, _names(team)))}"
+        raise ConfigError([{"path": dotted, "value": key, "reason": reason}]) from None
 
 
 def parse_override(text: str) -> tuple[str, Any]:

@@ -35,7 +35,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-STATE, MANIFEST = "state.json", "manifest.json"
+from engine.forking import MANIFEST
+
+STATE = "state.json"
 _PARTIAL, _DAMAGED = "partial-", "damaged-"
 _READERS = 4
 

@@ -1,9 +1,10 @@
 """Trees that grow without waves: whoever writes, or verifies, goes on as soon as it can.
 
 An answer is verified as soon as it has ended, and its verdict opens the next expansions of its
-tree, which join the running batch of their agent. A step takes the trees that are whole, as soon as
-there are enough; others grow on over its end (`training.extra_trees`). The loop waits for the next
-turn of an agent or piece of verification, whichever ends first.
+tree, which join the running batch of their agent. A step takes the trees that are whole, as soon
+as there are enough; others grow on over its end (`training.extra_trees`). The first nodes of a step
+may be asked for before it begins (`begin`): nothing is told of them until then. The loop waits for
+the next turn of an agent or piece of verification, whichever ends first.
 
 Invariants:
 - A tree is under way until it is returned whole, and is returned once.
@@ -48,6 +49,8 @@ class Growth:
         self._forests: dict[GrowingTree, Forest] = {}
         self._new: list[GrowingTree] = []
         """Trees that were never looked at."""
+        self._untold: list[Claim] = []
+        """Nodes that were asked for before their step began."""
         self._whole: list[GrowingTree] = []
         self._writing = Writing(team)
         self._asked: dict[int, Claim] = {}
@@ -68,6 +71,19 @@ class Growth:
         self._new += forest.trees
         return forest.trees
 
+    def begin(self) -> None:
+        """Ask for the first nodes of the trees that were planted last."""
+        new, self._new = self._new, []
+        self._untold += self._claim(new)
+
+    def forget(self, trees: Sequence[GrowingTree]) -> None:
+        """Let trees be of which only `begin` knows; what is being written for them is not taken."""
+        for tree in trees:
+            del self.trees[tree], self._forests[tree]
+        self._untold.clear()
+        self._new = [tree for tree in self._new if tree not in trees]
+        self._asked = {n: claim for n, claim in self._asked.items() if claim.tree not in trees}
+
     def gather(self, count: int, sink: RolloutSink, phases: dict[str, float]) -> list[GrowingTree]:
         """Grow until so many trees are whole, and take all that are.
 
@@ -77,8 +93,9 @@ class Growth:
         """
         for phase in ("generate", "verify"):
             phases.setdefault(phase, 0.0)
-        new, self._new = self._new, []
-        self._claim(new, sink)
+        self.begin()
+        untold, self._untold = self._untold, []
+        self._tell(untold, sink)
         while len(self._whole) < count and len(self._whole) < len(self.trees):
             if self.should_stop():
                 raise Stopped
@@ -96,14 +113,19 @@ class Growth:
             ended = self._go_on(sink, {}, pending, name)
             pending = [call for call in pending if call not in ended]
 
-    def _claim(self, trees: Sequence[GrowingTree], sink: RolloutSink) -> None:
+    def _claim(self, trees: Sequence[GrowingTree]) -> list[Claim]:
         """Ask for what the budgets of these trees allow now."""
-        for tree in trees:
-            for claim in self._forests[tree].claim([tree]):
-                sink.opened(claim)
-                request = tree.request(claim.expansion)
-                self._asked[self._writing.ask(claim.expansion.agent, request)] = claim
+        claims = [claim for tree in trees for claim in self._forests[tree].claim([tree])]
+        for claim in claims:
+            request = claim.tree.request(claim.expansion)
+            self._asked[self._writing.ask(claim.expansion.agent, request)] = claim
         self._writing.send()
+        return claims
+
+    @staticmethod
+    def _tell(claims: Sequence[Claim], sink: RolloutSink) -> None:
+        for claim in claims:
+            sink.opened(claim)
 
     def _go_on(
         self,
@@ -126,7 +148,8 @@ class Growth:
         return ended
 
     def _verify(self, answers: Mapping[int, Answer]) -> None:
-        pairs = [(self._asked.pop(number), answer) for number, answer in answers.items()]
+        wanted = {number: answer for number, answer in answers.items() if number in self._asked}
+        pairs = [(self._asked.pop(number), answer) for number, answer in wanted.items()]
         programs = [(claim.tree.problem, answer.program) for claim, answer in pairs]
         self._judged |= zip(self.team.verifier.ask(programs), pairs, strict=True)
 
@@ -137,5 +160,5 @@ class Growth:
             forest = self._forests[claim.tree]
             sink.closed(claim.tree, forest.close(claim, answer, verification))
             grown[claim.tree] = None
-        self._claim(list(grown), sink)
+        self._tell(self._claim(list(grown)), sink)
         self._whole += [tree for tree in grown if self._forests[tree].is_spent(tree)]

@@ -8,7 +8,7 @@ Invariants:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -81,22 +81,26 @@ class Learning:
         trees = {name: sorted({row.tree for row in rows}) for name, rows in batches.items()}
         self._update = _Update(recorder, calls, trees)
 
-    def finish(self, phases: dict[str, float], growth: Growth) -> None:
+    def finish(
+        self, phases: dict[str, float], growth: Growth, then: Callable[[], None] = lambda: None
+    ) -> None:
         """Wait for the update that is under way, and let the generators have its weights; trees
-        that no step waits for grow on meanwhile."""
+        that no step waits for grow on meanwhile. What comes `then` is done before the update is
+        told of, for the generators wait for it."""
         if self._update is None:
-            return
+            return then()
         recorder, calls = self._update.recorder, self._update.calls
         with timed(phases, "learn"), of_agents(calls):
             growth.attend(list(calls.values()), "agents to learn", recorder)
             updates = self.team.get(list(calls.values()), "agents to learn")
-        for name, stats in zip(calls, updates, strict=True):
-            stale = stats.stale_nodes + self.buffers[name].learned(stats.version)
-            trees = self._update.trees[name]
-            recorder.updated(name, replace(stats, stale_nodes=stale), self.learners[name], trees)
-        self._update = None
+        trees, self._update = self._update.trees, None
         with timed(phases, "sync"):
             self.give_weights(calls)
+        then()
+        for name, stats in zip(calls, updates, strict=True):
+            stale = stats.stale_nodes + self.buffers[name].learned(stats.version)
+            told = replace(stats, stale_nodes=stale)
+            recorder.updated(name, told, self.learners[name], trees[name])
 
     def give_weights(self, owners: Sequence[str] | dict[str, Any]) -> None:
         """Let generators write with these learners' weights: whatever is asked of them later, so

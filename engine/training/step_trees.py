@@ -60,11 +60,14 @@ class StepTrees:
         self.refilled = 0
         """Trees that took the place of some that would have been left out."""
         self._opened = 0
+        self._ahead: list[GrowingTree] = []
+        """Trees of the next step, of which nothing is told yet."""
 
     @property
     def carried(self) -> list[int]:
-        """Problems whose trees are under way."""
-        return [*self.growth.trees.values(), *self.again]
+        """Problems whose trees are under way; of the next step's none is begun yet."""
+        under_way = self.growth.trees.items()
+        return [*(place for tree, place in under_way if tree not in self._ahead), *self.again]
 
     def grow(
         self, step: int, seen: int, recorder: StepRecorder, phases: dict[str, float]
@@ -90,6 +93,20 @@ class StepTrees:
                 break
         return trees
 
+    def begin_ahead(self, step: int, seen: int) -> None:
+        """Have the first nodes of the next step written, before `grow` is asked for its trees.
+
+        `seen` problems were begun before that step.
+        """
+        if not self.again:
+            self._ahead = self.growth.plant(range(seen, seen + self._missing()), step, 0)
+            self.growth.begin()
+
+    def forget_ahead(self) -> None:
+        """The next step is not going to be."""
+        self.growth.forget(self._ahead)
+        self._ahead = []
+
     def _in_waves(
         self, count: int, step: int, first: int, recorder: StepRecorder, phases: dict[str, float]
     ) -> list[GrowingTree]:
@@ -111,10 +128,22 @@ class StepTrees:
         self, count: int, step: int, first: int, recorder: StepRecorder, phases: dict[str, float]
     ) -> list[GrowingTree]:
         """At least so many whole trees; as many as `extra_trees` more grow beside them."""
-        missing = max(0, count + self.config.training.extra_trees - len(self.growth.trees))
-        again, self.again = self.again[:missing], self.again[missing:]
-        new = range(first, first + missing - len(again))
-        recorder.open_trees(self.growth.plant([*again, *new], step, self._opened))
-        self.begun += len(new)
-        self._opened += missing
+        trees, self._ahead = self._ahead, []
+        self.begun += len(trees)
+        if not trees:
+            missing = self._missing(count)
+            again, self.again = self.again[:missing], self.again[missing:]
+            new = range(first, first + missing - len(again))
+            trees = self.growth.plant([*again, *new], step, self._opened)
+            self.begun += len(new)
+        self.growth.begin()
+        recorder.open_trees(trees)
+        self._opened += len(trees)
+        # The problems of the next trees are made while these are written.
+        self.problems.training_batch(first + len(trees), count)
         return self.growth.gather(count, recorder, phases)
+
+    def _missing(self, count: int | None = None) -> int:
+        """How many trees are to be planted for so many whole ones; unset, for those of a step."""
+        wanted = self.config.training.trees_per_step if count is None else count
+        return max(0, wanted + self.config.training.extra_trees - len(self.growth.trees))

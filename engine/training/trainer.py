@@ -2,7 +2,8 @@
 
 One step: grow a forest, credit its trees, let every agent learn from its own nodes, measure and
 save when it is time. With `training.overlap` a step's learning goes on while the next step's trees
-grow, and is waited for when those are whole; then the generators get the new weights. Invariants:
+grow, and is waited for when those are whole; then the generators get the new weights, and begin
+the step after with them while the loop credits this one. Invariants:
 - What is saved, or measured, is the state after a whole step, its learning included; a step that
   was cut off is done again, and so are trees that were under way (`training.extra_trees`). The log
   reaches the disk before the checkpoint that it leads to.
@@ -118,7 +119,7 @@ class Trainer:
         phases: dict[str, float] = {}
         self.team.verifier.renew()
         trees = self.trees.grow(step, self.progress.problems_seen, recorder, phases)
-        self._finish_learning(phases)
+        self.learning.finish(phases, self.trees.growth, then=lambda: self._begin_after(step))
         with timed(phases, "credit"):
             credits = self.learning.credit(trees, recorder)
         if step == self.first_step:
@@ -141,6 +142,12 @@ class Trainer:
 
     def _finish_learning(self, phases: dict[str, float]) -> None:
         self.learning.finish(phases, self.trees.growth)
+
+    def _begin_after(self, step: int) -> None:
+        """Have the next step begun, if it is to be written by the weights that generators have."""
+        options = self.config.training
+        if options.overlap and step < options.steps and not self._rests_after(step):
+            self.trees.begin_ahead(step + 1, self.progress.problems_seen + self.trees.begun)
 
     def _rests_after(self, step: int) -> bool:
         """Whether something follows this step that the finished weights are needed for."""
@@ -221,6 +228,7 @@ class Trainer:
         return best is None or self.validation >= best.validation
 
     def _save(self) -> None:
+        self.trees.forget_ahead()
         self._finish_learning({})
         if self.saved_step == self.progress.step:
             return

@@ -2,7 +2,7 @@
 
 import { element } from "./dom.js";
 import { percent } from "./format.js";
-import { overBudget } from "./metric-model.js";
+import { overBudget } from "./metric-buckets.js";
 
 export class BudgetCard {
   constructor() {

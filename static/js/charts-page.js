@@ -8,102 +8,36 @@
 import { BudgetCard } from "./budget-card.js";
 import { element, setText } from "./dom.js";
 import { clock } from "./format.js";
-import { MetricCard } from "./metric-card.js";
-import { chartsFrom, readView, writeView } from "./metric-model.js";
+import { MetricBoard } from "./metric-board.js";
+import { chartsFrom } from "./metric-names.js";
+import { readView, writeView } from "./metric-view.js";
 import { browser } from "./stream.js";
 import { Waterfall } from "./waterfall.js";
 
 const EVERY_MS = 3_000;
 const LONGEST_WAIT_MS = 30_000;
-const AHEAD = { rootMargin: "250px" };
 
 const page = JSON.parse(document.getElementById("page").textContent);
 const part = (name) => document.querySelector(`[data-part="${name}"]`);
 const control = (name) => document.querySelector(`[data-control="${name}"]`);
-const runs = new Map(page.runs.map((run) => [run.id, { ...run, metrics: [] }]));
-const cards = new Map();
+const runs = new Map(page.runs.map((run) => [run.id, run]));
 const budget = new BudgetCard();
 const waterfall = new Waterfall(); // of one run: steps of several are not told apart in it
 let view = readView(location.search);
 let lostSince = null;
+const board = new MetricBoard({ runs, view: () => view, zoom, onFault: lost });
 
-const world = {
-  runs,
-  view: () => view,
-  zoom,
-  load: loadLine,
-  extent(chart) {
-    const ends = chart.lines.map((line) => lastOf(line)?.[view.x] ?? 0);
-    return [0, Math.max(1, ...ends)];
-  },
-};
-const watcher = new IntersectionObserver((entries) => {
-  for (const { target, isIntersecting } of entries) {
-    const card = cards.get(target.dataset.metric);
-    if (!card) continue;
-    card.visible = isIntersecting;
-    if (isIntersecting && card.stale !== false) card.refresh().catch(lost);
-  }
-}, AHEAD);
-
-function lastOf({ run, metric }) {
-  return runs.get(run).metrics.find((one) => one.name === metric)?.last;
-}
-
-function loadLine({ run, metric }, { x, from, to, points, log }) {
-  const fields = new URLSearchParams({ x, from, to, points, scale: log ? "log" : "linear" });
-  return browser.load(`${runs.get(run).url}/${encodeURIComponent(metric)}?${fields}`);
-}
-
-/** Asks each run for its series; returns the names of the charts of which something is new. */
-async function ask() {
-  const fresh = new Set();
-  await Promise.all([...runs.values()].map(async (run) => {
-    const metrics = await allMetrics(run);
-    const before = new Map(run.metrics.map((one) => [one.name, one.points]));
-    for (const { name, points } of metrics) if (before.get(name) !== points) fresh.add(`${run.id} ${name}`);
-    run.metrics = metrics;
-  }));
-  return fresh;
-}
-
-async function allMetrics(run) {
-  const found = [];
-  let cursor = "";
-  do {
-    const { metrics, next } = await browser.load(`${run.url}?limit=200${cursor && `&cursor=${cursor}`}`);
-    found.push(...metrics);
-    cursor = next ?? "";
-  } while (cursor);
-  return found;
-}
-
-/** Makes the cards that are missing, drops those that are not asked for, keeps the others. */
+/** Puts every chart that is asked for into its section. */
 function arrange() {
   const charts = chartsFrom([...runs.values()], view.q);
-  const wanted = new Set(charts.map((chart) => chart.id));
-  for (const [id, card] of cards) {
-    if (!wanted.has(id)) {
-      watcher.unobserve(card.root);
-      card.root.remove();
-      cards.delete(id);
-    }
-  }
   const host = part("charts");
   const sections = new Map([...host.children].map((section) => [section.dataset.section, section]));
-  for (const chart of charts) {
+  board.arrange(charts, (root, chart) => {
     const section = sections.get(chart.section) ?? sectionOf(chart.section);
     sections.set(chart.section, section);
     host.append(section);
-    let card = cards.get(chart.id);
-    if (card) card.take(chart);
-    else {
-      card = new MetricCard(chart, world);
-      cards.set(chart.id, card);
-      watcher.observe(card.root);
-    }
-    section.lastElementChild.append(card.root);
-  }
+    section.lastElementChild.append(root);
+  });
   const quality = sections.get("Search quality");
   if (quality && !view.q) quality.lastElementChild.prepend(budget.root);
   else budget.root.remove();
@@ -134,16 +68,13 @@ async function showSteps() {
 async function tick() {
   if (!document.hidden) {
     try {
-      const fresh = await ask();
-      if (fresh.size) {
-        const known = cards.size;
-        if (known === 0 || chartsFrom([...runs.values()], view.q).length !== known) arrange();
+      const { any, isNew } = await board.ask();
+      if (any) {
+        arrange();
         budget.show([...runs.values()]);
         await showSteps();
-        const touched = [...cards.values()].filter((card) =>
-          card.chart.lines.some((line) => fresh.has(`${line.run} ${line.metric}`)));
-        await Promise.all(touched.map((card) => card.refresh()));
-      } else if (!cards.size) arrange();
+        await board.refresh(isNew);
+      } else if (!board.cards.size) arrange();
       found();
     } catch (error) {
       lost(error);
@@ -165,7 +96,7 @@ function found() {
   lostSince = null;
   part("connection").hidden = true;
   tellState("live", "live");
-  for (const card of cards.values()) if (card.visible && card.stale) card.refresh().catch(lost);
+  board.catchUp();
 }
 
 function tellState(kind, text) {
@@ -174,7 +105,7 @@ function tellState(kind, text) {
 }
 
 function redraw(since = null) {
-  return Promise.all([...cards.values()].map((card) => card.refresh(since))).catch(lost);
+  return board.refresh(undefined, since).catch(lost);
 }
 
 function zoom(from, to) {
@@ -205,8 +136,8 @@ control("q").addEventListener("input", ({ target }) => change({ q: target.value 
 control("smooth").addEventListener("input", ({ target }) => change({ smooth: Number(target.value) }));
 for (const name of ["logX", "logY"]) control(name).addEventListener("click", () => change({ [name]: !view[name] }));
 control("whole").addEventListener("click", () => change({ from: null, to: null }, performance.now()));
-new ResizeObserver(() => cards.forEach((card) => card.resize())).observe(part("charts"));
-addEventListener("themechange", () => Promise.all([...cards.values()].map((card) => card.rebuild())).catch(lost));
+new ResizeObserver(() => board.resize()).observe(part("charts"));
+addEventListener("themechange", () => board.themeChanged());
 addEventListener("popstate", () => change(readView(location.search)));
 
 showControls();

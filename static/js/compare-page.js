@@ -1,19 +1,42 @@
-/** Curves of several runs, each run in the look that an agent has on its own page. */
+/** Curves of several runs, from what the page holds: a guest of a comparison sees nothing beside it. */
 
-import { Charts } from "./charts.js";
 import { Comments } from "./comments.js";
+import { MetricBoard } from "./metric-board.js";
+import { bucketed } from "./metric-buckets.js";
+import { readZoom, withZoom } from "./metric-view.js";
 
 const { labels, curves } = JSON.parse(document.getElementById("page").textContent);
 const host = document.querySelector('[data-part="charts"]');
+const VIEW = { x: "step", smooth: 0, logX: false, logY: false, band: "none" };
 
-if (host) {
-  const runs = labels.map((name, position) => ({ name, position }));
-  const charts = new Charts(host);
-  charts.show(curves, runs);
-  addEventListener("themechange", () => charts.themeChanged());
-}
+if (host) begin();
 const comments = document.querySelector("[data-comments]");
 if (comments) new Comments(comments);
+
+function begin() {
+  let zoomed = readZoom(location.search);
+  const runs = new Map(labels.map((label) => [label, { id: label, label, name: label, group: label, agents: [] }]));
+  const valuesOf = new Map();
+  const charts = curves.map(({ id, title, hint, unit, x, lines }) => {
+    for (const { name, values } of lines) valuesOf.set(`${id} ${name}`, { x, values });
+    const told = lines.map(({ name }) => ({ run: name, metric: `${id} ${name}`, part: "", label: "" }));
+    return { id, title, hint, share: unit === "share", lines: told, extent: [0, Math.max(1, ...x)] };
+  });
+  const board = new MetricBoard({
+    runs,
+    view: () => ({ ...VIEW, ...zoomed }),
+    zoom: (from, to) => {
+      zoomed = { from, to };
+      history.replaceState(null, "", withZoom(location, from, to));
+      board.refresh(undefined, performance.now());
+    },
+    load: ({ metric }, range) => bucketed(valuesOf.get(metric), range),
+    onFault: (error) => console.warn("grove: the curves cannot be drawn:", error.message),
+  });
+  board.arrange(charts, (root) => host.append(root));
+  new ResizeObserver(() => board.resize()).observe(host);
+  addEventListener("themechange", () => board.themeChanged());
+}
 
 // The address keeps only what was chosen.
 document.querySelector(".compare-choice")?.addEventListener("formdata", ({ formData }) => {

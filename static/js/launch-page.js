@@ -3,6 +3,7 @@
  * would come of them. The text is what counts; a field writes its line there.
  */
 
+import { AgentList } from "./agent-list.js";
 import { element, setText } from "./dom.js";
 import { lineOf, withLine, withLines } from "./toml-lines.js";
 
@@ -12,8 +13,14 @@ const PREFLIGHT_MS = 1_500;
 const part = (name) => document.querySelector(`[data-part="${name}"]`);
 const form = part("form");
 const text = form?.elements.overrides;
-const fields = form ? [...form.querySelectorAll("[data-path]")] : [];
-const byPath = new Map(fields.map((field) => [field.dataset.path, field]));
+const fields = () => [...form.querySelectorAll("[data-path]")];
+const agents = form && part("agents") && new AgentList(part, { text: plainText, write });
+
+/** What the text of changes is from now on. */
+function write(words) {
+  text.value = words;
+  later();
+}
 
 let asked = 0; // answers to older questions are not shown
 let timer = null;
@@ -24,7 +31,7 @@ let lines = ""; // the changes as the server writes them
 async function check(preflight = false) {
   const number = ++asked;
   const body = new FormData(form);
-  for (const field of fields) body.delete(field.name);
+  for (const field of fields()) body.delete(field.name);
   if (preflight) body.set("preflight", "1");
   const reply = await fetch(form.dataset.check, { method: "POST", body }).catch(() => null);
   if (number !== asked) return;
@@ -45,9 +52,11 @@ function later() {
 function show(told) {
   lines = told.lines;
   const faults = new Map(told.problems.map((problem) => [problem.path, problem.reason]));
-  if (!told.problems.length) fields.forEach((field) => take(field, told.changes[field.dataset.path]));
-  for (const field of fields) mark(field, faults.get(field.dataset.path));
+  if (told.agents) agents?.sync(told.agents);
+  if (!told.problems.length) fields().forEach((field) => take(field, told.changes[field.dataset.path]));
+  for (const field of fields()) mark(field, faults.get(field.dataset.path));
   countChanges();
+  agents?.tell();
   part("start").disabled = false;
   part("whole").hidden = !told.toml;
   setText(part("toml"), told.toml);
@@ -147,14 +156,16 @@ function begin() {
       later();
     });
   }
-  fields.forEach((field) => field.addEventListener("input", wrote));
-  form.addEventListener("input", ({ target }) => target.name && !target.dataset.path && later());
+  form.addEventListener("input", (event) => {
+    if (event.target.dataset.path) wrote(event);
+    else if (event.target.name) later();
+  });
   part("search").addEventListener("input", search);
   form.addEventListener("submit", () => {
     // The text holds them all.
-    for (const field of fields) field.disabled = true;
+    for (const field of fields()) field.disabled = true;
   });
-  addEventListener("pageshow", () => fields.forEach((field) => (field.disabled = false)));
+  addEventListener("pageshow", () => fields().forEach((field) => (field.disabled = false)));
   if (part("recipeForm")) {
     part("take").hidden = true;
     part("recipeForm").addEventListener("change", () => part("recipeForm").submit());

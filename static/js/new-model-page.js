@@ -39,14 +39,25 @@ async function uploaded(files, project, signal) {
   return ids;
 }
 
-/** The model that is there, or a new one of the name; one that was made before is gone on with. */
+/** The model of that name in the project, null if there is none. */
 async function modelOf(project) {
   if (form.dataset.model) return Number(form.dataset.model);
   const name = form.elements.name.value;
   const found = await fetch(`/api/v1/models?project=${project}&name=${encodeURIComponent(name)}`);
   const { models } = await found.json();
-  const known = models?.find((one) => one.name === name);
-  return known?.id ?? (await post("/api/v1/models", { project, name })).id;
+  return models?.find((one) => one.name === name)?.id ?? null;
+}
+
+/** A version of the uploads, the first of a new model or the next of one: [model, number]. */
+async function versionOf(uploads, project) {
+  const known = await modelOf(project);
+  if (known === null) {
+    const model = await post("/api/v1/models", { project, name: form.elements.name.value, uploads });
+    return [model.id, model.versions[0].number];
+  }
+  const parent = Number(form.elements.parent?.value) || null;
+  const version = await post(`/api/v1/models/${known}/versions`, { uploads, parent });
+  return [known, version.number];
 }
 
 async function send() {
@@ -54,10 +65,8 @@ async function send() {
   const files = [...form.elements.files.files];
   const uploads = await uploaded(files, project, sending.signal);
   setText(part("progress"), "Checking the files");
-  const model = await modelOf(project);
-  const parent = Number(form.elements.parent?.value) || null;
-  const version = await post(`/api/v1/models/${model}/versions`, { uploads, parent });
-  location.assign(`/models/${model}/versions/${version.number}/`);
+  const [model, number] = await versionOf(uploads, project);
+  location.assign(`/models/${model}/versions/${number}/`);
 }
 
 function show(busy, error = "") {

@@ -6,7 +6,7 @@ import { count, duration, percent, points } from "./format.js";
 import { markIcon } from "./marks.js";
 import { failureOf, failurePanel } from "./failure.js";
 import { shareOf, spentOf } from "./search-model.js";
-import { bestCheckpoint, result, validationChange } from "./series.js";
+import { bestCheckpoint, result, validationChange } from "./outcomes.js";
 
 const ENDED = ["finished", "failed", "stopped"];
 const HALTED = ["failed", "stopped"];

@@ -45,7 +45,8 @@ export function connectionNote(status, now, time) {
     return { kind: "bad", title: "Disconnected.", text };
   }
   if (status.kind !== "stale" || now - status.since < BLINK_MS) return null;
-  const text = `You see what was known at ${time(status.since)}. The page tries again by itself and will miss nothing.`;
+  const why = status.reason ? `The server says: ${status.reason}. ` : "";
+  const text = `${why}You see what was known at ${time(status.since)}. The page tries again by itself and will miss nothing.`;
   return { kind: "warn", title: "Connection lost.", text };
 }
 
@@ -115,7 +116,7 @@ export class RunStream {
       this.work = this.work.then(() => this.socket === socket && this.#handle(JSON.parse(data)));
       this.work = this.work.catch((error) => this.#fault(socket, error));
     };
-    socket.onclose = ({ code }) => this.#closed(socket, code);
+    socket.onclose = ({ code, reason }) => this.#closed(socket, code, reason);
     this.#listen();
   }
 
@@ -218,16 +219,17 @@ export class RunStream {
     }, ACK_MS);
   }
 
-  #closed(socket, code) {
+  #closed(socket, code, reason = "") {
     if (this.socket !== socket || this.ended) return;
     this.socket = null;
     this.world.cancel(this.watch);
     if (REFUSED[code]) {
-      this.#refuse(REFUSED[code]);
+      this.#refuse(reason || REFUSED[code]);
       return;
     }
-    if (this.status?.kind !== "stale") {
-      this.#report({ kind: "stale", since: this.world.now() });
+    const known = this.status?.kind === "stale" ? this.status : null;
+    if (!known || known.reason !== reason) {
+      this.#report({ kind: "stale", since: known?.since ?? this.world.now(), reason });
     }
     const wait = this.retryIn ?? backoff(this.attempt, this.world.random);
     this.retryIn = undefined;

@@ -24,6 +24,13 @@ export function withLines(text, more) {
   return more.split("\n").reduce((whole, line) => withLine(whole, pathOf(line), line), text);
 }
 
+/** The text without any line about the agent that paths call so. */
+export function withoutAgent(text, key) {
+  const path = `agents.${key}`;
+  const isOther = (line) => pathOf(line) !== path && !pathOf(line).startsWith(`${path}.`);
+  return text.split("\n").filter(isOther).join("\n");
+}
+
 function pathOf(line) {
   return line.split("=", 1)[0].trim();
 }

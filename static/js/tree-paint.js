@@ -1,6 +1,7 @@
 /** Draws one tree on a canvas: its lines, and its nodes as marks, or as specks where it is dense. */
 
 import { drawMark } from "./marks.js";
+import { CELL, pick } from "./specks.js";
 import { Spots } from "./spots.js";
 
 export const FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", "DejaVu Sans", sans-serif';
@@ -22,7 +23,7 @@ export function paintTree(context, tree, shape, place, picture, least, most) {
   if (place.scale < DENSE_BELOW) {
     bulkEdges(context, tree, shape, place, picture);
     rootMark(context, root, rootSize, picture.palette);
-    bulkSpecks(context, spots, picture);
+    bulkSpecks(context, tree, spots, picture);
     return spots;
   }
   for (const [from, to, refines] of edgesOf(tree, shape, place, picture.clip)) {
@@ -100,24 +101,24 @@ function bulkEdges(context, tree, shape, place, { clip, palette }) {
   }
 }
 
-/** Nodes as specks, colour by colour: those that passed on top, those that a filter leaves out below. */
-function bulkSpecks(context, spots, { lookOf, palette, matched }) {
-  const [dimmed, lit] = [new Map(), new Map()];
-  for (let index = 0; index < spots.length; index += 1) {
-    const node = spots.nodes[index];
-    const look = lookOf(node);
-    const colour = look.fill ?? (look.outcome === "open" ? look.hue : palette[look.outcome]);
-    const layer = matched && !matched.has(node.id) ? dimmed : lit;
-    if (!layer.has(colour)) layer.set(colour, new Map());
-    layer.get(colour).set(pixel(spots.x[index], spots.y[index]), index);
-  }
+/** Nodes as specks, one for each cell, colour by colour; those that a filter leaves out are dim. */
+function bulkSpecks(context, tree, spots, { lookOf, palette, matched }) {
+  const { lit, dimmed } = pick(spots, tree.id, (node) => !matched || matched.has(node.id));
   for (const [layer, alpha] of [[dimmed, DIMMED], [lit, 1]]) {
+    const colours = new Map();
+    for (const index of layer.values()) {
+      const look = lookOf(spots.nodes[index]);
+      const colour = look.fill ?? (look.outcome === "open" ? look.hue : palette[look.outcome]);
+      if (!colours.has(colour)) colours.set(colour, []);
+      colours.get(colour).push(index);
+    }
     context.globalAlpha = alpha;
-    const passed = layer.get(palette.passed);
-    if (passed && layer.delete(palette.passed)) layer.set(palette.passed, passed);
-    for (const [colour, places] of layer) {
+    for (const [colour, indices] of colours) {
       context.fillStyle = colour;
-      for (const index of places.values()) context.fillRect(spots.x[index] - 1.5, spots.y[index] - 1.5, 3, 3);
+      for (const index of indices) {
+        const [x, y] = [spots.x[index], spots.y[index]].map((at) => Math.floor(at / CELL) * CELL);
+        context.fillRect(x, y, CELL, CELL);
+      }
     }
   }
   context.globalAlpha = 1;

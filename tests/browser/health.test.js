@@ -8,3 +8,9 @@ test("a step that learns from few of its trees calls for attention, by its newes
   equal(found.map(({ label, value }) => [label, value]), [["b", 0.9]]);
   equal(alerts("step.filtered_trees", [line("a", 99)]), []);
 });
+
+test("a value outside its band calls for attention, the newest counts", () => {
+  equal(alerts("entropy", [{ label: "oak", values: [0.5, 0.01, null] }]).map(({ label }) => label), ["oak"]);
+  equal(alerts("entropy", [{ label: "oak", values: [0.01, 0.5] }]), []);
+  equal(alerts("reward", [{ label: "oak", values: [0] }]), []);
+});

@@ -160,6 +160,21 @@ test("a server that asks for time gets it", async () => {
   equal(its.sockets.length, 2);
 });
 
+test("what the server says as it closes is told, and when it says to come again the page does", async () => {
+  const { its, told } = await opened(3);
+  const reason = "too many wrong tokens came from your address: try again in 60 seconds";
+  await say(its.sockets[0], { type: "bye", code: 4429, reason, retry_ms: 60_000 });
+  its.sockets[0].onclose({ code: 4429, reason });
+  equal(told.statuses.at(-1).reason, reason);
+  ok(connectionNote(told.statuses.at(-1), told.statuses.at(-1).since + 3000, String).text.includes(reason));
+  its.pass(59_999);
+  equal(its.sockets.length, 1);
+  its.pass(1);
+  equal(its.sockets.length, 2);
+  its.sockets[1].onclose({ code: 4401, reason: "this token is not valid: make another" });
+  equal(told.statuses.at(-1), { kind: "refused", reason: "this token is not valid: make another" });
+});
+
 test("a socket that is silent for 45 s counts as lost", async () => {
   const { its, told } = await opened(3);
   await say(its.sockets[0], subscribed(3));

@@ -1,4 +1,4 @@
-import { lineOf, withLine, withLines } from "/static/js/toml-lines.js";
+import { lineOf, withLine, withLines, withoutAgent } from "/static/js/toml-lines.js";
 import { equal, test } from "./check.js";
 
 test("a field's text is a line of TOML", () => {
@@ -19,4 +19,9 @@ test("a line takes the place of the one of the same path", () => {
 
 test("a preset's lines join what is there", () => {
   equal(withLines("a = 1\nc = 4", "a = 2\nb = 3"), "a = 2\nc = 4\nb = 3");
+});
+
+test("an agent goes with all of its lines, and no other's", () => {
+  const text = "agents.elm.name = \"elm\"\nagents.elm-2.model = 1\nagents.elm = unset\nseed = 1";
+  equal(withoutAgent(text, "elm"), "agents.elm-2.model = 1\nseed = 1");
 });

@@ -258,4 +258,5 @@ def test_a_folder_is_pushed_as_a_version_promoted_and_pulled_again(
         assert made.read("config.json") == (folder / "config.json").read_bytes()
     (folder / "model.safetensors").write_bytes(b"\x80\x04.")
     assert command(*push)[0] == 1
+    assert command(*push, "--name", "ash")[0] == 1, "and no model of the name stays"
     assert site.cast.project.models.get().versions.count() == 1

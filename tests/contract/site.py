@@ -12,9 +12,11 @@ import uuid
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.builders import Cast, a_held_run, a_registry, a_token, an_event
+from tests.builders import Cast, a_held_run, a_registry, a_search, a_token, an_event
 from tests.datasets import stored_version
 from webapp.accounts.models import Scope
+from webapp.artifacts.models import Upload
+from webapp.artifacts.services import begin
 from webapp.comments.services import write_comment
 from webapp.comments.targets import Target
 from webapp.datasets.models import DatasetVersion
@@ -43,6 +45,9 @@ class Site:
     registry: dict[str, int]
     """Ids of a model, its version's number, a promotion and an evaluation."""
     comment: int
+    search: uuid.UUID
+    """Of its run."""
+    upload: uuid.UUID
 
 
 def furnish(url: str, cast: Cast) -> Site:
@@ -65,7 +70,9 @@ def furnish(url: str, cast: Cast) -> Site:
     }
     comment = write_comment(Target((run,)), cast.alice, "It learns.", url)
     export = ask_for(run.project, cast.alice, Table.RUNS, Format.CSV, Wish())
-    return Site(url, secrets, run, export.pk, version, a_registry(cast), comment.pk)
+    upload = begin(cast.project, cast.alice, Upload.Kind.DATASET, "a.jsonl", 3)
+    made = export.pk, version, a_registry(cast), comment.pk, a_search(cast).run_id, upload.pk
+    return Site(url, secrets, run, *made)
 
 
 def ask_everything(
@@ -103,5 +110,8 @@ def _configuration(site: Site | None) -> str:
         things |= {"report_id": version.reports.get().pk}
         things |= {"workspace_id": project.workspace_id, "slug": project.workspace.slug}
         things |= {"comment_id": site.comment, **site.registry}
+        things |= {"upload_id": site.upload, "recipe": "demo"}
         lines += ["[parameters]", *(f'"path.{name}" = "{value}"' for name, value in things.items())]
+        lines += ["[[operations]]", 'include-path-regex = "/searches/"']
+        lines += [f'parameters = {{ "path.run_id" = "{site.search}" }}']
     return "\n".join((*lines, ""))

@@ -76,3 +76,36 @@ def test_runs_are_chosen_in_the_list_and_drawn(page, run, log):
     page.wait_for_url(re.compile(rf"/charts/\?run={run.run.pk}$"))
     page.get_by_role("heading", name="Over the budget of nodes").wait_for()
     page.get_by_role("row", name=re.compile("k = 4")).wait_for()
+
+
+def test_the_run_page_draws_the_servers_buckets_of_the_moment_that_it_shows(page, run, log):
+    events = list(log)
+    ends = [event.seq for event in events if event.kind == "step.end"]
+    run.feed(events[: ends[1]])
+    page.goto(f"/runs/{run.run.pk}/")
+    page.locator('[data-metric="solved"]').scroll_into_view_if_needed()
+    points_of(page, "solved", 2)
+    run.feed(events[ends[1] :])
+    points_of(page, "solved", 3)
+    page.locator('[data-metric="share"]').scroll_into_view_if_needed()
+    points_of(page, "share", 6)
+
+    page.evaluate(f"location.hash = 'seq={ends[0]}'")
+    points_of(page, "share", 2)
+    page.locator('[data-metric="solved"]').scroll_into_view_if_needed()
+    points_of(page, "solved", 1)
+    page.get_by_role("button", name="Back to now").click()
+    points_of(page, "solved", 3)
+
+    page.locator('[data-metric="solved"]').scroll_into_view_if_needed()
+    box = page.locator('[data-metric="solved"] .u-over').bounding_box()
+    middle = box["y"] + box["height"] / 2
+    page.mouse.move(box["x"] + box["width"] * 0.5, middle)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] * 0.8, middle, steps=3)
+    page.mouse.up()
+    points_of(page, "solved", 1)
+    page.wait_for_url(re.compile(r"from=[\d.]+&to=[\d.]+"))
+    page.get_by_role("button", name="Whole range").click()
+    points_of(page, "solved", 3)
+    assert "from" not in page.url

@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
 ARRIVAL_MS = 30_000
 
-LOST = ("WebSocket connection", "ERR_CONNECTION_REFUSED")
+LOST = ("WebSocket connection", "ERR_CONNECTION_REFUSED", "ERR_CONNECTION_RESET")
 """What Chromium says of a server that a test has killed."""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import deque
 
 import pytest
@@ -67,6 +68,49 @@ def test_fields_and_text_say_the_same_and_start_the_run(page, run):
     assert {one.config["search"]["nodes_per_tree"] for one in made} == {5}
 
 
+def test_agents_are_a_list_that_the_keyboard_changes(page, run):
+    page.set_viewport_size({"width": 400, "height": 900})
+    page.goto("/runs/new/?recipe=demo")
+    page.get_by_text("Nothing changed; 1 run to start.").wait_for()
+    agents = page.locator("[data-agent]")
+    page.get_by_label("Another agent").focus()
+    page.keyboard.type("oak")
+    page.keyboard.press("Enter")
+    page.get_by_text("There is an agent oak already").wait_for()
+    page.get_by_label("Another agent").fill("elm")
+    page.keyboard.press("Enter")
+    expect(page.locator('[data-path="agents.elm.model"]')).to_be_focused()
+    page.keyboard.press("ControlOrMeta+A")
+    page.keyboard.type("starter:nothing")
+    error = page.locator('[data-setting="agents.elm.model"] .error')
+    expect(error).to_contain_text("starter")
+    page.get_by_text("agents.elm.model").first.wait_for()
+    page.locator('[data-path="agents.elm.model"]').fill("starter:oak")
+    page.locator('[data-agent="oak"] summary').focus()
+    page.keyboard.press("Enter")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("button", name="Put oak back")).to_be_visible()
+    expect(page.get_by_label("Changes, as TOML")).to_have_value(re.compile("agents.oak = unset"))
+    for name in ("", "", "", "", "", ""):
+        page.get_by_label("Another agent").fill(name)
+        page.keyboard.press("Enter")
+    expect(agents).to_have_count(8)
+    page.get_by_text("1 run to start.").wait_for()
+    assert page.evaluate("document.documentElement.scrollWidth") <= 400
+    breaks_no_rule(page)
+    for name in page.locator("[data-agent]").evaluate_all(
+        "all => all.map((one) => one.dataset.agent)"
+    )[2:]:
+        page.locator(f'[data-agent="{name}"] [data-remove]').click()
+    expect(agents).to_have_count(2)
+    page.get_by_text("1 run to start.").wait_for()
+    page.get_by_role("button", name="Start the run").click()
+    page.wait_for_url(re.compile(r"/runs/[0-9a-f-]{36}/"))
+    made = Run.objects.exclude(pk=run.run.pk).get()
+    assert [one["name"] for one in made.config["agents"]] == ["fern", "elm"]
+
+
 def test_a_run_is_forked_from_its_page(page, run, server):
     place = server.var / "runs" / str(run.run.pk) / "checkpoints" / "step-000002"
     place.mkdir(parents=True)
@@ -91,7 +135,7 @@ def test_two_runs_are_compared_with_words_and_curves(page, run, log):
     page.goto(f"/compare/?run={run.run.pk}&run={other.run.pk}")
     page.get_by_text("B is 30.0 points above A, 95 % interval").wait_for()
     page.get_by_text("Nothing: they have the same settings.").wait_for()
-    expect(page.locator('[data-chart="reward"] canvas').first).to_be_visible()
+    expect(page.locator('[data-metric="reward"] canvas').first).to_be_visible()
     breaks_no_rule(page)
     page.get_by_label("Evaluated on").select_option("validation")
     page.get_by_role("button", name="Compare", exact=True).click()

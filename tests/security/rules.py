@@ -44,6 +44,7 @@ ADD_MODELS = frozenset({Scope.REGISTRY_WRITE, Scope.ADMIN})
 PROMOTE = frozenset({Scope.REGISTRY_PROMOTE, Scope.ADMIN})
 UPLOAD = ADD_DATASETS | {Scope.REGISTRY_WRITE}
 READ = frozenset({Scope.RUNS_READ, Scope.RUNS_WRITE, Scope.ADMIN})
+ASK_UPLOAD = READ | UPLOAD
 OPERATE = frozenset({Scope.RUNS_WRITE, Scope.ADMIN})
 
 
@@ -357,7 +358,11 @@ ROWS = (
     Row("api-1:get_shared_step", "get", OPEN),
     Row("api-1:get_shared_tree", "get", OPEN),
     Row("api-1:get_shared_node", "get", OPEN),
+    Row("api-1:get_shared_metrics", "get", OPEN),
+    Row("api-1:get_shared_metric", "get", OPEN),
     Row("api-1:list_recipes", "get", REST, scopes=READ),
+    Row("api-1:list_presets", "get", REST, scopes=READ),
+    Row("api-1:list_settings", "get", REST, scopes=READ),
     Row("api-1:list_searches", "get", TEAM_REST, scopes=READ),
     Row(
         "api-1:create_search_in_project",
@@ -366,6 +371,9 @@ ROWS = (
         _searched,
         OPERATE,
     ),
+    Row("api-1:check_search_in_project", "post", MEMBER_REST, _searched, OPERATE),
+    Row("api-1:list_search_members", "get", TEAM_REST, scopes=READ),
+    Row("api-1:list_search_problems", "get", TEAM_REST, scopes=READ),
     Row("api-1:get_search", "get", TEAM_REST, scopes=READ),
     Row("api-1:get_answer", "get", TEAM_REST, scopes=READ),
     Row("api-1:list_models", "get", REST, scopes=READ),
@@ -435,9 +443,10 @@ ROWS = (
     Row("api-1:start_dataset_overlap", "post", MEMBER_ACCEPTED, _other_version, ADD_DATASETS),
     Row("api-1:get_dataset_report", "get", TEAM_REST, scopes=READ),
     Row("api-1:create_upload", "post", (201, 201, 201, 403, 404, 401), _new_upload, ADD_DATASETS),
-    Row("api-1:list_uploads", "get", REST, scopes=READ),
+    Row("api-1:list_uploads", "get", REST, scopes=ASK_UPLOAD),
     # An upload is its creator's, Alice's; without `Upload-Offset` nobody adds to it.
-    Row("api-1:get_upload", "get", (200, 404, 404, 404, 404, 401), scopes=READ),
+    Row("api-1:get_upload", "get", (200, 404, 404, 404, 404, 401), scopes=ASK_UPLOAD),
+    Row("api-1:ask_upload", "head", (200, 404, 404, 404, 404, 401), scopes=ASK_UPLOAD),
     Row("api-1:append_to_upload", "patch", (422, 404, 404, 404, 404, 401), scopes=UPLOAD),
     Row("api-1:finish_upload", "post", (409, 404, 404, 404, 404, 401), scopes=UPLOAD),
     Row("api-1:delete_upload", "delete", (204, 404, 404, 404, 404, 401), scopes=UPLOAD),
@@ -465,6 +474,8 @@ ROWS = (
         {"role": "viewer"},
         MANAGE,
     ),
+    # The link was used up.
+    Row("api-1:accept_invitation", "post", (422,) * 5 + (401,), {"token": "no-such"}, NO_TOKEN),
     Row("api-1:delete_invitation", "delete", (204, 204, 403, 403, 404, 401), scopes=MANAGE),
     Row("api-1:create_project", "post", (201, 201, 201, 403, 404, 401), {"name": "Elms"}, MANAGE),
     Row("api-1:get_project", "get", TEAM_REST, scopes=READ),
@@ -517,6 +528,7 @@ IN_A_PROJECT = {
     "api-1:refuse_promotion", "api-1:list_model_evaluations", "api-1:create_model_evaluation",
     "api-1:get_model_evaluation", "api-1:delete_model_evaluation",
     "search-problems", "api-1:list_searches", "api-1:create_search_in_project",
+    "api-1:check_search_in_project", "api-1:list_search_members", "api-1:list_search_problems",
     "api-1:get_search", "api-1:get_answer",
     "comments", "edit-comment", "delete-comment", "open-notice",
     "api-1:list_comments", "api-1:create_comment", "api-1:change_comment", "api-1:delete_comment",

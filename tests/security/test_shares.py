@@ -119,6 +119,26 @@ def test_a_link_to_a_tree_shows_that_tree_alone(client, scene):
 
 
 @pytest.mark.django_db
+def test_a_guest_sees_the_series_as_far_as_the_link_shows_the_run(client, scene):
+    cast, run, fencing = scene
+    losses = [an_event(7 + at, "agent.update", agent="oak", step=1, loss=0.5) for at in range(4)]
+    ingest(run.pk, fencing, losses)
+    run.refresh_from_db()
+    live, frozen, of_tree = (
+        create_share(run, cast.alice, DAY, tree, until)[1]
+        for tree, until in ((None, None), (None, 8), (FIRST, None))
+    )
+    for link, points, asked in ((live, 4, ""), (live, 1, "?until=7"), (frozen, 2, "?until=99")):
+        (metric,) = client.get(rest(link, f"metrics{asked}")).json()["metrics"]
+        assert metric["points"] == points
+        assert client.get(rest(link, f"metrics/loss.oak{asked}")).json()["points"] == points
+        assert client.get(link).context["page"]["urls"]["metrics"] == rest(link, "metrics")
+    for hidden in ("metrics", "metrics/loss.oak"):
+        assert client.get(rest(of_tree, hidden)).status_code == 404
+    assert client.get(of_tree).context["page"]["urls"]["metrics"] is None
+
+
+@pytest.mark.django_db
 def test_a_link_is_shown_once_and_ends(client, scene):
     cast, run, _ = scene
     client.force_login(cast.bob)
@@ -128,7 +148,8 @@ def test_a_link_is_shown_once_and_ends(client, scene):
     assert secret_of(link).encode() not in client.get(f"/runs/{run.pk}/shares/").content
     client.logout()
     assert client.get(link).status_code == 200
-    places = ("state", "moments", "events", f"trees/{FIRST}", f"trees/{FIRST}/nodes/1")
+    places = ("state", "moments", "events", "metrics", "metrics/loss.oak", f"trees/{FIRST}",
+              f"trees/{FIRST}/nodes/1")  # fmt: skip
     for change in (
         {"expires": timezone.now()},
         {"expires": timezone.now() + DAY, "revoked_at": timezone.now()},

@@ -3,11 +3,15 @@
 The server looks at its sockets by itself only once an hour here: what closes one is the notice.
 """
 
+import time
+
+import httpx
 import pytest
+from django.db import connection
 from django.utils import timezone
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
-from tests.builders import a_cast, a_held_run, a_token
+from tests.builders import a_cast, a_held_run, a_token, store
 from tests.webapp.stream_server import Client, a_server, a_session
 from webapp.accounts.models import ApiToken, Scope
 from webapp.accounts.tokens import revoke_token
@@ -35,7 +39,9 @@ def port(served):
 @pytest.fixture
 def scene():
     cast = a_cast()
-    return cast, a_held_run(cast)[0]
+    run, fencing = a_held_run(cast)
+    store(run, fencing, 1)
+    return cast, run
 
 
 class Program(Client):
@@ -100,6 +106,40 @@ def test_a_dead_token_gets_nothing_whatever_cookie_is_beside_it(port, scene):
         assert answer(client, run) == Close.NOT_SIGNED_IN
 
 
+def goodbye(client):
+    """The last frame, and the close frame: they say the same."""
+    with pytest.raises(ConnectionClosed) as closed:
+        client.hear()
+        client.hear()
+    (bye,) = client.said
+    assert (bye["code"], bye["reason"]) == (closed.value.rcvd.code, closed.value.rcvd.reason)
+    return bye
+
+
+def test_who_guessed_too_often_is_told_so_and_when_to_come_again(port, scene, settings):
+    settings.RATE_LIMITS = {**settings.RATE_LIMITS, "guesses": (2, 60.0)}
+    with connection.cursor() as cursor:  # other tests guessed, too
+        cursor.execute("TRUNCATE accounts_allowance")
+    cast, run = scene
+    secret = a_token(cast.alice, cast.project, Scope.ADMIN)
+    for _ in range(2):
+        with Program(port, "nonsense") as client:
+            told = goodbye(client)
+        assert told["code"] == Close.NOT_SIGNED_IN and "token is not valid" in told["reason"]
+    with Program(port, secret) as client:
+        told = goodbye(client)
+    assert told["code"] == Close.TOO_MANY and "too many wrong tokens" in told["reason"]
+    assert 0 < told["retry_ms"] <= 60_000
+    with Client(port, a_session(cast.bob)) as client:
+        assert answer(client, run) == IN, "who is signed in guesses nothing"
+
+
+def test_a_link_that_shows_nothing_says_so_on_the_socket(port, scene):
+    with Client(port, None, path="/stream?share=nonsense") as client:
+        told = goodbye(client)
+    assert told["code"] == Close.NOT_SIGNED_IN and "link shows nothing" in told["reason"]
+
+
 def test_there_is_no_other_websocket(port, scene):
     from websockets.sync.client import connect
 
@@ -129,7 +169,9 @@ def test_who_loses_access_is_cut_off_by_notice(port, scene, change):
     ):
         assert answer(bob, run) == answer(alice, run) == IN
         change(cast)
+        began = time.monotonic()
         assert closing_code(bob) == Close.NO_ACCESS
+        assert time.monotonic() - began < 1.0
         alice.say(type="ping")
         assert alice.hear_of("pong")
 
@@ -195,3 +237,28 @@ def test_the_gone_member_is_told_of_no_run_on_a_socket_that_followed_none(port, 
         _remove(cast)
         bob.say(type="sub", sid=1, run=str(run.pk), after=0)
         assert bob.hear_of("error")["code"] == UNKNOWN
+
+
+def test_a_reader_of_the_log_is_cut_off_with_what_let_them_in(port, scene, client):
+    cast, run = scene
+    secret, session = a_token(cast.alice, cast.project, Scope.RUNS_READ), a_session(cast.bob)
+    client.cookies["sessionid"] = session.session_key
+    ways = (
+        ({"Authorization": f"Bearer {secret}"}, lambda: revoke_token(ApiToken.objects.get())),
+        ({"Cookie": f"sessionid={session.session_key}"}, lambda: _sign_out(client)),
+        ({"Cookie": f"sessionid={a_session(cast.bob).session_key}"}, lambda: _remove(cast)),
+    )
+    address = f"http://127.0.0.1:{port}/api/v1/runs/{run.pk}/events"
+    told = []
+    for headers, change in ways:
+        headers |= {"Accept": "text/event-stream"}
+        with httpx.stream("GET", address, headers=headers, timeout=10) as log:
+            lines = log.iter_lines()
+            assert log.status_code == 200 and next(lines).startswith("id: ")
+            change()
+            told.append([line for line in lines if line][-1])
+    assert told == [
+        ": this token was revoked or has expired",
+        ": you signed out",
+        ": you may no longer see this run",
+    ]

@@ -87,6 +87,8 @@ def by_token(secret: str) -> dict[str, str]:
 
 def tells_what_to_do(response: Any) -> bool:
     """A refusal is in the site's own look, or problem details for a program."""
+    if response.request["REQUEST_METHOD"] == "HEAD":
+        return response["Content-Type"] == "application/problem+json"
     if response["Content-Type"] == "application/problem+json":
         return bool(response.json()["detail"])
     return "error.html" in [template.name for template in response.templates]

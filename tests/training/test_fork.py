@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import shutil
 
 import pytest
 import torch
@@ -9,10 +10,9 @@ import torch
 from engine.__main__ import main
 from engine.config import parse_config
 from engine.events import read_all
-from engine.forking import fork_faults
+from engine.forking import FORK_FILE, ORIGIN, fork_faults
 from engine.policy.agent import STATE_FILE
 from engine.training.endings import ExitCode
-from engine.training.fork import FORK_FILE, ORIGIN
 from tests.training.test_engine import DEADLINE, prepare, start
 from tests.training.test_resume import settings
 
@@ -40,7 +40,10 @@ def weights(folder):
 
 
 def test_a_fork_goes_on_from_anothers_weights_with_other_settings(parent, tmp_path, ray_address):
-    checkpoint, before = newest(parent), {p: p.read_bytes() for p in parent.rglob("*.json")}
+    before = {p: p.read_bytes() for p in parent.rglob("*.json")}
+    other = tmp_path / parent.name
+    shutil.copytree(parent, other)
+    checkpoint = newest(other)
     step = int(checkpoint.name.removeprefix("step-"))
     run_dir = tmp_path / "fork"
     wanted = (
@@ -50,6 +53,7 @@ def test_a_fork_goes_on_from_anothers_weights_with_other_settings(parent, tmp_pa
         "problems.test=0",
     )
     assert main(["fork", str(checkpoint), str(run_dir), *wanted]) == 0
+    shutil.rmtree(checkpoint)  # its parent goes on, and keeps newer ones
     assert start(run_dir, ray_address).wait(DEADLINE) == 0, (run_dir / "engine.log").read_text()[
         -3000:
     ]
@@ -58,6 +62,7 @@ def test_a_fork_goes_on_from_anothers_weights_with_other_settings(parent, tmp_pa
     lines = [e.payload["message"] for e in told if e.kind == "log.line"]
     assert f"forked from step {step} of run run: weights and optimizer" in lines
     owner = parse_config(json.loads((run_dir / "config.json").read_text())).agents[0].name
+    checkpoint = newest(parent)
     origin = run_dir / ORIGIN / "checkpoints" / checkpoint.name / owner
     assert weights(origin) == weights(checkpoint / owner) != weights(newest(run_dir) / owner)
     # Adam's moments went on: its count of steps is more than the fork made alone.
@@ -80,6 +85,20 @@ def test_a_checkpoint_that_is_gone_is_told_with_those_that_are_there(parent, tmp
     assert start(run_dir, ray_address).wait(DEADLINE) == ExitCode.REFUSED
     said = (run_dir / "engine.log").read_text()
     assert "step-000099 is gone" in said and newest(parent).name in said
+
+
+def test_a_fork_is_refused_before_anything_is_written(parent, tmp_path, capsys):
+    there, gone = newest(parent), parent / "checkpoints" / "step-000099"
+    assert main(["fork", str(gone), str(tmp_path / "late")]) == 2
+    said = capsys.readouterr().err
+    assert f"{gone} is gone" in said and there.name in said
+    assert main(["fork", str(there), str(tmp_path / "late"), "compute.dtype=bfloat16"]) == 2
+    assert "compute.dtype" in capsys.readouterr().err
+    assert not (tmp_path / "late").exists()
+    settings_of_parent = (parent / "config.json").read_bytes()
+    assert main(["fork", str(there), str(parent)]) == 2
+    assert "name another directory" in capsys.readouterr().err
+    assert (parent / "config.json").read_bytes() == settings_of_parent
 
 
 @pytest.mark.parametrize(

@@ -1,17 +1,15 @@
 """REST: what each of the cast gets, and how refusals look."""
 
 import uuid
-from functools import partial
 
 import pytest
 from django.test import Client
 
 from engine.events import RunState
-from tests.builders import a_cast, a_held_run, a_run, an_event
+from tests.builders import a_held_run, a_run, an_event
+from webapp.accounts.models import User
 from webapp.datasets.models import Dataset
-from webapp.experiments.creation import create_experiment, once
 from webapp.experiments.models import Run
-from webapp.experiments.sweeps import Request
 from webapp.projects.services import create_project, create_workspace
 from webapp.registry.models import Model
 from webapp.registry.services import register_starters
@@ -280,21 +278,58 @@ def test_a_refused_request_does_not_spend_its_key(client, cast):
     assert statuses == [422, 201]
 
 
-@pytest.mark.django_db(transaction=True)
-def test_two_programs_that_ask_at_once_get_one_run():
-    from concurrent.futures import ThreadPoolExecutor
+def test_an_experiment_begins_with_a_run_as_the_page_does(client, cast, var_directory):
+    client.force_login(cast.bob)
+    source = post(client, "/runs", new_run(cast, overrides={"training.steps": 3})).json()
+    place = var_directory / "runs" / source["id"] / "checkpoints" / "step-000002"
+    place.mkdir(parents=True)
+    (place / "manifest.json").write_text("{}")
+    wanted = {"project": cast.project.pk, "source": source["id"], "seeds": [5, 6]}
+    plan = post(client, "/experiments/check", wanted).json()
+    assert [(run["seed"], run["steps"]) for run in plan["runs"]] == [(5, 3), (6, 3)]
+    assert "steps = 3" in plan["toml"] and "Problems" in {one["what"] for one in plan["preflight"]}
+    assert Run.objects.count() == 1, "nothing is made"
+    forks = post(client, "/experiments", {**wanted, "step": 2}).json()["runs"]
+    assert {(run["parent"], run["parent_step"]) for run in forks} == {(source["id"], 2)}
+    told = client.get(f"/api/v1/runs/{source['id']}/actions").json()["actions"]
+    assert told[0]["kind"] == "forked" and "from step 2" in told[0]["detail"]
+    for bad, path in (
+        ({"recipe": "mars2"}, "recipe"),
+        ({"source": None}, "recipe"),
+        ({"source": None, "recipe": "mars2", "step": 2}, "step"),
+        ({"source": str(uuid.uuid4())}, "source"),
+        ({"step": 9}, "step"),
+    ):
+        refused = post(client, "/experiments/check", {**wanted, **bad})
+        assert refused.status_code == 422, bad
+        assert refused.json()["problems"][0]["path"] == path, bad
 
-    from django.db import connection
 
-    cast = a_cast()
+def test_presets_and_settings_are_told_as_the_form_has_them(client, cast):
+    client.force_login(cast.bob)
+    presets = client.get("/api/v1/recipes/presets").json()
+    for preset in presets:
+        wanted = new_run(cast, overrides=preset["overrides"])
+        assert post(client, "/experiments/check", wanted).status_code == 200, preset["name"]
+    groups = client.get("/api/v1/recipes/mars2/settings").json()
+    known = {one["path"]: one for group in groups for one in group["settings"]}
+    assert {path for one in presets for path in one["overrides"]} <= known.keys()
+    nodes = known["search.nodes_per_tree"]
+    assert nodes["help"] and nodes["range"] and int(nodes["value"]) > 0
+    assert client.get("/api/v1/recipes/none/settings").status_code == 404
 
-    def ask(_):
-        try:
-            make = partial(create_experiment, cast.project, cast.bob, Request("mars2"))
-            return once("night-9", cast.bob, "the same", make).pk
-        finally:
-            connection.close()
 
-    with ThreadPoolExecutor(4) as pool:
-        assert len(set(pool.map(ask, range(4)))) == 1
-    assert Run.objects.count() == 1
+def test_an_invitation_is_accepted_by_rest(client, cast):
+    client.force_login(cast.alice)
+    made = post(
+        client, f"/workspaces/{cast.project.workspace.slug}/invitations", {"role": "viewer"}
+    )
+    token = made.json()["link"].rstrip("/").rsplit("/", 1)[1]
+    client.force_login(cast.charlie)
+    joined = post(client, "/invitations/accept", {"token": token})
+    assert joined.status_code == 200 and joined.json()["id"] == cast.project.workspace_id
+    assert client.get(f"/api/v1/projects/{cast.project.pk}").status_code == 200
+    client.force_login(User.objects.create_user("dora"))
+    spent = post(client, "/invitations/accept", {"token": token})
+    assert spent.status_code == 422 and spent.json()["problems"][0]["path"] == "token"
+    assert token not in spent.content.decode()

@@ -1,17 +1,23 @@
 """Requests under conditions: made once under a key, changed only if nothing changed meanwhile."""
 
 import threading
+from io import BytesIO
 
 import pytest
 from django.db import connection
 from django.test import Client
 
-from tests.builders import a_cast, a_run, a_token
-from webapp.accounts.models import Scope
+from tests.builders import a_cast, a_registry, a_run, a_token
+from webapp.accounts.models import ApiToken, Scope
+from webapp.artifacts import services
+from webapp.artifacts.models import Upload
+from webapp.experiments.models import Run
 from webapp.exports.models import Export
 from webapp.once.models import KeptAnswer
-from webapp.projects.models import Workspace
-from webapp.sharing.models import Share
+from webapp.projects.models import Invitation, Project, Visibility, Workspace
+from webapp.registry import imports
+from webapp.registry.models import Promotion
+from webapp.sharing.models import ComparisonShare, Share
 
 
 def post(client, path, body, key, **headers):
@@ -41,13 +47,58 @@ def test_a_refusal_does_not_spend_the_key(client, cast):
         assert post(client, "workspaces", {"name": "Ashes"}, odd).status_code == 422
 
 
-def test_a_secret_is_told_once_and_not_kept(client, cast):
-    run = a_run(cast)
+def test_what_a_refusal_did_away_with_stays_away(client, cast, var_directory):
     client.force_login(cast.bob)
-    made, again = (post(client, f"runs/{run.pk}/shares", {"days": 1}, "link") for _ in range(2))
-    assert made.status_code == 201 and again.status_code == 409 and Share.objects.count() == 1
-    secret = made.json()["link"].rstrip("/").rsplit("/", 1)[1]
-    assert secret.encode() not in b"".join(bytes(one.body) for one in KeptAnswer.objects.all())
+    model = imports.create_model(cast.project, "elm", cast.bob)
+    upload = services.begin(cast.project, cast.bob, Upload.Kind.MODEL, "model.safetensors", 4)
+    services.finish(services.append(upload, 0, BytesIO(b"none")))
+    body = {"uploads": [str(upload.pk)]}
+    refused = post(client, f"models/{model.pk}/versions", body, "night")
+    assert refused.status_code == 422 and not Upload.objects.exists()
+    assert not KeptAnswer.objects.exists()
+
+
+def test_nobody_is_told_an_answer_who_may_see_less_by_now(client, cast):
+    def ask(**headers):
+        return post(client, "runs", {"project": cast.project.pk, "recipe": "mars2"}, "n", **headers)
+
+    first, other = (a_token(cast.bob, cast.project, Scope.RUNS_WRITE) for _ in range(2))
+    by, through_another = ({"authorization": f"Bearer {one}"} for one in (first, other))
+    assert ask(**by).status_code == 201 and ask(**by).status_code == 201
+    assert ask(**through_another).status_code == 409
+    Project.objects.update(visibility=Visibility.PRIVATE, created_by=cast.alice)
+    assert ask(**by).status_code == 409 and Run.objects.count() == 1
+
+
+def test_a_decision_on_a_promotion_is_made_once_under_a_key(client, cast, var_directory):
+    known = a_registry(cast)
+    client.force_login(cast.alice)
+    path = f"models/promotions/{known['promotion_id']}/approve"
+    assert post(client, path, {}, "yes").content == post(client, path, {}, "yes").content
+    assert post(client, path, {}, "again").status_code == 409
+    moved = {"alias": "champion", "version": 1, "reason": "It was better."}
+    asked = f"models/{known['model_id']}/promotions"
+    ids = {post(client, asked, moved, "back").json()["id"] for _ in range(2)}
+    assert len(ids) == 1 and Promotion.objects.filter(alias="champion").count() == 1
+
+
+def test_a_secret_is_told_once_and_not_kept(client, cast):
+    run, workspace = a_run(cast), cast.project.workspace
+    client.force_login(cast.alice)
+    told = {
+        f"runs/{run.pk}/shares": {"days": 1},
+        f"workspaces/{workspace.slug}/invitations": {"role": "viewer"},
+        "tokens": {"name": "robot", "scopes": ["runs:read"], "workspace": workspace.pk},
+        "comparison/shares": {"run": [str(run.pk), str(a_run(cast).pk)]},
+    }
+    for path, body in told.items():
+        made, again = (post(client, path, body, path) for _ in range(2))
+        assert (made.status_code, again.status_code) == (201, 409), path
+        (secret,) = (made.json()[name] for name in ("link", "token") if name in made.json())
+        kept = KeptAnswer.objects.get(key=path)
+        assert len(secret) > 40 and not kept.body and not kept.tells, path
+    for table in (Share, ComparisonShare, Invitation, ApiToken):
+        assert table.objects.count() == 1
 
 
 def test_a_token_that_ended_is_answered_nothing(client, cast):
@@ -98,6 +149,24 @@ def test_a_change_is_made_only_to_what_was_read(client, cast):
     assert mark("fourth", **{"If-Match": "*"}).status_code == 200
     client.force_login(cast.charlie)
     assert mark("fifth", **{"If-Match": "*"}).status_code == 404
+
+
+def test_a_condition_on_what_one_may_not_read_is_not_passed_over(client, cast):
+    known = a_registry(cast)
+    address = f"/api/v1/models/{known['model_id']}/versions/2"
+    blind = a_token(cast.bob, cast.project, Scope.REGISTRY_WRITE)
+
+    def note(**headers):
+        headers |= {"authorization": f"Bearer {blind}"}
+        return client.patch(address, {"notes": "x"}, "application/json", headers=headers)
+
+    assert note(**{"If-Match": '"another"'}).status_code == 403
+    assert note(**{"If-Match": "*"}).status_code == 403 and note().status_code == 200
+    client.force_login(cast.bob)
+    a_token(cast.bob, cast.project, Scope.RUNS_READ)
+    unread = f"/api/v1/tokens/{ApiToken.objects.latest('pk').pk}"
+    assert client.delete(unread, headers={"If-Match": '"x"'}).status_code == 412
+    assert client.delete(unread).status_code == 204
 
 
 def test_a_viewer_stars_for_themselves_and_marks_nothing(client, cast):

@@ -1,5 +1,7 @@
 """Every operation of REST shows an example of what it takes and what it answers."""
 
+from collections import defaultdict
+
 import jsonschema
 import pytest
 
@@ -51,3 +53,25 @@ def test_each_answer_says_how_it_went(document):
         )
     ]
     assert not lacking
+
+
+def test_no_two_models_have_one_name():
+    """Of two, the document would hold one, and tell it of the operations of both."""
+    told = defaultdict(set)
+    for _, router in api._routers:
+        for view in router.path_operations.values():
+            for operation in view.operations:
+                sent = [m for m in operation.models if m.__ninja_param_source__ == "body"]
+                for model in [*sent, *operation.response_models.values()]:
+                    if isinstance(model, type):
+                        for name, fields in _defined(model.model_json_schema()).items():
+                            told[name].add(fields)
+    assert len(told) > 50
+    assert not {name for name, variants in told.items() if len(variants) > 1}
+
+
+def _defined(schema):
+    return {
+        name: tuple(sorted(one.get("properties", ())))
+        for name, one in schema.get("$defs", {}).items()
+    }

@@ -4,6 +4,7 @@ import json
 import math
 import random
 import uuid
+from dataclasses import replace
 
 import pytest
 from django.db import connection
@@ -13,6 +14,7 @@ from engine.events import Event
 from tests.browser.sample_log import Sample, sample_events
 from tests.builders import a_held_run, an_event
 from webapp.telemetry.ingest import ingest
+from webapp.telemetry.known import known_metrics, metric_or_none
 from webapp.telemetry.metrics import catch_up
 from webapp.telemetry.models import Block, Chunk, Clock, Metric
 from webapp.telemetry.presentation import config_hash
@@ -127,6 +129,33 @@ def test_a_resume_from_the_beginning_forgets_all(cast):
     assert all_points(run) == []
 
 
+def test_an_earlier_event_knows_what_the_log_up_to_it_tells(cast):
+    """Resumes take points back, also all of a metric; a run that holds the log up to there and no
+    more is asked the same."""
+    after = [
+        an_event(71, "system.sample", cpu_percent=5.0),
+        an_event(72, "run.resumed", step=40),
+        *updates([-1.0] * 60, first=73, step=lambda place: place + 41),
+        an_event(133, "eval.result", step=90, split="test", agents={"oak": 0.5}),
+        an_event(134, "run.resumed", step=0),
+        *updates([7.0] * 5, first=135, step=lambda place: place + 1),
+    ]
+    events = [*updates(range(70), step=lambda place: place + 1), *after]
+    whole, _ = shipped(cast, events)
+    for until in (1, 31, 32, 33, 64, 70, 71, 72, 73, 100, 133, 134, 137, 139, 500):
+        then, _ = shipped(cast, events[:until])
+        stored = {one.name: one for one in metrics_of(then)}
+        known = {one.name: one for one in known_metrics(whole, until)}
+        assert known.keys() == stored.keys(), until
+        for name, metric in stored.items():
+            for column in ("points", "step", "time", "tokens", "nodes", "value"):
+                assert getattr(known[name], column) == getattr(metric, column), (until, name)
+            for axis, first in ((Axis.STEP, None), (Axis.TIME, None), (Axis.STEP, 20)):
+                asked = Range(axis, first, None, 20)
+                found = buckets(metric_or_none(whole, name, until), replace(asked, until=until))
+                assert found == buckets(metric, asked), (until, name, axis)
+
+
 @pytest.fixture
 def long(cast):
     """(metric, its (step, value) pairs): 34,000 points, so that every level has a chunk."""
@@ -146,6 +175,17 @@ def test_every_point_of_the_range_is_in_one_bucket(long):
     for scale in Scale:
         for first, last, wanted in RANGES:
             check_range(metric, pairs, Range(Axis.STEP, first, last, wanted, scale))
+    for until in (1, 32, 1023, 1025, 32_768, 33_333, 34_000):
+        for wanted in (3, 600):
+            check_moment(metric, pairs, until, wanted)
+
+
+def check_moment(metric, pairs, until, wanted):
+    found = buckets(metric, Range(points=wanted, until=until))
+    values = [value for _, value in pairs[:until]]
+    assert found["points"] == until and found["to"] == pairs[until - 1][0]
+    ends = (min(found["buckets"]["min"]), max(found["buckets"]["max"]))
+    assert ends == (min(values), max(values)), until
 
 
 def check_range(metric, pairs, asked):
@@ -219,6 +259,9 @@ def test_rest_tells_names_buckets_and_points(client, cast):
     unknown = client.get(f"{address}/loss.oak/points?fields=step,loss")
     assert unknown.status_code == 422 and unknown.json()["problems"][0]["value"] == "loss"
     assert client.get(f"{address}/loss.elm").status_code == 404
+    (then,) = client.get(f"{address}?until=2").json()["metrics"]
+    assert (then["points"], then["last"]["value"]) == (1, 0.5)
+    assert client.get(f"{address}/loss.oak?until=2").json()["points"] == 1
     wrong = client.get(f"{address}/loss.oak?from=3&to=1")
     assert wrong.status_code == 422 and wrong.json()["problems"][0]["path"] == "from"
 

@@ -24,6 +24,7 @@ from webapp.registry.errors import RegistryRefused
 from webapp.registry.export import archive
 from webapp.registry.imports import create_model, import_folder, import_uploads
 from webapp.registry.models import Model, ModelVersion
+from webapp.registry.services import register_final_weights
 from webapp.registry.weights import WeightsError
 
 pytestmark = pytest.mark.usefixtures("var_directory")
@@ -82,6 +83,24 @@ def test_what_is_refused_leaves_nothing_behind(cast, model, folder, name, conten
     left = [f for d in (settings.UPLOADS_DIR, settings.MODEL_FOLDERS_DIR) if d.is_dir()
             for f in d.iterdir()]  # fmt: skip
     assert left == []
+
+
+def test_a_model_that_is_refused_with_its_first_files_is_none(client, cast, folder):
+    client.force_login(cast.bob)
+    body = {"project": cast.project.pk, "name": "ash"}
+
+    def made(**instead):
+        uploads = [str(one.pk) for one in uploaded(cast, folder, **instead)]
+        given = {**body, "uploads": uploads}
+        return client.post("/api/v1/models", given, content_type="application/json")
+
+    refusal = made(**{"config.json": b"{}"})
+    assert refusal.status_code == 422 and "architectures" in str(refusal.json()["problems"])
+    assert not Model.objects.exists() and not Artifact.objects.exists()
+    told = made().json()
+    assert [one["number"] for one in told["versions"]] == [1] and not Upload.objects.exists()
+    assert made().status_code == 409, "there is one of that name"
+    assert Upload.objects.exists(), "and what was uploaded can become a version of it"
 
 
 def test_bytes_that_something_else_holds_stay_when_a_model_is_refused(cast, model, folder):
@@ -183,8 +202,6 @@ def test_a_deleted_version_takes_its_folder_along_and_its_number_is_not_given_ag
 
 
 def test_a_version_that_a_run_made_is_exported_from_its_directory(cast, tmp_path):
-    from webapp.registry.services import register_final_weights
-
     run = a_run(cast)
     made = a_model_folder(tmp_path / "final")
     (version,) = register_final_weights(run, 3, {"oak": made})
@@ -193,6 +210,25 @@ def test_a_version_that_a_run_made_is_exported_from_its_directory(cast, tmp_path
     (made / "config.json").unlink()
     with pytest.raises(RegistryRefused, match=r"config\.json of oak v1 is not there any more"):
         archive(version)
+
+
+def test_a_version_from_before_files_were_listed_gets_its_list(cast, tmp_path, capsys):
+    folders_made = [a_model_folder(tmp_path / name, seed=seed) for seed, name in enumerate("ab")]
+    made = [register_final_weights(a_run(cast), 3, {"oak": one})[0] for one in folders_made]
+    listed = list(made[0].files.values_list("name", "size", "sha256"))
+    for version in made:
+        version.files.all().delete()
+    with pytest.raises(RegistryRefused, match="list_model_files"):
+        archive(made[0])
+    (tmp_path / "b" / "model.safetensors").write_bytes(
+        (tmp_path / "a" / "model.safetensors").read_bytes()
+    )
+    with pytest.raises(CommandError, match="1 versions"):
+        call_command("list_model_files")
+    told = capsys.readouterr()
+    assert "oak v1: 5 files" in told.out and "are not those of oak v2" in told.err
+    assert list(made[0].files.values_list("name", "size", "sha256")) == listed
+    assert b"".join(archive(made[0])).startswith(b"PK") and not made[1].files.exists()
 
 
 def test_the_collector_takes_files_only_once_no_version_has_them(cast, model, folder, tmp_path):

@@ -33,8 +33,20 @@ def a_zip():
     return buffer.getvalue()
 
 
-def polyglot():
+def zip_of_many_members():
+    """Its end says that its sizes stand elsewhere (zip64), as with very many members."""
     archive = a_zip()
+    at = archive.rindex(b"PK\x05\x06")
+    size, offset = struct.unpack_from("<II", archive, at + 12)
+    record = struct.pack("<4sQHHIIQQQQ", b"PK\x06\x06", 44, 45, 45, 0, 0, 1, 1, size, offset)
+    locator = struct.pack("<4sIQI", b"PK\x06\x07", 0, at, 1)
+    ones = struct.pack("<4sHHHHIIH", b"PK\x05\x06", 0, 0, 65535, 65535, 2**32 - 1, 2**32 - 1, 0)
+    made = archive[:at] + record + locator + ones
+    assert zipfile.ZipFile(io.BytesIO(b"before" + made)).namelist() == ["data.pkl"]
+    return made
+
+
+def polyglot(archive):
     return a_file(
         {"a": {"dtype": "U8", "shape": [len(archive)], "data_offsets": [0, len(archive)]}}, archive
     )
@@ -52,7 +64,20 @@ ATTACKS = {
     "an empty file": (b"", "no safetensors"),
     "a pickle": (pickle.dumps({"a": 1}), "this is a pickle"),
     "a torch file": (a_zip(), "this is a zip archive"),
-    "a zip at its end": (polyglot(), "a zip archive as well"),
+    "a zip at its end": (polyglot(a_zip()), "a zip archive as well"),
+    "a larger zip at its end": (polyglot(zip_of_many_members()), "a zip archive as well"),
+    "an old pickle": (pickle.dumps({"a": 1}, protocol=0), "header claims"),
+    "numbers without end": (
+        a_file(b'{"a":{"dtype":"F32","shape":[' + b"9" * 5000 + b"]}}"), "cannot be read"),
+    "a shape beyond all": (
+        a_file({"a": {"dtype": "F32", "shape": [2**200], "data_offsets": [0, 8]}}), "shape must"),
+    "a shape that is no number": (
+        a_file(b'{"a":{"dtype":"F32","shape":[Infinity],"data_offsets":[0,8]}}'), "no JSON"),
+    "the same key in other signs": (
+        a_file(rb'{"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"\u0061":{}}'),
+        "'a' stands there twice",
+    ),
+    "half a character": (a_file({"\ud800": {**F32, "data_offsets": [0, 8]}}), "printable"),
     "a git-lfs pointer": (b"version https://git-lfs.github.com/spec/v1\n", "pointer of git-lfs"),
     "no JSON": (a_file(b"{x}"), "cannot be read"),
     "no text": (a_file(b'{"\xff": 1}'), "cannot be read"),
@@ -201,7 +226,9 @@ def test_a_folder_that_is_no_model_is_refused_with_file_and_reason(tmp_path, wha
 @pytest.mark.parametrize(
     "name",
     ["../config.json", "/etc/passwd", "a/config.json", "config.json\0", "CONFIG.JSON", "", ".",
-     "model-00001-of-00002.safetensors/../x", "model-00001-of-00002.safetensors\n", "a\\b"],
+     "model-00001-of-00002.safetensors/../x", "model-00001-of-00002.safetensors\n", "a\\b",
+     "m\u043edel.safetensors", "config\uff0ejson", "C:config.json",
+     "model-\u0660\u0660\u0660\u0660\u0661-of-00001.safetensors"],
 )  # fmt: skip
 def test_a_name_that_is_not_on_the_list_is_refused(name):
     with pytest.raises(WeightsError, match="leave it out"):

@@ -57,7 +57,7 @@ def test_runs_are_walked_from_the_oldest_on(bob, cast):
 
 def test_only_the_fields_that_are_asked_for_are_told(bob, cast):
     run = a_run(cast)
-    (told,) = bob.get("/api/v1/runs", {"fields": "state, seed"}).json()["runs"]
+    (told,) = bob.get("/api/v1/runs", {"fields": "state,seed"}).json()["runs"]
     assert told == {"id": str(run.pk), "state": "queued", "seed": 0}
     refused = bob.get("/api/v1/runs", {"fields": "state,secret"})
     assert refused.status_code == 422 and refused.json()["problems"][0]["value"] == "secret"

@@ -1,14 +1,16 @@
 """API tokens: shown once, narrow, and gone at once."""
 
 from datetime import timedelta
+from functools import partial
 
 import pytest
 from django.utils import timezone
 
-from tests.builders import a_run, a_token
+from tests.builders import a_registry, a_run, a_token
 from webapp.accounts.models import ApiToken, Scope
 from webapp.projects.models import Membership, Role
 from webapp.projects.services import create_project
+from webapp.registry.models import SecondPairOfEyes
 
 
 def told(secret: str) -> dict[str, str]:
@@ -73,17 +75,40 @@ def test_a_token_follows_its_users_role_down(client, cast):
     assert client.get(f"/api/v1/runs/{run.pk}", headers=headers).status_code == 404
 
 
-@pytest.mark.parametrize("who, scope", [("vera", "runs:write"), ("bob", "admin")])
-def test_nobody_gives_a_token_more_than_their_role_allows(client, cast, who, scope):
+@pytest.mark.parametrize("scope", Scope)
+@pytest.mark.parametrize("who", ["alice", "mia", "bob", "vera"])
+def test_a_token_has_a_scope_by_which_its_role_may_do_something(client, cast, who, scope):
+    """Viewers read; members also ask for promotions and make projects, so the others have all."""
     client.force_login(getattr(cast, who))
-    answer = make(client, cast, scopes=["runs:read", scope])
-    assert answer.status_code == 422 and f"does not allow {scope}" in answer.content.decode()
-    assert not ApiToken.objects.exists()
+    answer = make(client, cast, scopes=[scope])
+    new = {"name": "robot", "scopes": [scope], "workspace": cast.project.workspace_id}
+    by_rest = client.post("/api/v1/tokens", new, "application/json")
+    if who != "vera" or scope == Scope.RUNS_READ:
+        assert (answer.status_code, by_rest.status_code) == (200, 201)
+        assert ApiToken.objects.count() == 2
+    else:
+        assert (answer.status_code, by_rest.status_code) == (422, 422)
+        assert f"does not allow {scope}" in answer.content.decode()
+        assert by_rest.json()["problems"][0]["value"] == scope
+        assert not ApiToken.objects.exists()
+
+
+def test_a_members_token_asks_for_a_promotion_and_makes_none(client, cast):
+    known = a_registry(cast)
+    address = f"/api/v1/models/{known['model_id']}/promotions"
+    headers = told(a_token(cast.bob, cast.project, Scope.REGISTRY_PROMOTE))
+    wanted = {"alias": "champion", "version": 2, "reason": "It is better."}
+    ask = partial(client.post, address, wanted, "application/json", headers=headers)
+    assert ask().status_code == 403
+    SecondPairOfEyes.objects.create(workspace=cast.project.workspace, asked_by=cast.alice)
+    assert ask().json()["state"] == "waiting"
+    reader = told(a_token(cast.bob, cast.project, Scope.RUNS_WRITE))
+    assert client.post(address, wanted, "application/json", headers=reader).status_code == 403
 
 
 @pytest.mark.parametrize(
     "change",
-    [{"place": "workspace-0"}, {"days": 1000}, {"scopes": []}, {"scopes": ["registry:promote"]}],
+    [{"place": "workspace-0"}, {"days": 1000}, {"scopes": []}, {"scopes": ["runs:steer"]}],
 )
 def test_what_the_form_does_not_offer_is_refused(client, cast, change):
     client.force_login(cast.bob)

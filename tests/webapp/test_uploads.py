@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
@@ -81,11 +82,42 @@ def test_an_interrupted_upload_is_told_where_to_go_on(bob, cast):
     assert [one["offset"] for one in bob.get("/api/v1/uploads").json()["uploads"]] == [9]
 
 
+def test_an_interrupted_upload_is_asked_by_head_and_goes_on(bob, cast, var_directory):
+    digest = hashlib.sha256(CONTENT).hexdigest()
+    upload = begun(bob, cast, sha256=digest).json()["id"]
+    sent(bob, upload, 0, CONTENT[:9])
+    (mine,) = bob.get(f"/api/v1/uploads?announced={digest}").json()["uploads"]
+    address = f"/api/v1/uploads/{mine['id']}"
+    told = bob.head(address)
+    assert told.status_code == 200 and told.content == b""
+    assert (told["Upload-Offset"], told["Upload-Length"]) == ("9", str(len(CONTENT)))
+    assert (told["Upload-Complete"], told["Cache-Control"]) == ("?0", "no-store")
+    sent(bob, upload, int(told["Upload-Offset"]), CONTENT[9:])
+    assert bob.post(f"{address}/finish").json()["sha256"] == digest
+    assert bob.head(address)["Upload-Complete"] == "?1"
+
+
+def test_what_the_disk_lost_is_told_to_be_sent_again(bob, cast, var_directory):
+    upload = begun(bob, cast).json()["id"]
+    sent(bob, upload, 0, CONTENT[:9])
+    os.truncate(var_directory / "uploads" / upload, 4)
+    assert bob.head(f"/api/v1/uploads/{upload}")["Upload-Offset"] == "4"
+
+
+def test_a_token_that_uploads_may_ask_how_far_it_is(client, cast, var_directory):
+    headers = {"Authorization": f"Bearer {a_token(cast.bob, cast.project, Scope.DATASETS_WRITE)}"}
+    client.defaults["HTTP_AUTHORIZATION"] = headers["Authorization"]
+    upload = begun(client, cast).json()["id"]
+    assert client.head(f"/api/v1/uploads/{upload}")["Upload-Offset"] == "0"
+    assert client.get("/api/v1/uploads").status_code == 200
+    assert client.get("/api/v1/runs").status_code == 403
+
+
 def test_the_same_key_is_the_same_upload(bob, cast):
     first = begun(bob, cast, key="night").json()["id"]
     sent(bob, first, 0, CONTENT[:9])
     again = begun(bob, cast, key="night").json()
-    assert (again["id"], again["offset"]) == (first, 9)
+    assert again["id"] == first and Upload.objects.count() == 1
     other = begun(bob, cast, key="night", size=5)
     assert other.status_code == 422 and other.json()["problems"][0]["path"] == "Idempotency-Key"
 
@@ -116,7 +148,7 @@ def test_no_more_comes_in_than_was_announced(bob, cast, settings):
     [
         *("../../etc/passwd", "/etc/passwd", "a/b", "a\\b", "..", ".", "", "a\0b", "a\nb", "nul"),
         *("COM1.jsonl", ".hidden", "-rf", "a.", "a ", "C:a", "a\u202egnp.js", "a\ud800", "n" * 201),
-        *("~root", "a?b", "a*b", "a|b", "\u200ba", "<a>"),
+        *("~root", "a?b", "a*b", "a|b", "\u200ba", "<a>", "\uff0e\uff0e\uff0fx", "a\uff3cb"),
     ],
 )
 def test_only_a_plain_name_is_a_name(bob, cast, var_directory, name):
@@ -229,6 +261,29 @@ def test_of_two_that_append_at_once_one_is_told_to_go_on(cast, var_directory):
         took = list(pool.map(add, (b"a", b"b", b"c", b"d")))
     assert sum(took) == 1
     assert len(set(services.path_of(upload).read_bytes())) == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_upload_that_many_finish_at_once_is_one_artifact(cast, var_directory):
+    begun_one = services.begin(cast.project, cast.bob, Upload.Kind.DATASET, "a", len(CONTENT))
+    upload = services.append(begun_one, 0, BytesIO(CONTENT))
+    meet = threading.Barrier(4)
+
+    def finish(_: int) -> str | None:
+        meet.wait(10)
+        try:
+            return services.finish(upload).artifact_id
+        except services.OffsetMismatch:
+            return None
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(4) as pool:
+        told = set(pool.map(finish, range(4)))
+    digest = hashlib.sha256(CONTENT).hexdigest()
+    assert digest in told and told <= {digest, None}
+    assert Artifact.objects.get().pk == services.finish(upload).artifact_id == digest
+    assert [path.name for path in files_below(var_directory)] == [digest]
 
 
 def test_what_was_put_again_meanwhile_is_not_removed(cast, var_directory):

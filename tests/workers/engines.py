@@ -21,7 +21,7 @@ SCRIPT = Path(__file__).with_name("small_engine.py")
 
 def small_engine(**options: float | str) -> list[str]:
     """Command of an engine: `steps`, `pause` between events, `crash_at` step, `fail` and `refuse`
-    with a message."""
+    with a message; one that `learns` reads its problems and leaves weights behind."""
     words = [f"{name}={value}" for name, value in options.items()]
     return [sys.executable, str(SCRIPT), ",".join(words) or "-"]
 

@@ -20,6 +20,7 @@ def options_of(text):
         "refuse": pairs.get("refuse", ""),
         "children": int(pairs.get("children", 0)),
         "deaf": int(pairs.get("deaf", 0)),
+        "learns": int(pairs.get("learns", 0)),
     }
 
 
@@ -47,9 +48,10 @@ def main(text, run_dir, lease_seconds):
         raise RuntimeError("teardown noise")
     if done == 0:
         log.append(tested(0, 0.2))
+    problems = train_problems(run_dir) if options["learns"] else ["p"]
     for step in range(done + 1, options["steps"] + 1):
         log.append(ev.StepStarted(step=step, trees=1))
-        grow_tree(log, step)
+        grow_tree(log, step, problems[step % len(problems)])
         time.sleep(options["pause"])
         crash_now = options["crash_at"] == step and not (run_dir / "crashed").exists()
         if crash_now or options["crash_always"] == step:
@@ -66,13 +68,35 @@ def main(text, run_dir, lease_seconds):
         if time.time() - (run_dir / "lease").stat().st_mtime > lease_seconds:
             sys.exit(4)
     log.append(tested(options["steps"], 0.6))
-    log.append(ev.CheckpointSaved(step=options["steps"], path="checkpoints/last", final=True))
+    models = weights(run_dir) if options["learns"] else {}
+    final = {"path": "checkpoints/last", "final": True, "models": models}
+    log.append(ev.CheckpointSaved(step=options["steps"], **final))
     log.append(ev.RunStateChanged(state=ev.RunState.FINISHED))
 
 
-def grow_tree(log, step):
+def train_problems(run_dir):
+    """Ids of the problems to learn from, read as the engine reads them."""
+    from engine.config import read_config
+    from engine.problems.source import load_problem_set
+
+    config = read_config(run_dir / "config.json")
+    return [problem.id for problem in load_problem_set(config.problems).train]
+
+
+def weights(run_dir):
+    """What was learned, as files of one agent; their directory by agent."""
+    import numpy
+    from safetensors.numpy import save_file
+
+    folder = run_dir / "models" / "oak"
+    folder.mkdir(parents=True)
+    save_file({"embed": numpy.zeros(6, dtype=numpy.float32)}, folder / "model.safetensors")
+    return {"oak": "models/oak"}
+
+
+def grow_tree(log, step, problem):
     tree = log.seq + 1
-    log.append(ev.TreeOpened(step=step, problem="p", statement="Return x."), tree=tree)
+    log.append(ev.TreeOpened(step=step, problem=problem, statement="Return x."), tree=tree)
     for node in (1, 2):
         opened = ev.NodeOpened(agent="oak", parent=node - 1, depth=node, draws={})
         log.append(opened, tree=tree, node=node)

@@ -33,16 +33,17 @@ needs_redis = pytest.mark.skipif(
 
 
 class Worker:
-    """A worker process on the test's database, with a broker and an engine of its own."""
+    """A worker process on the test's database, with a broker and an engine of its own: `command`,
+    or a small one with these options."""
 
-    def __init__(self, var, broker="filesystem://", **engine):
+    def __init__(self, var, broker="filesystem://", command=None, **engine):
         parts = connection.settings_dict
         self.environment = {
             **os.environ,
             "DATABASE_URL": f"postgresql://{parts['USER']}@/{parts['NAME']}?host={parts['HOST']}",
             "GROVE_VAR": str(var),
             "BROKER_URL": broker,
-            "GROVE_ENGINE_COMMAND": shlex.join(small_engine(**engine)),
+            "GROVE_ENGINE_COMMAND": shlex.join(command or small_engine(**engine)),
         }
         self.log = var / "worker.log"
         with self.log.open("ab") as output:
@@ -72,14 +73,6 @@ class Worker:
         """SIGTERM, as at the end of `make run`; its exit code."""
         self.process.send_signal(signal.SIGTERM)
         return self.process.wait(120)
-
-
-@pytest.fixture
-def var(var_directory):
-    yield var_directory
-    for directory in (var_directory / "runs").glob("*"):
-        if engine := EngineProcess.adopt(directory):
-            engine.kill()
 
 
 def state_of(run):

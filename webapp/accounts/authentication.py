@@ -21,7 +21,11 @@ from webapp.projects.permissions import Action, require_scope
 
 
 class Bearer(HttpBearer):
-    """`Authorization: Bearer TOKEN`."""
+    """`Authorization: Bearer TOKEN`, which to read needs a scope of one of `reading`."""
+
+    def __init__(self, *reading: Action):
+        super().__init__()
+        self._reading = reading or (Action.READ,)
 
     def authenticate(self, request: HttpRequest, token: str) -> User:
         address = request.META.get("REMOTE_ADDR") or "unknown"
@@ -31,7 +35,7 @@ class Bearer(HttpBearer):
             note_guess(address)
             raise AuthenticationError
         if request.method in ("GET", "HEAD"):
-            require_scope(user, Action.READ)
+            require_scope(user, *self._reading)
         request.user = user
         note_token(user.token)
         return user

@@ -1,7 +1,8 @@
 """REST of uploads: begin, add bytes at an offset, finish; what they become is said elsewhere.
 
 As tus (tus.io) and the draft "Resumable Uploads for HTTP" have it, `Upload-Offset` says where the
-bytes go, and whoever was interrupted asks where the upload stands and goes on from there.
+bytes go, and whoever was interrupted asks by HEAD where the upload stands and goes on from there.
+Who may upload may also ask how far it is, whether or not their token reads anything else.
 """
 
 from __future__ import annotations
@@ -9,11 +10,12 @@ from __future__ import annotations
 import uuid
 from datetime import datetime
 
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
 from ninja import Header, Query, Router, Schema, Status
 from pydantic import ConfigDict, Field
 
+from webapp.accounts.authentication import ActiveSession, Bearer
 from webapp.artifacts import services
 from webapp.artifacts.models import Upload
 from webapp.artifacts.selectors import visible_uploads
@@ -23,6 +25,21 @@ from webapp.projects.models import Project
 from webapp.projects.permissions import Action, require, require_scope
 
 router = Router()
+_WHO_ASKS = [Bearer(Action.READ, Action.UPLOAD), ActiveSession()]
+_NUMBER = {"schema": {"type": "integer", "minimum": 0}}
+_STANDING = {
+    200: {
+        "description": "Where it stands",
+        "headers": {
+            "Upload-Offset": {**_NUMBER, "description": "Bytes that have come"},
+            "Upload-Length": {**_NUMBER, "description": "Bytes that were announced"},
+            "Upload-Complete": {
+                "schema": {"type": "string", "enum": ["?0", "?1"]},
+                "description": "Whether it is finished",
+            },
+        },
+    }
+}
 _BYTES = {"type": "string", "format": "binary"}
 
 
@@ -36,6 +53,8 @@ class UploadOut(Schema):
     """Bytes that have come; those from here on are still to be sent."""
     sha256: str | None
     """Of its content, once it is finished."""
+    announced: str
+    """The SHA-256 that its bytes must have; empty if none was given."""
     created: datetime
     expires: datetime
     """It is removed then, unless more bytes come."""
@@ -68,36 +87,50 @@ class UploadList(Schema):
 class Which(Schema):
     project: int | None = Field(None, ge=0, le=LARGEST_ID)
     kind: Upload.Kind | None = None
+    announced: str | None = Field(None, pattern="^[0-9a-f]{64}$")
+    """SHA-256 that was announced: to find what was begun for a file."""
 
 
 @router.post("", response={201: UploadOut})
-def create_upload(
-    request: HttpRequest,
-    new: NewUpload,
-    key: str | None = Header(None, alias="Idempotency-Key", min_length=1, max_length=200),
-):
-    """Announce a file; its bytes are sent to `/uploads/{upload_id}`. Asked again with the same
-    `Idempotency-Key`, the answer is the upload that was begun then, where it stands now."""
+def create_upload(request: HttpRequest, new: NewUpload):
+    """Announce a file; its bytes are sent to `/uploads/{upload_id}`."""
     project = get_object_or_404(Project.objects.visible_to(request.user), pk=new.project)
     require(request.user, services.ACTIONS[new.kind], project)
-    if key and not key.isprintable():
-        raise Invalid("Idempotency-Key", key, "give letters, digits and signs")
-    asked = (new.kind, new.name, new.size, new.sha256, key)
+    asked = (new.kind, new.name, new.size, new.sha256)
     return Status(201, services.described(services.begin(project, request.user, *asked)))
 
 
-@router.get("", response=UploadList)
+@router.get("", response=UploadList, auth=_WHO_ASKS)
 def list_uploads(request: HttpRequest, query: Query[Which]):
     """Your 200 newest uploads that are under way, or finished and not expired yet."""
     wanted = {name: value for name, value in query.dict().items() if value is not None}
+    if announced := wanted.pop("announced", None):
+        wanted["expected_sha256"] = announced
     found = visible_uploads(request.user).filter(**wanted)[:200]
-    return {"uploads": [services.described(upload) for upload in found]}
+    return {"uploads": [services.described(services.standing(upload)) for upload in found]}
 
 
-@router.get("/{uuid:upload_id}", response=UploadOut)
+@router.get("/{uuid:upload_id}", response=UploadOut, auth=_WHO_ASKS)
 def get_upload(request: HttpRequest, upload_id: uuid.UUID):
     """Where it stands."""
-    return services.described(get_object_or_404(visible_uploads(request.user), pk=upload_id))
+    found = get_object_or_404(visible_uploads(request.user), pk=upload_id)
+    return services.described(services.standing(found))
+
+
+@router.api_operation(
+    ["HEAD"], "/{uuid:upload_id}", auth=_WHO_ASKS, openapi_extra={"responses": _STANDING}
+)
+def ask_upload(request: HttpRequest, upload_id: uuid.UUID) -> HttpResponse:
+    """Where it stands, in headers alone: who was interrupted goes on at `Upload-Offset`."""
+    found = get_object_or_404(visible_uploads(request.user), pk=upload_id)
+    upload = services.standing(found)
+    headers = {
+        "Upload-Offset": str(upload.received),
+        "Upload-Length": str(upload.size),
+        "Upload-Complete": "?1" if upload.artifact_id else "?0",
+        "Cache-Control": "no-store",
+    }
+    return HttpResponse(content_type="application/json", headers=headers)
 
 
 @router.patch(

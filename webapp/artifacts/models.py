@@ -68,18 +68,10 @@ class Upload(models.Model):
     created = models.DateTimeField(auto_now_add=True)
     expires = models.DateTimeField()
     """Later with every byte that comes; then the upload is removed."""
-    request_key = models.CharField(max_length=200, null=True)
-    """Idempotency key under which it was asked for, if one was given."""
-    request_digest = models.CharField(max_length=64, blank=True)
 
     objects = UploadQuerySet.as_manager()
 
     class Meta:
-        constraints = [
-            models.UniqueConstraint(
-                fields=["created_by", "request_key"], name="upload_requested_once"
-            )
-        ]
         indexes = [models.Index(fields=["expires"], name="upload_expires")]
 
     def __str__(self) -> str:

@@ -16,6 +16,8 @@ def fault_of_name(name: str) -> str:
         return f"give a name of 1 to {LONGEST} bytes"
     if found := sorted(_FORBIDDEN & set(name)):
         return f"give the file's own name, without a folder and without {' '.join(found)}"
+    if {"/", "\\"} & set(unicodedata.normalize("NFKC", name)):
+        return "give a name without characters that some systems take for a slash"
     # Control characters, halves of pairs, and marks that turn the direction of writing.
     if any(unicodedata.category(one).startswith("C") for one in name):
         return "give a name without control or invisible characters"

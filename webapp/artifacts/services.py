@@ -7,14 +7,12 @@ appends never mix; a finished upload has an artifact and no file.
 
 from __future__ import annotations
 
-import hashlib
-import json
 from datetime import timedelta
 from pathlib import Path
 from typing import IO, Any
 
 from django.conf import settings
-from django.db import IntegrityError, OperationalError, transaction
+from django.db import OperationalError, transaction
 from django.shortcuts import get_object_or_404
 from django.utils import timezone
 from psycopg.errors import LockNotAvailable
@@ -41,38 +39,26 @@ def begin(
     name: str,
     size: int,
     sha256: str = "",
-    key: str | None = None,
 ) -> Upload:
-    """An upload of `size` bytes that stands at 0. Asked the same again under the same idempotency
-    `key`, the one that was begun then.
+    """An upload of `size` bytes that stands at 0.
 
     Raises:
         UploadRefused: the name cannot be one of a file, or so much is not taken.
     """
     if reason := fault_of_name(name):
         raise UploadRefused("name", name, reason)
-    asked = [project.pk, kind, name, size, sha256]
-    digest = hashlib.sha256(json.dumps(asked).encode()).hexdigest()
-    if found := _begun_before(user, key, digest):
-        return found
-    fields = {"kind": kind, "name": name, "size": size, "expected_sha256": sha256}
-    try:
-        with transaction.atomic():
-            Project.objects.select_for_update(no_key=True).get(pk=project.pk)
-            _refuse_size(project, kind, size)
-            return Upload.objects.create(
-                project=project,
-                created_by=user,
-                expires=timezone.now() + LIFETIME,
-                request_key=key,
-                request_digest=digest,
-                **fields,
-            )
-    except IntegrityError:
-        # Somebody asked the same at the same moment, and was first.
-        if found := _begun_before(user, key, digest):
-            return found
-        raise
+    with transaction.atomic():
+        Project.objects.select_for_update(no_key=True).get(pk=project.pk)
+        _refuse_size(project, kind, size)
+        return Upload.objects.create(
+            project=project,
+            created_by=user,
+            kind=kind,
+            name=name,
+            size=size,
+            expected_sha256=sha256,
+            expires=timezone.now() + LIFETIME,
+        )
 
 
 def append(upload: Upload, offset: int, content: IO[bytes]) -> Upload:
@@ -99,6 +85,12 @@ def append(upload: Upload, offset: int, content: IO[bytes]) -> Upload:
         upload.received += len(block)
         upload.expires = timezone.now() + LIFETIME
         upload.save(update_fields=["received", "expires"])
+    return upload
+
+
+def standing(upload: Upload) -> Upload:
+    """The same with `received` as it is on the disk: what a crash lost is to be sent again."""
+    _find_lost_bytes(upload, path_of(upload))
     return upload
 
 
@@ -151,14 +143,6 @@ def use_up(upload: Upload) -> None:
 def path_of(upload: Upload) -> Path:
     """Where its bytes lie until it is finished."""
     return settings.UPLOADS_DIR / str(upload.pk)
-
-
-def _begun_before(user: User, key: str | None, digest: str) -> Upload | None:
-    found = Upload.objects.filter(created_by=user, request_key=key).first() if key else None
-    if found is not None and found.request_digest != digest:
-        reason = "it stands for another upload already: give each its own"
-        raise UploadRefused("Idempotency-Key", key, reason)
-    return found
 
 
 def _refuse_size(project: Project, kind: Upload.Kind, size: int) -> None:
@@ -214,6 +198,7 @@ def described(upload: Upload) -> dict[str, Any]:
         "size": upload.size,
         "offset": upload.received,
         "sha256": upload.artifact_id,
+        "announced": upload.expected_sha256,
         "created": upload.created,
         "expires": upload.expires,
     }

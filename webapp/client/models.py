@@ -16,13 +16,20 @@ def push_model(
 
     Raises:
         Refused: the server does not take it; says which file is wrong and why.
-        OSError: a file cannot be read.
+        OSError: a file cannot be read. ValueError: there is no model that `parent` could be of.
     """
     files = [path for path in sorted(folder.iterdir()) if path.is_file()]
+    known = next(
+        (one for one in grove.models(project=project, name=name) if one.name == name), None
+    )
+    if known is None and parent is not None:
+        raise ValueError(f"parent {parent}: project {project} has no model {name}, leave it out")
     uploads = [grove.upload(path, project, "model").id for path in files]
-    model = _model(grove, project, name)
+    if known is None:
+        body = {"project": project, "name": name, "uploads": uploads}
+        return grove.ask(Model, "POST", "/models", json=body).versions[0]
     body = {"uploads": uploads, "parent": parent}
-    return grove.ask(ModelVersion, "POST", f"/models/{model.id}/versions", json=body)
+    return grove.ask(ModelVersion, "POST", f"/models/{known.id}/versions", json=body)
 
 
 def pull_model(grove: Grove, model: int, number: int, file: Path) -> int:
@@ -37,10 +44,3 @@ def pull_model(grove: Grove, model: int, number: int, file: Path) -> int:
     finally:
         draft.unlink(missing_ok=True)
     return written
-
-
-def _model(grove: Grove, project: int, name: str) -> Model:
-    found = grove.models(project=project, name=name)
-    known = next((one for one in found if one.name == name), None)
-    body = {"project": project, "name": name}
-    return known or grove.ask(Model, "POST", "/models", json=body)

@@ -57,6 +57,10 @@ class Upload(msgspec.Struct, frozen=True):
     """Of its content, once it is finished."""
 
 
+class UploadList(msgspec.Struct, frozen=True):
+    uploads: list[Upload]
+
+
 class DatasetVersion(msgspec.Struct, frozen=True):
     id: int
     number: int

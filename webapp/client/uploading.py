@@ -1,7 +1,7 @@
 """Sending a file in pieces, from wherever the server stands.
 
 Invariant: the server's offset is the only cursor; the same file of the same project, asked for
-again, is the same upload, because its content is the idempotency key.
+again while its upload is under way, is the same upload, because the server knows it by its digest.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from webapp.client.types import Refused, Upload
+from webapp.client.types import Refused, Upload, UploadList
 
 PIECE_BYTES = 4 << 20
 FINISH_SECONDS = 600.0
@@ -26,12 +26,18 @@ def upload(ask: Ask, file: Path, project: int, kind: str) -> Upload:
         digest = hashlib.file_digest(content, "sha256").hexdigest()
         size = content.seek(0, 2)
         body = {"project": project, "kind": kind, "name": file.name, "size": size, "sha256": digest}
-        named = hashlib.sha256(f"{project} {kind} {digest} {file.name}".encode()).hexdigest()
-        begun = ask(Upload, "POST", "/uploads", json=body, headers={"Idempotency-Key": named})
+        begun = _begun_before(ask, body) or ask(Upload, "POST", "/uploads", json=body)
         while begun.offset < begun.size:
             content.seek(begun.offset)
             begun = _sent(ask, begun, content.read(PIECE_BYTES))
     return ask(Upload, "POST", f"/uploads/{begun.id}/finish", timeout=FINISH_SECONDS)
+
+
+def _begun_before(ask: Ask, body: dict[str, Any]) -> Upload | None:
+    """What was begun for the same file and broken off."""
+    query = {"project": body["project"], "kind": body["kind"], "announced": body["sha256"]}
+    told = ask(UploadList, "GET", "/uploads", params=query)
+    return next((one for one in told.uploads if one.name == body["name"]), None)
 
 
 def _sent(ask: Ask, begun: Upload, piece: bytes) -> Upload:

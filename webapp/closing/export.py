@@ -96,7 +96,7 @@ def _parts(workspace: Workspace) -> Parts:
     yield "projects.jsonl", _table(workspace.projects.all(), "workspace")
     yield "audit.jsonl", _audit(workspace)
     inside = {"project__workspace": workspace}
-    yield "experiments.jsonl", _table(Experiment.objects.filter(**inside), "request_digest")
+    yield "experiments.jsonl", _table(Experiment.objects.filter(**inside))
     runs = Run.objects.filter(experiment__project__workspace=workspace)
     yield "runs.jsonl", _table(runs, "lease_owner", "engine_pid", "engine_started")
     yield "comments.jsonl", _table(Comment.objects.filter(run__in=runs))

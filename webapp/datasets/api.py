@@ -19,9 +19,9 @@ from webapp.datasets.schemas import (
     DatasetOut,
     DatasetVersionOut,
     HardnessList,
+    NewDatasetVersion,
     NewDerived,
     NewOverlap,
-    NewVersion,
     ProblemDetail,
     ProblemList,
     ReportOut,
@@ -65,7 +65,7 @@ def list_datasets(request: HttpRequest, query: Query[Which]):
 
 
 @router.post("", response=_MADE)
-def create_dataset_version(request: HttpRequest, new: NewVersion):
+def create_dataset_version(request: HttpRequest, new: NewDatasetVersion):
     """The problems of finished uploads as a version of the dataset of that name, which is made if
     it is not there; its check is queued. 200 if the dataset has the same problems already."""
     require_scope(request.user, Action.ADD_DATASETS)

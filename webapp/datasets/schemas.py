@@ -81,7 +81,7 @@ class Which(Cursor):
     """Part of the name, in whatever case."""
 
 
-class NewVersion(Schema):
+class NewDatasetVersion(Schema):
     model_config = ConfigDict(
         extra="forbid",
         json_schema_extra={

@@ -109,7 +109,8 @@ class Use:
 def uses(version: DatasetVersion) -> list[Use]:
     """Runs and model versions that learned from it or were measured on it, and versions that were
     made from it."""
-    runs = version.run_set.select_related("experiment").order_by("-created")
+    runs = version.run_set.filter(evaluation__run=None)  # a measurement is told as such, below
+    runs = runs.select_related("experiment").order_by("-created")
     models = version.modelversion_set.select_related("model").order_by("-pk")
     children = version.children.select_related("dataset").order_by("number")
     found = [Use("run", str(run), reverse("run", args=[run.pk])) for run in runs]

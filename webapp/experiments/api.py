@@ -1,46 +1,42 @@
-"""REST of runs and recipes."""
+"""REST of runs."""
 
 from __future__ import annotations
 
 import uuid
 from collections.abc import Callable
 from datetime import datetime
-from functools import partial
 from typing import Any
 
 from django.http import HttpRequest
 from django.shortcuts import get_object_or_404
-from ninja import Header, Query, Router, Schema, Status
-from pydantic import ConfigDict, Field, create_model
+from ninja import Query, Router, Schema, Status
+from pydantic import BaseModel, ConfigDict, Field
 
 from engine.events import RunState
-from engine.recipes import recipe_data, recipe_names
-from webapp.accounts.models import User
 from webapp.experiments import marks, outside, services
-from webapp.experiments.creation import KeyReused, Made, create_experiment, once
+from webapp.experiments.creation import create_experiment_with_run
 from webapp.experiments.listing import LONGEST, Unusable, Wish, runs_page
-from webapp.experiments.models import Experiment, Star
+from webapp.experiments.models import Star
 from webapp.experiments.presentation import summary
 from webapp.experiments.selectors import visible_run
-from webapp.experiments.sweeps import Request
 from webapp.paging import LARGEST_ID
 from webapp.problems import Invalid
 from webapp.projects.models import Project
 from webapp.projects.permissions import Action, require
 
 router = Router()
-recipes = Router()
-experiments = Router()
 _WITHOUT_NUL = r"^[^\x00]*$"
 
 
-class Wait(Schema):
+# What is told of runs comes as dicts (`presentation.summary`). Plain models read them several times
+# as fast as schemas of ninja, which are ready for rows of a database.
+class Wait(BaseModel):
     name: str
     since: datetime
     deadline: datetime | None
 
 
-class RunOut(Schema):
+class RunOut(BaseModel):
     id: uuid.UUID
     name: str
     number: int
@@ -98,7 +94,7 @@ class Marks(Schema):
     starred: bool | None = None
 
 
-class Wanted(Schema):
+class NewRun(Schema):
     model_config = ConfigDict(
         extra="forbid",
         json_schema_extra={
@@ -118,55 +114,12 @@ class Wanted(Schema):
     name: str = Field("", max_length=200, pattern=_WITHOUT_NUL)
     overrides: dict[str, Any] = {}
     """Dotted path to value."""
-
-
-class NewRun(Wanted):
     outside: bool = False
     """Its engine runs elsewhere and sends its events (POST /runs/{run_id}/events)."""
 
 
-class NewExperiment(Wanted):
-    model_config = ConfigDict(
-        extra="forbid",
-        json_schema_extra={
-            "examples": [
-                {
-                    "project": 1,
-                    "recipe": "demo",
-                    "name": "How wide",
-                    "overrides": {"training.minutes": 10},
-                    "seeds": [1, 2, 3],
-                    "sweep": {"search.nodes_per_tree": [8, 16]},
-                }
-            ]
-        },
-    )
-
-    seeds: list[int] = Field([], max_length=64)
-    sweep: dict[str, list[Any]] = {}
-    """Values to try, by path; every combination with every seed is a run, 64 at most."""
-
-
-class ExperimentOut(Schema):
-    id: int
-    name: str
-    project: int
-    runs: list[RunOut]
-
-
-# Every field but the id may be left out where only some are asked for.
-RunRow = create_model(
-    "RunRow",
-    __base__=Schema,
-    **{
-        name: (field.annotation, ... if name == "id" else None)
-        for name, field in RunListed.model_fields.items()
-    },
-)
-
-
-class RunList(Schema):
-    runs: list[RunRow]
+class RunList(BaseModel):
+    runs: list[RunListed]
     next: str | None
     """Cursor of the next page, null on the last."""
 
@@ -186,8 +139,6 @@ class Filter(Schema):
     sort: str = Field("newest", max_length=20)
     """newest or oldest; or name, state, step, seed, by, solved or reward, with - the greatest
     first."""
-    fields: str | None = Field(None, max_length=400, pattern=_WITHOUT_NUL)
-    """Names of fields, with commas between them; the id is always told."""
     cursor: str | None = None
     limit: int = Field(50, ge=1, le=200)
 
@@ -202,94 +153,26 @@ class Filter(Schema):
             **told,
         )
 
-    def columns(self) -> set[str]:
-        """The fields that are asked for."""
-        if self.fields is None:
-            return set(RunListed.model_fields)
-        asked = {name.strip() for name in self.fields.split(",") if name.strip()}
-        if unknown := asked - RunListed.model_fields.keys():
-            names = ", ".join(RunListed.model_fields)
-            raise Invalid("fields", ", ".join(sorted(unknown)), f"there are {names}")
-        return asked | {"id"}
 
-
-class Recipe(Schema):
-    name: str
-    config: dict[str, Any]
-
-
-@router.get("", response=RunList, exclude_unset=True)
+@router.get("", response=RunList)
 def list_runs(request: HttpRequest, query: Query[Filter]):
     """Runs, newest first; all that you may see, or those of which the filters hold."""
-    columns = query.columns()
     try:
         page = runs_page(request.user, query.wish(), query.cursor, query.limit)
     except Unusable as error:
         raise Invalid(error.path, error.value, error.reason) from None
     told = [{**summary(run), "starred": run.starred} for run in page.runs]
-    rows = [{name: one[name] for name in columns} for one in told]
-    return {"runs": rows, "next": page.next}
+    return {"runs": told, "next": page.next}
 
 
 @router.post("", response={201: RunDetail})
-def create_run(
-    request: HttpRequest,
-    new: NewRun,
-    key: str | None = Header(None, alias="Idempotency-Key", min_length=1, max_length=200),
-):
-    """An experiment with one run, queued at once. Asked again with the same `Idempotency-Key`, the
-    answer is the run that was made then, as it is now."""
-    make = _made_outside if new.outside else create_experiment
-    wanted = Request(new.recipe, new.overrides, new.name)
-    experiment = _create(request, new, make, wanted, key)
-    return Status(201, detail(request, experiment.runs.get(number=1).pk))
-
-
-@experiments.post("", response={201: ExperimentOut})
-def create_experiment_of_runs(
-    request: HttpRequest,
-    new: NewExperiment,
-    key: str | None = Header(None, alias="Idempotency-Key", min_length=1, max_length=200),
-):
-    """One experiment with a run for every combination of seeds and values to try, all queued."""
-    wanted = Request(new.recipe, new.overrides, new.name, new.seeds, new.sweep)
-    experiment = _create(request, new, create_experiment, wanted, key)
-    runs = experiment.runs.select_related("experiment__project", "created_by").order_by("number")
-    told = {"id": experiment.pk, "name": experiment.name, "project": new.project}
-    return Status(201, {**told, "runs": [summary(run) for run in runs]})
-
-
-def _made_outside(project: Project, user: User, wanted: Request) -> Experiment:
-    asked = (wanted.recipe, dict(wanted.overrides), wanted.name)
-    return outside.create_run(project, user, *asked).experiment
-
-
-def _create(
-    request: HttpRequest,
-    new: Wanted,
-    make: Callable[..., Experiment],
-    wanted: Request,
-    key: str | None,
-) -> Experiment:
+def create_run(request: HttpRequest, new: NewRun):
+    """An experiment with one run, queued at once."""
     project = get_object_or_404(Project.objects.visible_to(request.user), pk=new.project)
     require(request.user, Action.OPERATE, project)
-    asked = [type(new).__name__, new.dict()]
-    return once_or_invalid(key, request.user, asked, partial(make, project, request.user, wanted))
-
-
-def once_or_invalid(
-    key: str | None,
-    user: User,
-    asked: Any,
-    make: Callable[[], Made],
-    kind: type[Made] = Experiment,  # type: ignore[assignment]
-) -> Made:
-    """As `once`; a key that stands for another request is a fault of the header."""
-    try:
-        return once(key, user, asked, make, kind)
-    except KeyReused:
-        reason = "it stands for another request already: give each its own"
-        raise Invalid("Idempotency-Key", key, reason) from None
+    make = outside.create_run if new.outside else create_experiment_with_run
+    run = make(project, request.user, new.recipe, dict(new.overrides), new.name)
+    return Status(201, detail(request, run.pk))
 
 
 @router.get("/{uuid:run_id}", response=RunDetail)
@@ -325,12 +208,6 @@ def stop_run(request: HttpRequest, run_id: uuid.UUID):
 def resume_run(request: HttpRequest, run_id: uuid.UUID):
     """Queue a stopped or failed run again; it goes on from its last checkpoint."""
     return operate(request, run_id, services.resume_run)
-
-
-@recipes.get("", response=list[Recipe])
-def list_recipes(request: HttpRequest):
-    """Named settings to start from."""
-    return [{"name": name, "config": recipe_data(name)} for name in recipe_names()]
 
 
 def operate(request: HttpRequest, run_id: uuid.UUID, service: Callable) -> dict[str, Any]:

@@ -10,8 +10,8 @@ import json
 import re
 import types
 import typing
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any
 
@@ -19,7 +19,7 @@ from annotated_types import Ge, Gt, Le, Lt
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from engine.config import RunConfig, registered
+from engine.config import AgentConfig, RunConfig, registered
 from engine.sharing import with_shared_settings
 from webapp.experiments.toml import value_text
 
@@ -33,6 +33,11 @@ _UNITS = (
     ("tokens_per_tree", "tokens"), ("nodes_per_tree", "nodes"), ("tree_nodes", "nodes"),
     ("_every", "steps"), ("steps", "steps"), ("_nodes", "nodes"),
 )  # fmt: skip
+
+
+AGENTS = "agents."
+NEW_AGENT = "new-agent"
+"""What stands for the name of an agent that is yet to be added."""
 
 
 @dataclass(frozen=True)
@@ -81,18 +86,37 @@ class Group:
     title: str
     settings: list[Setting]
 
+    @property
+    def agent(self) -> str:
+        """What paths call the agent whose settings these are; empty for those of the run."""
+        return self.path.removeprefix(AGENTS) if self.path.startswith(AGENTS) else ""
 
-def catalogue(config: RunConfig) -> list[Group]:
-    """All settings, with the values of `config`."""
+
+def catalogue(config: RunConfig, keys: Sequence[str] | None = None) -> list[Group]:
+    """All settings, with the values of `config`; `keys` are what paths call its agents, if that is
+    not their names."""
     groups = [Group("", "Run", list(_settings("", config, _RECORD)))]
-    for agent in config.agents:
-        path = f"agents.{agent.name}"
-        groups.append(Group(path, f"Agent {agent.name}", list(_settings(f"{path}.", agent, set()))))
+    keys = keys or [agent.name for agent in config.agents]
+    groups += [_agent(key, agent) for key, agent in zip(keys, config.agents, strict=True)]
     for name in RunConfig.model_fields:
         value = getattr(config, name)
         if isinstance(value, BaseModel):
             groups.append(Group(name, name.capitalize(), list(_settings(f"{name}.", value, set()))))
     return groups
+
+
+def new_agent(key: str) -> Group:
+    """The settings of an agent of which nothing is said but what paths call it: without a model,
+    which each must have."""
+    group = _agent(key, AgentConfig(name=NEW_AGENT, model=" "))
+    said = {f"{group.path}.name": value_text(key), f"{group.path}.model": value_text("")}
+    settings = [replace(one, value=said.get(one.path, one.value)) for one in group.settings]
+    return replace(group, settings=settings)
+
+
+def _agent(key: str, agent: AgentConfig) -> Group:
+    path = f"{AGENTS}{key}"
+    return Group(path, f"Agent {key}", list(_settings(f"{path}.", agent, set())))
 
 
 def _settings(prefix: str, model: BaseModel, without: set[str]) -> Iterator[Setting]:

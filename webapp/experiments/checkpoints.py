@@ -6,21 +6,18 @@ the run has removed since.
 
 from __future__ import annotations
 
-import os
 import shutil
 from pathlib import Path
 
 from django.conf import settings
 
+from engine import forking
 from webapp.experiments.models import Run
-
-_WHOLE = "manifest.json"
-_HELD = "origin"
 
 
 def checkpoint_steps(run: Run) -> list[int]:
     """Steps of which a checkpoint is there, newest first."""
-    found = (_folder(run)).glob(f"step-*/{_WHOLE}")
+    found = (_folder(run)).glob(f"step-*/{forking.MANIFEST}")
     return sorted((int(path.parent.name.removeprefix("step-")) for path in found), reverse=True)
 
 
@@ -30,24 +27,16 @@ def checkpoint_path(run: Run, step: int) -> Path:
 
 
 def hold(origin: Run, step: int, fork: Run) -> bool:
-    """Link a checkpoint into the directory of a run that is to begin with it, where its engine
-    looks first (`engine.training.fork`): whatever `origin` removes from now on, it is there. False
-    if it has been removed already.
+    """Let a run that is to begin with a checkpoint have it, whatever `origin` removes from now on.
+    False if it has been removed already.
 
     A file system without links is told of nothing: then the engine copies it when it starts.
     """
-    source = checkpoint_path(origin, step)
-    target = _directory(fork) / _HELD / "checkpoints" / source.name
-    partial = target.with_name(f"partial-{source.name}")
-    partial.parent.mkdir(parents=True, exist_ok=True)
     try:
-        shutil.copytree(source, partial, copy_function=os.link)
-        if not (partial / _WHOLE).is_file():  # it was being removed meanwhile
-            raise FileNotFoundError(source)
-        partial.rename(target)
-    except (OSError, shutil.Error):
+        forking.hold(checkpoint_path(origin, step), _directory(fork), copies=False)
+    except forking.CheckpointGone:
         release(fork)
-        return (source / _WHOLE).is_file()
+        return False
     return True
 
 

@@ -6,14 +6,10 @@ settings, its paths and its data go, or nothing is made.
 
 from __future__ import annotations
 
-import hashlib
-import json
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any
 
-from django.db import IntegrityError, transaction
-from django.db.models import Model
+from django.db import transaction
 from django.utils import timezone
 
 from engine.faults import ConfigError
@@ -31,13 +27,7 @@ from webapp.projects.models import Project
 from webapp.registry.references import resolved
 from webapp.registry.services import note_uses
 
-Made = TypeVar("Made", bound=Model)
-"""A row with created_by, request_key and request_digest."""
 _NAME_CHARS: int = Experiment._meta.get_field("name").max_length
-
-
-class KeyReused(Exception):
-    """An idempotency key that stands for another request already."""
 
 
 @dataclass(frozen=True)
@@ -96,6 +86,26 @@ def create_experiment(
     if origin:
         _hold(origin, made)
     return experiment
+
+
+@transaction.atomic
+def create_from(
+    project: Project, user: User, request: Request, source: Run, step: int | None
+) -> Experiment:
+    """`create_experiment` of `request`, whose base are the settings of `source`: a clone, or with
+    `step` forks of its checkpoint. The source is noted to have been begun with.
+
+    Raises:
+        ConfigError: as `create_experiment`; nothing was made.
+    """
+    _refuse_what_trains_nothing(source)
+    origin = None if step is None else Origin(source, step)
+    made = create_experiment(project, user, request, origin)
+    if source.project == made.project:
+        kind = RunAction.Kind.FORKED if origin else RunAction.Kind.CLONED
+        where = f"from step {step}, " if origin else ""
+        note_action(source, user, kind, f"{where}as {made}")
+    return made
 
 
 def _hold(origin: Origin, forks: list[Run]) -> None:
@@ -190,40 +200,3 @@ def _refuse_what_trains_nothing(run: Run) -> None:
     if hasattr(run, "search"):
         reason = "a search at test time trains nothing; start another search instead"
         raise ConfigError([{"path": "run", "value": str(run.pk), "reason": reason}])
-
-
-def once(
-    key: str | None,
-    user: User,
-    asked: Any,
-    make: Callable[[], Made],
-    kind: type[Made] = Experiment,  # type: ignore[assignment]
-) -> Made:
-    """What `make` makes, a row of `kind`; asked the same again under the same key, what was made
-    then.
-
-    Raises:
-        KeyReused: `user` gave this key with another request.
-    """
-    if key is None:
-        return make()
-    digest = hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
-    if found := _made_before(kind, user, key, digest):
-        return found
-    try:
-        with transaction.atomic():
-            made = make()
-            kind.objects.filter(pk=made.pk).update(request_key=key, request_digest=digest)
-            return made
-    except IntegrityError:
-        # Somebody asked the same at the same moment, and was first.
-        if found := _made_before(kind, user, key, digest):
-            return found
-        raise
-
-
-def _made_before(kind: type[Made], user: User, key: str, digest: str) -> Made | None:
-    made = kind.objects.filter(created_by=user, request_key=key).first()
-    if made is not None and made.request_digest != digest:
-        raise KeyReused
-    return made

@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
+import uuid
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from django.db.models import Count
 from django.http import HttpRequest
 from django.shortcuts import get_object_or_404
-from ninja import Path, Query, Schema
+from ninja import Path, Query, Router, Schema, Status
 from pydantic import ConfigDict, Field
 
-from webapp.experiments.api import NewExperiment, RunOut
-from webapp.experiments.api import experiments as router
-from webapp.experiments.creation import planned
-from webapp.experiments.models import Experiment
+from webapp.experiments.api import RunOut
+from webapp.experiments.creation import Origin, create_experiment, create_from, planned
+from webapp.experiments.models import Experiment, Run
+from webapp.experiments.preflight import preflight
 from webapp.experiments.presentation import summary
 from webapp.experiments.selectors import visible_runs
 from webapp.experiments.sweeps import Request
+from webapp.experiments.toml import document
 from webapp.paging import LARGEST_ID, Cursor, page
+from webapp.problems import Invalid
+from webapp.projects.models import Project
 from webapp.projects.permissions import Action, require
 from webapp.projects.selectors import visible_projects
 
+router = Router()
+_WITHOUT_NUL = r"^[^\x00]*$"
 _EXAMPLE = {
     "id": 3,
     "name": "How wide",
@@ -79,6 +85,45 @@ class ExperimentList(Schema):
     """Cursor of the next page, null on the last."""
 
 
+class NewExperiment(Schema):
+    """Give `recipe`, or `source`: a run to begin with the settings of, or with `step` from its
+    checkpoint."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={
+            "examples": [
+                {
+                    "project": 1,
+                    "recipe": "demo",
+                    "name": "How wide",
+                    "overrides": {"training.minutes": 10},
+                    "seeds": [1, 2, 3],
+                    "sweep": {"search.nodes_per_tree": [8, 16]},
+                }
+            ]
+        },
+    )
+
+    project: int
+    recipe: str = ""
+    source: uuid.UUID | None = None
+    step: int | None = Field(None, ge=0, lt=2**31)
+    name: str = Field("", max_length=200, pattern=_WITHOUT_NUL)
+    overrides: dict[str, Any] = {}
+    """Dotted path to value."""
+    seeds: list[int] = Field([], max_length=64)
+    sweep: dict[str, list[Any]] = {}
+    """Values to try, by path; every combination with every seed is a run, 64 at most."""
+
+
+class ExperimentOut(Schema):
+    id: int
+    name: str
+    project: int
+    runs: list[RunOut]
+
+
 class PlannedRun(Schema):
     model_config = ConfigDict(
         json_schema_extra={
@@ -92,8 +137,24 @@ class PlannedRun(Schema):
     """Path to value: what sets it apart in the experiment."""
 
 
+class FindingOut(Schema):
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [{"what": "Memory", "mark": "good", "text": "needs 2 GiB, has 16 GiB"}]
+        }
+    )
+
+    what: str
+    mark: Literal["good", "bad", "unknown"]
+    text: str
+
+
 class Plan(Schema):
     runs: list[PlannedRun]
+    toml: str
+    """All settings of the first run."""
+    preflight: list[FindingOut]
+    """Does the first run fit this machine, have its problems tests, how long will a step take?"""
 
 
 class Asked(Cursor):
@@ -113,18 +174,59 @@ def list_experiments(request: HttpRequest, asked: Query[Asked]):
     return page(found, "experiments", asked)
 
 
+@router.post("", response={201: ExperimentOut})
+def create_experiment_of_runs(request: HttpRequest, new: NewExperiment):
+    """One experiment with a run for every combination of seeds and values to try, all queued."""
+    project, source = _place(request, new), _source(request, new)
+    asked = project, request.user, _wanted(new, source)
+    made = create_from(*asked, source, new.step) if source else create_experiment(*asked)
+    runs = made.runs.select_related("experiment__project", "created_by").order_by("number")
+    told = {"id": made.pk, "name": made.name, "project": new.project}
+    return Status(201, {**told, "runs": [summary(run) for run in runs]})
+
+
 @router.post("/check", response=Plan)
 def check_experiment(request: HttpRequest, new: NewExperiment):
     """The runs that would come of it; nothing is made. What cannot run is refused as it would be
     then, path by path."""
+    project, source = _place(request, new), _source(request, new)
+    origin = Origin(source, new.step) if source and new.step is not None else None
+    runs = planned(_wanted(new, source), project, origin)
+    config = runs[0].config
+    return {
+        "runs": [
+            {"seed": one.config.seed, "steps": one.config.training.steps, "variant": one.variant}
+            for one in runs
+        ],
+        "toml": document(config.model_dump(mode="json")),
+        "preflight": preflight(config, request.user),
+    }
+
+
+def _place(request: HttpRequest, new: NewExperiment) -> Project:
     project = get_object_or_404(visible_projects(request.user), pk=new.project)
     require(request.user, Action.OPERATE, project)
-    wanted = Request(new.recipe, new.overrides, new.name, new.seeds, new.sweep)
-    runs = [
-        {"seed": one.config.seed, "steps": one.config.training.steps, "variant": one.variant}
-        for one in planned(wanted, project)
-    ]
-    return {"runs": runs}
+    return project
+
+
+def _source(request: HttpRequest, new: NewExperiment) -> Run | None:
+    if bool(new.recipe) == (new.source is not None):
+        raise Invalid("recipe", new.recipe, "give either it or `source`")
+    if new.source is None and new.step is not None:
+        raise Invalid("step", new.step, "it is one of `source`: give that, too")
+    if new.source is None:
+        return None
+    found = visible_runs(request.user).that_train().filter(pk=new.source).first()
+    if found is None:
+        reason = "there is no such run that trains, or you may not see it"
+        raise Invalid("source", str(new.source), reason)
+    return found
+
+
+def _wanted(new: NewExperiment, source: Run | None) -> Request:
+    recipe = source.config["recipe"] if source else new.recipe
+    base = source.config if source else None
+    return Request(recipe, new.overrides, new.name, new.seeds, new.sweep, base)
 
 
 @router.get("/{int:experiment_id}", response=ExperimentDetail)

@@ -9,14 +9,13 @@ from django.core.exceptions import ValidationError
 
 from engine.config import RunConfig, parse_config
 from engine.faults import ConfigError
-from engine.recipes import load_recipe, override, recipe_names
+from engine.recipes import agent_keys, load_recipe, override, recipe_names
 from webapp.accounts.models import User
 from webapp.datasets.selectors import trainable_versions
-from webapp.experiments.actions import note_action
-from webapp.experiments.catalogue import catalogue
-from webapp.experiments.creation import create_experiment, planned
+from webapp.experiments.catalogue import NEW_AGENT, Group, catalogue, new_agent
+from webapp.experiments.creation import create_experiment, create_from, planned
 from webapp.experiments.forms import FIELD, LaunchForm, SettingsForm
-from webapp.experiments.models import Experiment, Run, RunAction
+from webapp.experiments.models import Experiment, Run
 from webapp.experiments.preflight import preflight
 from webapp.experiments.presets import PRESETS
 from webapp.experiments.selectors import visible_runs
@@ -39,36 +38,35 @@ def start(form: LaunchForm) -> Experiment:
     if not form.is_valid():
         raise FormRefused
     require(form.user, Action.OPERATE, form.cleaned_data["project"])
-    origin, source = form.origin(), form.cleaned_data["source"]
-    made = create_experiment(form.cleaned_data["project"], form.user, form.request(), origin)
-    if source and source.project == made.project:
-        kind = RunAction.Kind.FORKED if origin else RunAction.Kind.CLONED
-        where = f"from step {origin.step}, " if origin else ""
-        note_action(source, form.user, kind, f"{where}as {made}")
-    return made
+    asked = form.cleaned_data["project"], form.user, form.request()
+    if source := form.cleaned_data["source"]:
+        return create_from(*asked, source, form.cleaned_data["step"])
+    return create_experiment(*asked)
 
 
 def told(form: LaunchForm, *, with_preflight: bool) -> dict[str, Any]:
     """What the page shows beside the form, as plain JSON.
 
     problems [{path, value, reason}], changes {path: text of the field}, lines (the changes as
-    text), runs (how many), toml (all settings of the first), preflight [{what, mark, text}] or
-    null if it was not asked for.
+    text), agents (what paths call those of the team, null if that cannot be told), runs (how
+    many), toml (all settings of the first), preflight [{what, mark, text}] or null if it was not
+    asked for.
     """
     nothing = {"changes": {}, "lines": "", "runs": 0, "toml": "", "preflight": None}
     if not form.is_valid():
-        return {"problems": form_problems(form), **nothing}
-    base = form.base()
+        return {"problems": form_problems(form), "agents": None, **nothing}
+    base, request = form.base(), form.request()
+    keys = keys_of(base, request.overrides)
     try:
-        request = form.request()
         runs = planned(request, form.cleaned_data["project"], form.origin())
     except ConfigError as error:
-        return {"problems": named(error.problems, base), **nothing}
+        return {"problems": problems_of(form, error), "agents": keys, **nothing}
     config = runs[0].config
     findings = preflight(config, form.user) if with_preflight else None
     return {
         "problems": [],
         "changes": changed_fields(base, request.overrides),
+        "agents": keys,
         "lines": lines(request.overrides),
         "runs": len(runs),
         "toml": document(config.model_dump(mode="json")),
@@ -80,10 +78,21 @@ def changed_fields(base: RunConfig, overrides: dict[str, Any]) -> dict[str, str]
     """Text of every setting's field that differs from `base`."""
     data = base.model_dump(mode="json")
     override(data, overrides)
-    after = parse_config(data)
-    shown = {s.path: s.shown for group in catalogue(after) for s in group.settings}
-    before = {s.path: s.shown for group in catalogue(base) for s in group.settings}
+    after, keys = parse_config(data), keys_of(base, overrides)
+    present = {agent.name for agent in base.agents}
+    added = [new_agent(key) for key in keys if key not in present]
+    before = _shown([*catalogue(base), *added])
+    shown = _shown(catalogue(after, keys))
     return {path: text for path, text in shown.items() if before.get(path, text) != text}
+
+
+def _shown(groups: list[Group]) -> dict[str, str]:
+    return {setting.path: setting.shown for group in groups for setting in group.settings}
+
+
+def keys_of(base: RunConfig, overrides: dict[str, Any]) -> list[str]:
+    """What paths call the agents of `base` that overrides leave, and those that they add."""
+    return agent_keys([agent.name for agent in base.agents], overrides)
 
 
 def form_problems(form: SettingsForm) -> list[dict[str, Any]]:
@@ -95,14 +104,19 @@ def form_problems(form: SettingsForm) -> list[dict[str, Any]]:
     ]
 
 
-def named(problems: list[dict[str, Any]], base: RunConfig) -> list[dict[str, Any]]:
-    """Problems whose paths name agents as the form does, not by their place."""
-    names = {str(place): agent.name for place, agent in enumerate(base.agents)}
+def problems_of(form: LaunchForm, error: ConfigError) -> list[dict[str, Any]]:
+    """What is said of a form that is filled in and cannot run."""
+    return named(error.problems, keys_of(form.base(), form.request().overrides))
+
+
+def named(problems: list[dict[str, Any]], keys: list[str]) -> list[dict[str, Any]]:
+    """Problems whose paths call agents as the form does, not by their place."""
+    calls = {str(place): key for place, key in enumerate(keys)}
     found = []
     for problem in problems:
         parts = problem["path"].split(".")
         if len(parts) > 1 and parts[0] == "agents":
-            parts[1] = names.get(parts[1], parts[1])
+            parts[1] = calls.get(parts[1], parts[1])
         found.append({**problem, "path": ".".join(parts)})
     return found
 
@@ -117,6 +131,7 @@ def page(form: LaunchForm, asked: dict[str, str], user: User) -> dict[str, Any]:
     return {
         "form": form,
         "groups": catalogue(base),
+        "new_agent": new_agent(NEW_AGENT),
         "values": posted(form),
         "recipes": recipe_names(),
         "presets": [(preset, lines(preset.overrides)) for preset in PRESETS],

@@ -171,17 +171,29 @@ def runs_page(user: User, wish: Wish, cursor: str | None, limit: int = 50) -> Ru
     Raises `Unusable` for a cursor that no page gave out.
     """
     key, field, down = wish.sort_key, wish.sort_field, wish.is_down
-    stars = Star.objects.filter(run=OuterRef("pk"), user=user.pk)
-    runs = matching_runs(user, wish).defer(*TOO_BIG_FOR_A_LIST).annotate(starred=Exists(stars))
+    runs = matching_runs(user, wish)
     if cursor:
         value, run_id = _parse_cursor(cursor, key)
         beyond = "lt" if down else "gt"
         after = Q(**{field: value, f"pk__{beyond}": run_id}) | Q(**{f"{field}__{beyond}": value})
         runs = runs.filter(after, **{f"{field}__{beyond}e": value})
-    found = list(runs[: limit + 1])
-    if len(found) <= limit:
-        return RunsPage(found, None)
-    return RunsPage(found[:limit], _cursor(found[limit - 1], key))
+    # First which, then what of them: with all that is shown joined, the planner sorts every run.
+    keys = runs.select_related(None).values_list("pk", field)
+    found = list(keys[: limit + 1])
+    shown = found[:limit]
+    return RunsPage(
+        _shown(user, [run_id for run_id, _ in shown]),
+        _cursor(*shown[-1], key) if len(found) > limit else None,
+    )
+
+
+def _shown(user: User, run_ids: Sequence[uuid.UUID]) -> list[Run]:
+    """Runs that `user` was found to see, in this order, with what a list shows of each."""
+    stars = Star.objects.filter(run=OuterRef("pk"), user=user.pk)
+    runs = Run.objects.filter(pk__in=run_ids).select_related("experiment__project", "created_by")
+    runs = runs.defer(*TOO_BIG_FOR_A_LIST)
+    by_id = {run.pk: run for run in runs.annotate(starred=Exists(stars))}
+    return [by_id[run_id] for run_id in run_ids if run_id in by_id]
 
 
 def _matching(runs: QuerySet[Run], user: User, wish: Wish) -> QuerySet[Run]:
@@ -208,10 +220,8 @@ def _matching(runs: QuerySet[Run], user: User, wish: Wish) -> QuerySet[Run]:
     return runs
 
 
-def _cursor(run: Run, key: str) -> str:
-    if key == "created":
-        return f"{run.created.isoformat()}_{run.pk}"
-    return f"{json.dumps(run.sort_key)}_{run.pk}"
+def _cursor(run_id: uuid.UUID, value: Any, key: str) -> str:
+    return f"{value.isoformat() if key == 'created' else json.dumps(value)}_{run_id}"
 
 
 def _parse_cursor(cursor: str, key: str) -> tuple[Any, uuid.UUID]:

@@ -100,6 +100,7 @@ def page_data(run: Run, can_operate: bool) -> dict[str, Any]:
             "step": f"/api/v1/runs/{run.pk}/steps/STEP/trees",
             "tree": f"/api/v1/runs/{run.pk}/trees/TREE",
             "node": f"/api/v1/runs/{run.pk}/trees/TREE/nodes/NODE",
+            "metrics": f"/api/v1/runs/{run.pk}/metrics",
             "stop": reverse("stop-run", args=[run.pk]),
             "resume": reverse("resume-run", args=[run.pk]),
         },
@@ -114,5 +115,6 @@ def _agent(run: Run, agent: Mapping[str, Any]) -> dict[str, Any]:
         "version": str(version) if version else None,
         "parameters": version.parameters if version else None,
         "trainable": agent["trainable"],
+        "owner": agent.get("shares_weights_with"),
         "role": agent["role"],
     }

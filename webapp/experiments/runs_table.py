@@ -52,6 +52,12 @@ class RunsTable:
         return COLUMNS
 
     @property
+    def shown(self) -> dict[str, bool]:
+        """By key: whether it is among the headings, in whose order the cells stand."""
+        keys = {heading.column.key for heading in self.headings}
+        return {column.key: column.key in keys for column in COLUMNS}
+
+    @property
     def query(self) -> str:
         return self.wish.address()
 

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import uuid
 from datetime import datetime
-from functools import partial
 from typing import Any
 
 from django.http import HttpRequest
-from ninja import Header, Router, Schema, Status
+from ninja import Router, Schema, Status
 from pydantic import ConfigDict, Field
 
 from webapp.experiments import services
 from webapp.experiments.actions import actions_of
-from webapp.experiments.api import RunDetail, detail, once_or_invalid, operate
+from webapp.experiments.api import RunDetail, detail, operate
 from webapp.experiments.checkpoints import checkpoint_steps
 from webapp.experiments.creation import clone_run as make_clone
 from webapp.experiments.creation import fork_run as make_fork
@@ -104,39 +103,24 @@ def get_checkpoints(request: HttpRequest, run_id: uuid.UUID):
 
 
 @router.post("/{uuid:run_id}/clone", response={201: RunDetail})
-def clone_run(
-    request: HttpRequest,
-    run_id: uuid.UUID,
-    key: str | None = Header(None, alias="Idempotency-Key", min_length=1, max_length=200),
-):
+def clone_run(request: HttpRequest, run_id: uuid.UUID):
     """The same settings again, as a new experiment."""
-    run = _operable(request, run_id)
-    make = partial(make_clone, run, request.user)
-    return _made(request, key, ["clone", str(run.pk)], make)
+    made = make_clone(_operable(request, run_id), request.user)
+    return Status(201, detail(request, made.pk))
 
 
 @router.post("/{uuid:run_id}/fork", response={201: RunDetail})
-def fork_run(
-    request: HttpRequest,
-    run_id: uuid.UUID,
-    wanted: Fork,
-    key: str | None = Header(None, alias="Idempotency-Key", min_length=1, max_length=200),
-):
+def fork_run(request: HttpRequest, run_id: uuid.UUID, wanted: Fork):
     """A new run that starts with the weights and the optimizer of one of its checkpoints."""
     run = _operable(request, run_id)
-    make = partial(make_fork, run, wanted.step, request.user, wanted.overrides, wanted.name)
-    return _made(request, key, ["fork", str(run.pk), wanted.dict()], make)
+    made = make_fork(run, wanted.step, request.user, wanted.overrides, wanted.name)
+    return Status(201, detail(request, made.pk))
 
 
 def _operable(request: HttpRequest, run_id: uuid.UUID) -> Run:
     run = visible_run(request.user, run_id)
     require(request.user, Action.OPERATE, run.project)
     return run
-
-
-def _made(request: HttpRequest, key: str | None, asked: Any, make: Any) -> Status:
-    experiment = once_or_invalid(key, request.user, asked, lambda: make().experiment)
-    return Status(201, detail(request, experiment.runs.get(number=1).pk))
 
 
 def _actions(run: Run) -> dict[str, Any]:

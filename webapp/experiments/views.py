@@ -114,11 +114,12 @@ def run(request: HttpRequest, run_id: uuid.UUID) -> HttpResponse:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def launch(request: HttpRequest) -> HttpResponse:
-    """launch.html: `form` (LaunchForm), `groups` (of catalogue.Setting), `values` (path to what was
-    typed), `recipes`, `presets` (pairs of Preset and its lines), `base` (RunConfig), `origin`
-    (creation.Origin or None), `source` (Run or None), `can_launch` (whether there is a project to
-    start it in) and `problems`, a list of {path, value, reason}: what is refused (status 422);
-    `stored_datasets` (DatasetVersion members that a run may learn from).
+    """launch.html: `form` (LaunchForm), `groups` (of catalogue.Setting), `new_agent` (the group of
+    one that is added), `values` (path to what was typed), `recipes`, `presets` (pairs of Preset and
+    its lines), `base` (RunConfig), `origin` (creation.Origin or None), `source` (Run or None),
+    `can_launch` (whether there is a project to start it in) and `problems`, a list of {path, value,
+    reason}: what is refused (status 422); `stored_datasets` (DatasetVersion members that a run may
+    learn from).
     `?recipe=`, `?source=RUN` and `?source=RUN&step=N` choose what it starts from.
     On success: redirect to the run, or to the runs if there are several.
     """
@@ -129,7 +130,7 @@ def launch(request: HttpRequest) -> HttpResponse:
         try:
             return _started(request, form)
         except ConfigError as error:
-            problems = launching.named(error.problems, form.base())
+            problems = launching.problems_of(form, error)
         except launching.FormRefused:
             problems = launching.form_problems(form)
     context = launching.page(form, request.GET.dict(), request.user)

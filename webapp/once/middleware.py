@@ -14,7 +14,6 @@ import re
 import secrets
 from collections.abc import Callable
 from datetime import timedelta
-from functools import cache
 from typing import Any
 
 from django.core.exceptions import RequestDataTooBig
@@ -26,8 +25,10 @@ from django.utils.http import parse_etags
 
 from webapp.accounts.models import User
 from webapp.accounts.tokens import user_behind
+from webapp.limits import too_many_guesses
 from webapp.once.models import KeptAnswer
 from webapp.problems import MATCH, Invalid, problem
+from webapp.projects.models import Project
 
 KEY = "Idempotency-Key"
 KEPT = timedelta(days=7)
@@ -36,7 +37,6 @@ _FORGET_EVERY = 500
 _SECRETS = (b'"token":', b'"link":')
 """What an answer holds that is shown once."""
 _BEARER = "bearer "
-_PLACE = re.compile(r"<(?:\w+:)?(\w+)>")
 
 
 class Conditions:
@@ -54,8 +54,6 @@ class Conditions:
         if not request.path.startswith("/api/"):
             return None
         if request.method == "POST" and KEY in request.headers:
-            if _path(request) in _own_keys():
-                return None
             return _once(request, lambda: view(request, *args, **kwargs))
         if request.method in ("PATCH", "DELETE") and "If-Match" in request.headers:
             if not is_match(request.headers["If-Match"]):
@@ -68,19 +66,6 @@ class Conditions:
                 lambda: view(request, *args, **kwargs),
             )
         return None
-
-
-@cache
-def _own_keys() -> frozenset[str]:
-    """Paths whose operation keeps the key itself, and tells what it made as it is by now."""
-    from webapp.api import api
-
-    return api.paths_that_take(KEY)
-
-
-def _path(request: HttpRequest) -> str:
-    """As the OpenAPI document writes it."""
-    return "/" + _PLACE.sub(r"{\1}", request.resolver_match.route)
 
 
 def _once(request: HttpRequest, do: Callable[[], HttpResponse]) -> HttpResponse | None:
@@ -98,19 +83,25 @@ def _once(request: HttpRequest, do: Callable[[], HttpResponse]) -> HttpResponse 
     asked = b"\n".join((request.method.encode(), request.get_full_path().encode(), body))
     with transaction.atomic():
         kept, is_new = KeptAnswer.objects.get_or_create(
-            user=user, key=key, defaults={"digest": hashlib.sha256(asked).hexdigest()}
+            user=user,
+            key=key,
+            defaults={"digest": hashlib.sha256(asked).hexdigest(), "token": user.token},
         )
         if not is_new:
-            return _again(kept, hashlib.sha256(asked).hexdigest())
+            return _again(kept, hashlib.sha256(asked).hexdigest(), user)
         response = do()
-        if not 200 <= response.status_code < 300:
+        if response.status_code >= 500 or connection.needs_rollback:
             transaction.set_rollback(True)
-            return response
-        _keep(kept, response)
+        elif response.status_code >= 300:
+            # What a refusal did away with, such as files that are no model, stays away.
+            kept.delete()
+        else:
+            _keep(kept, response, user)
     return response
 
 
-def _keep(kept: KeptAnswer, response: HttpResponse) -> None:
+def _keep(kept: KeptAnswer, response: HttpResponse, user: User) -> None:
+    kept.projects = _seen_by(user)
     kept.status, kept.content_type = response.status_code, response.get("Content-Type", "")
     told = response.content
     kept.tells = not any(word in told.replace(b'": ', b'":') for word in _SECRETS)
@@ -120,11 +111,20 @@ def _keep(kept: KeptAnswer, response: HttpResponse) -> None:
         KeptAnswer.objects.filter(at__lt=Now() - KEPT).delete()
 
 
-def _again(kept: KeptAnswer, digest: str) -> HttpResponse:
-    if kept.digest != digest:
+def _seen_by(user: User) -> list[int]:
+    """Ids of the projects that `user` sees."""
+    return list(Project.objects.visible_to(user).values_list("pk", flat=True))
+
+
+def _again(kept: KeptAnswer, digest: str, user: User) -> HttpResponse:
+    if kept.digest and kept.digest != digest:
         return _refused(KEY, kept.key, "it stands for another request already: give each its own")
     if not kept.tells:
-        return problem(409, "It was made under this key already; its secret was shown then.")
+        return problem(409, "It was made under this key already, and its answer was told then.")
+    if kept.token_id != (user.token and user.token.pk):
+        return problem(409, "It was made under this key already, but not through this token.")
+    if not set(kept.projects) <= set(_seen_by(user)):
+        return problem(409, "It was made under this key already; you may see less by now.")
     return HttpResponse(bytes(kept.body), status=kept.status, content_type=kept.content_type)
 
 
@@ -141,6 +141,8 @@ def is_match(value: str) -> bool:
 def _asker(request: HttpRequest) -> User | None:
     """Whoever the view will find, too; None if it lets nobody in."""
     if shown := request.headers.get("Authorization"):
+        if too_many_guesses(request.META.get("REMOTE_ADDR") or "unknown"):
+            return None
         is_bearer = shown.lower().startswith(_BEARER)
         return user_behind(shown[len(_BEARER) :].strip()) if is_bearer else None
     user = request.user
@@ -154,15 +156,18 @@ def _if_same(
         with connection.cursor() as cursor:
             cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [request.path])
         now = read()
-        if now.status_code == 200 and not now.streaming:
-            etag = set_response_etag(now)["ETag"]
-            wanted = parse_etags(request.headers["If-Match"])
-            if wanted != ["*"] and etag not in wanted:
-                return problem(
-                    412,
-                    "It was changed since you read it: read it again, then decide.",
-                    Invalid("If-Match", request.headers["If-Match"], f"it is {etag} now").problems,
-                )
+        if now.status_code == 405:
+            return problem(412, "It cannot be read, so it has no ETag: ask without If-Match.")
+        if now.status_code != 200:
+            return now  # who may not read it cannot know how it is
+        etag = set_response_etag(now)["ETag"]
+        wanted = parse_etags(request.headers["If-Match"])
+        if wanted != ["*"] and etag not in wanted:
+            return problem(
+                412,
+                "It was changed since you read it: read it again, then decide.",
+                Invalid("If-Match", request.headers["If-Match"], f"it is {etag} now").problems,
+            )
         response = do()
         if response.status_code >= 400:
             transaction.set_rollback(True)

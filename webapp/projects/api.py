@@ -8,7 +8,7 @@ from typing import Annotated
 from django.http import HttpRequest
 from django.shortcuts import get_object_or_404
 from ninja import Path, Query, Router, Schema, Status
-from pydantic import ConfigDict, StringConstraints
+from pydantic import ConfigDict, Field, StringConstraints
 
 from webapp.accounts.authentication import require_person
 from webapp.paging import LARGEST_ID, Cursor, page
@@ -20,6 +20,7 @@ from webapp.projects.selectors import visible_projects, visible_workspace, visib
 
 router = Router()
 projects = Router()
+invitations = Router()
 
 Slug = Annotated[str, Path(pattern=r"^[-a-zA-Z0-9_]{1,60}$")]
 Id = Annotated[int, Path(ge=0, le=LARGEST_ID)]
@@ -115,8 +116,17 @@ class NewInvitation(Schema):
     single_use: bool = True
 
 
+class Invited(Schema):
+    model_config = ConfigDict(
+        extra="forbid", json_schema_extra={"examples": [{"token": "the-last-part-of-the-link"}]}
+    )
+
+    token: str = Field(min_length=1, max_length=200, pattern=r"^[-\w]+$")
+    """The last part of the link."""
+
+
 class Link(Schema):
-    url: str
+    link: str
     """Lets somebody in; it is told this once."""
 
 
@@ -219,7 +229,19 @@ def create_invitation(request: HttpRequest, slug: Slug, new: NewInvitation):
     if new.role not in givable:
         raise Invalid("role", new.role, f"by a link you can give {', '.join(givable)}")
     path = membership.invite(found, request.user, new.role, new.single_use)
-    return Status(201, {"url": request.build_absolute_uri(path)})
+    return Status(201, {"link": request.build_absolute_uri(path)})
+
+
+@invitations.post("/accept", response=WorkspaceOut)
+def accept_invitation(request: HttpRequest, invited: Invited):
+    """Become a member of the workspace that the link is to. No token does this."""
+    require_person(request.user)
+    try:
+        joined = membership.accept_invitation(invited.token, request.user)
+    except membership.InvitationRefused:
+        reason = "its link is used up, revoked, or older than seven days: ask for another"
+        raise Invalid("token", "...", reason) from None
+    return visible_workspaces(request.user).get(pk=joined.pk)
 
 
 @router.delete("/{slug}/invitations/{invitation_id}", response={204: None})

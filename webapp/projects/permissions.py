@@ -92,16 +92,6 @@ _RULES: dict[Action, Rule] = {
     Action.CLOSE: Rule("export or delete it", _OWNERS),
     Action.AUDIT: Rule("see who did what", _OWNERS),
 }
-_GRANTERS: dict[Scope, frozenset[Role]] = {
-    Scope.RUNS_READ: frozenset(Role),
-    Scope.RUNS_WRITE: _OPERATORS,
-    Scope.TELEMETRY_WRITE: _OPERATORS,
-    Scope.DATASETS_WRITE: _OPERATORS,
-    Scope.REGISTRY_WRITE: _OPERATORS,
-    Scope.REGISTRY_PROMOTE: _MANAGERS,
-    Scope.ADMIN: _MANAGERS,
-}
-"""Who may make a token with a scope; what it then does is checked against the role anew."""
 
 
 def may(user: User, action: Action, place: Project | Workspace) -> bool:
@@ -133,16 +123,21 @@ def has_scope(user: User, action: Action) -> bool:
     )
 
 
-def require_scope(user: User, action: Action) -> None:
-    """Raises `PermissionDenied` unless `has_scope`."""
-    if not has_scope(user, action):
-        scopes = " or ".join(sorted({Scope.ADMIN, *_RULES[action].scopes}))
+def require_scope(user: User, *actions: Action) -> None:
+    """Raises `PermissionDenied` unless `has_scope` of one of the actions."""
+    if not any(has_scope(user, action) for action in actions):
+        scopes = " or ".join(sorted({Scope.ADMIN}.union(*(_RULES[one].scopes for one in actions))))
         raise PermissionDenied(f"This token does not allow it: make one with the scope {scopes}.")
 
 
 def grantable_scopes(role: Role) -> list[Scope]:
-    """The scopes that a token of somebody in this role may have."""
-    return [scope for scope in Scope if role in _GRANTERS[scope]]
+    """The scopes that a token of somebody in this role may have: those by which it does something
+    that the role allows and `runs:read` does not; what it does is checked against the role anew."""
+    found = {Scope.RUNS_READ}
+    for action, rule in _RULES.items():
+        if action is not Action.READ and role in rule.roles:
+            found |= rule.scopes or {Scope.ADMIN}
+    return [scope for scope in Scope if scope in found]
 
 
 def useful_scopes() -> list[Scope]:

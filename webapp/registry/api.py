@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import AsyncIterator, Iterator
 from functools import partial
 from typing import Any
@@ -9,11 +10,11 @@ from typing import Any
 from asgiref.sync import sync_to_async
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.shortcuts import get_object_or_404
-from ninja import Header, Query, Router, Schema, Status
+from ninja import Query, Router, Schema, Status
 from pydantic import Field
 
+from webapp.artifacts.models import Upload
 from webapp.artifacts.selectors import visible_uploads
-from webapp.experiments.api import once_or_invalid
 from webapp.paging import LARGEST_ID, Cursor, page
 from webapp.problems import Invalid
 from webapp.projects.models import Project
@@ -27,7 +28,7 @@ from webapp.registry.schemas import (
     ModelList,
     ModelOut,
     NewModel,
-    NewVersion,
+    NewModelVersion,
     Number,
     VersionChange,
     VersionComparison,
@@ -50,18 +51,6 @@ class Filter(Cursor):
     project: int | None = Field(None, ge=0, le=LARGEST_ID)
     name: str = Field("", max_length=100, pattern=_WITHOUT_NUL)
     """Part of the name, in whatever case."""
-    fields: str | None = Field(None, max_length=400, pattern=_WITHOUT_NUL)
-    """Names of fields, with commas between them; the id is always told."""
-
-    def columns(self) -> set[str]:
-        """The fields that are asked for."""
-        if self.fields is None:
-            return set(ModelOut.model_fields)
-        asked = {name.strip() for name in self.fields.split(",") if name.strip()}
-        if unknown := asked - ModelOut.model_fields.keys():
-            names = ", ".join(ModelOut.model_fields)
-            raise Invalid("fields", ", ".join(sorted(unknown)), f"there are {names}")
-        return asked | {"id"}
 
 
 class Compared(Schema):
@@ -69,31 +58,28 @@ class Compared(Schema):
     """Ids of versions; the first is what the others are measured against."""
 
 
-@router.get("", response=ModelList, exclude_unset=True)
+@router.get("", response=ModelList)
 def list_models(request: HttpRequest, query: Query[Filter]):
     """Models that you may see, each with its aliases and newest versions."""
-    columns, found = query.columns(), visible_models(request.user)
+    found = visible_models(request.user)
     if query.project is not None:
         found = found.filter(project=query.project)
     if query.name:
         found = found.filter(name__icontains=query.name)
-    told = page(found, "models", query)
-    rows = [ModelOut.from_orm(model).model_dump() for model in told["models"]]
-    return {**told, "models": [{name: row[name] for name in columns} for row in rows]}
+    return page(found, "models", query)
 
 
 @router.post("", response={201: ModelOut})
-def create_model(
-    request: HttpRequest,
-    new: NewModel,
-    key: str | None = Header(None, alias="Idempotency-Key", min_length=1, max_length=200),
-):
-    """A model without versions. Asked again with the same `Idempotency-Key`, the one made then."""
+def create_model(request: HttpRequest, new: NewModel):
+    """A model that begins with a version of the uploads, or without versions if none are given. If
+    the files are refused (422), there is no model, and they are gone."""
     project = get_object_or_404(Project.objects.visible_to(request.user), pk=new.project)
     require(request.user, Action.ADD_MODELS, project)
-    make = partial(imports.create_model, project, new.name, request.user)
-    asked = ["model", new.dict()]
-    made = once_or_invalid(key, request.user, asked, make, Model)
+    if new.uploads:
+        uploads = _uploads(request, new.uploads)
+        made = imports.import_first(project, new.name, uploads, request.user)
+    else:
+        made = imports.create_model(project, new.name, request.user)
     return Status(201, visible_model(request.user, made.pk))
 
 
@@ -135,31 +121,29 @@ def list_versions(request: HttpRequest, model_id: Id, query: Query[Cursor]):
 
 
 @router.post("/{int:model_id}/versions", response={201: VersionDetail})
-def create_version(
-    request: HttpRequest,
-    model_id: Id,
-    new: NewVersion,
-    key: str | None = Header(None, alias="Idempotency-Key", min_length=1, max_length=200),
-):
+def create_version(request: HttpRequest, model_id: Id, new: NewModelVersion):
     """A version of uploaded files, which are checked first: 422 says which one is wrong and why,
     and they are gone. The same files again are the version that they are already."""
     model = visible_model(request.user, model_id)
     require(request.user, Action.ADD_MODELS, model.project)
-    asked = ["version", model_id, new.model_dump(mode="json")]
-    make = partial(_imported, request, model, new)
-    made = once_or_invalid(key, request.user, asked, make, ModelVersion)
+    made = _imported(request, model, new)
     return Status(201, visible_version(request.user, model_id, made.number))
 
 
-def _imported(request: HttpRequest, model: Model, new: NewVersion) -> ModelVersion:
-    found = visible_uploads(request.user).select_related("artifact").in_bulk(new.uploads)
-    if missing := [one for one in new.uploads if one not in found]:
-        reason = "you have no such upload; it may have been used or be older than a day"
-        raise Invalid("uploads", str(missing[0]), reason)
+def _imported(request: HttpRequest, model: Model, new: NewModelVersion) -> ModelVersion:
+    uploads = _uploads(request, new.uploads)
     parent = model.versions.filter(number=new.parent).first()
     if new.parent is not None and parent is None:
         raise Invalid("parent", new.parent, f"{model} has no such version")
-    return imports.import_uploads(model, list(found.values()), parent, request.user)
+    return imports.import_uploads(model, uploads, parent, request.user)
+
+
+def _uploads(request: HttpRequest, ids: list[uuid.UUID]) -> list[Upload]:
+    found = visible_uploads(request.user).select_related("artifact").in_bulk(ids)
+    if missing := [one for one in ids if one not in found]:
+        reason = "you have no such upload; it may have been used or be older than a day"
+        raise Invalid("uploads", str(missing[0]), reason)
+    return list(found.values())
 
 
 @router.get("/{int:model_id}/versions/{int:number}", response=VersionDetail)

@@ -35,7 +35,10 @@ def archive(version: ModelVersion) -> Iterator[bytes]:
     """
     listed = list(version.files.all())
     if not listed:
-        raise RegistryRefused(f"The files of {version} were never listed: it is older than that.")
+        raise RegistryRefused(
+            f"{version} was registered before files were listed: have whoever runs the server "
+            "call manage.py list_model_files, then ask again."
+        )
     files = [file for file in listed if file.name != _CARD]
     for file in files:
         _open(version, file).close()

@@ -7,7 +7,8 @@ bytes behind; the same files are one version of a model, however often they come
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 from django.db import transaction
@@ -60,12 +61,33 @@ def import_uploads(
         RegistryRefused: an upload is not finished, or of another kind or project.
         WeightsError: they are no model; then the uploads and their bytes are gone.
     """
+    return _imported(model.project, lambda: model, uploads, parent, user)
+
+
+def import_first(project: Project, name: str, uploads: Sequence[Upload], user: User) -> Model:
+    """A model that begins with a version of the uploaded files; the uploads are used up.
+
+    Raises as `create_model` and `import_uploads`; there is no model then.
+    """
+    refuse_model_name(name)
+    make = partial(create_model, project, name, user)
+    return _imported(project, make, uploads, None, user).model
+
+
+def _imported(
+    project: Project,
+    model_of: Callable[[], Model],
+    uploads: Sequence[Upload],
+    parent: ModelVersion | None,
+    user: User,
+) -> ModelVersion:
     for upload in uploads:
-        _refuse_upload(upload, model.project)
+        _refuse_upload(upload, project)
     artifacts = {upload.name: upload.artifact for upload in uploads}
     try:
         layout = check_model([_file(upload.name, upload.artifact) for upload in uploads])
-        version = _version(model, layout, artifacts, parent, user)
+        with transaction.atomic():
+            version = _version(model_of(), layout, artifacts, parent, user)
     except WeightsError:
         for upload in uploads:
             discard(upload)

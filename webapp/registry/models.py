@@ -15,17 +15,7 @@ from webapp.experiments.models import Run
 from webapp.projects.models import InProjectQuerySet, Project, Workspace
 
 
-class Requested(models.Model):
-    """Made by a program that may ask twice: the key that it gave, and what it asked for."""
-
-    request_key = models.CharField(max_length=200, null=True)
-    request_digest = models.CharField(max_length=64, blank=True)
-
-    class Meta:
-        abstract = True
-
-
-class Model(Requested):
+class Model(models.Model):
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="models")
     name = models.CharField(max_length=100)
     created = models.DateTimeField(auto_now_add=True)
@@ -38,9 +28,6 @@ class Model(Requested):
     class Meta:
         constraints = [
             models.UniqueConstraint(fields=["project", "name"], name="model_name_in_project"),
-            models.UniqueConstraint(
-                fields=["created_by", "request_key"], name="model_requested_once"
-            ),
         ]
 
     def __str__(self) -> str:
@@ -51,7 +38,7 @@ class ModelVersionQuerySet(InProjectQuerySet):
     project_path = "model__project"
 
 
-class ModelVersion(Requested):
+class ModelVersion(models.Model):
     model = models.ForeignKey(Model, on_delete=models.CASCADE, related_name="versions")
     number = models.PositiveIntegerField()
     path = models.CharField(max_length=1000)
@@ -80,9 +67,6 @@ class ModelVersion(Requested):
     class Meta:
         constraints = [
             models.UniqueConstraint(fields=["model", "number"], name="model_version_number"),
-            models.UniqueConstraint(
-                fields=["created_by", "request_key"], name="version_requested_once"
-            ),
             models.UniqueConstraint(
                 fields=["run", "agent"],
                 condition=models.Q(run__isnull=False),

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 from django.http import HttpRequest
 from django.shortcuts import get_object_or_404
-from ninja import Header, Query, Router, Status
+from ninja import Query, Router, Status
 
 from webapp.datasets.models import DatasetVersion
-from webapp.experiments.api import once_or_invalid
-from webapp.experiments.models import Experiment
 from webapp.paging import Cursor, page
 from webapp.problems import Invalid
 from webapp.projects.api import Slug
@@ -21,9 +17,9 @@ from webapp.registry.evaluations import Wish, evaluate
 from webapp.registry.models import SecondPairOfEyes
 from webapp.registry.schemas import (
     Decision,
-    EvaluationList,
     EvaluationOut,
     Id,
+    ModelEvaluationList,
     NewEvaluation,
     NewPromotion,
     Number,
@@ -81,7 +77,7 @@ def refuse_promotion(request: HttpRequest, promotion_id: Id, said: Decision):
     return promotion.refuse(found.pk, said.words, request.user)
 
 
-@router.get("/{int:model_id}/versions/{int:number}/evaluations", response=EvaluationList)
+@router.get("/{int:model_id}/versions/{int:number}/evaluations", response=ModelEvaluationList)
 def list_model_evaluations(
     request: HttpRequest, model_id: Id, number: Number, query: Query[Cursor]
 ):
@@ -92,28 +88,15 @@ def list_model_evaluations(
 
 
 @router.post("/{int:model_id}/versions/{int:number}/evaluations", response={201: EvaluationOut})
-def create_model_evaluation(
-    request: HttpRequest,
-    model_id: Id,
-    number: Number,
-    new: NewEvaluation,
-    key: str | None = Header(None, alias="Idempotency-Key", min_length=1, max_length=200),
-):
+def create_model_evaluation(request: HttpRequest, model_id: Id, number: Number, new: NewEvaluation):
     """Have the version measured on a dataset version of its project, by a run that is queued."""
     version = visible_version(request.user, model_id, number)
     require(request.user, Action.ADD_MODELS, version.model.project)
     datasets = DatasetVersion.objects.visible_to(request.user)
     dataset = get_object_or_404(datasets, pk=new.dataset_version)
     wish = Wish(new.problems, new.samples, new.nodes, new.seed)
-    asked = ["evaluation", version.pk, new.dict()]
-    make = partial(_measured, request, version, dataset, wish)
-    experiment = once_or_invalid(key, request.user, asked, make)
-    run = experiment.runs.get(number=1)
-    return Status(201, visible_evaluation(request.user, run.evaluation.pk))
-
-
-def _measured(request: HttpRequest, *asked: object) -> Experiment:
-    return evaluate(*asked, request.user).run.experiment  # type: ignore[arg-type]
+    made = evaluate(version, dataset, wish, request.user)
+    return Status(201, visible_evaluation(request.user, made.pk))
 
 
 @router.get("/evaluations/{int:evaluation_id}", response=EvaluationOut)

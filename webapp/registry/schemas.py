@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Annotated, Any
 
 from ninja import Path, Schema
-from pydantic import ConfigDict, Field, StringConstraints, create_model
+from pydantic import ConfigDict, Field, StringConstraints
 
 from webapp.paging import LARGEST_ID
 from webapp.registry.metrics import evaluations_of, metrics_of
@@ -29,9 +29,11 @@ class NewModel(Schema):
 
     project: int = Field(ge=0, le=LARGEST_ID)
     name: str = Field(min_length=1, max_length=100, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
+    uploads: list[uuid.UUID] = Field([], max_length=600)
+    """Finished uploads of kind model, of which its first version is made."""
 
 
-class NewVersion(Schema):
+class NewModelVersion(Schema):
     model_config = example(uploads=["3fa85f64-5717-4562-b3fc-2c963f66afa6"], parent=1)
 
     uploads: list[uuid.UUID] = Field(min_length=1, max_length=600)
@@ -88,7 +90,7 @@ class FileOut(Schema):
     sha256: str
 
 
-class MetricOut(Schema):
+class VersionFigure(Schema):
     source: str
     """A dataset version, or a split of the problems of its run."""
     figure: str
@@ -130,7 +132,7 @@ class VersionDetail(ModelVersionOut):
     model: int
     aliases: list[str]
     files: list[FileOut]
-    metrics: list[MetricOut]
+    metrics: list[VersionFigure]
     children: list[str]
     runs: list[uuid.UUID]
     """Runs that began with it, newest first; 100 at most."""
@@ -186,20 +188,6 @@ class ModelOut(Schema):
         return model.newest
 
 
-# Every field but the id may be left out where only some are asked for.
-ModelRow = create_model(
-    "ModelRow",
-    __base__=Schema,
-    **{
-        name: (
-            list[VersionRow] if name == "versions" else field.annotation,
-            ... if name == "id" else None,
-        )
-        for name, field in ModelOut.model_fields.items()
-    },
-)
-
-
 class PromotionOut(Schema):
     id: int
     alias: str
@@ -253,7 +241,7 @@ class EvaluationOut(Schema):
 
 
 class ModelList(Schema):
-    models: list[ModelRow]
+    models: list[ModelOut]
     next: int | None
     """Cursor of the next page, null on the last."""
 
@@ -268,7 +256,7 @@ class PromotionList(Schema):
     next: int | None
 
 
-class EvaluationList(Schema):
+class ModelEvaluationList(Schema):
     evaluations: list[EvaluationOut]
     next: int | None
 
@@ -279,7 +267,7 @@ class DifferingOut(Schema):
     """In the order of the versions; null where one has no such thing."""
 
 
-class DifferenceOut(Schema):
+class VersionDifference(Schema):
     figure: str
     first: float
     second: float
@@ -295,7 +283,7 @@ class VersionPairOut(Schema):
     label: str
     source: str
     """The problems that both were measured on."""
-    figures: list[DifferenceOut]
+    figures: list[VersionDifference]
 
 
 class VersionComparison(Schema):

@@ -15,8 +15,10 @@ from django.db.models import Max
 
 from webapp.experiments.models import Run
 from webapp.projects.models import Project
+from webapp.registry.errors import RegistryRefused
 from webapp.registry.layout import Folder, inspect
 from webapp.registry.models import Model, ModelUse, ModelVersion, VersionFile
+from webapp.registry.weights import WeightsError
 
 STARTER = "starter:"
 
@@ -110,11 +112,37 @@ def _add_folder(model: Model, path: Path, found: Folder, **fields: Any) -> Model
     version = add_version(
         model, path=str(path), sha256=found.sha256, parameters=found.parameters, **fields
     )
+    _note_files(version, found)
+    return version
+
+
+def _note_files(version: ModelVersion, found: Folder) -> None:
     VersionFile.objects.bulk_create(
         VersionFile(version=version, name=one.name, size=one.size, sha256=one.sha256)
         for one in found.files
     )
-    return version
+
+
+@transaction.atomic
+def list_files(version: ModelVersion) -> int:
+    """Note the files of a version that was registered before they were listed; how many there are.
+
+    Raises:
+        RegistryRefused: its directory is not there, or holds other weights by now.
+    """
+    lock(version.model.project)
+    if version.files.exists():
+        return version.files.count()
+    try:
+        found = inspect(Path(version.path))
+    except (WeightsError, OSError) as error:
+        raise RegistryRefused(f"The files of {version} cannot be listed: {error}.") from None
+    if found.sha256 != version.sha256:
+        raise RegistryRefused(
+            f"The weights in {version.path} are not those of {version}: {found.sha256}."
+        )
+    _note_files(version, found)
+    return len(found.files)
 
 
 def add_version(model: Model, **fields: Any) -> ModelVersion:

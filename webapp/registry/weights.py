@@ -41,7 +41,9 @@ _OTHERS = (
 _SAVE_AGAIN = "save the model again with save_pretrained(..., safe_serialization=True)"
 _COPY_AGAIN = "copy the file again, whole"
 _ZIP_END = b"PK\x05\x06"
-_ZIP_TAIL_BYTES = 22 + 65_535
+_ZIP64_LOCATOR = b"PK\x06\x07"
+_LOCATOR_BYTES = 20
+_ZIP_TAIL_BYTES = _LOCATOR_BYTES + 22 + 65_535
 
 
 class WeightsError(ValueError):
@@ -185,6 +187,8 @@ def _is_zip_too(file: BinaryIO, size: int) -> bool:
     at = len(tail)
     while (at := tail.rfind(_ZIP_END, 0, at)) >= 0:
         if len(tail) - at >= 22:
+            if tail[max(0, at - _LOCATOR_BYTES) : at].startswith(_ZIP64_LOCATOR):
+                return True  # its sizes stand elsewhere
             (directory_bytes,) = struct.unpack_from("<I", tail, at + 12)
             begin = tail_start + at - directory_bytes
             file.seek(max(0, begin))

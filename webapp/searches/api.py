@@ -5,27 +5,29 @@ from __future__ import annotations
 
 import uuid
 from datetime import datetime
-from functools import partial
 from typing import Annotated, Any, Literal
 
 from django.http import HttpRequest
 from django.shortcuts import get_object_or_404
-from ninja import Header, Path, Query, Router, Schema, Status
+from ninja import Path, Query, Router, Schema, Status
 from pydantic import ConfigDict, Field
 
 from engine.events import RunState
-from webapp.accounts.models import User
 from webapp.datasets.models import DatasetVersion
-from webapp.experiments.api import Wait, once_or_invalid
-from webapp.experiments.models import Experiment
+from webapp.datasets.selectors import visible_version
+from webapp.experiments.api import Wait
+from webapp.experiments.experiments_api import FindingOut
+from webapp.experiments.toml import document
 from webapp.paging import LARGEST_ID
 from webapp.problems import Invalid
 from webapp.projects.models import Project
 from webapp.projects.permissions import Action, require
+from webapp.searches.preflight import preflight
 from webapp.searches.presentation import answer_of, summary
-from webapp.searches.problems import problem_of, recorded_problem
+from webapp.searches.problems import problem_of, recorded_problem, some_problems
 from webapp.searches.selectors import searches_page, visible_search
-from webapp.searches.services import Wish, create_search
+from webapp.searches.services import Wish, create_search, planned
+from webapp.searches.team import choices
 
 router = Router()
 in_project = Router()
@@ -124,6 +126,26 @@ class NewSearch(Schema):
     name: str = Field("", max_length=200, pattern=_WITHOUT_NUL)
 
 
+class SearchPlan(Schema):
+    toml: str
+    """All of its settings."""
+    preflight: list[FindingOut]
+
+
+class MemberChoice(Schema):
+    key: str
+    """As it stands in the `team` of a new search."""
+    label: str
+    about: str
+
+
+class ProblemChoice(Schema):
+    id: str
+    """As `problem_id` of a new search."""
+    statement: str
+    """Its beginning."""
+
+
 class Page(Schema):
     cursor: int | None = Field(None, ge=0, le=LARGEST_ID)
     """`next` of the page before."""
@@ -139,38 +161,57 @@ def list_searches(request: HttpRequest, project_id: Id, query: Query[Page]):
 
 
 @in_project.post("/{project_id}/searches", response={201: SearchOut})
-def create_search_in_project(
-    request: HttpRequest,
-    project_id: Id,
-    new: NewSearch,
-    key: str | None = Header(None, alias="Idempotency-Key", min_length=1, max_length=200),
-):
-    """Let a team search one problem, queued at once. Asked again with the same `Idempotency-Key`,
-    the answer is the search that was made then, as it is now."""
+def create_search_in_project(request: HttpRequest, project_id: Id, new: NewSearch):
+    """Let a team search one problem, queued at once."""
+    project = _operable(request, project_id)
+    search = create_search(project, request.user, _wish(project, new))
+    return Status(201, summary(visible_search(request.user, search.run_id)))
+
+
+@in_project.post("/{project_id}/searches/check", response=SearchPlan)
+def check_search_in_project(request: HttpRequest, project_id: Id, new: NewSearch):
+    """The settings that the search would have, and whether it fits; nothing is made. What cannot
+    run is refused as it would be then."""
+    project = _operable(request, project_id)
+    wish = _wish(project, new)
+    config = planned(project, wish.team, wish.overrides)
+    told = document(config.model_dump(mode="json"))
+    return {"toml": told, "preflight": preflight(project, config, wish.problem)}
+
+
+@in_project.get("/{project_id}/searches/team", response=list[MemberChoice])
+def list_search_members(request: HttpRequest, project_id: Id):
+    """Who may be in a team: the starters, then the newest versions of the project's models."""
+    return choices(get_object_or_404(Project.objects.visible_to(request.user), pk=project_id))
+
+
+def _operable(request: HttpRequest, project_id: int) -> Project:
     project = get_object_or_404(Project.objects.visible_to(request.user), pk=project_id)
     require(request.user, Action.OPERATE, project)
-    asked = [type(new).__name__, project.pk, new.dict()]
-    make = partial(_made, project, request.user, new)
-    experiment = once_or_invalid(key, request.user, asked, make)
-    return Status(201, summary(visible_search(request.user, experiment.runs.get().pk)))
+    return project
 
 
-def _made(project: Project, user: User, new: NewSearch) -> Experiment:
+def _wish(project: Project, new: NewSearch) -> Wish:
     if (new.problem is None) == (new.dataset_version is None):
         reason = "give either problem, or dataset_version with problem_id"
         raise Invalid("problem", None, reason)
-    version = None
     if new.problem is not None:
         problem = recorded_problem(new.problem)
-    else:
-        versions = DatasetVersion.objects.filter(dataset__project=project)
-        version = versions.select_related("dataset__project").filter(pk=new.dataset_version).first()
-        if version is None:
-            reason = "this project has no such version of a dataset"
-            raise Invalid("dataset_version", new.dataset_version, reason)
-        problem = problem_of(version, new.problem_id or "")
-    wish = Wish(new.team, problem, version, new.overrides, new.name)
-    return create_search(project, user, wish).run.experiment
+        return Wish(new.team, problem, None, new.overrides, new.name)
+    versions = DatasetVersion.objects.filter(dataset__project=project)
+    version = versions.select_related("dataset__project").filter(pk=new.dataset_version).first()
+    if version is None:
+        reason = "this project has no such version of a dataset"
+        raise Invalid("dataset_version", new.dataset_version, reason)
+    problem = problem_of(version, new.problem_id or "")
+    return Wish(new.team, problem, version, new.overrides, new.name)
+
+
+@router.get("/problems/{int:dataset_version_id}", response=list[ProblemChoice])
+def list_search_problems(request: HttpRequest, dataset_version_id: Id):
+    """The first problems of a dataset's version, stored or made by the generator, by which a search
+    may name one."""
+    return some_problems(visible_version(request.user, dataset_version_id))
 
 
 @router.get("/{uuid:run_id}", response=SearchOut)

@@ -53,7 +53,7 @@ def told(form: SearchForm, *, with_preflight: bool) -> dict[str, Any]:
         wish = form.wish()
         config = planned(project, wish.team, wish.overrides)
     except ConfigError as error:
-        return {"problems": named(error.problems, base), **nothing}
+        return {"problems": named(error.problems, [agent.name for agent in base.agents]), **nothing}
     fields = {path: value for path, value in wish.overrides.items() if path in _paths(form)}
     found = preflight(project, config, wish.problem) if with_preflight else None
     return {

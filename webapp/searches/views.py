@@ -49,7 +49,7 @@ def new_search(request: HttpRequest) -> HttpResponse:
         try:
             return redirect("run", starting.start(form).run_id)
         except ConfigError as error:
-            problems = named(error.problems, form.base())
+            problems = named(error.problems, [agent.name for agent in form.base().agents])
         except FormRefused:
             problems = form_problems(form)
     context = starting.page(form, projects, request.user) | {"problems": problems}

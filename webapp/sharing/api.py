@@ -21,6 +21,14 @@ from webapp.sharing import services
 from webapp.sharing.models import Share
 from webapp.sharing.selectors import guest_or_404, shares_of
 from webapp.telemetry import selectors
+from webapp.telemetry.metrics_api import (
+    BucketedSeries,
+    MetricList,
+    MetricsIn,
+    RangeIn,
+    bucketed,
+    metrics_page,
+)
 
 router = Router()
 shared = Router(auth=None)
@@ -150,6 +158,28 @@ def get_shared_node(request: HttpRequest, secret: str, tree: int, node: int):
     if found is None:
         raise Http404
     return found
+
+
+@shared.get("/{str:secret}/metrics", response=MetricList, include_in_schema=False)
+def get_shared_metrics(request: HttpRequest, secret: str, asked: Query[MetricsIn]):
+    guest = _guest_of_the_whole(secret)
+    return metrics_page(guest.share.run, asked, guest.view.clamp(asked.until))
+
+
+@shared.get(
+    "/{str:secret}/metrics/{name}", response=BucketedSeries, by_alias=True, include_in_schema=False
+)
+def get_shared_metric(request: HttpRequest, secret: str, name: str, asked: Query[RangeIn]):
+    guest = _guest_of_the_whole(secret)
+    return bucketed(guest.share.run, name, asked, guest.view.clamp(asked.until))
+
+
+def _guest_of_the_whole(secret: str) -> services.Guest:
+    """Series are of the whole run: who sees but one tree of it sees none."""
+    guest = guest_or_404(secret)
+    if guest.view.tree is not None:
+        raise Http404
+    return guest
 
 
 def _json(told: bytes) -> HttpResponse:

@@ -14,7 +14,7 @@ from webapp.experiments.comparison import MOST_RUNS
 from webapp.experiments.comparison_api import router
 from webapp.paging import LARGEST_ID, Cursor, page
 from webapp.problems import Invalid
-from webapp.sharing import comparisons
+from webapp.sharing import comparisons, links
 from webapp.sharing.models import ComparisonShare
 
 shared = Router(auth=None)
@@ -106,7 +106,7 @@ def share_comparison(request: HttpRequest, new: NewComparisonShare):
 @router.delete("/shares/{share_id}", response={204: None})
 def unshare_comparison(request: HttpRequest, share_id: Annotated[int, Path(ge=0, le=LARGEST_ID)]):
     """The link shows nothing any more."""
-    comparisons.revoke(comparisons.own_share(request.user, share_id))
+    links.end(comparisons.own_share(request.user, share_id))
     return Status(204, None)
 
 

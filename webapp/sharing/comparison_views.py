@@ -17,7 +17,7 @@ from webapp.experiments.comparison import CONFIDENCE, MOST_RUNS, SPLITS
 from webapp.experiments.models import Run
 from webapp.experiments.selectors import compared_runs
 from webapp.projects.permissions import Action, may
-from webapp.sharing import comparisons
+from webapp.sharing import comparisons, links
 from webapp.sharing.forms import ComparisonShareForm
 
 
@@ -64,7 +64,7 @@ def _make(request: HttpRequest, runs: list[Run], split: str, given: dict) -> str
 def revoke_comparison_share(request: HttpRequest, share_id: int) -> HttpResponse:
     """The link shows nothing any more; back to the comparison."""
     one = comparisons.own_share(request.user, share_id)
-    comparisons.revoke(one)
+    links.end(one)
     return redirect(_address(comparisons.compared_by(request.user, one.runs), one.split))
 
 

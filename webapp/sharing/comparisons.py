@@ -8,7 +8,6 @@ all there any more shows nothing.
 from __future__ import annotations
 
 import re
-import secrets
 import uuid
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -18,14 +17,13 @@ from typing import Any
 from django.db.models import QuerySet
 from django.http import Http404
 from django.urls import reverse
-from django.utils import timezone
-from django.utils.crypto import salted_hmac
 
 from webapp.accounts.models import User
 from webapp.experiments import comparison
 from webapp.experiments.models import Run
 from webapp.experiments.selectors import visible_run
 from webapp.projects.permissions import Action, require
+from webapp.sharing import links
 from webapp.sharing.models import ComparisonShare
 
 _SALT = "webapp.sharing.comparisons"
@@ -48,15 +46,9 @@ def share(
     runs: Sequence[Run], split: str, user: User, lifetime: timedelta, *, frozen: bool
 ) -> tuple[ComparisonShare, str]:
     """The share, and the path of its link; the secret in it is not kept, only its digest."""
-    secret = secrets.token_urlsafe(32)
-    made = ComparisonShare.objects.create(
-        runs=[run.pk for run in runs],
-        split=split,
-        frozen=told(runs, split) if frozen else None,
-        digest=_digest(secret),
-        created_by=user,
-        expires=timezone.now() + lifetime,
-    )
+    shown = {"runs": [run.pk for run in runs], "split": split}
+    shown["frozen"] = told(runs, split) if frozen else None
+    made, secret = links.make(ComparisonShare, _SALT, user, lifetime, **shown)
     return made, reverse("shared-comparison", args=[secret])
 
 
@@ -78,14 +70,9 @@ def own_share(user: User, share_id: int) -> ComparisonShare:
     return found
 
 
-def revoke(one: ComparisonShare) -> None:
-    """The link shows nothing any more."""
-    ComparisonShare.objects.filter(pk=one.pk, revoked_at=None).update(revoked_at=timezone.now())
-
-
 def shown_by(secret: str) -> tuple[ComparisonShare, dict[str, Any]]:
     """The share of a link and what it shows; `Http404` if that is nothing (any more)."""
-    found = ComparisonShare.objects.valid().filter(digest=_digest(secret)).first()
+    found = links.find(ComparisonShare.objects.all(), _SALT, secret)
     if found is None:
         raise Http404
     there = Run.objects.select_related("experiment").in_bulk(found.runs)
@@ -115,7 +102,3 @@ def told(runs: Sequence[Run], split: str) -> dict[str, Any]:
         ],
         "curves": comparison.curves(runs),
     }
-
-
-def _digest(secret: str) -> str:
-    return salted_hmac(_SALT, secret, algorithm="sha256").hexdigest()

@@ -41,7 +41,11 @@ def shared_page_data(guest: Guest) -> dict[str, Any]:
         "status": told["status"] if view == View(view.base) else _status(run, view, told),
         "agents": [{**agent, "model": agent["name"], "version": None} for agent in told["agents"]],
         "config": {name: told["config"][name] for name in ("search", "credit")},
-        "urls": {**moved, "stream": f"/stream?share={secret}"},
+        "urls": {
+            **moved,
+            "stream": f"/stream?share={secret}",
+            "metrics": None if view.tree is not None else moved["metrics"],
+        },
     }
 
 

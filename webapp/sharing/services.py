@@ -5,18 +5,16 @@ Invariant: who comes by a link is a `Guest`: no user, no session, no role.
 
 from __future__ import annotations
 
-import secrets
 from dataclasses import dataclass
 from datetime import timedelta
 
 from django.db import transaction
 from django.urls import reverse
-from django.utils import timezone
-from django.utils.crypto import salted_hmac
 
 from webapp.accounts.models import User
 from webapp.accounts.services import announce_access
 from webapp.experiments.models import Run
+from webapp.sharing import links
 from webapp.sharing.models import Share
 from webapp.telemetry.models import Event
 from webapp.telemetry.view import View
@@ -57,22 +55,14 @@ def create_share(
     seen = opened if until is None else opened.filter(seq__lte=until)
     if tree is not None and not seen.exists():
         raise ShareRefused(f"tree {tree}: the run has no such tree at that moment")
-    secret = secrets.token_urlsafe(32)
-    share = Share.objects.create(
-        run=run,
-        tree=tree,
-        until=until,
-        digest=_digest(secret),
-        created_by=user,
-        expires=timezone.now() + lifetime,
-    )
+    shown = {"run": run, "tree": tree, "until": until}
+    share, secret = links.make(Share, _SALT, user, lifetime, **shown)
     return share, reverse("shared", args=[secret])
 
 
 def guest_by(secret: str) -> Guest | None:
     """Whom the secret of a link lets look; None if it shows nothing (any more)."""
-    found = Share.objects.valid().select_related("run__experiment")
-    share = found.filter(digest=_digest(secret)).first()
+    share = links.find(Share.objects.select_related("run__experiment"), _SALT, secret)
     if share is None:
         return None
     return Guest(share, View(f"/api/v1/shared/{secret}", share.until, share.tree))
@@ -85,13 +75,9 @@ def still_valid(guest: Guest) -> bool:
 @transaction.atomic
 def revoke_share(share: Share) -> None:
     """It shows nothing any more, and sockets that it opened are closed."""
-    Share.objects.filter(pk=share.pk, revoked_at=None).update(revoked_at=timezone.now())
+    links.end(share)
     announce_access(_place(share.pk))
 
 
 def _place(share_id: int) -> int:
     return -share_id
-
-
-def _digest(secret: str) -> str:
-    return salted_hmac(_SALT, secret, algorithm="sha256").hexdigest()

@@ -17,10 +17,10 @@ from django.utils.crypto import constant_time_compare
 from webapp.accounts.models import User
 from webapp.accounts.tokens import as_of_now, user_behind
 from webapp.experiments.models import Run
-from webapp.limits import note_guess, refuse_guessers
-from webapp.problems import TooMany
+from webapp.limits import note_guess, too_many_guesses
 from webapp.projects.permissions import Action, has_scope
 from webapp.sharing.services import Guest, guest_by, still_valid
+from webapp.telemetry.protocol import Close, Closing
 from webapp.telemetry.view import View
 
 _SCHEME = b"bearer "
@@ -31,19 +31,27 @@ def authorization(scope: dict[str, Any]) -> bytes | None:
     return next((value for name, value in scope["headers"] if name == b"authorization"), None)
 
 
+class Nobody(AnonymousUser):
+    """Who came by a secret that lets nobody in; `why` is what their socket is told as it closes."""
+
+    def __init__(self, why: Closing):
+        super().__init__()
+        self.why = why
+
+
 @database_sync_to_async
-def user_by_token(header: bytes, address: str) -> User | AnonymousUser:
+def user_by_token(header: bytes, address: str) -> User | Nobody:
     """Whom the token of an authorization header lets in; nobody if it is not valid, or if too many
     that were not came from the address."""
-    try:
-        refuse_guessers(address)
-    except TooMany:
-        return AnonymousUser()
+    if seconds := too_many_guesses(address):
+        told = f"too many wrong tokens came from your address: try again in {seconds} seconds"
+        return Nobody(Closing(Close.TOO_MANY, told, 1000 * seconds))
     secret = header[len(_SCHEME) :] if header.lower().startswith(_SCHEME) else b""
     user = user_behind(secret.decode("latin-1").strip())
     if user is None:
         note_guess(address)
-    return user or AnonymousUser()
+        return Nobody(Closing(Close.NOT_SIGNED_IN, "this token is not valid: make another"))
+    return user
 
 
 def shared_secret(scope: dict[str, Any]) -> str | None:
@@ -53,9 +61,10 @@ def shared_secret(scope: dict[str, Any]) -> str | None:
 
 
 @database_sync_to_async
-def guest_by_secret(secret: str) -> Guest | AnonymousUser:
+def guest_by_secret(secret: str) -> Guest | Nobody:
     """Whom a share lets look; nobody if it shows nothing (any more)."""
-    return guest_by(secret) or AnonymousUser()
+    told = "this link shows nothing any more: ask who sent it for another"
+    return guest_by(secret) or Nobody(Closing(Close.NOT_SIGNED_IN, told))
 
 
 def may_read(user: User | Guest) -> bool:

@@ -22,7 +22,14 @@ from django.utils import timezone
 
 from webapp.sharing.services import Guest
 from webapp.telemetry import protocol
-from webapp.telemetry.access import ends_at, may_read, view_of, visible_among, why_to_leave
+from webapp.telemetry.access import (
+    Nobody,
+    ends_at,
+    may_read,
+    view_of,
+    visible_among,
+    why_to_leave,
+)
 from webapp.telemetry.hub import DatabaseTrouble, Hub
 from webapp.telemetry.protocol import Close, Closing, Inbound, Pong, Refused, Reply, Sid, Welcome
 from webapp.telemetry.pump import Pump
@@ -88,6 +95,8 @@ class Connection:
                 del _sockets[user.pk]
 
     def _admit(self, user: Any) -> None:
+        if isinstance(user, Nobody):
+            raise user.why
         if not user.is_authenticated:
             raise Closing(Close.NOT_SIGNED_IN, "sign in first, or show a token that is valid")
         if not may_read(user):

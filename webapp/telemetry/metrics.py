@@ -1,8 +1,8 @@
 """Series of numbers, from events: written in the transaction that stores the events.
 
 Invariants: callers hold the run's row lock, so positions are given out once, and what is stored
-twice is projected once. A resumed run loses what was told of the steps that it does again; what its
-machine was like then it keeps.
+twice is projected once. A resumed run takes back what was told of the steps that it does again,
+which `TakenBack` then holds; what its machine was like then it keeps.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from django.db import connection, transaction
 from engine.events import Event
 from webapp.experiments.models import Run
 from webapp.telemetry import blocks
-from webapp.telemetry.blocks import FANOUT, Moment
-from webapp.telemetry.models import Clock
+from webapp.telemetry.blocks import COLUMNS, FANOUT, Moment
+from webapp.telemetry.models import Clock, TakenBack
 from webapp.telemetry.quality import ClosedNode, quality
 from webapp.telemetry.scalars import SYSTEM, scalars
 
@@ -65,6 +65,17 @@ SELECT metric.id, coalesce((
 FROM telemetry_metric AS metric
 WHERE run_id = %(run)s AND step > %(step)s AND NOT starts_with(name, %(system)s)
 """
+_TAKEN_BACK = f"""
+INSERT INTO telemetry_takenback (run_id, name, taken_at, {", ".join(COLUMNS)})
+SELECT metric.run_id, metric.name, %(at)s,
+       {", ".join(f"array_agg(point.{column} ORDER BY place)" for column in COLUMNS)}
+FROM telemetry_metric AS metric JOIN telemetry_block AS block ON block.metric_id = metric.id,
+     unnest({", ".join(f"block.{column}" for column in COLUMNS)})
+     WITH ORDINALITY AS point ({", ".join(COLUMNS)}, place)
+WHERE metric.id = %(metric)s AND block.index >= %(kept)s / {FANOUT}
+  AND block.index * {FANOUT} + place > %(kept)s
+GROUP BY metric.run_id, metric.name, block.index
+"""
 _STOOD = """
 SELECT coalesce(max(tokens), 0), coalesce(max(nodes), 0) FROM telemetry_metric
 WHERE run_id = %s AND NOT starts_with(name, %s)
@@ -94,6 +105,7 @@ def _from_the_log(run: Run) -> Clock | None:
     first = run.events.order_by("seq").values_list("time", flat=True).first()
     if first is None or not run.head_seq:
         return None
+    TakenBack.objects.filter(run=run).delete()
     clock = Clock(run=run, origin=first.timestamp())
     clock.save(force_insert=True)
     for events in _stored(run):
@@ -136,7 +148,7 @@ class _Writer:
         clock, payload = self.clock, event.payload
         if event.kind == "run.resumed":
             self._flush()
-            _take_back(clock, _whole(payload.get("step")))
+            _take_back(clock, _whole(payload.get("step")), event.seq)
         elif event.kind == "step.start":
             clock.step = _whole(payload.get("step"))
         elif event.kind == "node.close":
@@ -208,11 +220,12 @@ def _node(
     )
 
 
-def _take_back(clock: Clock, step: int) -> None:
-    """Forget what was told of steps after `step`: they are done again."""
+def _take_back(clock: Clock, step: int, at: int) -> None:
+    """Take back, by the event `at`, what was told of steps after `step`: they are done again."""
     with connection.cursor() as cursor:
         cursor.execute(_KEPT, {"run": clock.run_id, "step": step, "system": SYSTEM})
         for metric, kept in cursor.fetchall():
+            cursor.execute(_TAKEN_BACK, {"metric": metric, "kept": kept, "at": at})
             blocks.cut(cursor, metric, kept)
         cursor.execute(_STOOD, [clock.run_id, SYSTEM])
         clock.tokens, clock.nodes = cursor.fetchone()

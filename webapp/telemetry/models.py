@@ -103,6 +103,28 @@ class Chunk(models.Model):
     objects = OfMetricQuerySet.as_manager()
 
 
+class TakenBack(models.Model):
+    """At most 32 points in a row that a resumed run took back, since it did their steps again: who
+    looks at a moment before that sees them. Columns as those of a block."""
+
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="+", db_index=False)
+    name = models.CharField(max_length=200)
+    """Of the metric."""
+    taken_at = models.BigIntegerField()
+    """Seq of the `run.resumed`."""
+    seq = ArrayField(models.BigIntegerField())
+    step = ArrayField(models.BigIntegerField())
+    time = ArrayField(models.FloatField())
+    tokens = ArrayField(models.BigIntegerField())
+    nodes = ArrayField(models.BigIntegerField())
+    value = ArrayField(models.FloatField())
+
+    objects = InRunQuerySet.as_manager()
+
+    class Meta:
+        indexes = [models.Index(fields=["run", "name", "taken_at"], name="taken_back")]
+
+
 class Clock(models.Model):
     """Where a run stood at its newest stored event. Without one, its series are yet to be made."""
 

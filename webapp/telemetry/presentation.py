@@ -19,6 +19,7 @@ def charts_data(runs: Sequence[Run]) -> dict[str, Any]:
 
 
 def _run(run: Run) -> dict[str, Any]:
+    agents = run.config.get("agents", ())
     return {
         "id": str(run.pk),
         "name": run.experiment.name,
@@ -26,7 +27,8 @@ def _run(run: Run) -> dict[str, Any]:
         "label": f"{run.experiment.name} #{run.number}",
         "seed": run.seed,
         "group": config_hash(run.config),
-        "agents": [agent["name"] for agent in run.config.get("agents", ())],
+        "agents": [agent["name"] for agent in agents],
+        "owners": {agent["name"]: agent.get("shares_weights_with") for agent in agents},
         "url": f"/api/v1/runs/{run.pk}/metrics",
         "steps": f"/api/v1/runs/{run.pk}/steps",
     }

@@ -32,7 +32,8 @@ Hertz = Annotated[float, msgspec.Meta(ge=0.1, le=60)]
 
 
 class Close(IntEnum):
-    """Why the server closed the socket."""
+    """Why the server closed the socket. Before it does, `bye` tells code, reason, and when to come
+    again; the reason stands in the close frame, too."""
 
     RESTARTING = 1012
     TRY_LATER = 1013
@@ -41,6 +42,22 @@ class Close(IntEnum):
     NO_ACCESS = 4403
     TOO_SLOW = 4408
     TOO_MANY = 4429
+
+    @property
+    def meaning(self) -> str:
+        return _MEANINGS[self]
+
+
+_MEANINGS = {
+    Close.RESTARTING: "The server restarts: come again.",
+    Close.TRY_LATER: "The database does not answer: come again.",
+    Close.PROTOCOL: "What was sent is not of this protocol.",
+    Close.NOT_SIGNED_IN: "Session, token or link let nobody in, or do so no longer.",
+    Close.NO_ACCESS: "The token reads no runs, or the run is no longer yours to see.",
+    Close.TOO_SLOW: "Frames were not taken in time: come again.",
+    Close.TOO_MANY: "Too many sockets or messages, or too many wrong tokens from the address: "
+    "come again after the time that is told.",
+}
 
 
 class Message(msgspec.Struct, forbid_unknown_fields=True):

@@ -3,7 +3,8 @@
 Invariant: every point of the range is in exactly one bucket; none is left out. Where 32, 1,024 or
 32,768 points in a row lie within the width of one bucket, their sums are read in their place, and
 stand in the bucket in which they begin. So what is read grows with the number of buckets, not with
-that of the points.
+that of the points. At an earlier event the points are those that were known then
+(`telemetry.known`), also where the run has taken them back since.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from django.db import connection
 
 from webapp.experiments.models import Run
 from webapp.telemetry.blocks import COLUMNS, FANOUT, LEVELS
+from webapp.telemetry.known import stored_until
 from webapp.telemetry.metrics import catch_up
 from webapp.telemetry.models import Clock, Metric
 
@@ -51,6 +53,8 @@ class Range:
     last: float | None = None
     points: int = 600
     scale: Scale = Scale.LINEAR
+    until: int | None = None
+    """Seq of the last event that counts; None is the newest."""
 
 
 def metrics_of(run: Run) -> Any:
@@ -64,18 +68,18 @@ def buckets(metric: Metric, asked: Range) -> dict[str, Any]:
     """{name, x, from, to, points, buckets: {at, from, to, min, max, mean, count}}: `points` counts
     those of the range, `at` is a bucket's place among those asked for; empty ones are left out.
     """
-    first = _ends(metric, asked.axis, "min") if asked.first is None else asked.first
-    last = _ends(metric, asked.axis, "max") if asked.last is None else asked.last
+    known = _known(metric, asked.until)
+    first = _end(known, asked.axis, "min") if asked.first is None else asked.first
+    last = _end(known, asked.axis, "max") if asked.last is None else asked.last
     place = _log if asked.scale is Scale.LOG else float
     width = (place(last) - place(first)) / asked.points or 1.0
     values = {
-        "metric": metric.pk,
+        **known,
         "first": float(first),
         "last": float(last),
         "origin": place(first),
         "width": width,
         "top": asked.points - 1,
-        **{f"tail{level}": metric.points // FANOUT**level for level in range(1, LEVELS + 1)},
     }
     with connection.cursor() as cursor:
         cursor.execute(_QUERIES[asked.axis, asked.scale], values)
@@ -127,14 +131,19 @@ def _columns(names: tuple[str, ...]) -> str:
           AND index >= %(from)s / %(size)s AND index <= (%(to)s - 1) / %(size)s"""
 
 
-def _ends(metric: Metric, axis: Axis, function: str) -> float:
+def _known(metric: Metric, until: int | None) -> dict[str, Any]:
+    """What queries need to read the points that were told up to `until`: `known` counts those that
+    are stored, `tailN` the chunks of level N that they fill."""
+    known = metric.points if until is None else stored_until(metric, until)
+    tails = {f"tail{level}": known // FANOUT**level for level in range(1, LEVELS + 1)}
+    of = {"metric": metric.pk or 0, "run": metric.run_id, "name": metric.name}
+    return {**of, **tails, "known": known, "until": until or 0}
+
+
+def _end(known: dict[str, Any], axis: Axis, function: str) -> float:
     with connection.cursor() as cursor:
-        cursor.execute(_END[axis, function], {"metric": metric.pk, "tail": _tail(metric)})
+        cursor.execute(_END[axis, function], known)
         return cursor.fetchone()[0] or 0
-
-
-def _tail(metric: Metric) -> list[int]:
-    return [metric.points // FANOUT**level for level in range(1, LEVELS + 1)]
 
 
 def _log(x: float) -> float:
@@ -159,6 +168,7 @@ def _query(axis: Axis, scale: Scale) -> str:
         chunks = f"FROM telemetry_chunk WHERE metric_id = %(metric)s AND level = {level}"
         tail = 0 if level == LEVELS else f"%(tail{level + 1})s * {FANOUT}"
         query = f"SELECT {columns} {chunks} AND {overlaps} AND index >= {tail}"
+        query += f" AND index < %(tail{level})s"
         if level < LEVELS:
             query += f""" UNION ALL SELECT deeper.* FROM level{level + 1} AS up, LATERAL (
                 SELECT {columns} {chunks} AND {overlaps}
@@ -169,15 +179,18 @@ def _query(axis: Axis, scale: Scale) -> str:
         parts.append(
             f"SELECT a, b, least, most, total, {size} AS count FROM level{level} WHERE fits"
         )
+    inside = "x >= %(first)s AND x <= %(last)s"
     points = f"""SELECT x AS a, x AS b, y AS least, y AS most, y AS total, 1 AS count
-        FROM telemetry_block AS block, unnest(block.{axis}, block.value) AS point (x, y)
-        WHERE metric_id = %(metric)s AND x >= %(first)s AND x <= %(last)s"""
-    parts.append(f"{points} AND index >= %(tail1)s")
+        FROM telemetry_block AS block,
+             unnest(block.{axis}, block.value) WITH ORDINALITY AS point (x, y, place)
+        WHERE metric_id = %(metric)s AND {inside}"""
+    parts.append(f"{points} AND index = %(tail1)s AND index * {FANOUT} + place <= %(known)s")
     parts.append(
         f"""SELECT deeper.* FROM level1 AS up, LATERAL (
             {points} AND block.index = up.index OFFSET 0
         ) AS deeper WHERE NOT up.fits"""
     )
+    parts.append(f"SELECT x, x, y, y, y, 1 FROM ({_taken(axis)}) AS taken WHERE {inside}")
     at = f"least(%(top)s, greatest(0, floor(({place('a')} - %(origin)s) / %(width)s)))::int"
     return f"""
         WITH {", ".join(withs)}
@@ -186,23 +199,34 @@ def _query(axis: Axis, scale: Scale) -> str:
         FROM ({" UNION ALL ".join(parts)}) AS part GROUP BY 1 ORDER BY 1"""
 
 
+def _taken(axis: Axis) -> str:
+    """The points that were known at `until`, and that the run took back since."""
+    return f"""SELECT x, y FROM telemetry_takenback AS taken,
+            unnest(taken.{axis}, taken.value, taken.seq) AS point (x, y, told)
+        WHERE %(until)s > 0 AND run_id = %(run)s AND name = %(name)s
+          AND taken_at > %(until)s AND told <= %(until)s"""
+
+
 def _end_query(axis: Axis, function: str) -> str:
     """The least or greatest x, from the coarsest chunks there are and the points after them."""
     column = f"{axis}_from" if function == "min" else f"{axis}_to"
     parts = [
         f"""SELECT {function}({column}) AS x FROM telemetry_chunk WHERE metric_id = %(metric)s
-        AND level = {level} AND index >= {_after(level)}"""
+        AND level = {level} AND index >= {_after(level)} AND index < %(tail{level})s"""
         for level in range(1, LEVELS + 1)
     ]
     parts.append(
-        f"""SELECT {function}(x) FROM telemetry_block AS block, unnest(block.{axis}) AS x
-        WHERE metric_id = %(metric)s AND index >= (%(tail)s::bigint[])[1]"""
+        f"""SELECT {function}(x) FROM telemetry_block AS block,
+            unnest(block.{axis}) WITH ORDINALITY AS point (x, place)
+        WHERE metric_id = %(metric)s AND index = %(tail1)s
+          AND index * {FANOUT} + place <= %(known)s"""
     )
+    parts.append(f"SELECT {function}(x) FROM ({_taken(axis)}) AS taken")
     return f"SELECT {function}(x)::float8 FROM ({' UNION ALL '.join(parts)}) AS ends"
 
 
 def _after(level: int) -> str:
-    return "0" if level == LEVELS else f"(%(tail)s::bigint[])[{level + 1}] * {FANOUT}"
+    return "0" if level == LEVELS else f"%(tail{level + 1})s * {FANOUT}"
 
 
 _QUERIES = {(axis, scale): _query(axis, scale) for axis in Axis for scale in Scale}

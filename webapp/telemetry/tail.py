@@ -1,6 +1,7 @@
 """The log as server-sent events: all after a cursor, then what comes, until the run has ended.
 
-Invariant: before each look for news it is asked again whether the reader may still see the run.
+Invariant: before each look for news it is asked again whether what let the reader in (session,
+token) still does, and whether they may still see the run; if not, a last comment says why.
 Waits: for news (1 s between two looks), and says something every 15 s, so that a dead reader is
 found.
 """
@@ -11,11 +12,11 @@ import asyncio
 from collections.abc import AsyncIterator
 
 from channels.db import database_sync_to_async
+from django.http import HttpRequest
 
-from webapp.accounts.models import User
 from webapp.experiments.models import Run
 from webapp.experiments.states import ENDED
-from webapp.telemetry.access import visible_among
+from webapp.telemetry.access import visible_among, why_to_leave
 from webapp.telemetry.selectors import lines
 
 LOOK_SECONDS = 1.0
@@ -24,16 +25,22 @@ MEDIA_TYPE = "text/event-stream"
 
 
 async def server_sent_events(
-    user: User, run: Run, after: int, topics: list[str]
+    request: HttpRequest, run: Run, after: int, topics: list[str]
 ) -> AsyncIterator[bytes]:
     """`id: SEQ` and `data: [seq, t_ms, kind, payload]` for each event; `: alive` in silence."""
-    silent = 0.0
+    silent, reader = 0.0, {"user": request.user, "session": request.session}
     while True:
         async for chunk in lines(run, after, None, topics):
             silent = 0.0
             yield b"".join(map(_message, chunk.splitlines()))
         after = max(after, run.head_seq)
-        if run.run_state in ENDED or not await visible_among(user, [run.pk]):
+        if run.run_state in ENDED:
+            return
+        if why := await why_to_leave(reader):
+            yield f": {why}\n\n".encode()
+            return
+        if not await visible_among(request.user, [run.pk]):
+            yield b": you may no longer see this run\n\n"
             return
         await asyncio.sleep(LOOK_SECONDS)
         silent += LOOK_SECONDS

@@ -1,30 +1,18 @@
-import { alerts } from "/static/js/health.js";
-import {
-  align, band, chartsFrom, overBudget, readView, smoothed, wilson, writeView,
-} from "/static/js/metric-model.js";
+import { align, band, bucketed, overBudget, smoothed, wilson } from "/static/js/metric-buckets.js";
 import { equal, ok, test } from "./check.js";
 
 const near = (a, b) => ok(Math.abs(a - b) < 1e-3, `${a} is not ${b}`);
-const run = (id, ...names) => ({ id, agents: ["oak", "fern"], metrics: names.map((name) => ({ name })) });
 const told = (at, x, mean) => ({
   buckets: { at, from: x, to: x, min: mean.map((v) => v - 1), max: mean.map((v) => v + 1), mean, count: at.map(() => 1) },
 });
 
-test("what the address asks for is read and written", () => {
-  const address = "?run=a&run=b&x=time&smooth=0.5&log=y&band=ci&from=3&to=9&q=loss";
-  const view = readView(address);
-  equal(view, { x: "time", smooth: 0.5, logX: false, logY: true, band: "ci", from: 3, to: 9, q: "loss" });
-  equal(readView(writeView(address, view)), view);
-  equal(writeView("?run=a&x=bad&smooth=9x&from=5&to=1", readView("?run=a&x=bad&from=5&to=1")), "?run=a");
-});
-
-test("metrics of all runs that belong together are one chart", () => {
-  const charts = chartsFrom([run("a", "kl.oak", "kl.fern", "phase.learn", "odd.thing"), run("b", "kl.oak")]);
-  equal(charts.map(({ id, section }) => [id, section]), [
-    ["kl", "Training health"], ["phase", "Time"], ["odd.thing", "Other"],
-  ]);
-  equal(charts[0].lines.map(({ run, part }) => run + part), ["aoak", "afern", "boak"]);
-  equal(chartsFrom([run("a", "kl.oak", "solved")], "starting weights").map(({ id }) => id), ["kl"]);
+test("what the page holds comes in buckets as the server's do: every point in one", () => {
+  const range = { from: 0, to: 10, points: 5 };
+  const told = bucketed({ x: [0, 1, 2, 9, 10, 11], values: [1, 3, null, 4, 6, 8] }, range);
+  equal(told.points, 4);
+  equal(told.buckets, {
+    at: [0, 4], from: [0, 9], to: [1, 10], min: [1, 4], max: [3, 6], mean: [2, 5], count: [2, 2],
+  });
 });
 
 test("buckets of several series share their places, and holes stay holes", () => {
@@ -71,10 +59,4 @@ test("over the budget: the newest step's trees, with their interval", () => {
   ];
   equal(overBudget(metrics).map(({ k, best, within }) => [k, best, within]), [[1, 0.4, 0.25], [2, null, 0.5]]);
   equal(overBudget([]), []);
-});
-
-test("a value outside its band calls for attention, the newest counts", () => {
-  equal(alerts("entropy", [{ label: "oak", values: [0.5, 0.01, null] }]).map(({ label }) => label), ["oak"]);
-  equal(alerts("entropy", [{ label: "oak", values: [0.01, 0.5] }]), []);
-  equal(alerts("reward", [{ label: "oak", values: [0] }]), []);
 });

@@ -1,0 +1,129 @@
+/**
+ * Numbers of charts, from buckets as `GET /runs/ID/metrics/NAME` tells them: columns of a plot, means of
+ * seeds, smoothing, intervals. Pure.
+ */
+
+const T95 = [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262]; // Student, 1 to 9 degrees
+
+/**
+ * The columns of a plot: {x, columns: [{mean, least, most, count}]}, one column for each of `told`.
+ *
+ * Slots are those buckets in which any series has a point. x of a slot lies within it, where its
+ * points are; a column is null where a series has none.
+ */
+export function align(told, { from, to, points, log = false }) {
+  const slots = [...new Set(told.flatMap(({ buckets }) => buckets.at))].sort((a, b) => a - b);
+  const place = new Map(slots.map((at, index) => [at, index]));
+  const sums = slots.map(() => [0, 0]);
+  const columns = told.map(({ buckets }) => {
+    const column = { mean: [], least: [], most: [], count: [] };
+    for (const values of Object.values(column)) values.push(...slots.map(() => null));
+    buckets.at.forEach((at, index) => {
+      const slot = place.get(at);
+      column.mean[slot] = buckets.mean[index];
+      column.least[slot] = buckets.min[index];
+      column.most[slot] = buckets.max[index];
+      column.count[slot] = buckets.count[index];
+      sums[slot][0] += (buckets.from[index] + buckets.to[index]) / 2;
+      sums[slot][1] += 1;
+    });
+    return column;
+  });
+  const edge = edges(from, to, points, log);
+  const x = slots.map((at, index) => {
+    const middle = sums[index][0] / sums[index][1];
+    return Math.min(Math.max(middle, edge(at)), edge(at + 1));
+  });
+  return { x, columns };
+}
+
+function edges(from, to, points, log) {
+  if (!log) return (at) => from + ((to - from) * at) / points;
+  const [low, high] = [from, to].map((value) => Math.log(Math.max(value, 1)));
+  return (at) => Math.exp(low + ((high - low) * at) / points);
+}
+
+/** A series that the page holds, {x, values}, in buckets as the server makes them. */
+export function bucketed({ x, values }, { from, to, points }) {
+  const width = (to - from) / points || 1;
+  const buckets = { at: [], from: [], to: [], min: [], max: [], mean: [], count: [] };
+  let total = 0;
+  x.forEach((place, index) => {
+    const value = values[index];
+    if (value === null || place < from || place > to) return;
+    total += 1;
+    const at = Math.min(points - 1, Math.floor((place - from) / width));
+    const last = buckets.at.length - 1;
+    if (buckets.at[last] !== at) {
+      for (const [name, first] of Object.entries({ at, from: place, to: place, min: value, max: value, mean: value, count: 1 })) buckets[name].push(first);
+      return;
+    }
+    const count = (buckets.count[last] += 1);
+    buckets.to[last] = place;
+    buckets.min[last] = Math.min(buckets.min[last], value);
+    buckets.max[last] = Math.max(buckets.max[last], value);
+    buckets.mean[last] += (value - buckets.mean[last]) / count;
+  });
+  return { points: total, buckets };
+}
+
+/** Exponential moving average, corrected for its start; holes stay holes. `weight` in [0, 1). */
+export function smoothed(values, weight) {
+  if (!weight) return values;
+  let sum = 0;
+  let share = 0;
+  return values.map((value) => {
+    if (value === null) return null;
+    sum = weight * sum + (1 - weight) * value;
+    share = weight * share + (1 - weight);
+    return sum / share;
+  });
+}
+
+/**
+ * Several runs as one: {mean, least, most, count} where at least one has a value; count is of runs.
+ * `kind` is "std" (sample deviation) or "ci" (95 % of the mean, Student's t).
+ */
+export function band(columns, kind) {
+  const length = columns[0]?.length ?? 0;
+  const made = { mean: [], least: [], most: [], count: [] };
+  for (let slot = 0; slot < length; slot += 1) {
+    const values = columns.map((column) => column[slot]).filter((value) => value !== null);
+    const n = values.length;
+    const mean = n ? values.reduce((sum, value) => sum + value, 0) / n : null;
+    const spread = n > 1 ? Math.sqrt(values.reduce((sum, v) => sum + (v - mean) ** 2, 0) / (n - 1)) : 0;
+    const reach = kind === "ci" && n > 1 ? (spread * (T95[n - 2] ?? 1.96)) / Math.sqrt(n) : spread;
+    made.mean.push(mean);
+    made.least.push(n ? mean - reach : null);
+    made.most.push(n ? mean + reach : null);
+    made.count.push(n || null);
+  }
+  return made;
+}
+
+/** Wilson's 95 % interval of a share of n. */
+export function wilson(share, n) {
+  if (!n) return [0, 1];
+  const z = 1.96;
+  const middle = (share + (z * z) / (2 * n)) / (1 + (z * z) / n);
+  const reach = (z * Math.sqrt((share * (1 - share)) / n + (z * z) / (4 * n * n))) / (1 + (z * z) / n);
+  return [Math.max(0, middle - reach), Math.min(1, middle + reach)];
+}
+
+/**
+ * Over the budget of nodes, at the newest step: [{k, best, within, low, high}], with the interval of
+ * `within` over the trees of that step; nothing before a step has ended. `metrics` are of one run.
+ */
+export function overBudget(metrics) {
+  const values = new Map(metrics.map(({ name, last }) => [name, last]));
+  const trees = values.get("search.trees");
+  if (!trees) return [];
+  return metrics
+    .filter(({ name, last }) => name.startsWith("within.") && last.step === trees.step)
+    .map(({ name, last }) => {
+      const k = Number(name.slice("within.".length));
+      const [low, high] = wilson(last.value, trees.value);
+      return { k, best: values.get(`best.${k}`)?.value ?? null, within: last.value, low, high };
+    })
+    .sort((a, b) => a.k - b.k);
+}

@@ -1,0 +1,67 @@
+/**
+ * The lines of a chart from aligned buckets: their labels, their looks, seeds as one, parts as a
+ * whole. Pure.
+ *
+ * A line is {label, part, token, dash, mean, least, most, count}; `token` names a colour of the page.
+ */
+
+import { band, smoothed } from "./metric-buckets.js";
+
+const TEAM = "--line-team";
+const RUNS = ["--agent-1", "--agent-2", "--agent-3", "--phase-2", "--agent-5", "--agent-6", "--phase-3", "--agent-4"];
+const WHOLES = ["share", "phase", "ends", "stops"];
+
+/** Whether the lines of a chart are drawn on top of each other: the parts of one run's whole. */
+export function isStacked(id, runs, view) {
+  return WHOLES.includes(id) && runs.size === 1 && !view.logY;
+}
+
+/** One line for each series; or, of runs with the same settings, one for all their seeds. */
+export function linesOf(chart, columns, view, runs) {
+  const parts = [...new Set(chart.lines.map((line) => line.part))];
+  const made = chart.lines.map((line, index) => {
+    const run = runs.get(line.run);
+    const label = [runs.size > 1 ? run.label : "", line.label].filter(Boolean).join(" · ");
+    const mean = smoothed(columns[index].mean, view.smooth);
+    return { run, part: line.part, label: label || "all", ...columns[index], mean };
+  });
+  const groupOf = ({ run }) => (view.band === "none" ? run.id : run.group);
+  const ids = [...new Set([...runs.values()].map((run) => groupOf({ run })))];
+  const stacked = isStacked(chart.id, runs, view);
+  return [...grouped(made, (line) => `${groupOf(line)} ${line.part}`).values()].map((lines) => {
+    const [{ run, part }] = lines;
+    const look = ids.length > 1
+      ? lookOfRun(ids.indexOf(groupOf(lines[0])), parts, part)
+      : lookOf(run, part, parts, stacked);
+    if (lines.length === 1 || view.band === "none") return { ...lines[0], ...look };
+    const label = [`${run.name}, ${lines.length} seeds`, part].filter(Boolean).join(" · ");
+    return { run, part, label, ...look, ...band(lines.map((line) => line.mean), view.band) };
+  });
+}
+
+/** A run has a colour; the dash tells its lines apart or, where it has but one, the run once more. */
+function lookOfRun(place, parts, part) {
+  return { token: RUNS[place % RUNS.length], dash: parts.length > 1 ? parts.indexOf(part) : place };
+}
+
+/** An agent looks as in the trees, also by its dash: never told by colour alone. */
+function lookOf(run, part, parts, stacked) {
+  const agent = run.agents.indexOf(part);
+  if (agent >= 0) return { token: `--agent-${(agent % 6) + 1}`, dash: agent };
+  if (stacked) return { token: `--phase-${(parts.indexOf(part) % 8) + 1}`, dash: 0 };
+  const others = parts.filter((one) => !run.agents.includes(one));
+  if (run.agents.some((name) => parts.includes(name)) || !part) return { token: TEAM, dash: others.indexOf(part) };
+  return { token: RUNS[others.indexOf(part) % RUNS.length], dash: 0 };
+}
+
+function grouped(items, keyOf) {
+  const groups = new Map();
+  for (const item of items) groups.set(keyOf(item), [...(groups.get(keyOf(item)) ?? []), item]);
+  return groups;
+}
+
+/** Cumulative sums of means, the last line on top: what a stacked chart draws. */
+export function stack(lines) {
+  const sums = [];
+  return lines.map(({ mean }) => mean.map((value, slot) => (sums[slot] = (sums[slot] ?? 0) + (value ?? 0))));
+}

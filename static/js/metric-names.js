@@ -1,0 +1,133 @@
+/**
+ * Which charts there are, from the names of the series that the server has. Pure.
+ *
+ * A chart is {id, title, hint, section, share, lines: [{run, metric, part, label}]}: the metrics of all
+ * runs that belong together, one line for each; `share` where values are shares of a whole.
+ */
+
+const FAMILIES = ["phase", "ends", "stops", "best", "within"];
+const BUDGETS = ["best", "within"];
+const PHASES = ["generate", "verify", "credit", "learn", "sync", "validate", "checkpoint"];
+const OF_ONE_AGENT = ["reward", "share", "validation.agent", "test.agent", "validation.error", "test.error"];
+const SECTIONS = [
+  ["Learning", [/^(validation|test)\.(agent|tree|samples)$/, /^(reward|solved|share)/]],
+  ["Search quality", [/^(best|within|search|ends|stops|cost)/]],
+  ["Training health", [
+    /^(entropy|kl|clip_fraction|mismatch|lag|stale_nodes|gradient_norm|loss|policy_loss)/,
+    /^step\.(filtered|dropped|refilled|carried)/, /^learning_rate/,
+  ]],
+  ["Time", [/^phase/, /^step\./]],
+  ["System", [/^system\./]],
+  ["Evaluation", [/^(validation|test)\./]],
+];
+const TITLES = {
+  reward: "Reward",
+  solved: "Solved trees",
+  share: "Node share per agent",
+  best: "Best score so far, over budget",
+  within: "Solved within k nodes (Pass@k of the search)",
+  ends: "Ends of nodes",
+  stops: "Ends of generations",
+  phase: "Seconds per phase",
+  "validation.agent": "Validation Pass@1",
+  "test.agent": "Test Pass@1",
+  "search.width": "Width: children of the root",
+  "search.depth": "Depth of the deepest node",
+  "search.duplicates": "Programs written twice in a tree",
+  "cost.tokens_per_solved": "Tokens per solved problem",
+  "cost.nodes_per_solved": "Nodes per solved problem",
+  clip_fraction: "Clipped share of tokens",
+  kl: "KL to the starting weights",
+  mismatch: "Mismatch of generator and learner",
+  lag: "Staleness in policy versions",
+  gradient_norm: "Gradient norm",
+  "step.filtered_trees": "Trees without a signal, filtered",
+  "step.filtered_share": "Share of trees without a signal",
+};
+const HINTS = {
+  "validation.agent": "one sample, no search",
+  reward: "mean raw score of a step's nodes",
+  solved: "trees with a node that passes every test",
+  entropy: "nats per token",
+  kl: "k3 estimate",
+  share: "whom the search asked",
+  phase: "where a step's time goes",
+};
+
+/**
+ * Charts of all runs, by section, in a fixed order. `runs` are {id, agents, owners, metrics: [{name}]};
+ * `owners` has, for each agent that learns with another's weights, whose they are.
+ */
+export function chartsFrom(runs, wanted = "") {
+  const charts = new Map();
+  for (const run of runs) {
+    for (const metric of run.metrics) {
+      const { id, ...told } = split(metric.name, run);
+      if (!charts.has(id)) charts.set(id, chartOf(id));
+      charts.get(id).lines.push({ run: run.id, metric: metric.name, ...told });
+    }
+  }
+  const text = wanted.trim().toLowerCase();
+  const order = new Map(SECTIONS.map(([name], place) => [name, place]));
+  const places = new Map(runs.map((run, place) => [run.id, place]));
+  for (const { lines } of charts.values()) {
+    lines.sort((a, b) => places.get(a.run) - places.get(b.run) || placeOf(a, runs) - placeOf(b, runs));
+  }
+  return [...charts.values()]
+    .filter(({ id, title }) => !text || `${id} ${title}`.toLowerCase().includes(text))
+    .sort((a, b) => (order.get(a.section) ?? 99) - (order.get(b.section) ?? 99) || rank(a) - rank(b)
+      || a.id.localeCompare(b.id));
+}
+
+function chartOf(id) {
+  return { id, title: titleOf(id), hint: HINTS[id] ?? "", section: sectionOf(id), share: isShare(id), lines: [] };
+}
+
+/** Agents in the order of their team, phases in that of a step, others after them as they came. */
+function placeOf({ run, part }, runs) {
+  const { agents } = runs.find(({ id }) => id === run);
+  const place = agents.includes(part) ? agents.indexOf(part) : PHASES.indexOf(part);
+  return place < 0 ? 99 : place;
+}
+
+/** Of which chart a metric is a line: {id, part, label}. */
+function split(name, run) {
+  const team = /^(validation|test)\.(tree|samples)$/.exec(name);
+  if (team) return { id: `${team[1]}.agent`, part: team[2], label: ofTeam(run, ...team.slice(1)) };
+  const at = name.lastIndexOf(".");
+  const [head, tail] = [name.slice(0, at), name.slice(at + 1)];
+  if (at > 0 && run.agents.includes(tail)) return { id: head, part: tail, label: ofAgent(run, head, tail) };
+  if (at < 0 || !FAMILIES.includes(head)) return { id: name, part: "", label: "" };
+  const part = BUDGETS.includes(head) ? `k = ${tail}` : tail.replaceAll("_", " ");
+  return { id: head, part, label: part };
+}
+
+/** Agents that share their weights learn as one: the line of their owner names them all. */
+function ofAgent({ agents, owners }, head, agent) {
+  const partners = OF_ONE_AGENT.includes(head) ? [] : agents.filter((name) => owners?.[name] === agent);
+  return [agent, ...partners].join(" + ");
+}
+
+function ofTeam({ metrics }, where, how) {
+  const nodes = metrics.find(({ name }) => name === `${where}.tree_nodes`)?.last?.value;
+  return how === "tree" ? `tree of ${nodes ?? "the team"}` : `${nodes ?? "as many"} independent samples`;
+}
+
+function rank({ id, section }) {
+  const tests = SECTIONS.find(([name]) => name === section)?.[1] ?? [];
+  return tests.findIndex((test) => test.test(id));
+}
+
+function sectionOf(id) {
+  return SECTIONS.find(([, tests]) => tests.some((test) => test.test(id)))?.[0] ?? "Other";
+}
+
+function titleOf(id) {
+  const words = id.replaceAll("_", " ").replaceAll(".", ": ");
+  return TITLES[id] ?? words[0].toUpperCase() + words.slice(1);
+}
+
+/** Whether the values of a chart are shares of a whole, and so its unit is known. */
+function isShare(id) {
+  return /^(reward|solved|share|ends|stops|best|within|clip_fraction|search\.duplicates|step\.filtered_share|(validation|test)\.(agent|error|tree|samples))$/.test(id);
+}

@@ -1,0 +1,17 @@
+import { readView, readZoom, withZoom, writeView } from "/static/js/metric-view.js";
+import { equal, test } from "./check.js";
+
+test("what the address asks for is read and written", () => {
+  const address = "?run=a&run=b&x=time&smooth=0.5&log=y&band=ci&from=3&to=9&q=loss";
+  const view = readView(address);
+  equal(view, { x: "time", smooth: 0.5, logX: false, logY: true, band: "ci", from: 3, to: 9, q: "loss" });
+  equal(readView(writeView(address, view)), view);
+  equal(writeView("?run=a&x=bad&smooth=9x&from=5&to=1", readView("?run=a&x=bad&from=5&to=1")), "?run=a");
+});
+
+test("a part of the steps stands in the address beside what else does", () => {
+  const address = withZoom({ pathname: "/runs/a/", search: "?x=1", hash: "#tree=3" }, 2.5, 7);
+  equal(address, "/runs/a/?x=1&from=2.5&to=7#tree=3");
+  equal(readZoom("?x=1&from=2.5&to=7"), { from: 2.5, to: 7 });
+  equal(withZoom({ pathname: "/", search: "?from=1&to=2", hash: "" }, null, null), "/");
+});

@@ -1,0 +1,35 @@
+import { emptyState } from "/static/js/fold.js";
+import { bestCheckpoint, result, validationChange } from "/static/js/outcomes.js";
+import { equal, test } from "./check.js";
+
+function state() {
+  const made = emptyState();
+  made.evaluations = [
+    { step: 0, split: "validation", agents: { oak: 0.2, birch: 0.3 }, tree: 0.4, tree_nodes: 8 },
+    { step: 0, split: "test", agents: { oak: 0.1 } },
+    { step: 2, split: "validation", agents: { oak: 0.5, birch: 0.3 }, tree: null, tree_nodes: 0 },
+  ];
+  return made;
+}
+
+test("validation is told from its first to its newest result", () => {
+  equal(validationChange(state(), ["oak"]), [{ agent: "oak", before: 0.2, now: 0.5 }]);
+});
+
+test("a result needs the test split at two steps", () => {
+  const made = state();
+  equal(result(made), null);
+  made.evaluations.push({ step: 2, split: "test", agents: { oak: 0.9 } });
+  equal([result(made).before.agents.oak, result(made).after.agents.oak], [0.1, 0.9]);
+});
+
+test("the best checkpoint is the newest that was told to be the best", () => {
+  const made = state();
+  equal(bestCheckpoint(made), null);
+  made.checkpoints = [
+    { step: 5, best: true, validation: 0.3 },
+    { step: 10, best: true, validation: 0.4 },
+    { step: 15, best: false, validation: 0.2 },
+  ];
+  equal(bestCheckpoint(made).step, 10);
+});

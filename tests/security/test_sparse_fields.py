@@ -1,0 +1,88 @@
+"""`fields` on everything that reads, and ETags: asked of every operation that documents them."""
+
+import pytest
+from django.test import Client
+
+from tests.security.rules import ROWS
+from tests.security.test_schema_fuzz import operations
+from tests.security.test_walk import ask, filled_in
+
+READS = {op["operationId"]: op for _, method, op in operations() if method == "get"}
+
+
+def names_of(op):
+    found = [one for one in op.get("parameters", ()) if one["name"] == "fields"]
+    return found[0]["schema"].get("items", {}).get("enum") if found else None
+
+
+SPARSE = {name: names for name, op in READS.items() if (names := names_of(op))}
+AS_A_WHOLE = {
+    # Columns of points have `fields` of their own; the others are a log, a file, a list of numbers.
+    "list_points", "get_state", "get_events", "get_step_trees", "get_tree", "list_evaluations",
+    "get_checkpoints", "get_dataset_content", "get_card", "get_archive", "get_export_file",
+    "export_workspace",
+}  # fmt: skip
+
+
+@pytest.fixture
+def alice(cast):
+    client = Client()
+    client.force_login(cast.alice)
+    return client
+
+
+def read(client, name, cast, arguments, **query):
+    (row,) = [row for row in ROWS if row.name == f"api-1:{name}"]
+    asked = row.body(cast) if callable(row.body) else row.body
+    return client.get(filled_in(row.name, arguments), {**asked, **query})
+
+
+def place_of_rows(whole):
+    """Where a list has its rows; None of a single thing."""
+    others = [name for name in whole if name != "next"] if isinstance(whole, dict) else []
+    return others[0] if len(others) == 1 and isinstance(whole[others[0]], list) else None
+
+
+def things(told, place):
+    """The rows of a list, or the answer itself."""
+    found = told[place] if place else told
+    return found if isinstance(found, list) else [found]
+
+
+def test_whatever_reads_has_fields_unless_it_is_told_as_a_whole():
+    assert READS.keys() - SPARSE.keys() == AS_A_WHOLE
+
+
+@pytest.mark.parametrize("name", SPARSE)
+def test_only_the_fields_that_are_asked_for_are_told(alice, cast, arguments, name):
+    fields = SPARSE[name]
+    wanted = [one for one in fields if one != "id"][-1]
+    whole = read(alice, name, cast, arguments)
+    assert whole.status_code == 200 and whole["ETag"]
+    place = place_of_rows(whole.json())
+    told = read(alice, name, cast, arguments, fields=wanted)
+    assert told.status_code == 200
+    for thing in filter(None, things(told.json(), place)):
+        assert thing.keys() == {wanted, *({"id"} & set(fields))}
+    every = read(alice, name, cast, arguments, fields=",".join(fields)).json()
+    for thing in filter(None, things(every, place)):
+        assert thing.keys() == set(fields)
+
+
+@pytest.mark.parametrize("name", SPARSE.keys() - {"get_answer"})  # there is none yet
+def test_a_field_that_is_not_there_is_named(alice, cast, arguments, name):
+    first = SPARSE[name][0]
+    wrong = read(alice, name, cast, arguments, fields=f"{first},nonsense")
+    assert wrong.status_code == 422
+    (fault,) = wrong.json()["problems"]
+    assert (fault["path"], fault["value"]) == ("fields", "nonsense") and first in fault["reason"]
+
+
+def test_a_sparse_answer_has_an_etag_of_its_own(alice, cast, arguments):
+    row = next(row for row in ROWS if row.name == "api-1:get_run")
+    whole = ask(alice, row, cast, arguments)["ETag"]
+    address = filled_in(row.name, arguments) + "?fields=name,state"
+    sparse = alice.get(address)
+    assert sparse.json().keys() == {"id", "name", "state"} and sparse["ETag"] != whole
+    assert alice.get(address, headers={"If-None-Match": sparse["ETag"]}).status_code == 304
+    assert alice.get(address, headers={"If-None-Match": whole}).status_code == 200

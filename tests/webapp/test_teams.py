@@ -1,0 +1,80 @@
+"""Agents added, taken away and renamed by overrides, and what the form of an experiment says."""
+
+import json
+
+import pytest
+
+from engine.faults import ConfigError
+from engine.recipes import agent_keys, load_recipe
+from webapp.experiments.overrides import parse_overrides
+
+
+def team(text, recipe="demo"):
+    config = load_recipe(recipe, parse_overrides(text))
+    return {agent.name: agent for agent in config.agents}
+
+
+def test_an_agent_is_added_by_its_name_whatever_the_order_of_lines():
+    for text in (
+        'agents.elm.name = "elm"\nagents.elm.model = "starter:oak"\nagents.elm.sampling.top_k = 7',
+        'agents.elm.sampling.top_k = 7\nagents.elm.model = "starter:oak"\nagents.elm.name = "elm"',
+    ):
+        made = team(text)
+        assert list(made) == ["oak", "fern", "elm"]
+        assert (made["elm"].model, made["elm"].sampling.top_k) == ("starter:oak", 7)
+
+
+def test_an_agent_is_taken_away_and_another_has_its_name():
+    made = team('agents.oak = unset\nagents.fern.name = "oak"\nagents.fern.role = "Be brief."')
+    assert {name: (one.model, one.role) for name, one in made.items()} == {
+        "oak": ("starter:fern", "Be brief.")
+    }
+
+
+@pytest.mark.parametrize("count", range(1, 9))
+def test_a_team_has_from_one_to_eight_agents(count):
+    names = [f"agent-{place}" for place in range(count)]
+    text = "\n".join(
+        f'agents.{name}.name = "{name}"\nagents.{name}.model = "starter:oak"' for name in names
+    )
+    overrides = parse_overrides(f"agents.oak = unset\nagents.fern = unset\n{text}")
+    assert [one.name for one in load_recipe("demo", overrides).agents] == names
+    assert agent_keys(["oak", "fern"], overrides) == names
+
+
+@pytest.mark.parametrize(
+    "text, path, reason",
+    [
+        ("agents.elm.model = x", "agents.elm.model", "no such setting"),
+        ("agents.elm = unset", "agents.elm", "there are oak, fern"),
+        ("agents.oak = unset\nagents.fern = unset", "agents", "at least 1"),
+    ],
+)
+def test_what_leads_nowhere_is_refused_by_its_path(text, path, reason):
+    with pytest.raises(ConfigError) as refused:
+        team(text)
+    (fault,) = refused.value.problems
+    assert fault["path"] == path and reason in fault["reason"]
+
+
+@pytest.mark.django_db
+def test_the_form_says_which_agent_and_which_field(client, cast):
+    client.force_login(cast.bob)
+
+    def told(text):
+        asked = {"project": cast.project.pk, "recipe": "demo", "overrides": text}
+        return client.post("/runs/new/check/", asked).json()
+
+    new = 'agents.oak = unset\nagents.elm.name = "elm"'
+    found = told(f"{new}\nagents.elm.sampling.temperature = -1")
+    assert found["agents"] == ["fern", "elm"]
+    assert {one["path"] for one in found["problems"]} == {
+        "agents.elm.model", "agents.elm.sampling.temperature",
+    }  # fmt: skip
+    found = told(f'{new}\nagents.elm.model = "starter:fern"\nagents.elm.sampling.top_k = 9')
+    assert found["problems"] == [] and found["changes"] == {
+        "agents.elm.model": "starter:fern", "agents.elm.sampling.top_k": "9",
+    }  # fmt: skip
+    assert told(found["lines"])["toml"] == found["toml"] and 'name = "elm"' in found["toml"]
+    found = told('agents.elm.name = "oak"\nagents.elm.model = "starter:oak"')
+    assert "names must differ" in json.dumps(found["problems"])

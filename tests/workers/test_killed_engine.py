@@ -1,0 +1,92 @@
+"""The real engine and its worker, killed with -9 at moments that nobody chose, under a reader.
+
+The run goes on from its last checkpoint, and every event that was written is stored and reaches the
+reader, once and in order. `MOMENTS` seeds the moments; a failure names them.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import threading
+
+import pytest
+from django.db import connection
+
+from engine.events import RunState, read_all
+from tests.policies import tiny_config, tiny_policy
+from tests.webapp.stream_server import Client, a_server, a_session
+from tests.workers.engines import a_run, steps_counted, wait_for
+from tests.workers.test_worker import Worker, lapse, state_of
+from workers.engine_process import DEFAULT_COMMAND, EngineProcess
+from workers.keeper import run_directory
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
+
+MOMENTS = 20261122
+STEPS = 14
+
+
+class Reader(threading.Thread):
+    """Follows a run over a websocket, as a browser does, until it is told that it has ended."""
+
+    def __init__(self, port, run):
+        super().__init__(daemon=True)
+        self._client = Client(port, a_session(run.created_by))
+        self._client.follow(run)
+
+    def run(self):
+        with self._client as client:
+            while not any(kind == "run.state" and told["state"] in ("finished", "failed")
+                          for _, _, kind, told in client.events[-50:]):  # fmt: skip
+                client.hear(120)
+
+    def events(self):
+        """(seq, kind) of all that came."""
+        self.join(30)
+        assert not self.is_alive(), f"the end did not come; {len(self._client.events)} events did"
+        return [(seq, kind) for seq, _, kind, _ in self._client.events]
+
+
+def written(run):
+    directory = run_directory(run.pk)
+    return list(read_all(directory)) if directory.exists() else []
+
+
+def test_no_kill_of_engine_or_worker_costs_an_event_or_a_step(
+    var, ray_address, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("RAY_ADDRESS", ray_address)
+    chance = random.Random(MOMENTS)
+    training = {"steps": STEPS, "trees_per_step": 4, "validate_every": 99, "checkpoint_every": 2}
+    problems = {"seed": 3, "train": 100, "validation": 0, "test": 0}
+    config = tiny_config(tiny_policy(tmp_path / "model"), training=training, problems=problems)
+    run = a_run(config=config.model_dump(mode="json"))
+    with a_server() as served:
+        reader = Reader(served.port, run)
+        reader.start()
+        with Worker(var, command=DEFAULT_COMMAND) as worker:
+            moment = chance.randint(10, 300)
+            wait_for(lambda: len(written(run)) >= moment)
+            engine = EngineProcess.adopt(run_directory(run.pk))
+            os.kill(engine.pid, signal.SIGKILL)
+            wait_for(lambda: any(event.kind == "run.resumed" for event in written(run)))
+            later = len(written(run)) + chance.randint(10, 300)
+            wait_for(lambda: len(written(run)) >= later)
+            worker.kill()
+        assert EngineProcess.adopt(run_directory(run.pk)), f"it ended before {moment} and {later}"
+        lapse(run)
+        with Worker(var, command=DEFAULT_COMMAND):
+            wait_for(lambda: state_of(run) in (RunState.FINISHED, RunState.FAILED))
+        delivered = reader.events()
+        served.wait_until_idle()
+    assert (state_of(run), run.error) == (RunState.FINISHED, ""), f"killed at {moment} and {later}"
+    emitted = [(event.seq, event.kind) for event in written(run)]
+    assert [seq for seq, _ in emitted] == list(range(1, len(emitted) + 1))
+    assert list(run.events.order_by("seq").values_list("seq", "kind")) == emitted == delivered
+    assert steps_counted(run_directory(run.pk)) == list(range(1, STEPS + 1))
+    lines = [event.payload["message"] for event in written(run) if event.kind == "log.line"]
+    assert "restarted after a crash: the engine was killed by signal 9" in lines
+    assert run.restarts == 1
+    connection.close()

@@ -1,0 +1,104 @@
+"""From an uploaded dataset to a run that learned from it, and to a model that was measured on it.
+
+By REST and a real worker, with its check in the sandbox.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from engine.events import RunState
+from tests.datasets import lines_of, some_problems
+from tests.policies import tiny_policy
+from tests.workers.engines import wait_for
+from tests.workers.test_worker import Worker, state_of
+from webapp.datasets.models import DatasetVersion
+from webapp.experiments.models import Run
+from webapp.projects.services import ensure_demo
+from webapp.registry.imports import import_folder
+from workers.engine_process import DEFAULT_COMMAND
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
+JSON = {"content_type": "application/json"}
+
+
+@pytest.fixture
+def signed_in(client, var_directory):
+    user, project = ensure_demo()
+    client.force_login(user)
+    return client, project
+
+
+def uploaded(client, project, number: int = 6) -> DatasetVersion:
+    """The version with so many problems, which waits for its check."""
+    content = lines_of(some_problems(number))
+    new = {"project": project.pk, "kind": "dataset", "name": "p.jsonl", "size": len(content)}
+    upload = client.post("/api/v1/uploads", new, **JSON).json()["id"]
+    path = f"/api/v1/uploads/{upload}"
+    octets = {"content_type": "application/octet-stream", "headers": {"Upload-Offset": 0}}
+    assert client.patch(path, content, **octets).status_code == 200
+    assert client.post(f"{path}/finish").status_code == 200
+    wish = {"project": project.pk, "name": "trees", "uploads": [upload]}
+    told = client.post("/api/v1/datasets", wish, **JSON)
+    assert told.status_code == 201, told.json()
+    return DatasetVersion.objects.get(pk=told.json()["id"])
+
+
+def checked(version: DatasetVersion) -> bool:
+    version.refresh_from_db()
+    return version.faulty == 0
+
+
+def test_a_run_learns_from_an_uploaded_dataset_and_both_know_it(signed_in, var_directory):
+    client, project = signed_in
+    version = uploaded(client, project)
+    wish = {"project": project.pk, "recipe": "demo", "name": "Learner", "overrides": {
+        "problems.dataset": version.reference,
+        "problems.train": 10, "problems.validation": 1, "problems.test": 1,
+    }}  # fmt: skip
+    assert client.post("/api/v1/runs", wish, **JSON).status_code == 422, "it is not checked yet"
+    with Worker(var_directory, steps=3, learns=1) as worker:
+        wait_for(lambda: checked(version))
+        made = client.post("/api/v1/runs", wish, **JSON)
+        assert made.status_code == 201, made.json()
+        run = Run.objects.get(pk=made.json()["id"])
+        wait_for(lambda: state_of(run) is RunState.FINISHED)
+        assert worker.close() == 0
+    known = set(version.problems.values_list("problem", flat=True))
+    opened = run.events.filter(kind="tree.open").values_list("payload__problem", flat=True)
+    assert len(opened) == 3 and set(opened) <= known
+    (model,) = client.get("/api/v1/models", {"name": "oak"}).json()["models"]
+    (made_of,) = model["versions"]
+    assert (made_of["run"], made_of["dataset_version"]) == (str(run.pk), str(version))
+    assert str(version) in client.get(f"/models/{model['id']}/versions/1/").content.decode()
+    used = client.get(f"/api/v1/datasets/versions/{version.pk}/uses").json()["uses"]
+    assert [(one["what"], one["name"]) for one in used] == [
+        ("run", "Learner #1"),
+        ("model", "oak v1"),
+    ]
+
+
+def test_an_imported_model_is_measured_on_an_uploaded_dataset(
+    signed_in, var_directory, tmp_path_factory
+):
+    client, project = signed_in
+    folder = tiny_policy(tmp_path_factory.mktemp("models") / "elm")
+    model = import_folder(project, "elm", folder)
+    version = uploaded(client, project)
+    with Worker(var_directory, command=DEFAULT_COMMAND):
+        wait_for(lambda: checked(version))
+        path = f"/api/v1/models/{model.model_id}/versions/1/evaluations"
+        made = client.post(path, {"dataset_version": version.pk, "problems": 4}, **JSON)
+        assert made.status_code == 201, made.json()
+        run = Run.objects.get(evaluation=made.json()["id"])
+        wait_for(lambda: state_of(run) in (RunState.FINISHED, RunState.FAILED), 300)
+        run.refresh_from_db()
+        assert run.run_state is RunState.FINISHED, run.error
+    (figure,) = (
+        one
+        for one in client.get(f"/api/v1/models/{model.model_id}/versions/1").json()["metrics"]
+        if one["figure"] == "pass@1"
+    )
+    assert (figure["source"], figure["problems"]) == (str(version), 4)
+    used = client.get(f"/api/v1/datasets/versions/{version.pk}/uses").json()["uses"]
+    assert [(one["what"], one["name"]) for one in used] == [("evaluation of", "elm v1")]

@@ -1,0 +1,110 @@
+"""A bucket of anything that speaks S3, as a storage of artifacts (`GROVE_S3_BUCKET`).
+
+Invariants: an object is read by ranges, so that no more of it is fetched than is asked for, and
+none of it is held whole; every request has a deadline; whatever goes wrong is an `OSError`, as with
+files, and what is not there a `FileNotFoundError`. It needs the extra `s3`.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError
+from django.core.files import File
+from storages.backends.s3 import S3Storage
+
+RANGE_BYTES = 8 << 20
+"""Fetched at once of what is read on and on."""
+_CONFIG = Config(
+    connect_timeout=5,
+    read_timeout=60,
+    retries={"max_attempts": 3, "mode": "standard"},
+    signature_version="s3v4",
+    # What every server of this kind understands: the bucket in the path, and no checksums of newer
+    # protocols, for contents are known by their SHA-256.
+    s3={"addressing_style": "path"},
+    request_checksum_calculation="when_required",
+    response_checksum_validation="when_required",
+)
+_MISSING = {"404", "NoSuchKey", "NotFound"}
+
+
+class Bucket(S3Storage):
+    """`options` as S3Storage takes them."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(client_config=_CONFIG, **options)
+
+    def _open(self, name: str, mode: str = "rb") -> File:
+        with _as_files_tell_it(name):
+            entry = self.bucket.Object(self._normalize_name(name))
+            size = entry.content_length
+        return File(io.BufferedReader(_Ranges(entry, size, name), RANGE_BYTES), name)
+
+    def _save(self, name: str, content: Any) -> str:
+        with _as_files_tell_it(name):
+            return super()._save(name, content)
+
+    def exists(self, name: str) -> bool:
+        with _as_files_tell_it(name):
+            return super().exists(name)
+
+    def delete(self, name: str) -> None:
+        with _as_files_tell_it(name):
+            super().delete(name)
+
+    def listdir(self, name: str) -> tuple[list[str], list[str]]:
+        with _as_files_tell_it(name):
+            return super().listdir(name)
+
+    def get_modified_time(self, name: str) -> Any:
+        with _as_files_tell_it(name):
+            return super().get_modified_time(name)
+
+
+class _Ranges(io.RawIOBase):
+    """The bytes of an object, each fetched when it is read."""
+
+    def __init__(self, entry: Any, size: int, name: str) -> None:
+        self._entry, self._size, self._name, self._at = entry, size, name, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        self._at = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
+        return self._at
+
+    def tell(self) -> int:
+        return self._at
+
+    def readinto(self, buffer: Any) -> int:
+        last = min(self._at + len(buffer), self._size) - 1
+        if last < self._at:
+            return 0
+        with _as_files_tell_it(self._name):
+            data = self._entry.get(Range=f"bytes={self._at}-{last}")["Body"].read()
+        buffer[: len(data)] = data
+        self._at += len(data)
+        return len(data)
+
+
+@contextmanager
+def _as_files_tell_it(name: str) -> Iterator[None]:
+    try:
+        yield
+    except ClientError as error:
+        told = error.response["Error"]
+        if told["Code"] in _MISSING:
+            raise FileNotFoundError(f"{name} is not in the bucket") from None
+        message = f"the bucket refuses {name}: {told['Code']} {told.get('Message', '')}"
+        raise OSError(f"{message}; see the GROVE_S3 variables") from error
+    except BotoCoreError as error:
+        raise OSError(f"the bucket cannot be reached for {name}: {error}") from error

@@ -1,0 +1,47 @@
+"""What links of every kind have in common: a secret that is told once, and an end.
+
+Invariant: the secret is kept nowhere, only its keyed digest, under a salt for each kind of link.
+"""
+
+from __future__ import annotations
+
+import secrets
+from datetime import timedelta
+from typing import TypeVar
+
+from django.utils import timezone
+from django.utils.crypto import salted_hmac
+
+from webapp.accounts.models import User
+from webapp.sharing.models import Link, LinkQuerySet
+
+Made = TypeVar("Made", bound=Link)
+
+
+def make(
+    kind: type[Made], salt: str, user: User, lifetime: timedelta, **shown: object
+) -> tuple[Made, str]:
+    """A link to what `shown` says, and its secret."""
+    secret = secrets.token_urlsafe(32)
+    made = kind.objects.create(
+        digest=_digest(salt, secret),
+        created_by=user,
+        expires=timezone.now() + lifetime,
+        **shown,
+    )
+    return made, secret
+
+
+def find(links: LinkQuerySet, salt: str, secret: str) -> Link | None:
+    """That of the secret; None if it shows nothing (any more)."""
+    return links.valid().filter(digest=_digest(salt, secret)).first()
+
+
+def end(link: Link) -> None:
+    """It shows nothing any more."""
+    kind = type(link)
+    kind.objects.filter(pk=link.pk, revoked_at=None).update(revoked_at=timezone.now())
+
+
+def _digest(salt: str, secret: str) -> str:
+    return salted_hmac(salt, secret, algorithm="sha256").hexdigest()
