@@ -43,6 +43,7 @@ async function check(preflight = false) {
 }
 
 function later() {
+  asked += 1; // what is being answered is of another text
   clearTimeout(timer);
   clearTimeout(slow);
   timer = setTimeout(check, WAIT_MS);
