@@ -443,9 +443,10 @@ class EventLog:
         """Write one event and flush it; returns its seq."""
         body = msgspec.to_builtins(payload)
         kind = body.pop("type")
+        event = Event(self.seq + 1, time.time(), kind, tree, node, body)
+        line = _encoder.encode(event) + b"\n"  # what cannot be written takes no seq
         self.seq += 1
-        event = Event(self.seq, time.time(), kind, tree, node, body)
-        self._file.write(_encoder.encode(event) + b"\n")
+        self._file.write(line)
         self._file.flush()
         return self.seq
 
@@ -476,8 +477,16 @@ def _repair(file: Any) -> int:
     return _decoder.decode(lines[-1]).seq if lines else 0
 
 
+class LogDamaged(ValueError):
+    """A log that was changed, or that a disk has lost in the middle."""
+
+
 class EventReader:
-    """Reads whole lines after an offset; a torn tail is left for the next call."""
+    """Reads whole lines after an offset; a torn tail is left for the next call.
+
+    Raises:
+        LogDamaged: a whole line is no event: something else than an engine wrote there.
+    """
 
     def __init__(self, run_dir: Path, offset: int = 0):
         self.path = run_dir / FILE_NAME
@@ -496,7 +505,15 @@ class EventReader:
         for line in chunk.splitlines(keepends=True):
             if len(events) == limit or not line.endswith(b"\n"):
                 break
-            events.append(_decoder.decode(line))
+            try:
+                events.append(_decoder.decode(line))
+            except (msgspec.DecodeError, UnicodeDecodeError) as error:
+                if events:  # those before it are told first
+                    break
+                raise LogDamaged(
+                    f"{self.path}: the line at byte {self.offset} = {line[:40]!r} is no event "
+                    f"({error}); start the run again as a fork of its last checkpoint"
+                ) from None
             self.offset += len(line)
         return events
 

@@ -6,6 +6,7 @@ from engine.events import (
     KINDS,
     EventLog,
     EventReader,
+    LogDamaged,
     LogLine,
     NodeOpened,
     RunResumed,
@@ -87,3 +88,28 @@ def test_kinds_of_the_vocabulary_are_frozen():
         "system.sample",
         "log.line", "error",
     }  # fmt: skip
+
+
+def test_what_cannot_be_written_takes_no_seq(tmp_path):
+    log = EventLog(tmp_path)
+    with pytest.raises(UnicodeEncodeError):
+        log.append(LogLine("info", "half of a pair: \ud800"))
+    assert log.append(LogLine("info", "whole")) == 1
+    log.close()
+    assert [e.seq for e in read_all(tmp_path)] == [1]
+
+
+@pytest.mark.parametrize("damage", [b"\x00" * 50, b"{}", b'{"seq":', b"\xff\xfe", b'{"seq":"4"}'])
+def test_a_line_that_is_no_event_is_named_once_those_before_it_were_read(tmp_path, damage):
+    log = EventLog(tmp_path)
+    fill(log, 3)
+    place = log.path.stat().st_size
+    with log.path.open("ab") as file:
+        file.write(damage + b"\n")
+    fill(log, 1)
+    log.close()
+    reader = EventReader(tmp_path)
+    assert [e.seq for e in reader.read()] == [1, 2, 3]
+    for _ in range(2):
+        with pytest.raises(LogDamaged, match=f"{tmp_path}.*byte {place} .*fork of its last"):
+            reader.read()

@@ -26,7 +26,7 @@ from threading import Event as Flag
 
 import psycopg
 from django.conf import settings
-from django.db import Error, connection
+from django.db import DataError, Error, connection
 
 from engine import events as ev
 from engine.forking import write_fork
@@ -56,6 +56,7 @@ MAX_RESTARTS = 3
 RESTART_PAUSE_SECONDS = 1.0
 """Pause before the first restart; doubled for each further one."""
 DATABASE_ERRORS = (Error, psycopg.Error)
+REFUSALS = (DataError, psycopg.DataError)
 
 
 class Keeper:
@@ -326,9 +327,15 @@ class Keeper:
             pass
 
     def _once(self, step: Callable[[], None]) -> bool:
-        """Do `step`; False if the database is away."""
+        """Do `step`; False if the database is away.
+
+        Raises:
+            DataError: the database is there, and would refuse the same again.
+        """
         try:
             step()
+        except REFUSALS:
+            raise
         except DATABASE_ERRORS as error:
             logger.warning("run %s: waiting for the database: %s", self.run_id, error)
             connection.close()

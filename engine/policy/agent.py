@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from engine.policy.ranks import RankedLearner
 
 STATE_FILE = "trainer_state.pt"
-PART_OF_TURN, LEAST_OF_TURN = 0.25, 8
+PART_OF_TURN, LEAST_OF_TURN = 0.25, 12
 """Of what is being written, the part that ends before it is told, and the fewest answers, unless
 time is over: more at once, and what was told has waited for longer; less, and telling costs more
 than writing."""

@@ -7,6 +7,9 @@ from collections.abc import Sequence
 import torch
 
 WASTE = 1.5
+PASS_TOKENS = 128
+"""Padding that costs no more than a forward pass of its own, by the launches of its many small
+operations, whatever it computes."""
 
 
 def length_buckets(lengths: Sequence[int], max_tokens: int) -> list[list[int]]:
@@ -25,6 +28,21 @@ def length_buckets(lengths: Sequence[int], max_tokens: int) -> list[list[int]]:
         else:
             groups.append([row])
     return groups
+
+
+def prompt_groups(lengths: Sequence[int], max_tokens: int) -> list[list[int]]:
+    """Row numbers by `length_buckets`, a few rows put with longer ones where a pass of their own
+    would cost more: what joins a running batch is few rows of many lengths."""
+    merged: list[list[int]] = []
+    for group in length_buckets(lengths, max_tokens):
+        if merged:
+            longest, rows = lengths[merged[-1][0]], len(merged[-1]) + len(group)
+            padding = len(group) * (longest - lengths[group[0]])
+            if padding <= PASS_TOKENS and longest * rows <= max_tokens:
+                merged[-1] += group
+                continue
+        merged.append(group)
+    return merged
 
 
 def left_pad(rows: Sequence[list[int]], pad_id: int, device) -> tuple[torch.Tensor, torch.Tensor]:

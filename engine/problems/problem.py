@@ -7,7 +7,7 @@ are plain Python literals. It names what to run and what to compare; it runs not
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 
 class Plain:
@@ -76,6 +76,9 @@ class Comparison(Plain):
 @dataclass(frozen=True, slots=True)
 class Limits(Plain):
     """What a program may take on one test; None keeps the sandbox's setting."""
+
+    MOST_SECONDS: ClassVar = 3600.0
+    MOST_MEMORY_MB: ClassVar = 1 << 20
 
     seconds: float | None = None
     memory_mb: int | None = None

@@ -206,10 +206,13 @@ class RecordReader:
     def _limits(self, data: dict[str, Any]) -> Limits:
         value = self._object(data, "limits", Limits.__slots__)
         seconds, memory = value.get("seconds"), value.get("memory_mb")
-        if seconds is not None and not _is_positive(seconds):
-            self.fault("limits.seconds", seconds, "must be a number above 0, or left out")
-        if memory is not None and (type(memory) is not int or memory < 1):
-            self.fault("limits.memory_mb", memory, "must be a whole number above 0, or left out")
+        if seconds is not None and not (_is_positive(seconds) and seconds <= Limits.MOST_SECONDS):
+            remedy = f"must be a number above 0 and at most {Limits.MOST_SECONDS:.0f}, or left out"
+            self.fault("limits.seconds", seconds, remedy)
+        most = Limits.MOST_MEMORY_MB
+        if memory is not None and not (type(memory) is int and 1 <= memory <= most):
+            remedy = f"must be a whole number from 1 to {most}, or left out"
+            self.fault("limits.memory_mb", memory, remedy)
         return Limits(seconds, memory)
 
     def _object(self, data: dict[str, Any], field: str, allowed: Any) -> dict[str, Any]:

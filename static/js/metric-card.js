@@ -25,13 +25,14 @@ export class MetricCard {
     this.key = element("div", { class: "chart-key" });
     this.alert = element("p", { class: "small chart-alert", hidden: true });
     this.at = element("span", { class: "small at" });
-    this.amount = element("span", { class: "small hint" }, chart.hint);
-    this.table = element("details", { class: "chart-table" }, element("summary", { class: "small" }, "Table"));
+    const hint = element("span", { class: "small hint", title: chart.hint }, chart.hint);
+    this.amount = element("span");
+    this.table = element("details", { class: "chart-table", hidden: true }, element("summary", { class: "small" }, "Table ", this.amount));
     this.table.addEventListener("toggle", () => this.#fillTable());
     this.root = element(
       "section",
       { class: "card chart", "data-metric": chart.id, "aria-label": chart.title },
-      element("div", { class: "chart-head" }, element("h3", {}, chart.title), this.amount, this.at),
+      element("div", { class: "chart-head" }, element("h3", {}, chart.title), hint, this.at),
       this.alert, this.said, this.plotHost, this.key, this.table,
     );
     this.plot = new MetricPlot(this.plotHost, {
@@ -102,14 +103,14 @@ export class MetricCard {
     this.total = told.reduce((sum, one) => sum + one.points, 0);
     this.root.dataset.points = this.total;
     const { x, columns } = align(told, range);
-    const { id, share, hint } = this.chart;
+    const { id, share } = this.chart;
+    this.table.hidden = !x.length;
     if (!x.length) {
       this.lines = null;
       this.key.replaceChildren();
       this.plot.forget();
       this.alert.hidden = true;
       this.#say(this.chart.empty ?? (view.from === null ? "No data yet" : "No points in this range"));
-      setText(this.amount, hint);
       return;
     }
     this.#say("");
@@ -118,8 +119,7 @@ export class MetricCard {
     this.lines = linesOf(this.chart, columns, view, runs);
     this.x = x;
     const shown = columns.reduce((sum, column) => sum + column.count.filter((n) => n !== null).length, 0);
-    setText(this.amount, [hint, this.#amountText(shown)].filter(Boolean).join(" · "));
-    this.amount.title = this.amount.textContent;
+    setText(this.amount, this.#amountText(shown));
     const { stacked, lines } = this;
     if (this.plot.show({ id, share, x, lines, stacked, view, range })) this.#buildKey();
     this.#values(null);
@@ -132,7 +132,7 @@ export class MetricCard {
     const left = this.leftOut ? ` · ${this.leftOut} more lines are not drawn` : "";
     const [places, points] = [shown, this.total].map((n) => n.toLocaleString("en-US"));
     const all = `${points} ${this.total === 1 ? "point" : "points"}`;
-    return (this.total > shown ? `${places} buckets of all ${all}: least, mean, greatest` : all) + left;
+    return (this.total > shown ? `of ${places} buckets of all ${all}: least, mean, greatest` : `of ${all}`) + left;
   }
 
   #showAlerts() {

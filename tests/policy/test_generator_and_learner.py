@@ -9,7 +9,7 @@ import torch
 
 from engine.config import AgentConfig, LossConfig, OptimizerConfig, SamplingConfig, TrainingConfig
 from engine.events import StopReason
-from engine.policy.batching import length_buckets
+from engine.policy.batching import PASS_TOKENS, length_buckets, prompt_groups
 from engine.policy.forward import output_logprobs, pad_rows
 from engine.policy.generators.torch_generator import TorchGenerator
 from engine.policy.learner import Learner, schedule_factor
@@ -298,12 +298,20 @@ def test_the_learning_rate_warms_up_and_falls_as_its_schedule_says():
     assert factors_of("linear", final_fraction=0.0)[100] == 0.0
 
 
-def test_buckets_hold_every_row_once_and_stay_under_the_limit():
+@pytest.mark.parametrize("grouped", [length_buckets, prompt_groups])
+def test_buckets_hold_every_row_once_and_stay_under_the_limit(grouped):
     lengths = [3, 500, 12, 7, 40, 41, 39, 200, 1]
-    groups = length_buckets(lengths, 128)
+    groups = grouped(lengths, 128)
     assert sorted(row for group in groups for row in group) == list(range(len(lengths)))
     for group in groups:
         assert len(group) == 1 or max(lengths[r] for r in group) * len(group) <= 128
+
+
+def test_few_rows_are_put_with_longer_ones_and_many_are_not():
+    assert prompt_groups([90, 40, 35], 4096) == [[0, 1, 2]]
+    assert len(length_buckets([90, 40, 35], 4096)) == 2
+    many = [90] * 8 + [40] * 8
+    assert len(prompt_groups(many, 4096)) == 2, f"400 tokens of padding, for {PASS_TOKENS}"
 
 
 def mean_logprobs(model, policy, rows):

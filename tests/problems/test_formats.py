@@ -353,3 +353,22 @@ def test_a_row_that_cannot_be_judged_says_why(name, changes, field, part):
     error = refusal({**getattr(rows, name), **changes})
     assert error.field == field
     assert part in error.remedy
+
+
+@pytest.mark.parametrize(
+    ("name", "field", "value", "limits"),
+    [
+        ("TACO", "time_limit", f"{10**400} seconds", Limits(4.0, 256)),
+        ("TACO", "memory_limit", "1e300 megabytes", Limits(2.0)),
+        ("CODECONTESTS", "time_limit", {"seconds": 10**400, "nanos": 1}, Limits(None, 245)),
+        ("CODECONTESTS", "time_limit", {"seconds": "2", "nanos": 5}, Limits(None, 245)),
+        ("CODECONTESTS", "memory_limit_bytes", 10**400, Limits(1.5)),
+    ],
+)
+def test_a_limit_that_no_machine_can_keep_is_none(name, field, value, limits):
+    assert read({**getattr(rows, name), field: value}).limits == limits
+
+
+def test_a_prompt_that_is_no_unicode_is_refused():
+    error = refusal({**rows.HUMANEVAL, "prompt": rows.HUMANEVAL["prompt"] + "# \ud800"})
+    assert error.field == "prompt" and "parsed" in error.remedy

@@ -8,6 +8,7 @@ import pytest
 
 from engine.config import ConfigError, parse_config
 from engine.events import read_all
+from engine.problems.source import load_problem_set
 from tests.policies import tiny_config
 
 pytestmark = pytest.mark.slow
@@ -68,6 +69,11 @@ def test_a_step_is_learned_from_while_the_next_is_written(ray_address, tmp_path)
         if event.kind in ("step.start", "agent.update")
     ]
     assert order.index(("step.start", 2)) < order.index(("agent.update", 1))
+    # Each problem has its turn once, although a step's first nodes are asked for before it begins.
+    problems = load_problem_set(settings().problems).training_batch(0, 5 * 8)
+    assert [tree["problem"] for tree in payloads(events, "tree.open")] == [p.id for p in problems]
+    opened = [(event.tree, event.node) for event in events if event.kind == "node.open"]
+    assert len(set(opened)) == len(opened) == 5 * 8 * 4
     phases = payloads(events, "step.end")[1]["phases"]
     assert {"generate", "verify", "credit", "learn", "sync"} <= phases.keys()
 

@@ -1,4 +1,4 @@
-"""A folder for runs whose engines do not outlive the test."""
+"""Where the runs of a test are, and what becomes of their engines."""
 
 import pytest
 
@@ -7,6 +7,7 @@ from workers.engine_process import EngineProcess
 
 @pytest.fixture
 def var(var_directory):
+    """A GROVE_VAR of the test's own; what still runs there in the end is killed."""
     yield var_directory
     for directory in (var_directory / "runs").glob("*"):
         if engine := EngineProcess.adopt(directory):

@@ -32,15 +32,7 @@ from workers.engine_process import DEFAULT_COMMAND, EngineProcess
 from workers.keeper import Keeper, run_directory
 from workers.shipper import Shipper, offset_after, restore_log
 
-pytestmark = pytest.mark.django_db(transaction=True)
-
-
-@pytest.fixture(autouse=True)
-def runs(var_directory):
-    yield
-    for directory in (var_directory / "runs").glob("*"):
-        if engine := EngineProcess.adopt(directory):
-            engine.kill()
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("var")]
 
 
 class Kept:

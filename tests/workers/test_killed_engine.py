@@ -14,7 +14,7 @@ import threading
 import pytest
 from django.db import connection
 
-from engine.events import RunState, read_all
+from engine.events import FILE_NAME, RunState, read_all
 from tests.policies import tiny_config, tiny_policy
 from tests.webapp.stream_server import Client, a_server, a_session
 from tests.workers.engines import a_run, steps_counted, wait_for
@@ -26,6 +26,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 
 MOMENTS = 20261122
 STEPS = 14
+DEADLINE = 400
 
 
 class Reader(threading.Thread):
@@ -49,9 +50,13 @@ class Reader(threading.Thread):
         return [(seq, kind) for seq, _, kind, _ in self._client.events]
 
 
-def written(run):
-    directory = run_directory(run.pk)
-    return list(read_all(directory)) if directory.exists() else []
+def log_of(run):
+    file = run_directory(run.pk) / FILE_NAME
+    return file.read_bytes() if file.exists() else b""
+
+
+def lines_of(run):
+    return log_of(run).count(b"\n")
 
 
 def test_no_kill_of_engine_or_worker_costs_an_event_or_a_step(
@@ -68,25 +73,26 @@ def test_no_kill_of_engine_or_worker_costs_an_event_or_a_step(
         reader.start()
         with Worker(var, command=DEFAULT_COMMAND) as worker:
             moment = chance.randint(10, 300)
-            wait_for(lambda: len(written(run)) >= moment)
+            wait_for(lambda: lines_of(run) >= moment, DEADLINE)
             engine = EngineProcess.adopt(run_directory(run.pk))
             os.kill(engine.pid, signal.SIGKILL)
-            wait_for(lambda: any(event.kind == "run.resumed" for event in written(run)))
-            later = len(written(run)) + chance.randint(10, 300)
-            wait_for(lambda: len(written(run)) >= later)
+            wait_for(lambda: b'"run.resumed"' in log_of(run), DEADLINE)
+            later = lines_of(run) + chance.randint(10, 300)
+            wait_for(lambda: lines_of(run) >= later, DEADLINE)
             worker.kill()
         assert EngineProcess.adopt(run_directory(run.pk)), f"it ended before {moment} and {later}"
         lapse(run)
         with Worker(var, command=DEFAULT_COMMAND):
-            wait_for(lambda: state_of(run) in (RunState.FINISHED, RunState.FAILED))
+            wait_for(lambda: state_of(run) in (RunState.FINISHED, RunState.FAILED), DEADLINE)
         delivered = reader.events()
         served.wait_until_idle()
     assert (state_of(run), run.error) == (RunState.FINISHED, ""), f"killed at {moment} and {later}"
-    emitted = [(event.seq, event.kind) for event in written(run)]
+    told = list(read_all(run_directory(run.pk)))
+    emitted = [(event.seq, event.kind) for event in told]
     assert [seq for seq, _ in emitted] == list(range(1, len(emitted) + 1))
     assert list(run.events.order_by("seq").values_list("seq", "kind")) == emitted == delivered
     assert steps_counted(run_directory(run.pk)) == list(range(1, STEPS + 1))
-    lines = [event.payload["message"] for event in written(run) if event.kind == "log.line"]
+    lines = [event.payload["message"] for event in told if event.kind == "log.line"]
     assert "restarted after a crash: the engine was killed by signal 9" in lines
     assert run.restarts == 1
     connection.close()

@@ -36,11 +36,10 @@ async def server_sent_events(
         after = max(after, run.head_seq)
         if run.run_state in ENDED:
             return
-        if why := await why_to_leave(reader):
-            yield f": {why}\n\n".encode()
-            return
-        if not await visible_among(request.user, [run.pk]):
-            yield b": you may no longer see this run\n\n"
+        seen = await visible_among(request.user, [run.pk])
+        why = await why_to_leave(reader)  # asked last, so that it is known if it is the cause
+        if why or not seen:
+            yield f": {why or 'you may no longer see this run'}\n\n".encode()
             return
         await asyncio.sleep(LOOK_SECONDS)
         silent += LOOK_SECONDS

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from engine.policy.batching import length_buckets
+from engine.policy.batching import prompt_groups
 from engine.policy.generators.cache import Layout, RowMemory
 from engine.policy.generators.prefixes import Known, Prefixes
 
@@ -66,7 +66,7 @@ class PackedRows:
         starts = [known.longest(prompt) for prompt in prompts]
         lengths = [len(p) - (s[1] if s else 0) for p, s in zip(prompts, starts, strict=True)]
         done = []
-        for group in length_buckets(lengths, self.max_tokens):
+        for group in prompt_groups(lengths, self.max_tokens):
             found = self._run([prompts[g] for g in group], [starts[g] for g in group])
             known.keep(found.memory, found.prompts)
             done.append(found)

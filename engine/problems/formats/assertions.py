@@ -96,7 +96,7 @@ def _imported(node: ast.AST) -> list[ast.alias]:
 def _functions(program: str) -> list[ast.FunctionDef]:
     try:
         body = ast.parse(program).body
-    except (SyntaxError, ValueError, RecursionError):
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
         return []
     return [node for node in body if isinstance(node, ast.FunctionDef)]
 

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from engine.problems.formats import statements
-from engine.problems.formats.fields import Fields, RowError, seconds
+from engine.problems.formats.fields import Fields, RowError, megabytes, seconds
 from engine.problems.formats.input_output import comparison_of_texts
 from engine.problems.formats.references import first_usable
 from engine.problems.formats.sharing import share
@@ -60,7 +60,7 @@ def problem(fields: Fields) -> Problem:
         comparison=comparison_of_texts([test.expected for test in tests]),
         limits=Limits(
             seconds(fields.data.get("time_limit")),
-            -(-memory // _MIB) if type(memory) is int and memory > 0 else None,
+            megabytes(memory / _MIB) if type(memory) is int and memory < _MIB << 40 else None,
         ),
     )
 

@@ -12,8 +12,10 @@ from typing import Any
 
 from engine.problems.containers.text import parsed
 from engine.problems.literals import LiteralError, to_literal
+from engine.problems.problem import Limits
 
 _SHOWN_CHARS = 200
+_BEYOND = 1e18  # no limit is that large; an int beyond it may be no float
 
 
 class RowError(ValueError):
@@ -97,24 +99,28 @@ def plain(name: str, value: Any) -> Any:
 def seconds(value: Any) -> float | None:
     """Seconds from a number, a text like "2.0 seconds", or {"seconds": 2, "nanos": 5e8}."""
     if isinstance(value, dict):
-        whole, nanos = value.get("seconds"), value.get("nanos")
-        value = (whole or 0) + (nanos or 0) / 1e9
-    return _number(value)
+        parts = [value.get("seconds") or 0, value.get("nanos") or 0]
+        if not all(type(part) in (int, float) for part in parts):
+            return None
+        whole, nanos = (min(part, _BEYOND) for part in parts)
+        value = whole + nanos / 1e9
+    return _number(value, Limits.MOST_SECONDS)
 
 
 def megabytes(value: Any) -> int | None:
-    """Whole megabytes from a text like "256 megabytes"; None if it says none."""
-    number = _number(value)
+    """Whole megabytes from a number, or a text like "256 megabytes"; None if it says none."""
+    number = _number(value, Limits.MOST_MEMORY_MB)
     return None if number is None else math.ceil(number)
 
 
-def _number(value: Any) -> float | None:
+def _number(value: Any, most: float) -> float | None:
+    """A number above 0 and at most `most`; None if it is none, or no sensible limit."""
     if isinstance(value, str):
         try:
             value = float(value.split()[0])
         except (ValueError, IndexError):
             return None
-    if type(value) not in (int, float) or not 0 < value < math.inf:
+    if type(value) not in (int, float) or not 0 < value <= most:
         return None
     return float(value)
 

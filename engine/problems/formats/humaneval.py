@@ -47,7 +47,7 @@ def prelude(prompt: str, name: str) -> str:
     """What the prompt has before the function that is asked for."""
     try:
         body = ast.parse(prompt).body
-    except SyntaxError:
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
         body = assertions.parsed("prompt", f"{prompt.rstrip()}\n    pass\n").body
     for node in body:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name == name:

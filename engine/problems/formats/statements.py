@@ -47,7 +47,7 @@ def signature_of(program: str, name: str) -> str:
     """`name(arguments)` as the program defines it at its top level; empty if it does not."""
     try:
         body = ast.parse(program).body
-    except (SyntaxError, ValueError, RecursionError):
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
         return ""
     for node in body:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name == name:

@@ -24,6 +24,8 @@ def take_over(apps, schema_editor):
             ],
             ignore_conflicts=True,
         )
+    # The index that this migration makes at its end cannot wait for keys that are checked later.
+    schema_editor.execute("SET CONSTRAINTS ALL IMMEDIATE")
 
 
 class Migration(migrations.Migration):
