@@ -158,11 +158,14 @@ class RunsPage:
 
 def matching_runs(user: User, wish: Wish) -> QuerySet[Run]:
     """All runs that are wished for and that `user` may see, in the order that is wished for."""
-    runs = _matching(visible_runs(user).that_train(), user, wish).annotate(
-        sort_key=SORTS[wish.sort_key]
-    )
+    return _ordered(_matching(visible_runs(user).that_train(), user, wish), wish)
+
+
+def _ordered(runs: QuerySet[Run], wish: Wish) -> QuerySet[Run]:
     names = (wish.sort_field, "id")
-    return runs.order_by(*(f"-{name}" if wish.is_down else name for name in names))
+    return runs.annotate(sort_key=SORTS[wish.sort_key]).order_by(
+        *(f"-{name}" if wish.is_down else name for name in names)
+    )
 
 
 def runs_page(user: User, wish: Wish, cursor: str | None, limit: int = 50) -> RunsPage:
@@ -178,22 +181,18 @@ def runs_page(user: User, wish: Wish, cursor: str | None, limit: int = 50) -> Ru
         after = Q(**{field: value, f"pk__{beyond}": run_id}) | Q(**{f"{field}__{beyond}": value})
         runs = runs.filter(after, **{f"{field}__{beyond}e": value})
     # First which, then what of them: with all that is shown joined, the planner sorts every run.
-    keys = runs.select_related(None).values_list("pk", field)
-    found = list(keys[: limit + 1])
-    shown = found[:limit]
-    return RunsPage(
-        _shown(user, [run_id for run_id, _ in shown]),
-        _cursor(*shown[-1], key) if len(found) > limit else None,
-    )
+    which = runs.select_related(None).values("pk")[: limit + 1]
+    found = list(_ordered(_shown(user, which), wish))
+    if len(found) <= limit:
+        return RunsPage(found, None)
+    return RunsPage(found[:limit], _cursor(found[limit - 1], wish))
 
 
-def _shown(user: User, run_ids: Sequence[uuid.UUID]) -> list[Run]:
-    """Runs that `user` was found to see, in this order, with what a list shows of each."""
+def _shown(user: User, which: QuerySet[Run]) -> QuerySet[Run]:
+    """Runs that `user` was found to see, with what a list shows of each."""
     stars = Star.objects.filter(run=OuterRef("pk"), user=user.pk)
-    runs = Run.objects.filter(pk__in=run_ids).select_related("experiment__project", "created_by")
-    runs = runs.defer(*TOO_BIG_FOR_A_LIST)
-    by_id = {run.pk: run for run in runs.annotate(starred=Exists(stars))}
-    return [by_id[run_id] for run_id in run_ids if run_id in by_id]
+    runs = Run.objects.filter(pk__in=which).select_related("experiment__project", "created_by")
+    return runs.defer(*TOO_BIG_FOR_A_LIST).annotate(starred=Exists(stars))
 
 
 def _matching(runs: QuerySet[Run], user: User, wish: Wish) -> QuerySet[Run]:
@@ -220,8 +219,10 @@ def _matching(runs: QuerySet[Run], user: User, wish: Wish) -> QuerySet[Run]:
     return runs
 
 
-def _cursor(run_id: uuid.UUID, value: Any, key: str) -> str:
-    return f"{value.isoformat() if key == 'created' else json.dumps(value)}_{run_id}"
+def _cursor(run: Run, wish: Wish) -> str:
+    value = getattr(run, wish.sort_field)
+    told = value.isoformat() if wish.sort_key == "created" else json.dumps(value)
+    return f"{told}_{run.pk}"
 
 
 def _parse_cursor(cursor: str, key: str) -> tuple[Any, uuid.UUID]:
