@@ -114,8 +114,10 @@ class Examination:
         in_time = sum(result.verdict != Verdict.TIME_LIMIT for result in results)
         done = max(1, in_time)
         self._results.update(zip(indices[:done], results[:done], strict=True))
-        # In a batch, the arguments of all tests take up memory.
-        if results[0].verdict != Verdict.MEMORY_LIMIT:
+        # In a batch, the arguments of all tests take up memory, and the results of all room: a
+        # stream that was cut off says nothing of any test.
+        cut = results[0].verdict == Verdict.RUNTIME_ERROR and not results[0].outcome.told
+        if results[0].verdict != Verdict.MEMORY_LIMIT and not cut:
             self._alone.add(indices[0])
         self._doubted |= any(
             self._results[index].outcome.told and self._in_doubt(index) for index in indices[:done]

@@ -27,7 +27,7 @@ READY = b"\xff"  # begins neither a HEAD nor a text
 MAX_MESSAGE = 1024
 MOST_ALONE = 32
 """Children of one ALONE; their ends fit into a message."""
-MOST_WRITTEN = 16 << 20
+MOST_WRITTEN = 32 << 20
 """Bytes of results beyond which a CALLS or an ALONE ends; what is left is run in further ones."""
 
 FRAME = struct.Struct("<IBI")  # index of the call, kind, length of the payload

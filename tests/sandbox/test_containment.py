@@ -289,6 +289,23 @@ def test_a_killed_zygote_is_replaced_and_its_job_run_again(limits):
         assert sandbox.run([fast])[0].outcomes[0].value == 1
 
 
+def test_a_program_that_was_killed_from_outside_is_no_wrong_answer(limits):
+    """As the kernel does it when memory runs out: no program can do that to itself."""
+    with Sandbox(SandboxConfig(workers=1, **limits)) as sandbox, ThreadPoolExecutor(1) as elsewhere:
+        sandbox.run([Job("def solve(): return 1", "solve", ((),))])
+        (zygote,) = sandbox.zygote_pids()
+        quiet = family(zygote)
+        slow = Job("import time\ndef solve(): time.sleep(60)", "solve", ((),))
+        future = elsewhere.submit(sandbox.run, [slow])
+        wait_until(lambda: len(family(zygote)) > len(quiet))
+        (child,) = set(family(zygote)) - set(quiet)
+        os.kill(child, signal.SIGKILL)
+        (execution,) = future.result(timeout=30)
+        assert execution.outcomes[0].verdict == Verdict.SANDBOX_FAILURE
+        assert "killed from outside" in execution.outcomes[0].error
+        assert sandbox.zygote_pids() == [zygote]
+
+
 def test_closing_leaves_no_process(limits):
     with Sandbox(SandboxConfig(workers=2, **limits)) as sandbox:
         sandbox.run([Job("import time\ndef solve(): time.sleep(0.2)", "solve", ((),))] * 2)
@@ -321,3 +338,18 @@ def test_nothing_survives_an_owner_that_was_killed():
         members = family(zygote)
         owner.send_signal(signal.SIGKILL)
     wait_until(lambda: not alive(members))
+
+
+def test_a_program_reads_no_packages_and_no_name_of_the_host(outcomes, sandbox):
+    if "mount" not in sandbox.walls():
+        pytest.skip("this host's tier shows them")
+    program = """
+import os
+def solve(folders):
+    return os.uname().nodename, [f for f in folders if os.path.isdir(f) and os.listdir(f)]
+"""
+    library = Path(os.__file__).resolve().parent
+    folders = [f"{library}/site-packages", f"{library}/dist-packages"]
+    folders.append("/usr/lib/python3/dist-packages")
+    (outcome,) = outcomes(program, (folders,))
+    assert outcome.value == ("sandbox", [])

@@ -7,6 +7,7 @@ from engine.events import Verdict
 from engine.problems.problem import CallTest, CodeTest, Comparison, Limits, Problem, StdinTest
 from engine.sandbox.sandbox import Sandbox
 from engine.sandbox.verify import verify
+from engine.sandbox.wire import MOST_WRITTEN
 
 
 def problem(tests, entry_point="solve", **fields):
@@ -344,6 +345,14 @@ def test_an_honest_program_may_need_half_of_the_limit_on_each_of_many_tests(verd
     codes = tuple(CodeTest(f"assert candidate({i}) == {i}") for i in range(25))
     for tests in (calls, codes):
         assert verdict(tests, burn, limits=Limits(seconds=0.12)).passed
+
+
+def test_results_that_are_too_large_together_are_run_alone(verdict):
+    """Each is a megabyte of text; all of them are more than the owner reads at once."""
+    right = "x" * 1_000_000
+    tests = tuple(CallTest((i,), right) for i in range(MOST_WRITTEN // len(right) + 1))
+    program = "def solve(x): return 'x' * 1_000_000"
+    assert verdict(tests, program, limits=Limits(seconds=5)).passed
 
 
 STATEFUL = "seen = []\ndef solve(x):\n    seen.append(x)\n    return len(seen)\n"
