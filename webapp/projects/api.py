@@ -118,7 +118,8 @@ class NewInvitation(Schema):
 
 class Invited(Schema):
     model_config = ConfigDict(
-        extra="forbid", json_schema_extra={"examples": [{"token": "the-last-part-of-the-link"}]}
+        extra="forbid",
+        json_schema_extra={"examples": [{"token": "the-last-part-of-the-link"}]},  # nosec B105
     )
 
     token: str = Field(min_length=1, max_length=200, pattern=r"^[-\w]+$")
