@@ -69,7 +69,7 @@ def test_only_the_fields_that_are_asked_for_are_told(alice, cast, arguments, nam
         assert thing.keys() == set(fields)
 
 
-@pytest.mark.parametrize("name", SPARSE.keys() - {"get_answer"})  # there is none yet
+@pytest.mark.parametrize("name", [name for name in SPARSE if name != "get_answer"])  # none yet
 def test_a_field_that_is_not_there_is_named(alice, cast, arguments, name):
     first = SPARSE[name][0]
     wrong = read(alice, name, cast, arguments, fields=f"{first},nonsense")
