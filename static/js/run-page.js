@@ -59,7 +59,8 @@ const trees = new RunForest({ part, partsOf }, page, {
   changed,
 });
 const bar = new MachineBar(partsOf("machine"), machine, firstSolved);
-const charts = page.urls.metrics && !page.search && new RunCharts(part("charts"), chartedRun(), () => (machine.active ? machine.seq : null));
+const moment = () => (machine.active ? machine.seq : null);
+const charts = page.urls.metrics && !page.search ? new RunCharts(part("charts"), chartedRun(), moment) : null;
 const answer = page.search && new SearchCard(part, page.search, (tree, node) => trees.open(tree, node));
 const strip = ["pill", "stop", "stopButton", "kill", "resume", "bar", "facts", "notes", "figures", "result"];
 const progress = new Progress(Object.fromEntries(strip.map((name) => [name, part(name)])), page);
