@@ -30,11 +30,14 @@ export class ForestTools {
     }
   }
 
-  /** @param found {trees, nodes} that match, or null; `of` {trees, nodes} that there are. */
+  /**
+   * @param found {trees, nodes} that match, or null before they were looked for; `of` {trees, nodes}
+   *   that there are.
+   */
   show(found, of, focused) {
     const asking = isAsking(this.filters);
     this.clear.hidden = !asking;
-    const told = asking
+    const told = asking && found
       ? `${found.nodes} of ${count(of.nodes, "node")} in ${found.trees} of ${count(of.trees, "tree")}`
       : "";
     if (this.found.textContent !== told) this.found.textContent = told;
