@@ -91,17 +91,17 @@ WHERE metric.id = %(metric)s AND block.metric_id = metric.id AND block.index = %
 
 def store(run_id: uuid.UUID, told: Told) -> None:
     """Add these numbers to the metrics of the run; those that are new are made."""
-    counts = _counts(run_id, told.keys())
+    counts, common = _counts(run_id, told.keys()), _Common()
     with connection.cursor() as cursor:
         opened = _take_open(cursor, counts.values())
         blocks, chunks, newest = [_BEGIN], [_BEGIN], []
         for name, points in told.items():
             metric, before = counts[name]
-            columns = _transposed(points)
+            columns = common.columns(points)
             newest.append((metric, before + len(points), *(one[-1] for one in columns[1:])))
             if metric in opened:
                 columns = [[*old, *new] for old, new in zip(opened[metric], columns, strict=True)]
-            _pack(metric, before // FANOUT, columns, blocks, chunks)
+            _pack(metric, before // FANOUT, columns, common, blocks, chunks)
         _copy(cursor, _COPY_BLOCKS, blocks)
         _copy(cursor, _COPY_CHUNKS, chunks)
         cursor.execute(_NEWEST, [list(column) for column in zip(*newest, strict=True)])
@@ -155,21 +155,49 @@ def _take_open(cursor: Any, counts: Iterable[tuple[int, int]]) -> dict[int, Colu
     return {metric: columns for metric, *columns in cursor.fetchall()}
 
 
-def _transposed(points: Sequence[tuple[Moment, float]]) -> Columns:
-    moments, values = zip(*points, strict=True)
-    return [*zip(*moments, strict=True), values]
+class _Common:
+    """What numbers have in common that the same events told: made once, however many they are."""
+
+    def __init__(self) -> None:
+        self._columns: dict[tuple[int, ...], Columns] = {}
+        self._packed: dict[tuple[int, ...], tuple[bytes, list[Any]]] = {}
+
+    def columns(self, points: Sequence[tuple[Moment, float]]) -> Columns:
+        moments, values = zip(*points, strict=True)
+        seqs = tuple(moment[0] for moment in moments)
+        if seqs not in self._columns:
+            self._columns[seqs] = list(zip(*moments, strict=True))
+        return [*self._columns[seqs], values]
+
+    def packed(self, block: Columns) -> tuple[bytes, list[Any]]:
+        """The arrays of a block but its values, and the spans of its chunk."""
+        seqs = tuple(block[0])
+        if seqs not in self._packed:
+            arrays = b"".join(map(_array, _KINDS[:-1], block[:-1]))
+            spans: list[Any] = []
+            for at in _OF_AXES:
+                spans += (8, min(block[at]), 8, max(block[at]))
+            self._packed[seqs] = arrays, spans
+        return self._packed[seqs]
 
 
 def _pack(
-    metric: int, index: int, columns: Columns, blocks: list[bytes], chunks: list[bytes]
+    metric: int,
+    index: int,
+    columns: Columns,
+    common: _Common,
+    blocks: list[bytes],
+    chunks: list[bytes],
 ) -> None:
     """Append the rows of these points, which begin with block `index`."""
     for first in range(0, len(columns[0]), FANOUT):
         part = [column[first : first + FANOUT] for column in columns]
-        blocks.append(_BLOCK.pack(2 + len(COLUMNS), 8, metric, 8, index))
-        blocks += [_array(kind, column) for kind, column in zip(_KINDS, part, strict=True)]
-        if len(part[0]) == FANOUT:
-            chunks.append(_chunk(metric, index, part))
+        arrays, spans = common.packed(part)
+        values = part[-1]
+        blocks += (_BLOCK.pack(2 + len(COLUMNS), 8, metric, 8, index), arrays)
+        blocks.append(_array(_KINDS[-1], values))
+        if len(values) == FANOUT:
+            chunks.append(_chunk(metric, index, values, spans))
         index += 1
 
 
@@ -186,11 +214,7 @@ def _packer(kind: str, length: int) -> struct.Struct:
     return struct.Struct(">6i" + f"i{kind}" * length)
 
 
-def _chunk(metric: int, index: int, block: Columns) -> bytes:
-    values = block[-1]
-    spans: list[Any] = []
-    for at in _OF_AXES:
-        spans += (8, min(block[at]), 8, max(block[at]))
+def _chunk(metric: int, index: int, values: Sequence[float], spans: list[Any]) -> bytes:
     sums = (8, min(values), 8, max(values), 8, sum(values))
     return _CHUNK.pack(6 + 2 * len(_OF_AXES), 8, metric, 2, 1, 8, index, *sums, *spans)
 

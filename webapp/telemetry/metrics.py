@@ -37,22 +37,31 @@ SELECT seq, extract(epoch FROM time)::float8, kind,
 FROM telemetry_event WHERE run_id = %s AND kind = ANY(%s) AND seq > %s AND seq <= %s
 ORDER BY seq LIMIT 5000
 """
+# Without a join that statistics could mislead: a young table has none yet.
 _NODES = """
-SELECT ended.seq, closed.tree, opened.payload->>'parent', opened.payload->>'depth',
-       closed.payload->>'score', closed.payload->>'verdict', closed.payload->>'stop',
-       closed.payload->>'tokens', md5(closed.payload->>'program')
+SELECT ended.seq, grown.tree, node.opened->>'parent', node.opened->>'depth',
+       node.closed->>'score', node.closed->>'verdict', node.closed->>'stop',
+       node.closed->>'tokens', md5(node.closed->>'program')
 FROM unnest(%(ends)s::bigint[]) AS ended (seq)
 CROSS JOIN LATERAL (
     SELECT coalesce(max(seq), 0) AS seq FROM telemetry_event
     WHERE run_id = %(run)s AND kind = 'step.start' AND seq < ended.seq
 ) AS began
-JOIN telemetry_event AS grown ON grown.run_id = %(run)s AND grown.kind = 'tree.close'
-    AND grown.seq > began.seq AND grown.seq < ended.seq
-JOIN telemetry_event AS closed ON closed.run_id = %(run)s AND closed.tree = grown.tree
-    AND closed.kind = 'node.close' AND closed.seq < ended.seq
-JOIN telemetry_event AS opened ON opened.run_id = %(run)s AND opened.tree = grown.tree
-    AND opened.kind = 'node.open' AND opened.node = closed.node
-ORDER BY ended.seq, closed.seq
+CROSS JOIN LATERAL (
+    SELECT tree FROM telemetry_event
+    WHERE run_id = %(run)s AND kind = 'tree.close' AND seq > began.seq AND seq < ended.seq
+    OFFSET 0
+) AS grown
+CROSS JOIN LATERAL (
+    SELECT max(seq) FILTER (WHERE kind = 'node.close') AS seq,
+           (array_agg(payload) FILTER (WHERE kind = 'node.open'))[1] AS opened,
+           (array_agg(payload) FILTER (WHERE kind = 'node.close'))[1] AS closed
+    FROM telemetry_event
+    WHERE run_id = %(run)s AND tree = grown.tree AND seq < ended.seq AND node IS NOT NULL
+    GROUP BY node
+) AS node
+WHERE node.closed IS NOT NULL AND node.opened IS NOT NULL
+ORDER BY ended.seq, node.seq
 """
 _KEPT = f"""
 SELECT metric.id, coalesce((
