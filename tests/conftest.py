@@ -26,8 +26,7 @@ def postgres_url(tmp_path_factory, request):
 
 @pytest.fixture(scope="session")
 def django_db_modify_db_settings(postgres_url):
-    """Point Django at it; pytest-django then makes its `test_` database there, from the one in which
-    every migration has run."""
+    """Point Django at it; pytest-django then makes its `test_` database there, from the migrated."""
     from django.conf import settings
     from django.db import connections
 
