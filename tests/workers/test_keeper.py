@@ -11,7 +11,6 @@ import pytest
 from django.db import connection
 
 from engine.events import EventLog, LogLine, RunState, read_all
-from engine.policy.starters import starter_directory
 from tests.builders import a_model_folder
 from tests.workers.engines import (
     a_run,
@@ -28,7 +27,7 @@ from webapp.projects.services import ensure_demo
 from webapp.registry.evaluations import Wish, evaluate
 from webapp.registry.imports import import_folder
 from workers.duty import keep_run
-from workers.engine_process import DEFAULT_COMMAND, EngineProcess
+from workers.engine_process import EngineProcess
 from workers.keeper import Keeper, run_directory
 from workers.shipper import Shipper, offset_after, restore_log
 
@@ -202,27 +201,6 @@ def test_the_offset_after_some_lines_is_found_over_chunks(tmp_path):
     assert [offset_after(log, lines, read_bytes=7) for lines in range(5)] == [0, 4, 12, 13, 18]
     with pytest.raises(ValueError, match="has 4 lines, the database 5"):
         offset_after(log, 5)
-
-
-def test_a_version_is_measured_by_a_real_engine_and_its_figures_are_kept(tmp_path):
-    user, project = ensure_demo()
-    folder = tmp_path / "oak"
-    shutil.copytree(starter_directory("oak"), folder)
-    version = import_folder(project, "oak", folder)
-    shutil.rmtree(version.path)  # filled again from the artifacts, before the engine starts
-    dataset = DatasetVersion.objects.create(
-        dataset=Dataset.objects.create(project=project, name="generated"),
-        number=1, spec={"dataset": "generated", "seed": 5}, content_hash="a" * 64,
-    )  # fmt: skip
-    evaluation = evaluate(version, dataset, Wish(problems=3, nodes=2), user)
-    fencing = take_lease(evaluation.run_id, "worker", 15)
-    Keeper(evaluation.run_id, fencing, threading.Event(), DEFAULT_COMMAND).keep()
-    evaluation.refresh_from_db()
-    assert state_of(evaluation.run) is RunState.FINISHED, evaluation.run.error
-    assert evaluation.figures["pass@1"]["problems"] == 3
-    assert 0 <= evaluation.figures["tree/pass@1"]["value"] <= 1
-    assert len(evaluation.outcomes["contents"]) == 3
-    assert version.run is None and version.children.count() == 0
 
 
 def test_a_version_whose_files_are_lost_fails_its_run_with_the_reason(var_directory, tmp_path):

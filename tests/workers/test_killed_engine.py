@@ -11,6 +11,7 @@ import random
 import signal
 import threading
 
+import psutil
 import pytest
 from django.db import connection
 
@@ -80,7 +81,9 @@ def test_no_kill_of_engine_or_worker_costs_an_event_or_a_step(
             later = lines_of(run) + chance.randint(10, 300)
             wait_for(lambda: lines_of(run) >= later, DEADLINE)
             worker.kill()
-        assert EngineProcess.adopt(run_directory(run.pk)), f"it ended before {moment} and {later}"
+        left = EngineProcess.adopt(run_directory(run.pk))
+        assert left, f"it ended before {moment} and {later}"
+        left = left.pid
         lapse(run)
         with Worker(var, command=DEFAULT_COMMAND):
             wait_for(lambda: state_of(run) in (RunState.FINISHED, RunState.FAILED), DEADLINE)
@@ -94,5 +97,8 @@ def test_no_kill_of_engine_or_worker_costs_an_event_or_a_step(
     assert steps_counted(run_directory(run.pk)) == list(range(1, STEPS + 1))
     lines = [event.payload["message"] for event in told if event.kind == "log.line"]
     assert "restarted after a crash: the engine was killed by signal 9" in lines
-    assert run.restarts == 1
+    # The killed worker's engine was left to the next one, which adopted it and saw its end.
+    assert run.restarts == 1 and [kind for _, kind in emitted].count("run.resumed") == 1
+    assert EngineProcess.adopt(run_directory(run.pk)) is None
+    assert not psutil.pid_exists(left) or psutil.Process(left).status() == psutil.STATUS_ZOMBIE
     connection.close()

@@ -5,6 +5,8 @@ By REST and a real worker, with its check in the sandbox.
 
 from __future__ import annotations
 
+import shutil
+
 import pytest
 
 from engine.events import RunState
@@ -84,16 +86,20 @@ def test_an_imported_model_is_measured_on_an_uploaded_dataset(
     client, project = signed_in
     folder = tiny_policy(tmp_path_factory.mktemp("models") / "elm")
     model = import_folder(project, "elm", folder)
+    shutil.rmtree(model.path)  # filled again from the artifacts, before the engine starts
     version = uploaded(client, project)
     with Worker(var_directory, command=DEFAULT_COMMAND):
         wait_for(lambda: checked(version))
         path = f"/api/v1/models/{model.model_id}/versions/1/evaluations"
-        made = client.post(path, {"dataset_version": version.pk, "problems": 4}, **JSON)
+        made = client.post(path, {"dataset_version": version.pk, "problems": 4, "nodes": 2}, **JSON)
         assert made.status_code == 201, made.json()
         run = Run.objects.get(evaluation=made.json()["id"])
         wait_for(lambda: state_of(run) in (RunState.FINISHED, RunState.FAILED), 300)
         run.refresh_from_db()
         assert run.run_state is RunState.FINISHED, run.error
+    assert 0 <= run.evaluation.figures["tree/pass@1"]["value"] <= 1
+    assert len(run.evaluation.outcomes["contents"]) == 4
+    assert model.run is None and model.children.count() == 0
     (figure,) = (
         one
         for one in client.get(f"/api/v1/models/{model.model_id}/versions/1").json()["metrics"]

@@ -10,7 +10,6 @@ import socket
 import subprocess
 import sys
 
-import psutil
 import pytest
 from django.db import connection
 
@@ -85,34 +84,6 @@ def lapse(run):
     type(run).objects.filter(pk=run.pk).update(lease_expires="2000-01-01T00:00:00Z")
 
 
-def test_a_run_that_was_queued_before_there_was_a_worker_is_swept_and_finished(var):
-    run = a_run()
-    export = ask_for(run.project, run.created_by, Table.RUNS, Format.PARQUET, Wish())
-    with Worker(var, steps=3) as worker:
-        wait_for(lambda: state_of(run) is RunState.FINISHED)
-        wait_for(lambda: Export.objects.filter(pk=export.pk, state="ready").exists())
-        export.refresh_from_db()
-        assert export.path.stat().st_size == export.size
-        assert worker.close() == 0
-    assert steps_counted(run_directory(run.pk)) == [1, 2, 3]
-
-
-def test_a_killed_worker_leaves_its_engine_to_the_next_worker(var):
-    run = a_run()
-    with Worker(var, steps=60, pause=0.1) as worker:
-        wait_for(lambda: "step.end" in kinds_of(run))
-        worker.kill()
-    engine = EngineProcess.adopt(run_directory(run.pk))
-    pid = engine.pid
-    lapse(run)
-    with Worker(var, steps=60, pause=0.1):
-        wait_for(lambda: state_of(run) is RunState.FINISHED)
-        assert run.restarts == 1
-    assert "run.resumed" not in kinds_of(run)
-    assert not psutil.pid_exists(pid) or psutil.Process(pid).status() == "zombie"
-    assert steps_counted(run_directory(run.pk)) == list(range(1, 61))
-
-
 def test_killing_engine_and_worker_together_loses_no_step(var):
     run = a_run()
     with Worker(var, steps=25, pause=0.1) as worker:
@@ -128,28 +99,32 @@ def test_killing_engine_and_worker_together_loses_no_step(var):
     assert run.head_seq == run.events.count()
 
 
-def test_sigterm_gives_the_run_back_and_the_next_worker_goes_on(var):
+def test_what_was_queued_is_swept_given_back_at_sigterm_and_finished_by_the_next_worker(var):
     run = a_run()
+    export = ask_for(run.project, run.created_by, Table.RUNS, Format.PARQUET, Wish())
     with Worker(var, steps=40, pause=0.05) as worker:
         wait_for(lambda: "step.end" in kinds_of(run))
+        wait_for(lambda: Export.objects.filter(pk=export.pk, state="ready").exists())
+        export.refresh_from_db()
+        assert export.path.stat().st_size == export.size
         assert worker.close() == 0
     assert EngineProcess.adopt(run_directory(run.pk)) is None
     assert state_of(run) is RunState.RUNNING and run.lease_expires is None
-    with Worker(var, steps=40):
+    with Worker(var, steps=40) as worker:
         wait_for(lambda: state_of(run) is RunState.FINISHED)
+        assert worker.close() == 0
     assert steps_counted(run_directory(run.pk)) == list(range(1, 41))
 
 
 def test_web_and_worker_never_pay_for_torch_or_ray():
-    for module in ("workers.app", "workers.tasks", "workers.sweep"):
-        check = f"import sys, {module}; print(sorted({{'torch', 'ray'}} & set(sys.modules)))"
-        code = f"import django; django.setup(); {check}"
-        out = subprocess.run(
-            [sys.executable, "-c", code],
-            env={**os.environ, "DJANGO_SETTINGS_MODULE": "webapp.settings"},
-            capture_output=True, text=True, timeout=60, check=True,
-        )  # fmt: skip
-        assert out.stdout.strip() == "[]"
+    paid = "sorted({'torch', 'ray'} & set(sys.modules))"
+    check = f"import sys, workers.app, workers.tasks, workers.sweep; print({paid})"
+    out = subprocess.run(
+        [sys.executable, "-c", f"import django; django.setup(); {check}"],
+        env={**os.environ, "DJANGO_SETTINGS_MODULE": "webapp.settings"},
+        capture_output=True, text=True, timeout=60, check=True,
+    )  # fmt: skip
+    assert out.stdout.strip() == "[]"
 
 
 @pytest.fixture
