@@ -1,8 +1,10 @@
 """The real engine with a team of every kind: roles, adapters over one base, a frozen partner."""
 
+import json
 import os
 import subprocess
 import sys
+from collections import Counter
 
 import pytest
 
@@ -48,14 +50,14 @@ def run_dir(tmp_path_factory, ray_address):
     folder.mkdir()
     config = tiny_config(
         agents=team(),
-        problems={"seed": 3, "train": 50, "validation": 2, "test": 0},
+        problems={"seed": 3, "train": 50, "validation": 2, "test": 4},
         search={"nodes_per_tree": 6, "nodes_in_flight": 3},
         training={"steps": 3, "trees_per_step": 5, "validate_every": 9, "checkpoint_every": 3},
         loss={"clip_low": 0.2, "clip_high": 0.2},
     )
     (folder / "config.json").write_text(config.model_dump_json())
     with (folder / "engine.log").open("wb") as log:
-        command = [sys.executable, "-m", "engine", "train", str(folder)]
+        command = [sys.executable, "-m", "engine", "train", str(folder), "--json"]
         code = subprocess.run(
             command,
             stdout=log,
@@ -71,9 +73,62 @@ def payloads(run_dir, kind):
     return [event.payload for event in read_all(run_dir) if event.kind == kind]
 
 
+def test_the_log_tells_every_node_and_token_and_how_it_ended(run_dir):
+    log = list(read_all(run_dir))
+    assert [e.seq for e in log] == list(range(1, len(log) + 1))
+    assert all(e.typed() for e in log)
+    assert [end["step"] for end in payloads(run_dir, "step.end")] == [1, 2, 3]
+    states = [state["state"] for state in payloads(run_dir, "run.state")]
+    assert states == ["starting", "running", "finished"]
+
+    counts = Counter(e.kind for e in log)
+    assert not counts["run.resumed"]
+    assert counts["tree.open"] == counts["tree.close"] == 3 * 5
+    assert counts["node.open"] == counts["node.close"] == counts["node.credit"] == 3 * 5 * 6
+    opened = {e.tree: e.payload["step"] for e in log if e.kind == "tree.open"}
+    for update in payloads(run_dir, "agent.update"):
+        assert {opened[tree] for tree in update["trees"]} == {update["step"]}
+    closes = {(e.tree, e.node): e.payload for e in log if e.kind == "node.close"}
+    texts = {(e.tree, e.node): e.payload for e in log if e.kind == "node.text"}
+    assert texts.keys() == closes.keys()
+    for place, text in texts.items():
+        assert len(text["tokens"]) == len(text["logprobs"]) == closes[place]["tokens"]
+        mean = sum(text["logprobs"]) / len(text["logprobs"])
+        assert mean == pytest.approx(closes[place]["mean_logprob"], abs=1e-3)
+        assert "Write solve(x)" in text["prompt"]
+    check_learned_tokens(log, closes)
+
+    tests = [e for e in payloads(run_dir, "eval.result") if e["split"] == "test"]
+    assert [t["step"] for t in tests] == [0, 3]
+    told = json.loads((run_dir / "engine.log").read_text().splitlines()[-1])
+    assert (told["state"], told["steps"], told["error"]) == ("finished", 3, "")
+    assert [e["pass1"] for e in told["evaluations"] if e["split"] == "test"] == [
+        t["agents"] for t in tests
+    ]
+    assert all(t["problems"] == 4 and t["tree"] is not None for t in tests)
+
+
+def check_learned_tokens(log, closes):
+    """Every node that was learned from is told token by token, and the tokens mean the update's."""
+    learned = [e for e in log if e.kind == "tree.learned"]
+    for update in (e.payload for e in log if e.kind == "agent.update"):
+        mine = [e for e in learned if e.payload["version"] == update["version"]]
+        mine = [e for e in mine if e.payload["agent"] == update["agent"]]
+        assert {e.tree for e in mine} == set(update["trees"])
+        nodes = [(e.tree, one) for e in mine for one in e.payload["nodes"]]
+        assert len(nodes) == update["nodes"]
+        for tree, one in nodes:
+            tokens = closes[tree, one["node"]]["tokens"]
+            assert len(one["entropy"]) == len(one["ratio"]) == tokens
+        entropies = [value for _, one in nodes for value in one["entropy"]]
+        assert sum(entropies) / len(entropies) == pytest.approx(update["entropy"], abs=2e-3)
+        # Nothing was learned between writing and learning: the ratios are 1.
+        assert all(abs(value - 1) < 2e-3 for _, one in nodes for value in one["ratio"])
+
+
 def test_everyone_writes_and_is_measured_and_only_policies_learn(run_dir):
     assert {node["agent"] for node in payloads(run_dir, "node.open")} == set(TEAM)
-    (validation,) = payloads(run_dir, "eval.result")
+    (validation,) = [e for e in payloads(run_dir, "eval.result") if e["split"] == "validation"]
     assert list(validation["agents"]) == TEAM
     (ready,) = [
         line["message"] for line in payloads(run_dir, "log.line") if "are ready" in line["message"]
