@@ -26,7 +26,7 @@ def postgres_url(tmp_path_factory, request):
 
 @pytest.fixture(scope="session")
 def django_db_modify_db_settings(postgres_url):
-    """Point Django at it; pytest-django then makes its `test_` database there, from the migrated."""
+    """Point Django at it; pytest-django then makes its `test_` database there, from a migrated."""
     from django.conf import settings
     from django.db import connections
 
