@@ -34,8 +34,6 @@ def django_db_modify_db_settings(postgres_url):
     from webapp.environment import database
 
     wanted = database(postgres_url)
-    # Sessions of the pool would keep the test database from being dropped at the end.
-    wanted["OPTIONS"].pop("pool", None)
     settings.DATABASES["default"].update(wanted)
     connections["default"].settings_dict.update(wanted)
     connections["default"].settings_dict["TEST"]["TEMPLATE"] = wanted["NAME"]
