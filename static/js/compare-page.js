@@ -7,11 +7,17 @@ import { readZoom, withZoom } from "./metric-view.js";
 
 const { labels, curves } = JSON.parse(document.getElementById("page").textContent);
 const host = document.querySelector('[data-part="charts"]');
+const RENEW_MS = 15_000;
 const VIEW = { x: "step", smooth: 0, logX: false, logY: false, band: "none" };
 
 if (host) begin();
 const comments = document.querySelector("[data-comments]");
-if (comments) new Comments(comments);
+if (comments) keepUp(new Comments(comments));
+
+/** A comparison has no stream that would tell of comments. */
+function keepUp(thread) {
+  setInterval(() => document.hidden || thread.renew(), RENEW_MS);
+}
 
 function begin() {
   let zoomed = readZoom(location.search);
