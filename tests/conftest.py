@@ -14,18 +14,19 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 
 @pytest.fixture(scope="session")
-def postgres_url(tmp_path_factory):
+def postgres_url(tmp_path_factory, request):
     """URL of an embedded Postgres that lives as long as the session."""
-    from workers.embedded.postgres import EmbeddedPostgres
+    from tests.database import a_migrated_postgres
 
-    server = EmbeddedPostgres(tmp_path_factory.mktemp("database") / "postgres")
+    templates = request.config.cache.mkdir("databases")
+    server = a_migrated_postgres(tmp_path_factory.mktemp("database") / "postgres", templates)
     yield server.start()
     server.stop()
 
 
 @pytest.fixture(scope="session")
 def django_db_modify_db_settings(postgres_url):
-    """Point Django at it; pytest-django then makes its `test_` database there."""
+    """Point Django at it; pytest-django then makes its `test_` database there, from the migrated."""
     from django.conf import settings
     from django.db import connections
 
@@ -36,6 +37,7 @@ def django_db_modify_db_settings(postgres_url):
     wanted["OPTIONS"].pop("pool", None)
     settings.DATABASES["default"].update(wanted)
     connections["default"].settings_dict.update(wanted)
+    connections["default"].settings_dict["TEST"]["TEMPLATE"] = wanted["NAME"]
 
 
 @pytest.fixture(scope="session")

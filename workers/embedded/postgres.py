@@ -24,6 +24,7 @@ import signal
 import stat
 import subprocess
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import quote
 
@@ -61,9 +62,13 @@ CAUSE = re.compile(r"(?:FATAL|PANIC|ERROR|error|cannot start \S+):\s+(.*)")
 
 
 class EmbeddedPostgres:
-    """One server on one directory. Start it from a thread that lives as long as it should."""
+    """One server on one directory. Start it from a thread that lives as long as it should.
 
-    def __init__(self, directory: Path):
+    `settings` of Postgres come after ours.
+    """
+
+    def __init__(self, directory: Path, settings: Mapping[str, str] | None = None):
+        self.settings = SETTINGS | dict(settings or {})
         self.directory = directory.resolve()
         self.data = self.directory / "data"
         self.log = self.directory / "postgres.log"
@@ -190,7 +195,7 @@ class EmbeddedPostgres:
 
     def _launch(self, binaries: Path, account: Account | None, sockets: Path) -> None:
         command = [str(binaries / "postgres"), "-D", str(self.data), "-k", str(sockets)]
-        for name, value in SETTINGS.items():
+        for name, value in self.settings.items():
             command += ["-c", f"{name}={value}"]
         with self.log.open("ab") as output:
             start_of_ours = output.tell()

@@ -1,0 +1,79 @@
+"""A Postgres in which every migration has run, made once for as long as the migrations stay so.
+
+Invariant: a template is there whole or not at all, and no server ever runs on it: what is used is a
+copy.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from workers.embedded.postgres import EmbeddedPostgres
+
+ROOT = Path(__file__).resolve().parents[1]
+DECIDING = (
+    "webapp/*/migrations/*.py",
+    "webapp/settings.py",
+    "workers/embedded/postgres.py",
+    "tests/database.py",
+    "constraints.txt",
+)
+"""What a migrated database hangs on: whose tables, by which code, in which Postgres."""
+QUICK = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
+"""A test's database need not outlive its machine."""
+MIGRATION_SECONDS = 300.0
+
+
+def a_migrated_postgres(directory: Path, templates: Path) -> EmbeddedPostgres:
+    """A server on `directory`, to be started; its database `grove` has every table.
+
+    `templates` is where what is made once is kept.
+    """
+    directory.mkdir(mode=0o700, parents=True)
+    shutil.copytree(_template(templates), directory / "data")
+    return EmbeddedPostgres(directory, QUICK)
+
+
+def _template(templates: Path) -> Path:
+    wanted = templates / _content()
+    with (templates / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # of two processes of a suite one makes it
+        if not wanted.exists():
+            for old in templates.glob("*/"):
+                shutil.rmtree(old)
+            with tempfile.TemporaryDirectory() as folder:
+                made = _migrate(Path(folder) / "postgres")
+                unfinished = templates / "unfinished"
+                shutil.copytree(made, unfinished)
+            unfinished.rename(wanted)
+    return wanted
+
+
+def _migrate(directory: Path) -> Path:
+    """Makes a database there; the folder of its files, which no server holds any more."""
+    server = EmbeddedPostgres(directory, QUICK)
+    environment = {**os.environ, "DATABASE_URL": server.start()}
+    try:
+        subprocess.run(
+            [sys.executable, str(ROOT / "manage.py"), "migrate", "--verbosity=0"],
+            env={**environment, "GROVE_VAR": str(directory / "var")},
+            timeout=MIGRATION_SECONDS,
+            check=True,
+        )
+    finally:
+        server.stop()
+    return server.data
+
+
+def _content() -> str:
+    digest = hashlib.sha256()
+    for path in sorted(path for pattern in DECIDING for path in ROOT.glob(pattern)):
+        digest.update(f"{path.relative_to(ROOT)}\0".encode() + path.read_bytes())
+    return digest.hexdigest()[:32]
