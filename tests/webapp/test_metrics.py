@@ -7,7 +7,7 @@ import uuid
 from dataclasses import replace
 
 import pytest
-from django.db import connection
+from django.db import IntegrityError, connection, transaction
 from django.test.utils import CaptureQueriesContext
 
 from engine.events import Event
@@ -18,7 +18,7 @@ from webapp.telemetry.known import known_metrics, metric_or_none
 from webapp.telemetry.metrics import catch_up
 from webapp.telemetry.models import Block, Chunk, Clock, Metric
 from webapp.telemetry.presentation import config_hash
-from webapp.telemetry.scalars import scalars
+from webapp.telemetry.scalars import Scalars
 from webapp.telemetry.series import Axis, Range, Scale, buckets, metrics_of, points
 
 SAMPLE = Sample(seed=5, steps=4, trees=3, nodes=5)
@@ -56,20 +56,25 @@ def told(run, name):
     return [value for metric, *_, value in all_points(run) if metric == name]
 
 
+def named(kind, payload):
+    names, values = Scalars().of(kind, payload)
+    return dict(zip(names, values, strict=True))
+
+
 def test_every_number_of_an_event_has_a_name():
     step = {"step": 3, "reward": 0.5, "tokens": 7, "phases": {"learn": 1.5}, "x": "text",
             "node_share": {"oak": 1}, "reward_by_agent": {"oak": 0.25}, "trees": 8,
             "filtered_trees": 2}  # fmt: skip
-    assert dict(scalars("step.end", step)) == {
+    assert named("step.end", step) == {
         "step.trees": 8, "step.filtered_trees": 2, "step.filtered_share": 0.25,
         "reward": 0.5, "step.tokens": 7, "phase.learn": 1.5, "share.oak": 1, "reward.oak": 0.25,
     }  # fmt: skip
     update = {"step": 3, "agent": "oak", "kl": 0.1, "loss": math.nan, "trees": [1], "new": 2}
-    assert dict(scalars("agent.update", update)) == {"kl.oak": 0.1, "new.oak": 2}
+    assert named("agent.update", update) == {"kl.oak": 0.1, "new.oak": 2}
     evaluation = {"step": 3, "split": "test", "agents": {"oak": 0.5}, "tree": None, "problems": 9}
-    assert dict(scalars("eval.result", evaluation)) == {"test.agent.oak": 0.5, "test.problems": 9}
-    assert dict(scalars("system.sample", {"cpu_percent": 12.0})) == {"system.cpu_percent": 12.0}
-    assert not dict(scalars("log.line", {"level": 1}))
+    assert named("eval.result", evaluation) == {"test.agent.oak": 0.5, "test.problems": 9}
+    assert named("system.sample", {"cpu_percent": 12.0}) == {"system.cpu_percent": 12.0}
+    assert not named("log.line", {"level": 1})
 
 
 @pytest.mark.parametrize("size", [7, 10_000])
@@ -330,3 +335,40 @@ def test_log_lines_are_found_by_level_and_words_and_come_in_pages(client, cast):
     assert seqs("q=TWO") == ([3, 2], None) and seqs("q=0%25") == ([2], None)
     assert seqs("level=error&level=warning") == ([3, 2], None)
     assert client.get(f"/runs/{run.pk}/log/").status_code == 200
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "INSERT INTO telemetry_chunk (metric_id, level, index, least, most, total, step_from,"
+        " step_to, time_from, time_to, tokens_from, tokens_to, nodes_from, nodes_to)"
+        " VALUES (-1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)",
+        "UPDATE telemetry_block SET metric_id = -1",
+        "DELETE FROM telemetry_metric",
+    ],
+)
+def test_the_database_keeps_blocks_and_chunks_with_their_metric(cast, said):
+    shipped(cast, updates([0.5] * 40))
+    with (
+        pytest.raises(IntegrityError, match="metric"),
+        transaction.atomic(),
+        connection.cursor() as cursor,
+    ):
+        cursor.execute(said)
+    assert Block.objects.count() > Chunk.objects.count() > 0
+
+
+def test_numbers_that_come_and_go_keep_the_order_of_their_events(cast):
+    """An engine may tell other numbers in other steps, and two whose names come out alike."""
+    phases = [{"learn": 1.0}, {"learn": 2.0, "sync": 5.0, "a/b": 1.0, "a_b": 2.0}, {"learn": 3.0}]
+    events = [
+        an_event(place + 1, "step.end", step=place, phases=phases[place % 3],
+                 **dict.fromkeys(("reward", "solved", "training_seconds"), 0.0))
+        for place in range(90)
+    ]  # fmt: skip
+    run, _ = shipped(cast, events)
+    assert told(run, "phase.learn") == [1.0, 2.0, 3.0] * 30
+    assert told(run, "phase.sync") == [5.0] * 30
+    assert told(run, "phase.a_b") == [1.0, 2.0] * 30
+    halves, _ = shipped(cast, events, 45)
+    assert all_points(halves) == all_points(run)

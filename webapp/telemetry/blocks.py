@@ -4,43 +4,25 @@ Invariants: callers hold the run's row lock. A full block never changes, and has
 1; the last block of a metric may have fewer points, and is written anew when more come. So what a
 batch costs grows with its rows of 32, not with its numbers, and a live run rewrites one row for
 each metric that it tells.
-
-Rows are packed for COPY as Postgres describes its binary format, without an object for each number.
 """
 
 from __future__ import annotations
 
-import struct
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+import numpy as np
 from django.db import connection
 
 from webapp.telemetry.models import Metric
+from webapp.telemetry.packing import AXES, FANOUT, Lot, block_rows, chunk_rows, copy_in
+from webapp.telemetry.told import COLUMNS, Table, Told
 
-FANOUT = 32
-"""Points of a block, and chunks of a level in one of the next."""
 LEVELS = 3
 
-Moment = tuple[int, int, float, int, int]
-"""Where the run stood: seq, step, time, tokens, nodes."""
-Told = Mapping[str, Sequence[tuple[Moment, float]]]
-"""By the name of a metric, the numbers that follow those which are stored."""
-Columns = list[Sequence[Any]]
-"""seq, step, time, tokens, nodes and value of some points in a row."""
-
-COLUMNS = ("seq", "step", "time", "tokens", "nodes", "value")
-_KINDS = ("q", "q", "d", "q", "q", "d")
-_OF_AXES = (1, 2, 3, 4)
-_OIDS = {"q": 20, "d": 701}
-_BEGIN = b"PGCOPY\n\xff\r\n\0" + bytes(8)
-_END = struct.pack(">h", -1)
-_BLOCK = struct.Struct(">hiqiq")
-_CHUNK = struct.Struct(">hiqihiqididid" + "".join(f"i{_KINDS[at]}" * 2 for at in _OF_AXES))
-_AXES = tuple(COLUMNS[at] for at in _OF_AXES)
-_SPANS = ", ".join(f"{axis}_from, {axis}_to" for axis in _AXES)
+_SPANS = ", ".join(f"{axis}_from, {axis}_to" for axis in AXES)
 _COPY_BLOCKS = (
     f"COPY telemetry_block (metric_id, index, {', '.join(COLUMNS)}) FROM STDIN (FORMAT BINARY)"
 )
@@ -65,7 +47,7 @@ FROM unnest(%s::bigint[], %s::bigint[], %s::bigint[], %s::float8[], %s::bigint[]
             %s::float8[]) AS told (id, points, step, time, tokens, nodes, value)
 WHERE metric.id = told.id
 """
-_OF_CHUNKS = ", ".join(f"min({axis}_from), max({axis}_to)" for axis in _AXES)
+_OF_CHUNKS = ", ".join(f"min({axis}_from), max({axis}_to)" for axis in AXES)
 _FROM_CHUNKS = f"""
 INSERT INTO telemetry_chunk (metric_id, level, index, least, most, total, {_SPANS})
 SELECT whole.id, %(level)s, part.*
@@ -91,21 +73,18 @@ WHERE metric.id = %(metric)s AND block.metric_id = metric.id AND block.index = %
 
 def store(run_id: uuid.UUID, told: Told) -> None:
     """Add these numbers to the metrics of the run; those that are new are made."""
-    counts, common = _counts(run_id, told.keys()), _Common()
+    tables = told.tables()
+    counts = _counts(run_id, [name for table in tables for name in table.names])
     with connection.cursor() as cursor:
         opened = _take_open(cursor, counts.values())
-        blocks, chunks, newest = [_BEGIN], [_BEGIN], []
-        for name, points in told.items():
-            metric, before = counts[name]
-            columns = common.columns(points)
-            newest.append((metric, before + len(points), *(one[-1] for one in columns[1:])))
-            if metric in opened:
-                columns = [[*old, *new] for old, new in zip(opened[metric], columns, strict=True)]
-            _pack(metric, before // FANOUT, columns, common, blocks, chunks)
-        _copy(cursor, _COPY_BLOCKS, blocks)
-        _copy(cursor, _COPY_CHUNKS, chunks)
-        cursor.execute(_NEWEST, [list(column) for column in zip(*newest, strict=True)])
-        _sum_up(cursor, [(pk, n, n + len(told[name])) for name, (pk, n) in counts.items()])
+        lots = [lot for table in tables for lot in _lots(table, counts, opened)]
+        copy_in(cursor, _COPY_BLOCKS, (rows for lot in lots for rows in block_rows(lot)))
+        copy_in(cursor, _COPY_CHUNKS, (chunk_rows(lot) for lot in lots))
+        newest = [row for lot in lots for row in _newest(lot)]
+        if newest:
+            cursor.execute(_NEWEST, [list(column) for column in zip(*newest, strict=True)])
+        after = {metric: points for metric, points, *_ in newest}
+        _sum_up(cursor, [(pk, before, after[pk]) for pk, before in counts.values()])
 
 
 def cut(cursor: Any, metric: int, kept: int) -> None:
@@ -146,7 +125,7 @@ def _counts(run_id: uuid.UUID, names: Iterable[str]) -> dict[str, tuple[int, int
     return found
 
 
-def _take_open(cursor: Any, counts: Iterable[tuple[int, int]]) -> dict[int, Columns]:
+def _take_open(cursor: Any, counts: Iterable[tuple[int, int]]) -> dict[int, list[Any]]:
     """The columns of the blocks that are not full, which are taken out to be written anew."""
     wanted = [(metric, points // FANOUT) for metric, points in counts if points % FANOUT]
     if not wanted:
@@ -155,74 +134,31 @@ def _take_open(cursor: Any, counts: Iterable[tuple[int, int]]) -> dict[int, Colu
     return {metric: columns for metric, *columns in cursor.fetchall()}
 
 
-class _Common:
-    """What numbers have in common that the same events told: made once, however many they are."""
-
-    def __init__(self) -> None:
-        self._columns: dict[tuple[int, ...], Columns] = {}
-        self._packed: dict[tuple[int, ...], tuple[bytes, list[Any]]] = {}
-
-    def columns(self, points: Sequence[tuple[Moment, float]]) -> Columns:
-        moments, values = zip(*points, strict=True)
-        seqs = tuple(moment[0] for moment in moments)
-        if seqs not in self._columns:
-            self._columns[seqs] = list(zip(*moments, strict=True))
-        return [*self._columns[seqs], values]
-
-    def packed(self, block: Columns) -> tuple[bytes, list[Any]]:
-        """The arrays of a block but its values, and the spans of its chunk."""
-        seqs = tuple(block[0])
-        if seqs not in self._packed:
-            arrays = b"".join(map(_array, _KINDS[:-1], block[:-1]))
-            spans: list[Any] = []
-            for at in _OF_AXES:
-                spans += (8, min(block[at]), 8, max(block[at]))
-            self._packed[seqs] = arrays, spans
-        return self._packed[seqs]
+def _lots(
+    table: Table, counts: dict[str, tuple[int, int]], opened: dict[int, list[Any]]
+) -> Iterator[Lot]:
+    alike: dict[tuple[int, ...], list[int]] = defaultdict(list)
+    for place, name in enumerate(table.names):
+        block = opened.get(counts[name][0])
+        alike[tuple(block[0]) if block else ()].append(place)
+    for seqs, places in alike.items():
+        metrics, before = zip(*(counts[table.names[place]] for place in places), strict=True)
+        moments, values = table.moments, table.values_MP[places]
+        if seqs:
+            *told, _ = opened[metrics[0]]
+            moments = [np.concatenate([old, new]) for old, new in zip(told, moments, strict=True)]
+            values = np.concatenate([[opened[one][-1] for one in metrics], values], axis=1)
+        yield Lot(np.array(metrics), np.array(before) // FANOUT, moments, values)
 
 
-def _pack(
-    metric: int,
-    index: int,
-    columns: Columns,
-    common: _Common,
-    blocks: list[bytes],
-    chunks: list[bytes],
-) -> None:
-    """Append the rows of these points, which begin with block `index`."""
-    for first in range(0, len(columns[0]), FANOUT):
-        part = [column[first : first + FANOUT] for column in columns]
-        arrays, spans = common.packed(part)
-        values = part[-1]
-        blocks += (_BLOCK.pack(2 + len(COLUMNS), 8, metric, 8, index), arrays)
-        blocks.append(_array(_KINDS[-1], values))
-        if len(values) == FANOUT:
-            chunks.append(_chunk(metric, index, values, spans))
-        index += 1
-
-
-def _array(kind: str, values: Sequence[Any]) -> bytes:
-    """A value of an array's column: its length, one dimension from 1 on, each entry of 8 bytes."""
-    items = [8] * (2 * len(values))
-    items[1::2] = values
-    packer = _packer(kind, len(values))
-    return packer.pack(packer.size - 4, 1, 0, _OIDS[kind], len(values), 1, *items)
-
-
-@lru_cache(maxsize=2 * FANOUT)
-def _packer(kind: str, length: int) -> struct.Struct:
-    return struct.Struct(">6i" + f"i{kind}" * length)
-
-
-def _chunk(metric: int, index: int, values: Sequence[float], spans: list[Any]) -> bytes:
-    sums = (8, min(values), 8, max(values), 8, sum(values))
-    return _CHUNK.pack(6 + 2 * len(_OF_AXES), 8, metric, 2, 1, 8, index, *sums, *spans)
-
-
-def _copy(cursor: Any, query: str, rows: list[bytes]) -> None:
-    if len(rows) > 1:
-        with cursor.copy(query) as copy:
-            copy.write(b"".join([*rows, _END]))
+def _newest(lot: Lot) -> Iterator[tuple[Any, ...]]:
+    """(metric, points, step, time, tokens, nodes, value) of each."""
+    points = lot.index_M * FANOUT + lot.values_MP.shape[1]
+    moment = [one[-1].item() for one in lot.moments[1:]]
+    last = lot.values_MP[:, -1]
+    for metric, number, value in zip(*(one.tolist() for one in (lot.metrics_M, points, last)),
+                                     strict=True):  # fmt: skip
+        yield (metric, number, *moment, value)
 
 
 def _sum_up(cursor: Any, counts: Sequence[tuple[int, int, int]]) -> None:

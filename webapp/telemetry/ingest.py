@@ -22,7 +22,7 @@ from engine.events import Event
 from webapp.experiments.leases import lock_leased
 from webapp.experiments.models import Run
 from webapp.experiments.services import announce
-from webapp.telemetry.metrics import record
+from webapp.telemetry.metrics import parts, recorder
 from webapp.telemetry.projections import FIELDS, moment, project
 
 _COPY = (
@@ -37,6 +37,14 @@ class GapError(ValueError):
     """A batch that does not follow what is stored."""
 
 
+class Unwritable(ValueError):
+    """The payload of event `seq` cannot be written as JSON."""
+
+    def __init__(self, seq: int, reason: str):
+        self.seq = seq
+        super().__init__(reason)
+
+
 @transaction.atomic
 def ingest(run_id: uuid.UUID, fencing: int, events: Sequence[Event], *, notify: bool = True) -> int:
     """Store a batch in seq order and return the run's new head.
@@ -47,13 +55,13 @@ def ingest(run_id: uuid.UUID, fencing: int, events: Sequence[Event], *, notify: 
     Raises:
         LeaseLost: `fencing` no longer holds the lease; nothing was stored.
         GapError: events between the head and this batch are missing; nothing was stored.
+        Unwritable: the payload of an event is too deep, say; nothing was stored.
     """
     run = lock_leased(run_id, fencing)
     new = [event for event in events if event.seq > run.head_seq]
     _require_contiguous(run, new)
     if new:
-        _copy(run_id, new)
-        record(run, new)
+        _store(run, new)
         _update(run, new)
     if notify:
         announce(run_id)
@@ -69,15 +77,28 @@ def _require_contiguous(run: Run, events: Sequence[Event]) -> None:
             )
 
 
-def _copy(run_id: uuid.UUID, events: Sequence[Event]) -> None:
-    with connection.cursor() as cursor, cursor.copy(_COPY) as copy:
-        copy.set_types(_TYPES)
-        for event in events:
-            copy.write_row(_values(run_id, event))
+def _store(run: Run, events: Sequence[Event]) -> None:
+    """The events, and the series that they tell: those are gathered while Postgres, which takes
+    each event as it is sent, is busy with the ones before."""
+    series = recorder(run, events)
+    for part in parts(events):
+        if series:
+            series.begin(part[0])
+        with connection.cursor() as cursor, cursor.copy(_COPY) as copy:
+            copy.set_types(_TYPES)
+            for event in part:
+                copy.write_row(_values(run.pk, event))
+                if series:
+                    series.take(event)
+        if series:
+            series.store()
 
 
 def _values(run_id: uuid.UUID, event: Event) -> tuple[Any, ...]:
-    payload = msgspec.json.encode(event.payload)
+    try:
+        payload = msgspec.json.encode(event.payload)
+    except (OverflowError, RecursionError, UnicodeError) as error:
+        raise Unwritable(event.seq, str(error)) from None
     if b"\\u0000" in payload:  # far quicker than the expression, and almost never so
         payload = _NUL.sub(rb"\1\\ufffd", payload)
     return (

@@ -13,8 +13,8 @@ from typing import Any
 from django.db import connection
 
 from webapp.experiments.models import Run
-from webapp.telemetry.blocks import FANOUT
 from webapp.telemetry.models import Metric, TakenBack
+from webapp.telemetry.packing import FANOUT
 
 # Of each metric `low` becomes the number of blocks that begin at `until` or before.
 _STORED = f"""

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import groupby
+from collections.abc import Iterator, Sequence
+from itertools import groupby, pairwise
 from operator import itemgetter
 from typing import Any
 
@@ -20,13 +19,13 @@ from django.db import connection, transaction
 from engine.events import Event
 from webapp.experiments.models import Run
 from webapp.telemetry import blocks
-from webapp.telemetry.blocks import COLUMNS, FANOUT, Moment
 from webapp.telemetry.models import Clock, TakenBack
+from webapp.telemetry.packing import FANOUT
 from webapp.telemetry.quality import ClosedNode, quality
-from webapp.telemetry.scalars import SYSTEM, scalars
+from webapp.telemetry.scalars import SYSTEM, TELLING, Scalars
+from webapp.telemetry.told import COLUMNS, Moment, Told
 
-KINDS = ("step.start", "node.close", "step.end", "agent.update", "eval.result", "system.sample",
-         "run.resumed")  # fmt: skip
+KINDS = frozenset((*TELLING, "step.start", "node.close", "run.resumed"))
 """What series are made of."""
 
 _LARGEST = 2**62
@@ -91,14 +90,20 @@ WHERE run_id = %s AND NOT starts_with(name, %s)
 """
 
 
-def record(run: Run, events: Sequence[Event]) -> None:
-    """Add what these events tell, which follow `run.head_seq`; the caller holds the row's lock."""
+def recorder(run: Run, events: Sequence[Event]) -> Recorder | None:
+    """For what these events tell, which follow `run.head_seq`; None if they tell nothing. The
+    caller holds the row's lock."""
     if not any(event.kind in KINDS for event in events):
-        return
+        return None
     clock = Clock.objects.filter(pk=run.pk).first() or _from_the_log(run)
-    if clock is None:
-        clock = Clock(run=run, origin=events[0].time)
-    _Writer(clock).add(events)
+    return Recorder(clock or Clock(run=run, origin=events[0].time))
+
+
+def parts(events: Sequence[Event]) -> Iterator[Sequence[Event]]:
+    """The same events, cut before each `run.resumed`: what it takes back must be stored by then."""
+    resumed = [place for place, event in enumerate(events) if event.kind == "run.resumed"]
+    cuts = sorted({0, *resumed, len(events)})
+    return (events[first:after] for first, after in pairwise(cuts))
 
 
 @transaction.atomic
@@ -117,8 +122,12 @@ def _from_the_log(run: Run) -> Clock | None:
     TakenBack.objects.filter(run=run).delete()
     clock = Clock(run=run, origin=first.timestamp())
     clock.save(force_insert=True)
-    for events in _stored(run):
-        _Writer(clock).add(events)
+    writer = Recorder(clock)
+    for part in (part for events in _stored(run) for part in parts(events)):
+        writer.begin(part[0])
+        for event in part:
+            writer.take(event)
+        writer.store()
     return clock
 
 
@@ -137,55 +146,50 @@ def _stored(run: Run) -> Iterator[list[Event]]:
         after = found[-1][0]
 
 
-class _Writer:
-    """Adds the numbers of some events, in their order, to the series of one run."""
+class Recorder:
+    """Adds the numbers of events, part by part, to the series of one run.
+
+    `take` asks nothing of the database, so that it may be called while the events are being
+    stored; `begin` comes before that, `store` after it.
+    """
 
     def __init__(self, clock: Clock):
         self.clock = clock
-        self.told: dict[str, list[tuple[Moment, float]]] = defaultdict(list)
-        self.ended: dict[int, Moment] = {}
+        self.told = Told()
+        self._scalars = Scalars()
+        self._ended: dict[int, Moment] = {}
         """By seq, where the run stood at the ends of steps whose trees are yet to be read."""
 
-    def add(self, events: Iterable[Event]) -> None:
-        for event in events:
-            if event.kind in KINDS:
-                self._take(event)
-        self._flush()
-        self.clock.save()
+    def begin(self, first: Event) -> None:
+        """Make way for a part of the log that begins with this event."""
+        if first.kind == "run.resumed":
+            _take_back(self.clock, _whole(first.payload.get("step")), first.seq)
 
-    def _take(self, event: Event) -> None:
+    def take(self, event: Event) -> None:
         clock, payload = self.clock, event.payload
-        if event.kind == "run.resumed":
-            self._flush()
-            _take_back(clock, _whole(payload.get("step")), event.seq)
-        elif event.kind == "step.start":
+        if event.kind == "step.start":
             clock.step = _whole(payload.get("step"))
         elif event.kind == "node.close":
             clock.nodes += 1
             clock.tokens += _whole(payload.get("tokens"))
-        else:
-            step = _whole(payload.get("step", clock.step))
-            self._tell(event, step, scalars(event.kind, payload))
-        if event.kind == "step.end":
-            self.ended[event.seq] = self._moment(event, step)
+        elif event.kind in TELLING:
+            self._tell(event)
 
-    def _moment(self, event: Event, step: int) -> Moment:
+    def _tell(self, event: Event) -> None:
         clock = self.clock
-        return event.seq, step, event.time - clock.origin, clock.tokens, clock.nodes
+        step = _whole(event.payload.get("step", clock.step))
+        moment = (event.seq, step, event.time - clock.origin, clock.tokens, clock.nodes)
+        self.told.add(moment, *self._scalars.of(event.kind, event.payload))
+        if event.kind == "step.end":
+            self._ended[event.seq] = moment
 
-    def _tell(self, event: Event, step: int, told: Iterable[tuple[str, float]]) -> None:
-        moment = self._moment(event, step)
-        for name, value in told:
-            self.told[name].append((moment, value))
-
-    def _flush(self) -> None:
-        for seq, nodes in _nodes_of_steps(self.clock.run_id, list(self.ended)):
-            for name, value in quality(nodes):
-                self.told[name].append((self.ended[seq], float(value)))
-        if self.told:
-            blocks.store(self.clock.run_id, self.told)
-        self.told.clear()
-        self.ended.clear()
+    def store(self) -> None:
+        for seq, nodes in _nodes_of_steps(self.clock.run_id, list(self._ended)):
+            told = dict(quality(nodes))
+            self.told.add(self._ended[seq], tuple(told), list(told.values()))
+        blocks.store(self.clock.run_id, self.told)
+        self.clock.save()
+        self.told, self._ended = Told(), {}
 
 
 def _whole(value: Any) -> int:

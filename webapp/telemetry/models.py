@@ -3,6 +3,7 @@
 Invariants:
 - Of one run, the stored seqs are exactly 1..`Run.head_seq`, and rows never change. Rows are written
   by `telemetry.ingest` alone.
+- Blocks and chunks refer to metrics that exist: triggers check it, once for each statement.
 - Series follow from the log: they are written in the transaction that stores the events, by
   `telemetry.metrics` alone. Of one metric the positions are exactly 0..`Metric.points` - 1; block
   `index` holds those from `index` * 32 on. Its chunks of a level are all those that are full: chunk
@@ -65,7 +66,9 @@ class Block(models.Model):
     each number that was told, and where the run stood then."""
 
     pk = models.CompositePrimaryKey("metric_id", "index")
-    metric = models.ForeignKey(Metric, on_delete=models.CASCADE, related_name="+", db_index=False)
+    metric = models.ForeignKey(
+        Metric, on_delete=models.CASCADE, related_name="+", db_index=False, db_constraint=False
+    )
     index = models.BigIntegerField()
     """Position of its first point, divided by 32."""
     seq = ArrayField(models.BigIntegerField())
@@ -85,7 +88,9 @@ class Chunk(models.Model):
     """32**level points in a row, summed up."""
 
     pk = models.CompositePrimaryKey("metric_id", "level", "index")
-    metric = models.ForeignKey(Metric, on_delete=models.CASCADE, related_name="+", db_index=False)
+    metric = models.ForeignKey(
+        Metric, on_delete=models.CASCADE, related_name="+", db_index=False, db_constraint=False
+    )
     level = models.SmallIntegerField()
     index = models.BigIntegerField()
     least = models.FloatField()

@@ -19,7 +19,7 @@ from engine.faults import printable
 from webapp.experiments import outside
 from webapp.experiments.models import Run
 from webapp.problems import Invalid
-from webapp.telemetry.ingest import GapError, ingest
+from webapp.telemetry.ingest import GapError, Unwritable, ingest
 
 MOST_EVENTS = 5000
 _BOUNDS = {"seq": (1, 2**63 - 1), "tree": (0, 2**63 - 1), "node": (0, 2**31 - 1)}
@@ -77,6 +77,9 @@ def store_batch(run_id: uuid.UUID, events: Sequence[Event]) -> Run:
                 outside.heard_of(run, _last_state(new))
     except GapError as gap:
         raise Gap(run.head_seq + 1, str(gap)) from None
+    except Unwritable as fault:
+        place = next(place for place, event in enumerate(events) if event.seq == fault.seq)
+        raise Invalid(f"events.{place}.payload", "", printable(str(fault))) from None
     except (DataError, OverflowError, ValueError) as error:
         raise Invalid("events", "", f"they cannot be stored: {printable(str(error))}") from None
     return Run.objects.get(pk=run_id)
@@ -108,8 +111,7 @@ def _payload(place: int, event: Event) -> dict[str, Any]:
     path = f"events.{place}.payload"
     try:
         payload = msgspec.to_builtins(event.typed())
-        msgspec.json.encode(payload)
-    except (msgspec.ValidationError, OverflowError, RecursionError, UnicodeError) as error:
+    except (msgspec.ValidationError, RecursionError) as error:
         raise Invalid(path, "", printable(str(error))) from None
     for name in ("step", "steps"):
         if not 0 <= payload.get(name, 0) <= _LARGEST_STEP:

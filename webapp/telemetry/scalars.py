@@ -9,35 +9,50 @@ sample; `search.*`, `best.K`, `within.K`, `ends.*`, `stops.*` and `cost.*` of th
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from functools import lru_cache
+from operator import itemgetter
 from typing import Any
 
-Scalar = tuple[str, float]
-Told = tuple[str, Any]
-"""A name, and what may be a number."""
+Names = tuple[str, ...]
+Field = str | tuple[str, ...]
+"""A field that holds one value, or one with a value for each key: its name, then the keys."""
 
 LONGEST_NAME = 200
 SYSTEM = "system."
 """What these tell is of the machine, not of what was learned: a resumed run keeps it."""
 
-_NUMBERS = (int, float)
+_NUMBERS = frozenset((int, float))
 _LARGEST = 1e300
 _OF_STEPS = {"phases": "phase", "reward_by_agent": "reward", "node_share": "share"}
 _OF_SPLITS = {"agents": "agent", "standard_errors": "error"}
 _PLAIN = ("reward", "solved")
+_SHARE = "filtered_share"
 
 
-def scalars(kind: str, payload: dict[str, Any]) -> list[Scalar]:
-    """(name, value) of every finite number that the event tells; none for other kinds."""
-    teller = _TELLERS.get(kind)
-    told = teller(payload) if teller else []
-    # Neither a truth value nor, since they compare so, NaN or an infinity.
-    return [
-        (name, float(value))
-        for name, value in told
-        if type(value) in _NUMBERS and -_LARGEST < value < _LARGEST
-    ]
+class Scalars:
+    """Tells the numbers of many events: those of one kind mostly look alike, so what they are
+    called, and which values are numbers, is worked out once for all that do."""
+
+    def __init__(self) -> None:
+        self._alike: dict[Any, tuple[Names, Callable[[Sequence[Any]], Sequence[Any]]]] = {}
+
+    def of(self, kind: str, payload: dict[str, Any]) -> tuple[Names, Sequence[float]]:
+        """Names and values of all finite numbers that the event tells; none for other kinds."""
+        if kind not in TELLING:
+            return (), ()
+        fields, values = _flat(payload)
+        if kind == "step.end":
+            fields.append(_SHARE)
+            values.append(_filtered_share(payload))
+        whose = str(payload.get("agent") or payload.get("split") or "")
+        look = kind, whose, tuple(fields), tuple(map(type, values))
+        if look not in self._alike:
+            self._alike[look] = _numbers(*look)
+        names, numbers = self._alike[look]
+        told = numbers(values)
+        return (names, told) if _all_finite(told) else _finite(names, told)
 
 
 @lru_cache(maxsize=4096)
@@ -48,46 +63,89 @@ def clean(name: str, before: str = "", after: str = "") -> str:
     return name.replace("/", "_").replace("\0", "_").replace("\\", "_")[:LONGEST_NAME]
 
 
-def _step(payload: dict[str, Any]) -> list[Told]:
-    told = []
+def _flat(payload: dict[str, Any]) -> tuple[list[Field], list[Any]]:
+    """The fields, and their values in the same order."""
+    fields: list[Field] = []
+    values: list[Any] = []
     for field, value in payload.items():
         if isinstance(value, dict):
-            told += _by_name(_OF_STEPS.get(field, field), value)
-        elif field != "step":
-            told.append((clean(field, "" if field in _PLAIN else "step."), value))
+            fields.append((field, *value))
+            values += value.values()
+        else:
+            fields.append(field)
+            values.append(value)
+    return fields, values
+
+
+def _filtered_share(payload: dict[str, Any]) -> float | None:
     filtered, trees = payload.get("filtered_trees"), payload.get("trees")
-    if type(filtered) is int and type(trees) is int and trees:
-        told.append(("step.filtered_share", filtered / trees))
-    return told
+    return filtered / trees if type(filtered) is int and type(trees) is int and trees else None
 
 
-def _update(payload: dict[str, Any]) -> list[Told]:
-    after = f".{payload['agent']}"
-    return [(clean(field, "", after), value) for field, value in payload.items() if field != "step"]
+def _numbers(
+    kind: str, whose: str, fields: tuple[Field, ...], types: tuple[type, ...]
+) -> tuple[Names, Callable[[Sequence[Any]], Sequence[Any]]]:
+    """What the numbers among such values are called, and what picks them out."""
+    namer = _NAMERS[kind]
+    names = [name for field in fields for name in namer(field, whose)]
+    # A truth value is no number.
+    places = [
+        place
+        for place, (name, type_) in enumerate(zip(names, types, strict=True))
+        if name is not None and type_ in _NUMBERS
+    ]
+    told = tuple(name for place in places if (name := names[place]) is not None)
+    if len(places) > 1:
+        return told, itemgetter(*places)
+    return told, lambda values: [values[place] for place in places]
 
 
-def _evaluation(payload: dict[str, Any]) -> list[Told]:
-    split, told = payload["split"], []
-    for field, value in payload.items():
-        if isinstance(value, dict):
-            told += _by_name(f"{split}.{_OF_SPLITS.get(field, field)}", value)
-        elif field != "step":
-            told.append((clean(field, f"{split}."), value))
-    return told
+def _all_finite(values: Sequence[Any]) -> bool:
+    try:
+        return math.hypot(*values) < _LARGEST
+    except OverflowError:  # a whole number beyond any float
+        return False
 
 
-def _sample(payload: dict[str, Any]) -> list[Told]:
-    return [(clean(field, SYSTEM), value) for field, value in payload.items()]
+def _finite(names: Names, values: Sequence[Any]) -> tuple[Names, Sequence[float]]:
+    # Neither NaN, since it compares so, nor an infinity.
+    kept = [pair for pair in zip(names, values, strict=True) if -_LARGEST < pair[1] < _LARGEST]
+    return tuple(name for name, _ in kept), [float(value) for _, value in kept]
 
 
-def _by_name(prefix: str, values: dict[str, Any]) -> list[Told]:
-    before = f"{prefix}."
-    return [(clean(name, before), value) for name, value in values.items()]
+def _of_step(field: Field, _: str) -> list[str | None]:
+    if isinstance(field, tuple):
+        return _by_name(_OF_STEPS.get(field[0], field[0]), field[1:])
+    return [None if field == "step" else clean(field, "" if field in _PLAIN else "step.")]
 
 
-_TELLERS: dict[str, Callable[[dict[str, Any]], list[Told]]] = {
-    "step.end": _step,
-    "agent.update": _update,
-    "eval.result": _evaluation,
-    "system.sample": _sample,
+def _of_update(field: Field, agent: str) -> list[str | None]:
+    if isinstance(field, tuple):
+        return [None] * (len(field) - 1)
+    return [None if field == "step" else clean(field, "", f".{agent}")]
+
+
+def _of_evaluation(field: Field, split: str) -> list[str | None]:
+    if isinstance(field, tuple):
+        return _by_name(f"{split}.{_OF_SPLITS.get(field[0], field[0])}", field[1:])
+    return [None if field == "step" else clean(field, f"{split}.")]
+
+
+def _of_sample(field: Field, _: str) -> list[str | None]:
+    if isinstance(field, tuple):
+        return [None] * (len(field) - 1)
+    return [clean(field, SYSTEM)]
+
+
+def _by_name(prefix: str, names: Sequence[str]) -> list[str | None]:
+    return [clean(name, f"{prefix}.") for name in names]
+
+
+_NAMERS: dict[str, Callable[[Field, str], list[str | None]]] = {
+    "step.end": _of_step,
+    "agent.update": _of_update,
+    "eval.result": _of_evaluation,
+    "system.sample": _of_sample,
 }
+TELLING = frozenset(_NAMERS)
+"""Kinds of events that tell numbers."""

@@ -19,10 +19,12 @@ from typing import Any
 from django.db import connection
 
 from webapp.experiments.models import Run
-from webapp.telemetry.blocks import COLUMNS, FANOUT, LEVELS
+from webapp.telemetry.blocks import LEVELS
 from webapp.telemetry.known import stored_until
 from webapp.telemetry.metrics import catch_up
 from webapp.telemetry.models import Clock, Metric
+from webapp.telemetry.packing import FANOUT
+from webapp.telemetry.told import COLUMNS
 
 
 class Axis(StrEnum):

@@ -1,0 +1,83 @@
+"""Numbers as events tell them, gathered into columns. Pure.
+
+Invariant: the numbers of a name stay in order of seq, and those of one event in its own.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+Moment = tuple[int, int, float, int, int]
+"""Where the run stood: seq, step, time, tokens, nodes."""
+Names = tuple[str, ...]
+Array = np.ndarray[Any, np.dtype[Any]]
+
+COLUMNS = ("seq", "step", "time", "tokens", "nodes", "value")
+KINDS = ("i8", "i8", "f8", "i8", "i8", "f8")
+"""What numpy calls the numbers of these columns."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """Numbers of metrics that were told by the same events, in order of seq."""
+
+    names: list[str]
+    moments: list[Array]
+    """seq, step, time, tokens and nodes, each of shape [points]."""
+    values_MP: Array
+    """By metric, then by point."""
+
+
+class Told:
+    """Numbers in the order in which they are told; they follow those that are stored."""
+
+    def __init__(self) -> None:
+        self._rows: dict[Names, tuple[list[Moment], list[Sequence[float]]]] = {}
+
+    def add(self, moment: Moment, names: Names, values: Sequence[float]) -> None:
+        """What one event tells."""
+        if names:
+            moments, rows = self._rows.setdefault(names, ([], []))
+            moments.append(moment)
+            rows.append(values)
+
+    def tables(self) -> list[Table]:
+        """All that was told; each name once."""
+        found = [(names, *_columns(*rows)) for names, rows in self._rows.items()]
+        tellers: dict[str, list[tuple[int, int]]] = defaultdict(list)
+        for group, (names, _, _) in enumerate(found):
+            for place, name in enumerate(names):
+                tellers[name].append((group, place))
+        alike: dict[tuple[int, ...], list[str]] = defaultdict(list)
+        for name, places in tellers.items():
+            alike[tuple(group for group, _ in places)].append(name)
+        return [
+            _joined(
+                names,
+                [found[group][1] for group in groups],
+                [
+                    found[group][2][[tellers[name][nth][1] for name in names]]
+                    for nth, group in enumerate(groups)
+                ],
+            )
+            for groups, names in alike.items()
+        ]
+
+
+def _columns(moments: list[Moment], rows: list[Sequence[float]]) -> tuple[list[Array], Array]:
+    columns = zip(KINDS, zip(*moments, strict=True), strict=False)
+    values = np.array(rows, dtype=np.float64).T
+    return [np.array(column, dtype=kind) for kind, column in columns], values
+
+
+def _joined(names: list[str], moments: list[list[Array]], values: list[Array]) -> Table:
+    if len(values) == 1:
+        return Table(names, moments[0], values[0])
+    columns = [np.concatenate(parts) for parts in zip(*moments, strict=True)]
+    order = np.argsort(columns[0], kind="stable")
+    return Table(names, [one[order] for one in columns], np.concatenate(values, axis=1)[:, order])
