@@ -41,6 +41,7 @@ const TITLES = {
   mismatch: "Mismatch of generator and learner",
   lag: "Staleness in policy versions",
   gradient_norm: "Gradient norm",
+  "step.seconds": "Seconds per step",
   "step.filtered_trees": "Trees without a signal, filtered",
   "step.filtered_share": "Share of trees without a signal",
 };
