@@ -27,6 +27,7 @@ def test_one_writes_about_a_run_and_a_node_and_sees_what_others_write(
     run.feed(log)
     page.locator('[data-part="stage"]').focus()
     page.locator('[data-tool="list"]').click()
+    page.get_by_role("treeitem").first.wait_for()
     page.locator('[data-part="stage"]').press("Enter")
     page.get_by_role("button", name="Comments on this node").wait_for()
     card.get_by_role("heading", name="Comments on node").wait_for()

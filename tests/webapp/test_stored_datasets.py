@@ -20,7 +20,7 @@ from engine.config import ProblemsConfig
 from engine.faults import ConfigError
 from engine.problems.load import load_dataset
 from engine.problems.source import load_problem_set
-from tests.builders import a_held_run, a_run, an_event
+from tests.builders import a_held_run, a_model_directory, a_run, an_event
 from tests.datasets import a_finished_upload, lines_of, some_problems, stored_version
 from tests.problems import rows
 from tests.webapp.test_uploads import files_below
@@ -31,6 +31,7 @@ from webapp.datasets.models import Dataset, DatasetProblem, DatasetReport, Datas
 from webapp.datasets.references import for_engine
 from webapp.datasets.services import version_of
 from webapp.experiments.models import Run
+from webapp.registry.services import register_starters
 from webapp.telemetry.ingest import ingest
 
 GOOD = lines_of(some_problems())
@@ -167,6 +168,15 @@ def test_a_bomb_ends_at_the_walls_of_its_reader(bob, cast, var_directory, settin
     nothing_is_left(var_directory)
 
 
+def test_a_model_is_measured_on_any_version(bob, cast, tmp_path):
+    oak = {"oak": a_model_directory(tmp_path / "oak")}
+    (model,) = register_starters(cast.project, oak, {})
+    version = stored_version(cast, "trees", faulty=2)
+    address = f"/api/v1/models/{model.model_id}/versions/1/evaluations"
+    answer = bob.post(address, {"dataset_version": version.pk, "problems": 2}, **JSON)
+    assert answer.status_code in (201, 202), answer.json()
+
+
 def test_only_a_checked_and_good_version_is_trained_on(bob, cast):
     version = stored_version(cast, "trees", some_problems(4))
     wanted = ProblemsConfig(dataset=version.reference, **SIZES)
@@ -189,7 +199,7 @@ def test_only_a_checked_and_good_version_is_trained_on(bob, cast):
     form = {"project": cast.project.pk, "recipe": "demo"}
     form["overrides"] = f'problems.dataset = "{version.reference}"\n'
     page = bob.post("/runs/new/", form)
-    assert page.status_code == 422 and "fail their own tests" in page.content.decode()
+    assert page.status_code == 422 and "fails its own tests" in page.content.decode()
     checked(version)
     assert version_of(cast.project, wanted) == version
     made_run = bob.post("/api/v1/runs", run, **JSON)

@@ -48,15 +48,14 @@ def located(
                   if value not in had and (fault := _fault(path, value))]:  # fmt: skip
         raise ConfigError(faults)
     found = _with_local(resolved(config, project))
+    if is_reference(found.problems.dataset):
+        trainable(project, found.problems.dataset)
     refuse_paths(found, project)
     return found
 
 
 def refuse_paths(config: RunConfig, project: Project) -> None:
-    """Raises ConfigError for each path in located settings that a run in `project` may not read,
-    and for a stored dataset that it may not learn from."""
-    if is_reference(config.problems.dataset):
-        trainable(project, config.problems.dataset)
+    """Raises ConfigError for each path in located settings that a run in `project` may not read."""
     faults = [
         _forbidden(path, value)
         for path, value in _named(config.model_dump()).items()
