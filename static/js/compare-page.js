@@ -5,6 +5,7 @@ import { setText } from "./dom.js";
 import { chartsFrom } from "./metric-names.js";
 import { MetricPage } from "./metric-page.js";
 
+const RENEW_MS = 15_000;
 const part = (name) => document.querySelector(`[data-part="${name}"]`);
 const { curves, runs, frozen } = JSON.parse(document.getElementById("page").textContent);
 
@@ -24,7 +25,12 @@ function placeOf(name) {
 
 if (part("charts")) new MetricPage(runs, { arrange, fresh: frozen ? "frozen" : "live" });
 const comments = document.querySelector("[data-comments]");
-if (comments) new Comments(comments);
+if (comments) keepUp(new Comments(comments));
+
+/** A comparison has no stream that would tell of comments. */
+function keepUp(thread) {
+  setInterval(() => document.hidden || thread.renew(), RENEW_MS);
+}
 
 // The address keeps only what was chosen.
 document.querySelector(".compare-choice")?.addEventListener("formdata", ({ formData }) => {

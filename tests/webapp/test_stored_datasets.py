@@ -185,7 +185,7 @@ def test_only_a_checked_and_good_version_is_trained_on(bob, cast):
     checked(version, failed=names[:1])
     told = refusal()
     assert told["path"] == "problems.dataset" and told["value"] == "dataset:trees/1"
-    assert "1 problems fail their own tests" in told["reason"]
+    assert "1 problem fails its own tests" in told["reason"]
     form = {"project": cast.project.pk, "recipe": "demo"}
     form["overrides"] = f'problems.dataset = "{version.reference}"\n'
     page = bob.post("/runs/new/", form)
