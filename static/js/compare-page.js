@@ -11,8 +11,8 @@ const { curves, runs, frozen } = JSON.parse(document.getElementById("page").text
 
 /** The charts in the order in which the page names their series. */
 function arrange(board, all) {
-  const named = all.map((run) => ({ ...run, metrics: run.metrics.filter(({ name }) => placeOf(name) >= 0) }));
-  const charts = chartsFrom(named).sort((a, b) => placeOf(a.id) - placeOf(b.id));
+  const charts = chartsFrom(all).filter(({ id }) => placeOf(id) >= 0);
+  charts.sort((a, b) => placeOf(a.id) - placeOf(b.id));
   const host = part("charts");
   board.arrange(charts, (root) => host.append(root));
   part("none").hidden = charts.length > 0;

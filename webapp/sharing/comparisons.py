@@ -12,6 +12,7 @@ import uuid
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import timedelta
+from functools import cached_property
 from typing import Any
 
 from django.db.models import QuerySet
@@ -74,11 +75,15 @@ def own_share(user: User, share_id: int) -> ComparisonShare:
 
 @dataclass(frozen=True)
 class Shown:
-    """What a link shows: its runs, and what is told of them beside their curves (`told`)."""
+    """What a link shows of its runs."""
 
     share: ComparisonShare
     runs: list[Run]
-    told: dict[str, Any]
+
+    @cached_property
+    def told(self) -> dict[str, Any]:
+        """All but the curves (`told`); whoever asks for a curve does not pay for it."""
+        return self.share.frozen or told(self.runs, self.share.split)
 
     def page(self, secret: str) -> dict[str, Any]:
         """{labels, curves, runs, frozen} for the scripts: runs are known by their labels, and
@@ -90,9 +95,12 @@ class Shown:
             | {"url": f"/api/v1/shared/comparison/{secret}/{place}/metrics"}
             for place, run in enumerate(comparison.charted(self.runs))
         ]
-        frozen = self.share.frozen is not None
-        told = {"labels": self.told["labels"], "curves": comparison.CURVES}
-        return {**told, "runs": runs, "frozen": frozen}
+        return {
+            "labels": comparison.labels_of(self.runs),
+            "curves": comparison.CURVES,
+            "runs": runs,
+            "frozen": self.share.frozen is not None,
+        }
 
     def view(self, place: int) -> tuple[Run, View]:
         """A run, and what of its log is shown; `Http404` for a place without one."""
@@ -110,8 +118,7 @@ def shown_by(secret: str) -> Shown:
     there = Run.objects.select_related("experiment").in_bulk(found.runs)
     if len(there) != len(set(found.runs)):
         raise Http404
-    runs = [there[run_id] for run_id in found.runs]
-    return Shown(found, runs, told(runs, found.split) if found.frozen is None else found.frozen)
+    return Shown(found, [there[run_id] for run_id in found.runs])
 
 
 def told(runs: Sequence[Run], split: str) -> dict[str, Any]:
