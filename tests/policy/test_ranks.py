@@ -2,8 +2,6 @@
 
 import os
 import signal
-import subprocess
-import sys
 import time
 from datetime import timedelta
 
@@ -15,16 +13,13 @@ import torch.multiprocessing
 from torch.distributed.device_mesh import init_device_mesh
 
 from engine.config import AgentConfig, Aggregation, ConfigError, LossConfig, TrainingConfig
-from engine.events import read_all
 from engine.losses import POLICY_LOSSES
 from engine.policy.crew import Crew, divide
 from engine.policy.forward import inputs_of
 from engine.policy.host import PolicyHost
 from engine.policy.learner import Learner
-from engine.policy.load import load_policy
 from engine.policy.ranks import RankError
 from engine.policy.sharded import ShardedWeights
-from engine.recipes import load_recipe
 from tests.policies import tiny_config, tiny_policy
 from tests.policy.test_layout import gpt2, tree_rows, updated
 
@@ -197,34 +192,6 @@ def test_in_bfloat16_the_ranks_step_in_float32_and_a_killed_rank_is_told(cluster
     os.kill(two.groups[NAME].learner.processes[1], signal.SIGKILL)
     with pytest.raises(RankError, match="rank 1 of 2 failed to learn: ActorDied"):
         two.learn(NAME, tree_rows(3), 0.5)
-
-
-@pytest.mark.slow
-def test_a_recipe_trains_with_two_ranks(cluster, tmp_path):
-    overrides = {
-        "problems.validation": 0, "problems.test": 0, "training.steps": 2,
-        "training.trees_per_step": 4, "compute.device": "cpu", "compute.dtype": "float32",
-        "agents.0.learner_ranks": 2, "agents.0.sampling.max_prompt_tokens": 192,
-        "agents.0.sampling.max_new_tokens": 24, "credit.dynamic_filter": False,
-        "credit.overlong_buffer_tokens": 8, "agents.0.optimizer.learning_rate": 1e-3,
-    }  # fmt: skip
-    run_dir = tmp_path / "run"
-    run_dir.mkdir()
-    config = load_recipe("tree-single", overrides)
-    (run_dir / "config.json").write_text(config.model_dump_json())
-    with (run_dir / "engine.log").open("wb") as log:
-        command = [sys.executable, "-m", "engine", "train", str(run_dir)]
-        environment = os.environ | {"RAY_ADDRESS": cluster}
-        done = subprocess.run(command, stdout=log, stderr=log, env=environment, timeout=DEADLINE)
-    assert done.returncode == 0, (run_dir / "engine.log").read_text()[-3000:]
-    updates = [event.payload for event in read_all(run_dir) if event.kind == "agent.update"]
-    assert [update["version"] for update in updates] == [1, 2]
-    # Written with the weights that the ranks learned: generator and learner agree on both steps.
-    assert all(update["mismatch"] < 1e-4 and update["nodes"] == 32 for update in updates)
-    first = load_policy("starter:oak").model.state_dict()
-    last = load_policy(str(run_dir / "models" / "solo")).model.state_dict()
-    assert first.keys() == last.keys()
-    assert any(not torch.equal(first[name], last[name]) for name in first)
 
 
 @pytest.mark.parametrize("reason", ["frozen", "adapters"])

@@ -67,3 +67,21 @@ def test_one_wide_pool_forgets_the_groups_that_it_left(family):
     assert len(pool._draws._members) < 2 * WIDE
     child, draws = pool.choose(np.random.default_rng(0))
     assert set(draws) == {child}
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_wide_pool_that_was_drawn_from_before_chooses_as_one_that_was_not(family):
+    """What it keeps between two choices is dropped whenever a group that it says changes."""
+    rng = np.random.default_rng(4)
+    used, fresh = a_pool(family, WIDE + 1)[0], a_pool(family, WIDE + 1)[0]
+    kept = 0
+    for turn in range(600):
+        child = int(rng.integers(5 * WIDE)) if turn % 3 else WIDE + 1 + turn
+        score = float(rng.choice([0, 1]))
+        used.observe(child, score)
+        fresh.observe(child, score)
+        kept += used._draws._sorted is not None
+        fresh._draws._sorted = None
+        seed = [turn, 6]
+        assert used.choose(np.random.default_rng(seed)) == fresh.choose(np.random.default_rng(seed))
+    assert kept > 20

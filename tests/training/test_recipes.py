@@ -85,6 +85,8 @@ TRAINED = [name for name in recipe_names() if name not in ("mars2-8b", "mars2-32
 """The two others are `mars2` at the size of clusters: their models, ranks and generators."""
 REFILLED = "tree-single"
 """Its run replaces the trees that it leaves out; small ones, so that there are some."""
+RANKED = "dr-grpo"
+"""Its policy learns in two ranks."""
 
 
 def small(name) -> RunConfig:
@@ -113,6 +115,8 @@ def small(name) -> RunConfig:
         overrides[f"agents.{number}.sampling.max_new_tokens"] = 32
     if name == REFILLED:
         overrides |= {"credit.refill_rounds": 2, "search.nodes_per_tree": 3}
+    if name == RANKED:
+        overrides |= {"agents.0.learner_ranks": 2, "agents.0.optimizer.learning_rate": 1e-3}
     return load_recipe(name, overrides)
 
 
@@ -266,6 +270,20 @@ def test_the_recipe_trains_as_it_claims(runs, name):
         after = load_file(run_dir / "models" / owner / "model.safetensors")
         moved = [np.mean(after[key] != before[key]) for key in before]
         assert np.mean(moved) > 0.3, f"{owner} has hardly changed"
+
+
+@pytest.mark.slow
+def test_what_two_ranks_learn_is_what_writes_the_next_step(runs):
+    run_dir = runs(RANKED)
+    nodes = [
+        update["nodes"]
+        for version, update in enumerate(Trees(run_dir).payloads("agent.update"), 1)
+        if update["version"] == version and update["mismatch"] < 1e-4
+    ]
+    assert len(nodes) == 2 and all(nodes)
+    (name,) = [agent.name for agent in read_config(run_dir / "config.json").agents]
+    first = load_file(model_directory("starter:oak") / "model.safetensors")
+    assert first.keys() == load_file(run_dir / "models" / name / "model.safetensors").keys()
 
 
 @pytest.mark.slow
