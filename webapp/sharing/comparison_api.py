@@ -16,6 +16,7 @@ from webapp.paging import LARGEST_ID, Cursor, page
 from webapp.problems import Invalid
 from webapp.sharing import comparisons, links
 from webapp.sharing.models import ComparisonShare
+from webapp.sharing.selectors import comparison_or_404
 
 shared = Router(auth=None)
 Runs = Annotated[list[uuid.UUID], Field(min_length=2, max_length=MOST_RUNS)]
@@ -112,4 +113,4 @@ def unshare_comparison(request: HttpRequest, share_id: Annotated[int, Path(ge=0,
 
 @shared.get("/comparison/{str:secret}", response=dict[str, Any], include_in_schema=False)
 def get_shared_comparison(request: HttpRequest, secret: str):
-    return comparisons.shown_by(secret)[1]
+    return comparison_or_404(request, secret)[1]
