@@ -21,7 +21,6 @@ RUNS_DIR = GROVE_VAR / "runs"
 # What a run that is started in the browser or by REST may read of this machine.
 DATASETS_DIRS = environment.read_paths(os.environ, "GROVE_DATASETS", GROVE_VAR / "datasets")
 MODELS_DIRS = environment.read_paths(os.environ, "GROVE_MODELS", GROVE_VAR / "models")
-LOCAL_PATHS = environment.read_flag(os.environ, "GROVE_LOCAL_PATHS", False)
 
 DATABASE_URL = environment.database_url(os.environ, GROVE_VAR)
 DATABASES = {"default": environment.database(DATABASE_URL)}

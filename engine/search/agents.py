@@ -6,14 +6,14 @@ of the agent that was named first.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import inf, log, sqrt
 from typing import Protocol
 
 import numpy as np
 
 from engine.config import AgentChoice, Posterior
-from engine.search.posteriors import make_posterior, thompson
+from engine.search.posteriors import make_posterior, rounded, thompson
 
 
 class AgentChooser(Protocol):
@@ -31,8 +31,9 @@ class AgentChooser(Protocol):
         """The agent to use, and the value by which each one competed."""
         ...
 
-    def parameters(self) -> dict[str, dict[str, float]]:
-        """What is known of each agent: its posterior, or its mean score and number of nodes."""
+    def recorded(self) -> dict[str, Mapping[str, float]]:
+        """What is known of each agent, as a record of draws holds it: its posterior, or its mean
+        score and number of nodes."""
         ...
 
 
@@ -57,8 +58,8 @@ class ThompsonChooser:
     def choose(self, rng: np.random.Generator) -> tuple[str, dict[str, float]]:
         return thompson(self.posteriors, rng)
 
-    def parameters(self) -> dict[str, dict[str, float]]:
-        return {agent: posterior.parameters() for agent, posterior in self.posteriors.items()}
+    def recorded(self) -> dict[str, Mapping[str, float]]:
+        return {agent: posterior.recorded() for agent, posterior in self.posteriors.items()}
 
 
 class UcbChooser:
@@ -87,9 +88,9 @@ class UcbChooser:
         values = self.values()
         return max(values, key=values.__getitem__), values
 
-    def parameters(self) -> dict[str, dict[str, float]]:
+    def recorded(self) -> dict[str, Mapping[str, float]]:
         return {
-            agent: {"mean": self._mean(agent), "nodes": float(n + self._under_way[agent])}
+            agent: rounded({"mean": self._mean(agent), "nodes": float(n + self._under_way[agent])})
             for agent, n in self._counts.items()
         }
 

@@ -11,18 +11,27 @@ Invariants:
 
 from __future__ import annotations
 
-from collections.abc import ItemsView, Iterator, ValuesView
+from collections.abc import ItemsView, Iterator, Mapping, ValuesView
+from typing import NamedTuple
 
 import numpy as np
 
 from engine.config import Posterior
-from engine.search.posteriors import ThompsonPosterior, make_posterior, posterior_class
+from engine.search.posteriors import (
+    DIGITS,
+    ThompsonPosterior,
+    make_posterior,
+    posterior_class,
+)
 
 TOGETHER = 6
 """From so many children on, one call that draws for all is faster than a call for each."""
 WIDE = 64
 MANY = 24
 """From so many on, the largest draw of a group is faster found by inversion."""
+
+RECORDED = 32
+"""A record keeps so many of the largest draws, so that events stay small."""
 
 
 class Children:
@@ -71,6 +80,26 @@ class Children:
             return max(draws, key=draws.__getitem__), draws
         return self._draws.choose(rng)
 
+    def recorded(
+        self, draws: Mapping[int, float]
+    ) -> tuple[dict[str, float], dict[str, Mapping[str, float]]]:
+        """The largest of these draws by child id, the largest first, and the posteriors that they
+        came from, as a record holds both."""
+        if len(draws) < TOGETHER:
+            ranked = sorted(draws, key=draws.__getitem__, reverse=True)
+            values = [round(draws[child], DIGITS) for child in ranked]
+        else:
+            draws_C = np.fromiter(draws.values(), float, len(draws))
+            order_R = np.argsort(-draws_C, kind="stable")[:RECORDED]
+            ranked = np.fromiter(draws, int, len(draws))[order_R].tolist()
+            values = draws_C[order_R].round(DIGITS).tolist()
+        names = [str(child) for child in ranked]
+        posteriors = self._posteriors
+        known = {
+            name: posteriors[child].recorded() for name, child in zip(names, ranked, strict=True)
+        }
+        return dict(zip(names, values, strict=True)), known
+
 
 class _Each:
     """One row of parameters for each child, in the order in which they came."""
@@ -97,10 +126,22 @@ class _Each:
         return self._children[int(draws_C.argmax())], draws
 
 
+class _Sorted(NamedTuple):
+    """Groups by how they are drawn: the children of small ones each, large ones as a whole."""
+
+    groups_F: np.ndarray
+    """The group of each child of a small one."""
+    keys_PF: np.ndarray
+    large_L: np.ndarray
+    keys_PL: np.ndarray
+
+
 class _Alike:
     """Children grouped by their parameters; the place of a group that emptied is used again."""
 
-    __slots__ = ("_counts_G", "_empty", "_groups", "_keys_GP", "_kind", "_members", "_places")
+    __slots__ = (
+        "_counts_G", "_empty", "_groups", "_keys_GP", "_kind", "_members", "_places", "_sorted",
+    )  # fmt: skip
 
     def __init__(self, family: Posterior):
         self._kind = posterior_class(family)
@@ -111,6 +152,8 @@ class _Alike:
         """Group and position in it, by child."""
         self._counts_G = np.empty((0, 1), dtype=np.int64)
         self._keys_GP = np.empty((0, 0))
+        self._sorted: _Sorted | None = None
+        """Of use until a group that draws one by one gets, or loses, a member."""
 
     def changed(self, child: int, key: tuple[float, ...]) -> None:
         if child in self._places:
@@ -122,17 +165,21 @@ class _Alike:
         self._places[child] = group, len(members)
         members.append(child)
         self._counts_G[group] += 1
+        if len(members) <= MANY:
+            self._sorted = None
 
     def choose(self, rng: np.random.Generator) -> tuple[int, dict[int, float]]:
-        total = len(self._members)
-        counts_G, keys_GP = self._counts_G[:total, 0], self._keys_GP[:total]
-        many_G = counts_G >= MANY
-        group, best = self._best_of_few(np.where(many_G, 0, counts_G), keys_GP, rng)
-        large_L = many_G.nonzero()[0]
+        if self._sorted is None:
+            self._sorted = self._sort()
+        groups_F, keys_PF, large_L, keys_PL = self._sorted
+        group, best = -1, -np.inf
+        if len(groups_F):
+            draws_F = self._kind.draw_each(keys_PF, rng)
+            top = int(draws_F.argmax())
+            group, best = int(groups_F[top]), float(draws_F[top])
         if len(large_L):
-            keys_PL = keys_GP[large_L].T
             # 1 - U^(1/n): how much of the distribution lies above the largest of n draws.
-            tails_L = -np.expm1(np.log1p(-rng.random(len(large_L))) / counts_G[large_L])
+            tails_L = -np.expm1(np.log1p(-rng.random(len(large_L))) / self._counts_G[large_L, 0])
             beyond_L = (tails_L < self._kind.share_above(keys_PL, best)).nonzero()[0]
             if len(beyond_L):
                 values_B = self._kind.value_below(keys_PL[:, beyond_L], tails_L[beyond_L])
@@ -142,16 +189,12 @@ class _Alike:
         child = members[int(rng.random() * len(members))]
         return child, {child: best}
 
-    def _best_of_few(
-        self, counts_G: np.ndarray, keys_GP: np.ndarray, rng: np.random.Generator
-    ) -> tuple[int, float]:
-        """Group and value of the largest draw among children of small groups."""
-        groups_F = np.repeat(np.arange(len(counts_G)), counts_G)
-        if not len(groups_F):
-            return -1, -np.inf
-        draws_F = self._kind.draw_each(keys_GP[groups_F].T, rng)
-        top = int(draws_F.argmax())
-        return int(groups_F[top]), float(draws_F[top])
+    def _sort(self) -> _Sorted:
+        total = len(self._members)
+        counts_G, keys_GP = self._counts_G[:total, 0], self._keys_GP[:total]
+        large_L = (counts_G >= MANY).nonzero()[0]
+        groups_F = np.repeat(np.arange(total), np.where(counts_G >= MANY, 0, counts_G))
+        return _Sorted(groups_F, keys_GP[groups_F].T, large_L, keys_GP[large_L].T)
 
     def _new_group(self, key: tuple[float, ...]) -> int:
         if self._empty:
@@ -174,6 +217,8 @@ class _Alike:
             members[place] = last
             self._places[last] = group, place
         self._counts_G[group] -= 1
+        if len(members) < MANY:
+            self._sorted = None
         if not members:
             del self._groups[tuple(self._keys_GP[group].tolist())]
             self._empty.append(group)

@@ -15,6 +15,8 @@ import numpy as np
 from engine.config import Posterior
 
 Arm = TypeVar("Arm", bound=Hashable)
+DIGITS = 4
+"""Places of the numbers in a record of draws: a large tree keeps, and tells, very many of them."""
 
 
 class ThompsonPosterior(Protocol):
@@ -27,6 +29,11 @@ class ThompsonPosterior(Protocol):
     def mean(self) -> float: ...
 
     def parameters(self) -> dict[str, float]: ...
+
+    def recorded(self) -> Mapping[str, float]:
+        """The parameters as a record of draws holds them, to `DIGITS` places; one and the same
+        mapping until the next observation, not to be changed."""
+        ...
 
     def key(self) -> tuple[float, ...]:
         """What its draws depend on; posteriors of equal keys draw alike."""
@@ -55,17 +62,19 @@ class BetaPosterior:
     Bernoulli instead; AB-MCTS-A adds the fraction itself, and so does Grove).
     """
 
-    __slots__ = ("a", "b")
+    __slots__ = ("_recorded", "a", "b")
 
     def __init__(self, a: float = 0.5, b: float = 0.5):
         self.a = float(a)
         self.b = float(b)
+        self._recorded: Mapping[str, float] | None = None
 
     def observe(self, reward: float) -> None:
         if not 0.0 <= reward <= 1.0:
             raise ValueError(f"reward = {reward!r}: a Beta posterior takes values from 0 to 1")
         self.a += reward
         self.b += 1.0 - reward
+        self._recorded = None
 
     def draw(self, rng: np.random.Generator) -> float:
         if self.a <= 0.0 or self.b <= 0.0:  # a prior mean of 0 or 1: all mass at that end
@@ -77,6 +86,11 @@ class BetaPosterior:
 
     def parameters(self) -> dict[str, float]:
         return {"a": self.a, "b": self.b}
+
+    def recorded(self) -> Mapping[str, float]:
+        if self._recorded is None:
+            self._recorded = rounded(self.parameters())
+        return self._recorded
 
     def key(self) -> tuple[float, ...]:
         return self.a, self.b
@@ -105,7 +119,10 @@ class GaussianPosterior:
     rewards lose no digits.
     """
 
-    __slots__ = ("_average", "_count", "_kappa", "_m", "_nu", "_squares", "_tau_square")
+    __slots__ = (
+        "_average", "_count", "_drawn_from", "_kappa", "_m", "_nu", "_recorded", "_squares",
+        "_tau_square",
+    )  # fmt: skip
 
     def __init__(
         self, m: float = 0.0, kappa: float = 1.0, nu: float = 1.0, tau_square: float = 0.1
@@ -117,12 +134,14 @@ class GaussianPosterior:
         self._count = 0
         self._average = 0.0
         self._squares = 0.0
+        self._forget()
 
     def observe(self, reward: float) -> None:
         self._count += 1
         before = reward - self._average
         self._average += before / self._count
         self._squares += before * (reward - self._average)
+        self._forget()
 
     def draw(self, rng: np.random.Generator) -> float:
         """sigma² ~ InvGamma(nu/2, nu tau²/2), mu ~ N(m, sigma²/kappa), with sigma² integrated out.
@@ -130,21 +149,28 @@ class GaussianPosterior:
         The marginal of mu is Student's t with nu degrees of freedom: one draw instead of two,
         and no division by a vanishing gamma variate.
         """
-        _, kappa, nu, tau_square = self._updated()
-        return self.mean() + sqrt(tau_square / kappa) * float(rng.standard_t(nu))
+        m, scale, nu = self.key()
+        return m + scale * float(rng.standard_t(nu))
 
     def mean(self) -> float:
         kappa = self._kappa + self._count
         return (self._kappa * self._m + self._count * self._average) / kappa
 
     def parameters(self) -> dict[str, float]:
-        m, kappa, nu, tau_square = self._updated()
+        m, kappa, nu, tau_square = self._parameters()
         return {"m": m, "kappa": kappa, "nu": nu, "tau_square": tau_square}
 
-    def key(self) -> tuple[float, ...]:
+    def recorded(self) -> Mapping[str, float]:
+        if self._recorded is None:
+            self._recorded = rounded(self.parameters())
+        return self._recorded
+
+    def key(self) -> tuple[float, float, float]:
         """Mean, scale and degrees of freedom of Student's t."""
-        m, kappa, nu, tau_square = self._updated()
-        return m, sqrt(tau_square / kappa), nu
+        if self._drawn_from is None:
+            m, kappa, nu, tau_square = self._parameters()
+            self._drawn_from = m, sqrt(tau_square / kappa), nu
+        return self._drawn_from
 
     @staticmethod
     def draw_each(keys_PN: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -162,13 +188,23 @@ class GaussianPosterior:
 
         return keys_PN[0] - keys_PN[1] * stdtrit(keys_PN[2], shares_N)
 
-    def _updated(self) -> tuple[float, float, float, float]:
+    def _forget(self) -> None:
+        """An observation made what follows from the sums another."""
+        self._drawn_from: tuple[float, float, float] | None = None
+        self._recorded: Mapping[str, float] | None = None
+
+    def _parameters(self) -> tuple[float, float, float, float]:
         n = self._count
         kappa = self._kappa + n
         nu = self._nu + n
         shift = n * self._kappa * (self._m - self._average) ** 2 / kappa
         tau_square = (self._nu * self._tau_square + self._squares + shift) / nu
         return self.mean(), kappa, nu, tau_square
+
+
+def rounded(parameters: Mapping[str, float]) -> dict[str, float]:
+    """Parameters, or draws, as a record holds them."""
+    return {name: round(value, DIGITS) for name, value in parameters.items()}
 
 
 def posterior_class(family: Posterior) -> type[ThompsonPosterior]:

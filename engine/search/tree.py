@@ -12,9 +12,8 @@ Invariants:
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from heapq import nlargest
 from typing import Any
 
 import numpy as np
@@ -23,9 +22,7 @@ from engine.config import AgentChoice, Posterior, SelectionOrder
 from engine.search.agents import AgentChooser, make_chooser
 from engine.search.depth import depth_weight
 from engine.search.node import SHARED, Arms, NodeState, Pool, SearchNode
-from engine.search.posteriors import ThompsonPosterior
-
-RECORDED_CHILDREN = 32  # a level's record keeps its best draws only, so that events stay small
+from engine.search.posteriors import DIGITS, rounded
 
 
 @dataclass(frozen=True)
@@ -104,11 +101,8 @@ class SearchTree:
             if self._widens(node, pool, level):
                 break
             child, draws = pool.children.choose(self._rng)
-            level |= {"choice": child, "children": _largest(draws)}
-            shown = level["children"]
-            level["known"]["children"] = {
-                name: _parameters(pool.children[int(name)]) for name in shown
-            }
+            level["choice"] = child
+            level["children"], level["known"]["children"] = pool.children.recorded(draws)
             node = self.nodes[child]
         level["choice"] = "gen"
         agent = agent or self._choose_agent(self.tree_wide, level)
@@ -197,20 +191,18 @@ class SearchTree:
         if self._rho is not None:
             weight = depth_weight(node.depth, len(node.children), self._rho)
             gen *= weight
-            level["weight"] = _short(weight)
-        level["known"] |= {"gen": _parameters(pool.gen), "cont": _parameters(pool.cont)}
-        level |= {"gen": _short(gen), "cont": _short(cont)}
+            level["weight"] = round(weight, DIGITS)
+        level["known"] |= {"gen": pool.gen.recorded(), "cont": pool.cont.recorded()}
+        level |= {"gen": round(gen, DIGITS), "cont": round(cont, DIGITS)}
         return gen >= cont
 
     def _choose_agent(self, chooser: AgentChooser, level: dict[str, Any]) -> str:
         if len(self.agents) == 1:
             return self.agents[0]
         agent, values = chooser.choose(self._rng)
-        drawn = {name: _short(value) for name, value in values.items() if math.isfinite(value)}
+        drawn = rounded({name: value for name, value in values.items() if math.isfinite(value)})
         level |= {"agent": agent, "agents": drawn}
-        level["known"]["agents"] = {
-            name: _rounded(known) for name, known in chooser.parameters().items()
-        }
+        level["known"]["agents"] = chooser.recorded()
         return agent
 
     def _add(
@@ -223,20 +215,3 @@ class SearchTree:
     def _arms(self) -> Arms:
         pools = self.agents if self._per_agent else (SHARED,)
         return Arms(self.agents, pools, self._posterior, self._choice)
-
-
-def _largest(draws: dict[int, float]) -> dict[str, float]:
-    ranked = nlargest(RECORDED_CHILDREN, draws.items(), key=lambda item: item[1])
-    return {str(child): _short(draw) for child, draw in ranked}
-
-
-def _parameters(posterior: ThompsonPosterior) -> dict[str, float]:
-    return _rounded(posterior.parameters())
-
-
-def _rounded(parameters: Mapping[str, float]) -> dict[str, float]:
-    return {name: _short(value) for name, value in parameters.items()}
-
-
-def _short(draw: float) -> float:
-    return round(draw, 4)

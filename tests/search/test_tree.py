@@ -5,9 +5,10 @@ import numpy as np
 import pytest
 
 from engine.config import AgentChoice, Posterior, SelectionOrder
+from engine.search.children import RECORDED
 from engine.search.node import NodeState
 from engine.search.posteriors import make_posterior
-from engine.search.tree import RECORDED_CHILDREN, Expansion, SearchTree
+from engine.search.tree import Expansion, SearchTree
 from tests.search.growing import FAMILIES, ORDERS, grow, make_tree, shape
 
 
@@ -257,7 +258,7 @@ def test_the_record_of_a_wide_node_stays_small():
     recorded = [
         len(level["children"]) for levels in narrow for level in levels if "children" in level
     ]
-    assert recorded and max(recorded) == RECORDED_CHILDREN
+    assert recorded and max(recorded) == RECORDED
 
 
 @pytest.mark.parametrize("family", FAMILIES)

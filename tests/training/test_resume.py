@@ -1,6 +1,9 @@
-"""A run that is killed at any moment and goes on comes to the same bits as one that was not."""
+"""Runs that go on from a checkpoint: killed at any moment, they come to the same bits as one that
+was not; damage and other settings are told; a fork begins with another run's weights, and changes.
+"""
 
 import hashlib
+import json
 import os
 import random
 import shutil
@@ -10,10 +13,15 @@ import sys
 import time
 
 import pytest
+import torch
 
+from engine.__main__ import main
 from engine.config import parse_config
 from engine.events import FILE_NAME, read_all
+from engine.forking import FORK_FILE, ORIGIN
+from engine.policy.agent import STATE_FILE
 from engine.timeline import figures, standing
+from engine.training.endings import ExitCode
 from engine.training.sameness import first_difference
 
 pytestmark = pytest.mark.slow
@@ -43,11 +51,13 @@ def settings(**training):
 class Engine:
     """The engine as a process of its own, in one run directory, as often as it is started."""
 
-    def __init__(self, run_dir, config, address=""):
-        """Without the address of a Ray it starts its own."""
+    def __init__(self, run_dir, config=None, address=""):
+        """Without the address of a Ray it starts its own; without settings, those that are there
+        hold."""
         self.run_dir, self.address = run_dir, address
-        run_dir.mkdir()
-        self.configure(config)
+        if config:
+            run_dir.mkdir()
+            self.configure(config)
 
     def configure(self, config):
         (self.run_dir / "config.json").write_text(config.model_dump_json())
@@ -127,7 +137,8 @@ def whole(tmp_path_factory, ray_address):
     return Engine(tmp_path_factory.mktemp("whole") / "run", settings(), ray_address).start()
 
 
-def test_killed_at_any_moment_it_comes_to_the_same_bits(whole, tmp_path):
+def test_killed_at_any_moment_it_comes_to_the_same_bits(whole, ray_address, tmp_path):
+    """All of it is killed first; then the engine alone, whose actors outlive it for a moment."""
     seed = random.randrange(10**6)
     luck = random.Random(seed)
     cut = Engine(tmp_path / "cut", settings())
@@ -136,6 +147,7 @@ def test_killed_at_any_moment_it_comes_to_the_same_bits(whole, tmp_path):
     else:
         step = luck.randint(1, 4)
         cut.start().kill_when(lambda: cut.has_begun(step), f"step {step}", luck.uniform(0.0, 0.5))
+    cut.address = ray_address
     cut.start().kill_when(cut.is_testing, "the test split", luck.uniform(0.0, 0.2))
     cut.start()
 
@@ -146,6 +158,8 @@ def test_killed_at_any_moment_it_comes_to_the_same_bits(whole, tmp_path):
     assert first_difference(whole.run_dir, cut.run_dir) is None, f"seed {seed}, resumed {resumes}"
     assert len(figures(cut.events())) > 300 and len(cut.weights()) == 2
     assert cut.saved() == whole.saved(), f"seed {seed}"
+    told = cut.events()
+    assert [event.seq for event in told] == list(range(1, len(told) + 1)), f"seed {seed}"
     # It learned, and kept what did not fill a batch: otherwise nothing would have been at stake.
     assert 2 <= len(whole.kinds("agent.update")) < 10
 
@@ -176,6 +190,83 @@ def test_a_damaged_checkpoint_and_other_settings_are_told(whole, ray_address, tm
     for checkpoint in (engine.run_dir / "checkpoints").glob("step-*"):
         truncate(checkpoint / "state.json")
     engine.is_refused("no checkpoint is whole: step-000005/state.json has 10 bytes")
+
+
+@pytest.fixture
+def parent(whole):
+    """The directory of a run that has ended, with its checkpoint of the last step."""
+    assert whole.end() == 0, whole.said()
+    return whole.run_dir
+
+
+def newest(run_dir):
+    return sorted((run_dir / "checkpoints").glob("step-*"))[-1]
+
+
+def weights(folder):
+    return hashlib.sha256((folder / "model.safetensors").read_bytes()).hexdigest()
+
+
+def test_a_fork_goes_on_from_anothers_weights_with_other_settings(parent, tmp_path, ray_address):
+    before = {p: p.read_bytes() for p in parent.rglob("*.json")}
+    other = tmp_path / parent.name
+    shutil.copytree(parent, other)
+    checkpoint = newest(other)
+    step = int(checkpoint.name.removeprefix("step-"))
+    run_dir = tmp_path / "fork"
+    wanted = (
+        f"training.steps={step + 1}",
+        "training.batch_nodes=1",
+        "training.minibatches=1",
+        "seed=9",
+        "agents.0.optimizer.beta1=0.5",
+        "problems.test=0",
+    )
+    assert main(["fork", str(checkpoint), str(run_dir), *wanted]) == 0
+    shutil.rmtree(checkpoint)  # its parent goes on, and keeps newer ones
+    assert Engine(run_dir, address=ray_address).start().end() == 0
+    told = list(read_all(run_dir))
+    assert [e.payload["step"] for e in told if e.kind == "step.end"] == [step + 1]
+    lines = [e.payload["message"] for e in told if e.kind == "log.line"]
+    assert f"forked from step {step} of run run: weights and optimizer" in lines
+    owner = parse_config(json.loads((run_dir / "config.json").read_text())).agents[0].name
+    checkpoint = newest(parent)
+    origin = run_dir / ORIGIN / "checkpoints" / checkpoint.name / owner
+    assert weights(origin) == weights(checkpoint / owner) != weights(newest(run_dir) / owner)
+    # Adam's moments went on: its count of steps is more than the fork made alone.
+    of_parent, of_fork = (
+        torch.load(folder / owner / STATE_FILE, weights_only=True)["learner"]
+        for folder in (checkpoint, newest(run_dir))
+    )
+    assert of_fork["version"] == of_parent["version"] + 1
+    assert of_fork["optimizer"]["state"][0]["step"] > of_parent["optimizer"]["state"][0]["step"]
+    assert of_fork["optimizer"]["param_groups"][0]["betas"][0] == 0.5
+    assert {p: p.read_bytes() for p in parent.rglob("*.json")} == before
+
+
+def test_a_checkpoint_that_is_gone_is_told_with_those_that_are_there(parent, tmp_path, ray_address):
+    run_dir = tmp_path / "late"
+    assert main(["fork", str(newest(parent)), str(run_dir)]) == 0
+    (run_dir / FORK_FILE).write_text(
+        json.dumps({"checkpoint": str(parent / "checkpoints" / "step-000099")})
+    )
+    assert Engine(run_dir, address=ray_address).start().end() == ExitCode.REFUSED
+    said = (run_dir / "engine.log").read_text()
+    assert "step-000099 is gone" in said and newest(parent).name in said
+
+
+def test_a_fork_is_refused_before_anything_is_written(parent, tmp_path, capsys):
+    there, gone = newest(parent), parent / "checkpoints" / "step-000099"
+    assert main(["fork", str(gone), str(tmp_path / "late")]) == 2
+    said = capsys.readouterr().err
+    assert f"{gone} is gone" in said and there.name in said
+    assert main(["fork", str(there), str(tmp_path / "late"), "compute.dtype=bfloat16"]) == 2
+    assert "compute.dtype" in capsys.readouterr().err
+    assert not (tmp_path / "late").exists()
+    settings_of_parent = (parent / "config.json").read_bytes()
+    assert main(["fork", str(there), str(parent)]) == 2
+    assert "name another directory" in capsys.readouterr().err
+    assert (parent / "config.json").read_bytes() == settings_of_parent
 
 
 def truncate(file):

@@ -21,7 +21,7 @@ from engine.config import ProblemsConfig
 from engine.faults import ConfigError
 from engine.problems.load import load_dataset
 from engine.problems.source import load_problem_set
-from tests.builders import a_held_run, a_run, an_event
+from tests.builders import a_held_run, a_model_directory, a_run, an_event
 from tests.datasets import a_finished_upload, lines_of, some_problems, stored_version
 from tests.problems import rows
 from tests.webapp.test_uploads import files_below
@@ -32,6 +32,7 @@ from webapp.datasets.models import Dataset, DatasetProblem, DatasetReport, Datas
 from webapp.datasets.references import for_engine
 from webapp.datasets.services import version_of
 from webapp.experiments.models import Run
+from webapp.registry.services import register_starters
 from webapp.telemetry.ingest import ingest
 
 GOOD = lines_of(some_problems())
@@ -240,6 +241,15 @@ def test_rows_that_a_parquet_only_claims_take_nothing(bob, cast, var_directory, 
         nothing_is_left(var_directory)
 
 
+def test_a_model_is_measured_on_any_version(bob, cast, tmp_path):
+    oak = {"oak": a_model_directory(tmp_path / "oak")}
+    (model,) = register_starters(cast.project, oak, {})
+    version = stored_version(cast, "trees", faulty=2)
+    address = f"/api/v1/models/{model.model_id}/versions/1/evaluations"
+    answer = bob.post(address, {"dataset_version": version.pk, "problems": 2}, **JSON)
+    assert answer.status_code in (201, 202), answer.json()
+
+
 def test_only_a_checked_and_good_version_is_trained_on(bob, cast):
     version = stored_version(cast, "trees", some_problems(4))
     wanted = ProblemsConfig(dataset=version.reference, **SIZES)
@@ -258,11 +268,11 @@ def test_only_a_checked_and_good_version_is_trained_on(bob, cast):
     checked(version, failed=names[:1])
     told = refusal()
     assert told["path"] == "problems.dataset" and told["value"] == "dataset:trees/1"
-    assert "1 problems fail their own tests" in told["reason"]
+    assert "1 problem fails its own tests" in told["reason"]
     form = {"project": cast.project.pk, "recipe": "demo"}
     form["overrides"] = f'problems.dataset = "{version.reference}"\n'
     page = bob.post("/runs/new/", form)
-    assert page.status_code == 422 and "fail their own tests" in page.content.decode()
+    assert page.status_code == 422 and "fails its own tests" in page.content.decode()
     checked(version)
     assert version_of(cast.project, wanted) == version
     made_run = bob.post("/api/v1/runs", run, **JSON)

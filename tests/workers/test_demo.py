@@ -19,8 +19,9 @@ from tests.workers.engines import small_engine, steps_counted, wait_for
 from workers.processes import family, kill_all, wait_gone
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def directory():
+    """One for both: the second demo has its own run, in the database that the first one made."""
     with tempfile.TemporaryDirectory(prefix="grove-demo-") as path:
         yield Path(path)
 
@@ -29,9 +30,10 @@ class DemoCommand:
     """The command as a process; `engine` are the options of the small engine."""
 
     def __init__(self, directory, **engine):
-        self.json = directory / "result.json"
         self.var = directory / "var"
-        self.output = directory / "out"
+        self.others = set((self.var / "runs").glob("*"))
+        self.json = directory / f"result-{len(self.others)}.json"
+        self.output = directory / f"out-{len(self.others)}"
         command = ["demo", "--headless", "--minutes", "1", "--seed", "3"]
         command += ["--json", str(self.json), "--var", str(self.var)]
         given = {n: v for n, v in os.environ.items() if n not in ("DATABASE_URL", "BROKER_URL")}
@@ -58,7 +60,7 @@ class DemoCommand:
         return json.loads(self.json.read_text())
 
     def run_directory(self):
-        return next((self.var / "runs").glob("*"), None)
+        return next(iter({*(self.var / "runs").glob("*")} - self.others), None)
 
     def steps_ended(self):
         run = self.run_directory()

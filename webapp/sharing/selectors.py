@@ -11,8 +11,8 @@ from webapp.experiments.models import Run
 from webapp.experiments.presentation import page_data
 from webapp.limits import address_of, note_guess
 from webapp.searches.presentation import page_search
-from webapp.sharing.comparisons import shown_by
-from webapp.sharing.models import ComparisonShare, Share
+from webapp.sharing.comparisons import Shown, shown_by
+from webapp.sharing.models import Share
 from webapp.sharing.services import Guest, guest_by
 from webapp.telemetry.selectors import folded
 from webapp.telemetry.view import EMPTY_STATUS, View
@@ -31,8 +31,8 @@ def guest_or_404(request: HttpRequest, secret: str) -> Guest:
     raise Http404
 
 
-def comparison_or_404(request: HttpRequest, secret: str) -> tuple[ComparisonShare, dict[str, Any]]:
-    """The share of a comparison and what it shows; a wrong secret is counted."""
+def comparison_or_404(request: HttpRequest, secret: str) -> Shown:
+    """What the link of a comparison shows; a wrong secret is counted."""
     try:
         return shown_by(secret)
     except Http404:
