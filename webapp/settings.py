@@ -145,7 +145,7 @@ PGHISTORY_CREATED_AT_FUNCTION = "clock_timestamp()"
 # Calls and seconds (webapp.limits): so many at once, and then one every seconds / calls.
 RATE_LIMITS = {
     "tokens": (30, 3600.0),  # making tokens, links and invitations
-    "guesses": (60, 600.0),  # tokens that let nobody in, by address
+    "guesses": (60, 600.0),  # tokens and links that let nobody in, by address
     "comments": (120, 3600.0),  # writing, which may send mail
     "ingest": (1200, 60.0),  # batches of events from engines that run elsewhere
     "exports": (600, 60.0),  # reading logs; a page that plays one asks several times a second

@@ -16,6 +16,7 @@ from webapp.paging import LARGEST_ID, Cursor, page
 from webapp.problems import Invalid
 from webapp.sharing import comparisons, links
 from webapp.sharing.models import ComparisonShare
+from webapp.sharing.selectors import comparison_or_404
 from webapp.telemetry.metrics_api import (
     BucketedSeries,
     MetricList,
@@ -120,7 +121,7 @@ def unshare_comparison(request: HttpRequest, share_id: Annotated[int, Path(ge=0,
 
 @shared.get("/comparison/{str:secret}", response=dict[str, Any], include_in_schema=False)
 def get_shared_comparison(request: HttpRequest, secret: str):
-    return comparisons.shown_by(secret).told
+    return comparison_or_404(request, secret).told
 
 
 @shared.get(
@@ -129,7 +130,7 @@ def get_shared_comparison(request: HttpRequest, secret: str):
     include_in_schema=False,
 )
 def get_compared_metrics(request: HttpRequest, secret: str, place: int, asked: Query[MetricsIn]):
-    run, view = comparisons.shown_by(secret).view(place)
+    run, view = comparison_or_404(request, secret).view(place)
     told = metrics_page(run, asked, view.clamp(asked.until))
     return told | {"metrics": [one for one in told["metrics"] if is_curve(one.name)]}
 
@@ -143,7 +144,7 @@ def get_compared_metrics(request: HttpRequest, secret: str, place: int, asked: Q
 def get_compared_metric(
     request: HttpRequest, secret: str, place: int, name: str, asked: Query[RangeIn]
 ):
-    run, view = comparisons.shown_by(secret).view(place)
+    run, view = comparison_or_404(request, secret).view(place)
     if not is_curve(name):
         raise Http404
     return bucketed(run, name, asked, view.clamp(asked.until))

@@ -19,6 +19,7 @@ from webapp.experiments.selectors import compared_runs
 from webapp.projects.permissions import Action, may
 from webapp.sharing import comparisons, links
 from webapp.sharing.forms import ComparisonShareForm
+from webapp.sharing.selectors import comparison_or_404
 
 
 @never_cache
@@ -74,7 +75,7 @@ def revoke_comparison_share(request: HttpRequest, share_id: int) -> HttpResponse
 def shared_comparison(request: HttpRequest, secret: str) -> HttpResponse:
     """shared_comparison.html: `share`, `names` (pairs of label and run's name), and what
     `parts/compared.html` shows. 404 without a share."""
-    shown = comparisons.shown_by(secret)
+    shown = comparison_or_404(request, secret)
     context = {
         **shown.told,
         "share": shown.share,
