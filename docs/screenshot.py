@@ -1,9 +1,9 @@
-"""Takes the README's picture: the run page of a real run on a running server.
+"""Takes the README's pictures of a real run on a running server: its page and its charts.
 
-    .venv/bin/python docs/screenshot.py SIGN_IN_LINK RUN_ID docs/run.png
+    .venv/bin/python docs/screenshot.py SIGN_IN_LINK RUN_ID docs
 
-The picture shows the tree with the most refinements in focus. It is taken only of a page that is
-up to date with the log, so it never shows less than there is.
+`run.png` shows the tree with the most refinements in focus, `charts.png` the first charts. They are
+taken only of pages that are up to date with the log, so they never show less than there is.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 from playwright.sync_api import Page, sync_playwright
 
 SIZE = {"width": 1440, "height": 1560}
+CHARTS_HEIGHT = 1000
 SCALE = 1.5  # sharp on dense screens, and still a small file
 ARRIVAL_MS = 60_000
 
@@ -24,7 +25,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("link", help="one-time sign-in link, as the server prints it")
     parser.add_argument("run", help="id of the run")
-    parser.add_argument("output", type=Path, help="the PNG to write")
+    parser.add_argument("directory", type=Path, help="where to write the pictures")
     parser.add_argument("--dark", action="store_true", help="take the dark theme")
     given = parser.parse_args()
     chromium = shutil.which("chromium") or shutil.which("google-chrome")
@@ -40,26 +41,37 @@ def main() -> None:
             color_scheme="dark" if given.dark else "light",
             reduced_motion="reduce",
         )
-        take(page, given.link, given.run, given.output)
+        parts = urlsplit(given.link)
+        page.goto(given.link)
+        site = f"{parts.scheme}://{parts.netloc}"
+        take_run(page, site, given.run, given.directory / "run.png")
+        take_charts(page, site, given.run, given.directory / "charts.png")
         browser.close()
 
 
-def take(page: Page, link: str, run: str, output: Path) -> None:
-    """Sign in, open the run, put its deepest tree in focus and write the picture."""
-    parts = urlsplit(link)
-    page.goto(link)
-    page.goto(f"{parts.scheme}://{parts.netloc}/runs/{run}/{deepest(page, run, parts)}")
+def take_run(page: Page, site: str, run: str, output: Path) -> None:
+    """Open the run, put its deepest tree in focus and write the picture."""
+    page.goto(f"{site}/runs/{run}/{deepest(page, site, run)}")
     page.locator('[data-part="stream"][data-kind="live"], [data-kind="ended"]').wait_for(
         timeout=ARRIVAL_MS
     )
-    page.locator('[data-metric="validation.agent"] canvas').first.wait_for(timeout=ARRIVAL_MS)
+    page.get_by_role("heading", name="Public tests").wait_for(timeout=ARRIVAL_MS)
     page.wait_for_timeout(1000)
     page.screenshot(path=output)
 
 
-def deepest(page: Page, run: str, parts) -> str:
+def take_charts(page: Page, site: str, run: str, output: Path) -> None:
+    """Open the charts of the run and write the picture of the first ones."""
+    page.set_viewport_size({**SIZE, "height": CHARTS_HEIGHT})
+    page.goto(f"{site}/charts/?run={run}")
+    page.locator("[data-metric] canvas").nth(5).wait_for(timeout=ARRIVAL_MS)
+    page.wait_for_timeout(1000)
+    page.screenshot(path=output)
+
+
+def deepest(page: Page, site: str, run: str) -> str:
     """The part of the address that opens the deepest repair of a wrong program that passed."""
-    state = page.request.get(f"{parts.scheme}://{parts.netloc}/api/v1/runs/{run}/state").json()
+    state = page.request.get(f"{site}/api/v1/runs/{run}/state").json()
     places = {
         wanted: {(p["tree"], p["node"]): p for _, _, kind, p in state["events"] if kind == wanted}
         for wanted in ("node.open", "node.close")

@@ -224,9 +224,11 @@ class AgentConfig(Settings):
     name: Name
     """Shown on the page and written on every node."""
     model: str = Field(min_length=1)
-    """Directory in Hugging Face layout, or of an adapter in peft's, which is added into its base;
-    `starter:NAME` for one that ships with Grove. `search` and `evaluate` also take
-    `http://HOST:PORT/v1#MODEL`, an OpenAI-compatible endpoint."""
+    """`starter:NAME` for one that ships with Grove; in the browser and by REST also
+    `registry:NAME@VERSION`, and `local:NAME` for what the server's operator has listed; on the
+    command line a directory in Hugging Face layout, or of an adapter in peft's, which is added into
+    its base. `search` and `evaluate` also take `http://HOST:PORT/v1#MODEL`, an OpenAI-compatible
+    endpoint, there."""
     role: str = Field("", max_length=4000)
     """System text that opens every prompt of this agent."""
     trainable: bool = True
@@ -248,8 +250,9 @@ class AgentConfig(Settings):
 
 class ProblemsConfig(Settings):
     dataset: str = Field("generated", min_length=1)
-    """`generated`, or the path of a file or folder of problems: our own JSONL, or a published data
-    set as JSON, JSONL, Parquet or Arrow."""
+    """`generated`; in the browser and by REST also `dataset:NAME/NUMBER`, and `local:NAME` for what
+    the server's operator has listed; on the command line the path of a file or folder of problems:
+    our own JSONL, or a published data set as JSON, JSONL, Parquet or Arrow."""
     format: str = Field("auto", min_length=1)
     """Format of the file; `auto` tells it from its fields."""
     seed: Whole = Field(0, ge=0)
@@ -465,7 +468,8 @@ class ComputeConfig(Settings):
     written. One lane has the largest batches, and is best where agents and sandbox share the same
     few cores."""
     ray_address: str | None = None
-    """Cluster to join; unset, the RAY_ADDRESS variable or a local Ray is used."""
+    """Cluster to join, on the command line; unset, the RAY_ADDRESS variable or a local Ray is
+    used."""
     deterministic: bool = False
     """Make every figure a function of these settings alone, whether the run is interrupted or not;
     a search too, with any number of nodes in flight, which then come in waves.
@@ -485,8 +489,9 @@ class InferenceConfig(Settings):
     """`search` and `evaluate`; a training run uses none of it."""
 
     reward_model: str | None = Field(None, min_length=1)
-    """Directory of a reward model: among nodes that pass equally many public tests, the answer is
-    the one that it scores highest. Unset, it is the latest."""
+    """Directory of a reward model, in the browser and by REST `local:NAME`: among nodes that pass
+    equally many public tests, the answer is the one that it scores highest. Unset, it is the
+    latest."""
     trees_at_once: Whole = Field(256, ge=1)
     """Problems that are searched at the same time; a tree's seconds run from its first node."""
     requests_at_once: int = Field(16, ge=1, le=1024)
@@ -616,7 +621,7 @@ def _unknown_starters(config: RunConfig) -> list[dict[str, Any]]:
         {
             "path": f"agents.{position}.model",
             "value": agent.model,
-            "reason": f"no such starter; choose one of {', '.join(names)}, or give a directory",
+            "reason": f"no such starter; choose one of {', '.join(names)}, or name another model",
         }
         for position, agent in enumerate(config.agents)
         if agent.model.startswith("starter:")

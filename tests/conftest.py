@@ -13,6 +13,12 @@ import pytest
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files with slow tests first: of two processes neither is left with one at the end."""
+    slow = {item.path for item in items if item.get_closest_marker("slow")}
+    items.sort(key=lambda item: item.path not in slow)
+
+
 @pytest.fixture(scope="session")
 def postgres_url(tmp_path_factory, request):
     """URL of an embedded Postgres that lives as long as the session."""
@@ -26,18 +32,30 @@ def postgres_url(tmp_path_factory, request):
 
 @pytest.fixture(scope="session")
 def django_db_modify_db_settings(postgres_url):
-    """Point Django at it; pytest-django then makes its `test_` database there, from the migrated."""
+    """Point Django at it; pytest-django then makes its `test_` database there, as a copy of the one
+    in which every migration has run."""
     from django.conf import settings
     from django.db import connections
 
     from webapp.environment import database
 
     wanted = database(postgres_url)
-    # Sessions of the pool would keep the test database from being dropped at the end.
-    wanted["OPTIONS"].pop("pool", None)
     settings.DATABASES["default"].update(wanted)
     connections["default"].settings_dict.update(wanted)
     connections["default"].settings_dict["TEST"]["TEMPLATE"] = wanted["NAME"]
+
+
+@pytest.fixture(scope="session")
+def django_db_setup(django_db_setup):
+    """Leaves out what Django makes anew after every test that empties the tables, and nobody here
+    reads: content types and permissions."""
+    from django.contrib.auth.management import create_permissions
+    from django.contrib.contenttypes.management import create_contenttypes
+    from django.db.models.signals import post_migrate
+
+    of_permissions = "django.contrib.auth.management.create_permissions"
+    assert post_migrate.disconnect(create_permissions, dispatch_uid=of_permissions)
+    assert post_migrate.disconnect(create_contenttypes)
 
 
 @pytest.fixture(scope="session")

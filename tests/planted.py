@@ -72,6 +72,7 @@ def plant(cast: Cast) -> dict[str, Any]:
         an_event(1, "tree.open", tree=7, **planted),
         an_event(2, "node.open", tree=7, node=1, **opened),
         an_event(3, "system.sample", cpu_percent=50.0, memory_mb=100.0),
+        an_event(4, "step.end", step=1, reward=0.5, solved=0.5, seconds=1.0, training_seconds=1.0),
     ]
     ingest(run.pk, fencing, events)
     version = stored_version(cast, "planted")
@@ -96,6 +97,10 @@ def plant(cast: Cast) -> dict[str, Any]:
         "api-1:unshare_comparison.share_id": comparison.pk,
         "shared-comparison.secret": _last_part(compared),
         "api-1:get_shared_comparison.secret": _last_part(compared),
+        "api-1:get_compared_metrics.secret": _last_part(compared),
+        "api-1:get_compared_metric.secret": _last_part(compared),
+        "api-1:get_compared_metric.name": "reward",
+        "place": 0,
         "export_id": _a_written_export(cast).pk,
         "comment_id": comment.pk,
         "notice_id": comment.notices.get(user=cast.bob).pk,

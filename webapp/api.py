@@ -5,6 +5,7 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 from ninja import NinjaAPI
+from ninja.errors import ValidationError, ValidationErrorContext
 from ninja.openapi.schema import OpenAPISchema
 from ninja.operation import Operation
 
@@ -56,6 +57,11 @@ class DocumentedAPI(NinjaAPI):
         shapes = sparse.document(schema)
         problems.document(schema)
         return add_examples(schema), shapes
+
+    def validation_error_from_error_contexts(
+        self, error_contexts: list[ValidationErrorContext]
+    ) -> ValidationError:
+        return problems.unreadable(error_contexts)
 
     def create_response(self, request: HttpRequest, data: Any, **how: Any) -> HttpResponse:
         if request.method == "GET" and sparse.FIELDS in request.GET:

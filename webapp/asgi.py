@@ -23,6 +23,7 @@ from channels.security.websocket import AllowedHostsOriginValidator  # noqa: E40
 
 from webapp import bodies  # noqa: E402
 from webapp.telemetry.access import (  # noqa: E402
+    address_of,
     authorization,
     guest_by_secret,
     shared_secret,
@@ -50,16 +51,15 @@ class Application:
         if scope["type"] == "lifespan":
             await self._live(receive, send)
         elif scope["type"] == "http":
-            if bodies.announced(scope) > bodies.longest():
-                await bodies.refuse(send)
+            if told := bodies.why_not(scope):
+                await bodies.refuse(told, send)
             else:
                 await http(scope, bodies.limited(receive), send)
         elif header := authorization(scope):
-            address = (scope.get("client") or ("unknown",))[0]
-            scope["user"] = await user_by_token(header, address)
+            scope["user"] = await user_by_token(header, address_of(scope))
             await self._serve_stream(scope, receive, send)
         elif secret := shared_secret(scope):
-            scope["user"] = await guest_by_secret(secret)
+            scope["user"] = await guest_by_secret(secret, address_of(scope))
             await self._serve_stream(scope, receive, send)
         else:
             await self._stream(scope, receive, send)

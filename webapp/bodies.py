@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from django.conf import settings
+from django.http import HttpResponse
 
 from webapp.problems import problem
 
@@ -30,11 +31,21 @@ def announced(scope: dict[str, Any]) -> int:
     return int(text) if text.isdigit() and len(text) < 20 else 0
 
 
-async def refuse(send: Send) -> None:
-    """413, in the shape of every refusal of REST."""
-    told = problem(413, f"The body is too long: {settings.ARTIFACT_CHUNK_BYTES} bytes at most.")
+def why_not(scope: dict[str, Any]) -> HttpResponse | None:
+    """The refusal of a request that says too much, or two things, of its length."""
+    if announced(scope) > longest():
+        most = settings.ARTIFACT_CHUNK_BYTES
+        return problem(413, f"The body is too long: {most} bytes at most.")
+    names = {name for name, _ in scope["headers"]}
+    if {b"content-length", b"transfer-encoding"} <= names:  # a proxy may believe the other one
+        return problem(400, "Send Content-Length or Transfer-Encoding, not both.")
+    return None
+
+
+async def refuse(told: HttpResponse, send: Send) -> None:
+    """Tell it and close, whatever of the body is still to come."""
     headers = [(b"content-type", b"application/problem+json"), (b"connection", b"close")]
-    await send({"type": "http.response.start", "status": 413, "headers": headers})
+    await send({"type": "http.response.start", "status": told.status_code, "headers": headers})
     await send({"type": "http.response.body", "body": told.content})
 
 

@@ -96,12 +96,13 @@ def refuse_guessers(address: str) -> None:
 
 
 def note_guess(address: str) -> None:
-    """A token that let nobody in came from the address."""
+    """A token, or the secret of a link, that let nobody in came from the address."""
     limit(GUESSES).spend(f"address {address}")
 
 
 GUESSES = "guesses"
-"""Of `settings.RATE_LIMITS`: tokens that let nobody in, for each address that they come from."""
+"""Of `settings.RATE_LIMITS`: tokens and secrets of links that let nobody in, for each address that
+they come from."""
 
 LIMITS: dict[tuple[str, str], str] = {
     ("POST", "tokens"): "tokens",
@@ -146,6 +147,8 @@ class Limits:
     def process_view(
         self, request: HttpRequest, view: Any, args: Any, kwargs: Any
     ) -> HttpResponse | None:
+        if "secret" in kwargs and (wait := too_many_guesses(address_of(request))):
+            return too_many_requests(request, wait)
         names = _names_by_route()[request.resolver_match.route]
         at = ((request.method, name) for name in names)
         name = next((LIMITS[one] for one in at if one in LIMITS), None)
@@ -181,4 +184,9 @@ def caller_of(request: HttpRequest) -> str:
         return f"token {hashlib.sha256(shown.encode()).hexdigest()[:32]}"
     if request.user.is_authenticated:
         return f"user {request.user.pk}"
-    return f"address {request.META.get('REMOTE_ADDR') or 'unknown'}"
+    return f"address {address_of(request)}"
+
+
+def address_of(request: HttpRequest) -> str:
+    """Where the request comes from, under which wrong tokens and secrets of links are counted."""
+    return request.META.get("REMOTE_ADDR") or "unknown"

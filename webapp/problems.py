@@ -7,7 +7,7 @@ fault and what is allowed. `document` tells of them in the schema.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from http import HTTPStatus
 from typing import Any
 
@@ -21,7 +21,12 @@ from django.db import InterfaceError, OperationalError
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse, UnreadablePostError
 from django.http.multipartparser import MultiPartParserError
 from ninja import NinjaAPI, Schema
-from ninja.errors import AuthenticationError, HttpError, ValidationError
+from ninja.errors import (
+    AuthenticationError,
+    HttpError,
+    ValidationError,
+    ValidationErrorContext,
+)
 from pydantic import ConfigDict
 
 from engine.faults import ConfigError, printable, shown
@@ -180,16 +185,31 @@ def _handler(
     return lambda request, error: answer(error)
 
 
-def _invalid(error: ValidationError) -> HttpResponse:
-    problems = [
-        {
-            "path": shown(".".join(str(part) for part in fault["loc"][1:])),
-            "value": shown(fault.get("input")),
-            "reason": fault["msg"],
-        }
-        for fault in error.errors
-    ]
-    return problem(422, "Some parameters cannot be used.", problems)
+def unreadable(contexts: Iterable[ValidationErrorContext]) -> ValidationError:
+    """What ninja found wrong with a request, as problems: with the value that was given, by the
+    path at which the caller wrote it, which the names of our arguments are no part of."""
+    return ValidationError(
+        [
+            {
+                "path": shown(_path(context.model, fault["loc"])),
+                "value": None if fault["type"] == "missing" else shown(fault["input"]),
+                "reason": fault["msg"],
+            }
+            for context in contexts
+            for fault in context.pydantic_validation_error.errors(include_url=False)
+        ]
+    )
+
+
+def _path(model: Any, location: tuple[Any, ...]) -> str:
+    if location[:1] == (getattr(model, "__read_from_single_attr__", None),):
+        location = location[1:]  # the body is one argument
+    names = model.__ninja_flatten_map_reverse__
+    for length in range(len(location), 0, -1):
+        if name := names.get(location[:length]):
+            location = (*name, *location[length:])
+            break
+    return ".".join(map(str, location)) or "body"
 
 
 def _malformed(error: Exception) -> HttpResponse:
@@ -222,7 +242,7 @@ def _failed(error: Exception) -> HttpResponse:
 _ANSWERS: dict[type[Exception], Callable[[Any], HttpResponse]] = {
     ConfigError: lambda e: problem(422, "These settings cannot run.", e.problems),
     Invalid: lambda e: problem(422, "Some parameters cannot be used.", e.problems),
-    ValidationError: _invalid,
+    ValidationError: lambda e: problem(422, "Some parameters cannot be used.", e.errors),
     TransitionRefused: lambda e: problem(409, f"Nothing changed: {e}."),
     RegistryRefused: lambda e: problem(409, f"Nothing changed: {e}"),
     WeightsError: lambda e: problem(422, "This is no model that can be used.", e.problems),

@@ -21,7 +21,6 @@ RUNS_DIR = GROVE_VAR / "runs"
 # What a run that is started in the browser or by REST may read of this machine.
 DATASETS_DIRS = environment.read_paths(os.environ, "GROVE_DATASETS", GROVE_VAR / "datasets")
 MODELS_DIRS = environment.read_paths(os.environ, "GROVE_MODELS", GROVE_VAR / "models")
-LOCAL_PATHS = environment.read_flag(os.environ, "GROVE_LOCAL_PATHS", False)
 
 DATABASE_URL = environment.database_url(os.environ, GROVE_VAR)
 DATABASES = {"default": environment.database(DATABASE_URL)}
@@ -146,7 +145,7 @@ PGHISTORY_CREATED_AT_FUNCTION = "clock_timestamp()"
 # Calls and seconds (webapp.limits): so many at once, and then one every seconds / calls.
 RATE_LIMITS = {
     "tokens": (30, 3600.0),  # making tokens, links and invitations
-    "guesses": (60, 600.0),  # tokens that let nobody in, by address
+    "guesses": (60, 600.0),  # tokens and links that let nobody in, by address
     "comments": (120, 3600.0),  # writing, which may send mail
     "ingest": (1200, 60.0),  # batches of events from engines that run elsewhere
     "exports": (600, 60.0),  # reading logs; a page that plays one asks several times a second

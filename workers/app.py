@@ -1,7 +1,7 @@
 """The Celery app of a worker: `celery -A workers.app worker -P threads`.
 
-It is the web side's app plus what only a worker does: the task, the sweep, checks of datasets, and
-the way to end. On SIGTERM the engines make checkpoints and their runs are given back; a worker that
+It is the web side's app plus what only a worker does: the task, the sweep, the chores, and the way
+to end. On SIGTERM the engines make checkpoints and their runs are given back; a worker that
 has not ended `CLOSE_SECONDS` later ends its engines by force and itself.
 """
 
@@ -25,16 +25,18 @@ app.conf.include = ["workers.tasks"]
 
 
 class DutiesStep(bootsteps.StartStopStep):
-    """Starts the sweep, the checks of datasets and the writer of exports with the worker's pool."""
+    """Starts the sweep and the chores with the worker's pool."""
 
     requires = {"celery.worker.components:Pool"}
 
     def start(self, worker: Any) -> None:
+        from workers.archivist import Archivist
         from workers.checks import Checks
         from workers.exporter import Exporter, ExportTidier
         from workers.sweep import Sweep
 
         Sweep(worker.concurrency).start()
+        Archivist().start()
         Checks().start()
         Exporter().start()
         ExportTidier().start()

@@ -36,7 +36,7 @@ from webapp.experiments import leases, services
 from webapp.experiments.checkpoints import checkpoint_path
 from webapp.experiments.models import Run
 from webapp.registry.evaluations import record_figures
-from webapp.registry.folders import contents_of, fill
+from webapp.registry.folders import contents_of, restore
 from webapp.registry.models import Evaluation
 from webapp.registry.services import register_final_weights
 from webapp.searches.problems import recorded_problem
@@ -140,7 +140,7 @@ class Keeper:
             write_fork(self.run_dir, checkpoint_path(run.parent, run.parent_step))
         for use in run.model_uses.select_related("version"):
             if contents := contents_of(use.version):
-                self._while_held(partial(fill, contents))
+                self._while_held(partial(restore, Path(use.version.path), contents))
         if Evaluation.objects.filter(run=run).exists():
             (self.run_dir / "evaluation.json").write_text("{}")
 

@@ -1,13 +1,11 @@
 /**
- * The card of comments: shows the thread of a run, a node or a comparison, and keeps it up to date.
+ * The card of comments: shows the thread of a run, a node or a comparison, and renews it when told.
  *
  * The server renders threads; what is taken from its page is the part `data-thread`. A comment that
  * is being written is never taken away: while one is there, only the list is renewed.
  */
 
 import { tellAges } from "./frame.js";
-
-const RENEW_MS = 15_000;
 
 export class Comments {
   #shown = "";
@@ -19,8 +17,12 @@ export class Comments {
     this.title = host.querySelector("[data-comments-title]");
     this.body = host.querySelector("[data-comments-body]");
     host.addEventListener("submit", (event) => this.#submit(event));
-    setInterval(() => document.hidden || this.#load(false), RENEW_MS);
     this.show(null, null);
+  }
+
+  /** Show what others have written since. */
+  renew() {
+    this.#load(false);
   }
 
   /** The thread of a node, or that of the whole; ids are numbers. */

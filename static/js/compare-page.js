@@ -1,41 +1,35 @@
-/** Curves of several runs, from what the page holds: a guest of a comparison sees nothing beside it. */
+/** The page of a comparison, for its people and for guests: the curves that it names, and comments. */
 
 import { Comments } from "./comments.js";
-import { MetricBoard } from "./metric-board.js";
-import { bucketed } from "./metric-buckets.js";
-import { readZoom, withZoom } from "./metric-view.js";
+import { setText } from "./dom.js";
+import { chartsFrom } from "./metric-names.js";
+import { MetricPage } from "./metric-page.js";
 
-const { labels, curves } = JSON.parse(document.getElementById("page").textContent);
-const host = document.querySelector('[data-part="charts"]');
-const VIEW = { x: "step", smooth: 0, logX: false, logY: false, band: "none" };
+const RENEW_MS = 15_000;
+const part = (name) => document.querySelector(`[data-part="${name}"]`);
+const { curves, runs, frozen } = JSON.parse(document.getElementById("page").textContent);
 
-if (host) begin();
-const comments = document.querySelector("[data-comments]");
-if (comments) new Comments(comments);
-
-function begin() {
-  let zoomed = readZoom(location.search);
-  const runs = new Map(labels.map((label) => [label, { id: label, label, name: label, group: label, agents: [] }]));
-  const valuesOf = new Map();
-  const charts = curves.map(({ id, title, hint, unit, x, lines }) => {
-    for (const { name, values } of lines) valuesOf.set(`${id} ${name}`, { x, values });
-    const told = lines.map(({ name }) => ({ run: name, metric: `${id} ${name}`, part: "", label: "" }));
-    return { id, title, hint, share: unit === "share", lines: told, extent: [0, Math.max(1, ...x)] };
-  });
-  const board = new MetricBoard({
-    runs,
-    view: () => ({ ...VIEW, ...zoomed }),
-    zoom: (from, to) => {
-      zoomed = { from, to };
-      history.replaceState(null, "", withZoom(location, from, to));
-      board.refresh(undefined, performance.now());
-    },
-    load: ({ metric }, range) => bucketed(valuesOf.get(metric), range),
-    onFault: (error) => console.warn("grove: the curves cannot be drawn:", error.message),
-  });
+/** The charts in the order in which the page names their series. */
+function arrange(board, all) {
+  const charts = chartsFrom(all).filter(({ id }) => placeOf(id) >= 0);
+  charts.sort((a, b) => placeOf(a.id) - placeOf(b.id));
+  const host = part("charts");
   board.arrange(charts, (root) => host.append(root));
-  new ResizeObserver(() => board.resize()).observe(host);
-  addEventListener("themechange", () => board.themeChanged());
+  part("none").hidden = charts.length > 0;
+  setText(part("none"), "No numbers yet. They appear here as soon as the runs tell some.");
+}
+
+function placeOf(name) {
+  return curves.findIndex((one) => name === one || name.startsWith(`${one}.`));
+}
+
+if (part("charts")) new MetricPage(runs, { arrange, fresh: frozen ? "frozen" : "live" });
+const comments = document.querySelector("[data-comments]");
+if (comments) keepUp(new Comments(comments));
+
+/** A comparison has no stream that would tell of comments. */
+function keepUp(thread) {
+  setInterval(() => document.hidden || thread.renew(), RENEW_MS);
 }
 
 // The address keeps only what was chosen.

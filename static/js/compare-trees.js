@@ -12,7 +12,7 @@ import { looksOf, readPalette } from "./marks.js";
 import { lookup } from "./node-look.js";
 import { browser } from "./stream.js";
 
-const CURVE = { width: 720, height: 170, left: 42, bottom: 22, top: 8 };
+const CURVE = { height: 200, left: 42, bottom: 22, top: 8 }; // px
 const TALL = 360; // px of a tree
 const ROWS = [
   ["First solved", (one) => (one.solvedAt === null ? "not" : `node ${one.solvedAt}`)],
@@ -58,7 +58,8 @@ function drawTree(canvas, tree) {
 
 /** Best share of tests over nodes, a line of steps for each tree, and the budget as an upright. */
 function curves(budget) {
-  const { width, height, left, bottom, top } = CURVE;
+  const { height, left, bottom, top } = CURVE;
+  const width = Math.max(240, part("curves").clientWidth - 32); // without its padding
   const most = Math.max(1, Number(slider.max));
   const x = (k) => left + ((width - left - 8) * k) / most;
   const y = (share) => top + (height - top - bottom) * (1 - share);

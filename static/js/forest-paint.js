@@ -100,7 +100,8 @@ export function paintFocus(context, box, tree, shape, picture) {
 
 /** How the tree in focus lies in its box before the camera moves. */
 export function focusFit(box, shape) {
-  const inner = { x: box.x + 64, y: box.y + 30, width: box.width - 96, height: box.height - 72 };
+  const beside = box.width > 480 ? 76 : 32; // the last node's advantage stands to its right
+  const inner = { x: box.x + 64, y: box.y + 30, width: box.width - 64 - beside, height: box.height - 72 };
   return fit(shape, inner, 96);
 }
 

@@ -14,16 +14,15 @@ const AHEAD = { rootMargin: "250px" };
 
 export class MetricBoard {
   /**
-   * @param options {runs: Map(id -> {id, url, agents, ...}), view(), zoom(from, to), until(), onFault(error),
-   *   load(line, range)}: `view` as `readView` gives it; `until` is a seq or null; `load` asks for the
-   *   buckets of a line, of the server if it is left out.
+   * @param options {runs: Map(id -> {id, url, agents, ...}), view(), zoom(from, to), until(), onFault(error)}:
+   *   `view` as `readView` gives it; `until` is a seq or null.
    */
   constructor(options) {
-    Object.assign(this, { until: () => null, load: (line, range) => this.#load(line, range) }, options);
+    Object.assign(this, { until: () => null }, options);
     for (const run of this.runs.values()) run.metrics ??= [];
     this.cards = new Map();
     const { runs, view, zoom } = this;
-    this.world = { runs, view, zoom, load: (line, range) => this.load(line, range), extent: (chart) => this.#extent(chart) };
+    this.world = { runs, view, zoom, load: (line, range) => this.#load(line, range), extent: (chart) => this.#extent(chart) };
     this.watcher = new IntersectionObserver((entries) => {
       for (const { target, isIntersecting } of entries) {
         const card = this.cards.get(target.dataset.metric);
@@ -110,8 +109,7 @@ export class MetricBoard {
     return browser.load(`${this.runs.get(run).url}/${encodeURIComponent(metric)}?${fields}`);
   }
 
-  #extent({ lines, extent }) {
-    if (extent) return extent;
+  #extent({ lines }) {
     const { x } = this.view();
     const lastOf = ({ run, metric }) => this.runs.get(run).metrics.find((one) => one.name === metric)?.last;
     return [0, Math.max(1, ...lines.map((line) => lastOf(line)?.[x] ?? 0))];

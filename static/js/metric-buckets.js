@@ -43,30 +43,6 @@ function edges(from, to, points, log) {
   return (at) => Math.exp(low + ((high - low) * at) / points);
 }
 
-/** A series that the page holds, {x, values}, in buckets as the server makes them. */
-export function bucketed({ x, values }, { from, to, points }) {
-  const width = (to - from) / points || 1;
-  const buckets = { at: [], from: [], to: [], min: [], max: [], mean: [], count: [] };
-  let total = 0;
-  x.forEach((place, index) => {
-    const value = values[index];
-    if (value === null || place < from || place > to) return;
-    total += 1;
-    const at = Math.min(points - 1, Math.floor((place - from) / width));
-    const last = buckets.at.length - 1;
-    if (buckets.at[last] !== at) {
-      for (const [name, first] of Object.entries({ at, from: place, to: place, min: value, max: value, mean: value, count: 1 })) buckets[name].push(first);
-      return;
-    }
-    const count = (buckets.count[last] += 1);
-    buckets.to[last] = place;
-    buckets.min[last] = Math.min(buckets.min[last], value);
-    buckets.max[last] = Math.max(buckets.max[last], value);
-    buckets.mean[last] += (value - buckets.mean[last]) / count;
-  });
-  return { points: total, buckets };
-}
-
 /** Exponential moving average, corrected for its start; holes stay holes. `weight` in [0, 1). */
 export function smoothed(values, weight) {
   if (!weight) return values;

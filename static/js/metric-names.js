@@ -41,6 +41,9 @@ const TITLES = {
   mismatch: "Mismatch of generator and learner",
   lag: "Staleness in policy versions",
   gradient_norm: "Gradient norm",
+  "step.seconds": "Seconds per step",
+  "system.cpu_percent": "Processor, per cent",
+  "system.memory_mb": "Memory, MB",
   "step.filtered_trees": "Trees without a signal, filtered",
   "step.filtered_share": "Share of trees without a signal",
 };
@@ -110,7 +113,7 @@ function ofAgent({ agents, owners }, head, agent) {
 
 function ofTeam({ metrics }, where, how) {
   const nodes = metrics.find(({ name }) => name === `${where}.tree_nodes`)?.last?.value;
-  return how === "tree" ? `tree of ${nodes ?? "the team"}` : `${nodes ?? "as many"} independent samples`;
+  return how === "tree" ? `tree of ${nodes ?? "the team"}` : `${nodes ?? ""} independent samples`.trim();
 }
 
 function rank({ id, section }) {

@@ -22,13 +22,14 @@ export function readView(search) {
   };
 }
 
-/** The address of a view: its runs, and what is not as it is by itself. */
+/** The address of a view: what is not as it is by itself, beside what else is in the address. */
 export function writeView(search, view) {
-  const fields = new URLSearchParams();
-  for (const run of new URLSearchParams(search).getAll("run")) fields.append("run", run);
-  const log = (view.logX ? "x" : "") + (view.logY ? "y" : "");
-  for (const [name, value] of Object.entries({ ...view, log })) {
-    if (name in DEFAULTS ? value !== DEFAULTS[name] && !name.startsWith("log") : value) fields.set(name, value);
+  const fields = new URLSearchParams(search);
+  const { logX, logY, ...plain } = view;
+  const told = { ...plain, log: (logX ? "x" : "") + (logY ? "y" : "") };
+  for (const [name, value] of Object.entries(told)) {
+    if (value === (DEFAULTS[name] ?? "") || value === null) fields.delete(name);
+    else fields.set(name, value);
   }
   return `?${fields}`;
 }

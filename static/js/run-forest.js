@@ -179,11 +179,12 @@ export class RunForest {
   #focused(tree) {
     const { part, page } = this;
     part("back").hidden = !tree || Boolean(page.search);
-    part("compare").hidden = !tree;
+    const compare = part("compare"); // guests have nothing to compare it with
+    if (compare) compare.hidden = !tree;
     const box = part("statement");
     box.hidden = !tree;
     if (!tree) return;
-    part("compare").search = new URLSearchParams({ tree: `${page.run.id}:${tree.id}` });
+    if (compare) compare.search = new URLSearchParams({ tree: `${page.run.id}:${tree.id}` });
     setText(box, tree.statement);
     setText(part("forestTitle"), `Tree ${tree.id}: ${tree.problem}`);
     // A tree is drawn at the top of the stage, which a tile far down may have left behind.

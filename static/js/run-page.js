@@ -170,6 +170,7 @@ const stream = new RunStream({
     machine.live();
   },
   onRunStatus: (told) => {
+    if (told.comments_changed !== status.comments_changed) trees.comments?.renew();
     status = told;
     news();
   },

@@ -1,18 +1,9 @@
-import { align, band, bucketed, overBudget, smoothed, wilson } from "/static/js/metric-buckets.js";
+import { align, band, overBudget, smoothed, wilson } from "/static/js/metric-buckets.js";
 import { equal, ok, test } from "./check.js";
 
 const near = (a, b) => ok(Math.abs(a - b) < 1e-3, `${a} is not ${b}`);
 const told = (at, x, mean) => ({
   buckets: { at, from: x, to: x, min: mean.map((v) => v - 1), max: mean.map((v) => v + 1), mean, count: at.map(() => 1) },
-});
-
-test("what the page holds comes in buckets as the server's do: every point in one", () => {
-  const range = { from: 0, to: 10, points: 5 };
-  const told = bucketed({ x: [0, 1, 2, 9, 10, 11], values: [1, 3, null, 4, 6, 8] }, range);
-  equal(told.points, 4);
-  equal(told.buckets, {
-    at: [0, 4], from: [0, 9], to: [1, 10], min: [1, 4], max: [3, 6], mean: [2, 5], count: [2, 2],
-  });
 });
 
 test("buckets of several series share their places, and holes stay holes", () => {

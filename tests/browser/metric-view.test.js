@@ -7,6 +7,7 @@ test("what the address asks for is read and written", () => {
   equal(view, { x: "time", smooth: 0.5, logX: false, logY: true, band: "ci", from: 3, to: 9, q: "loss" });
   equal(readView(writeView(address, view)), view);
   equal(writeView("?run=a&x=bad&smooth=9x&from=5&to=1", readView("?run=a&x=bad&from=5&to=1")), "?run=a");
+  equal(writeView("?run=a&split=test&from=1&to=3&log=x", readView("?")), "?run=a&split=test");
 });
 
 test("a part of the steps stands in the address beside what else does", () => {

@@ -136,6 +136,12 @@ def test_a_log_elsewhere_is_pushed_in_parts_and_once(command, site, tmp_path, mo
     assert again[0] == 0 and Event.objects.filter(run=run).count() == 10
 
 
+def test_a_push_without_a_log_makes_no_run(command, site, tmp_path):
+    before = Run.objects.count()
+    status, told = command("push", tmp_path, "--project", site.cast.project.pk, "--recipe", "mars2")
+    assert status == 1 and not told and Run.objects.count() == before
+
+
 def test_a_push_goes_on_where_the_server_stands(grove, site, tmp_path):
     from webapp.client.pushing import push
 

@@ -6,6 +6,7 @@ Placeholders stand for things of Alice's project where that is asked for, so tha
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import uuid
@@ -26,6 +27,8 @@ from webapp.experiments.models import Run
 from webapp.exports.models import Format, Table
 from webapp.exports.services import ask_for
 from webapp.telemetry.ingest import ingest
+
+HOOKS = Path(__file__).with_name("hooks.py")
 
 # Which settings can run is known to the engine, not to the document.
 _LEFT_OUT = "positive_data_acceptance"
@@ -99,7 +102,8 @@ def ask_everything(
 
 def _configuration(site: Site | None) -> str:
     # Methods that an address does not have are asked by tests/security/test_schema_fuzz.py.
-    lines = ["[phases.coverage]", 'unexpected-methods = ["TRACE"]']
+    lines = [f"hooks = {json.dumps(str(HOOKS))}"]
+    lines += ["[phases.coverage]", 'unexpected-methods = ["TRACE"]']
     lines += ["[phases.stateful]", "max-steps = 4"]
     if site:
         project = site.run.project

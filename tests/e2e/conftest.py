@@ -15,7 +15,7 @@ from tests.webapp.stream_server import wait_until
 SAMPLE = Sample(seed=3, steps=3, trees=4, nodes=5, failure_share=0.0)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def browser():
     with chromium() as browser:
         # Playwright keeps an event loop in this thread, which Django takes for async code.
@@ -24,9 +24,9 @@ def browser():
         del os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def server(django_db_setup, postgres_url, tmp_path_factory):
-    """One server for all: what a test stores is gone after it, the server does not mind."""
+    """One server for all files: what a test stores is gone after it, the server does not mind."""
     from django.db import connection
 
     name = connection.settings_dict["NAME"]

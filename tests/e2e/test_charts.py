@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from urllib.parse import urlsplit
 
 import pytest
 from playwright.sync_api import expect
 
 from tests.browser.sample_log import sample_events
 from tests.browser.site import SampleRun
+from tests.browser.test_resumed import LAST, interrupted_log
 from tests.e2e.conftest import SAMPLE
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
@@ -109,3 +111,55 @@ def test_the_run_page_draws_the_servers_buckets_of_the_moment_that_it_shows(page
     page.get_by_role("button", name="Whole range").click()
     points_of(page, "solved", 3)
     assert "from" not in page.url
+
+
+def shared_link(page, run, until: str) -> str:
+    """The path of a new link to the run, live or frozen at an event."""
+    page.goto(f"/runs/{run.run.pk}/shares/")
+    page.get_by_label("Frozen at event").fill(until)
+    page.get_by_role("button", name="Make the link").click()
+    return urlsplit(page.locator("pre").inner_text()).path
+
+
+def test_a_guest_sees_charts_live_frozen_and_before_a_resume_and_nothing_beside(
+    page, browser, server, run, faults
+):
+    log = interrupted_log()
+    resumed = next(event.seq for event in log if event.kind == "run.resumed")
+    steps = sum(event.kind == "step.end" for event in log[: resumed - 1])
+    head = run.feed(log[: resumed - 1])
+    links = [shared_link(page, run, until) for until in ("", str(head))]
+    context = browser.new_context(viewport={"width": 1280, "height": 900}, base_url=server.url)
+    asked: set[str] = set()
+    context.on("request", lambda request: asked.add(urlsplit(request.url).path))
+    live, frozen = context.new_page(), context.new_page()
+    for guest, link in zip((live, frozen), links, strict=True):
+        faults.watch(guest, server.url)
+        guest.bring_to_front()
+        guest.goto(link)
+        guest.locator('[data-metric="solved"]').scroll_into_view_if_needed()
+        points_of(guest, "solved", steps)
+    run.feed(log[resumed - 1 :])
+    live.bring_to_front()
+    points_of(live, "solved", LAST)
+    live.evaluate(f"location.hash = 'seq={head}'")
+    live.get_by_text("You see what was known at event").wait_for()
+    live.locator('[data-metric="solved"]').scroll_into_view_if_needed()
+    points_of(live, "solved", steps)
+    live.get_by_role("button", name="Back to now").click()
+    live.locator('[data-metric="solved"]').scroll_into_view_if_needed()
+    points_of(live, "solved", LAST)
+    frozen.bring_to_front()
+    frozen.reload()
+    frozen.locator('[data-metric="solved"]').scroll_into_view_if_needed()
+    points_of(frozen, "solved", steps)
+    frozen.locator(f'[data-part="stream"][data-seq="{head}"]').wait_for()
+
+    shown = tuple(f"/api/v1{link}" for link in links)
+    own = [path for path in asked if not path.startswith(("/static/", "/shared/", *shown))]
+    assert own == []
+    anchors = live.locator("main a[href]").evaluate_all("all => all.map((a) => a.pathname)")
+    assert not [path for path in anchors if path not in links]
+    live.goto(f"/runs/{run.run.pk}/")
+    live.wait_for_url(re.compile("/sign-in/"))
+    context.close()

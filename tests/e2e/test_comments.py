@@ -15,7 +15,6 @@ def test_one_writes_about_a_run_and_a_node_and_sees_what_others_write(
 ):
     context = browser.new_context(base_url=server.url, reduced_motion="reduce")
     page = context.new_page()
-    page.clock.install()
     faults.watch(page, server.url)
     page.goto(run.sign_in_path())
     card = page.locator("#comments")
@@ -28,6 +27,7 @@ def test_one_writes_about_a_run_and_a_node_and_sees_what_others_write(
     run.feed(log)
     page.locator('[data-part="stage"]').focus()
     page.locator('[data-tool="list"]').click()
+    page.get_by_role("treeitem").first.wait_for()
     page.locator('[data-part="stage"]').press("Enter")
     page.get_by_role("button", name="Comments on this node").wait_for()
     card.get_by_role("heading", name="Comments on node").wait_for()
@@ -42,7 +42,6 @@ def test_one_writes_about_a_run_and_a_node_and_sees_what_others_write(
     card.get_by_role("textbox").fill("half a sent")
     owner = run.run.created_by
     write_comment(Target((run.run,)), owner, "Written meanwhile", server.url)
-    page.clock.fast_forward(16_000)
     card.get_by_role("listitem").get_by_text("Written meanwhile").wait_for()
     assert card.get_by_role("textbox").input_value() == "half a sent", "it is not taken away"
     card.get_by_role("button", name="Remove the comment").first.click()

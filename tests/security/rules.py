@@ -278,6 +278,8 @@ ROWS = (
     Row("api-1:share_comparison", "post", (201, 201, 201, 403, 404, 401), _two_compared, OPERATE),
     Row("api-1:unshare_comparison", "delete", (204, 204, 204, 403, 404, 401), scopes=OPERATE),
     Row("api-1:get_shared_comparison", "get", OPEN),
+    Row("api-1:get_compared_metrics", "get", OPEN),
+    Row("api-1:get_compared_metric", "get", OPEN),
     Row("shared", "get", OPEN),  # the secret in the address lets in whoever has it
     Row("exports", "get", PAGE),
     Row("exports", "post", (302, 302, 302, 302, 422, 302), _new_export),

@@ -35,6 +35,8 @@ NASTY_BODIES = (
     b'{"project": 1, "project": 2}', b'{"overrides": {"a": 1, "a": 2}}', b"9" * 10_000,
     b"--x\r\nContent-Disposition: form-data; name=a\r\n\r\n1", b"a=%ff&b=%00", b" " * 3_000_000,
 )  # fmt: skip
+MISNAMED = NASTY_BODIES[3:9]
+"""Those that are sent as something else than JSON as well."""
 CONTENT_TYPES = (
     "application/json", "text/plain", "", "multipart/form-data", "application/xml",
     "multipart/form-data; boundary=x", "multipart/form-data; boundary=\u00e9",
@@ -44,9 +46,10 @@ CONTENT_TYPES = (
 PATHS = (
     "training.steps", "training.minutes", "problems.seed", "problems.dataset", "problems.train",
     "problems.format", "agents", "agents.0.model", "agents.oak.role", "agents.\u00b2", "agents.-1",
-    "loss.kl_coefficient", "compute.ray_address", "recipe", "", ".", "\x00", "\ud800",
-    "a." * 5000 + "a", "agents." + "9" * 5000,
+    "loss.kl_coefficient", "compute.ray_address", "recipe",
 )  # fmt: skip
+NOWHERE = ("", ".", "\x00", "\ud800", "a." * 5000 + "a", "agents." + "9" * 5000)
+"""No setting's path: it is refused before its value is looked at."""
 
 Operation = tuple[str, str, dict[str, Any]]
 
@@ -93,8 +96,8 @@ def bodies(cast) -> Iterator[bytes]:
     whole = {"project": str(cast.project.pk), "recipe": '"mars2"', "name": '"Try"'}
     fields = [{**whole, name: value} for name in (*whole, "overrides") for value in NASTY_JSON]
     fields += [{**whole, "overrides": '{"a\\u0000": 1}', name: "1"} for name in ("", "\x00", "id")]
-    for path in PATHS:
-        for value in NASTY_JSON:
+    for path in PATHS + NOWHERE:
+        for value in NASTY_JSON[:: 6 if path in NOWHERE else 1]:
             fields.append({**whole, "overrides": f"{{{json.dumps(path)}: {value}}}"})
     for field in fields:
         text = ", ".join(f"{json.dumps(name)}: {value}" for name, value in field.items())
@@ -140,12 +143,15 @@ def test_a_stranger_learns_nothing_by_nasty_values(client, arguments, path, meth
 
 
 def test_no_body_breaks_an_operation(alice, arguments):
+    """Each body and each content type is sent to every operation, each pair of them to some."""
     posts = [one for one in operations() if one[1] == "post"]
-    sent = [(body, CONTENT_TYPES[0]) for body in NASTY_BODIES]
-    sent += [(body, kind) for body in NASTY_BODIES[3:9] for kind in CONTENT_TYPES[1:]]
-    for path, _, op in posts:
+    assert len(posts) > len(MISNAMED)
+    as_json = [(body, CONTENT_TYPES[0]) for body in NASTY_BODIES]
+    for turn, (path, _, op) in enumerate(posts):
         address = filled_in(path, op, arguments)
-        for body, kind in sent:
+        others = enumerate(CONTENT_TYPES[1:], turn)
+        misnamed = [(MISNAMED[place % len(MISNAMED)], kind) for place, kind in others]
+        for body, kind in as_json + misnamed:
             response = alice.generic("POST", address, body, content_type=kind)
             check(response, op, (path, kind, body[:80]))
 

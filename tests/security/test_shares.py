@@ -217,6 +217,9 @@ def test_the_stream_shows_a_guest_what_the_page_shows(port, scene):
         frozen.say(type="ping")
         frozen.hear_of("pong")
         assert frozen.last == 4 and not [one for one in frozen.said if one["type"] == "status"]
+        for guest in (live, of_tree):  # nothing of what people write, not even that they do
+            told = [one["run"] for one in guest.said if one["type"] == "status"]
+            assert told and not any("comments_changed" in one for one in told)
 
 
 @pytest.mark.django_db(transaction=True)

@@ -77,6 +77,28 @@ def test_settings_that_cannot_run_are_named(client, cast, overrides, path, value
     assert response.headers["Content-Type"] == "application/problem+json"
     fault = response.json()["problems"][0]
     assert (fault["path"], fault["value"]) == (path, value) and fault["reason"]
+
+
+@pytest.mark.parametrize(
+    "method, address, body, path, value",
+    [
+        ("get", "runs?limit=many", None, "limit", "many"),
+        ("get", "comparison?run=zz", None, "run.0", "zz"),
+        ("post", "runs", {"recipe": "demo", "project": "x"}, "project", "x"),
+        ("post", "runs", {"project": 1}, "recipe", None),
+        ("post", "runs", {"recipe": "demo", "project": 1, "colour": "red"}, "colour", "red"),
+        ("post", "runs", ["demo"], "body", "..."),
+    ],
+)
+def test_a_refusal_names_what_was_sent_where_it_was_written(
+    cast, client, method, address, body, path, value
+):
+    client.force_login(cast.bob)
+    sent = {"data": body, "content_type": "application/json"} if body is not None else {}
+    response = getattr(client, method)(f"/api/v1/{address}", **sent)
+    (fault,) = response.json()["problems"]
+    assert response.status_code == 422 and fault["reason"]
+    assert (fault["path"], fault["value"]) == (path, value)
     assert not Run.objects.exists()
 
 

@@ -7,7 +7,7 @@ from django.urls import reverse
 from engine.problems.paired import paired_bootstrap
 from engine.recipes import load_recipe
 from tests.builders import a_held_run, a_run, an_event
-from webapp.experiments.comparison import curves, pairs, sentence, settings_that_differ
+from webapp.experiments.comparison import is_curve, pairs, sentence, settings_that_differ
 from webapp.experiments.models import Run
 from webapp.telemetry.ingest import ingest
 
@@ -73,30 +73,20 @@ def test_what_cannot_be_compared_says_why(cast):
     assert "other problems" in pairs([first, strange], "test")[0].missing
 
 
-def test_a_curve_has_the_later_word_on_each_step(cast):
+def test_the_page_names_the_curves_of_each_run_and_where_their_buckets_are(client, cast):
     run, fencing = a_held_run(cast)
-    steps = [(1, 0.25), (2, 0.5), (2, 0.75)]
-    events = [
-        an_event(
-            seq,
-            "step.end",
-            step=step,
-            reward=value,
-            solved=value,
-            seconds=1.0,
-            training_seconds=1.0,
-        )
-        for seq, (step, value) in enumerate(steps, start=1)
-    ]
-    updates = [
-        an_event(seq, "agent.update", agent=agent, step=1, entropy=value, kl=0.0)
-        for seq, (agent, value) in enumerate([("oak", 1.0), ("fern", 3.0)], start=4)
-    ]
-    ingest(run.pk, fencing, [*events, *updates])
-    found = {chart["id"]: chart for chart in curves([run, a_run(cast)])}
-    assert found["reward"]["x"] == [1, 2]
-    assert [line["values"] for line in found["reward"]["lines"]] == [[0.25, 0.75], [None, None]]
-    assert found["entropy"]["lines"][0]["values"] == [2.0]
+    step = {"step": 1, "reward": 0.25, "solved": 0.5, "seconds": 1.0, "training_seconds": 1.0}
+    update = {"agent": "oak", "step": 1, "entropy": 1.0, "gradient_norm": 2.0}
+    ingest(
+        run.pk, fencing, [an_event(1, "step.end", **step), an_event(2, "agent.update", **update)]
+    )
+    client.force_login(cast.vera)
+    page = client.get(reverse("compare"), {"run": [run.pk, a_run(cast).pk]}).context["page"]
+    assert [one["label"] for one in page["runs"]] == ["A", "B"]
+    told = client.get(page["runs"][0]["url"]).json()["metrics"]
+    drawn = {one["name"] for one in told if is_curve(one["name"])}
+    assert drawn == {"reward", "solved", "step.seconds", "entropy.oak"}
+    assert "gradient_norm.oak" in [one["name"] for one in told]
 
 
 def test_the_page_and_rest_tell_the_same(client, cast):

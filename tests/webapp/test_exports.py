@@ -233,8 +233,8 @@ def test_rest_asks_waits_and_downloads(told, cast, client):
         ({}, "project"),
         ({"project": 1, "run": "00000000-0000-0000-0000-000000000000"}, "project"),
         ({"project": None, "filters": {"sort": "colour"}}, "filters.sort"),
-        ({"project": None, "filters": {"colour": "red"}}, "new.filters.colour"),
-        ({"project": None, "format": "xlsx"}, "new.format"),
+        ({"project": None, "filters": {"colour": "red"}}, "filters.colour"),
+        ({"project": None, "format": "xlsx"}, "format"),
     ],
 )
 def test_what_cannot_be_asked_for_is_named(cast, client, new, path):

@@ -1,6 +1,7 @@
 """Limits: counted for each caller apart, by all processes together, and told when to come back."""
 
 import threading
+from datetime import timedelta
 
 import pytest
 from django.db import connection, connections
@@ -11,6 +12,7 @@ from tests.security.test_walk import addresses
 from webapp import limits
 from webapp.accounts.models import Scope
 from webapp.limits import Limit
+from webapp.sharing.services import create_share
 
 
 def test_so_many_at_once_and_then_one_at_a_time(db):
@@ -92,3 +94,26 @@ def test_who_guesses_tokens_is_held_up_and_not_told_when_right(client, cast, set
     assert told.status_code == 429 and 15 <= int(told["Retry-After"]) <= 20
     assert told["Content-Type"] == "application/problem+json"
     assert ask(right, "192.0.2.2").status_code == 200, "others go on"
+
+
+def test_who_guesses_links_is_held_up_and_not_told_when_right(client, cast, settings):
+    settings.RATE_LIMITS = {**settings.RATE_LIMITS, "guesses": (4, 60.0)}
+    run, _ = a_held_run(cast)
+    _, path = create_share(run, cast.alice, timedelta(days=1))
+    right = path.strip("/").split("/")[-1]
+    places = "/shared/{}/", "/shared/comparison/{}/", "/api/v1/shared/{}/state"
+    wrong = [*places, "/api/v1/shared/comparison/{}"]
+
+    def ask(place, secret, address="192.0.2.1"):
+        return client.get(place.format(secret), REMOTE_ADDR=address)
+
+    assert [ask(places[0], right).status_code for _ in range(6)] == [200] * 6
+    missing = f"/api/v1/shared/{right}/trees/9"
+    assert [ask(missing, right).status_code for _ in range(6)] == [404] * 6, "no guess"
+    assert [ask(place, "x" * 43).status_code for place in wrong] == [404] * 4
+    for place in wrong:
+        told = ask(place, "x" * 43)
+        assert told.status_code == 429 and 10 <= int(told["Retry-After"]) <= 15
+    for place in (places[0], places[2]):
+        assert ask(place, right).status_code == 429, "not told whether it is right"
+        assert ask(place, right, "192.0.2.2").status_code == 200, "others go on"

@@ -1,5 +1,6 @@
 """Models from outside: uploaded, imported, exported, used by runs, and let go again."""
 
+import gzip
 import io
 import json
 import pickle
@@ -40,6 +41,15 @@ def uploaded(cast, folder, **instead):
     return found
 
 
+def a_zip_bomb(content: bytes = b"\0" * (1 << 24)) -> bytes:
+    """A few KiB that stand for a thousand times as many."""
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        for number in range(4):
+            archive.writestr(f"../{number}/model.safetensors", content)
+    return packed.getvalue()
+
+
 @pytest.fixture
 def folder(tmp_path):
     return a_model_folder(tmp_path / "model")
@@ -73,6 +83,12 @@ def test_the_same_files_again_are_the_same_version(cast, model, folder):
         ("model.safetensors", (10 * 2**30).to_bytes(8, "little") + b"{}"),
         ("config.json", b'{"architectures": ["LlamaForCausalLM"], "auto_map": {}}'),
         ("evil.py", b"import os"),
+        ("model.safetensors", a_zip_bomb()),
+        ("model.safetensors", a_zip_bomb(a_zip_bomb())),
+        ("model.safetensors", gzip.compress(b"\0" * (1 << 24))),
+        ("tokenizer.json", a_zip_bomb()),
+        ("config.json", gzip.compress(b" " * (1 << 24))),
+        ("config.json", b"[" * 1_000_000),
     ],
 )
 def test_what_is_refused_leaves_nothing_behind(cast, model, folder, name, content, settings):

@@ -1,7 +1,10 @@
 """Engines that run elsewhere: their events come by REST, each stored once, whatever is sent."""
 
+import gzip
 import json
+import zlib
 
+import pyarrow
 import pytest
 from django.utils import timezone
 
@@ -39,6 +42,10 @@ def line(seq, kind="log.line", tree=None, node=None, **payload):
         "seq": seq, "time": 1790000000.5, "kind": kind, "tree": tree, "node": node,
         "payload": payload,
     }  # fmt: skip
+
+
+def zstd(content):
+    return pyarrow.compress(content, "zstd", asbytes=True)
 
 
 @pytest.fixture
@@ -129,6 +136,20 @@ def test_what_cannot_be_stored_is_named(engine, event, path):
 )
 def test_a_body_that_is_no_batch_is_refused(engine, body):
     assert engine.post(f"/{engine.run['id']}/events", body).status_code == 422
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, zlib.compress, zstd])
+def test_a_packed_body_is_not_unpacked(engine, pack):
+    """So none can be a bomb, whatever its head says."""
+    body = json.dumps({"events": [line(1)]}).encode()
+    path = f"/api/v1/runs/{engine.run['id']}/events"
+    kind = {"content_type": "application/json"}
+    for content in (pack(body), pack(b" " * (1 << 24) + body)):
+        for encoding in ("gzip", "deflate", "zstd", "br", "identity"):
+            headers = {**engine.headers, "content-encoding": encoding}
+            refusal = engine.client.post(path, content, headers=headers, **kind)
+            assert refusal.status_code in (415, 422) and refusal.json()["detail"]
+    assert stored(engine) == []
 
 
 def test_a_payload_is_stored_whole_and_without_what_nobody_knows(engine):

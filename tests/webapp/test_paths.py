@@ -8,9 +8,14 @@ from engine.faults import ConfigError
 from engine.problems.generator import make_problem
 from engine.problems.jsonl import save_problems
 from tests.builders import a_model_directory
-from webapp.experiments.creation import create_experiment_with_run
+from webapp.experiments.creation import (
+    clone_request,
+    clone_run,
+    create_experiment_with_run,
+    create_from,
+)
 from webapp.experiments.models import Run
-from webapp.projects.services import create_project, create_workspace
+from webapp.projects.services import create_project
 from webapp.registry.services import register_starters
 
 SIZES = {"problems.train": 3, "problems.validation": 1, "problems.test": 1}
@@ -22,12 +27,6 @@ def opened(settings, tmp_path):
     settings.MODELS_DIRS = [tmp_path / "models"]
     (tmp_path / "datasets").mkdir()
     return tmp_path
-
-
-@pytest.fixture
-def alone(cast):
-    """A project in a workspace of Alice alone."""
-    return create_project(create_workspace("Alone", "alone", cast.alice), "Elms", "elms")
 
 
 def some_problems(path):
@@ -47,46 +46,71 @@ def refused(project, user, path, value):
     return fault["reason"]
 
 
-def test_a_file_in_a_directory_that_the_setting_names_is_read(cast, opened):
-    file = some_problems(opened / "datasets" / "mine.jsonl")
-    run = start(cast.project, cast.bob, **{"problems.dataset": str(file)})
+def test_a_file_that_the_operator_has_listed_is_read_by_its_name(cast, opened):
+    some_problems(opened / "datasets" / "mine.jsonl")
+    run = start(cast.project, cast.bob, **{"problems.dataset": "local:mine.jsonl"})
     assert run.dataset_version.dataset.name == "mine.jsonl"
+    again = clone_run(run, cast.bob)
+    assert again.config["problems"] == run.config["problems"]
 
 
 @pytest.mark.parametrize(
-    "rest", ["secret.jsonl", "datasets/../secret.jsonl", "datasets/link", "none"]
+    "rest", ["datasets/mine.jsonl", "secret.jsonl", "datasets/../secret.jsonl", "none"]
 )
-def test_any_other_is_refused_in_the_same_words_whether_it_exists_or_not(cast, opened, rest):
-    (opened / "datasets" / "link").symlink_to(some_problems(opened / "secret.jsonl"))
+def test_no_path_is_taken_whether_it_exists_or_not(cast, opened, rest):
+    some_problems(opened / "datasets" / "mine.jsonl")
+    some_problems(opened / "secret.jsonl")
     reason = refused(cast.project, cast.alice, "problems.dataset", opened / rest)
     assert reason == refused(cast.project, cast.alice, "problems.dataset", "/etc/passwd")
-    assert str(opened / "datasets") in reason and "GROVE_DATASETS" in reason
+    assert "GROVE_DATASETS (local:mine.jsonl)" in reason and str(opened) not in reason
 
 
-def test_a_single_user_who_says_so_may_name_any(cast, alone, opened, settings):
-    file = some_problems(opened / "mine.jsonl")
-    refused(alone, cast.alice, "problems.dataset", file)
-    settings.LOCAL_PATHS = True
-    refused(cast.project, cast.alice, "problems.dataset", file)  # a workspace that is shared
-    assert start(alone, cast.alice, **{"problems.dataset": str(file)}).pk
+@pytest.mark.parametrize(
+    "name", ["../secret.jsonl", "none", "", "./mine.jsonl", "mine.jsonl/", "."]
+)
+def test_a_local_name_is_one_that_is_listed(cast, opened, name):
+    some_problems(opened / "datasets" / "mine.jsonl")
+    some_problems(opened / "secret.jsonl")
+    refused(cast.project, cast.alice, "problems.dataset", f"local:{name}")
 
 
-def test_a_model_is_a_starter_a_registered_one_or_in_an_open_directory(cast, opened):
+def test_a_model_is_a_starter_a_registered_one_or_one_that_is_listed(cast, opened):
     registered = a_model_directory(opened / "oak")
     path = "agents.first.model"
     refused(cast.project, cast.bob, path, registered)
     register_starters(cast.project, {"oak": registered}, {})
     named = a_model_directory(opened / "models" / "big")
-    for model in ("starter:fern", str(registered), str(named)):
-        assert start(cast.project, cast.bob, **{path: model}).pk
+    for path_of_a_model in (registered, named):
+        refused(cast.project, cast.bob, path, path_of_a_model)
+    found = {"starter:fern": "starter:fern", "registry:oak@1": str(registered),
+             "local:big": str(named)}  # fmt: skip
+    for model, meant in found.items():
+        run = start(cast.project, cast.bob, **{path: model})
+        assert run.config["agents"][0]["model"] == meant
+        assert clone_run(run, cast.bob).config["agents"] == run.config["agents"]
     Run.objects.all().delete()
     elsewhere = cast.charlie.memberships.get().workspace
     foreign = create_project(elsewhere, "Elms", "elms")
     reason = refused(foreign, cast.charlie, path, registered)
-    assert "GROVE_MODELS" in reason and json.dumps(reason)
+    assert "GROVE_MODELS (local:big)" in reason and json.dumps(reason)
+
+
+def test_a_clone_into_another_project_takes_no_model_along(cast, opened):
+    register_starters(cast.project, {"oak": a_model_directory(opened / "oak")}, {})
+    run = start(cast.project, cast.bob, **{"agents.first.model": "registry:oak@1"})
+    elsewhere = create_project(cast.project.workspace, "Elms", "elms", created_by=cast.alice)
+    with pytest.raises(ConfigError, match=r"agents\.0\.model"):
+        create_from(elsewhere, cast.alice, clone_request(run), run, None)
+
+
+def test_the_operator_alone_says_where_ray_is(cast):
+    reason = refused(cast.project, cast.bob, "compute.ray_address", "ray://elsewhere:10001")
+    assert "RAY_ADDRESS" in reason
 
 
 @pytest.mark.parametrize("value", ["\x00", "\ud800", "x" * 5000, "~root", "http://host/file"])
-def test_what_is_no_path_is_refused_too(cast, value):
+def test_what_is_no_name_is_refused_too(cast, value):
     refused(cast.project, cast.bob, "agents.first.model", value)
+    refused(cast.project, cast.bob, "agents.first.model", f"local:{value}")
     refused(cast.project, cast.bob, "problems.dataset", value)
+    refused(cast.project, cast.bob, "inference.reward_model", value)

@@ -41,6 +41,17 @@ def told_by(path):
     return Client().get(f"/api/v1/shared/comparison/{secret}")
 
 
+def place_of(path, rest):
+    secret = path.rstrip("/").rsplit("/", 1)[1]
+    return f"/api/v1/shared/comparison/{secret}/{rest}"
+
+
+def curves(path):
+    """{name: buckets} of the first run, as a guest's page asks for them."""
+    names = [one["name"] for one in Client().get(place_of(path, "0/metrics")).json()["metrics"]]
+    return {name: Client().get(place_of(path, f"0/metrics/{name}")).json() for name in names}
+
+
 def test_a_guest_sees_the_comparison_and_nothing_else_of_the_runs(client, cast, runs):
     sibling = a_run(cast)
     client.force_login(cast.bob)
@@ -53,10 +64,16 @@ def test_a_guest_sees_the_comparison_and_nothing_else_of_the_runs(client, cast, 
     assert not [one for one in paths if one.endswith(".model") or one.startswith("problems.")]
     for hidden in ("secret-", "/runs/", str(sibling.pk), *(str(run.pk) for run in runs)):
         assert hidden not in text, hidden
-    assert page.context["page"]["curves"][0]["lines"][0]["values"] == [0.25]
+    assert [run["label"] for run in page.context["page"]["runs"]] == ["A", "B"]
+    told = curves(path)
+    assert (
+        told and "step.training_seconds" not in told and told["reward"]["buckets"]["mean"] == [0.25]
+    )
+    for hidden in ("0/metrics/step.training_seconds", "2/metrics", "2/metrics/reward"):
+        assert Client().get(place_of(path, hidden)).status_code == 404, hidden
     assert "no-store" in page["Cache-Control"] and not made["frozen"]
-    for path in (f"/runs/{runs[0].pk}/", f"/compare/?run={runs[0].pk}&run={runs[1].pk}"):
-        assert Client().get(path).status_code == 302
+    for own in (f"/runs/{runs[0].pk}/", f"/compare/?run={runs[0].pk}&run={runs[1].pk}"):
+        assert Client().get(own).status_code == 302
 
 
 def test_a_frozen_one_goes_on_showing_what_it_showed_and_a_live_one_follows(client, cast, runs):
@@ -65,8 +82,10 @@ def test_a_frozen_one_goes_on_showing_what_it_showed_and_a_live_one_follows(clie
     step = {"step": 2, "reward": 1.0, "solved": 1.0, "seconds": 1.0}
     fencing = Run.objects.get(pk=runs[0].pk).fencing
     ingest(runs[0].pk, fencing, [an_event(2, "step.end", training_seconds=2.0, **step)])
-    steps = {frozen: told_by(path).json()["curves"][0]["x"] for frozen, path in links.items()}
-    assert steps == {True: [1], False: [1, 2]}
+    means = {one: curves(path)["reward"]["buckets"]["mean"] for one, path in links.items()}
+    assert means == {True: [0.25], False: [0.25, 1.0]}
+    later = f"{place_of(links[True], '0/metrics/reward')}?until=2"
+    assert Client().get(later).json()["points"] == 1
 
 
 def test_it_ends_by_itself_at_once_or_with_a_run(client, cast, runs):

@@ -10,6 +10,7 @@ import re
 import zipfile
 from pathlib import Path
 
+import numpy as np
 import psycopg
 import pyarrow
 import pytest
@@ -20,7 +21,7 @@ from engine.config import ProblemsConfig
 from engine.faults import ConfigError
 from engine.problems.load import load_dataset
 from engine.problems.source import load_problem_set
-from tests.builders import a_held_run, a_run, an_event
+from tests.builders import a_held_run, a_model_directory, a_run, an_event
 from tests.datasets import a_finished_upload, lines_of, some_problems, stored_version
 from tests.problems import rows
 from tests.webapp.test_uploads import files_below
@@ -31,6 +32,7 @@ from webapp.datasets.models import Dataset, DatasetProblem, DatasetReport, Datas
 from webapp.datasets.references import for_engine
 from webapp.datasets.services import version_of
 from webapp.experiments.models import Run
+from webapp.registry.services import register_starters
 from webapp.telemetry.ingest import ingest
 
 GOOD = lines_of(some_problems())
@@ -136,6 +138,9 @@ ATTACKS = {
     "deep in a row": (b'{"statement": "s", "entry_point": ' + deep() + b"}\n", "nested too deeply"),
     "a parquet that ends early": (b"PAR1" + b"\0" * 100, "cannot be read"),
     "a gzip that ends early": (gzip.compress(GOOD)[:-20], "cannot be read"),
+    "a zip in a zip": (a_zip(a_zip()), "zip archive"),
+    "a zip in a gzip": (gzip.compress(a_zip()), "not text|not JSON|zip|codec|UTF-8"),
+    "a gzip in a gzip": (gzip.compress(gzip.compress(GOOD)), "not text|not JSON|codec|UTF-8"),
     "a gzip with a zip behind it": (gzip.compress(GOOD) + a_zip(), "cannot be read"),
     "nothing of a dataset": (b'{"x": 1}\n', "no format has these fields"),
     "tests that are missing": (b'{"statement": "s", "entry_point": "f"}\n', "public_tests"),
@@ -158,13 +163,91 @@ def nothing_is_left(var_directory: Path) -> None:
     assert not Artifact.objects.exists() and not Dataset.objects.exists()
 
 
-@pytest.mark.parametrize("byte", [b" ", b"\n"], ids=["one line", "many lines"])
-def test_a_bomb_ends_at_the_walls_of_its_reader(bob, cast, var_directory, settings, byte):
-    settings.DATASET_READ_BYTES, settings.DATASET_READ_SECONDS = 512 << 20, 4
-    bomb = gzip.compress(byte * (1 << 24)) * 256  # 4 MiB stand for 4 GiB
+def zstd(content: bytes) -> bytes:
+    return pyarrow.compress(content, "zstd", asbytes=True)
+
+
+def a_table(statements: pyarrow.Array, **options) -> bytes:
+    """A parquet with rows of MBPP, but for their statements."""
+    packed = io.BytesIO()
+    times = [{**rows.MBPP, "task_id": number} for number in range(len(statements))]
+    table = pyarrow.Table.from_pylist(times)
+    table = table.set_column(table.column_names.index("text"), "text", statements)
+    parquet.write_table(table, packed, compression="zstd", **options)
+    return packed.getvalue()
+
+
+def repeated(text: str, times: int) -> pyarrow.Array:
+    """One text, so many times, in a few bytes of a dictionary."""
+    indices = pyarrow.array(np.zeros(times, dtype=np.int32))
+    return pyarrow.DictionaryArray.from_arrays(indices, pyarrow.array([text]))
+
+
+def with_rows(content: bytes, claimed: int) -> bytes:
+    """The same parquet, whose footer claims another number of rows."""
+    there = varint(1)
+    head, tail = content[:4], content[4:]
+    place = tail.rindex(b"\x16" + there + b"\x19")  # FileMetaData: num_rows, then row_groups
+    changed = tail[: place + 1] + varint(claimed) + tail[place + 2 :]
+    length = int.from_bytes(content[-8:-4], "little") + len(varint(claimed)) - 1
+    return head + changed[:-8] + length.to_bytes(4, "little") + b"PAR1"
+
+
+def varint(number: int) -> bytes:
+    """A whole number as Thrift's compact protocol writes it."""
+    left, found = number << 1, bytearray()
+    while left > 127:
+        found.append(left & 127 | 128)
+        left >>= 7
+    return bytes([*found, left])
+
+
+# What is small where it lies and large where it is read.
+BOMBS = {
+    "gzip, one line": lambda: gzip.compress(b" " * (1 << 24)) * 256,
+    "gzip, many lines": lambda: gzip.compress(b"\n" * (1 << 24)) * 256,
+    "zstd, one line": lambda: zstd(b" " * (1 << 26)) * 64,
+    "zstd, many lines": lambda: zstd(b"\n" * (1 << 26)) * 64,
+    "parquet, pages": lambda: a_table(pyarrow.array(["x" * (1 << 27)]), use_dictionary=False),
+    "parquet, a dictionary": lambda: a_table(repeated("x" * (1 << 20), 1 << 12)),
+}
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_a_bomb_ends_at_the_walls_of_its_reader(bob, cast, var_directory, settings, name):
+    settings.DATASET_READ_BYTES, settings.DATASET_READ_SECONDS = 512 << 20, 3
+    bomb = BOMBS[name]()
+    assert len(bomb) < 5 << 20
     refusal = made(bob, cast, bomb)
-    assert refusal.status_code == 422 and "split it" in str(refusal.json()["problems"])
+    assert refusal.status_code == 422, refusal.json()
+    told = refusal.json()["problems"][0]["reason"]
+    assert re.search("split it|cannot be read|too long|too large", told), told
     nothing_is_left(var_directory)
+
+
+@pytest.mark.parametrize("claimed", [2**40, 2**62])
+def test_rows_that_a_parquet_only_claims_take_nothing(bob, cast, var_directory, settings, claimed):
+    settings.DATASET_READ_BYTES, settings.DATASET_READ_SECONDS = 512 << 20, 20
+    whole = io.BytesIO()
+    parquet.write_table(pyarrow.Table.from_pylist([rows.MBPP]), whole)
+    assert parquet.ParquetFile(io.BytesIO(with_rows(whole.getvalue(), 1))).metadata.num_rows == 1
+    lying = with_rows(whole.getvalue(), claimed)
+    assert parquet.ParquetFile(io.BytesIO(lying)).metadata.num_rows == claimed
+    answer = made(bob, cast, lying)
+    if answer.status_code == 201:  # the reader believed what is there
+        assert answer.json()["statistics"]["problems"] == 1
+    else:
+        assert answer.status_code == 422 and answer.json()["problems"][0]["reason"]
+        nothing_is_left(var_directory)
+
+
+def test_a_model_is_measured_on_any_version(bob, cast, tmp_path):
+    oak = {"oak": a_model_directory(tmp_path / "oak")}
+    (model,) = register_starters(cast.project, oak, {})
+    version = stored_version(cast, "trees", faulty=2)
+    address = f"/api/v1/models/{model.model_id}/versions/1/evaluations"
+    answer = bob.post(address, {"dataset_version": version.pk, "problems": 2}, **JSON)
+    assert answer.status_code in (201, 202), answer.json()
 
 
 def test_only_a_checked_and_good_version_is_trained_on(bob, cast):
@@ -185,11 +268,11 @@ def test_only_a_checked_and_good_version_is_trained_on(bob, cast):
     checked(version, failed=names[:1])
     told = refusal()
     assert told["path"] == "problems.dataset" and told["value"] == "dataset:trees/1"
-    assert "1 problems fail their own tests" in told["reason"]
+    assert "1 problem fails its own tests" in told["reason"]
     form = {"project": cast.project.pk, "recipe": "demo"}
     form["overrides"] = f'problems.dataset = "{version.reference}"\n'
     page = bob.post("/runs/new/", form)
-    assert page.status_code == 422 and "fail their own tests" in page.content.decode()
+    assert page.status_code == 422 and "fails its own tests" in page.content.decode()
     checked(version)
     assert version_of(cast.project, wanted) == version
     made_run = bob.post("/api/v1/runs", run, **JSON)

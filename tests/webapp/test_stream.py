@@ -12,6 +12,8 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from tests.builders import a_cast, a_held_run, a_run, an_event, some_events, store
 from tests.webapp.stream_server import Client, a_server, a_session
+from webapp.comments.services import change_comment, delete_comment, write_comment
+from webapp.comments.targets import Target
 from webapp.experiments.models import Run
 from webapp.experiments.services import request_stop
 from webapp.projects.models import Membership
@@ -155,6 +157,20 @@ def test_a_change_of_the_row_is_told(port, scene):
         request_stop(run.pk)
         told = client.hear_of("status")["run"]
         assert told["state"] == "stopping" and told["stop_requested"] is True
+
+
+def test_whoever_looks_is_told_that_comments_changed(port, scene):
+    cast, run, _, session = scene
+    target = Target((run,))
+    with Client(port, session) as client:
+        client.follow(run)
+        assert client.hear_of("status")["run"]["comments_changed"] == 0
+        comment = write_comment(target, cast.alice, "Why?", "")
+        assert client.hear_of("status")["run"]["comments_changed"] == 1
+        change_comment(comment, target, "Why this?", "")
+        assert client.hear_of("status")["run"]["comments_changed"] == 2
+        delete_comment(comment)
+        assert client.hear_of("status")["run"]["comments_changed"] == 3
 
 
 def test_frames_stay_under_their_size(port, scene):

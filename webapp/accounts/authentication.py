@@ -16,7 +16,7 @@ from ninja.security import HttpBearer, SessionAuth
 from webapp.accounts.models import User
 from webapp.accounts.tokens import user_behind
 from webapp.audit.context import note_token
-from webapp.limits import note_guess, refuse_guessers
+from webapp.limits import address_of, note_guess, refuse_guessers
 from webapp.projects.permissions import Action, require_scope
 
 
@@ -28,7 +28,7 @@ class Bearer(HttpBearer):
         self._reading = reading or (Action.READ,)
 
     def authenticate(self, request: HttpRequest, token: str) -> User:
-        address = request.META.get("REMOTE_ADDR") or "unknown"
+        address = address_of(request)
         refuse_guessers(address)
         user = user_behind(token)
         if user is None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import shutil
 import tempfile
 from collections.abc import AsyncIterator, Iterable
 from contextlib import contextmanager, suppress
@@ -89,6 +90,26 @@ def put_file(path: Path, expected: str = "") -> Artifact:
         )
     path.unlink(missing_ok=True)
     return artifact
+
+
+def put_in_place(path: Path, expected: str) -> Artifact:
+    """Store a file that stays where it is and is never changed: by a second name of the same bytes
+    where the file system can, not by a copy.
+
+    Raises: as `put_file`.
+    """
+    with _staging() as staged:
+        staged.unlink()
+        link_or_copy(path, staged)
+        return put_file(staged, expected)
+
+
+def link_or_copy(source: Path, target: Path) -> None:
+    """The same file under another name; a copy where the file system cannot."""
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copyfile(source, target)
 
 
 def open_artifact(sha256: str) -> IO[bytes]:

@@ -241,6 +241,7 @@ def _export(asked: argparse.Namespace) -> int:
 def _push(asked: argparse.Namespace) -> int:
     if not asked.run and not (asked.project and asked.recipe):
         raise ValueError("give --run, or --project and --recipe to make one")
+    pushing.log_in(asked.directory)  # a run without a log would wait for it in vain
     with _grove() as grove:
         run_id = asked.run or grove.create_run(asked.project, asked.recipe, outside=True).id
         print(run_id, flush=True)

@@ -25,15 +25,28 @@ ALIVE_SECONDS = 60.0
 _OVER = ("finished", "failed", "stopped")
 
 
+def log_in(directory: Path) -> Path:
+    """The log of a run's directory.
+
+    Raises:
+        FileNotFoundError: there is none.
+    """
+    log = directory / FILE_NAME
+    if not log.is_file():
+        raise FileNotFoundError(f"{directory} holds no {FILE_NAME}: name the directory of a run")
+    return log
+
+
 def push(grove: Grove, run_id: str, directory: Path, *, follow: bool) -> Heard:
     """Send what the log holds; with `follow`, also what comes until it tells the run's end.
 
     Raises:
         Refused: the server does not take it. OSError: there is no log.
     """
+    log = log_in(directory)
     heard, said = grove.send(run_id, []), time.monotonic()
     while True:
-        for batch in batches(_lines(directory / FILE_NAME, heard.head_seq)):
+        for batch in batches(_lines(log, heard.head_seq)):
             heard, said = grove.send(run_id, batch), time.monotonic()
         if not follow or heard.state in _OVER:
             return heard

@@ -10,6 +10,7 @@ import re
 from functools import partial
 
 from django.db import transaction
+from django.db.models import F
 from django.utils import timezone
 
 from webapp.accounts.models import User
@@ -17,6 +18,7 @@ from webapp.comments.mail import mail_notices
 from webapp.comments.models import Comment, ComparedRun, Notice, Reason
 from webapp.comments.targets import Target
 from webapp.experiments.models import Run
+from webapp.experiments.services import announce
 from webapp.projects.models import Membership
 
 LONGEST = 10_000
@@ -42,6 +44,7 @@ def write_comment(target: Target, author: User, text: str, site: str) -> Comment
     reasons |= dict.fromkeys((run.created_by for run in target.runs), Reason.OWN_RUN)
     reasons |= dict.fromkeys(mentioned(target, text), Reason.MENTIONED)
     _tell(comment, target, reasons, site)
+    _announce(comment)
     return comment
 
 
@@ -51,11 +54,21 @@ def change_comment(comment: Comment, target: Target, text: str, site: str) -> No
     comment.text, comment.edited = text, timezone.now()
     comment.save(update_fields=["text", "edited"])
     _tell(comment, target, dict.fromkeys(mentioned(target, text), Reason.MENTIONED), site)
+    _announce(comment)
 
 
+@transaction.atomic
 def delete_comment(comment: Comment) -> None:
     """With all that told of it."""
+    _announce(comment)
     comment.delete()
+
+
+def _announce(comment: Comment) -> None:
+    """Whoever looks at the run hears of it over its stream; a comparison has none."""
+    if not comment.comparison:
+        Run.objects.filter(pk=comment.run_id).update(comments_changed=F("comments_changed") + 1)
+        announce(comment.run_id)
 
 
 def read_notices(user: User, *ids: int) -> None:

@@ -59,9 +59,11 @@ def fault_of(version: DatasetVersion) -> str:
             f"{version} is not checked yet: wait until the check on its page is done, or start it"
         )
     if version.faulty:
+        one = version.faulty == 1
+        what = "1 problem fails its" if one else f"{version.faulty} problems fail their"
         return (
-            f"in {version} {version.faulty} problems fail their own tests: on its page keep those "
-            "that pass as a new version, and use that one, or upload what is corrected"
+            f"in {version} {what} own tests: on its page keep those that pass as a new version, "
+            "and use that one, or upload what is corrected"
         )
     return ""
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from django.db import connection
 
 from engine.config import parse_config
 from engine.faults import ConfigError
@@ -21,22 +20,15 @@ from webapp.experiments.catalogue import flat
 from webapp.experiments.models import Run
 from webapp.experiments.toml import value_text
 from webapp.telemetry.models import Event
+from webapp.telemetry.presentation import charts_of
 
 MOST_RUNS = 8
-MOST_POINTS = 600
-"""Of one curve; each is the mean of the steps that it stands for."""
 CONFIDENCE = 0.95
 SPLITS = ("test", "validation")
 _IGNORED = {"recipe_version"}
-_CURVES = (
-    ("reward", "Reward", "mean raw score of a step's nodes", "step.end", "reward", "share"),
-    ("solved", "Solved trees", "share of a step's trees", "step.end", "solved", "share"),
-    ("validation", "Validation Pass@1", "mean of the agents", "eval.result", None, "share"),
-    ("entropy", "Entropy", "nats per token, mean of the agents", "agent.update", "entropy",
-     "number"),
-    ("kl", "KL to the starting weights", "mean of the agents", "agent.update", "kl", "number"),
-    ("seconds", "Seconds per step", "wall-clock", "step.end", "seconds", "seconds"),
-)  # fmt: skip
+CURVES = ("validation.agent", "validation.tree", "validation.samples", "reward", "solved",
+          "entropy", "kl", "step.seconds")  # fmt: skip
+"""Series that are drawn, each with all its parts (`entropy.oak`)."""
 
 
 @dataclass(frozen=True)
@@ -69,10 +61,10 @@ def page(runs: Sequence[Run], split: str) -> dict[str, Any]:
     """Context of the template, see `views.compare`."""
     names = labels_of(runs)
     context = {
-        "compared": list(zip(runs, names, strict=True)),
+        "compared": labelled(runs),
         "split": split,
         "splits": SPLITS,
-        "page": {"labels": names, "curves": []},
+        "page": {"labels": names, "curves": CURVES, "runs": []},
     }
     if len(runs) < 2:
         return context
@@ -80,7 +72,7 @@ def page(runs: Sequence[Run], split: str) -> dict[str, Any]:
         "settings": settings_that_differ(runs),
         "pairs": pairs(runs, split),
         "confidence": f"{100 * CONFIDENCE:.0f} %",
-        "page": {"labels": names, "curves": curves(runs)},
+        "page": {"labels": names, "curves": CURVES, "runs": charted(runs)},
     }
 
 
@@ -179,59 +171,15 @@ def sentence(
     return f"{other} is {100 * abs(difference):.1f} points {side} {one}, {sure}"
 
 
-def curves(runs: Sequence[Run]) -> list[dict[str, Any]]:
-    """Charts as `static/js/series.js` describes them, one line for each run."""
-    names = labels_of(runs)
-    return [
-        _chart(runs, names, *told)
-        for told in _CURVES
-    ]  # fmt: skip
+def charted(runs: Sequence[Run]) -> list[dict[str, Any]]:
+    """The runs as charts need them (`telemetry.presentation`), by their labels."""
+    return [charts_of(run) | {"label": name} for run, name in labelled(runs)]
 
 
-def _chart(
-    runs: Sequence[Run], names: list[str], key: str, title: str, hint: str, kind: str,
-    column: str | None, unit: str,
-) -> dict[str, Any]:  # fmt: skip
-    series = [_points(run, kind, column) for run in runs]
-    steps = sorted({step for points in series for step in points})
-    width = max(1, -(-len(steps) // MOST_POINTS))
-    groups = [steps[i : i + width] for i in range(0, len(steps), width)]
-    lines = [
-        {"name": name, "label": name, "agent": name,
-         "values": [_mean([points[s] for s in group if s in points]) for group in groups]}
-        for name, points in zip(names, series, strict=True)
-    ]  # fmt: skip
-    if width > 1:
-        hint = f"{hint}; means of {width} steps"
-    return {"id": key, "title": title, "hint": hint, "unit": unit, "stacked": False,
-            "x": [group[-1] for group in groups], "lines": lines}  # fmt: skip
+def labelled(runs: Sequence[Run]) -> list[tuple[Run, str]]:
+    return list(zip(runs, labels_of(runs), strict=True))
 
 
-def _points(run: Run, kind: str, column: str | None) -> dict[int, float]:
-    """Value by step; of a step that was told twice the later word counts, agents are averaged."""
-    with connection.cursor() as cursor:
-        cursor.execute(_VALIDATION if column is None else _COLUMN,
-                       {"run": run.pk, "kind": kind, "column": column})  # fmt: skip
-        return {step: value for step, value in cursor.fetchall() if value is not None}
-
-
-_COLUMN = """
-SELECT step, avg(value) FROM (
-    SELECT DISTINCT ON (step, agent) (payload->>'step')::int AS step,
-           coalesce(payload->>'agent', '') AS agent,
-           (payload->>%(column)s)::float8 AS value
-    FROM telemetry_event WHERE run_id = %(run)s AND kind = %(kind)s
-    ORDER BY step, agent, seq DESC
-) AS told GROUP BY step
-"""
-_VALIDATION = """
-SELECT DISTINCT ON (step) (payload->>'step')::int AS step,
-       (SELECT avg(value::float8) FROM jsonb_each_text(payload->'agents') AS each (name, value))
-FROM telemetry_event
-WHERE run_id = %(run)s AND kind = %(kind)s AND payload->>'split' = 'validation'
-ORDER BY step, seq DESC
-"""
-
-
-def _mean(values: list[float]) -> float | None:
-    return sum(values) / len(values) if values else None
+def is_curve(name: str) -> bool:
+    """Whether a series is one of those that a comparison draws."""
+    return any(name == one or name.startswith(f"{one}.") for one in CURVES)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from typing import Any, Literal
+from typing import Literal
 
 from django.http import HttpRequest
 from ninja import Query, Router, Schema
@@ -52,19 +52,21 @@ class ComparisonOut(Schema):
     labels: list[str]
     settings: list[SettingOut]
     """What is not the same in all runs."""
-    curves: list[dict[str, Any]]
+    curves: list[str]
+    """Series that the page draws, each with all its parts: a run's `/metrics` has them."""
     evaluations: list[PairOut]
 
 
 @router.get("", response=ComparisonOut)
 def compare_runs(request: HttpRequest, asked: Query[Asked]):
-    """Settings that differ, curves, and paired bootstrap intervals of the newest evaluations."""
+    """Settings that differ, which series are drawn, and paired bootstrap intervals of the newest
+    evaluations."""
     runs = [visible_run(request.user, run_id) for run_id in dict.fromkeys(asked.run)]
     return {
         "runs": [summary(run) for run in runs],
         "labels": comparison.labels_of(runs),
         "settings": comparison.settings_that_differ(runs),
-        "curves": comparison.curves(runs),
+        "curves": list(comparison.CURVES),
         "evaluations": [
             {"run": pair.run.pk, "label": pair.label, "figures": pair.figures,
              "missing": pair.missing}

@@ -20,11 +20,10 @@ from webapp.experiments.actions import note_action
 from webapp.experiments.checkpoints import checkpoint_steps, hold, release
 from webapp.experiments.dispatch import dispatch_on_commit
 from webapp.experiments.models import Experiment, Run, RunAction
-from webapp.experiments.paths import refuse_paths
+from webapp.experiments.paths import located
 from webapp.experiments.sweeps import Planned, Request, plan
 from webapp.experiments.walls import refuse_unsafe
 from webapp.projects.models import Project
-from webapp.registry.references import resolved
 from webapp.registry.services import note_uses
 
 _NAME_CHARS: int = Experiment._meta.get_field("name").max_length
@@ -44,10 +43,11 @@ def planned(request: Request, project: Project, origin: Origin | None = None) ->
     Raises:
         ConfigError: the settings cannot run, or not in this project, or not from this checkpoint.
     """
-    runs = [replace(run, config=resolved(run.config, project)) for run in plan(request)]
+    runs = [
+        replace(run, config=located(run.config, project, request.base)) for run in plan(request)
+    ]
     for run in runs:
         refuse_unsafe(run.config, project)
-        refuse_paths(run.config, project)
         if origin:
             _refuse_fork(origin, run, project)
     return runs

@@ -101,6 +101,9 @@ class Run(models.Model):
     """What people call it, each once, in their order."""
     notes = models.TextField(blank=True)
     """Markdown."""
+    comments_changed = models.PositiveIntegerField(default=0)
+    """How often a comment on it or its nodes was written, changed or removed: who reads them as
+    they come is told by this number that there is something new."""
     archived_at = models.DateTimeField(null=True)
     """Since when lists leave it out unless they are asked for it."""
 

@@ -158,7 +158,7 @@ def check_launch(request: HttpRequest) -> HttpResponse:
 def compare(request: HttpRequest) -> HttpResponse:
     """compare.html: `compared` (pairs of Run and label), `others` (Runs that may be added),
     `split`, `splits`, and with two runs or more `settings`, `pairs` (of comparison.Pair),
-    `confidence`; `page` for the scripts: labels and curves. The address holds all of it:
+    `confidence`; `page` for the scripts: {labels, runs, curves}. The address holds all of it:
     `?run=A&run=B&split=`.
     """
     split = request.GET.get("split", comparison.SPLITS[0])

@@ -25,7 +25,7 @@ from django.utils.http import parse_etags
 
 from webapp.accounts.models import User
 from webapp.accounts.tokens import user_behind
-from webapp.limits import too_many_guesses
+from webapp.limits import address_of, too_many_guesses
 from webapp.once.models import KeptAnswer
 from webapp.problems import MATCH, Invalid, problem
 from webapp.projects.models import Project
@@ -141,7 +141,7 @@ def is_match(value: str) -> bool:
 def _asker(request: HttpRequest) -> User | None:
     """Whoever the view will find, too; None if it lets nobody in."""
     if shown := request.headers.get("Authorization"):
-        if too_many_guesses(request.META.get("REMOTE_ADDR") or "unknown"):
+        if too_many_guesses(address_of(request)):
             return None
         is_bearer = shown.lower().startswith(_BEARER)
         return user_behind(shown[len(_BEARER) :].strip()) if is_bearer else None

@@ -1,13 +1,13 @@
-"""Folders of versions whose files are artifacts: what an engine is given as a model.
+"""Folders of versions: what an engine is given as a model.
 
-Invariants: a folder is there whole or not at all, and is named by its content, so that it is never
-changed and two versions of the same files share it. It can be made again at any time.
+Invariants: a folder is there whole or not at all, and never changed. That of what came in from
+outside is named by its content, so that two versions of the same files share it; what a run made
+lies where the run wrote it. Once its files are artifacts, either can be made again at any time.
 """
 
 from __future__ import annotations
 
 import hashlib
-import os
 import shutil
 import tempfile
 import time
@@ -19,7 +19,7 @@ from pathlib import Path
 from django.conf import settings
 
 from webapp.artifacts.collecting import GRACE
-from webapp.artifacts.store import local_path
+from webapp.artifacts.store import link_or_copy, local_path
 from webapp.registry.models import ModelVersion
 
 
@@ -31,31 +31,39 @@ def folder_of(sha256: Mapping[str, str]) -> Path:
 
 
 def contents_of(version: ModelVersion) -> dict[str, str]:
-    """SHA-256 by name of the files that are artifacts; none if a run keeps the version."""
-    stored = version.files.exclude(artifact=None)
-    return dict(stored.values_list("name", "artifact_id"))
+    """SHA-256 by name of its files; none until all of them are artifacts."""
+    found = dict(version.files.values_list("name", "artifact_id"))
+    return {} if None in found.values() else found
 
 
 def fill(contents: Mapping[str, str]) -> Path:
-    """The folder with these files, made if it is not there yet.
+    """The folder that is named by these files, made if it is not there yet.
+
+    Raises: as `restore`.
+    """
+    folder = folder_of(contents)
+    restore(folder, contents)
+    return folder
+
+
+def restore(folder: Path, contents: Mapping[str, str]) -> None:
+    """Make the folder with these files if it is not there.
 
     Raises:
         OSError: an artifact is not in the store, or there is no room.
     """
-    folder = folder_of(contents)
     if folder.is_dir():
-        return folder
+        return
     folder.parent.mkdir(parents=True, exist_ok=True)
     draft = Path(tempfile.mkdtemp(prefix=".", dir=folder.parent))
     try:
         for name, sha256 in contents.items():
-            _place(local_path(sha256), draft / name)
+            link_or_copy(local_path(sha256), draft / name)
         draft.chmod(0o755)
         with suppress(OSError):  # somebody else was first: theirs is the same
             draft.rename(folder)
     finally:
         shutil.rmtree(draft, ignore_errors=True)
-    return folder
 
 
 def remove_unused(paths: Sequence[str]) -> None:
@@ -77,11 +85,3 @@ def remove_strays(grace: timedelta = GRACE) -> int:
     for path in strays:
         shutil.rmtree(path, ignore_errors=True)
     return len(strays)
-
-
-def _place(source: Path, target: Path) -> None:
-    """The same file under another name; a copy where the file system cannot."""
-    try:
-        os.link(source, target)
-    except OSError:
-        shutil.copyfile(source, target)

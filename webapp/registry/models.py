@@ -42,8 +42,8 @@ class ModelVersion(models.Model):
     model = models.ForeignKey(Model, on_delete=models.CASCADE, related_name="versions")
     number = models.PositiveIntegerField()
     path = models.CharField(max_length=1000)
-    """Directory in Hugging Face layout, by which runs name it. Where the files are artifacts it is
-    filled from them when a run needs it (`registry.folders`)."""
+    """Directory in Hugging Face layout, by which runs name it. Once the files are artifacts it is
+    made again from them when a run needs it and it is gone (`registry.folders`)."""
     sha256 = models.CharField(max_length=64)
     parameters = models.BigIntegerField()
     created = models.DateTimeField(auto_now_add=True)
@@ -91,7 +91,7 @@ class VersionFile(models.Model):
     artifact = models.ForeignKey(
         Artifact, on_delete=models.PROTECT, null=True, related_name="model_files"
     )
-    """Its content; null where it lies in the version's directory alone, as its run wrote it."""
+    """Its content; null until a worker has stored what a run wrote (`services.store_next`)."""
 
     objects = OfVersionQuerySet.as_manager()
 

@@ -1,18 +1,19 @@
 """Putting weights into the registry, each with its lineage and each only once; letting them go.
 
-What a run made stays where the run wrote it: its directory is on this machine already, and storing
-it again would double it and hold up the end of the run. What is imported is stored as artifacts.
+What is imported is stored as artifacts at once; what a run made stays where the run wrote it, and a
+worker stores it from there (`store_next`), so that no run's end waits for it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
 from django.db import transaction
 from django.db.models import Max
 
+from webapp.artifacts import store
 from webapp.experiments.models import Run
 from webapp.projects.models import Project
 from webapp.registry.errors import RegistryRefused
@@ -143,6 +144,33 @@ def list_files(version: ModelVersion) -> int:
         )
     _note_files(version, found)
     return len(found.files)
+
+
+class NotStored(Exception):
+    """A file of a version cannot become an artifact for now; `file` says which."""
+
+    def __init__(self, file: VersionFile, cause: Exception):
+        self.file = file
+        super().__init__(f"{file.name} of {file.version} cannot be stored: {cause}")
+
+
+def store_next(but: Collection[int] = ()) -> VersionFile | None:
+    """Make the file that waits longest an artifact, but none of these ids; None if none waits. Two
+    who take the same one store it once: it is known by its content.
+
+    Raises:
+        NotStored: it is gone, is not what was registered, or the store does not take it.
+    """
+    waiting = VersionFile.objects.filter(artifact=None).exclude(pk__in=but)
+    file = waiting.select_related("version__model").order_by("pk").first()
+    if file is None:
+        return None
+    try:
+        file.artifact = store.put_in_place(Path(file.version.path) / file.name, file.sha256)
+    except (OSError, store.WrongDigest) as error:
+        raise NotStored(file, error) from error
+    VersionFile.objects.filter(pk=file.pk).update(artifact=file.artifact)
+    return file
 
 
 def add_version(model: Model, **fields: Any) -> ModelVersion:

@@ -6,6 +6,7 @@ and its paths go.
 
 from __future__ import annotations
 
+import copy
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -24,7 +25,7 @@ from webapp.datasets.models import DatasetVersion
 from webapp.experiments.actions import note_action
 from webapp.experiments.dispatch import dispatch_on_commit
 from webapp.experiments.models import Experiment, Run, RunAction
-from webapp.experiments.paths import refuse_paths
+from webapp.experiments.paths import located
 from webapp.experiments.walls import refuse_unsafe
 from webapp.projects.models import Project
 from webapp.registry.services import note_uses
@@ -67,14 +68,14 @@ def planned(project: Project, team: Sequence[str], overrides: Mapping[str, Any])
     Raises:
         ConfigError: they cannot run, or not in this project.
     """
-    data = base_settings(agents_of(project, team))
+    base = base_settings(agents_of(project, team))
+    data = copy.deepcopy(base)
     override(data, dict(overrides))
     if not any(path in overrides for path in ("search", "search.nodes_in_flight")):
         _fit_in_flight(data["search"])
     config = parse_config(data)
     refuse_unsafe(config, project)
-    refuse_paths(config, project)
-    return config
+    return located(config, project, base)
 
 
 def _fit_in_flight(search: dict[str, Any]) -> None:

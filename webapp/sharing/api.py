@@ -95,7 +95,7 @@ def revoke_share(request: HttpRequest, run_id: uuid.UUID, share_id: int):
 
 @shared.get("/{str:secret}/state", include_in_schema=False)
 def get_shared_state(request: HttpRequest, secret: str, seq: int | None = Query(None, ge=0)):
-    guest = guest_or_404(secret)
+    guest = guest_or_404(request, secret)
     run, view = guest.share.run, guest.view
     if view.tree is not None:
         return _json(selectors.tree(run, view.tree, view.clamp(seq)) or _nothing(run, view, seq))
@@ -110,7 +110,7 @@ def _nothing(run: services.Run, view: selectors.View, seq: int | None) -> bytes:
 
 @shared.get("/{str:secret}/moments", include_in_schema=False)
 def get_shared_moments(request: HttpRequest, secret: str):
-    guest = guest_or_404(secret)
+    guest = guest_or_404(request, secret)
     run, view = guest.share.run, guest.view
     return {"head": view.clamp(run.head_seq), "first_solved": selectors.first_solved(run, view)}
 
@@ -123,7 +123,7 @@ def get_shared_events(
     until: int | None = Query(None, ge=0),
     topics: str = Query("*", max_length=400),
 ):
-    guest = guest_or_404(secret)
+    guest = guest_or_404(request, secret)
     lines = selectors.lines(guest.share.run, after, until, topics.split(","), guest.view)
     return StreamingHttpResponse(lines, content_type="application/x-ndjson")
 
@@ -132,7 +132,7 @@ def get_shared_events(
 def get_shared_step(
     request: HttpRequest, secret: str, step: int, seq: int | None = Query(None, ge=0)
 ):
-    guest = guest_or_404(secret)
+    guest = guest_or_404(request, secret)
     if guest.view.tree is not None:
         raise Http404
     return _json(selectors.step(guest.share.run, step, guest.view.clamp(seq)))
@@ -142,7 +142,7 @@ def get_shared_step(
 def get_shared_tree(
     request: HttpRequest, secret: str, tree: int, seq: int | None = Query(None, ge=0)
 ):
-    guest = guest_or_404(secret)
+    guest = guest_or_404(request, secret)
     seen = guest.view.tree in (None, tree)
     found = selectors.tree(guest.share.run, tree, guest.view.clamp(seq)) if seen else None
     if found is None:
@@ -152,7 +152,7 @@ def get_shared_tree(
 
 @shared.get("/{str:secret}/trees/{int:tree}/nodes/{int:node}", include_in_schema=False)
 def get_shared_node(request: HttpRequest, secret: str, tree: int, node: int):
-    guest = guest_or_404(secret)
+    guest = guest_or_404(request, secret)
     seen = guest.view.tree in (None, tree)
     found = selectors.node(guest.share.run, tree, node, guest.view.until) if seen else None
     if found is None:
@@ -162,7 +162,7 @@ def get_shared_node(request: HttpRequest, secret: str, tree: int, node: int):
 
 @shared.get("/{str:secret}/metrics", response=MetricList, include_in_schema=False)
 def get_shared_metrics(request: HttpRequest, secret: str, asked: Query[MetricsIn]):
-    guest = _guest_of_the_whole(secret)
+    guest = _guest_of_the_whole(request, secret)
     return metrics_page(guest.share.run, asked, guest.view.clamp(asked.until))
 
 
@@ -170,13 +170,13 @@ def get_shared_metrics(request: HttpRequest, secret: str, asked: Query[MetricsIn
     "/{str:secret}/metrics/{name}", response=BucketedSeries, by_alias=True, include_in_schema=False
 )
 def get_shared_metric(request: HttpRequest, secret: str, name: str, asked: Query[RangeIn]):
-    guest = _guest_of_the_whole(secret)
+    guest = _guest_of_the_whole(request, secret)
     return bucketed(guest.share.run, name, asked, guest.view.clamp(asked.until))
 
 
-def _guest_of_the_whole(secret: str) -> services.Guest:
+def _guest_of_the_whole(request: HttpRequest, secret: str) -> services.Guest:
     """Series are of the whole run: who sees but one tree of it sees none."""
-    guest = guest_or_404(secret)
+    guest = guest_or_404(request, secret)
     if guest.view.tree is not None:
         raise Http404
     return guest

@@ -6,16 +6,25 @@ import uuid
 from datetime import datetime, timedelta
 from typing import Annotated, Any, Literal
 
-from django.http import HttpRequest
+from django.http import Http404, HttpRequest
 from ninja import Path, Query, Router, Schema, Status
 from pydantic import ConfigDict, Field
 
-from webapp.experiments.comparison import MOST_RUNS
+from webapp.experiments.comparison import MOST_RUNS, is_curve
 from webapp.experiments.comparison_api import router
 from webapp.paging import LARGEST_ID, Cursor, page
 from webapp.problems import Invalid
 from webapp.sharing import comparisons, links
 from webapp.sharing.models import ComparisonShare
+from webapp.sharing.selectors import comparison_or_404
+from webapp.telemetry.metrics_api import (
+    BucketedSeries,
+    MetricList,
+    MetricsIn,
+    RangeIn,
+    bucketed,
+    metrics_page,
+)
 
 shared = Router(auth=None)
 Runs = Annotated[list[uuid.UUID], Field(min_length=2, max_length=MOST_RUNS)]
@@ -112,4 +121,30 @@ def unshare_comparison(request: HttpRequest, share_id: Annotated[int, Path(ge=0,
 
 @shared.get("/comparison/{str:secret}", response=dict[str, Any], include_in_schema=False)
 def get_shared_comparison(request: HttpRequest, secret: str):
-    return comparisons.shown_by(secret)[1]
+    return comparison_or_404(request, secret).told
+
+
+@shared.get(
+    "/comparison/{str:secret}/{int:place}/metrics",
+    response=MetricList,
+    include_in_schema=False,
+)
+def get_compared_metrics(request: HttpRequest, secret: str, place: int, asked: Query[MetricsIn]):
+    run, view = comparison_or_404(request, secret).view(place)
+    told = metrics_page(run, asked, view.clamp(asked.until))
+    return told | {"metrics": [one for one in told["metrics"] if is_curve(one.name)]}
+
+
+@shared.get(
+    "/comparison/{str:secret}/{int:place}/metrics/{name}",
+    response=BucketedSeries,
+    by_alias=True,
+    include_in_schema=False,
+)
+def get_compared_metric(
+    request: HttpRequest, secret: str, place: int, name: str, asked: Query[RangeIn]
+):
+    run, view = comparison_or_404(request, secret).view(place)
+    if not is_curve(name):
+        raise Http404
+    return bucketed(run, name, asked, view.clamp(asked.until))

@@ -19,6 +19,7 @@ from webapp.experiments.selectors import compared_runs
 from webapp.projects.permissions import Action, may
 from webapp.sharing import comparisons, links
 from webapp.sharing.forms import ComparisonShareForm
+from webapp.sharing.selectors import comparison_or_404
 
 
 @never_cache
@@ -74,12 +75,12 @@ def revoke_comparison_share(request: HttpRequest, share_id: int) -> HttpResponse
 def shared_comparison(request: HttpRequest, secret: str) -> HttpResponse:
     """shared_comparison.html: `share`, `names` (pairs of label and run's name), and what
     `parts/compared.html` shows. 404 without a share."""
-    share, told = comparisons.shown_by(secret)
+    shown = comparison_or_404(request, secret)
     context = {
-        **told,
-        "share": share,
-        "names": list(zip(told["labels"], told["names"], strict=True)),
+        **shown.told,
+        "share": shown.share,
+        "names": list(zip(shown.told["labels"], shown.told["names"], strict=True)),
         "confidence": f"{100 * CONFIDENCE:.0f} %",
-        "page": {"labels": told["labels"], "curves": told["curves"]},
+        "page": shown.page(secret),
     }
     return render(request, "shared_comparison.html", context)

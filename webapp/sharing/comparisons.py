@@ -1,8 +1,8 @@
 """Links to a comparison: made, shown, and ended.
 
 Invariant: a guest is told of the runs that are compared what the comparison shows, without where
-models and problems come from, and without an address of anything else; a link whose runs are not
-all there any more shows nothing.
+models and problems come from, and without an address of anything else; a frozen link shows nothing
+that came after it was made; a link whose runs are not all there any more shows nothing.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ from __future__ import annotations
 import re
 import uuid
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from datetime import timedelta
+from functools import cached_property
 from typing import Any
 
 from django.db.models import QuerySet
@@ -25,6 +26,7 @@ from webapp.experiments.selectors import visible_run
 from webapp.projects.permissions import Action, require
 from webapp.sharing import links
 from webapp.sharing.models import ComparisonShare
+from webapp.telemetry.view import View
 
 _SALT = "webapp.sharing.comparisons"
 _OF_THE_HOUSE = re.compile(r"^(agents\.[^.]+\.model|problems\..*|compute\..*|inference\..*)$")
@@ -47,7 +49,8 @@ def share(
 ) -> tuple[ComparisonShare, str]:
     """The share, and the path of its link; the secret in it is not kept, only its digest."""
     shown = {"runs": [run.pk for run in runs], "split": split}
-    shown["frozen"] = told(runs, split) if frozen else None
+    then = {"until": [run.head_seq for run in runs]}
+    shown["frozen"] = then | told(runs, split) if frozen else None
     made, secret = links.make(ComparisonShare, _SALT, user, lifetime, **shown)
     return made, reverse("shared-comparison", args=[secret])
 
@@ -70,21 +73,56 @@ def own_share(user: User, share_id: int) -> ComparisonShare:
     return found
 
 
-def shown_by(secret: str) -> tuple[ComparisonShare, dict[str, Any]]:
-    """The share of a link and what it shows; `Http404` if that is nothing (any more)."""
+@dataclass(frozen=True)
+class Shown:
+    """What a link shows of its runs."""
+
+    share: ComparisonShare
+    runs: list[Run]
+
+    @cached_property
+    def told(self) -> dict[str, Any]:
+        """All but the curves (`told`); whoever asks for a curve does not pay for it."""
+        return self.share.frozen or told(self.runs, self.share.split)
+
+    def page(self, secret: str) -> dict[str, Any]:
+        """{labels, curves, runs, frozen} for the scripts: runs are known by their labels, and
+        their addresses are the link's."""
+        kept = ("label", "group", "agents", "owners")
+        runs = [
+            {name: run[name] for name in kept}
+            | {"id": run["label"], "name": run["label"]}
+            | {"url": f"/api/v1/shared/comparison/{secret}/{place}/metrics"}
+            for place, run in enumerate(comparison.charted(self.runs))
+        ]
+        return {
+            "labels": comparison.labels_of(self.runs),
+            "curves": comparison.CURVES,
+            "runs": runs,
+            "frozen": self.share.frozen is not None,
+        }
+
+    def view(self, place: int) -> tuple[Run, View]:
+        """A run, and what of its log is shown; `Http404` for a place without one."""
+        if place >= len(self.runs):
+            raise Http404
+        until = self.share.frozen["until"][place] if self.share.frozen else None
+        return self.runs[place], View("", until)
+
+
+def shown_by(secret: str) -> Shown:
+    """What a link shows; `Http404` if that is nothing (any more)."""
     found = links.find(ComparisonShare.objects.all(), _SALT, secret)
     if found is None:
         raise Http404
     there = Run.objects.select_related("experiment").in_bulk(found.runs)
     if len(there) != len(set(found.runs)):
         raise Http404
-    if found.frozen is not None:
-        return found, found.frozen
-    return found, told([there[run_id] for run_id in found.runs], found.split)
+    return Shown(found, [there[run_id] for run_id in found.runs])
 
 
 def told(runs: Sequence[Run], split: str) -> dict[str, Any]:
-    """{labels, names, split, settings, pairs, curves}: what a guest is told, as plain values."""
+    """{labels, names, split, settings, pairs}: what a guest is told, as plain values."""
     settings = comparison.settings_that_differ(runs)
     return {
         "labels": comparison.labels_of(runs),
@@ -100,5 +138,4 @@ def told(runs: Sequence[Run], split: str) -> dict[str, Any]:
             }
             for pair in comparison.pairs(runs, split)
         ],
-        "curves": comparison.curves(runs),
     }

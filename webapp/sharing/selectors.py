@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from django.db.models import QuerySet
-from django.http import Http404
+from django.http import Http404, HttpRequest
 
 from webapp.experiments.models import Run
 from webapp.experiments.presentation import page_data
+from webapp.limits import address_of, note_guess
 from webapp.searches.presentation import page_search
+from webapp.sharing.comparisons import Shown, shown_by
 from webapp.sharing.models import Share
 from webapp.sharing.services import Guest, guest_by
 from webapp.telemetry.selectors import folded
@@ -21,10 +23,21 @@ def shares_of(run: Run) -> QuerySet[Share]:
     return Share.objects.valid().filter(run=run).select_related("created_by").order_by("-pk")
 
 
-def guest_or_404(secret: str) -> Guest:
+def guest_or_404(request: HttpRequest, secret: str) -> Guest:
+    """Whom the secret lets look; a wrong one is counted."""
     if guest := guest_by(secret):
         return guest
+    note_guess(address_of(request))
     raise Http404
+
+
+def comparison_or_404(request: HttpRequest, secret: str) -> Shown:
+    """What the link of a comparison shows; a wrong secret is counted."""
+    try:
+        return shown_by(secret)
+    except Http404:
+        note_guess(address_of(request))
+        raise
 
 
 def shared_page_data(guest: Guest) -> dict[str, Any]:

@@ -67,6 +67,6 @@ def revoke(request: HttpRequest, run_id: uuid.UUID, share_id: int) -> HttpRespon
 @require_safe
 def shared(request: HttpRequest, secret: str) -> HttpResponse:
     """run.html for a guest: `run`, `guest`, and `page` without operations. 404 without a share."""
-    guest = guest_or_404(secret)
+    guest = guest_or_404(request, secret)
     context = {"run": guest.share.run, "guest": guest, "page": shared_page_data(guest)}
     return render(request, "run.html", context)

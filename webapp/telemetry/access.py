@@ -31,6 +31,11 @@ def authorization(scope: dict[str, Any]) -> bytes | None:
     return next((value for name, value in scope["headers"] if name == b"authorization"), None)
 
 
+def address_of(scope: dict[str, Any]) -> str:
+    """Where the socket comes from, under which wrong secrets are counted."""
+    return (scope.get("client") or ("unknown",))[0]
+
+
 class Nobody(AnonymousUser):
     """Who came by a secret that lets nobody in; `why` is what their socket is told as it closes."""
 
@@ -43,9 +48,8 @@ class Nobody(AnonymousUser):
 def user_by_token(header: bytes, address: str) -> User | Nobody:
     """Whom the token of an authorization header lets in; nobody if it is not valid, or if too many
     that were not came from the address."""
-    if seconds := too_many_guesses(address):
-        told = f"too many wrong tokens came from your address: try again in {seconds} seconds"
-        return Nobody(Closing(Close.TOO_MANY, told, 1000 * seconds))
+    if held_up := _held_up(address):
+        return held_up
     secret = header[len(_SCHEME) :] if header.lower().startswith(_SCHEME) else b""
     user = user_behind(secret.decode("latin-1").strip())
     if user is None:
@@ -61,10 +65,22 @@ def shared_secret(scope: dict[str, Any]) -> str | None:
 
 
 @database_sync_to_async
-def guest_by_secret(secret: str) -> Guest | Nobody:
-    """Whom a share lets look; nobody if it shows nothing (any more)."""
+def guest_by_secret(secret: str, address: str) -> Guest | Nobody:
+    """Whom a share lets look; nobody if it shows nothing (any more), or if too many wrong secrets
+    came from the address."""
+    if held_up := _held_up(address):
+        return held_up
+    if guest := guest_by(secret):
+        return guest
+    note_guess(address)
     told = "this link shows nothing any more: ask who sent it for another"
-    return guest_by(secret) or Nobody(Closing(Close.NOT_SIGNED_IN, told))
+    return Nobody(Closing(Close.NOT_SIGNED_IN, told))
+
+
+def _held_up(address: str) -> Nobody | None:
+    seconds = too_many_guesses(address)
+    told = f"too many wrong tokens came from your address: try again in {seconds} seconds"
+    return Nobody(Closing(Close.TOO_MANY, told, 1000 * seconds)) if seconds else None
 
 
 def may_read(user: User | Guest) -> bool:

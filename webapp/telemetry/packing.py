@@ -114,6 +114,7 @@ def _row(plain: list[tuple[str, str]], arrays: list[tuple[str, Any]]) -> Array:
 
 
 def copy_in(cursor: Any, query: str, rows: Iterable[bytes]) -> None:
+    """Send packed rows by a COPY, if there are any."""
     lots = [lot for lot in rows if lot]
     if lots:
         with cursor.copy(query) as copy:

@@ -15,10 +15,12 @@ MOST_RUNS = 20
 
 def charts_data(runs: Sequence[Run]) -> dict[str, Any]:
     """Runs as the scripts of the page need them, as plain JSON values."""
-    return {"runs": [_run(run) for run in runs]}
+    return {"runs": [charts_of(run) for run in runs]}
 
 
-def _run(run: Run) -> dict[str, Any]:
+def charts_of(run: Run) -> dict[str, Any]:
+    """{id, name, number, label, seed, group, agents, owners, url, steps}: `group` is the same for
+    runs that differ by nothing but their seed, `url` answers with the series."""
     agents = run.config.get("agents", ())
     return {
         "id": str(run.pk),

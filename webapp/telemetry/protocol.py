@@ -146,7 +146,8 @@ class Gap(Reply, tag="gap"):
 
 
 class Status(Reply, tag="status"):
-    """The run's row (`experiments.presentation.status`): at first, and whenever it changed."""
+    """The run's row (`experiments.presentation.status`): at first, and whenever it changed; to who
+    may read its comments also how often those did (`comments_changed`)."""
 
     sid: Sid
     run: dict[str, Any]

@@ -23,7 +23,7 @@ from webapp.telemetry.view import View
 
 Send = Callable[[Reply], Awaitable[None]]
 
-_STATUS = f"SELECT {', '.join(STATUS_COLUMNS)} FROM experiments_run WHERE id = %s"
+_STATUS = f"SELECT {', '.join(STATUS_COLUMNS)}, comments_changed FROM experiments_run WHERE id = %s"
 _ENDS = """
 SELECT epoch, head_seq,
        coalesce((SELECT min(seq) FROM telemetry_event WHERE run_id = run.id), 1)
@@ -71,7 +71,10 @@ class Pump:
         found = await self._query(_STATUS, [self.sub.run])
         if not found:
             return
-        told = self.view.status(status(dict(zip(STATUS_COLUMNS, found[0], strict=True))))
+        *columns, comments = found[0]
+        told = self.view.status(status(dict(zip(STATUS_COLUMNS, columns, strict=True))))
+        if told is not None and self.view.comments:
+            told = {**told, "comments_changed": comments}
         if told is not None and told != self._said:
             self._said = told
             await self.send(Status(self.sub.sid, told))

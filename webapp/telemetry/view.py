@@ -13,16 +13,18 @@ from webapp.telemetry.rows import Row
 class View:
     """`until`: seq of the last event that is seen; `tree`: the only tree whose events are.
 
-    None is no limit. `base`: where REST answers for it.
+    None is no limit. `base`: where REST answers for it. `comments`: whether what people write about
+    the run is theirs to see.
     """
 
     base: str
     until: int | None = None
     tree: int | None = None
+    comments: bool = False
 
     @staticmethod
     def of_all(run_id: uuid.UUID) -> View:
-        return View(f"/api/v1/runs/{run_id}")
+        return View(f"/api/v1/runs/{run_id}", comments=True)
 
     def clamp(self, seq: int | None) -> int | None:
         """`seq`, or the last that is seen if that comes before."""

@@ -1,0 +1,119 @@
+/**
+ * A page of charts of some runs: its controls, what it asks the server for, and how fresh it is.
+ *
+ * What is shown stands in the address. Names and lengths of series are asked for every few seconds;
+ * a chart asks for its buckets when something of it is new, and only while it is on the screen.
+ */
+
+import { setText } from "./dom.js";
+import { clock } from "./format.js";
+import { MetricBoard } from "./metric-board.js";
+import { readView, writeView } from "./metric-view.js";
+
+const EVERY_MS = 3_000;
+const LONGEST_WAIT_MS = 30_000;
+const CHOICES = ["x", "band"];
+const LOGS = ["logX", "logY"];
+const VALUES = [...CHOICES, "q", "smooth"];
+
+const part = (name) => document.querySelector(`[data-part="${name}"]`);
+const control = (name) => document.querySelector(`[data-control="${name}"]`);
+
+export class MetricPage {
+  /**
+   * @param runs as `MetricBoard` knows them; `arrange(board, runs, view)` gives the charts their
+   *   places; `heard()`, if given, is awaited when the server told anything new; `fresh` is the word
+   *   for what is up to date.
+   */
+  constructor(runs, { arrange, heard, fresh = "live" }) {
+    this.runs = new Map(runs.map((run) => [run.id, run]));
+    Object.assign(this, { heard, fresh });
+    this.view = readView(location.search);
+    this.lostSince = null;
+    this.board = new MetricBoard({
+      runs: this.runs,
+      view: () => this.view,
+      zoom: (from, to) => this.#zoom(from, to),
+      onFault: (error) => this.#lost(error),
+    });
+    this.arrange = () => arrange(this.board, [...this.runs.values()], this.view);
+    this.#listen();
+    this.#showControls();
+    this.#tick();
+  }
+
+  #listen() {
+    for (const name of CHOICES) control(name).addEventListener("change", ({ target }) => this.#change({ [name]: target.value }));
+    for (const name of LOGS) control(name).addEventListener("click", () => this.#change({ [name]: !this.view[name] }));
+    control("q")?.addEventListener("input", ({ target }) => this.#change({ q: target.value }));
+    control("smooth").addEventListener("input", ({ target }) => this.#change({ smooth: Number(target.value) }));
+    control("whole").addEventListener("click", () => this.#zoom(null, null));
+    new ResizeObserver(() => this.board.resize()).observe(part("charts"));
+    addEventListener("themechange", () => this.board.themeChanged());
+    addEventListener("popstate", () => this.#change(readView(location.search)));
+  }
+
+  async #tick() {
+    if (!document.hidden) {
+      try {
+        const { any, isNew } = await this.board.ask();
+        if (any) {
+          this.arrange();
+          await this.heard?.();
+          await this.board.refresh(isNew);
+        } else if (!this.board.cards.size) this.arrange();
+        this.#found();
+      } catch (error) {
+        this.#lost(error);
+      }
+    }
+    const late = this.lostSince ? Date.now() - this.lostSince : 0;
+    setTimeout(() => this.#tick(), Math.min(LONGEST_WAIT_MS, EVERY_MS + late / 4));
+  }
+
+  #lost(error) {
+    console.warn("grove charts:", error.message);
+    this.lostSince ??= Date.now();
+    part("connection").hidden = false;
+    setText(part("connectionText"), `You see what was known at ${clock(this.lostSince)}. The page tries again by itself.`);
+    tellState("stale", "reconnecting");
+  }
+
+  #found() {
+    this.lostSince = null;
+    part("connection").hidden = true;
+    tellState("live", this.fresh);
+    this.board.catchUp();
+  }
+
+  #zoom(from, to) {
+    this.#change({ from, to }, performance.now());
+  }
+
+  #change(changes, since = null) {
+    // A range of steps means nothing on another axis.
+    if (changes.x && changes.x !== this.view.x) changes = { ...changes, from: null, to: null };
+    this.view = { ...this.view, ...changes };
+    history.replaceState(null, "", writeView(location.search, this.view));
+    this.#showControls();
+    if ("q" in changes) this.arrange();
+    this.board.refresh(undefined, since).catch((error) => this.#lost(error));
+  }
+
+  #showControls() {
+    const { view } = this;
+    for (const name of VALUES) {
+      const field = control(name);
+      if (field && field.value !== String(view[name])) field.value = view[name];
+    }
+    for (const name of LOGS) control(name).setAttribute("aria-pressed", String(view[name]));
+    control("whole").hidden = view.from === null;
+    control("band").closest("label").hidden = this.runs.size < 2;
+    setText(control("smoothed"), view.smooth ? view.smooth.toFixed(2) : "off");
+  }
+}
+
+function tellState(kind, text) {
+  part("stream").dataset.kind = kind;
+  setText(part("stream"), text);
+}

@@ -1,0 +1,44 @@
+"""What schemathesis leaves out of its coverage phase, because it has asked it before.
+
+It repeats every wrong value of a parameter for each combination of the other, optional ones, and
+tries every header on every operation, where one middleware answers them all alike.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import Any
+
+import schemathesis
+from schemathesis import Case, HookContext
+
+PER_HEADER = 1
+"""Right and wrong values of a header, each, that an operation is asked with."""
+PER_KIND = 2
+"""Values of one kind (of a wrong type, of an enumeration) that a parameter or a field of the body
+is asked with; tests/security/test_schema_fuzz.py has many more for each parameter."""
+
+_asked: Counter[tuple[Any, ...]] = Counter()
+
+
+@schemathesis.hook
+def filter_case(context: HookContext, case: Case) -> bool:
+    """Whether a case of the coverage phase is asked; cases of the other phases all are."""
+    phase = case.meta.phase.data if case.meta else None
+    place = getattr(phase, "parameter_location", None)
+    if place is None:
+        return True
+    what = (case.operation.label, case.method, place, phase.parameter, case.meta.generation.mode)
+    if place.name == "HEADER":
+        return _is_among(PER_HEADER, *what)
+    if place.name in ("PATH", "QUERY") and phase.parameter:
+        value = (getattr(case, place.container_name) or {}).get(phase.parameter)
+        if not _is_among(1, *what, json.dumps(value)):
+            return False
+    return _is_among(PER_KIND, *what, phase.scenario, phase.description)
+
+
+def _is_among(first: int, *what: Any) -> bool:
+    _asked[what] += 1
+    return _asked[what] <= first

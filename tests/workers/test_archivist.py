@@ -1,0 +1,88 @@
+"""What runs wrote becomes artifacts, and outlives the directories of its runs."""
+
+import io
+import json
+import shutil
+import zipfile
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from tests.builders import a_cast, a_model_folder, a_run
+from webapp.artifacts.collecting import collect
+from webapp.artifacts.models import Artifact
+from webapp.artifacts.selectors import bytes_of
+from webapp.artifacts.store import local_path
+from webapp.registry import folders
+from webapp.registry.deletion import delete_version
+from webapp.registry.export import archive
+from webapp.registry.services import register_final_weights
+from workers.archivist import Archivist
+
+pytestmark = [pytest.mark.usefixtures("var_directory"), pytest.mark.django_db]
+
+
+@pytest.fixture
+def cast():
+    return a_cast()
+
+
+@pytest.fixture
+def made(var_directory):
+    """Where a run wrote its final weights."""
+    return a_model_folder(var_directory / "runs" / "one" / "models" / "oak")
+
+
+@pytest.fixture
+def version(cast, made):
+    return register_final_weights(a_run(cast), 3, {"oak": made})[0]
+
+
+def stored(archivist=None):
+    archivist = archivist or Archivist()
+    while archivist.do_one():
+        pass
+    return archivist
+
+
+def test_files_of_a_run_are_stored_once_and_count(cast, made, version):
+    before = bytes_of(cast.project)
+    sizes = {file.name: file.size for file in version.files.all()}
+    assert not Artifact.objects.exists() and not folders.contents_of(version)
+    stored()
+    for name, sha256 in folders.contents_of(version).items():
+        assert local_path(sha256).samefile(made / name)  # no second copy
+    assert bytes_of(cast.project) == before + sum(sizes.values()) and len(sizes) == 5
+    stored()
+    assert Artifact.objects.count() == len(sizes)
+
+
+def test_a_version_outlives_the_directory_of_its_run(version, made):
+    stored()
+    told = json.loads((made / "config.json").read_text())
+    shutil.rmtree(made.parents[1])
+    assert collect(timedelta(0)).artifacts == 0
+    with zipfile.ZipFile(io.BytesIO(b"".join(archive(version)))) as found:
+        assert json.loads(found.read("config.json")) == told
+    folders.restore(Path(version.path), folders.contents_of(version))
+    assert json.loads((made / "config.json").read_text()) == told
+
+
+def test_what_a_deleted_version_had_is_collected(version, made):
+    stored()
+    delete_version(version)
+    assert collect(timedelta(0)).artifacts == 5
+    assert (made / "config.json").exists()
+
+
+@pytest.mark.parametrize("change", [Path.unlink, lambda path: path.write_text("{}")])
+def test_what_is_not_what_was_registered_is_left_and_told_of(version, made, change, caplog):
+    change(made / "config.json")
+    archivist = stored()
+    assert "config.json of oak v1 cannot be stored" in caplog.text
+    assert list(version.files.filter(artifact=None).values_list("name", flat=True)) == [
+        "config.json"
+    ]
+    assert not folders.contents_of(version)
+    assert not archivist.do_one()  # not tried again at once
