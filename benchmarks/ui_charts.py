@@ -78,14 +78,14 @@ def _series(run: Any, points: int) -> str:
     from engine.events import Event
     from tests.browser.sample_log import START
     from webapp.telemetry.blocks import store
+    from webapp.telemetry.told import Told
 
     name, draw = f"{METRIC}.oak", random.Random(1)
     payload = {"agent": "oak", "step": 0, METRIC: 1.0}
     run.feed([Event(1, START, "agent.update", None, None, payload)])
-    # Each of its own event: numbers of one event share where the run stood.
-    told = [
-        ((n + 1, n, n * 0.1, n * 40, n * 2), 1 + math.sin(n / 5e4) + draw.random() * 0.5)
-        for n in range(1, points)
-    ]
-    store(run.run.pk, {name: told})
+    told = Told()
+    for n in range(1, points):
+        value = 1 + math.sin(n / 5e4) + draw.random() * 0.5
+        told.add((n + 1, n, n * 0.1, n * 40, n * 2), (name,), (value,))
+    store(run.run.pk, told)
     return name
