@@ -12,6 +12,7 @@ from typing import Any
 
 import schemathesis
 from schemathesis import Case, HookContext
+from schemathesis.generation.meta import TestPhase
 
 PER_HEADER = 1
 """Right and wrong values of a header, each, that an operation is asked with."""
@@ -25,9 +26,10 @@ _asked: Counter[tuple[Any, ...]] = Counter()
 @schemathesis.hook
 def filter_case(context: HookContext, case: Case) -> bool:
     """Whether a case of the coverage phase is asked; cases of the other phases all are."""
-    phase = case.meta.phase.data if case.meta else None
-    place = getattr(phase, "parameter_location", None)
-    if place is None:
+    if not case.meta or case.meta.phase.name is not TestPhase.COVERAGE:
+        return True
+    phase = case.meta.phase.data
+    if (place := phase.parameter_location) is None:
         return True
     what = (case.operation.label, case.method, place, phase.parameter, case.meta.generation.mode)
     if place.name == "HEADER":
