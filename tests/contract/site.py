@@ -34,6 +34,8 @@ HOOKS = Path(__file__).with_name("hooks.py")
 _LEFT_OUT = "positive_data_acceptance"
 # A known thing stands where the tool wanted to ask with something that is none.
 _LEFT_OUT_WITH_KNOWN = f"{_LEFT_OUT},negative_data_rejection"
+_REFUSALS = [400, 401, 403, 404, 405, 406, 409, 412, 415, 422, 428, 429, "5xx"]
+"""The tool's own, and 412. A 5xx has a check of its own."""
 
 
 @dataclass(frozen=True)
@@ -105,6 +107,8 @@ def _configuration(site: Site | None) -> str:
     lines = [f"hooks = {json.dumps(str(HOOKS))}"]
     lines += ["[phases.coverage]", 'unexpected-methods = ["TRACE"]']
     lines += ["[phases.stateful]", "max-steps = 4"]
+    # An `If-Match` is held against what there is before the body is read (RFC 9110, 13.2.1).
+    lines += ["[checks.negative_data_rejection]", f"expected-statuses = {_REFUSALS}"]
     if site:
         project = site.run.project
         things = {"run_id": site.run.pk, "tree": 1, "node": 1, "project_id": project.pk}
