@@ -48,8 +48,12 @@ def measure(arguments: argparse.Namespace) -> dict[str, dict[str, Any]]:
     outcomes = []
     for name in arguments.only or MEASUREMENTS:
         print(f"measuring {name}", file=sys.stderr, flush=True)
-        outcomes.append(_outcome(name, 60 * arguments.minutes))
-    arguments.out.write_text(document(outcomes), encoding="utf-8")
+        outcome = _outcome(name, 60 * arguments.minutes)
+        told = outcome.failed or outcome.left_out or json.dumps(outcome.result["ratios"])
+        print(f"{name}: {outcome.seconds:.0f} s, {told}", file=sys.stderr, flush=True)
+        outcomes.append(outcome)
+        # After each of them: what is cut off late in an hour has its table.
+        arguments.out.write_text(document(outcomes), encoding="utf-8")
     figures: dict[str, Any] = {f"{o.name}.seconds": round(o.seconds, 1) for o in outcomes}
     for kind in ("left_out", "failed"):
         if told := {o.name: getattr(o, kind) for o in outcomes if getattr(o, kind)}:
