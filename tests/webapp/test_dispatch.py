@@ -28,9 +28,11 @@ def test_a_message_names_the_run(cast):
         queue = broker.SimpleQueue(app.conf.task_default_queue)
         queue.clear()
         assert dispatch(run.pk) is True
-        message = queue.get(timeout=5)
+        # Servers of tests in the other process send to the same folder.
+        while (message := queue.get(timeout=5)).payload[0] != [str(run.pk)]:
+            message.reject()
         message.ack()
-    assert message.headers["task"] == RUN_TASK and message.payload[0] == [str(run.pk)]
+    assert message.headers["task"] == RUN_TASK
     run.refresh_from_db()
     assert run.dispatched_at is not None
 
