@@ -29,7 +29,7 @@ def test_a_message_names_the_run(cast):
         queue.clear()
         assert dispatch(run.pk) is True
         # Servers of tests in the other process send to the same folder.
-        while (message := queue.get(timeout=5)).payload[0] != [str(run.pk)]:
+        while (message := queue.get(timeout=30)).payload[0] != [str(run.pk)]:
             message.reject()
         message.ack()
     assert message.headers["task"] == RUN_TASK
