@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 
 import psutil
 import pytest
@@ -87,8 +88,9 @@ def test_an_engine_dies_with_its_guardian(tmp_path):
         engine = EngineProcess.start(run_dir, small_engine(steps=1000, pause=0.05))
         inner = psutil.Process(engine.pid)
         inner.parent().kill()
+        deadline = time.monotonic() + 20
         while (code := engine.poll()) is None:
-            continue
+            assert time.monotonic() < deadline
         assert code == EXIT_UNKNOWN
         assert is_gone(inner)
         EventLog(run_dir).close()  # nobody else writes any more
