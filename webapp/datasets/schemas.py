@@ -18,6 +18,7 @@ WITHOUT_NUL = r"^[^\x00]*$"
 
 class DatasetVersionOut(Schema):
     id: int
+    dataset: int
     number: int
     spec: dict[str, Any]
     """Where it came from: settings, uploads, or what was kept of another version."""
@@ -34,6 +35,10 @@ class DatasetVersionOut(Schema):
     statistics: dict[str, Any]
     faulty: int | None
     """Problems whose reference fails; null until checked. Only with 0 it is trained on."""
+
+    @staticmethod
+    def resolve_dataset(version: DatasetVersion) -> int:
+        return version.dataset_id
 
     @staticmethod
     def resolve_created_by(version: DatasetVersion) -> str | None:
