@@ -22,12 +22,12 @@ const control = (name) => document.querySelector(`[data-control="${name}"]`);
 export class MetricPage {
   /**
    * @param runs as `MetricBoard` knows them; `arrange(board, runs, view)` gives the charts their
-   *   places; `heard()`, if given, is awaited when the server told anything new; `fresh` is the word
-   *   for what is up to date.
+   *   places; `heard()`, if given, is awaited when the server told anything new; `told(runs)` is
+   *   called when it answered; `fresh` is the word for what is up to date and may go on.
    */
-  constructor(runs, { arrange, heard, fresh = "live" }) {
+  constructor(runs, { arrange, heard, told, fresh = "live" }) {
     this.runs = new Map(runs.map((run) => [run.id, run]));
-    Object.assign(this, { heard, fresh });
+    Object.assign(this, { heard, told, fresh });
     this.view = readView(location.search);
     this.lostSince = null;
     this.board = new MetricBoard({
@@ -82,8 +82,15 @@ export class MetricPage {
   #found() {
     this.lostSince = null;
     part("connection").hidden = true;
-    tellState("live", this.fresh);
+    this.#tellFresh();
     this.board.catchUp();
+  }
+
+  #tellFresh() {
+    const runs = [...this.runs.values()];
+    const ended = runs.every(({ state }) => hasEnded(state));
+    tellState(ended ? "ended" : "live", ended ? "ended" : this.fresh);
+    this.told?.(runs);
   }
 
   #zoom(from, to) {
