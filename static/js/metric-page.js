@@ -9,6 +9,7 @@ import { setText } from "./dom.js";
 import { clock } from "./format.js";
 import { MetricBoard } from "./metric-board.js";
 import { readView, writeView } from "./metric-view.js";
+import { hasEnded } from "./stream.js";
 
 const EVERY_MS = 3_000;
 const LONGEST_WAIT_MS = 30_000;
