@@ -62,7 +62,6 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "webapp.security.ContentSecurityPolicy",
-    "whitenoise.middleware.WhiteNoiseMiddleware",
     "webapp.conditional.RestETags",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
