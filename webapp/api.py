@@ -24,6 +24,7 @@ from webapp.experiments.experiments_api import router as experiments
 from webapp.experiments.recipes_api import router as recipes
 from webapp.experiments.steering_api import router as steering
 from webapp.exports.api import router as exports
+from webapp.once.matching import conditional
 from webapp.projects.api import invitations, projects
 from webapp.projects.api import router as workspaces
 from webapp.registry.api import router as models
@@ -72,6 +73,7 @@ class DocumentedAPI(NinjaAPI):
 # Its own pages of documentation load scripts from a foreign host: off.
 api = DocumentedAPI(title="Grove", version="1", auth=[Bearer(), ActiveSession()], docs_url=None)
 problems.install(api)
+api.add_decorator(conditional)
 api.add_router("/workspaces", workspaces, tags=["workspaces"])
 api.add_router("/workspaces", closing, tags=["workspaces"])
 api.add_router("/workspaces", audit, tags=["workspaces"])

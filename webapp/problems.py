@@ -113,17 +113,18 @@ def document(schema: dict[str, Any]) -> dict[str, Any]:
     return schema
 
 
+LONGEST_CONDITION = 200
 MATCH = r"[!-~]+(?: [!-~]+)*"
 """What an `If-Match` looks like."""
 _CONDITIONS = {
     "Idempotency-Key": (
         "Asked again with the same key within a week, nothing more is done, and the answer is the "
         "same; 409 if that told a secret or you may see less by now, 422 to another request.",
-        {"type": "string", "minLength": 1, "maxLength": 200, "pattern": r"^[!-~]+$"},
+        {"type": "string", "minLength": 1, "maxLength": LONGEST_CONDITION, "pattern": r"^[!-~]+$"},
     ),
     "If-Match": (
         "Only if its ETag is still this one; else 412.",
-        {"type": "string", "minLength": 1, "maxLength": 200, "pattern": f"^{MATCH}$"},
+        {"type": "string", "minLength": 1, "maxLength": LONGEST_CONDITION, "pattern": f"^{MATCH}$"},
     ),
 }
 

@@ -20,7 +20,6 @@ from webapp.artifacts import services
 from webapp.artifacts.models import Upload
 from webapp.artifacts.selectors import visible_uploads
 from webapp.paging import LARGEST_ID
-from webapp.problems import Invalid
 from webapp.projects.models import Project
 from webapp.projects.permissions import Action, require, require_scope
 
@@ -141,13 +140,11 @@ def ask_upload(request: HttpRequest, upload_id: uuid.UUID) -> HttpResponse:
 def append_to_upload(
     request: HttpRequest,
     upload_id: uuid.UUID,
-    offset: int | None = Header(None, alias="Upload-Offset", ge=0, le=LARGEST_ID),
+    offset: int = Header(alias="Upload-Offset", ge=0, le=LARGEST_ID),
 ):
     """Add the body's bytes at `Upload-Offset`, 8 MiB at most unless the server is told otherwise.
     409 with `offset` if the upload stands elsewhere: go on from there."""
     upload = _mine(request, upload_id)
-    if offset is None:
-        raise Invalid("Upload-Offset", None, "say in this header at which byte the body goes on")
     return services.described(services.append(upload, offset, request))
 
 
