@@ -18,6 +18,7 @@ from pydantic import ConfigDict, Field
 from webapp.accounts.authentication import ActiveSession, Bearer
 from webapp.artifacts import services
 from webapp.artifacts.models import Upload
+from webapp.artifacts.names import LIKE, LONGEST
 from webapp.artifacts.selectors import visible_uploads
 from webapp.paging import LARGEST_ID
 from webapp.projects.models import Project
@@ -71,7 +72,7 @@ class NewUpload(Schema):
 
     project: int = Field(ge=0, le=LARGEST_ID)
     kind: Upload.Kind
-    name: str = Field(max_length=1000)
+    name: str = Field(max_length=LONGEST, json_schema_extra={"pattern": LIKE, "minLength": 1})
     """The file's own name, without a folder."""
     size: int = Field(ge=1, le=LARGEST_ID)
     """Bytes."""

@@ -102,7 +102,8 @@ def _seen_by(user: User) -> list[int]:
 
 def _again(kept: KeptAnswer, digest: str, user: User) -> HttpResponse:
     if kept.digest and kept.digest != digest:
-        return _refused(KEY, kept.key, "it stands for another request already: give each its own")
+        reason = "it stands for another request already: give each its own"
+        return _refused(KEY, kept.key, reason, 409)
     if not kept.tells:
         return problem(409, "It was made under this key already, and its answer was told then.")
     if kept.token_id != (user.token and user.token.pk):
@@ -112,9 +113,9 @@ def _again(kept: KeptAnswer, digest: str, user: User) -> HttpResponse:
     return HttpResponse(bytes(kept.body), status=kept.status, content_type=kept.content_type)
 
 
-def _refused(header: str, value: str, reason: str) -> HttpResponse:
+def _refused(header: str, value: str, reason: str, status: int = 422) -> HttpResponse:
     fault = Invalid(header, value, reason)
-    return problem(422, "Some parameters cannot be used.", fault.problems)
+    return problem(status, "Some parameters cannot be used.", fault.problems)
 
 
 def _asker(request: HttpRequest) -> User | None:
