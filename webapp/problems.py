@@ -155,6 +155,11 @@ def _refusals(method: str, operation: dict[str, Any]) -> list[int]:
         statuses.add(404)
     if places:
         statuses |= {400, 422}
+    if any(
+        parameter["name"] == "cursor" and "string" in str(parameter["schema"])
+        for parameter in operation.get("parameters", ())
+    ):
+        statuses.add(409)  # of another list
     if method in ("post", "patch"):
         statuses |= {400, 404, 409, 413, 422}
     if method in ("patch", "delete"):

@@ -40,6 +40,8 @@ _STANDING = {
         },
     }
 }
+_OFFSET = r"^(0|[1-9][0-9]{0,14})$"
+"""An integer as headers write it (RFC 9651, 3.3.1)."""
 _BYTES = {"type": "string", "format": "binary"}
 
 
@@ -141,12 +143,12 @@ def ask_upload(request: HttpRequest, upload_id: uuid.UUID) -> HttpResponse:
 def append_to_upload(
     request: HttpRequest,
     upload_id: uuid.UUID,
-    offset: int = Header(alias="Upload-Offset", ge=0, le=LARGEST_ID),
+    offset: str = Header(alias="Upload-Offset", pattern=_OFFSET),
 ):
     """Add the body's bytes at `Upload-Offset`, 8 MiB at most unless the server is told otherwise.
     409 with `offset` if the upload stands elsewhere: go on from there."""
     upload = _mine(request, upload_id)
-    return services.described(services.append(upload, offset, request))
+    return services.described(services.append(upload, int(offset), request))
 
 
 @router.post("/{uuid:upload_id}/finish", response=UploadOut)
