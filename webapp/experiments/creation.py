@@ -101,6 +101,7 @@ def create_from(
     """
     _refuse_what_trains_nothing(source)
     origin = None if step is None else Origin(source, step)
+    request = replace(request, name=request.name or name_from(source, step))
     made = create_experiment(project, user, request, origin)
     if source.project == made.project:
         kind = RunAction.Kind.FORKED if origin else RunAction.Kind.CLONED
@@ -154,16 +155,20 @@ def _create_run(
     return run
 
 
+def name_from(run: Run, step: int | None) -> str:
+    """What a clone of the run is called, or with `step` a fork, if nobody says."""
+    return f"{run.experiment.name}, " + ("again" if step is None else f"from step {step}")
+
+
 def clone_request(run: Run, name: str = "") -> Request:
     """The same settings again: the recipe's, and what the run changed of them."""
-    return Request(
-        recipe=run.config["recipe"], base=run.config, name=name or f"{run.experiment.name}, again"
-    )
+    name = name or name_from(run, None)
+    return Request(recipe=run.config["recipe"], base=run.config, name=name)
 
 
 def fork_request(run: Run, step: int, overrides: dict[str, Any], name: str = "") -> Request:
     """The run's settings with changes, to go on from its checkpoint of `step`."""
-    name = name or f"{run.experiment.name}, from step {step}"
+    name = name or name_from(run, step)
     return Request(recipe=run.config["recipe"], base=run.config, overrides=overrides, name=name)
 
 
