@@ -224,6 +224,14 @@ def _malformed(error: Exception) -> HttpResponse:
     return problem(400, f"The request cannot be read: {printable(str(error))}")
 
 
+def _of_ninja(error: HttpError) -> HttpResponse:
+    """What ninja refuses by itself: a body that is no JSON (400), or a session without its CSRF
+    token (403)."""
+    fault = Invalid("body", None, "send one JSON document, with Content-Type: application/json")
+    problems = fault.problems if error.status_code == 400 else []
+    return problem(error.status_code, f"{error.message}.", problems)
+
+
 def _unknown(error: AuthenticationError) -> HttpResponse:
     response = problem(401, "Sign in first, or send a token that is valid: Authorization: Bearer …")
     response.headers["WWW-Authenticate"] = "Bearer"
@@ -264,7 +272,7 @@ _ANSWERS: dict[type[Exception], Callable[[Any], HttpResponse]] = {
     Http404: lambda e: problem(404, "It does not exist, or you may not see it."),
     AuthenticationError: _unknown,
     TooMany: _too_many,
-    HttpError: lambda e: problem(e.status_code, e.message),
+    HttpError: _of_ninja,
     RequestDataTooBig: lambda e: problem(413, "The body is too large: 2.5 MB at most."),
     SuspiciousOperation: _malformed,
     BadRequest: _malformed,

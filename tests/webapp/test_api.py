@@ -356,3 +356,11 @@ def test_an_invitation_is_accepted_by_rest(client, cast):
     spent = post(client, "/invitations/accept", {"token": token})
     assert spent.status_code == 404 and spent.json()["problems"][0]["path"] == "token"
     assert token not in spent.content.decode()
+
+
+def test_a_body_that_is_no_json_is_refused_with_what_to_send(client, cast):
+    client.force_login(cast.bob)
+    for body, kind in (("{", "application/json"), ("project=1", "text/plain")):
+        refused = client.post("/api/v1/runs", body, content_type=kind)
+        (fault,) = refused.json()["problems"]
+        assert refused.status_code == 400 and fault["path"] == "body" and "JSON" in fault["reason"]
