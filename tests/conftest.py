@@ -66,9 +66,9 @@ def ray_address():
     """
     from ray.cluster_utils import Cluster
 
-    # As in an engine's own Ray, nobody else comes first; workers ahead of need would only import.
-    os.environ |= {"RAY_worker_niceness": "0", "RAY_prestart_worker_first_driver": "0"}
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    from engine.training.cluster import RAY_SETTINGS
+
+    os.environ |= RAY_SETTINGS
     head = {"num_cpus": 32, "include_dashboard": False}
     cluster = Cluster(initialize_head=True, head_node_args=head)
     yield cluster.address

@@ -71,7 +71,7 @@ MIDDLEWARE = [
     "webapp.refusals.MethodNotAllowedPage",
     "webapp.security.SignInRequired",
     "webapp.limits.Limits",
-    "webapp.once.middleware.Conditions",
+    "webapp.once.middleware.Once",
     "django.contrib.messages.middleware.MessageMiddleware",
     "allauth.account.middleware.AccountMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",

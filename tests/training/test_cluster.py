@@ -1,5 +1,6 @@
 """A run on a real Ray cluster of two nodes, both of them on this machine."""
 
+import os
 import random
 
 import pytest
@@ -9,7 +10,7 @@ from ray.cluster_utils import Cluster
 from engine.config import ComputeConfig
 from engine.events import Verdict
 from engine.problems.generator import make_problem
-from engine.training.cluster import Bundle, misfit, reserve, seats_of
+from engine.training.cluster import RAY_SETTINGS, Bundle, misfit, reserve, seats_of
 from engine.training.verification import VerifierPool
 from engine.training.waits import TeamError
 from tests.policies import tiny_config
@@ -27,6 +28,7 @@ def unheard(name, deadline):
 @pytest.fixture(scope="module")
 def cluster():
     """Two nodes of one core each."""
+    os.environ |= RAY_SETTINGS
     made = Cluster()
     for _ in range(2):
         made.add_node(num_cpus=1, include_dashboard=False)
