@@ -114,8 +114,11 @@ export class MetricPlot {
   }
 
   #spanX() {
-    const { from, to, log } = this.shown.range;
-    const low = log ? Math.max(from, 1) : from;
+    const { range, view, x } = this.shown;
+    const { from, to, log } = range;
+    // Nothing stands before the first point: on a log axis that may be most of the width.
+    const first = view.from === null ? x[0] : from;
+    const low = log ? Math.max(first, 1) : from;
     return to > low ? [low, to] : [low - 0.5, low + 0.5];
   }
 
