@@ -13,6 +13,7 @@ Invariants:
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import importlib
 import os
@@ -68,9 +69,7 @@ def loaded() -> str:
 
 def serve(failed: str) -> socket.socket | None:
     """Fork whoever asks, until the raylet is gone; in a fork, the connection to its launcher."""
-    from engine.preload.wire import MOST_BYTES, REFUSED
-
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps
+    inherited = signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps
     listener = socket.socket(fileno=LISTENER)
     events = select.poll()
     events.register(LISTENER, select.POLLIN)
@@ -81,13 +80,23 @@ def serve(failed: str) -> socket.socket | None:
             return None
         connection, _ = listener.accept()
         if failed:
-            connection.send((REFUSED + failed.encode())[:MOST_BYTES])
+            refuse(connection, failed)
         elif os.fork() == 0:
-            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            signal.signal(signal.SIGCHLD, inherited)
             listener.close()
             os.close(RAYLET)
             return connection
         connection.close()
+
+
+def refuse(connection: socket.socket, reason: str) -> None:
+    """Tell a launcher that it has to do without."""
+    from engine.preload.wire import MOST_BYTES, REFUSED
+
+    with contextlib.suppress(OSError):
+        connection.settimeout(ANSWER_SECONDS)
+        connection.recv(MOST_BYTES)  # what is left unread would take the answer with it
+        connection.send((REFUSED + reason.encode())[:MOST_BYTES])
 
 
 def be_worker(connection: socket.socket) -> None:
@@ -99,7 +108,7 @@ def be_worker(connection: socket.socket) -> None:
     if arguments is None:
         os._exit(1)  # the launcher waited no longer, and is the worker itself
     sys.argv = arguments
-    sys.path[sys.path.index(str(ROOT))] = str(Path(sys.argv[0]).parent)
+    sys.path[sys.path.index(str(ROOT))] = str(Path(sys.argv[0]).resolve().parent)
     runpy.run_path(sys.argv[0], run_name="__main__")
 
 
@@ -126,11 +135,13 @@ def taken_over(connection: socket.socket) -> list[str] | None:
 
 
 def new_random_numbers() -> None:
-    """As in a process of its own: `random` and numpy start anywhere, torch from its fixed seed."""
+    """As in a process of its own: what nobody has seeded starts anywhere."""
     import numpy
+    import torch
 
     random.seed()
     numpy.random.seed()
+    torch.default_generator.seed()
 
 
 if __name__ == "__main__":
