@@ -4,8 +4,9 @@ Run by path with a listening socket as descriptor 3 and its raylet, as a pidfd, 
 the first launcher (launcher.py).
 
 Invariants:
-- It forks only while it has one thread and has touched no GPU: what a fork cannot carry over is
-  not there. If that does not hold, or an import failed, it says so to all who ask and forks none.
+- It forks only while it has one thread, has touched no GPU, and has not loaded Ray, which reads the
+  worker's job when it is loaded: what a fork cannot carry over is not there. If that does not hold,
+  or an import failed, it says so to all who ask and forks none.
 - It ends with its raylet. What it has forked does not hang on it.
 - A fork has the launcher's environment, directory, descriptors and process group, its own random
   numbers, and nothing of the server's.
@@ -30,16 +31,8 @@ ROOT = Path(__file__).parents[2]
 LISTENER, RAYLET = 3, 4
 ANSWER_SECONDS = 10.0
 """Deadline for a launcher to say what it wants, and then that it goes."""
-MODULES = (
-    "ray._private.workers.default_worker",
-    "ray._private.async_compat",
-    "torch",
-    "transformers",
-    "engine.policy.host",
-    "engine.policy.ranks",
-    "engine.training.actors",
-)
-"""What a worker imports, and then an actor with a model."""
+MODULES = ("torch", "transformers", "engine.policy.host")
+"""What an actor with a model imports."""
 
 
 def main() -> None:
@@ -53,6 +46,8 @@ def loaded() -> str:
     try:
         for name in MODULES:
             importlib.import_module(name)
+        if "ray" in sys.modules:
+            return "an import has loaded ray, which would keep this process's job for all forks"
         threads = os.listdir("/proc/self/task")  # noqa: PTH208
         if len(threads) > 1:
             return f"an import has started threads: there are {len(threads)}"

@@ -99,6 +99,7 @@ def test_models_are_in_forks_and_the_sandbox_is_in_a_process_without_torch(ray_a
 
         return "torch" in sys.modules
 
+    # A second job of this Ray, whose actors come from the server that the first one started.
     team = Team(settings({"generators_per_agent": 1, "ray_address": ray_address}), unheard)
     try:
         team.ready()
