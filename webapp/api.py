@@ -24,6 +24,8 @@ from webapp.experiments.experiments_api import router as experiments
 from webapp.experiments.recipes_api import router as recipes
 from webapp.experiments.steering_api import router as steering
 from webapp.exports.api import router as exports
+from webapp.links import add_links
+from webapp.once.matching import conditional
 from webapp.projects.api import invitations, projects
 from webapp.projects.api import router as workspaces
 from webapp.registry.api import router as models
@@ -41,8 +43,8 @@ from webapp.telemetry.metrics_api import router as metrics
 
 
 class DocumentedAPI(NinjaAPI):
-    """Its schema also tells how each operation refuses and which fields one may ask for; an
-    operation is called as its function."""
+    """Its schema also tells how each operation refuses, which fields one may ask for and where an
+    answer leads; an operation is called as its function."""
 
     def get_openapi_operation_id(self, operation: Operation) -> str:
         return operation.view_func.__name__
@@ -56,7 +58,7 @@ class DocumentedAPI(NinjaAPI):
         schema = super().get_openapi_schema()
         shapes = sparse.document(schema)
         problems.document(schema)
-        return add_examples(schema), shapes
+        return add_links(add_examples(schema)), shapes
 
     def validation_error_from_error_contexts(
         self, error_contexts: list[ValidationErrorContext]
@@ -72,6 +74,7 @@ class DocumentedAPI(NinjaAPI):
 # Its own pages of documentation load scripts from a foreign host: off.
 api = DocumentedAPI(title="Grove", version="1", auth=[Bearer(), ActiveSession()], docs_url=None)
 problems.install(api)
+api.add_decorator(conditional)
 api.add_router("/workspaces", workspaces, tags=["workspaces"])
 api.add_router("/workspaces", closing, tags=["workspaces"])
 api.add_router("/workspaces", audit, tags=["workspaces"])

@@ -9,6 +9,7 @@ import { setText } from "./dom.js";
 import { clock } from "./format.js";
 import { MetricBoard } from "./metric-board.js";
 import { readView, writeView } from "./metric-view.js";
+import { hasEnded } from "./stream.js";
 
 const EVERY_MS = 3_000;
 const LONGEST_WAIT_MS = 30_000;
@@ -22,12 +23,12 @@ const control = (name) => document.querySelector(`[data-control="${name}"]`);
 export class MetricPage {
   /**
    * @param runs as `MetricBoard` knows them; `arrange(board, runs, view)` gives the charts their
-   *   places; `heard()`, if given, is awaited when the server told anything new; `fresh` is the word
-   *   for what is up to date.
+   *   places; `heard()`, if given, is awaited when the server told anything new; `told(runs)` is
+   *   called when it answered; `fresh` is the word for what is up to date and may go on.
    */
-  constructor(runs, { arrange, heard, fresh = "live" }) {
+  constructor(runs, { arrange, heard, told, fresh = "live" }) {
     this.runs = new Map(runs.map((run) => [run.id, run]));
-    Object.assign(this, { heard, fresh });
+    Object.assign(this, { heard, told, fresh });
     this.view = readView(location.search);
     this.lostSince = null;
     this.board = new MetricBoard({
@@ -82,8 +83,15 @@ export class MetricPage {
   #found() {
     this.lostSince = null;
     part("connection").hidden = true;
-    tellState("live", this.fresh);
+    this.#tellFresh();
     this.board.catchUp();
+  }
+
+  #tellFresh() {
+    const runs = [...this.runs.values()];
+    const ended = runs.every(({ state }) => hasEnded(state));
+    tellState(ended ? "ended" : "live", ended ? "ended" : this.fresh);
+    this.told?.(runs);
   }
 
   #zoom(from, to) {

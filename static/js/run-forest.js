@@ -13,7 +13,7 @@ import { Forest } from "./forest.js";
 import { drawLegend } from "./legend.js";
 import { lookup } from "./node-look.js";
 import { NodePanel } from "./node-panel.js";
-import { hasEnded } from "./progress.js";
+import { hasEnded } from "./stream.js";
 import { RunAddress } from "./run-address.js";
 import { Steps } from "./steps.js";
 import { Twin } from "./twin.js";

@@ -7,15 +7,17 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from engine.events import RunState
 from webapp.experiments.models import Run
+from webapp.experiments.presentation import legend
 
 MOST_RUNS = 20
 """More lines than that tell nothing apart."""
 
 
 def charts_data(runs: Sequence[Run]) -> dict[str, Any]:
-    """Runs as the scripts of the page need them, as plain JSON values."""
-    return {"runs": [charts_of(run) for run in runs]}
+    """Runs, and what their states are called, as the scripts of the page need them."""
+    return {"runs": [charts_of(run) for run in runs], "states": legend(RunState)}
 
 
 def charts_of(run: Run) -> dict[str, Any]:
