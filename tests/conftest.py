@@ -69,7 +69,8 @@ def ray_address():
     from engine.training.cluster import RAY_SETTINGS
 
     os.environ |= RAY_SETTINGS
-    head = {"num_cpus": 32, "include_dashboard": False}
+    unread = {"include_dashboard": False, "include_log_monitor": False, "no_monitor": True}
+    head = {"num_cpus": 32, **unread}
     cluster = Cluster(initialize_head=True, head_node_args=head)
     yield cluster.address
     cluster.shutdown()

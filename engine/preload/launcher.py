@@ -125,7 +125,8 @@ def start_server(path: str) -> None:
         if os.fork() == 0:
             _become_server(listener.fileno(), raylet, log)
         os._exit(0)
-    os.waitpid(between, 0)
+    with contextlib.suppress(ChildProcessError):  # where Ray has the kernel reap children
+        os.waitpid(between, 0)
     listener.close()
     os.close(raylet)
     os.close(log)
