@@ -29,6 +29,7 @@ from webapp.once.matching import conditional
 from webapp.projects.api import invitations, projects
 from webapp.projects.api import router as workspaces
 from webapp.registry.api import router as models
+from webapp.registry.checkpoint_api import router as checkpoints
 from webapp.registry.promotion_api import router as promotions
 from webapp.registry.promotion_api import workspaces as promotion_rules
 from webapp.searches.api import in_project as project_searches
@@ -97,6 +98,7 @@ api.add_router("/shared", shared_comparisons, tags=["shares"])
 api.add_router("/shared", shared, tags=["shares"])
 api.add_router("/recipes", recipes, tags=["recipes"])
 api.add_router("/models", models, tags=["models"])
+api.add_router("/runs", checkpoints, tags=["models"])
 api.add_router("/models", promotions, tags=["models"])
 api.add_router("/workspaces", promotion_rules, tags=["workspaces"])
 api.add_router("/uploads", uploads, tags=["uploads"])

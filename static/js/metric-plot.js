@@ -125,7 +125,8 @@ export class MetricPlot {
     if (stacked) return [0, share ? 1 : most * 1.08 || 1];
     const room = (most - least) * 0.08 || Math.abs(most) * 0.1 || 0.5;
     const low = least >= 0 && least - room < 0 ? 0 : least - room;
-    return [low, share ? Math.min(1.02, most + room) : most + room];
+    // An interval may reach beyond what a share can be.
+    return share ? [Math.max(0, low), Math.min(1.02, most + room)] : [low, most + room];
   }
 
   #paintAlert(plot, colour) {

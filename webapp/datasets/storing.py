@@ -144,7 +144,7 @@ def _finished(project: Project, user: User, ids: Sequence[uuid.UUID]) -> list[Up
     for one in ids:
         if one not in known:
             reason = "there is no such upload of yours in this project; it may have expired"
-            raise refused("uploads", str(one), reason, 404)
+            raise refused("uploads", str(one), reason, 409)
         if known[one].artifact_id is None:
             reason = "it is not finished: send the rest, then finish it"
             raise refused("uploads", str(one), reason, 409)

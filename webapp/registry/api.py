@@ -142,7 +142,7 @@ def _uploads(request: HttpRequest, ids: list[uuid.UUID]) -> list[Upload]:
     found = visible_uploads(request.user).select_related("artifact").in_bulk(ids)
     if missing := [one for one in ids if one not in found]:
         reason = "you have no such upload; it may have been used or be older than a day"
-        raise Invalid("uploads", str(missing[0]), reason, 404)
+        raise Invalid("uploads", str(missing[0]), reason, 409)
     return list(found.values())
 
 

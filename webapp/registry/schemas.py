@@ -42,6 +42,13 @@ class NewModelVersion(Schema):
     """Number of the version of this model that it came from."""
 
 
+class Checkpoint(Schema):
+    model_config = example(agent="oak")
+
+    agent: str = Field(min_length=1, max_length=40, pattern=r"^[^\x00]*$")
+    """One of the run's, whose weights these are."""
+
+
 class VersionChange(Schema):
     model_config = example(notes="Trained on the cleaned problems.")
 
