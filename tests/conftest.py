@@ -67,11 +67,10 @@ def ray_address():
     from ray.cluster_utils import Cluster
 
     from engine.training.cluster import RAY_SETTINGS
+    from tests.clusters import BARE
 
     os.environ |= RAY_SETTINGS
-    unread = {"include_dashboard": False, "include_log_monitor": False, "no_monitor": True}
-    head = {"num_cpus": 32, **unread}
-    cluster = Cluster(initialize_head=True, head_node_args=head)
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 32, **BARE})
     yield cluster.address
     cluster.shutdown()
 

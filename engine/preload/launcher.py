@@ -40,9 +40,9 @@ class NoServerError(Exception):
 
 def main(arguments: list[str]) -> None:
     signal.signal(signal.SIGALRM, _too_late)
-    # What is left of Ray's deadline is for a start without the server.
-    signal.alarm(int(os.environ.get(RAYS_DEADLINE, "60")) * 2 // 3)
     try:
+        # What is left of Ray's deadline is for a start without the server.
+        signal.alarm(int(os.environ.get(RAYS_DEADLINE, "60")) * 2 // 3)
         have_forked(arguments)
     except Exception as error:
         signal.alarm(0)
@@ -57,6 +57,8 @@ def have_forked(arguments: list[str]) -> None:
     Raises:
         NoServerError: it did not, and will not; so do others.
     """
+    if arguments[0].startswith("-"):
+        raise NoServerError(f"the interpreter is to have options: {arguments[0]}")
     with connected(session_folder(arguments)) as connection:
         order = wire.written(
             {
