@@ -67,10 +67,10 @@ def ray_address():
     from ray.cluster_utils import Cluster
 
     from engine.training.cluster import RAY_SETTINGS
+    from tests.clusters import BARE
 
     os.environ |= RAY_SETTINGS
-    head = {"num_cpus": 32, "include_dashboard": False}
-    cluster = Cluster(initialize_head=True, head_node_args=head)
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 32, **BARE})
     yield cluster.address
     cluster.shutdown()
 

@@ -40,9 +40,9 @@ class NoServerError(Exception):
 
 def main(arguments: list[str]) -> None:
     signal.signal(signal.SIGALRM, _too_late)
-    # What is left of Ray's deadline is for a start without the server.
-    signal.alarm(int(os.environ.get(RAYS_DEADLINE, "60")) * 2 // 3)
     try:
+        # What is left of Ray's deadline is for a start without the server.
+        signal.alarm(int(os.environ.get(RAYS_DEADLINE, "60")) * 2 // 3)
         have_forked(arguments)
     except Exception as error:
         signal.alarm(0)
@@ -57,6 +57,8 @@ def have_forked(arguments: list[str]) -> None:
     Raises:
         NoServerError: it did not, and will not; so do others.
     """
+    if arguments[0].startswith("-"):
+        raise NoServerError(f"the interpreter is to have options: {arguments[0]}")
     with connected(session_folder(arguments)) as connection:
         order = wire.written(
             {
@@ -125,7 +127,8 @@ def start_server(path: str) -> None:
         if os.fork() == 0:
             _become_server(listener.fileno(), raylet, log)
         os._exit(0)
-    os.waitpid(between, 0)
+    with contextlib.suppress(ChildProcessError):  # where Ray has the kernel reap children
+        os.waitpid(between, 0)
     listener.close()
     os.close(raylet)
     os.close(log)

@@ -4,8 +4,9 @@ Run by path with a listening socket as descriptor 3 and its raylet, as a pidfd, 
 the first launcher (launcher.py).
 
 Invariants:
-- It forks only while it has one thread and has touched no GPU: what a fork cannot carry over is
-  not there. If that does not hold, or an import failed, it says so to all who ask and forks none.
+- It forks only while it has one thread, has touched no GPU, and has not loaded Ray, which reads the
+  worker's job when it is loaded: what a fork cannot carry over is not there. If that does not hold,
+  or an import failed, it says so to all who ask and forks none.
 - It ends with its raylet. What it has forked does not hang on it.
 - A fork has the launcher's environment, directory, descriptors and process group, its own random
   numbers, and nothing of the server's.
@@ -13,6 +14,7 @@ Invariants:
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import importlib
 import os
@@ -29,16 +31,8 @@ ROOT = Path(__file__).parents[2]
 LISTENER, RAYLET = 3, 4
 ANSWER_SECONDS = 10.0
 """Deadline for a launcher to say what it wants, and then that it goes."""
-MODULES = (
-    "ray._private.workers.default_worker",
-    "ray._private.async_compat",
-    "torch",
-    "transformers",
-    "engine.policy.host",
-    "engine.policy.ranks",
-    "engine.training.actors",
-)
-"""What a worker imports, and then an actor with a model."""
+MODULES = ("torch", "transformers", "engine.policy.host")
+"""What an actor with a model imports."""
 
 
 def main() -> None:
@@ -52,6 +46,8 @@ def loaded() -> str:
     try:
         for name in MODULES:
             importlib.import_module(name)
+        if "ray" in sys.modules:
+            return "an import has loaded ray, which would keep this process's job for all forks"
         threads = os.listdir("/proc/self/task")  # noqa: PTH208
         if len(threads) > 1:
             return f"an import has started threads: there are {len(threads)}"
@@ -68,9 +64,7 @@ def loaded() -> str:
 
 def serve(failed: str) -> socket.socket | None:
     """Fork whoever asks, until the raylet is gone; in a fork, the connection to its launcher."""
-    from engine.preload.wire import MOST_BYTES, REFUSED
-
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps
+    inherited = signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps
     listener = socket.socket(fileno=LISTENER)
     events = select.poll()
     events.register(LISTENER, select.POLLIN)
@@ -81,13 +75,23 @@ def serve(failed: str) -> socket.socket | None:
             return None
         connection, _ = listener.accept()
         if failed:
-            connection.send((REFUSED + failed.encode())[:MOST_BYTES])
+            refuse(connection, failed)
         elif os.fork() == 0:
-            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            signal.signal(signal.SIGCHLD, inherited)
             listener.close()
             os.close(RAYLET)
             return connection
         connection.close()
+
+
+def refuse(connection: socket.socket, reason: str) -> None:
+    """Tell a launcher that it has to do without."""
+    from engine.preload.wire import MOST_BYTES, REFUSED
+
+    with contextlib.suppress(OSError):
+        connection.settimeout(ANSWER_SECONDS)
+        connection.recv(MOST_BYTES)  # what is left unread would take the answer with it
+        connection.send((REFUSED + reason.encode())[:MOST_BYTES])
 
 
 def be_worker(connection: socket.socket) -> None:
@@ -99,7 +103,7 @@ def be_worker(connection: socket.socket) -> None:
     if arguments is None:
         os._exit(1)  # the launcher waited no longer, and is the worker itself
     sys.argv = arguments
-    sys.path[sys.path.index(str(ROOT))] = str(Path(sys.argv[0]).parent)
+    sys.path[sys.path.index(str(ROOT))] = str(Path(sys.argv[0]).resolve().parent)
     runpy.run_path(sys.argv[0], run_name="__main__")
 
 
@@ -126,11 +130,13 @@ def taken_over(connection: socket.socket) -> list[str] | None:
 
 
 def new_random_numbers() -> None:
-    """As in a process of its own: `random` and numpy start anywhere, torch from its fixed seed."""
+    """As in a process of its own: what nobody has seeded starts anywhere."""
     import numpy
+    import torch
 
     random.seed()
     numpy.random.seed()
+    torch.default_generator.seed()
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ const LONGEST_WAIT_MS = 30_000;
 const CHOICES = ["x", "band"];
 const LOGS = ["logX", "logY"];
 const VALUES = [...CHOICES, "q", "smooth"];
+const ENDS = ["from", "to"]; // of the range, for who does not drag
 
 const part = (name) => document.querySelector(`[data-part="${name}"]`);
 const control = (name) => document.querySelector(`[data-control="${name}"]`);
@@ -49,6 +50,7 @@ export class MetricPage {
     control("q")?.addEventListener("input", ({ target }) => this.#change({ q: target.value }));
     control("smooth").addEventListener("input", ({ target }) => this.#change({ smooth: Number(target.value) }));
     control("whole").addEventListener("click", () => this.#zoom(null, null));
+    for (const end of ENDS) control(end).addEventListener("change", () => this.#zoomTyped());
     new ResizeObserver(() => this.board.resize()).observe(part("charts"));
     addEventListener("themechange", () => this.board.themeChanged());
     addEventListener("popstate", () => this.#change(readView(location.search)));
@@ -98,6 +100,14 @@ export class MetricPage {
     this.#change({ from, to }, performance.now());
   }
 
+  /** Zooms to the range that is typed, once it is one. */
+  #zoomTyped() {
+    const [from, to] = ENDS.map((end) => control(end).valueAsNumber);
+    control("to").setCustomValidity(from >= to ? "Give a greater number than where it begins." : "");
+    if (from < to) this.#zoom(from, to);
+    else if (ENDS.every((end) => control(end).value === "")) this.#zoom(null, null);
+  }
+
   #change(changes, since = null) {
     // A range of steps means nothing on another axis.
     if (changes.x && changes.x !== this.view.x) changes = { ...changes, from: null, to: null };
@@ -113,6 +123,11 @@ export class MetricPage {
     for (const name of VALUES) {
       const field = control(name);
       if (field && field.value !== String(view[name])) field.value = view[name];
+    }
+    for (const end of ENDS) {
+      const field = control(end);
+      const value = view[end] === null ? "" : String(Number(view[end].toPrecision(6)));
+      if (field !== document.activeElement) field.value = value;
     }
     for (const name of LOGS) control(name).setAttribute("aria-pressed", String(view[name]));
     control("whole").hidden = view.from === null;

@@ -212,7 +212,7 @@ function outcomeCell(label, before, after, aside) {
     element(
       "div",
       { class: "small" },
-      element("b", { class: after >= before ? "up" : "down" }, `${points(after - before)} points`),
+      element("b", { class: after > before ? "up" : after < before ? "down" : null }, `${points(after - before)} points`),
       element("span", { class: "muted" }, aside ? ` · ${aside}` : ""),
     ),
   );

@@ -91,8 +91,13 @@ export class RunStream {
     this.#report({ kind: "connecting" });
     const first = this.first?.then((told) => this.#take(told));
     const fault = (error) => console.warn("grove stream:", error.message);
-    this.work = Promise.resolve(first).catch(fault);
+    this.beginning = this.work = Promise.resolve(first).catch(fault);
     this.#connect();
+  }
+
+  /** Resolves when the state to start from was taken, or could not be had. */
+  begun() {
+    return this.beginning;
   }
 
   stop() {

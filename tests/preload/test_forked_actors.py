@@ -25,8 +25,9 @@ class Looking:
         import uuid
 
         import numpy
+        import torch
 
-        return random.random(), numpy.random.random(), uuid.uuid4().hex
+        return random.random(), numpy.random.random(), torch.rand(1).item(), uuid.uuid4().hex
 
     def facts(self):
         import resource
@@ -39,6 +40,10 @@ class Looking:
 
         numbers = [n for n in signal.valid_signals() if n < signal.SIGRTMIN]
         limits = (resource.RLIMIT_NOFILE, resource.RLIMIT_AS, resource.RLIMIT_CORE)
+
+        def named(handler):
+            return str(getattr(handler, "__name__", handler))
+
         mask = os.umask(0o77)
         os.umask(mask)
         return {
@@ -48,18 +53,17 @@ class Looking:
             "flags": str(sys.flags),
             "directory": os.getcwd(),  # noqa: PTH109
             "mask": mask,
-            "signals": {n: str(signal.getsignal(n)) for n in numbers},
+            "signals": {n: named(signal.getsignal(n)) for n in numbers},
             "blocked": signal.pthread_sigmask(signal.SIG_BLOCK, []),
             "limits": [resource.getrlimit(limit) for limit in limits],
             "niceness": os.nice(0),
             "session": os.getsid(0),
-            "torch": torch.get_rng_state().tolist(),
             "threads": torch.get_num_threads(),
             "engine": engine,
         }
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def joined(ray_address):
     ray.init(address=ray_address, log_to_driver=False, logging_level="error")
     yield
@@ -95,6 +99,7 @@ def test_models_are_in_forks_and_the_sandbox_is_in_a_process_without_torch(ray_a
 
         return "torch" in sys.modules
 
+    # A second job of this Ray, whose actors come from the server that the first one started.
     team = Team(settings({"generators_per_agent": 1, "ray_address": ray_address}), unheard)
     try:
         team.ready()

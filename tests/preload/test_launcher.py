@@ -37,12 +37,13 @@ class Raylet:
         command = [sys.executable, str(Path(__file__).with_name("raylet.py"))]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, text=True)
 
-    def start(self, **environment):
+    def start(self, *options, **environment):
         """Start a worker; a function that waits for what it says of itself and its launcher."""
         self.started += 1
         told = self.folder / f"told-{self.started}"
         errors = self.folder / f"errors-{self.started}"
-        command = [sys.executable, "-I", "-S", str(LAUNCHER), str(self.folder / "worker.py")]
+        command = [sys.executable, "-I", "-S", str(LAUNCHER), *options]
+        command += [str(self.folder / "worker.py")]
         command += [str(told), f"--temp-dir={self.folder}", "--session-name=session"]
         order = {"command": command, "errors": str(errors), "environment": environment}
         print(json.dumps(order), file=self.process.stdin, flush=True)
@@ -74,6 +75,7 @@ def raylet(tmp_path):
     yield made
     made.process.kill()
     made.process.wait()
+    made.process.stdin.close()
     for told in tmp_path.glob("told-*"):
         with contextlib.suppress(ProcessLookupError):
             os.kill(json.loads(told.read_text())["pid"], signal.SIGKILL)
@@ -101,6 +103,12 @@ def test_a_directory_that_others_may_enter_is_not_trusted(raylet, tmp_path):
     worker, errors = raylet.start()()
     assert worker["parent"] == raylet.process.pid
     assert "preload is not a directory of this user alone" in errors
+
+
+def test_an_interpreter_that_is_to_have_options_is_no_fork(raylet):
+    worker, errors = raylet.start("-s")()
+    assert worker["parent"] == raylet.process.pid
+    assert "the interpreter is to have options: -s" in errors
 
 
 @pytest.mark.slow

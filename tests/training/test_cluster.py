@@ -13,6 +13,7 @@ from engine.problems.generator import make_problem
 from engine.training.cluster import RAY_SETTINGS, Bundle, misfit, reserve, seats_of
 from engine.training.verification import VerifierPool
 from engine.training.waits import TeamError
+from tests.clusters import BARE
 from tests.policies import tiny_config
 from tests.training.test_overlap import payloads, settings, train
 from tests.waiting import eventually
@@ -31,7 +32,7 @@ def cluster():
     os.environ |= RAY_SETTINGS
     made = Cluster()
     for _ in range(2):
-        made.add_node(num_cpus=1, include_dashboard=False)
+        made.add_node(num_cpus=1, **BARE)
     made.wait_for_nodes()
     yield made
     made.shutdown()

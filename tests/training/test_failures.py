@@ -17,6 +17,7 @@ from engine.training.cluster import RAY_SETTINGS
 from engine.training.team import Team
 from engine.training.waits import TeamError, wait_for_any
 from engine.training.writing import Writing
+from tests.clusters import BARE
 from tests.training.test_overlap import settings
 from tests.waiting import eventually
 from workers.processes import is_gone
@@ -33,8 +34,8 @@ def cluster():
     """Two nodes of one core each."""
     os.environ |= RAY_SETTINGS
     made = Cluster()
-    made.add_node(num_cpus=1, include_dashboard=False, _system_config=QUICK)
-    made.add_node(num_cpus=1)
+    made.add_node(num_cpus=1, _system_config=QUICK, **BARE)
+    made.add_node(num_cpus=1, **BARE)
     made.wait_for_nodes()
     yield made
     made.shutdown()

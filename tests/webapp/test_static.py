@@ -81,7 +81,8 @@ def test_a_page_names_all_modules_that_it_needs():
     root = project.BASE_DIR / "static"
     found = imported("js/run-page.js")
     assert len(found) == len(set(found)) > 30 and all((root / path).is_file() for path in found)
-    assert {"js/fold.js", "vendor/uplot/uPlot.esm.js"} < set(found)
+    assert {"js/fold.js", "vendor/d3-hierarchy/d3-hierarchy.min.js"} < set(found)
+    assert not {"js/run-charts.js", "js/node-panel.js"} & set(found), "they come after the trees"
     texts = [(root / path).read_text() for path in ("js/run-page.js", *found) if path[:2] == "js"]
     named = {name for text in texts for name in re.findall(r'from "\./([^"]+)"', text)}
     assert {f"js/{name}" for name in named} <= {*found, "js/run-page.js"}
