@@ -45,6 +45,7 @@ class Site:
         page, faults = context.new_page(), Faults()
         faults.watch(page, self.server.url)
         page.goto(run.sign_in_path().split("?")[0])
+        page.wait_for_timeout(1000)  # a browser that starts a window is busy with itself
         page.goto(address or f"/runs/{run.run.pk}/", wait_until="commit")
         try:
             yield page

@@ -66,11 +66,11 @@ def ray_address():
     """
     from ray.cluster_utils import Cluster
 
-    # As in an engine's own Ray, nobody else comes first; workers ahead of need would only import.
-    os.environ |= {"RAY_worker_niceness": "0", "RAY_prestart_worker_first_driver": "0"}
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    head = {"num_cpus": 32, "include_dashboard": False}
-    cluster = Cluster(initialize_head=True, head_node_args=head)
+    from engine.training.cluster import RAY_SETTINGS
+    from tests.clusters import BARE
+
+    os.environ |= RAY_SETTINGS
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 32, **BARE})
     yield cluster.address
     cluster.shutdown()
 

@@ -24,9 +24,12 @@ from webapp.experiments.experiments_api import router as experiments
 from webapp.experiments.recipes_api import router as recipes
 from webapp.experiments.steering_api import router as steering
 from webapp.exports.api import router as exports
+from webapp.links import add_links
+from webapp.once.matching import conditional
 from webapp.projects.api import invitations, projects
 from webapp.projects.api import router as workspaces
 from webapp.registry.api import router as models
+from webapp.registry.checkpoint_api import router as checkpoints
 from webapp.registry.promotion_api import router as promotions
 from webapp.registry.promotion_api import workspaces as promotion_rules
 from webapp.searches.api import in_project as project_searches
@@ -41,8 +44,8 @@ from webapp.telemetry.metrics_api import router as metrics
 
 
 class DocumentedAPI(NinjaAPI):
-    """Its schema also tells how each operation refuses and which fields one may ask for; an
-    operation is called as its function."""
+    """Its schema also tells how each operation refuses, which fields one may ask for and where an
+    answer leads; an operation is called as its function."""
 
     def get_openapi_operation_id(self, operation: Operation) -> str:
         return operation.view_func.__name__
@@ -56,7 +59,7 @@ class DocumentedAPI(NinjaAPI):
         schema = super().get_openapi_schema()
         shapes = sparse.document(schema)
         problems.document(schema)
-        return add_examples(schema), shapes
+        return add_links(add_examples(schema)), shapes
 
     def validation_error_from_error_contexts(
         self, error_contexts: list[ValidationErrorContext]
@@ -72,6 +75,7 @@ class DocumentedAPI(NinjaAPI):
 # Its own pages of documentation load scripts from a foreign host: off.
 api = DocumentedAPI(title="Grove", version="1", auth=[Bearer(), ActiveSession()], docs_url=None)
 problems.install(api)
+api.add_decorator(conditional)
 api.add_router("/workspaces", workspaces, tags=["workspaces"])
 api.add_router("/workspaces", closing, tags=["workspaces"])
 api.add_router("/workspaces", audit, tags=["workspaces"])
@@ -94,6 +98,7 @@ api.add_router("/shared", shared_comparisons, tags=["shares"])
 api.add_router("/shared", shared, tags=["shares"])
 api.add_router("/recipes", recipes, tags=["recipes"])
 api.add_router("/models", models, tags=["models"])
+api.add_router("/runs", checkpoints, tags=["models"])
 api.add_router("/models", promotions, tags=["models"])
 api.add_router("/workspaces", promotion_rules, tags=["workspaces"])
 api.add_router("/uploads", uploads, tags=["uploads"])

@@ -1,4 +1,4 @@
-"""What uvicorn serves: HTTP by Django, and the stream's websocket at /stream.
+"""What uvicorn serves: static files, HTTP by Django, and the stream's websocket at /stream.
 
 Channels guards the stream's door for pages (origin, cookies, session, user). A program comes in by
 its token: no browser lets a foreign page send that header, so its origin does not matter; nor that
@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import gc
 import os
-import warnings
 from typing import Any
 
 from django.core.asgi import get_asgi_application
@@ -22,6 +21,7 @@ from channels.auth import AuthMiddlewareStack  # noqa: E402
 from channels.security.websocket import AllowedHostsOriginValidator  # noqa: E402
 
 from webapp import bodies  # noqa: E402
+from webapp.static_files import StaticFiles  # noqa: E402
 from webapp.telemetry.access import (  # noqa: E402
     address_of,
     authorization,
@@ -35,9 +35,6 @@ from webapp.telemetry.protocol import SUBPROTOCOL  # noqa: E402
 
 STREAM_PATH = "/stream"
 
-# Static files come from WhiteNoise as plain iterators; they are small, so Django may read ahead.
-warnings.filterwarnings("ignore", message="StreamingHttpResponse must consume synchronous")
-
 
 class Application:
     """One per process; its hub lives from the server's start to its end."""
@@ -45,6 +42,7 @@ class Application:
     def __init__(self, deadlines: Deadlines | None = None) -> None:
         self._deadlines = deadlines or Deadlines()
         self._hub: Hub | None = None
+        self._files = StaticFiles()
         self._stream = AllowedHostsOriginValidator(AuthMiddlewareStack(self._serve_stream))
 
     async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
@@ -53,6 +51,8 @@ class Application:
         elif scope["type"] == "http":
             if told := bodies.why_not(scope):
                 await bodies.refuse(told, send)
+            elif file := self._files.find(scope["path"]):
+                await self._files.send(file, scope, send)
             else:
                 await http(scope, bodies.limited(receive), send)
         elif header := authorization(scope):

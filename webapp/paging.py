@@ -13,6 +13,9 @@ from ninja import Schema
 from pydantic import Field
 
 LARGEST_ID = 2**63 - 1
+A_MOMENT = r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?\+00:00"
+A_UUID = r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+"""Of these, as patterns, cursors are made whose lists have an order of their own."""
 
 
 class Cursor(Schema):

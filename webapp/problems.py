@@ -33,7 +33,7 @@ from engine.faults import ConfigError, printable, shown
 from webapp.artifacts.errors import OffsetMismatch, UploadRefused
 from webapp.closing.errors import CloseRefused
 from webapp.datasets.errors import DatasetRefused
-from webapp.experiments.states import TransitionRefused
+from webapp.experiments.states import NotNow, TransitionRefused
 from webapp.projects.membership import MembershipRefused
 from webapp.registry.errors import RegistryRefused
 from webapp.registry.weights import WeightsError
@@ -42,9 +42,11 @@ logger = logging.getLogger(__name__)
 
 
 class Invalid(Exception):
-    """A parameter that cannot be used although its type is right."""
+    """A parameter that cannot be used although its type is right. `status` is that of HTTP: 422 for
+    what can never be used, 404 where it names nothing, 409 where it does not fit what there is."""
 
-    def __init__(self, path: str, value: Any, reason: str):
+    def __init__(self, path: str, value: Any, reason: str, status: int = 422):
+        self.status = status
         self.problems = [{"path": path, "value": shown(value), "reason": reason}]
         super().__init__(reason)
 
@@ -113,17 +115,18 @@ def document(schema: dict[str, Any]) -> dict[str, Any]:
     return schema
 
 
+LONGEST_CONDITION = 200
 MATCH = r"[!-~]+(?: [!-~]+)*"
 """What an `If-Match` looks like."""
 _CONDITIONS = {
     "Idempotency-Key": (
         "Asked again with the same key within a week, nothing more is done, and the answer is the "
-        "same; 409 if that told a secret or you may see less by now, 422 to another request.",
-        {"type": "string", "minLength": 1, "maxLength": 200, "pattern": r"^[!-~]+$"},
+        "same; 409 if that told a secret or you may see less by now, or to another request.",
+        {"type": "string", "minLength": 1, "maxLength": LONGEST_CONDITION, "pattern": r"^[!-~]+$"},
     ),
     "If-Match": (
         "Only if its ETag is still this one; else 412.",
-        {"type": "string", "minLength": 1, "maxLength": 200, "pattern": f"^{MATCH}$"},
+        {"type": "string", "minLength": 1, "maxLength": LONGEST_CONDITION, "pattern": f"^{MATCH}$"},
     ),
 }
 
@@ -152,6 +155,11 @@ def _refusals(method: str, operation: dict[str, Any]) -> list[int]:
         statuses.add(404)
     if places:
         statuses |= {400, 422}
+    if any(
+        parameter["name"] == "cursor" and "string" in str(parameter["schema"])
+        for parameter in operation.get("parameters", ())
+    ):
+        statuses.add(409)  # of another list
     if method in ("post", "patch"):
         statuses |= {400, 404, 409, 413, 422}
     if method in ("patch", "delete"):
@@ -241,7 +249,8 @@ def _failed(error: Exception) -> HttpResponse:
 
 _ANSWERS: dict[type[Exception], Callable[[Any], HttpResponse]] = {
     ConfigError: lambda e: problem(422, "These settings cannot run.", e.problems),
-    Invalid: lambda e: problem(422, "Some parameters cannot be used.", e.problems),
+    NotNow: lambda e: problem(409, "Nothing changed.", e.problems),
+    Invalid: lambda e: problem(e.status, "Some parameters cannot be used.", e.problems),
     ValidationError: lambda e: problem(422, "Some parameters cannot be used.", e.errors),
     TransitionRefused: lambda e: problem(409, f"Nothing changed: {e}."),
     RegistryRefused: lambda e: problem(409, f"Nothing changed: {e}"),

@@ -62,7 +62,6 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "webapp.security.ContentSecurityPolicy",
-    "whitenoise.middleware.WhiteNoiseMiddleware",
     "webapp.conditional.RestETags",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
@@ -72,7 +71,7 @@ MIDDLEWARE = [
     "webapp.refusals.MethodNotAllowedPage",
     "webapp.security.SignInRequired",
     "webapp.limits.Limits",
-    "webapp.once.middleware.Conditions",
+    "webapp.once.middleware.Once",
     "django.contrib.messages.middleware.MessageMiddleware",
     "allauth.account.middleware.AccountMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",

@@ -178,9 +178,12 @@ def searching(command: EngineCommand) -> EngineCommand:
 def _process(run_dir: Path, role: str) -> psutil.Process | None:
     """The living process that the pid file names as `pid` (the guardian) or `engine`."""
     try:
-        process = psutil.Process(json.loads((run_dir / PID_FILE).read_text())[role])
-        # A pid may belong to a stranger by now: its command line has to name this directory.
-        ours = str(run_dir) in process.cmdline()
+        told = json.loads((run_dir / PID_FILE).read_text())
+        process = psutil.Process(told[role])
+        # A pid may belong to a stranger by now: its command line has to name this directory. One
+        # that is about to end, or to become its program, has none: there the time has to fit.
+        words = process.cmdline()
+        ours = str(run_dir) in words if words else process.create_time() <= told["time"] + 1
     except (FileNotFoundError, psutil.NoSuchProcess, psutil.AccessDenied):
         return None
     return process if ours and not is_gone(process) else None

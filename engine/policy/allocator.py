@@ -13,17 +13,21 @@ import os
 
 M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4
 NEVER = 2**31 - 1
+HUGE_PAGES = {"THP_MEM_ALLOC_ENABLE": "1"}
+"""Environment of a process in which torch takes huge pages for large tensors; read with the first
+tensor."""
 SUMS_IN_ORDER = {"MKL_CBWR": "AUTO", "MKL_DYNAMIC": "FALSE", "OMP_DYNAMIC": "FALSE"}
 """Environment of a process whose sums come in one order, on as many threads as it is told; read
 when torch loads its libraries."""
 
 
 def keep_freed_memory() -> None:
-    """Reuse what was freed instead of giving it back. Call before torch is imported.
+    """Reuse what was freed instead of giving it back. Call before torch makes a tensor.
 
     The process stays as large as its largest step. Without glibc nothing changes.
     """
-    os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")  # torch: huge pages for large tensors
+    for name, value in HUGE_PAGES.items():
+        os.environ.setdefault(name, value)
     with contextlib.suppress(OSError, AttributeError):
         mallopt = ctypes.CDLL(None).mallopt
         mallopt(M_MMAP_MAX, 0)

@@ -28,11 +28,12 @@ from torch import Tensor
 from torch.distributed.device_mesh import init_device_mesh
 
 from engine.config import AgentConfig, RunConfig
-from engine.policy.allocator import SUMS_IN_ORDER, keep_freed_memory
+from engine.policy.allocator import keep_freed_memory
 from engine.policy.crew import Crew
 from engine.policy.learner import own_options
 from engine.policy.rows import TrainingRow, UpdateStats
 from engine.policy.weights import Weights
+from engine.preload.environment import runtime_environment
 
 START_DEADLINE = 280.0
 LEARN_DEADLINE = 3500.0
@@ -158,9 +159,10 @@ class RankedLearner:
         self.weights = weights
         self.agent = agent
         self.version = 0
-        environment = {"env_vars": SUMS_IN_ORDER} if run.compute.deterministic else None
         remote = ray.remote(LearnerRank).options(
-            **rank_resources(run), max_concurrency=1, runtime_env=environment
+            **rank_resources(run),
+            max_concurrency=1,
+            runtime_env=runtime_environment(run.compute),
         )
         self.actors = [
             remote.remote(agent, run, rank, pad_id, seed) for rank in range(agent.learner_ranks)

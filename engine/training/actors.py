@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.config import AgentConfig, RunConfig
-from engine.policy.allocator import keep_freed_memory, sums_in_one_order
+from engine.policy.allocator import keep_freed_memory
 from engine.policy.exchange import Answer, Request, Size, Stream
 from engine.policy.rows import TrainingRow, UpdateStats
 from engine.problems.problem import Problem
@@ -38,8 +38,6 @@ class PolicyActor:
     ):
         if run.compute.device != "cuda":
             keep_freed_memory()
-        if run.compute.deterministic:
-            sums_in_one_order()
         if place is not None and run.training.overlap:
             os.nice(GIVES_WAY)
         from engine.policy.host import PolicyHost

@@ -27,6 +27,16 @@ from engine.sharing import actor_groups, rank_processes, weight_groups
 from engine.training.waits import START_DEADLINE, TeamError, Waiting
 
 Resources = dict[str, float]
+RAY_SETTINGS = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    # Ray would run its workers at nice 15, where any other program starves them.
+    "RAY_worker_niceness": "0",
+    # Workers ahead of need would only import: nearly all are forked (engine/preload).
+    "RAY_prestart_worker_first_driver": "0",
+    # The first of these is forked when torch is imported, which may take a loaded machine a minute.
+    "RAY_worker_register_timeout_seconds": "240",
+}
+"""Environment of a Ray that an engine starts for itself; what the user has set comes first."""
 
 
 @dataclass(frozen=True)
@@ -123,9 +133,8 @@ def connect(config: RunConfig, waiting: Waiting) -> None:
         TeamError: it did not start, or cannot be reached.
     """
     address = config.compute.ray_address or os.environ.get("RAY_ADDRESS")
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    # Ray would run its workers at nice 15, where any other program starves them.
-    os.environ.setdefault("RAY_worker_niceness", "0")
+    for name, value in RAY_SETTINGS.items():
+        os.environ.setdefault(name, value)
     waiting("starting Ray" if not address else f"joining Ray at {address}", START_DEADLINE)
     options: dict[str, Any] = {"log_to_driver": False, "logging_level": "error"}
     if address:

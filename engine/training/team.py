@@ -24,6 +24,7 @@ from ray.util.placement_group import placement_group_table
 from engine.config import AgentConfig, RunConfig
 from engine.generation import start_deadline
 from engine.policy.exchange import Answer, Request, Size, Stream
+from engine.preload.environment import runtime_environment
 from engine.sharing import actor_groups, weight_groups
 from engine.training.actors import PolicyActor
 from engine.training.cluster import Seat, connect, reserve, seated, seats_of
@@ -166,6 +167,7 @@ class Team:
         self._placed = reserve(seats.bundles, self.config.compute, self.waiting)
         self._bundles = seats.bundles
         groups = weight_groups([_resolved(agent) for agent in self.config.agents])
+        environment = runtime_environment(self.config.compute)
         positions = {agent.name: place for place, agent in enumerate(self.config.agents)}
         for owners, learning, writing in zip(
             actor_groups(self.config.agents), seats.learners, seats.generators, strict=True
@@ -174,7 +176,8 @@ class Team:
             seeds = [self.config.seed + 7919 * positions[owner] for owner in owners]
 
             def start(seat: Seat, number: int | None, mine=mine, seeds=seeds) -> Any:
-                options = {"max_concurrency": 1, **seated(self._placed, seat)}
+                options = {"max_concurrency": 1, "runtime_env": environment}
+                options |= seated(self._placed, seat)
                 # Everyone of one seed: a node's answer is the same whoever of them writes it.
                 actor = ray.remote(PolicyActor).options(**options)
                 started = actor.remote(mine, self.config, seeds, number)

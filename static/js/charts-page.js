@@ -51,4 +51,15 @@ async function showSteps() {
   waterfall.show(steps);
 }
 
-new MetricPage(page.runs, { arrange, heard: alone ? showSteps : null });
+/** The states of the runs, as the server last told them. */
+function told(runs) {
+  for (const { id, state } of runs) {
+    const pill = document.querySelector(`[data-run="${id}"] .pill`);
+    const known = page.states.find(({ value }) => value === state);
+    if (!pill || !known || pill.dataset.state === state) continue;
+    Object.assign(pill.dataset, { state, colour: known.colour });
+    setText(pill, known.label);
+  }
+}
+
+new MetricPage(page.runs, { arrange, told, heard: alone ? showSteps : null });

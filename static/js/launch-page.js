@@ -33,13 +33,15 @@ async function check(preflight = false) {
   const body = new FormData(form);
   for (const field of fields()) body.delete(field.name);
   if (preflight) body.set("preflight", "1");
-  const reply = await fetch(form.dataset.check, { method: "POST", body }).catch(() => null);
+  const told = await answer(body).catch(() => null);
   if (number !== asked) return;
-  if (!reply?.ok) {
-    say("warn", "These settings could not be checked: the server does not answer.");
-    return;
-  }
-  show(await reply.json());
+  if (told) show(told);
+  else say("warn", "These settings could not be checked: the server does not answer.");
+}
+
+async function answer(body) {
+  const reply = await fetch(form.dataset.check, { method: "POST", body });
+  return reply.ok ? reply.json() : null;
 }
 
 function later() {

@@ -7,7 +7,7 @@
 
 import { element, setText } from "./dom.js";
 import { clock } from "./format.js";
-import { browser } from "./stream.js";
+import { browser, hasEnded } from "./stream.js";
 
 const EVERY_MS = 2_000;
 const PAGE = 200;
@@ -19,6 +19,7 @@ let older = null;
 let newest = 0;
 let asking = 0;
 let follows = true;
+let ended = false; // the run
 
 function asked() {
   const fields = new URLSearchParams();
@@ -30,7 +31,9 @@ async function load(before) {
   const fields = asked();
   fields.set("limit", PAGE);
   if (before) fields.set("cursor", before);
-  return browser.load(`${host.dataset.url}?${fields}`);
+  const told = await browser.load(`${host.dataset.url}?${fields}`);
+  ended = hasEnded(told.state);
+  return told;
 }
 
 function lineOf({ time, level, message }) {
@@ -86,7 +89,7 @@ function tell(next) {
 async function attempt(action) {
   try {
     await action();
-    tellState("live", "live");
+    tellState(...(ended ? ["ended", "ended"] : ["live", "live"]));
   } catch (error) {
     console.warn("grove log:", error.message);
     tellState("stale", "reconnecting");

@@ -97,6 +97,7 @@ export class MetricBoard {
     do {
       const reply = await browser.load(`${run.url}?${fields}`);
       found.push(...reply.metrics);
+      run.state = reply.state;
       next = reply.next;
       fields.set("cursor", next);
     } while (next !== null);

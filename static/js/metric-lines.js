@@ -34,7 +34,9 @@ export function linesOf(chart, columns, view, runs) {
       ? lookOfRun(ids.indexOf(groupOf(lines[0])), parts, part)
       : lookOf(run, part, parts, stacked);
     if (lines.length === 1 || view.band === "none") return { ...lines[0], ...look };
-    const label = [`${run.name}, ${lines.length} seeds`, part].filter(Boolean).join(" · ");
+    // What an experiment varies tells its groups of seeds apart.
+    const seeds = [run.name, run.variant, `${lines.length} seeds`].filter(Boolean).join(", ");
+    const label = [seeds, part].filter(Boolean).join(" · ");
     return { run, part, label, ...look, ...band(lines.map((line) => line.mean), view.band) };
   });
 }

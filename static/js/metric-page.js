@@ -9,12 +9,14 @@ import { setText } from "./dom.js";
 import { clock } from "./format.js";
 import { MetricBoard } from "./metric-board.js";
 import { readView, writeView } from "./metric-view.js";
+import { hasEnded } from "./stream.js";
 
 const EVERY_MS = 3_000;
 const LONGEST_WAIT_MS = 30_000;
 const CHOICES = ["x", "band"];
 const LOGS = ["logX", "logY"];
 const VALUES = [...CHOICES, "q", "smooth"];
+const ENDS = ["from", "to"]; // of the range, for who does not drag
 
 const part = (name) => document.querySelector(`[data-part="${name}"]`);
 const control = (name) => document.querySelector(`[data-control="${name}"]`);
@@ -22,12 +24,12 @@ const control = (name) => document.querySelector(`[data-control="${name}"]`);
 export class MetricPage {
   /**
    * @param runs as `MetricBoard` knows them; `arrange(board, runs, view)` gives the charts their
-   *   places; `heard()`, if given, is awaited when the server told anything new; `fresh` is the word
-   *   for what is up to date.
+   *   places; `heard()`, if given, is awaited when the server told anything new; `told(runs)` is
+   *   called when it answered; `fresh` is the word for what is up to date and may go on.
    */
-  constructor(runs, { arrange, heard, fresh = "live" }) {
+  constructor(runs, { arrange, heard, told, fresh = "live" }) {
     this.runs = new Map(runs.map((run) => [run.id, run]));
-    Object.assign(this, { heard, fresh });
+    Object.assign(this, { heard, told, fresh });
     this.view = readView(location.search);
     this.lostSince = null;
     this.board = new MetricBoard({
@@ -48,6 +50,7 @@ export class MetricPage {
     control("q")?.addEventListener("input", ({ target }) => this.#change({ q: target.value }));
     control("smooth").addEventListener("input", ({ target }) => this.#change({ smooth: Number(target.value) }));
     control("whole").addEventListener("click", () => this.#zoom(null, null));
+    for (const end of ENDS) control(end).addEventListener("change", () => this.#zoomTyped());
     new ResizeObserver(() => this.board.resize()).observe(part("charts"));
     addEventListener("themechange", () => this.board.themeChanged());
     addEventListener("popstate", () => this.#change(readView(location.search)));
@@ -82,12 +85,27 @@ export class MetricPage {
   #found() {
     this.lostSince = null;
     part("connection").hidden = true;
-    tellState("live", this.fresh);
+    this.#tellFresh();
     this.board.catchUp();
+  }
+
+  #tellFresh() {
+    const runs = [...this.runs.values()];
+    const ended = runs.every(({ state }) => hasEnded(state));
+    tellState(ended ? "ended" : "live", ended ? "ended" : this.fresh);
+    this.told?.(runs);
   }
 
   #zoom(from, to) {
     this.#change({ from, to }, performance.now());
+  }
+
+  /** Zooms to the range that is typed, once it is one. */
+  #zoomTyped() {
+    const [from, to] = ENDS.map((end) => control(end).valueAsNumber);
+    control("to").setCustomValidity(from >= to ? "Give a greater number than where it begins." : "");
+    if (from < to) this.#zoom(from, to);
+    else if (ENDS.every((end) => control(end).value === "")) this.#zoom(null, null);
   }
 
   #change(changes, since = null) {
@@ -105,6 +123,11 @@ export class MetricPage {
     for (const name of VALUES) {
       const field = control(name);
       if (field && field.value !== String(view[name])) field.value = view[name];
+    }
+    for (const end of ENDS) {
+      const field = control(end);
+      const value = view[end] === null ? "" : String(Number(view[end].toPrecision(6)));
+      if (field !== document.activeElement) field.value = value;
     }
     for (const name of LOGS) control(name).setAttribute("aria-pressed", String(view[name]));
     control("whole").hidden = view.from === null;

@@ -114,8 +114,11 @@ export class MetricPlot {
   }
 
   #spanX() {
-    const { from, to, log } = this.shown.range;
-    const low = log ? Math.max(from, 1) : from;
+    const { range, view, x } = this.shown;
+    const { from, to, log } = range;
+    // Nothing stands before the first point: on a log axis that may be most of the width.
+    const first = view.from === null ? x[0] : from;
+    const low = log ? Math.max(first, 1) : from;
     return to > low ? [low, to] : [low - 0.5, low + 0.5];
   }
 
@@ -125,7 +128,8 @@ export class MetricPlot {
     if (stacked) return [0, share ? 1 : most * 1.08 || 1];
     const room = (most - least) * 0.08 || Math.abs(most) * 0.1 || 0.5;
     const low = least >= 0 && least - room < 0 ? 0 : least - room;
-    return [low, share ? Math.min(1.02, most + room) : most + room];
+    // An interval may reach beyond what a share can be.
+    return share ? [Math.max(0, low), Math.min(1.02, most + room)] : [low, most + room];
   }
 
   #paintAlert(plot, colour) {

@@ -7,13 +7,9 @@ import { markIcon } from "./marks.js";
 import { failureOf, failurePanel } from "./failure.js";
 import { shareOf, spentOf } from "./search-model.js";
 import { bestCheckpoint, result, validationChange } from "./outcomes.js";
+import { hasEnded } from "./stream.js";
 
-const ENDED = ["finished", "failed", "stopped"];
 const HALTED = ["failed", "stopped"];
-
-export function hasEnded(state) {
-  return ENDED.includes(state);
-}
 
 export class Progress {
   /** @param parts the elements with these names; `page` is the page's JSON. */
@@ -216,7 +212,7 @@ function outcomeCell(label, before, after, aside) {
     element(
       "div",
       { class: "small" },
-      element("b", { class: after >= before ? "up" : "down" }, `${points(after - before)} points`),
+      element("b", { class: after > before ? "up" : after < before ? "down" : null }, `${points(after - before)} points`),
       element("span", { class: "muted" }, aside ? ` · ${aside}` : ""),
     ),
   );

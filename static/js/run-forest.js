@@ -12,8 +12,7 @@ import { ForestTools } from "./forest-tools.js";
 import { Forest } from "./forest.js";
 import { drawLegend } from "./legend.js";
 import { lookup } from "./node-look.js";
-import { NodePanel } from "./node-panel.js";
-import { hasEnded } from "./progress.js";
+import { hasEnded } from "./stream.js";
 import { RunAddress } from "./run-address.js";
 import { Steps } from "./steps.js";
 import { Twin } from "./twin.js";
@@ -44,7 +43,7 @@ export class RunForest {
     });
     const discussed = document.querySelector("[data-comments]"); // a guest is shown none
     this.comments = discussed && new Comments(discussed);
-    this.panel = this.#panel();
+    this.panel = null; // until its scripts are there
     this.tools = this.#tools(partsOf("tool"));
     this.twin = new Twin(part("twin"), (tree, node) => this.open(tree, node));
     this.head = new ForestHead(part, (step) => {
@@ -126,18 +125,31 @@ export class RunForest {
 
   #drawPanel(state) {
     const { focus, open: node, colour, folds } = this.forest;
-    this.part("bench").dataset.panel = node ? "open" : "closed";
+    this.part("bench").dataset.panel = node && this.panel ? "open" : "closed";
     this.comments?.show(focus?.id ?? null, node?.id ?? null);
-    if (!node) {
-      this.panel.clear();
-      return;
-    }
+    if (!node) this.panel?.clear();
+    else if (!this.panel) this.loadPanel();
+    if (!node || !this.panel) return;
     const palette = this.run.palette();
     const lookOf = lookup(this.run.team(), palette, colour);
     this.panel.show(focus, node, { lookOf, palette, state, config: this.page.config, collapsed: folds.get(focus.id) });
   }
 
-  #panel() {
+  /** Loads the scripts of the open node, once; what fails is tried again with the next drawing. */
+  loadPanel() {
+    this.panelComes ??= import("./node-panel.js").then(
+      ({ NodePanel }) => {
+        this.panel = this.#panel(NodePanel);
+        this.run.changed();
+      },
+      (error) => {
+        this.panelComes = null;
+        console.warn("grove: a node cannot be shown:", error.message);
+      },
+    );
+  }
+
+  #panel(NodePanel) {
     const { forest, comments, run } = this;
     return new NodePanel(this.part("panel"), {
       close: () => forest.setFocus(forest.focus, null),

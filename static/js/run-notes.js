@@ -9,16 +9,18 @@ const NEAR_END = 40; // px from its end at which a log stays at its end
 /** The newest lines of the log, in a card that is there once there is one. */
 export function drawLog(card, host, { logs }) {
   const newest = logs.at(-1);
-  if (host.dataset.newest === String(newest?.seq ?? "")) return;
-  host.dataset.newest = String(newest?.seq ?? "");
+  const version = String(newest?.seq ?? "");
+  if ((host.dataset.newest ?? "") === version) return;
+  host.dataset.newest = version;
+  // What is hidden has no size to be asked for, which would lay out the whole page.
+  const atEnd = card.hidden || host.scrollHeight - host.scrollTop - host.clientHeight < NEAR_END;
   card.hidden = !newest;
-  const atEnd = host.scrollHeight - host.scrollTop - host.clientHeight < NEAR_END;
   host.replaceChildren(
     ...logs.map((line) =>
       element("div", { class: `level-${line.level}` }, `${clock(line.time)} ${line.message}`),
     ),
   );
-  if (atEnd) host.scrollTop = host.scrollHeight;
+  if (atEnd) requestAnimationFrame(() => (host.scrollTop = host.scrollHeight));
 }
 
 /** @param state the run's; `head` and `shown` the seq that arrived last and the one shown. */

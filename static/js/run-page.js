@@ -3,7 +3,8 @@
  * the server has in buckets, is drawn from the fold.
  *
  * What the server knows beside the log (queued, stopping, who holds the run) comes with `status`
- * frames; the log never waits for it.
+ * frames; the log never waits for it. Scripts of what is not looked at first, which are half of the
+ * page's, come when the first trees are drawn.
  */
 
 import { agentsOf, emptyState, fold } from "./fold.js";
@@ -12,11 +13,9 @@ import { MachineBar } from "./machine-bar.js";
 import { looksOf, readPalette } from "./marks.js";
 import { Pace } from "./pace.js";
 import { Progress } from "./progress.js";
-import { RunCharts } from "./run-charts.js";
 import { RunForest } from "./run-forest.js";
 import { RunLoads } from "./run-loads.js";
 import { drawLog, drawStream } from "./run-notes.js";
-import { SearchCard } from "./search-card.js";
 import { browser, connectionNote, RunStream, TOPICS } from "./stream.js";
 import { firstPassed } from "./team.js";
 import { showTeam } from "./team-view.js";
@@ -60,8 +59,8 @@ const trees = new RunForest({ part, partsOf }, page, {
 });
 const bar = new MachineBar(partsOf("machine"), machine, firstSolved);
 const moment = () => (machine.active ? machine.seq : null);
-const charts = page.urls.metrics && !page.search ? new RunCharts(part("charts"), chartedRun(), moment) : null;
-const answer = page.search && new SearchCard(part, page.search, (tree, node) => trees.open(tree, node));
+let charts = null; // until the trees are shown, which are looked at first
+const answer = page.search && new (await import("./search-card.js")).SearchCard(part, page.search, (tree, node) => trees.open(tree, node));
 const strip = ["pill", "stop", "stopButton", "kill", "resume", "bar", "facts", "notes", "figures", "result"];
 const progress = new Progress(Object.fromEntries(strip.map((name) => [name, part(name)])), page);
 
@@ -92,6 +91,19 @@ function chartedRun() {
     agents: page.agents.map((agent) => agent.name),
     owners: Object.fromEntries(page.agents.map((agent) => [agent.name, agent.owner])),
   };
+}
+
+/** What lies below the trees, and what opens when one is chosen. */
+async function startTheRest() {
+  trees.loadPanel();
+  if (!page.urls.metrics || page.search) return;
+  try {
+    const { RunCharts } = await import("./run-charts.js");
+    charts = new RunCharts(part("charts"), chartedRun(), moment);
+    changed();
+  } catch (error) {
+    console.warn("grove: the charts cannot be shown:", error.message);
+  }
 }
 
 function changed() {
@@ -186,3 +198,8 @@ document.addEventListener("visibilitychange", () => {
 drawTrees();
 drawWords();
 stream.start();
+await stream.begun();
+const afterFrame = () => new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
+await afterFrame(); // the state is drawn in one frame, the canvas in the next
+await afterFrame();
+startTheRest();

@@ -4,7 +4,7 @@ import { element, setText } from "./dom.js";
 import { count, percent } from "./format.js";
 import { programSection } from "./node-code.js";
 import { testsSection } from "./node-tests.js";
-import { hasEnded } from "./progress.js";
+import { hasEnded } from "./stream.js";
 import { bestNode } from "./search-model.js";
 
 export class SearchCard {

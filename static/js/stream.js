@@ -23,6 +23,12 @@ const BLINK_MS = 2_000; // a socket that is back sooner is not worth a banner
 /** What a page follows: everything but what is big and wanted of one node at a time. */
 export const TOPICS = ["*", "-node.text", "-tree.learned", "-eval.outcomes"];
 const FATAL_ERRORS = new Set(["not_found", "too_many"]);
+const ENDED = ["finished", "failed", "stopped"];
+
+/** Whether a run in this state tells nothing more, unless it is resumed. */
+export function hasEnded(state) {
+  return ENDED.includes(state);
+}
 
 /** Milliseconds before attempt n (0, 1, ...): full jitter under a doubling ceiling. */
 export function backoff(attempt, random = Math.random) {
@@ -35,7 +41,7 @@ export function statusText(status, state, time) {
   if (status.kind === "stale") return `stale since ${time(status.since)}`;
   if (status.kind === "connecting") return "connecting";
   if (status.kind === "catching-up") return `catching up ${status.percent} %`;
-  return ["finished", "failed", "stopped"].includes(state) ? "ended" : "live";
+  return hasEnded(state) ? "ended" : "live";
 }
 
 /** What a banner says while the page may be out of date: {kind, title, text}, or null. */
@@ -85,8 +91,13 @@ export class RunStream {
     this.#report({ kind: "connecting" });
     const first = this.first?.then((told) => this.#take(told));
     const fault = (error) => console.warn("grove stream:", error.message);
-    this.work = Promise.resolve(first).catch(fault);
+    this.beginning = this.work = Promise.resolve(first).catch(fault);
     this.#connect();
+  }
+
+  /** Resolves when the state to start from was taken, or could not be had. */
+  begun() {
+    return this.beginning;
   }
 
   stop() {

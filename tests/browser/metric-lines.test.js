@@ -33,6 +33,8 @@ test("several runs are told apart by colour, and by dash where each has one line
   ]);
   const [seeds] = lines([run("a", "g", "solved"), run("b", "g", "solved")], { ...VIEW, band: "std" });
   equal([seeds.label, seeds.mean], ["demo, 2 seeds", [0.5, 1.5]]);
+  const varied = ["a", "b", "c", "d"].map((id, place) => ({ ...run(id, `g${place >> 1}`, "solved"), variant: `rho = 0.${place >> 1}` }));
+  equal(lines(varied, { ...VIEW, band: "ci" }).map(({ label }) => label), ["demo, rho = 0.0, 2 seeds", "demo, rho = 0.1, 2 seeds"]);
 });
 
 test("parts of one run's whole are stacked, in the order of a step", () => {

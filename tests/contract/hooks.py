@@ -12,10 +12,13 @@ from typing import Any
 
 import schemathesis
 from schemathesis import Case, HookContext
-from schemathesis.generation.meta import TestPhase
+from schemathesis.generation import GenerationMode
+from schemathesis.generation.meta import CoverageScenario, TestPhase
 
-PER_HEADER = 1
-"""Right and wrong values of a header, each, that an operation is asked with."""
+PER_HEADER = {GenerationMode.POSITIVE: 1, GenerationMode.NEGATIVE: 4}
+"""Right and wrong values of a header that an operation is asked with."""
+PER_FIELD = 5
+"""Wrong types that a field of the body is asked with."""
 PER_KIND = 2
 """Values of one kind (of a wrong type, of an enumeration) that a parameter or a field of the body
 is asked with; tests/security/test_schema_fuzz.py has many more for each parameter."""
@@ -33,12 +36,14 @@ def filter_case(context: HookContext, case: Case) -> bool:
         return True
     what = (case.operation.label, case.method, place, phase.parameter, case.meta.generation.mode)
     if place.name == "HEADER":
-        return _is_among(PER_HEADER, *what)
+        return _is_among(PER_HEADER[case.meta.generation.mode], *what)
     if place.name in ("PATH", "QUERY") and phase.parameter:
         value = (getattr(case, place.container_name) or {}).get(phase.parameter)
         if not _is_among(1, *what, json.dumps(value)):
             return False
-    return _is_among(PER_KIND, *what, phase.scenario, phase.description)
+    is_of_type = place.name == "BODY" and phase.scenario is CoverageScenario.INCORRECT_TYPE
+    most = PER_FIELD if is_of_type else PER_KIND
+    return _is_among(most, *what, phase.scenario, phase.description)
 
 
 def _is_among(first: int, *what: Any) -> bool:

@@ -1,7 +1,8 @@
 """schemathesis asks the real server everything that the OpenAPI document lets one say, and what it
 does not: no failure of ours, no status and no body that the document does not name.
 
-`GROVE_CONTRACT_SEED` and `GROVE_CONTRACT_EXAMPLES` choose another seed and more cases.
+`GROVE_CONTRACT_SEED`, `GROVE_CONTRACT_EXAMPLES` and `GROVE_CONTRACT_WALKS` choose another seed and
+more cases.
 """
 
 import os
@@ -10,6 +11,7 @@ import pytest
 
 from tests.builders import a_cast
 from tests.contract.site import ask_everything, furnish
+from tests.contract.walk import walk
 from tests.webapp.stream_server import a_server
 
 pytestmark = [
@@ -18,6 +20,7 @@ pytestmark = [
 ]
 
 SEED = int(os.environ.get("GROVE_CONTRACT_SEED", "1"))
+WALKS = int(os.environ.get("GROVE_CONTRACT_WALKS", "25"))
 EXAMPLES = int(os.environ.get("GROVE_CONTRACT_EXAMPLES", "2"))
 
 
@@ -39,7 +42,7 @@ def site(served, var_directory, settings):
     "who, known, phases",
     [
         ("an owner", True, "examples,coverage"),
-        ("an owner", False, "fuzzing,stateful"),
+        ("an owner", False, "fuzzing"),
         ("a viewer", True, "fuzzing"),
         ("nobody", True, "fuzzing"),
     ],
@@ -48,3 +51,12 @@ def test_every_answer_is_one_that_the_document_names(site, tmp_path, who, known,
     load = {"known": known, "phases": phases, "examples": EXAMPLES, "seed": SEED}
     asked = ask_everything(site, who, tmp_path, **load)
     assert asked.returncode == 0, asked.stdout + asked.stderr
+
+
+def test_what_was_made_is_walked_to_all_that_may_be_done_with_it(site):
+    walked = walk(site, "an owner", scenarios=WALKS, seed=SEED)
+    assert not walked.faults, "\n\n".join(f"{what}\n{told}" for what, told in walked.faults.items())
+    assert walked.begun.keys() == site.beginnings().keys(), "what is begun with succeeds"
+    assert len(walked.succeeded) >= 45 and sum(walked.succeeded.values()) >= 70
+    changes = {one for one in walked.targets if not one.startswith(("GET", "HEAD"))}
+    assert len(changes) >= 12, changes

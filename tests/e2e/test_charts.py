@@ -60,6 +60,14 @@ def test_charts_live_zoom_and_tell_the_same_as_their_tables(page, run, log):
     points_of(page, "solved", 1)
     page.get_by_role("button", name="Whole range").click()
     points_of(page, "solved", SAMPLE.steps)
+    page.get_by_label("From").fill("2")
+    page.get_by_label("to", exact=True).fill("3")
+    page.keyboard.press("Enter")
+    points_of(page, "solved", 2)
+    for end in ("From", "to"):
+        page.get_by_label(end, exact=True).fill("")
+    page.keyboard.press("Enter")
+    points_of(page, "solved", SAMPLE.steps)
 
     page.get_by_label("Find a chart").fill("gradient")
     page.locator('[data-metric="gradient_norm"] canvas').first.wait_for()

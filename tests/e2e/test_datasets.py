@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from tests.e2e.test_accessibility import AXE, RULES
+from tests.browser.accessibility import broken_rules
 from tests.problems import rows
 from webapp.artifacts.store import storage
 from webapp.datasets.models import DatasetReport
@@ -42,8 +42,7 @@ def uploaded(page, name: str, content: bytes) -> None:
 
 def is_well(page, what: str) -> None:
     """No rule of WCAG is broken, and it fits a small screen."""
-    page.evaluate(AXE)
-    assert page.evaluate(RULES) == [], what
+    assert broken_rules(page) == [], what
     page.set_viewport_size({"width": 400, "height": 900})
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), what
     page.set_viewport_size({"width": 1280, "height": 900})

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.browser.accessibility import broken_rules
 from tests.builders import a_model_folder
-from tests.e2e.test_accessibility import AXE, RULES
 from webapp.accounts.models import User
 from webapp.accounts.services import create_sign_in_link
 from webapp.datasets.models import Dataset, DatasetVersion
@@ -52,8 +52,7 @@ def look(page, name: str) -> None:
     """The page keeps the rules and fits, wide and narrow."""
     if PICTURES:
         page.screenshot(path=Path(PICTURES) / f"{name}.png", full_page=True)
-    page.evaluate(AXE)
-    assert page.evaluate(RULES) == [], name
+    assert broken_rules(page) == [], name
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), name
 
 

@@ -153,16 +153,36 @@ def test_reloading_keeps_everything(page, run, log):
     assert after[1] == before[1]
 
 
+def beside(page, run, faults, server):
+    """The run's charts and its log, in windows of their own."""
+    opened = []
+    for address in (f"/charts/?run={run.run.pk}&q=solved", f"/runs/{run.run.pk}/log/"):
+        other = page.context.new_page()
+        faults.watch(other, server.url)
+        other.goto(address)
+        other.get_by_text("live", exact=True).wait_for()
+        opened.append(other)
+    return opened
+
+
 def test_a_killed_server_costs_nothing(page, run, log, server, faults):
     faults.expected = LOST
     wait_for_seq(page, ship(run, log, "node.close", 7))
+    charts, lines = beside(page, run, faults, server)
     server.kill()
     page.get_by_text("stale since").wait_for()
     banner = page.get_by_text("Connection lost")
     banner.wait_for()
+    for other in (charts, lines):
+        other.get_by_text("reconnecting").wait_for()
     head = ship(run, log, "step.end", 2)
     server.start()
     wait_for_seq(page, head)
+    charts.locator('[data-metric="solved"][data-points="2"]').wait_for()
+    for other in (charts, lines):
+        other.get_by_text("live", exact=True).wait_for()
+        other.get_by_text("Connection lost").wait_for(state="hidden")
+        other.close()
     page.get_by_text("live", exact=True).wait_for()
     banner.wait_for(state="hidden")
     lost = twin(page)
@@ -177,6 +197,19 @@ def test_a_finished_run_shows_what_it_achieved(page, run, log):
     page.get_by_role("heading", name="Result on problems never seen").wait_for()
     page.get_by_text("ended").wait_for()
     assert page.get_by_role("button", name="Stop").count() == 0
+    for other in ("All charts", "Log"):
+        page.get_by_role("link", name=other).click()
+        page.get_by_text("ended", exact=True).wait_for()
+        page.go_back()
+
+
+def test_charts_say_when_their_run_ends(page, run, log):
+    ship(run, log, "step.end")
+    page.goto(f"/charts/?run={run.run.pk}")
+    page.get_by_text("live", exact=True).wait_for()
+    run.end("finished")
+    page.get_by_text("ended", exact=True).wait_for()
+    page.locator(".chosen-runs").get_by_text("Finished").wait_for()
 
 
 def test_stop_and_resume_are_asked_for_and_shown(page, run, log):

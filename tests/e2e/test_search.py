@@ -8,7 +8,7 @@ import pytest
 from django.db import connection
 from playwright.sync_api import expect
 
-from tests.e2e.test_accessibility import AXE, RULES
+from tests.browser.accessibility import broken_rules
 from webapp.experiments.leases import take_lease
 from webapp.searches.models import Search
 from workers.engine_process import DEFAULT_COMMAND
@@ -65,8 +65,7 @@ def test_a_team_of_starters_searches_a_pasted_problem_and_its_answer_is_taken(
     page.locator('[data-path="search.stop_when_solved"]').select_option("false")
     expect(page.get_by_text("2 settings changed; 1 search to start.")).to_be_visible()
     page.get_by_text("2 public, which the team is shown").wait_for()
-    page.evaluate(AXE)
-    assert page.evaluate(RULES) == []
+    assert broken_rules(page) == []
     page.get_by_role("button", name="Start the search").click()
     page.get_by_role("heading", name="No answer yet").wait_for()
     search = Search.objects.get()
@@ -81,8 +80,7 @@ def test_a_team_of_starters_searches_a_pasted_problem_and_its_answer_is_taken(
     told = page.request.get(f"/api/v1/searches/{search.run_id}/answer").json()
     assert download.value.path().read_text() == told["program"].rstrip() + "\n"
     expect(page.locator('[data-part="answerText"]')).to_contain_text(f"Node {told['node']} by")
-    page.evaluate(AXE)
-    assert page.evaluate(RULES) == []
+    assert broken_rules(page) == []
     page.get_by_role("button", name="Show its node").click()
     page.locator('[data-part="panel"]').get_by_role("heading", name="Program").wait_for()
     context.close()

@@ -189,7 +189,9 @@ def test_tab_leads_through_the_list_in_reading_order(visit, run):
 def test_tab_leads_through_the_run_page_in_reading_order(visit, run, log):
     run.feed(log)
     page = visit(f"/runs/{run.run.pk}/")
-    page.locator('[data-metric="validation.agent"] .chart-key button').first.wait_for()
+    card = page.locator('[data-metric="validation.agent"]')
+    card.scroll_into_view_if_needed()
+    card.locator(".chart-key button").first.wait_for()
     names = tab_through(page)
     trees = next(place for place, name in enumerate(names) if name.startswith("Search trees"))
     assert names[:trees] == [

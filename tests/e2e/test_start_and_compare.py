@@ -9,9 +9,9 @@ import pytest
 from playwright.sync_api import expect
 
 from engine.events import Event
+from tests.browser.accessibility import broken_rules
 from tests.browser.site import SampleRun
 from tests.e2e.conftest import SAMPLE
-from tests.e2e.test_accessibility import AXE, RULES
 from webapp.experiments.models import Run
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
@@ -29,8 +29,7 @@ def page(browser, server, run, faults):
 
 
 def breaks_no_rule(page):
-    page.evaluate(AXE)
-    assert page.evaluate(RULES) == []
+    assert broken_rules(page) == []
 
 
 def outcomes(step: int, seq: int, solved: int) -> Event:
@@ -92,13 +91,13 @@ def test_agents_are_a_list_that_the_keyboard_changes(page, run):
     page.keyboard.press("Enter")
     expect(page.get_by_role("button", name="Put oak back")).to_be_visible()
     expect(page.get_by_label("Changes, as TOML")).to_have_value(re.compile("agents.oak = unset"))
+    breaks_no_rule(page)
     for name in ("", "", "", "", "", ""):
         page.get_by_label("Another agent").fill(name)
         page.keyboard.press("Enter")
     expect(agents).to_have_count(8)
     page.get_by_text("1 run to start.").wait_for()
     assert page.evaluate("document.documentElement.scrollWidth") <= 400
-    breaks_no_rule(page)
     for name in page.locator("[data-agent]").evaluate_all(
         "all => all.map((one) => one.dataset.agent)"
     )[2:]:

@@ -55,6 +55,7 @@ BY_REST = {
     "version-notes": ("change_version",),
     "evaluate-version": ("create_model_evaluation",),
     "delete-evaluation": ("delete_model_evaluation",),
+    "register-checkpoint": ("create_version_of_checkpoint",),
     "delete-version": ("delete_version",),
     "delete-model": ("delete_model",),
     "promote": ("create_promotion",),

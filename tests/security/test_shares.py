@@ -169,7 +169,7 @@ def test_what_is_not_there_cannot_be_shared(client, scene, asked):
     page = client.post(f"/runs/{run.pk}/shares/", {"days": 7, **asked})
     assert page.status_code == 422 and b'role="alert"' in page.content
     told = client.post(f"/api/v1/runs/{run.pk}/shares", asked, content_type="application/json")
-    assert told.status_code == 422 and told.json()["problems"][0]["path"] in asked
+    assert told.status_code == 404 and told.json()["problems"][0]["path"] in asked
 
 
 @pytest.fixture(scope="module")

@@ -77,6 +77,7 @@ def ask(client: Client, row: Row, cast: Any, arguments: dict[str, Any], **header
     body = row.body(cast) if callable(row.body) else row.body
     is_json = row.method in ("post", "patch", "delete") and row.name.startswith("api-")
     kind = {"content_type": "application/json"} if is_json else {}
+    headers = {"Upload-Offset": "1", **headers}  # required where bytes are added
     address = filled_in(row.name, arguments)
     return getattr(client, row.method)(address, body, headers=headers, **kind)
 

@@ -1,5 +1,6 @@
 """A run on a real Ray cluster of two nodes, both of them on this machine."""
 
+import os
 import random
 
 import pytest
@@ -9,9 +10,10 @@ from ray.cluster_utils import Cluster
 from engine.config import ComputeConfig
 from engine.events import Verdict
 from engine.problems.generator import make_problem
-from engine.training.cluster import Bundle, misfit, reserve, seats_of
+from engine.training.cluster import RAY_SETTINGS, Bundle, misfit, reserve, seats_of
 from engine.training.verification import VerifierPool
 from engine.training.waits import TeamError
+from tests.clusters import BARE
 from tests.policies import tiny_config
 from tests.training.test_overlap import payloads, settings, train
 from tests.waiting import eventually
@@ -27,9 +29,10 @@ def unheard(name, deadline):
 @pytest.fixture(scope="module")
 def cluster():
     """Two nodes of one core each."""
+    os.environ |= RAY_SETTINGS
     made = Cluster()
     for _ in range(2):
-        made.add_node(num_cpus=1, include_dashboard=False)
+        made.add_node(num_cpus=1, **BARE)
     made.wait_for_nodes()
     yield made
     made.shutdown()

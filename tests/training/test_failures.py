@@ -4,6 +4,7 @@ import os
 import re
 import signal
 
+import psutil
 import pytest
 import ray
 from ray.cluster_utils import Cluster
@@ -12,11 +13,14 @@ from ray.util.placement_group import placement_group_table
 from engine.events import Verdict
 from engine.policy.exchange import Request
 from engine.problems.generator import make_problem
+from engine.training.cluster import RAY_SETTINGS
 from engine.training.team import Team
 from engine.training.waits import TeamError, wait_for_any
 from engine.training.writing import Writing
+from tests.clusters import BARE
 from tests.training.test_overlap import settings
 from tests.waiting import eventually
+from workers.processes import is_gone
 
 pytestmark = pytest.mark.slow
 PROBLEM = make_problem(2, 1)[0]
@@ -28,9 +32,10 @@ QUICK = {"health_check_period_ms": 1000, "health_check_failure_threshold": 3}
 @pytest.fixture
 def cluster():
     """Two nodes of one core each."""
+    os.environ |= RAY_SETTINGS
     made = Cluster()
-    made.add_node(num_cpus=1, include_dashboard=False, _system_config=QUICK)
-    made.add_node(num_cpus=1)
+    made.add_node(num_cpus=1, _system_config=QUICK, **BARE)
+    made.add_node(num_cpus=1, **BARE)
     made.wait_for_nodes()
     yield made
     made.shutdown()
@@ -50,6 +55,11 @@ def node_of(actor):
 
 def kill(actor):
     os.kill(in_actor(actor, lambda self: os.getpid()), signal.SIGKILL)
+
+
+def parent_of(actor):
+    """The process that forked an actor with a model: one of its node."""
+    return psutil.Process(in_actor(actor, lambda self: os.getppid()))
 
 
 def failure_of(call):
@@ -95,9 +105,13 @@ def test_a_killed_process_or_node_is_named_or_does_without(cluster):
             "generator 0 of oak": lambda: write(team),
         }
         roles = sorted(lose, key=lambda r: nodes[list(lose).index(r)] != other.node_id)
+        forked = [team.agents["oak"], *team.generators["oak"]][list(lose).index(roles[0])]
+        server = parent_of(forked)
+        assert "preload" in " ".join(server.cmdline())
         cluster.remove_node(other, allow_graceful=False)
         told = eventually(lambda: failure_of(lose[roles[0]]), "the loss of a node to be told")
         assert re.search(rf"{roles[0]} is lost: Actor(Died|Unavailable)Error", told)
+        eventually(lambda: is_gone(server), "the node's forks to lose their server")
         with pytest.raises(TeamError, match=r"sandbox of node .*: Actor(Died|Unavailable)Error"):
             team.verifier.verify([(PROBLEM, PROBLEM.reference)])
 

@@ -32,7 +32,7 @@ def test_what_is_asked_again_is_answered_the_same_and_made_once(client, cast):
     assert first.status_code == again.status_code == 201
     assert first.content == again.content and Export.objects.count() == 1
     other = post(client, "exports", {**new, "format": "jsonl"}, "night")
-    assert other.status_code == 422
+    assert other.status_code == 409
     assert other.json()["problems"][0]["path"] == "Idempotency-Key"
     client.force_login(cast.mia)
     assert post(client, "exports", new, "night").json()["id"] != first.json()["id"]

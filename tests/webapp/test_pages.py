@@ -325,6 +325,8 @@ def test_a_sweep_is_one_experiment_of_many_runs(client, cast):
         {"search.nodes_per_tree": nodes, "seed": seed} for nodes in (4, 8) for seed in (1, 2)
     ]
     assert [run.config["search"]["nodes_per_tree"] for run in runs] == [4, 4, 8, 8]
+    listed = client.get(reverse("runs")).content.decode()
+    assert listed.count("<code>search.nodes_per_tree = 8</code>") == 2
 
 
 @pytest.mark.parametrize(
@@ -378,6 +380,9 @@ def test_a_fork_starts_at_a_checkpoint_that_is_there(client, cast, var_directory
     place.rename(place.with_name("partial-of-the-parent"))  # as its parent does to remove it
     assert (held / "manifest.json").read_text() == "{}", "the fork needs nothing of it any more"
     assert fork.config["loss"]["kl_coefficient"] == 0.5
+    assert fork.experiment.name == f"{source.experiment.name}, from step 20"
+    page = client.get(reverse("run", args=[fork.pk])).content.decode()
+    assert "Forked from step 20" in page and "<code>loss.kl_coefficient = 0.5</code>" in page
 
 
 def test_notes_in_the_history_are_markdown_without_scripts(client, cast):

@@ -237,7 +237,7 @@ def test_creation_under_one_key_makes_one_model_and_one_evaluation(client, cast,
         first, again = ask(path, body), ask(path, body)
         assert first.status_code == again.status_code == 201
         assert first.json()["id"] == again.json()["id"]
-    assert ask("/api/v1/models", {"project": cast.project.pk, "name": "yew"}).status_code == 422
+    assert ask("/api/v1/models", {"project": cast.project.pk, "name": "yew"}).status_code == 409
 
 
 def test_lists_of_models_are_filtered_and_tell_the_fields_that_are_asked_for(client, cast, model):

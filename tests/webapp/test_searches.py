@@ -161,7 +161,7 @@ def test_lists_show_a_search_with_its_answer_and_leave_it_out_of_what_trains(cli
     assert [run["id"] for run in listed] == [str(other.pk)]
     client.force_login(cast.alice)
     refused = client.post(f"/api/v1/runs/{search.run_id}/clone", content_type="application/json")
-    assert refused.status_code == 422 and "trains nothing" in refused.content.decode()
+    assert refused.status_code == 409 and "trains nothing" in refused.content.decode()
 
 
 def test_its_page_tells_how_many_tests_there_are_and_none_of_them(client, cast):
@@ -214,5 +214,5 @@ def test_rest_makes_searches_once_and_tells_their_answers(client, cast):
         ({**asked, "problem": {"id": "x"}}, "statement"),
     ]:
         refused = post(body)
-        assert refused.status_code == 422
+        assert refused.status_code == (404 if path == "dataset_version" else 422)
         assert path in [one["path"] for one in refused.json()["problems"]]

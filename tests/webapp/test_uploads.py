@@ -119,7 +119,7 @@ def test_the_same_key_is_the_same_upload(bob, cast):
     again = begun(bob, cast, key="night").json()
     assert again["id"] == first and Upload.objects.count() == 1
     other = begun(bob, cast, key="night", size=5)
-    assert other.status_code == 422 and other.json()["problems"][0]["path"] == "Idempotency-Key"
+    assert other.status_code == 409 and other.json()["problems"][0]["path"] == "Idempotency-Key"
 
 
 def test_a_lying_digest_is_refused_and_nothing_stays(bob, cast, var_directory):

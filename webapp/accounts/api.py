@@ -58,7 +58,17 @@ class NewToken(Schema):
     model_config = ConfigDict(
         extra="forbid",
         json_schema_extra={
-            "examples": [{"name": "robot", "scopes": ["runs:read"], "workspace": 1, "days": 30}]
+            "examples": [{"name": "robot", "scopes": ["runs:read"], "workspace": 1, "days": 30}],
+            "oneOf": [
+                {
+                    "properties": {"workspace": {"type": "integer"}, "project": {"type": "null"}},
+                    "required": ["workspace"],
+                },
+                {
+                    "properties": {"workspace": {"type": "null"}, "project": {"type": "integer"}},
+                    "required": ["project"],
+                },
+            ],
         },
     )
 

@@ -18,9 +18,9 @@ from pydantic import ConfigDict, Field
 from webapp.accounts.authentication import ActiveSession, Bearer
 from webapp.artifacts import services
 from webapp.artifacts.models import Upload
+from webapp.artifacts.names import LIKE, LONGEST
 from webapp.artifacts.selectors import visible_uploads
 from webapp.paging import LARGEST_ID
-from webapp.problems import Invalid
 from webapp.projects.models import Project
 from webapp.projects.permissions import Action, require, require_scope
 
@@ -40,6 +40,8 @@ _STANDING = {
         },
     }
 }
+_OFFSET = r"^(0|[1-9][0-9]{0,14})$"
+"""An integer as headers write it (RFC 9651, 3.3.1)."""
 _BYTES = {"type": "string", "format": "binary"}
 
 
@@ -72,7 +74,7 @@ class NewUpload(Schema):
 
     project: int = Field(ge=0, le=LARGEST_ID)
     kind: Upload.Kind
-    name: str = Field(max_length=1000)
+    name: str = Field(max_length=LONGEST, json_schema_extra={"pattern": LIKE, "minLength": 1})
     """The file's own name, without a folder."""
     size: int = Field(ge=1, le=LARGEST_ID)
     """Bytes."""
@@ -141,14 +143,12 @@ def ask_upload(request: HttpRequest, upload_id: uuid.UUID) -> HttpResponse:
 def append_to_upload(
     request: HttpRequest,
     upload_id: uuid.UUID,
-    offset: int | None = Header(None, alias="Upload-Offset", ge=0, le=LARGEST_ID),
+    offset: str = Header(alias="Upload-Offset", pattern=_OFFSET),
 ):
     """Add the body's bytes at `Upload-Offset`, 8 MiB at most unless the server is told otherwise.
     409 with `offset` if the upload stands elsewhere: go on from there."""
     upload = _mine(request, upload_id)
-    if offset is None:
-        raise Invalid("Upload-Offset", None, "say in this header at which byte the body goes on")
-    return services.described(services.append(upload, offset, request))
+    return services.described(services.append(upload, int(offset), request))
 
 
 @router.post("/{uuid:upload_id}/finish", response=UploadOut)

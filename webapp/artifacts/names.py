@@ -6,6 +6,9 @@ import re
 import unicodedata
 
 LONGEST = 200
+_NEVER = r"""/\\:*?"<>|\x00-\x1f\x7f"""
+LIKE = rf"^[^-. ~{_NEVER}]([^{_NEVER}]*[^. {_NEVER}])?$"
+"""What all such names look like; `fault_of_name` knows more that some may not be."""
 _RESERVED = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE)
 _FORBIDDEN = frozenset('/\\:*?"<>|')
 

@@ -10,12 +10,15 @@ from ninja import Path, Query, Router, Schema
 from pydantic import AwareDatetime, Field
 
 from webapp.audit.selectors import KINDS, BadCursor, Wish, entries
-from webapp.paging import LARGEST_ID
+from webapp.paging import A_MOMENT, LARGEST_ID
 from webapp.problems import Invalid
 from webapp.projects.permissions import Action, require
 from webapp.projects.selectors import visible_workspace
 
 router = Router()
+
+
+_CURSOR = rf"^{A_MOMENT}~[0-9]{{1,3}}~[0-9]{{1,19}}$"
 
 
 class Asked(Schema):
@@ -25,7 +28,7 @@ class Asked(Schema):
     since: AwareDatetime | None = None
     until: AwareDatetime | None = None
     """Not included."""
-    cursor: str | None = Field(None, max_length=100)
+    cursor: str | None = Field(None, max_length=100, pattern=_CURSOR)
     """`next` of the page before."""
     limit: int = Field(50, ge=1, le=200)
 
@@ -64,5 +67,5 @@ def list_audit_entries(
     try:
         found, more = entries(workspace, wish, asked.cursor, asked.limit)
     except BadCursor:
-        raise Invalid("cursor", asked.cursor, "give the `next` of a page") from None
+        raise Invalid("cursor", asked.cursor, "give the `next` of a page", 409) from None
     return {"entries": found, "next": more}

@@ -9,15 +9,19 @@ from typing import Any, Literal
 from ninja import Schema
 from pydantic import ConfigDict, Field
 
+from engine.problems.formats import DETECTED, FORMATS, OWN
 from engine.problems.overlap import THRESHOLD
+from webapp.artifacts.names import LIKE, LONGEST
 from webapp.datasets.models import Dataset, DatasetProblem, DatasetReport, DatasetVersion
 from webapp.paging import LARGEST_ID, Cursor
 
 WITHOUT_NUL = r"^[^\x00]*$"
+_UPLOADS = {"minItems": 1, "uniqueItems": True}
 
 
 class DatasetVersionOut(Schema):
     id: int
+    dataset: int
     number: int
     spec: dict[str, Any]
     """Where it came from: settings, uploads, or what was kept of another version."""
@@ -34,6 +38,10 @@ class DatasetVersionOut(Schema):
     statistics: dict[str, Any]
     faulty: int | None
     """Problems whose reference fails; null until checked. Only with 0 it is trained on."""
+
+    @staticmethod
+    def resolve_dataset(version: DatasetVersion) -> int:
+        return version.dataset_id
 
     @staticmethod
     def resolve_created_by(version: DatasetVersion) -> str | None:
@@ -96,11 +104,11 @@ class NewDatasetVersion(Schema):
     )
 
     project: int = Field(ge=0, le=LARGEST_ID)
-    name: str = Field(max_length=1000, pattern=WITHOUT_NUL)
+    name: str = Field(max_length=LONGEST, json_schema_extra={"pattern": LIKE, "minLength": 1})
     """Of the dataset; the first version of a new one, else its next."""
-    uploads: list[uuid.UUID] = Field(max_length=64)
+    uploads: list[uuid.UUID] = Field(max_length=64, json_schema_extra=_UPLOADS)
     """Finished uploads: the files of one data set. They are used up."""
-    format: str = Field("auto", max_length=40, pattern=WITHOUT_NUL)
+    format: str = Field(DETECTED, json_schema_extra={"enum": [DETECTED, OWN, *FORMATS]})
     note: str = Field("", max_length=4000, pattern=WITHOUT_NUL)
 
 

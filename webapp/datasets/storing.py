@@ -90,7 +90,8 @@ def derive_version(
         raise refused("version", version.pk, reason, 409)
     kept = version.problems.filter(check_state__in=KEEP[keep]).order_by("number")
     if not kept.exists():
-        raise refused("keep", keep, "no problem would be left; choose another set, or upload one")
+        reason = "no problem would be left; choose another set, or upload one"
+        raise refused("keep", keep, reason, 409)
     spec = {"derived": {"from": version.number, "keep": keep}}
     lines = _lines_of(version, kept.values_list("offset", "length"))
     with lines as path, read([Source(path, str(version))], OWN) as reading:
@@ -143,9 +144,10 @@ def _finished(project: Project, user: User, ids: Sequence[uuid.UUID]) -> list[Up
     for one in ids:
         if one not in known:
             reason = "there is no such upload of yours in this project; it may have expired"
-            raise refused("uploads", str(one), reason)
+            raise refused("uploads", str(one), reason, 409)
         if known[one].artifact_id is None:
-            raise refused("uploads", str(one), "it is not finished: send the rest, then finish it")
+            reason = "it is not finished: send the rest, then finish it"
+            raise refused("uploads", str(one), reason, 409)
     return [known[one] for one in ids]
 
 

@@ -13,9 +13,10 @@ from ninja import Query, Router, Schema, Status
 from pydantic import BaseModel, ConfigDict, Field
 
 from engine.events import RunState
+from engine.recipes import recipe_names
 from webapp.experiments import marks, outside, services
 from webapp.experiments.creation import create_experiment_with_run
-from webapp.experiments.listing import LONGEST, Unusable, Wish, runs_page
+from webapp.experiments.listing import CURSOR, LONGEST, ORDERS, Unusable, Wish, runs_page
 from webapp.experiments.models import Star
 from webapp.experiments.presentation import summary
 from webapp.experiments.selectors import visible_run
@@ -110,7 +111,7 @@ class NewRun(Schema):
     )
 
     project: int
-    recipe: str
+    recipe: str = Field(json_schema_extra={"enum": recipe_names()})
     name: str = Field("", max_length=200, pattern=_WITHOUT_NUL)
     overrides: dict[str, Any] = {}
     """Dotted path to value."""
@@ -136,10 +137,10 @@ class Filter(Schema):
     starred: bool = False
     archived: bool = False
     """The archived runs; else all others."""
-    sort: str = Field("newest", max_length=20)
+    sort: str = Field("newest", json_schema_extra={"enum": ["newest", "oldest", *ORDERS]})
     """newest or oldest; or name, state, step, seed, by, solved or reward, with - the greatest
     first."""
-    cursor: str | None = None
+    cursor: str | None = Field(None, max_length=4000, pattern=CURSOR)
     limit: int = Field(50, ge=1, le=200)
 
     def wish(self) -> Wish:
@@ -160,7 +161,7 @@ def list_runs(request: HttpRequest, query: Query[Filter]):
     try:
         page = runs_page(request.user, query.wish(), query.cursor, query.limit)
     except Unusable as error:
-        raise Invalid(error.path, error.value, error.reason) from None
+        raise Invalid(error.path, error.value, error.reason, error.status) from None
     told = [{**summary(run), "starred": run.starred} for run in page.runs]
     return {"runs": told, "next": page.next}
 

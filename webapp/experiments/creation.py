@@ -21,6 +21,7 @@ from webapp.experiments.checkpoints import checkpoint_steps, hold, release
 from webapp.experiments.dispatch import dispatch_on_commit
 from webapp.experiments.models import Experiment, Run, RunAction
 from webapp.experiments.paths import located
+from webapp.experiments.states import NotNow
 from webapp.experiments.sweeps import Planned, Request, plan
 from webapp.experiments.walls import refuse_unsafe
 from webapp.projects.models import Project
@@ -60,7 +61,7 @@ def _refuse_fork(origin: Origin, run: Planned, project: Project) -> None:
     if origin.step not in (there := checkpoint_steps(origin.run)):
         steps = ", ".join(map(str, there)) or "none"
         reason = f"there is no checkpoint of this step; there are {steps}"
-        raise ConfigError([{"path": "step", "value": origin.step, "reason": reason}])
+        raise NotNow([{"path": "step", "value": origin.step, "reason": reason}])
     if faults := fork_faults(origin.run.config, run.config.model_dump(mode="json")):
         raise ConfigError(faults)
 
@@ -100,6 +101,7 @@ def create_from(
     """
     _refuse_what_trains_nothing(source)
     origin = None if step is None else Origin(source, step)
+    request = replace(request, name=request.name or name_from(source, step))
     made = create_experiment(project, user, request, origin)
     if source.project == made.project:
         kind = RunAction.Kind.FORKED if origin else RunAction.Kind.CLONED
@@ -115,7 +117,7 @@ def _hold(origin: Origin, forks: list[Run]) -> None:
     for fork in forks:
         release(fork)
     reason = "the run has just removed this checkpoint; fork from a newer one"
-    raise ConfigError([{"path": "step", "value": origin.step, "reason": reason}])
+    raise NotNow([{"path": "step", "value": origin.step, "reason": reason}])
 
 
 def create_experiment_with_run(
@@ -153,16 +155,20 @@ def _create_run(
     return run
 
 
+def name_from(run: Run, step: int | None) -> str:
+    """What a clone of the run is called, or with `step` a fork, if nobody says."""
+    return f"{run.experiment.name}, " + ("again" if step is None else f"from step {step}")
+
+
 def clone_request(run: Run, name: str = "") -> Request:
     """The same settings again: the recipe's, and what the run changed of them."""
-    return Request(
-        recipe=run.config["recipe"], base=run.config, name=name or f"{run.experiment.name}, again"
-    )
+    name = name or name_from(run, None)
+    return Request(recipe=run.config["recipe"], base=run.config, name=name)
 
 
 def fork_request(run: Run, step: int, overrides: dict[str, Any], name: str = "") -> Request:
     """The run's settings with changes, to go on from its checkpoint of `step`."""
-    name = name or f"{run.experiment.name}, from step {step}"
+    name = name or name_from(run, step)
     return Request(recipe=run.config["recipe"], base=run.config, overrides=overrides, name=name)
 
 
@@ -196,7 +202,7 @@ def fork_run(run: Run, step: int, user: User, overrides: dict[str, Any], name: s
 def _refuse_what_trains_nothing(run: Run) -> None:
     if hasattr(run, "evaluation"):
         reason = "an evaluation trains nothing; have the version measured again instead"
-        raise ConfigError([{"path": "run", "value": str(run.pk), "reason": reason}])
+        raise NotNow([{"path": "run", "value": str(run.pk), "reason": reason}])
     if hasattr(run, "search"):
         reason = "a search at test time trains nothing; start another search instead"
-        raise ConfigError([{"path": "run", "value": str(run.pk), "reason": reason}])
+        raise NotNow([{"path": "run", "value": str(run.pk), "reason": reason}])

@@ -12,6 +12,7 @@ from django.shortcuts import get_object_or_404
 from ninja import Path, Query, Router, Schema, Status
 from pydantic import ConfigDict, Field
 
+from engine.recipes import recipe_names
 from webapp.experiments.api import RunOut
 from webapp.experiments.creation import Origin, create_experiment, create_from, planned
 from webapp.experiments.models import Experiment, Run
@@ -101,12 +102,26 @@ class NewExperiment(Schema):
                     "seeds": [1, 2, 3],
                     "sweep": {"search.nodes_per_tree": [8, 16]},
                 }
-            ]
+            ],
+            "oneOf": [
+                {
+                    "properties": {
+                        "recipe": {"enum": recipe_names()},
+                        "source": {"type": "null"},
+                        "step": {"type": "null"},
+                    },
+                    "required": ["recipe"],
+                },
+                {
+                    "properties": {"recipe": {"const": ""}, "source": {"type": "string"}},
+                    "required": ["source"],
+                },
+            ],
         },
     )
 
     project: int
-    recipe: str = ""
+    recipe: str = Field("", json_schema_extra={"enum": ["", *recipe_names()]})
     source: uuid.UUID | None = None
     step: int | None = Field(None, ge=0, lt=2**31)
     name: str = Field("", max_length=200, pattern=_WITHOUT_NUL)
@@ -219,7 +234,7 @@ def _source(request: HttpRequest, new: NewExperiment) -> Run | None:
     found = visible_runs(request.user).that_train().filter(pk=new.source).first()
     if found is None:
         reason = "there is no such run that trains, or you may not see it"
-        raise Invalid("source", str(new.source), reason)
+        raise Invalid("source", str(new.source), reason, 404)
     return found
 
 

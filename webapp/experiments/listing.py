@@ -21,7 +21,7 @@ from engine.events import RunState
 from webapp.accounts.models import User
 from webapp.experiments.models import Run, Star
 from webapp.experiments.selectors import TOO_BIG_FOR_A_LIST, visible_runs
-from webapp.paging import moment_in
+from webapp.paging import A_MOMENT, A_UUID, moment_in
 
 MOST_METRICS = 8
 LONGEST = 200
@@ -68,15 +68,20 @@ SORTS: dict[str, Any] = {
     "solved": _of_result("solved"),
     "reward": _of_result("reward"),
 }
+ORDERS = tuple(sign + name for name in SORTS for sign in ("", "-"))
+"""Values of `Wish.sort`."""
+CURSOR = rf'^({A_MOMENT}|"[^\x00-\x1f]*"|-?[0-9][-+.0-9e]*)_{A_UUID}$'
+"""What every cursor looks like."""
 _TEXTS = {"name", "state", "by"}
 
 
 class Unusable(ValueError):
-    """A wish that cannot be met: which parameter, its value, and what is allowed."""
+    """A wish that cannot be met: which parameter, its value, and what is allowed. `status` is that
+    of HTTP: 422, or 409 for a cursor of another list."""
 
-    def __init__(self, path: str, value: Any, reason: str):
+    def __init__(self, path: str, value: Any, reason: str, status: int = 422):
         super().__init__(f"{path}: {reason}")
-        self.path, self.value, self.reason = path, value, reason
+        self.path, self.value, self.reason, self.status = path, value, reason, status
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,7 +236,7 @@ def _parse_cursor(cursor: str, key: str) -> tuple[Any, uuid.UUID]:
         return (moment_in(value) if key == "created" else _value(value, key)), uuid.UUID(run_id)
     except (ValueError, OverflowError, RecursionError):
         reason = "give the `next` of an earlier page of the same list, or none"
-        raise Unusable("cursor", cursor, reason) from None
+        raise Unusable("cursor", cursor, reason, 409) from None
 
 
 def _value(text: str, key: str) -> Any:

@@ -81,10 +81,11 @@ def _time(config: RunConfig, user: User) -> Finding:
         return Finding("Time of a step", "unknown", text)
     seconds = median(found)
     runs = f"{len(found)} run{'s' if len(found) > 1 else ''}"
-    total = seconds * config.training.steps / 60
+    total = seconds * config.training.steps
     limit = config.training.minutes
-    most = f"{min(total, limit or total):.0f} min in all"
-    text = f"about {seconds:.1f} s, as in {runs} of this shape; at most {most}"
+    most = min(total, 60 * limit if limit else total)
+    in_all = f"{most:.0f} s" if most < 120 else f"{most / 60:.0f} min"
+    text = f"about {seconds:.1f} s, as in {runs} of this shape; at most {in_all} in all"
     return Finding("Time of a step", "good", text)
 
 

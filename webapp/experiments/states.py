@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from engine.events import RunState
+from engine.faults import ConfigError
 
 Q, ST, R, SG, SD, FN, FL = (
     RunState.QUEUED,
@@ -28,6 +29,10 @@ ALLOWED: dict[RunState, frozenset[RunState]] = {
 HELD = frozenset({ST, R, SG})
 """States in which some worker must hold a lease."""
 ENDED = frozenset({SD, FN, FL})
+
+
+class NotNow(ConfigError):
+    """What is asked of a run could be, but not of this one as it stands."""
 
 
 class TransitionRefused(Exception):

@@ -90,7 +90,7 @@ def about_run(request: HttpRequest, run_id: uuid.UUID) -> HttpResponse:
 @require_safe
 def run(request: HttpRequest, run_id: uuid.UUID) -> HttpResponse:
     """run.html: `run` (Run, as in the list), `can_operate`, `actions` (RunAction, newest first),
-    `checkpoints` (steps to fork from), and `page`, the dict for
+    `checkpoints` (steps to fork from), `can_register` (one as a version), and `page`, the dict for
     `{{ page|json_script:"page" }}`: run {id, name, number, epoch, seed, can_operate, begun (is
     there an event?)}, status
     (state, stop_requested, step, steps, waiting {name, since, deadline}|null, error, restarts,
@@ -108,6 +108,7 @@ def run(request: HttpRequest, run_id: uuid.UUID) -> HttpResponse:
         "page": page_data(found, can_operate) | {"search": page_search(found)},
         "actions": actions_of(found),
         "checkpoints": checkpoint_steps(found),
+        "can_register": may(request.user, Action.ADD_MODELS, found.project),
     }
     return render(request, "run.html", context)
 

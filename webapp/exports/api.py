@@ -11,11 +11,11 @@ from ninja import Query, Router, Schema, Status
 from pydantic import ConfigDict, Field
 
 from engine.events import RunState
-from webapp.experiments.listing import LONGEST, Unusable, Wish
+from webapp.experiments.listing import LONGEST, ORDERS, Unusable, Wish
 from webapp.experiments.selectors import visible_run
 from webapp.exports import selectors, services
 from webapp.exports.models import Export, ExportState, Format, Table
-from webapp.paging import LARGEST_ID
+from webapp.paging import A_MOMENT, A_UUID, LARGEST_ID
 from webapp.problems import Invalid, problem
 from webapp.projects.permissions import Action, require
 from webapp.projects.selectors import visible_projects
@@ -36,7 +36,7 @@ class RunFilters(Schema):
     created_by: str = Field("", max_length=150, pattern=_WITHOUT_NUL)
     starred: bool = False
     archived: bool = False
-    sort: str = Field("-created", max_length=20)
+    sort: str = Field("-created", max_length=20, json_schema_extra={"enum": list(ORDERS)})
 
 
 class NewExport(Schema):
@@ -52,7 +52,21 @@ class NewExport(Schema):
                     "format": "csv",
                     "filters": {"state": "finished", "tag": "baseline"},
                 }
-            ]
+            ],
+            "oneOf": [
+                {
+                    "properties": {"project": {"type": "integer"}, "run": {"type": "null"}},
+                    "required": ["project"],
+                },
+                {
+                    "properties": {
+                        "project": {"type": "null"},
+                        "run": {"type": "string"},
+                        "filters": {"maxProperties": 0},
+                    },
+                    "required": ["run"],
+                },
+            ],
         },
     )
 
@@ -131,7 +145,7 @@ class ExportList(Schema):
 class Asked(Schema):
     project: int | None = Field(None, ge=0, le=LARGEST_ID)
     state: ExportState | None = None
-    cursor: str | None = Field(None, max_length=100)
+    cursor: str | None = Field(None, max_length=100, pattern=f"^{A_MOMENT}_{A_UUID}$")
     """`next` of the page before."""
     limit: int = Field(50, ge=1, le=200)
 
@@ -143,7 +157,7 @@ def list_exports(request: HttpRequest, asked: Query[Asked]):
         found, following = selectors.exports_page(request.user, **asked.dict())
     except ValueError:
         reason = "give the `next` of an earlier page of the same list, or none"
-        raise Invalid("cursor", asked.cursor, reason) from None
+        raise Invalid("cursor", asked.cursor, reason, 409) from None
     return {"exports": found, "next": following}
 
 
@@ -167,9 +181,9 @@ def create_export(request: HttpRequest, new: NewExport):
 
 
 def _wish(new: NewExport) -> Wish:
+    if new.run and (given := new.filters.dict(exclude_unset=True)):
+        raise Invalid("filters", ", ".join(given), "they choose among the runs of a project")
     told = new.filters.dict(exclude_defaults=True)
-    if new.run and told:
-        raise Invalid("filters", ", ".join(told), "they choose among the runs of a project")
     try:
         return Wish(**told)
     except Unusable as error:

@@ -1,16 +1,12 @@
-"""Requests to REST under conditions: made once (`Idempotency-Key`), or only if nothing changed
-(`If-Match`, RFC 9110).
+"""Requests to REST that are made once (`Idempotency-Key`).
 
 Invariants: what is asked again under a key is never done again, whichever process hears of it; a
-refusal is not kept, so the same key may be tried again. Of those who change one thing at the same
-time under the same ETag, one does, and the others are answered 412.
+refusal is not kept, so the same key may be tried again.
 """
 
 from __future__ import annotations
 
-import copy
 import hashlib
-import re
 import secrets
 from collections.abc import Callable
 from datetime import timedelta
@@ -20,14 +16,12 @@ from django.core.exceptions import RequestDataTooBig
 from django.db import connection, transaction
 from django.db.models.functions import Now
 from django.http import HttpRequest, HttpResponse, UnreadablePostError
-from django.utils.cache import set_response_etag
-from django.utils.http import parse_etags
 
 from webapp.accounts.models import User
 from webapp.accounts.tokens import user_behind
 from webapp.limits import address_of, too_many_guesses
 from webapp.once.models import KeptAnswer
-from webapp.problems import MATCH, Invalid, problem
+from webapp.problems import Invalid, problem
 from webapp.projects.models import Project
 
 KEY = "Idempotency-Key"
@@ -39,8 +33,8 @@ _SECRETS = (b'"token":', b'"link":')
 _BEARER = "bearer "
 
 
-class Conditions:
-    """Answers in the view's place where a condition of the request says so."""
+class Once:
+    """Answers in the view's place what was answered under the same key."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]):
         self.get_response = get_response
@@ -55,16 +49,6 @@ class Conditions:
             return None
         if request.method == "POST" and KEY in request.headers:
             return _once(request, lambda: view(request, *args, **kwargs))
-        if request.method in ("PATCH", "DELETE") and "If-Match" in request.headers:
-            if not is_match(request.headers["If-Match"]):
-                return _refused("If-Match", request.headers["If-Match"], "give an ETag, or several")
-            asked = copy.copy(request)
-            asked.method = "GET"
-            return _if_same(
-                request,
-                lambda: view(asked, *args, **kwargs),
-                lambda: view(request, *args, **kwargs),
-            )
         return None
 
 
@@ -118,7 +102,8 @@ def _seen_by(user: User) -> list[int]:
 
 def _again(kept: KeptAnswer, digest: str, user: User) -> HttpResponse:
     if kept.digest and kept.digest != digest:
-        return _refused(KEY, kept.key, "it stands for another request already: give each its own")
+        reason = "it stands for another request already: give each its own"
+        return _refused(KEY, kept.key, reason, 409)
     if not kept.tells:
         return problem(409, "It was made under this key already, and its answer was told then.")
     if kept.token_id != (user.token and user.token.pk):
@@ -128,14 +113,9 @@ def _again(kept: KeptAnswer, digest: str, user: User) -> HttpResponse:
     return HttpResponse(bytes(kept.body), status=kept.status, content_type=kept.content_type)
 
 
-def _refused(header: str, value: str, reason: str) -> HttpResponse:
+def _refused(header: str, value: str, reason: str, status: int = 422) -> HttpResponse:
     fault = Invalid(header, value, reason)
-    return problem(422, "Some parameters cannot be used.", fault.problems)
-
-
-def is_match(value: str) -> bool:
-    """Whether it could be the value of an `If-Match`, as the document says."""
-    return len(value) <= LONGEST_KEY and re.fullmatch(MATCH, value) is not None
+    return problem(status, "Some parameters cannot be used.", fault.problems)
 
 
 def _asker(request: HttpRequest) -> User | None:
@@ -147,28 +127,3 @@ def _asker(request: HttpRequest) -> User | None:
         return user_behind(shown[len(_BEARER) :].strip()) if is_bearer else None
     user = request.user
     return user if user.is_authenticated and user.is_active else None
-
-
-def _if_same(
-    request: HttpRequest, read: Callable[[], HttpResponse], do: Callable[[], HttpResponse]
-) -> HttpResponse:
-    with transaction.atomic():
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [request.path])
-        now = read()
-        if now.status_code == 405:
-            return problem(412, "It cannot be read, so it has no ETag: ask without If-Match.")
-        if now.status_code != 200:
-            return now  # who may not read it cannot know how it is
-        etag = set_response_etag(now)["ETag"]
-        wanted = parse_etags(request.headers["If-Match"])
-        if wanted != ["*"] and etag not in wanted:
-            return problem(
-                412,
-                "It was changed since you read it: read it again, then decide.",
-                Invalid("If-Match", request.headers["If-Match"], f"it is {etag} now").problems,
-            )
-        response = do()
-        if response.status_code >= 400:
-            transaction.set_rollback(True)
-        return response

@@ -241,7 +241,7 @@ def accept_invitation(request: HttpRequest, invited: Invited):
         joined = membership.accept_invitation(invited.token, request.user)
     except membership.InvitationRefused:
         reason = "its link is used up, revoked, or older than seven days: ask for another"
-        raise Invalid("token", "...", reason) from None
+        raise Invalid("token", "...", reason, 404) from None
     return visible_workspaces(request.user).get(pk=joined.pk)
 
 

@@ -134,7 +134,7 @@ def _imported(request: HttpRequest, model: Model, new: NewModelVersion) -> Model
     uploads = _uploads(request, new.uploads)
     parent = model.versions.filter(number=new.parent).first()
     if new.parent is not None and parent is None:
-        raise Invalid("parent", new.parent, f"{model} has no such version")
+        raise Invalid("parent", new.parent, f"{model} has no such version", 404)
     return imports.import_uploads(model, uploads, parent, request.user)
 
 
@@ -142,7 +142,7 @@ def _uploads(request: HttpRequest, ids: list[uuid.UUID]) -> list[Upload]:
     found = visible_uploads(request.user).select_related("artifact").in_bulk(ids)
     if missing := [one for one in ids if one not in found]:
         reason = "you have no such upload; it may have been used or be older than a day"
-        raise Invalid("uploads", str(missing[0]), reason)
+        raise Invalid("uploads", str(missing[0]), reason, 409)
     return list(found.values())
 
 

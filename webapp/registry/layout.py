@@ -33,6 +33,7 @@ _SHARD = re.compile(r"model-([0-9]{5})-of-([0-9]{5})\.safetensors")
 _SETTINGS = {"generation_config.json", "special_tokens_map.json", "lineage.json"}
 _TOKENS = {"added_tokens.json", "vocab.json"}
 _TEXTS = {"merges.txt", "README.md", "LICENSE", "LICENSE.txt", "NOTICE", TEMPLATE}
+_NAMES = {FILE_NAME, INDEX, *REQUIRED, *_SETTINGS, *_TOKENS, *_TEXTS}
 MOST_FILES = 600
 
 
@@ -79,17 +80,21 @@ def is_weights(name: str) -> bool:
     return name == FILE_NAME or _SHARD.fullmatch(name) is not None
 
 
+def is_of_a_model(name: str) -> bool:
+    """Whether a model may have a file of this name."""
+    return name in _NAMES or _SHARD.fullmatch(name) is not None
+
+
 def refuse_name(name: str) -> None:
     """Raises `WeightsError` unless a model may have a file of this name."""
-    known = {FILE_NAME, INDEX, *REQUIRED, *_SETTINGS, *_TOKENS, *_TEXTS}
-    if name in known or _SHARD.fullmatch(name):
+    if is_of_a_model(name):
         return
     shown = name if name.isprintable() and len(name) <= 100 else ascii(name[:100])
     if name.endswith((".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle", ".h5", ".msgpack")):
         raise WeightsError(shown, "weights are taken as safetensors only", "save it as such")
     if name.endswith(".py"):
         raise WeightsError(shown, "code of a model is never run", "leave it out")
-    names = ", ".join(sorted(known))
+    names = ", ".join(sorted(_NAMES))
     what = "is no file of a model in Hugging Face layout"
     remedy = f"leave it out; taken are {names} and model-00001-of-0000N.safetensors"
     raise WeightsError(shown, what, remedy)
@@ -145,7 +150,12 @@ def inspect(directory: Path) -> Folder:
         WeightsError: it holds no weights, or no whole safetensors file.
     """
     inside = sorted(directory.iterdir()) if directory.is_dir() else []
-    plain = [path for path in inside if path.is_file()]
+    return known(directory, {path.name: _sha256(path) for path in inside if path.is_file()})
+
+
+def known(directory: Path, sha256: Mapping[str, str]) -> Folder:
+    """The same where the digests of its files, by name, are known; raises as `inspect`."""
+    plain = [directory / name for name in sha256]
     if not any(is_weights(path.name) for path in plain):
         what = "No such file or directory"
         raise WeightsError(str(directory / FILE_NAME), what, "a model keeps its weights there")
@@ -154,9 +164,9 @@ def inspect(directory: Path) -> Folder:
         if is_weights(path.name):
             with path.open("rb") as file:
                 tensors |= read_tensors(file, path.stat().st_size, str(path))
-    files = tuple(Known(path.name, path.stat().st_size, _sha256(path)) for path in plain)
+    files = tuple(Known(path.name, path.stat().st_size, sha256[path.name]) for path in plain)
     parameters = sum(tensor.parameters for tensor in tensors.values())
-    return Folder(digest_of({file.name: file.sha256 for file in files}), parameters, files)
+    return Folder(digest_of(sha256), parameters, files)
 
 
 def _sha256(path: Path) -> str:

@@ -68,9 +68,9 @@ class ModelVersion(models.Model):
         constraints = [
             models.UniqueConstraint(fields=["model", "number"], name="model_version_number"),
             models.UniqueConstraint(
-                fields=["run", "agent"],
+                fields=["run", "agent", "step"],
                 condition=models.Q(run__isnull=False),
-                name="one_version_per_agent",
+                name="one_version_per_agent_and_step",
             ),
         ]
 

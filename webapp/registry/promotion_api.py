@@ -55,7 +55,7 @@ def create_promotion(request: HttpRequest, model_id: Id, new: NewPromotion):
     require(request.user, promotion.action_of(model.project), model.project)
     version = model.versions.filter(number=new.version).first()
     if new.version is not None and version is None:
-        raise Invalid("version", new.version, f"{model} has no such version")
+        raise Invalid("version", new.version, f"{model} has no such version", 404)
     made = promotion.promote(model, new.alias, version, new.reason, request.user)
     return Status(201, made)
 

@@ -42,6 +42,13 @@ class NewModelVersion(Schema):
     """Number of the version of this model that it came from."""
 
 
+class Checkpoint(Schema):
+    model_config = example(agent="oak")
+
+    agent: str = Field(min_length=1, max_length=40, pattern=r"^[^\x00]*$")
+    """One of the run's, whose weights these are."""
+
+
 class VersionChange(Schema):
     model_config = example(notes="Trained on the cleaned problems.")
 
@@ -101,6 +108,7 @@ class VersionFigure(Schema):
 
 class VersionRow(Schema):
     id: int
+    model: int
     number: int
     sha256: str
     """Of its weights; of several files, of the list of them."""
@@ -116,6 +124,10 @@ class VersionRow(Schema):
 
 class ModelVersionOut(VersionRow):
     @staticmethod
+    def resolve_model(version: ModelVersion) -> int:
+        return version.model_id
+
+    @staticmethod
     def resolve_run(version: ModelVersion) -> uuid.UUID | None:
         return version.run_id
 
@@ -129,7 +141,6 @@ class ModelVersionOut(VersionRow):
 
 
 class VersionDetail(ModelVersionOut):
-    model: int
     aliases: list[str]
     files: list[FileOut]
     metrics: list[VersionFigure]
@@ -137,10 +148,6 @@ class VersionDetail(ModelVersionOut):
     runs: list[uuid.UUID]
     """Runs that began with it, newest first; 100 at most."""
     notes: str
-
-    @staticmethod
-    def resolve_model(version: ModelVersion) -> int:
-        return version.model_id
 
     @staticmethod
     def resolve_aliases(version: ModelVersion) -> list[str]:

@@ -47,7 +47,7 @@ def _register_starter(
     model, _ = Model.objects.get_or_create(project=project, name=name)
     if known := model.versions.filter(sha256=weights.sha256, run=None).first():
         return known
-    return _add_folder(model, path, weights, metadata={**metadata, "starter": name})
+    return add_folder(model, path, weights, metadata={**metadata, "starter": name})
 
 
 @transaction.atomic
@@ -59,29 +59,32 @@ def register_final_weights(run: Run, step: int, weights: Mapping[str, Path]) -> 
     """
     lock(run.project)
     return [
-        run.versions.filter(agent=agent).first()
+        run.versions.filter(agent=agent, step=step).first()
         or _register_final(run, step, agent, path.resolve())
         for agent, path in weights.items()
     ]
 
 
 def _register_final(run: Run, step: int, agent: str, path: Path) -> ModelVersion:
+    model, lineage = origin_of(run, agent)
+    return add_folder(model, path, inspect(path), step=step, **lineage)
+
+
+def origin_of(run: Run, agent: str) -> tuple[Model, dict[str, Any]]:
+    """The model of which what the agent learns is a version, and where such a version comes from.
+    A model that is not there is made; whoever calls holds the lock of the project."""
     started_from = next(a["model"] for a in run.config["agents"] if a["name"] == agent)
     parent = version_behind(run.project, started_from)
     model = (
         parent.model if parent else Model.objects.get_or_create(project=run.project, name=agent)[0]
     )
-    return _add_folder(
-        model,
-        path,
-        inspect(path),
-        run=run,
-        agent=agent,
-        step=step,
-        parent=parent,
-        dataset_version=run.dataset_version,
-        metadata={"seed": run.seed, "started_from": started_from},
-    )
+    return model, {
+        "run": run,
+        "agent": agent,
+        "parent": parent,
+        "dataset_version": run.dataset_version,
+        "metadata": {"seed": run.seed, "started_from": started_from},
+    }
 
 
 def version_behind(project: Project, model: str) -> ModelVersion | None:
@@ -109,7 +112,8 @@ def write_notes(version: ModelVersion, notes: str) -> None:
     version.save(update_fields=["notes"])
 
 
-def _add_folder(model: Model, path: Path, found: Folder, **fields: Any) -> ModelVersion:
+def add_folder(model: Model, path: Path, found: Folder, **fields: Any) -> ModelVersion:
+    """A version of what a folder of ours holds; whoever calls holds the lock of its project."""
     version = add_version(
         model, path=str(path), sha256=found.sha256, parameters=found.parameters, **fields
     )

@@ -32,5 +32,6 @@ urlpatterns = [
         promotion_views.delete_evaluation,
         name="delete-evaluation",
     ),
+    path("runs/<uuid:run_id>/register/", views.register, name="register-checkpoint"),
     path("workspaces/<slug:slug>/second-pair/", promotion_views.second_pair, name="second-pair"),
 ]

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import uuid
+
 from django.contrib import messages
 from django.core.exceptions import BadRequest
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST, require_safe
 
+from webapp.experiments.selectors import visible_run
 from webapp.projects.permissions import Action, permitted_projects, require
 from webapp.registry import comparison, deletion, services
 from webapp.registry.api import zipped
+from webapp.registry.checkpoints import register_checkpoint
 from webapp.registry.errors import RegistryRefused
 from webapp.registry.forms import NotesForm
 from webapp.registry.presentation import model_page, version_page
@@ -20,6 +24,7 @@ from webapp.registry.selectors import (
     visible_models,
     visible_version,
 )
+from webapp.registry.weights import WeightsError
 
 MOST_MODELS = 100
 
@@ -62,6 +67,20 @@ def version(request: HttpRequest, model_id: int, number: int) -> HttpResponse:
     """version.html, see `presentation.version_page`."""
     found = visible_version(request.user, model_id, number)
     return render(request, "version.html", version_page(request.user, found))
+
+
+@require_POST
+def register(request: HttpRequest, run_id: uuid.UUID) -> HttpResponse:
+    """The checkpoint of `step` as a version of what `agent` learns; redirect to it."""
+    run = visible_run(request.user, run_id)
+    require(request.user, Action.ADD_MODELS, run.project)
+    step = _number("step", request.POST.get("step", ""))
+    try:
+        made, _ = register_checkpoint(run, step, request.POST.get("agent", ""), request.user)
+    except (RegistryRefused, WeightsError) as error:
+        messages.error(request, str(error))
+        return redirect("run", run.pk)
+    return redirect("version", made.model_id, made.number)
 
 
 @require_safe

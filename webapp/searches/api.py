@@ -45,6 +45,17 @@ _EXAMPLE = {
     "overrides": {"search.nodes_per_tree": 16},
 }
 
+_EITHER = [
+    {
+        "properties": {"problem": {"type": "object"}, "dataset_version": {"type": "null"}},
+        "required": ["problem"],
+    },
+    {
+        "properties": {"problem": {"type": "null"}, "dataset_version": {"type": "integer"}},
+        "required": ["dataset_version"],
+    },
+]
+
 
 class Member(Schema):
     name: str
@@ -110,7 +121,9 @@ class SearchList(Schema):
 class NewSearch(Schema):
     """Give `problem`, or `dataset_version` and `problem_id`."""
 
-    model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [_EXAMPLE]})
+    model_config = ConfigDict(
+        extra="forbid", json_schema_extra={"examples": [_EXAMPLE], "oneOf": _EITHER}
+    )
 
     team: list[Annotated[str, Field(max_length=200, pattern=_WITHOUT_NUL)]] = Field(
         min_length=1, max_length=64
@@ -202,7 +215,7 @@ def _wish(project: Project, new: NewSearch) -> Wish:
     version = versions.select_related("dataset__project").filter(pk=new.dataset_version).first()
     if version is None:
         reason = "this project has no such version of a dataset"
-        raise Invalid("dataset_version", new.dataset_version, reason)
+        raise Invalid("dataset_version", new.dataset_version, reason, 404)
     problem = problem_of(version, new.problem_id or "")
     return Wish(new.team, problem, version, new.overrides, new.name)
 

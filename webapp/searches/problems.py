@@ -28,6 +28,8 @@ from webapp.experiments.paths import refuse_dataset
 PASTED = "pasted"
 SHOWN = 200
 """Problems of a version that one chooses from; any other can be named by its id."""
+_SHOWN_GENERATED = 24
+"""Making one takes tens of milliseconds, and somebody waits for the list."""
 _MOST_GENERATED = 1000
 _SHOWN_CHARACTERS = 80
 _EXAMPLE = '[{"arguments": [[3, 1]], "expected": [1, 3]}]'
@@ -123,7 +125,8 @@ def problems_of(version: DatasetVersion) -> Iterator[Problem]:
         config = ProblemsConfig(**version.spec)
         if config.dataset == GENERATED:
             count = min(max(1, config.test), _MOST_GENERATED)
-            yield from GeneratedProblems(config.seed).first(Split.TEST, count)
+            made = GeneratedProblems(config.seed).stream(Split.TEST)
+            yield from (problem for _, problem in islice(made, count))
             return
         refuse_dataset(config.dataset, version.dataset.project)
         yield from load_dataset(config.dataset, config.format).problems
@@ -133,9 +136,10 @@ def problems_of(version: DatasetVersion) -> Iterator[Problem]:
 
 def some_problems(version: DatasetVersion) -> list[dict[str, str]]:
     """{id, statement} of the first problems of a version, the statement cut."""
+    number = _SHOWN_GENERATED if version.spec.get("dataset") == GENERATED else SHOWN
     return [
         {"id": one.id, "statement": one.statement[:_SHOWN_CHARACTERS]}
-        for one in islice(problems_of(version), SHOWN)
+        for one in islice(problems_of(version), number)
     ]
 
 

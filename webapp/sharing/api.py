@@ -79,7 +79,7 @@ def create_share(request: HttpRequest, run_id: uuid.UUID, asked: ShareIn):
         made, path = services.create_share(run, request.user, lifetime, asked.tree, asked.until)
     except services.ShareRefused as refusal:
         at = "until" if str(refusal).startswith("event") else "tree"
-        raise Invalid(at, getattr(asked, at), str(refusal)) from None
+        raise Invalid(at, getattr(asked, at), str(refusal), 404) from None
     made.link = request.build_absolute_uri(path)
     return Status(201, made)
 

@@ -157,4 +157,5 @@ def list_steps(request: HttpRequest, run_id: uuid.UUID, asked: Query[Backwards])
 def list_log_lines(request: HttpRequest, run_id: uuid.UUID, asked: Query[LinesIn]):
     """Lines of the run's log, newest first."""
     run = visible_run(request.user, run_id)
-    return steps.log_lines(run, asked.cursor, asked.limit, asked.level, asked.q)
+    told = steps.log_lines(run, asked.cursor, asked.limit, asked.level, asked.q)
+    return {**told, "state": run.state}

@@ -9,6 +9,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from ninja import Query, Router, Schema
 from pydantic import ConfigDict, Field
 
+from engine.events import RunState
 from webapp.experiments.models import Run
 from webapp.experiments.selectors import visible_run
 from webapp.paging import LARGEST_ID, Cursor, page
@@ -61,6 +62,8 @@ class MetricOut(Schema):
 class MetricList(Schema):
     metrics: list[MetricOut]
     next: int | None
+    state: RunState | None = None
+    """Of the run, whether more may come; None where an earlier moment was asked for."""
 
 
 class MetricsIn(Cursor):
@@ -171,7 +174,7 @@ def metrics_page(run: Run, asked: Cursor, until: int | None) -> dict[str, Any]:
     """What `list_metrics` answers of a run that one may see."""
     metrics = series.metrics_of(run)
     if until is None:
-        return page(metrics, "metrics", asked)
+        return {**page(metrics, "metrics", asked), "state": run.state}
     return {"metrics": known_metrics(run, until), "next": None}
 
 

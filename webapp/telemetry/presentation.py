@@ -7,20 +7,22 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from engine.events import RunState
 from webapp.experiments.models import Run
+from webapp.experiments.presentation import legend
 
 MOST_RUNS = 20
 """More lines than that tell nothing apart."""
 
 
 def charts_data(runs: Sequence[Run]) -> dict[str, Any]:
-    """Runs as the scripts of the page need them, as plain JSON values."""
-    return {"runs": [charts_of(run) for run in runs]}
+    """Runs, and what their states are called, as the scripts of the page need them."""
+    return {"runs": [charts_of(run) for run in runs], "states": legend(RunState)}
 
 
 def charts_of(run: Run) -> dict[str, Any]:
-    """{id, name, number, label, seed, group, agents, owners, url, steps}: `group` is the same for
-    runs that differ by nothing but their seed, `url` answers with the series."""
+    """{id, name, number, label, seed, variant, group, agents, owners, url, steps}: `group` is the
+    same for runs that differ by nothing but their seed, `url` answers with the series."""
     agents = run.config.get("agents", ())
     return {
         "id": str(run.pk),
@@ -28,12 +30,19 @@ def charts_of(run: Run) -> dict[str, Any]:
         "number": run.number,
         "label": f"{run.experiment.name} #{run.number}",
         "seed": run.seed,
+        "variant": variant_text(run),
         "group": config_hash(run.config),
         "agents": [agent["name"] for agent in agents],
         "owners": {agent["name"]: agent.get("shares_weights_with") for agent in agents},
         "url": f"/api/v1/runs/{run.pk}/metrics",
         "steps": f"/api/v1/runs/{run.pk}/steps",
     }
+
+
+def variant_text(run: Run) -> str:
+    """What sets the run apart in its experiment beside its seed: `path = value, ...`."""
+    varied = ((path, value) for path, value in run.variant.items() if path != "seed")
+    return ", ".join(f"{path} = {value}" for path, value in varied)
 
 
 def config_hash(config: dict[str, Any]) -> str:

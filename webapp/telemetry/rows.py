@@ -16,7 +16,7 @@ Row = tuple[int, int, str, int | None, int | None, str]
 
 SELECT = (
     "SELECT seq, (extract(epoch FROM time) * 1000)::bigint, kind, tree, node, payload::text"
-    " FROM telemetry_event"
+    " FROM telemetry_event AS event"
 )
 AFTER = f"{SELECT} WHERE run_id = %s AND seq > %s ORDER BY seq LIMIT %s"
 """Rows after a cursor: run, seq, limit."""

@@ -154,6 +154,8 @@ class LogLineOut(Schema):
 class LogLineList(Schema):
     lines: list[LogLineOut]
     next: int | None
+    state: RunState
+    """Of the run: whether more may come."""
 
 
 class Backwards(Schema):

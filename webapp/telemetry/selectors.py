@@ -25,12 +25,14 @@ PAGE = 500
 
 _TAIL = ("log.line", "system.sample", "run.waiting")
 _BULK = ("tree.open", "tree.close", "node.open", "node.close", "node.credit")
+_OF_STEPS = ("step.start", *_BULK)
+"""Of which a state holds those of the last steps."""
 _BY_NODE = ("node.text", "tree.learned")
 """Big, and wanted of one node at a time."""
 _BY_RUN = ("eval.outcomes",)
 """Big, and wanted where runs are compared."""
 
-_WHOLE = tuple(kind for kind in KINDS if kind not in _TAIL + _BULK + _BY_NODE + _BY_RUN)
+_WHOLE = tuple(kind for kind in KINDS if kind not in _TAIL + _OF_STEPS + _BY_NODE + _BY_RUN)
 
 _TREE = f"""
 {rows.SELECT} WHERE run_id = %(run)s AND tree = %(tree)s AND kind = ANY(%(bulk)s) AND seq <= %(seq)s
@@ -64,21 +66,19 @@ WITH cut AS (
         WHERE run_id = %(run)s AND kind = 'step.start' AND seq <= %(seq)s
         GROUP BY payload->'step' ORDER BY max(seq) DESC LIMIT {STATE_STEPS}
     ) AS latest
-), kept AS (
-    SELECT seq FROM telemetry_event
-    WHERE run_id = %(run)s AND kind = ANY(%(whole)s) AND seq <= %(seq)s
-    UNION ALL
-    SELECT tail.seq FROM unnest(%(tail)s::text[]) AS repeated (kind), LATERAL (
-        SELECT seq FROM telemetry_event
-        WHERE run_id = %(run)s AND kind = repeated.kind AND seq <= %(seq)s
+), tail AS (
+    SELECT tail.* FROM unnest(%(tail)s::text[]) AS repeated (kind), LATERAL (
+        {rows.SELECT} WHERE run_id = %(run)s AND event.kind = repeated.kind AND seq <= %(seq)s
         ORDER BY seq DESC LIMIT {TAIL_EVENTS}
     ) AS tail
-    UNION ALL
-    SELECT event.seq FROM telemetry_event AS event, cut
-    WHERE run_id = %(run)s AND kind = ANY(%(bulk)s)
-      AND event.seq >= cut.seq AND event.seq <= %(seq)s
 )
-{rows.SELECT} WHERE run_id = %(run)s AND seq IN (SELECT seq FROM kept) ORDER BY seq
+{rows.SELECT} WHERE run_id = %(run)s AND kind = ANY(%(whole)s) AND seq <= %(seq)s
+UNION ALL
+SELECT * FROM tail
+UNION ALL
+{rows.SELECT} WHERE run_id = %(run)s AND kind = ANY(%(of_steps)s)
+  AND seq BETWEEN (SELECT seq FROM cut) AND %(seq)s
+ORDER BY seq
 """
 
 
@@ -95,7 +95,7 @@ def state(run: Run, seq: int | None = None) -> bytes:
         "seq": seq,
         "whole": list(_WHOLE),
         "tail": list(_TAIL),
-        "bulk": list(_BULK),
+        "of_steps": list(_OF_STEPS),
     }
     return _told(run, seq, _STATE, values)
 

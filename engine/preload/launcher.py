@@ -1,0 +1,175 @@
+"""Stands in for the interpreter of a Ray worker: has it forked, or becomes it.
+
+Run by path as `python -I -S launcher.py WORKER.py ARGUMENTS...`. Imports little, and nothing that
+is not in the standard library.
+
+Invariants:
+- The worker starts once: either a fork was told to go on, or this process becomes the worker.
+- A server serves one raylet, one environment and one user: its socket lies in a directory of the
+  Ray session that only this user may enter, and is named after all that an import depends on.
+- Whatever goes wrong with the server, the worker starts, and stderr has the reason.
+"""
+
+# ruff: noqa: PTH100, PTH102, PTH108, PTH109, PTH118, PTH120, PTH123
+# pathlib takes as long to import as all the rest.
+
+import contextlib
+import fcntl
+import json
+import os
+import signal
+import socket
+import stat
+import sys
+from hashlib import blake2b
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.append(HERE)
+
+import wire  # noqa: E402
+
+SERVER = os.path.join(HERE, "server.py")
+RAYS_DEADLINE = "RAY_worker_register_timeout_seconds"
+"""Variable of the seconds after which Ray gives a worker up; 60 if it is not set."""
+WAITING = 128
+
+
+class NoServerError(Exception):
+    """The server cannot be had; says why."""
+
+
+def main(arguments: list[str]) -> None:
+    signal.signal(signal.SIGALRM, _too_late)
+    try:
+        # What is left of Ray's deadline is for a start without the server.
+        signal.alarm(int(os.environ.get(RAYS_DEADLINE, "60")) * 2 // 3)
+        have_forked(arguments)
+    except Exception as error:
+        signal.alarm(0)
+        reason = f"{type(error).__name__}: {error}"
+        print(f"not forked from a preloaded process: {reason}", file=sys.stderr, flush=True)
+        os.execv(sys.executable, [sys.executable, *arguments])
+
+
+def have_forked(arguments: list[str]) -> None:
+    """Have the node's server start a worker with our environment and descriptors.
+
+    Raises:
+        NoServerError: it did not, and will not; so do others.
+    """
+    if arguments[0].startswith("-"):
+        raise NoServerError(f"the interpreter is to have options: {arguments[0]}")
+    with connected(session_folder(arguments)) as connection:
+        order = wire.written(
+            {
+                "arguments": arguments,
+                "environment": dict(os.environ),
+                "directory": os.getcwd(),
+                "mask": _mask(),
+                "group": os.getpgrp(),
+            }
+        )
+        socket.send_fds(connection, [wire.ORDER], [order, 0, 1, 2])
+        answer = connection.recv(wire.MOST_BYTES)
+        if answer[:1] != wire.FORKED:
+            reason = answer[1:].decode(errors="replace")
+            raise NoServerError(reason or "the server ended; its log is beside its socket")
+        signal.alarm(0)  # what follows cannot wait, and must not be half done
+        connection.send(wire.GO)
+
+
+def session_folder(arguments: list[str]) -> str:
+    """The private directory of this Ray session in which servers have their sockets."""
+    given = dict(a[2:].split("=", 1) for a in arguments if a.startswith("--") and "=" in a)
+    session = os.path.join(given["temp-dir"], given["session-name"])
+    folder = os.path.join(session, "preload")
+    with contextlib.suppress(FileExistsError):
+        os.mkdir(folder, 0o700)
+    found = os.lstat(folder)
+    private = stat.S_ISDIR(found.st_mode) and not stat.S_IMODE(found.st_mode) & 0o077
+    if not private or found.st_uid != os.getuid():
+        raise NoServerError(f"{folder} is not a directory of this user alone")
+    return folder
+
+
+def connected(folder: str) -> socket.socket:
+    """A connection to the server, which is started if there is none."""
+    path = os.path.join(folder, server_name())
+    with open(os.path.join(folder, "lock"), "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        try:
+            return _connection(path)
+        except (FileNotFoundError, ConnectionRefusedError):
+            start_server(path)
+            return _connection(path)
+
+
+def server_name() -> str:
+    """Follows from what an import depends on, and from the raylet with which the server ends."""
+    kept = {name: v for name, v in os.environ.items() if name not in wire.PER_WORKER}
+    depends = [os.getppid(), os.getcwd(), sys.executable, SERVER, sorted(kept.items())]
+    return blake2b(json.dumps(depends).encode(), digest_size=6).hexdigest()
+
+
+def start_server(path: str) -> None:
+    """Start the server that listens at `path`; who connects is served once it has imported."""
+    raylet = os.pidfd_open(os.getppid())
+    if os.environ.get("RAY_RAYLET_PID") != str(os.getppid()):
+        raise NoServerError("this process is not a raylet's child")
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(path)
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    listener.bind(path)
+    listener.listen(WAITING)
+    log = os.open(f"{path}.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    between = os.fork()
+    if between == 0:  # the server must not be a child of the worker that we may become
+        if os.fork() == 0:
+            _become_server(listener.fileno(), raylet, log)
+        os._exit(0)
+    with contextlib.suppress(ChildProcessError):  # where Ray has the kernel reap children
+        os.waitpid(between, 0)
+    listener.close()
+    os.close(raylet)
+    os.close(log)
+
+
+def _become_server(listener: int, raylet: int, log: int) -> None:
+    """Never returns. Only what the server is given stays open: it outlives this worker."""
+    try:
+        signal.alarm(0)
+        os.setpgid(0, 0)  # Ray may end this worker's group
+        kept = [os.open(os.devnull, os.O_RDONLY), log, log, listener, raylet]
+        above = max(kept) + 1
+        for place, descriptor in enumerate(kept):
+            os.dup2(descriptor, above + place, inheritable=False)
+        for place in range(len(kept)):
+            os.dup2(above + place, place)
+        os.closerange(len(kept), 65536)
+        os.execv(sys.executable, [sys.executable, SERVER])
+    finally:
+        os._exit(1)
+
+
+def _connection(path: str) -> socket.socket:
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    try:
+        connection.connect(path)
+    except OSError:
+        connection.close()
+        raise
+    return connection
+
+
+def _mask() -> int:
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
+
+
+def _too_late(*_: object) -> None:
+    raise NoServerError("waited too long for the server to import and fork")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,143 @@
+"""The process that has imported what an actor with a model needs, and forks workers of Ray.
+
+Run by path with a listening socket as descriptor 3 and its raylet, as a pidfd, as 4; started by
+the first launcher (launcher.py).
+
+Invariants:
+- It forks only while it has one thread, has touched no GPU, and has not loaded Ray, which reads the
+  worker's job when it is loaded: what a fork cannot carry over is not there. If that does not hold,
+  or an import failed, it says so to all who ask and forks none.
+- It ends with its raylet. What it has forked does not hang on it.
+- A fork has the launcher's environment, directory, descriptors and process group, its own random
+  numbers, and nothing of the server's.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import importlib
+import os
+import random
+import runpy
+import select
+import signal
+import socket
+import sys
+import traceback
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+LISTENER, RAYLET = 3, 4
+ANSWER_SECONDS = 10.0
+"""Deadline for a launcher to say what it wants, and then that it goes."""
+MODULES = ("torch", "transformers", "engine.policy.host")
+"""What an actor with a model imports."""
+
+
+def main() -> None:
+    if connection := serve(loaded()):
+        be_worker(connection)
+
+
+def loaded() -> str:
+    """Import everything; why nobody can be forked, or nothing."""
+    sys.path[0] = str(ROOT)
+    try:
+        for name in MODULES:
+            importlib.import_module(name)
+        if "ray" in sys.modules:
+            return "an import has loaded ray, which would keep this process's job for all forks"
+        threads = os.listdir("/proc/self/task")  # noqa: PTH208
+        if len(threads) > 1:
+            return f"an import has started threads: there are {len(threads)}"
+        if sys.modules["torch"].cuda.is_initialized():
+            return "an import has initialised CUDA"
+    except Exception as error:
+        traceback.print_exc()
+        return f"{type(error).__name__}: {error}"
+    # The collector would touch, and so copy, what all forks share.
+    gc.collect()
+    gc.freeze()
+    return ""
+
+
+def serve(failed: str) -> socket.socket | None:
+    """Fork whoever asks, until the raylet is gone; in a fork, the connection to its launcher."""
+    inherited = signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps
+    listener = socket.socket(fileno=LISTENER)
+    events = select.poll()
+    events.register(LISTENER, select.POLLIN)
+    events.register(RAYLET, select.POLLIN)
+    while True:
+        ready = {descriptor for descriptor, _ in events.poll()}
+        if RAYLET in ready:
+            return None
+        connection, _ = listener.accept()
+        if failed:
+            refuse(connection, failed)
+        elif os.fork() == 0:
+            signal.signal(signal.SIGCHLD, inherited)
+            listener.close()
+            os.close(RAYLET)
+            return connection
+        connection.close()
+
+
+def refuse(connection: socket.socket, reason: str) -> None:
+    """Tell a launcher that it has to do without."""
+    from engine.preload.wire import MOST_BYTES, REFUSED
+
+    with contextlib.suppress(OSError):
+        connection.settimeout(ANSWER_SECONDS)
+        connection.recv(MOST_BYTES)  # what is left unread would take the answer with it
+        connection.send((REFUSED + reason.encode())[:MOST_BYTES])
+
+
+def be_worker(connection: socket.socket) -> None:
+    """Go on as the worker that the launcher at the other end stands in for."""
+    try:
+        arguments = taken_over(connection)
+    except OSError:
+        arguments = None
+    if arguments is None:
+        os._exit(1)  # the launcher waited no longer, and is the worker itself
+    sys.argv = arguments
+    sys.path[sys.path.index(str(ROOT))] = str(Path(sys.argv[0]).resolve().parent)
+    runpy.run_path(sys.argv[0], run_name="__main__")
+
+
+def taken_over(connection: socket.socket) -> list[str] | None:
+    """Become what the launcher is; the worker's program and arguments, if it still wants it."""
+    from engine.preload.wire import DESCRIPTORS, FORKED, GO, MOST_BYTES, read
+
+    connection.settimeout(ANSWER_SECONDS)
+    _, (given, *streams), *_ = socket.recv_fds(connection, MOST_BYTES, DESCRIPTORS)
+    order = read(given)
+    os.setpgid(0, order["group"])
+    for place, descriptor in enumerate(streams):
+        os.dup2(descriptor, place)
+        os.close(descriptor)
+    os.environ.clear()
+    os.environ.update(order["environment"])
+    os.chdir(order["directory"])
+    os.umask(order["mask"])
+    new_random_numbers()
+    connection.send(FORKED)
+    wanted = connection.recv(MOST_BYTES) == GO
+    connection.close()
+    return order["arguments"] if wanted else None
+
+
+def new_random_numbers() -> None:
+    """As in a process of its own: what nobody has seeded starts anywhere."""
+    import numpy
+    import torch
+
+    random.seed()
+    numpy.random.seed()
+    torch.default_generator.seed()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,113 @@
+"""An actor that is forked differs in nothing that matters from one that Ray starts."""
+
+import os
+
+import pytest
+import ray
+
+from engine.config import ComputeConfig
+from engine.preload.environment import runtime_environment
+from engine.training.team import Team
+from tests.training.test_overlap import settings
+
+pytestmark = pytest.mark.slow
+OF_THIS_WORKER = {"RAY_JOB_ID", "SHLVL", "_", "CUDA_VISIBLE_DEVICES"}
+
+
+class Looking:
+    """Tells about its process."""
+
+    def parent(self):
+        return os.getppid()
+
+    def drawn(self):
+        import random
+        import uuid
+
+        import numpy
+        import torch
+
+        return random.random(), numpy.random.random(), torch.rand(1).item(), uuid.uuid4().hex
+
+    def facts(self):
+        import resource
+        import signal
+        import sys
+
+        import torch
+
+        from engine import __file__ as engine
+
+        numbers = [n for n in signal.valid_signals() if n < signal.SIGRTMIN]
+        limits = (resource.RLIMIT_NOFILE, resource.RLIMIT_AS, resource.RLIMIT_CORE)
+
+        def named(handler):
+            return str(getattr(handler, "__name__", handler))
+
+        mask = os.umask(0o77)
+        os.umask(mask)
+        return {
+            "environment": {k: v for k, v in os.environ.items() if k not in OF_THIS_WORKER},
+            "path": sys.path,
+            "program": sys.argv[0],
+            "flags": str(sys.flags),
+            "directory": os.getcwd(),  # noqa: PTH109
+            "mask": mask,
+            "signals": {n: named(signal.getsignal(n)) for n in numbers},
+            "blocked": signal.pthread_sigmask(signal.SIG_BLOCK, []),
+            "limits": [resource.getrlimit(limit) for limit in limits],
+            "niceness": os.nice(0),
+            "session": os.getsid(0),
+            "threads": torch.get_num_threads(),
+            "engine": engine,
+        }
+
+
+@pytest.fixture
+def joined(ray_address):
+    ray.init(address=ray_address, log_to_driver=False, logging_level="error")
+    yield
+    ray.shutdown()
+
+
+def started(environment):
+    return ray.remote(Looking).options(num_cpus=1, runtime_env=environment).remote()
+
+
+def test_a_fork_has_what_a_worker_has_and_its_own_random_numbers(joined):
+    environment = runtime_environment(ComputeConfig(threads_per_agent=1))
+    plain = started({"env_vars": environment["env_vars"]})
+    forks = [started(environment) for _ in range(2)]
+    parents = ray.get([actor.parent.remote() for actor in forks], timeout=200)
+    assert parents[0] == parents[1] != ray.get(plain.parent.remote(), timeout=200)
+    expected, *found = ray.get([a.facts.remote() for a in (plain, *forks)], timeout=200)
+    for fact, value in expected.items():
+        assert [told[fact] for told in found] == [value, value], fact
+    drawn = ray.get([actor.drawn.remote() for actor in forks], timeout=60)
+    assert all(first != second for first, second in zip(*drawn, strict=True))
+
+
+def test_models_are_in_forks_and_the_sandbox_is_in_a_process_without_torch(ray_address):
+    def unheard(name, deadline):
+        pass
+
+    def parent(self):
+        return os.getppid()
+
+    def has_torch(self):
+        import sys
+
+        return "torch" in sys.modules
+
+    # A second job of this Ray, whose actors come from the server that the first one started.
+    team = Team(settings({"generators_per_agent": 1, "ray_address": ray_address}), unheard)
+    try:
+        team.ready()
+        calls = [actor.__ray_call__.remote(parent) for actor in team.actors]
+        servers = set(ray.get(calls, timeout=60))
+        (place,) = team.verifier.places
+        (raylet,) = ray.get([place.actor.__ray_call__.remote(parent)], timeout=60)
+        assert len(servers) == 1 and raylet not in servers
+        assert not ray.get(place.actor.__ray_call__.remote(has_torch), timeout=60)
+    finally:
+        team.close()

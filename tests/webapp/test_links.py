@@ -1,0 +1,59 @@
+"""Links of the OpenAPI document: who made a thing is led to all that may be asked of it."""
+
+import json
+
+from webapp.api import api
+from webapp.links import FIELDS, THINGS
+
+DOCUMENT = json.loads(json.dumps(api.get_openapi_schema(), default=str))
+OPERATIONS = {
+    operation["operationId"]: (path, operation)
+    for path, operations in DOCUMENT["paths"].items()
+    for operation in operations.values()
+}
+LINKS = [
+    (source, link)
+    for source, (_, operation) in OPERATIONS.items()
+    for answer in operation["responses"].values()
+    for link in answer.get("links", {}).values()
+]
+
+
+def test_a_link_fills_every_placeholder_of_an_operation_that_there_is():
+    for source, link in LINKS:
+        path, operation = OPERATIONS[link["operationId"]]
+        places = {one["name"] for one in operation.get("parameters", ()) if one["in"] == "path"}
+        assert link["parameters"].keys() == places, (source, path)
+
+
+def test_a_link_points_at_what_the_answer_has():
+    for source, link in LINKS:
+        answers = OPERATIONS[source][1]["responses"]
+        (answer,) = [one for one in answers.values() if link in one.get("links", {}).values()]
+        example = answer["content"]["application/json"]["example"]
+        for told in link["parameters"].values():
+            where, _, name = told.rpartition("/")
+            assert name in example if where else told.startswith("$request.path."), (source, told)
+
+
+def test_what_was_made_is_led_to_its_reading_change_and_removal():
+    for source, targets in {
+        "create_run": {"get_run", "mark_run", "stop_run", "fork_run", "create_share"},
+        "create_comment": {"change_comment", "delete_comment"},
+        "create_upload": {"get_upload", "append_to_upload", "finish_upload", "delete_upload"},
+        "create_export": {"get_export", "get_export_file", "delete_export"},
+        "create_project": {"get_project", "create_run", "create_upload", "create_export"},
+    }.items():
+        assert targets <= {link["operationId"] for name, link in LINKS if name == source}
+
+
+def test_every_model_that_names_a_thing_is_one_of_the_document():
+    models = DOCUMENT["components"]["schemas"]
+    told = [(field, name) for field, names in THINGS.values() for name in names]
+    for field, name in (*told, *FIELDS.values()):
+        assert field in models[name]["properties"], name
+
+
+def test_every_thing_is_a_placeholder_of_the_document():
+    for place in THINGS:
+        assert any(path.startswith(f"/api/v1{place}") for path in DOCUMENT["paths"]), place

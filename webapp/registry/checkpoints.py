@@ -1,0 +1,95 @@
+"""A checkpoint of a run as a version: the weights that an agent had after some step.
+
+Invariants: its files are linked into a folder of the version's own, so whatever the run removes
+later, the version has them; the same step of the same agent is one version. Nothing is read but the
+heads of the weights: what a checkpoint holds, its manifest tells.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from django.db import transaction
+
+from engine.forking import MANIFEST
+from webapp.accounts.models import User
+from webapp.experiments.checkpoints import checkpoint_path, checkpoint_steps
+from webapp.experiments.models import Run
+from webapp.registry.errors import RegistryRefused
+from webapp.registry.layout import REQUIRED, check_model, files_of, is_of_a_model, known
+from webapp.registry.models import ModelVersion
+from webapp.registry.services import add_folder, lock, origin_of
+
+
+def register_checkpoint(run: Run, step: int, agent: str, user: User) -> tuple[ModelVersion, bool]:
+    """The version of the weights that `agent` had after `step`, and whether it is new.
+
+    Raises:
+        RegistryRefused: there is no such checkpoint, or no whole model of the agent in it.
+        WeightsError: its files are not what a model has.
+    """
+    held = _hold(run, step, _owner(run, agent))
+    check_model(files_of(held.folder))
+    found = known(held.folder, held.sha256)
+    with transaction.atomic():
+        lock(run.project)
+        if there := run.versions.filter(agent=agent, step=step).first():
+            return there, False
+        model, lineage = origin_of(run, agent)
+        fields = {**lineage, "step": step, "created_by": user}
+        return add_folder(model, held.folder, found, **fields), True
+
+
+class _Held:
+    """Files of a checkpoint that stay: their folder, and their digests by name."""
+
+    def __init__(self, folder: Path, sha256: Mapping[str, str]):
+        self.folder, self.sha256 = folder, sha256
+
+
+def _owner(run: Run, agent: str) -> str:
+    """Whose weights the agent has."""
+    agents: dict[str, dict[str, Any]] = {one["name"]: one for one in run.config["agents"]}
+    if agent not in agents:
+        raise RegistryRefused(f"{run} has no agent {agent!r}; there are {', '.join(agents)}.")
+    return agents[agent].get("shares_weights_with") or agent
+
+
+def _hold(run: Run, step: int, owner: str) -> _Held:
+    checkpoint = checkpoint_path(run, step)
+    target = checkpoint.parents[1] / "registered" / checkpoint.name / owner
+    partial = target.with_name(f"partial-{owner}-{secrets.token_hex(4)}")
+    try:
+        told = json.loads((checkpoint / MANIFEST).read_text())["files"]
+        sha256 = {
+            name.removeprefix(f"{owner}/"): one["sha256"]
+            for name, one in told.items()
+            if name.startswith(f"{owner}/") and is_of_a_model(name.removeprefix(f"{owner}/"))
+        }
+        if set(REQUIRED) - sha256.keys():
+            raise RegistryRefused(
+                f"The checkpoint holds no whole model of {owner}, but what it learned on top of "
+                "one; the end of the run is registered as a whole."
+            )
+        if not target.is_dir():
+            partial.mkdir(parents=True)
+            for name in sha256:
+                os.link(checkpoint / owner / name, partial / name)
+            partial.rename(target)
+    except FileNotFoundError:
+        there = ", ".join(map(str, checkpoint_steps(run))) or "none"
+        raise RegistryRefused(
+            f"{run} has no checkpoint of step {step}; there are {there}."
+        ) from None
+    except OSError as error:
+        if not target.is_dir():  # else somebody else was faster
+            raise RegistryRefused(f"The files of the checkpoint cannot be kept: {error}.") from None
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+    return _Held(target, sha256)
