@@ -15,6 +15,7 @@ from engine.recipes import load_recipe
 from tests.builders import a_run, many_runs
 from webapp.experiments.catalogue import flat
 from webapp.experiments.models import Run
+from webapp.templatetags.grove import with_code
 
 PAGES = ("runs", "launch", "models", "searches", "new-search", "datasets")
 LIST_QUERIES = 5
@@ -445,3 +446,9 @@ def test_every_page_keeps_foreign_code_out(client, cast):
 def test_a_nonce_is_used_once(client, db):
     policies = {client.get("/healthz").headers["Content-Security-Policy"] for _ in range(3)}
     assert len(policies) == 3
+
+
+def test_what_help_calls_code_is_shown_as_code():
+    assert with_code("`a < b` of <c>; a ` alone") == (
+        "<code>a &lt; b</code> of &lt;c&gt;; a ` alone"
+    )

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from django import template
+from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from engine.config import ProblemsConfig
@@ -39,6 +41,14 @@ def at(values: Sequence[Any], place: int) -> Any:
 def markdown(text: str) -> SafeString:
     """Notes of a run as HTML that is safe to show."""
     return render(text)
+
+
+@register.filter
+def with_code(text: str) -> SafeString:
+    """A docstring's text as HTML: what stands between two backticks is code."""
+    parts = re.split(r"`([^`]+)`", text)
+    pieces = (format_html("<code>{}</code>" if n % 2 else "{}", p) for n, p in enumerate(parts))
+    return format_html_join("", "{}", ((piece,) for piece in pieces))
 
 
 @register.filter
