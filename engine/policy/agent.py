@@ -18,7 +18,8 @@ Invariants:
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -127,10 +128,14 @@ class PolicyGroup:
         return answers
 
     def write(
-        self, requests: Mapping[int, tuple[str, Request]], seconds: float
+        self,
+        requests: Mapping[int, tuple[str, Request]],
+        seconds: float,
+        urgent: Collection[int] = (),
     ) -> dict[int, Answer]:
-        """Let these join what is being written, and write on until a good part of it has ended or
-        the time is over. Requests are (agent, request) by number; answers have those numbers."""
+        """Let these join what is being written, and write on until a good part of it has ended, or
+        of what is `urgent`, or the time is over. Requests are (agent, request) by number; answers
+        have those numbers."""
         if requests:
             asked = list(requests.values())
             settings = {name: self.agents[name].sampling for name, _ in asked}
@@ -139,9 +144,18 @@ class PolicyGroup:
                 self.generator.use(model, self.version)
                 tickets = self.generator.submit(prompts, sampling, self.version, seeds)
             self._numbers |= zip(tickets, requests, strict=True)
-        written = len(self._numbers)
-        least = max(int(PART_OF_TURN * written), min(LEAST_OF_TURN, written))
-        self._write_on(least, seconds)
+        wanted = len(self._numbers) + len(self._ended)
+        least = max(int(PART_OF_TURN * wanted), min(LEAST_OF_TURN, wanted))
+        hurry = {*self._numbers.values(), *self._ended}.intersection(urgent)
+        soon = max(1, int(PART_OF_TURN * len(hurry)))
+        until = time.monotonic() + seconds
+        while len(self._ended) < least:
+            if hurry and len(hurry & self._ended.keys()) >= soon:
+                break
+            more = 1 if hurry else least - len(self._ended)
+            self._write_on(more, max(0.0, until - time.monotonic()))
+            if not self._numbers or time.monotonic() >= until:
+                break
         ended, self._ended = self._ended, {}
         return ended
 

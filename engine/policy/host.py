@@ -7,7 +7,7 @@ any other is alone here.
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -71,17 +71,21 @@ class PolicyHost:
         return answers
 
     def write(
-        self, requests: Mapping[int, tuple[str, Request]], seconds: float
+        self,
+        requests: Mapping[int, tuple[str, Request]],
+        seconds: float,
+        urgent: Collection[int] = (),
     ) -> dict[int, Answer]:
         """A turn: requests, as (agent, request) by number, join what is being written, which goes
-        on until a part of it has ended, or for so long. What has ended, by number."""
+        on until a part of it has ended, or of what is `urgent`, or for so long. What has ended, by
+        number."""
         asked: dict[str, dict[int, tuple[str, Request]]] = {owner: {} for owner in self.groups}
         owners = {name: owner for owner, group in self.groups.items() for name in group.agents}
         for number, (name, request) in requests.items():
             asked[owners[name]][number] = (name, request)
         ended: dict[int, Answer] = {}
         for owner, group in self.groups.items():
-            ended |= group.write(asked[owner], seconds / len(self.groups))
+            ended |= group.write(asked[owner], seconds / len(self.groups), urgent)
         return ended
 
     def learn(self, owner: str, rows: Sequence[TrainingRow], progress: float) -> UpdateStats:

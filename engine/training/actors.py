@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,10 @@ from engine.sandbox.checking import SelfCheck
 from engine.sandbox.memory import RememberingVerifier
 from engine.sandbox.sandbox import Sandbox
 from engine.sandbox.verify import Verification
+
+GIVES_WAY = 5
+"""By how much those are nicer who write and verify beside a learner: learning is one piece, which
+ends late if it shares its core; what they do not get done beside it they do after it."""
 
 
 class PolicyActor:
@@ -33,6 +38,8 @@ class PolicyActor:
     ):
         if run.compute.device != "cuda":
             keep_freed_memory()
+        if place is not None and run.training.overlap:
+            os.nice(GIVES_WAY)
         from engine.policy.host import PolicyHost
 
         self.host = PolicyHost(groups, run, seeds, place)
@@ -50,9 +57,12 @@ class PolicyActor:
         return self.host.answer(requests, temperature, starting_weights, stream)
 
     def write(
-        self, requests: Mapping[int, tuple[str, Request]], seconds: float
+        self,
+        requests: Mapping[int, tuple[str, Request]],
+        seconds: float,
+        urgent: Collection[int] = (),
     ) -> dict[int, Answer]:
-        return self.host.write(requests, seconds)
+        return self.host.write(requests, seconds, urgent)
 
     def learn(self, owner: str, rows: Sequence[TrainingRow], progress: float) -> UpdateStats:
         return self.host.learn(owner, rows, progress)
@@ -80,6 +90,8 @@ class Verifier:
     """Runs programs in the sandbox of one node, so many at once; holds no model."""
 
     def __init__(self, run: RunConfig, slots: int):
+        if run.training.overlap:
+            os.nice(GIVES_WAY)
         self.sandbox = Sandbox(run.sandbox.model_copy(update={"workers": slots}))
         self.check = SelfCheck(self.sandbox)
         self.check.when_due()

@@ -2,9 +2,10 @@
 
 An answer is verified as soon as it has ended, and its verdict opens the next expansions of its
 tree, which join the running batch of their agent. A step takes the trees that are whole, as soon
-as there are enough; others grow on over its end (`training.extra_trees`). The first nodes of a step
-may be asked for before it begins (`begin`): nothing is told of them until then. The loop waits for
-the next turn of an agent or piece of verification, whichever ends first.
+as there are enough; others grow on over its end (`training.extra_trees`). The trees of a step may
+be planted while those of the one before still grow, and fill the batch that these leave: nothing
+is told of them until their step begins. The loop waits for the next turn of an agent or piece of
+verification, whichever ends first, and for whatever is to be done as soon as it has ended (`Then`).
 
 Invariants:
 - A tree is under way until it is returned whole, and is returned once.
@@ -16,17 +17,26 @@ Invariants:
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from engine.config import RunConfig
 from engine.policy.exchange import Answer
 from engine.problems.source import ProblemSet
 from engine.sandbox.verify import Verification
-from engine.training.forest import Claim, Forest, GrowingTree, training_score
+from engine.training.forest import Claim, Forest, GrowingTree, WrittenNode, training_score
 from engine.training.rollout import RolloutSink, Stopped, timed
 from engine.training.team import Team
 from engine.training.waits import wait_for_any
 from engine.training.writing import Writing
+
+
+@dataclass(frozen=True)
+class Then:
+    """What is to be done as soon as some calls have ended, while trees grow."""
+
+    calls: Sequence[Any] = ()
+    do: Callable[[], None] = lambda: None
 
 
 class Growth:
@@ -47,10 +57,10 @@ class Growth:
         """Those that no step has taken, with the position of their problem in the training
         problems."""
         self._forests: dict[GrowingTree, Forest] = {}
-        self._new: list[GrowingTree] = []
-        """Trees that were never looked at."""
-        self._untold: list[Claim] = []
-        """Nodes that were asked for before their step began."""
+        self.ahead: dict[GrowingTree, None] = {}
+        """Trees whose step has not begun ..."""
+        self._untold: list[tuple[GrowingTree, Claim | WrittenNode]] = []
+        """... and what was opened and closed in them, in this order."""
         self._whole: list[GrowingTree] = []
         self._writing = Writing(team)
         self._asked: dict[int, Claim] = {}
@@ -59,8 +69,8 @@ class Growth:
         """What is being verified, by its ticket."""
 
     def plant(self, positions: Sequence[int], step: int, first: int) -> list[GrowingTree]:
-        """New trees of these problems; `first` were opened in this step before. They grow as soon
-        as trees are gathered."""
+        """New trees of these problems; `first` were opened in this step before. Their first nodes
+        are asked for at once; their step begins when trees are gathered next."""
         config = self.config
         batch = [self.problems.training_batch(position, 1)[0] for position in positions]
         names = tuple(agent.name for agent in config.agents)
@@ -68,24 +78,25 @@ class Growth:
         forest = Forest(batch, names, config.search, judge, [config.seed, step], first)
         self.trees |= zip(forest.trees, positions, strict=True)
         self._forests |= dict.fromkeys(forest.trees, forest)
-        self._new += forest.trees
+        self.ahead |= dict.fromkeys(forest.trees)
+        self._untold += [(claim.tree, claim) for claim in self._claim(forest.trees)]
         return forest.trees
 
-    def begin(self) -> None:
-        """Ask for the first nodes of the trees that were planted last."""
-        new, self._new = self._new, []
-        self._untold += self._claim(new)
-
-    def forget(self, trees: Sequence[GrowingTree]) -> None:
-        """Let trees be of which only `begin` knows; what is being written for them is not taken."""
-        for tree in trees:
+    def forget(self) -> None:
+        """Let the trees be whose step has not begun; what is written for them is not taken."""
+        gone, self.ahead = self.ahead, {}
+        for tree in gone:
             del self.trees[tree], self._forests[tree]
         self._untold.clear()
-        self._new = [tree for tree in self._new if tree not in trees]
-        self._asked = {n: claim for n, claim in self._asked.items() if claim.tree not in trees}
+        self._whole = [tree for tree in self._whole if tree not in gone]
+        self._asked = {n: claim for n, claim in self._asked.items() if claim.tree not in gone}
+        self._judged = {n: pair for n, pair in self._judged.items() if pair[0].tree not in gone}
 
-    def gather(self, count: int, sink: RolloutSink, phases: dict[str, float]) -> list[GrowingTree]:
-        """Grow until so many trees are whole, and take all that are.
+    def gather(
+        self, count: int, sink: RolloutSink, phases: dict[str, float], then: Then
+    ) -> list[GrowingTree]:
+        """Grow until so many trees are whole, and take all that are; those that are planted
+        meanwhile are of a later step. What comes `then` is not done if its calls take longer.
 
         Raises:
             Stopped: when a stop was asked for.
@@ -93,14 +104,18 @@ class Growth:
         """
         for phase in ("generate", "verify"):
             phases.setdefault(phase, 0.0)
-        self.begin()
+        self.ahead.clear()
         untold, self._untold = self._untold, []
-        self._tell(untold, sink)
-        while len(self._whole) < count and len(self._whole) < len(self.trees):
+        for tree, what in untold:
+            self._tell(tree, what, sink)
+        pending = list(then.calls)
+        while len(whole := self._taken()) < min(count, len(self.trees) - len(self.ahead)):
             if self.should_stop():
                 raise Stopped
-            self._go_on(sink, phases)
-        whole, self._whole = self._whole, []
+            ended = self._go_on(sink, phases, pending)
+            if pending and not (pending := [call for call in pending if call not in ended]):
+                then.do()
+        self._whole = [tree for tree in self._whole if tree in self.ahead]
         for tree in whole:
             del self.trees[tree], self._forests[tree]
         return whole
@@ -119,13 +134,25 @@ class Growth:
         for claim in claims:
             request = claim.tree.request(claim.expansion)
             self._asked[self._writing.ask(claim.expansion.agent, request)] = claim
-        self._writing.send()
+        self._writing.send(self._urgent())
         return claims
 
-    @staticmethod
-    def _tell(claims: Sequence[Claim], sink: RolloutSink) -> None:
-        for claim in claims:
-            sink.opened(claim)
+    def _urgent(self) -> list[int]:
+        """What is written for the step that has begun, beside that for a later one."""
+        asked = self._asked.items() if self.ahead else ()
+        return [number for number, claim in asked if claim.tree not in self.ahead]
+
+    def _taken(self) -> list[GrowingTree]:
+        """The whole trees of the step that has begun."""
+        return [tree for tree in self._whole if tree not in self.ahead]
+
+    def _tell(self, tree: GrowingTree, what: Claim | WrittenNode, sink: RolloutSink) -> None:
+        if tree in self.ahead:
+            self._untold.append((tree, what))
+        elif isinstance(what, Claim):
+            sink.opened(what)
+        else:
+            sink.closed(tree, what)
 
     def _go_on(
         self,
@@ -142,7 +169,8 @@ class Growth:
             with timed(phases, "generate" if self._asked else "verify"):
                 calls = [*turns, *verifier.calls, *beside]
                 ended = wait_for_any(calls, name or waited_for, self.team.waiting)
-            self._verify(self._writing.taken([turn for turn in turns if turn in ended]))
+            turned = [turn for turn in turns if turn in ended]
+            self._verify(self._writing.taken(turned, self._urgent()))
             verdicts = verifier.taken(call for call in ended if call in verifier.calls)
         self._close(verdicts, sink)
         return ended
@@ -156,9 +184,12 @@ class Growth:
     def _close(self, verdicts: Mapping[int, Verification], sink: RolloutSink) -> None:
         grown: dict[GrowingTree, None] = {}
         for ticket, verification in verdicts.items():
+            if ticket not in self._judged:
+                continue  # of a tree that was let be
             claim, answer = self._judged.pop(ticket)
-            forest = self._forests[claim.tree]
-            sink.closed(claim.tree, forest.close(claim, answer, verification))
+            node = self._forests[claim.tree].close(claim, answer, verification)
+            self._tell(claim.tree, node, sink)
             grown[claim.tree] = None
-        self._tell(self._claim(list(grown)), sink)
+        for claim in self._claim(list(grown)):
+            self._tell(claim.tree, claim, sink)
         self._whole += [tree for tree in grown if self._forests[tree].is_spent(tree)]

@@ -81,17 +81,28 @@ class Learning:
         trees = {name: sorted({row.tree for row in rows}) for name, rows in batches.items()}
         self._update = _Update(recorder, calls, trees)
 
+    @property
+    def calls(self) -> list[Any]:
+        """Of the update that is under way; when all have ended, `take` what they came to."""
+        return list(self._update.calls.values()) if self._update else []
+
     def finish(
         self, phases: dict[str, float], growth: Growth, then: Callable[[], None] = lambda: None
     ) -> None:
-        """Wait for the update that is under way, and let the generators have its weights; trees
-        that no step waits for grow on meanwhile. What comes `then` is done before the update is
-        told of, for the generators wait for it."""
+        """Wait for the update that is under way, if there is one, and `take` it; trees that no step
+        waits for grow on meanwhile."""
+        if self._update:
+            with timed(phases, "learn"), of_agents(self._update.calls):
+                growth.attend(self.calls, "agents to learn", self._update.recorder)
+        self.take(phases, then)
+
+    def take(self, phases: dict[str, float], then: Callable[[], None]) -> None:
+        """Let the generators have the weights of the update that has ended, if there is one. What
+        comes `then` is done before the update is told of, for the generators wait for it."""
         if self._update is None:
             return then()
         recorder, calls = self._update.recorder, self._update.calls
         with timed(phases, "learn"), of_agents(calls):
-            growth.attend(list(calls.values()), "agents to learn", recorder)
             updates = self.team.get(list(calls.values()), "agents to learn")
         trees, self._update = self._update.trees, None
         with timed(phases, "sync"):

@@ -12,7 +12,7 @@ from engine.config import GeneratorName, RunConfig
 from engine.credit.filters import usable
 from engine.problems.source import ProblemSet
 from engine.training.forest import Forest, GrowingTree, training_score
-from engine.training.growth import Growth
+from engine.training.growth import Growth, Then
 from engine.training.rollout import Rollout
 from engine.training.team import Team
 from engine.training.telemetry import StepRecorder
@@ -60,21 +60,23 @@ class StepTrees:
         self.refilled = 0
         """Trees that took the place of some that would have been left out."""
         self._opened = 0
-        self._ahead: list[GrowingTree] = []
-        """Trees of the next step, of which nothing is told yet."""
+        self._settled = True
+        """Whether this step begins no more problems, and leaves no tree to the next."""
 
     @property
     def carried(self) -> list[int]:
         """Problems whose trees are under way; of the next step's none is begun yet."""
         under_way = self.growth.trees.items()
-        return [*(place for tree, place in under_way if tree not in self._ahead), *self.again]
+        ahead = self.growth.ahead
+        return [*(place for tree, place in under_way if tree not in ahead), *self.again]
 
     def grow(
-        self, step: int, seen: int, recorder: StepRecorder, phases: dict[str, float]
+        self, step: int, seen: int, recorder: StepRecorder, phases: dict[str, float], then: Then
     ) -> list[GrowingTree]:
         """The trees of a step; those that would be left out are replaced while rounds are left.
 
-        `seen` problems were begun before this step.
+        `seen` problems were begun before this step. What comes `then` is done as soon as its calls
+        have ended, if that is before the trees are whole.
 
         Raises:
             Stopped: a stop was asked for.
@@ -83,29 +85,35 @@ class StepTrees:
         self.begun = self._opened = self.refilled = 0
         trees: list[GrowingTree] = []
         missing = self.config.training.trees_per_step
-        grow = self._gather if grows_on(self.config) else self._in_waves
-        for refill in range(1 + self.config.credit.refill_rounds):
+        rounds = self.config.credit.refill_rounds
+        for refill in range(1 + rounds):
             self.refilled += missing if refill else 0
-            trees += grow(missing, step, seen + self.begun, recorder, phases)
+            self._settled = refill == rounds and not self.config.training.extra_trees
+            first = seen + self.begun
+            if grows_on(self.config):
+                trees += self._gather(missing, step, first, recorder, phases, then)
+            else:
+                trees += self._in_waves(missing, step, first, recorder, phases)
             kept = sum(usable(tree.scores(), self.config.credit) for tree in trees)
             missing = max(0, self.config.training.trees_per_step - kept)
             if missing == 0:
                 break
+        self._settled = True
         return trees
 
     def begin_ahead(self, step: int, seen: int) -> None:
-        """Have the first nodes of the next step written, before `grow` is asked for its trees.
-
-        `seen` problems were begun before that step.
-        """
-        if not self.again:
-            self._ahead = self.growth.plant(range(seen, seen + self._missing()), step, 0)
-            self.growth.begin()
+        """Have the next step's trees grow before `grow` is asked for them, if it is known which
+        problems they are of: `seen` were begun before that step."""
+        if self._settled and not self.again and not self.growth.ahead:
+            training = self.config.training
+            # Without extra trees, those that grow now are all of the step that ends.
+            left = len(self.growth.trees) if training.extra_trees else 0
+            missing = max(0, training.trees_per_step + training.extra_trees - left)
+            self.growth.plant(range(seen, seen + missing), step, 0)
 
     def forget_ahead(self) -> None:
         """The next step is not going to be."""
-        self.growth.forget(self._ahead)
-        self._ahead = []
+        self.growth.forget()
 
     def _in_waves(
         self, count: int, step: int, first: int, recorder: StepRecorder, phases: dict[str, float]
@@ -125,10 +133,16 @@ class StepTrees:
         return forest.trees
 
     def _gather(
-        self, count: int, step: int, first: int, recorder: StepRecorder, phases: dict[str, float]
+        self,
+        count: int,
+        step: int,
+        first: int,
+        recorder: StepRecorder,
+        phases: dict[str, float],
+        then: Then,
     ) -> list[GrowingTree]:
         """At least so many whole trees; as many as `extra_trees` more grow beside them."""
-        trees, self._ahead = self._ahead, []
+        trees = list(self.growth.ahead)
         self.begun += len(trees)
         if not trees:
             missing = self._missing(count)
@@ -136,14 +150,12 @@ class StepTrees:
             new = range(first, first + missing - len(again))
             trees = self.growth.plant([*again, *new], step, self._opened)
             self.begun += len(new)
-        self.growth.begin()
         recorder.open_trees(trees)
         self._opened += len(trees)
         # The problems of the next trees are made while these are written.
         self.problems.training_batch(first + len(trees), count)
-        return self.growth.gather(count, recorder, phases)
+        return self.growth.gather(count, recorder, phases, then)
 
-    def _missing(self, count: int | None = None) -> int:
-        """How many trees are to be planted for so many whole ones; unset, for those of a step."""
-        wanted = self.config.training.trees_per_step if count is None else count
-        return max(0, wanted + self.config.training.extra_trees - len(self.growth.trees))
+    def _missing(self, count: int) -> int:
+        """How many trees are to be planted for so many whole ones."""
+        return max(0, count + self.config.training.extra_trees - len(self.growth.trees))

@@ -2,8 +2,9 @@
 
 One step: grow a forest, credit its trees, let every agent learn from its own nodes, measure and
 save when it is time. With `training.overlap` a step's learning goes on while the next step's trees
-grow, and is waited for when those are whole; then the generators get the new weights, and begin
-the step after with them while the loop credits this one. Invariants:
+grow. As soon as it has ended the generators get the new weights, and begin the step after with them
+beside what is left of this one, so that neither their batch nor a core runs empty; when the trees
+are whole it is waited for. Invariants:
 - What is saved, or measured, is the state after a whole step, its learning included; a step that
   was cut off is done again, and so are trees that were under way (`training.extra_trees`). The log
   reaches the disk before the checkpoint that it leads to.
@@ -15,6 +16,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from engine.config import RunConfig
@@ -36,6 +38,7 @@ from engine.training.checkpoint import Checkpoint, Checkpoints
 from engine.training.compatibility import RunRecord
 from engine.training.evaluation import Evaluator
 from engine.training.forest import GrowingTree
+from engine.training.growth import Then
 from engine.training.learning import Learning
 from engine.training.progress import Progress
 from engine.training.rollout import Stopped, timed
@@ -118,8 +121,10 @@ class Trainer:
         recorder = StepRecorder(self.log, step)
         phases: dict[str, float] = {}
         self.team.verifier.renew()
-        trees = self.trees.grow(step, self.progress.problems_seen, recorder, phases)
-        self.learning.finish(phases, self.trees.growth, then=lambda: self._begin_after(step))
+        begin_after = partial(self._begin_after, step)
+        then = Then(self.learning.calls, partial(self.learning.take, phases, begin_after))
+        trees = self.trees.grow(step, self.progress.problems_seen, recorder, phases, then)
+        self.learning.finish(phases, self.trees.growth, begin_after)
         with timed(phases, "credit"):
             credits = self.learning.credit(trees, recorder)
         if step == self.first_step:

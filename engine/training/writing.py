@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
 from engine.policy.exchange import Answer, Request
@@ -47,14 +47,15 @@ class Writing:
         self._waiting.setdefault(actor, {})[number] = (agent, request)
         return number
 
-    def send(self) -> None:
-        """Start a turn of everyone who has something to do and is in none."""
+    def send(self, urgent: Collection[int] = ()) -> None:
+        """Start a turn of everyone who has something to do and is in none; a turn brings what is
+        `urgent` back soon."""
         busy = set(self._turns.values())
         for actor in [actor for actor, load in self._loads.items() if load and actor not in busy]:
             asked = self._waiting.pop(actor, {})
-            self._turns[actor.write.remote(asked, TURN_SECONDS)] = actor
+            self._turns[actor.write.remote(asked, TURN_SECONDS, urgent)] = actor
 
-    def taken(self, ended: Iterable[Any]) -> dict[int, Answer]:
+    def taken(self, ended: Iterable[Any], urgent: Collection[int] = ()) -> dict[int, Answer]:
         """The answers of turns that have ended, by number; their actors go on with the next.
 
         Raises:
@@ -65,5 +66,5 @@ class Writing:
         for turn, answers in zip(turns, self.team.get(turns, "agents to write"), strict=True):
             self._loads[self._turns.pop(turn)] -= len(answers)
             found |= answers
-        self.send()
+        self.send(urgent)
         return found

@@ -56,6 +56,19 @@ def test_what_joins_while_others_are_written_is_what_it_would_be_alone(agents):
     assert host.write({}, 60.0) == {}
 
 
+def test_a_turn_ends_with_what_is_urgent(agents):
+    host, expected = host_of(*agents), in_one_call(host_of(*agents))
+    early = {number: asked for number, asked in ASKED.items() if number < 4}
+    late = {number: asked for number, asked in ASKED.items() if number >= 4}
+    told = host.write(early, 0.0)
+    for _ in range(2):
+        told |= host.write({}, 0.0)
+    hurry = next(number for number in early if number not in told)
+    told |= host.write(late, 60.0, urgent=[hurry, 999])  # nobody writes the other any more
+    assert hurry in told and len(told) < len(ASKED)
+    assert_same(told | turns_until_whole(host, len(ASKED) - len(told)), expected)
+
+
 def test_an_answer_is_finished_by_the_weights_that_began_it(agents):
     host, expected = host_of(*agents), in_one_call(host_of(*agents))
     rows = rows_of(host_of(*agents).answer({"solver": [Request(PROBLEM)] * 4}), [1, -1, 1, -1])
