@@ -15,9 +15,9 @@ from schemathesis import Case, HookContext
 from schemathesis.generation import GenerationMode
 from schemathesis.generation.meta import CoverageScenario, TestPhase
 
-PER_HEADER = {GenerationMode.POSITIVE: 1, GenerationMode.NEGATIVE: 3}
+PER_HEADER = {GenerationMode.POSITIVE: 1, GenerationMode.NEGATIVE: 2}
 """Right and wrong values of a header that an operation is asked with."""
-PER_FIELD = 4
+PER_FIELD = 3
 """Wrong types that a field of the body is asked with."""
 PER_KIND = 2
 """Values of one kind (of a wrong type, of an enumeration) that a parameter or a field of the body
