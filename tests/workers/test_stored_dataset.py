@@ -37,7 +37,7 @@ def uploaded(client, project, number: int = 6) -> DatasetVersion:
     new = {"project": project.pk, "kind": "dataset", "name": "p.jsonl", "size": len(content)}
     upload = client.post("/api/v1/uploads", new, **JSON).json()["id"]
     path = f"/api/v1/uploads/{upload}"
-    octets = {"content_type": "application/octet-stream", "headers": {"Upload-Offset": 0}}
+    octets = {"content_type": "application/octet-stream", "headers": {"Upload-Offset": "0"}}
     assert client.patch(path, content, **octets).status_code == 200
     assert client.post(f"{path}/finish").status_code == 200
     wish = {"project": project.pk, "name": "trees", "uploads": [upload]}
