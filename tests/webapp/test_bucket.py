@@ -108,7 +108,8 @@ def test_a_dataset_goes_from_its_upload_to_an_engine(client, cast, names):
 
     def sent(offset: int, until: int):
         body = {"content_type": "application/octet-stream"}
-        return client.patch(path, content[offset:until], headers={"Upload-Offset": str(offset)}, **body)
+        headers = {"Upload-Offset": str(offset)}
+        return client.patch(path, content[offset:until], headers=headers, **body)
 
     assert sent(0, 1000).json()["offset"] == 1000
     assert sent(0, 500).status_code == 409 and names() == []

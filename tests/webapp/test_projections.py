@@ -5,7 +5,7 @@ import pytest
 from engine.events import KINDS
 from tests.builders import an_event
 from webapp.telemetry.projections import project
-from webapp.telemetry.selectors import _BULK, _BY_NODE, _BY_RUN, _TAIL, _WHOLE
+from webapp.telemetry.selectors import _BY_NODE, _BY_RUN, _OF_STEPS, _TAIL, _WHOLE
 
 FRESH = {
     "state": "starting",
@@ -78,4 +78,4 @@ def test_a_resume_takes_the_steps_back():
 
 
 def test_every_kind_of_event_has_its_place_in_a_state():
-    assert sorted(_WHOLE + _TAIL + _BULK + _BY_NODE + _BY_RUN) == sorted(KINDS)
+    assert sorted(_WHOLE + _TAIL + _OF_STEPS + _BY_NODE + _BY_RUN) == sorted(KINDS)
