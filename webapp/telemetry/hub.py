@@ -76,6 +76,16 @@ class Hub:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self.pool.close()
 
+    async def rows(self, query: str, values: list[Any]) -> list[tuple[Any, ...]]:
+        """What the query gives; raises what `DatabaseTrouble` names."""
+        async with self.pool.connection() as connection:
+            # Before Python 3.12 the pool's own wait loses a cancellation that comes just as the
+            # connection does; the socket would never end.
+            if (task := asyncio.current_task()) and task.cancelling():
+                raise asyncio.CancelledError
+            cursor = await connection.execute(query, values)
+            return await cursor.fetchall()
+
     @contextmanager
     def watch(self, run_id: uuid.UUID) -> Iterator[asyncio.Event]:
         """An event that is set whenever the run may have news, and at the start."""
@@ -147,10 +157,7 @@ class Hub:
     async def _wake_changed(self) -> None:
         # xmin names the transaction that last wrote the row: it changes with every change.
         query = "SELECT id, xmin::text FROM experiments_run WHERE id = ANY(%s)"
-        async with self.pool.connection() as connection:
-            cursor = await connection.execute(query, [list(self._watchers)])
-            rows = await cursor.fetchall()
-        for run_id, version in rows:
+        for run_id, version in await self.rows(query, [list(self._watchers)]):
             if run_id in self._watchers and self._versions.get(run_id) != version:
                 self._versions[run_id] = version
                 self._wake(run_id)

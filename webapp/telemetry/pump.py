@@ -54,7 +54,7 @@ class Pump:
                 await asyncio.sleep(max(0.0, began + 1 / self.max_hz - time.monotonic()))
 
     async def _begin(self) -> None:
-        epoch, head, oldest = (await self._query(_ENDS, [self.sub.run]))[0]
+        epoch, head, oldest = (await self.hub.rows(_ENDS, [self.sub.run]))[0]
         head = self.view.clamp(head)
         after = self.sub.after
         if after is not None and (self.sub.epoch not in (None, epoch) or after > head):
@@ -68,7 +68,7 @@ class Pump:
             await self.send(Snapshot(self.sub.sid, head, f"{self.view.base}/state?seq={head}"))
 
     async def _tell_status(self) -> None:
-        found = await self._query(_STATUS, [self.sub.run])
+        found = await self.hub.rows(_STATUS, [self.sub.run])
         if not found:
             return
         *columns, comments = found[0]
@@ -95,7 +95,7 @@ class Pump:
         limit = protocol.BATCH_EVENTS
         if self.view.until is not None:
             limit = max(0, min(limit, self.view.until - self.cursor))
-        found = await self._query(rows.AFTER, [self.sub.run, self.cursor, limit])
+        found = await self.hub.rows(rows.AFTER, [self.sub.run, self.cursor, limit])
         return [row for row in found if row[0] == self.view.clamp(row[0])]
 
     def _frames(self, found: list[rows.Row]) -> Iterator[tuple[int, list[msgspec.Raw]]]:
@@ -113,8 +113,3 @@ class Pump:
                 size += len(encoded)
             last = row[0]
         yield last, events
-
-    async def _query(self, query: str, values: list) -> list[tuple]:
-        async with self.hub.pool.connection() as connection:
-            cursor = await connection.execute(query, values)
-            return await cursor.fetchall()

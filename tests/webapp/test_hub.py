@@ -1,0 +1,43 @@
+"""What a socket waits for in the database can be ended at any moment."""
+
+import asyncio
+
+import pytest
+
+from webapp.telemetry.hub import Hub
+
+pytestmark = pytest.mark.django_db(transaction=True)
+MOST_TURNS = 12
+"""Of the event loop, within which a connection that was given back has come to who waits for it."""
+
+
+async def ended_as_its_connection_came(turns: int) -> bool:
+    """Whether a task ends that is cancelled so many turns after a connection was given to it."""
+    hub = Hub()
+    await hub.pool.open()
+    await hub.pool.resize(0, 1)  # so that the connection comes when we let it
+
+    async def looks_again() -> None:
+        while True:
+            await hub.rows("SELECT %s", [1])
+            await asyncio.sleep(60)
+
+    try:
+        async with hub.pool.connection():
+            task = asyncio.create_task(looks_again())
+            while not hub.pool.get_stats().get("requests_waiting"):
+                await asyncio.sleep(0.01)
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        task.cancel()
+        done, _ = await asyncio.wait({task}, timeout=2)
+        if not done:
+            task.cancel()  # again, so that the pool can close
+        return bool(done) and task.cancelled()
+    finally:
+        await hub.close()
+
+
+@pytest.mark.parametrize("turns", range(MOST_TURNS))
+def test_a_task_ends_though_its_connection_comes_as_it_is_cancelled(turns):
+    assert asyncio.run(ended_as_its_connection_came(turns))
