@@ -22,6 +22,12 @@ PAGES = (
     "/datasets/",
     "/api/",
     "/account/",
+    "/account/app/",
+    "/account/password/first/",
+    "/account/passkeys/",
+    "/tokens/",
+    "/workspaces/",
+    "/workspaces/demo/",
     "/inbox/",
     "/exports/",
     "/workspaces/demo/audit/",
@@ -70,6 +76,7 @@ def test_no_page_breaks_a_rule(browser, server, run, log, faults):
         f"/runs/{run.run.pk}/about/",
         f"/runs/{run.run.pk}/log/",
         f"/comments/?run={run.run.pk}",
+        f"/runs/{run.run.pk}/shares/",
         *compared(run.run),
     ):
         page.goto(path)
@@ -84,6 +91,11 @@ def test_no_page_breaks_a_rule(browser, server, run, log, faults):
     page.get_by_text("shared with you").wait_for()
     page.get_by_role("heading", name="What differs in the settings").wait_for()
     check("a shared comparison")
+    context.clear_cookies()
+    for path in ("/sign-in/", "/sign-up/", "/account/password/forgotten/"):
+        page.goto(path)
+        page.locator("h1").wait_for()
+        check(path)
     context.close()
     told = [f"{what}: {rule}" for what, rules in found.items() for rule in rules]
     assert not told, "\n".join(told)

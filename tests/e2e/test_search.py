@@ -2,46 +2,16 @@
 
 from __future__ import annotations
 
-import threading
-
 import pytest
-from django.db import connection
 from playwright.sync_api import expect
 
 from tests.browser.accessibility import broken_rules
-from webapp.experiments.leases import take_lease
 from webapp.searches.models import Search
-from workers.engine_process import DEFAULT_COMMAND
-from workers.keeper import Keeper
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
 ENGINE_MS = 120_000
 TESTS = '[{"arguments": [[3, 1]], "expected": [3, 1]}, {"arguments": [[5]], "expected": [5]}]'
-
-
-@pytest.fixture
-def kept():
-    """Keeps a search's run as a worker does, until it ends."""
-    threads = []
-
-    def keep(search: Search) -> None:
-        fencing = take_lease(search.run_id, "worker", 15)
-        keeper = Keeper(search.run_id, fencing, threading.Event(), DEFAULT_COMMAND)
-
-        def work() -> None:
-            try:
-                keeper.keep()
-            finally:
-                connection.close()
-
-        threads.append(threading.Thread(target=work, daemon=True))
-        threads[-1].start()
-
-    yield keep
-    for thread in threads:
-        thread.join(60)
-        assert not thread.is_alive()
 
 
 def test_a_team_of_starters_searches_a_pasted_problem_and_its_answer_is_taken(
@@ -69,7 +39,7 @@ def test_a_team_of_starters_searches_a_pasted_problem_and_its_answer_is_taken(
     page.get_by_role("button", name="Start the search").click()
     page.get_by_role("heading", name="No answer yet").wait_for()
     search = Search.objects.get()
-    kept(search)
+    kept(search.run_id)
     twin = page.locator('[data-part="twin"]')
     expect(twin).to_contain_text("Node 1", timeout=ENGINE_MS)
     expect(page.locator('[data-part="pill"]')).to_have_text("Finished", timeout=ENGINE_MS)
