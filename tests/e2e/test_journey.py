@@ -1,0 +1,94 @@
+"""One way through all of it, with the real engine: sign in, start from a recipe, watch, look at a
+node and at an earlier moment, stop, resume, compare, share."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+from webapp.experiments.models import Run
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.slow,
+    pytest.mark.django_db(transaction=True),
+]
+
+ENGINE_MS = 120_000
+CHANGES = """\
+agents.fern = unset
+training.steps = 500
+training.trees_per_step = 4
+training.checkpoint_every = 1
+search.nodes_per_tree = 4
+problems.validation = 0
+problems.test = 0
+"""
+
+
+def test_a_run_is_started_watched_stopped_resumed_compared_and_shared(
+    browser, server, run, log, faults, kept
+):
+    run.feed(log)
+    context = browser.new_context(viewport={"width": 1280, "height": 900}, base_url=server.url)
+    page = context.new_page()
+    faults.watch(page, server.url)
+    heard: list[str] = []
+    page.on("websocket", lambda ws: ws.on("framereceived", lambda frame: heard.append(str(frame))))
+    page.goto(run.sign_in_path())
+    page.goto("/runs/new/?recipe=demo")
+    page.get_by_label("Changes, as TOML").fill(CHANGES)
+    page.get_by_text("1 run to start.").wait_for()
+    page.get_by_role("button", name="Start the run").click()
+    page.wait_for_url(re.compile(r"/runs/[0-9a-f-]{36}/"))
+    page.get_by_role("heading", name="No tree yet").wait_for()
+    made = Run.objects.exclude(pk=run.run.pk).get()
+    heard.clear()
+    kept(made.pk)
+
+    pill = page.locator('[data-part="pill"]')
+    twin = page.locator('[data-part="twin"]')
+    expect(twin).to_contain_text(re.compile(r"[1-4] nodes?"), timeout=ENGINE_MS)
+    page.get_by_text("Step 2 of 500").wait_for(timeout=ENGINE_MS)
+    assert any('"batch"' in frame and "node.close" in frame for frame in heard)
+
+    first = made.events.filter(kind="node.close").order_by("seq").first()
+    page.evaluate(f"location.hash = 'tree={first.tree}&node={first.node}'")
+    panel = page.locator('[data-part="panel"]')
+    panel.get_by_role("heading", name="Program").wait_for()
+    page.get_by_label("Moment of the log").fill(str(first.seq))
+    page.get_by_text("You see what was known at event").wait_for()
+    page.locator(f'[data-part="stream"][data-shown="{first.seq}"]').wait_for()
+    page.get_by_role("button", name="Back to now").click()
+
+    page.get_by_role("button", name="Stop").click()
+    expect(pill).to_have_text("Stopped", timeout=ENGINE_MS)
+    made.refresh_from_db()
+    stopped_at = made.step
+    page.get_by_role("button", name="Resume").click()
+    page.get_by_text("for a worker to take this run").wait_for()
+    kept(made.pk)
+    expect(pill).to_have_text("Running", timeout=ENGINE_MS)
+    page.wait_for_function(
+        "step => Number(/Step (\\d+) of/.exec(document.body.textContent)?.[1]) > step",
+        arg=stopped_at,
+        timeout=ENGINE_MS,
+    )
+    page.get_by_role("button", name="Stop").click()
+    expect(pill).to_have_text("Stopped", timeout=ENGINE_MS)
+
+    page.goto(f"/compare/?run={run.run.pk}&run={made.pk}")
+    page.get_by_role("heading", name="What differs in the settings").wait_for()
+    page.goto(f"/compare/shares/?run={run.run.pk}&run={made.pk}")
+    page.get_by_role("button", name="Make the link").click()
+    link = page.locator("pre").inner_text()
+    guest = browser.new_context(base_url=server.url).new_page()
+    faults.watch(guest, server.url)
+    guest.goto(link)
+    guest.get_by_text("shared with you").wait_for()
+    guest.get_by_role("heading", name="What differs in the settings").wait_for()
+    guest.context.close()
+    context.close()
+    assert faults.told == []
