@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +20,7 @@ from transformers import PreTrainedModel
 from engine.policy.batching import prompt_groups
 from engine.policy.generators.cache import Layout, RowMemory
 from engine.policy.generators.prefixes import Known, Prefixes
+from engine.policy.generators.siblings import Plan, Siblings, attending
 
 CHUNK = 256
 """Columns that memory grows by, where rows may grow longer."""
@@ -54,6 +56,9 @@ class PackedRows:
         self.cache = self.memory.as_cache()
         self.lengths = np.zeros(0, np.int64)
         """Tokens of each row that stand in memory."""
+        self.siblings = Siblings(layout)
+        self.plan: Plan | None = None
+        """How rows are attended to, where the model's own way costs more."""
         self._first_B = torch.zeros(0, dtype=torch.long, device=self.device)
 
     @property
@@ -79,11 +84,13 @@ class PackedRows:
         rows = len(self.lengths) + len(index)
         self.memory.make_room(rows, longest, min(tokens_ahead, CHUNK))
         self.memory.append(prompts.memory, index, longest)
+        self.siblings.join(index, lengths)
         self._changed(np.concatenate([self.lengths, lengths]))
 
     def leave(self, targets: Sequence[int], sources: Sequence[int], rows: int) -> None:
         """Rows take the places of others that have ended, and `rows` are left."""
         self.memory.move(targets, sources, rows)
+        self.siblings.leave(targets, sources, rows)
         self.lengths[targets] = self.lengths[sources]
         self._changed(self.lengths[:rows])
 
@@ -93,7 +100,9 @@ class PackedRows:
         if memory.end == memory.capacity[1]:
             memory.make_room(len(self.lengths), 0, CHUNK)
             self._changed(self.lengths)
-        logits_BV = self._forward(memory, self.cache, tokens_B[:, None], self._first_B, self._even)
+        logits_BV = self._forward(
+            memory, self.cache, tokens_B[:, None], self._first_B, self._even, self.plan
+        )
         memory.end += 1
         self.lengths += 1
         return logits_BV
@@ -105,6 +114,8 @@ class PackedRows:
         memory.start = int(first.min()) if len(first) else memory.end
         self._even = not len(first) or memory.start == int(first.max())
         self._first_B = torch.from_numpy(first).to(self.device)
+        if self.finished_mask and self.device.type == "cpu":
+            self.plan = self.siblings.plan(first - memory.start, self.longest)
 
     def _run(self, prompts: list[list[int]], starts: list[tuple[Known, int] | None]) -> Prompts:
         had = [start[1] if start else 0 for start in starts]
@@ -141,7 +152,13 @@ class PackedRows:
         return Prompts(prompts, memory, logits_UV)
 
     def _forward(
-        self, memory: RowMemory, cache: object, ids_BS: Tensor, first_B: Tensor, even: bool
+        self,
+        memory: RowMemory,
+        cache: object,
+        ids_BS: Tensor,
+        first_B: Tensor,
+        even: bool,
+        plan: Plan | None = None,
     ) -> Tensor:
         """Logits of the last column; `even` says that every row begins at the first column."""
         count = ids_BS.shape[1]
@@ -164,11 +181,12 @@ class PackedRows:
                 causal_ST = columns_T <= places_S[:, None]
                 itself_ST = columns_T == places_S[:, None]
                 mask = ((mask[:, None, :] & causal_ST) | itself_ST)[:, None]
-        return self.model(
-            input_ids=ids_BS,
-            attention_mask=mask,
-            past_key_values=cache,
-            use_cache=True,
-            logits_to_keep=1,
-            **options,
-        ).logits[:, -1]
+        with attending(self.model, plan, mask) if plan else nullcontext():
+            return self.model(
+                input_ids=ids_BS,
+                attention_mask=mask,
+                past_key_values=cache,
+                use_cache=True,
+                logits_to_keep=1,
+                **options,
+            ).logits[:, -1]

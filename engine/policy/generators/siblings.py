@@ -1,0 +1,206 @@
+"""Rows that began as copies of one prompt read it once in attention, too.
+
+Attention over a prompt's keys and over a row's own comes apart: each is a softmax by itself, and
+the two are weighed by the sums that they were divided by. So the queries of all siblings meet one
+copy of their prompt, as the rows of one matrix product, and each its own tokens. Exact, but for the
+order of sums.
+
+Source: Hydragen (Juravsky et al., arXiv 2402.05099), section 3.
+
+Invariants:
+- Siblings joined in one step from one row of a prompt: their copies of it are equal, and stand in
+  the same columns for as long as they live.
+- Every row's keys are whole, so attention as the model asks for it is right at any time. A layer
+  that asks for more than is known here gets just that.
+- Who is attended to in which way follows from shapes alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+from transformers import AttentionInterface, AttentionMaskInterface, PreTrainedModel
+from transformers.integrations.sdpa_attention import sdpa_attention_forward
+from transformers.masking_utils import sdpa_mask
+
+from engine.policy.generators.cache import Layout
+from engine.policy.segments import HANDLED
+
+NAME = "grove_siblings"
+FAMILY_COST, RUN_COST = 1 << 21, 1 << 18
+"""Bytes that are read in the time of the further calls that a family, or a run of rows without one,
+takes in a layer: 0.15 and 0.02 ms."""
+
+flash_attention = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
+"""What PyTorch's scaled dot-product attention calls on the CPU; this one tells the sums as well."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """Rows that are attended to together."""
+
+    rows: slice | Tensor
+    one: int
+    """The first of them."""
+    first: int
+    """Column of the memory's window from which on they hold tokens."""
+    prompt: int
+    """Tokens of the prompt that they have in common; 0: none."""
+    even: bool
+    """All of them begin at `first`."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How the rows of a batch are attended to."""
+
+    parts: list[Part]
+    places_B: Tensor | None
+    """Where each row stands in the parts' outputs, laid end to end; None: in order."""
+
+
+class Siblings:
+    """Which rows of a batch are siblings."""
+
+    def __init__(self, layout: Layout):
+        self.bytes_per_token = layout.bytes_per_token // len(layout.keys)
+        """In one layer."""
+        self._families = 0
+        self._family_B = np.zeros(0, np.int64)
+        self._prompt_B = np.zeros(0, np.int64)
+
+    def join(self, index: Sequence[int], lengths: np.ndarray) -> None:
+        """New rows from prompts of these lengths; siblings have the same number."""
+        family = self._families + np.array(index)
+        self._families = int(family.max()) + 1
+        self._family_B = np.concatenate([self._family_B, family])
+        self._prompt_B = np.concatenate([self._prompt_B, lengths])
+
+    def leave(self, targets: Sequence[int], sources: Sequence[int], rows: int) -> None:
+        """Rows take the places of others that have ended, and `rows` are left."""
+        for array in (self._family_B, self._prompt_B):
+            array[targets] = array[sources]
+        self._family_B, self._prompt_B = self._family_B[:rows], self._prompt_B[:rows]
+
+    def plan(self, first_B: np.ndarray, columns: int) -> Plan | None:
+        """For rows that begin at these columns of a window; None: what the model asks for costs
+        no more."""
+        _, family_B, sizes = np.unique(self._family_B, return_inverse=True, return_counts=True)
+        gain, parts, lone_B = 0, [], np.ones(len(first_B), bool)
+        for family in np.flatnonzero(sizes > 1):
+            rows = np.flatnonzero(family_B == family)
+            part = _part(rows, first_B[rows], int(self._prompt_B[rows[0]]))
+            # Own tokens of rows that stand apart are copied: written, and read once more.
+            own = columns - part.first - part.prompt
+            copied = 0 if isinstance(part.rows, slice) else 2 * len(rows) * own
+            saved = ((len(rows) - 1) * part.prompt - copied) * self.bytes_per_token - FAMILY_COST
+            if saved > 0:
+                gain += saved
+                parts.append((rows, part))
+                lone_B[rows] = False
+        lone = np.flatnonzero(lone_B)
+        runs = np.split(lone, np.flatnonzero(np.diff(lone) > 1) + 1) if len(lone) else []
+        if gain <= RUN_COST * len(runs):
+            return None
+        parts += [(rows, _part(rows, first_B[rows], 0)) for rows in runs]
+        order = np.concatenate([rows for rows, _ in parts])
+        in_order = bool((order[:-1] < order[1:]).all())
+        places_B = None if in_order else torch.from_numpy(np.argsort(order))
+        return Plan([part for _, part in parts], places_B)
+
+
+def _part(rows: np.ndarray, first: np.ndarray, prompt: int) -> Part:
+    adjoin = rows[-1] - rows[0] == len(rows) - 1
+    which = slice(int(rows[0]), int(rows[-1]) + 1) if adjoin else torch.from_numpy(rows)
+    begin = int(first.min())
+    return Part(which, int(rows[0]), begin, prompt, begin == int(first.max()))
+
+
+@dataclass(frozen=True)
+class _Step:
+    plan: Plan
+    mask: Tensor | None
+    """As the model was given it."""
+
+
+_under_way: ContextVar[_Step | None] = ContextVar("step under way", default=None)
+
+
+@contextmanager
+def attending(model: PreTrainedModel, plan: Plan, mask: Tensor | None) -> Iterator[None]:
+    """A pass of one token per row, with this mask over the window's columns, goes by the plan."""
+    before = model.config._attn_implementation
+    model.config._attn_implementation = NAME
+    token = _under_way.set(_Step(plan, mask))
+    try:
+        yield
+    finally:
+        _under_way.reset(token)
+        model.config._attn_implementation = before
+
+
+def _attend(
+    module: torch.nn.Module,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attention_mask: Tensor | None,
+    dropout: float = 0.0,
+    scaling: float | None = None,
+    **options,
+) -> tuple[Tensor, None]:
+    """query (B, H, 1, D), key and value (B, G, T, D); returns (B, 1, H, D)."""
+    step = _under_way.get()
+    assert step is not None
+    odd = [k for k, v in options.items() if k not in HANDLED and not (v is None or v is False)]
+    if odd or dropout or attention_mask is not step.mask or key.shape[-1] != value.shape[-1]:
+        return sdpa_attention_forward(
+            module, query, key, value, attention_mask, dropout, scaling, **options
+        )
+    outputs = []
+    for part in step.plan.parts:
+        if part.prompt:
+            outputs.append(_family(query, key, value, part, scaling))
+            continue
+        rows, columns = part.rows, slice(part.first, None)
+        mask = None if part.even else attention_mask[rows, :, :, columns]
+        window = key[rows, :, columns], value[rows, :, columns]
+        outputs.append(
+            sdpa_attention_forward(module, query[rows], *window, mask, dropout, scaling)[0]
+        )
+    flat = outputs[0] if len(outputs) == 1 else torch.cat(outputs)
+    places_B = step.plan.places_B
+    return flat if places_B is None else flat.index_select(0, places_B), None
+
+
+def _family(query: Tensor, key: Tensor, value: Tensor, part: Part, scale: float | None) -> Tensor:
+    """(R, 1, H, D) of R siblings."""
+    heads, own = key.shape[1], part.first + part.prompt
+    # Query heads that share a key's head are further queries to it.
+    query_RGND = _rows(query, part).unflatten(1, (heads, -1)).squeeze(3)
+    prompt = (slice(part.one, part.one + 1), slice(None), slice(part.first, own))
+    of_prompt, prompt_sums = flash_attention(
+        query_RGND.transpose(0, 1).flatten(1, 2)[None], key[prompt], value[prompt], scale=scale
+    )
+    of_own, own_sums = flash_attention(
+        query_RGND, _rows(key[:, :, own:], part), _rows(value[:, :, own:], part), scale=scale
+    )
+    shape = query_RGND.shape[:3]
+    prompt_sums = prompt_sums.view(heads, shape[0], -1).transpose(0, 1)
+    share_RGN = torch.sigmoid(prompt_sums - own_sums).to(of_own.dtype)
+    of_prompt = of_prompt.view(heads, shape[0], shape[2], -1).transpose(0, 1)
+    return torch.lerp(of_own, of_prompt, share_RGN[..., None]).flatten(1, 2)[:, None]
+
+
+def _rows(x_B: Tensor, part: Part) -> Tensor:
+    return x_B[part.rows] if isinstance(part.rows, slice) else x_B.index_select(0, part.rows)
+
+
+AttentionInterface.register(NAME, _attend)
+AttentionMaskInterface.register(NAME, sdpa_mask)
