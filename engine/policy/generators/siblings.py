@@ -37,7 +37,7 @@ FAMILY_COST, RUN_COST = 1 << 21, 1 << 18
 """Bytes that are read in the time of the further calls that a family, or a run of rows without one,
 takes in a layer: 0.15 and 0.02 ms."""
 
-flash_attention = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
+flash_attention = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu.default
 """What PyTorch's scaled dot-product attention calls on the CPU; this one tells the sums as well."""
 
 
@@ -181,21 +181,24 @@ def _attend(
 
 def _family(query: Tensor, key: Tensor, value: Tensor, part: Part, scale: float | None) -> Tensor:
     """(R, 1, H, D) of R siblings."""
-    heads, own = key.shape[1], part.first + part.prompt
+    query = _rows(query, part)
+    count, width, heads, own = len(query), query.shape[-1], key.shape[1], part.first + part.prompt
     # Query heads that share a key's head are further queries to it.
-    query_RGND = _rows(query, part).unflatten(1, (heads, -1)).squeeze(3)
-    prompt = (slice(part.one, part.one + 1), slice(None), slice(part.first, own))
+    query_RGND = query.reshape(count, heads, -1, width)
+    columns = (slice(part.one, part.one + 1), slice(None), slice(part.first, own))
     of_prompt, prompt_sums = flash_attention(
-        query_RGND.transpose(0, 1).flatten(1, 2)[None], key[prompt], value[prompt], scale=scale
+        query_RGND.transpose(0, 1).reshape(1, heads, -1, width),
+        key[columns],
+        value[columns],
+        scale=scale,
     )
     of_own, own_sums = flash_attention(
         query_RGND, _rows(key[:, :, own:], part), _rows(value[:, :, own:], part), scale=scale
     )
-    shape = query_RGND.shape[:3]
-    prompt_sums = prompt_sums.view(heads, shape[0], -1).transpose(0, 1)
-    share_RGN = torch.sigmoid(prompt_sums - own_sums).to(of_own.dtype)
-    of_prompt = of_prompt.view(heads, shape[0], shape[2], -1).transpose(0, 1)
-    return torch.lerp(of_own, of_prompt, share_RGN[..., None]).flatten(1, 2)[:, None]
+    prompt_sums_RGN = prompt_sums.view(heads, count, -1).transpose(0, 1)
+    share_RGN1 = torch.sigmoid(prompt_sums_RGN - own_sums).to(query.dtype).unsqueeze(3)
+    of_prompt = of_prompt.reshape(heads, count, -1, width).transpose(0, 1)
+    return torch.lerp(of_own, of_prompt, share_RGN1).reshape(count, 1, -1, width)
 
 
 def _rows(x_B: Tensor, part: Part) -> Tensor:
