@@ -38,7 +38,8 @@ FAMILY_COST, RUN_COST = 1 << 21, 1 << 18
 takes in a layer: 0.15 and 0.02 ms."""
 
 flash_attention = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu.default
-"""What PyTorch's scaled dot-product attention calls on the CPU; this one tells the sums as well."""
+"""What PyTorch's scaled dot-product attention calls on the CPU; this one tells the sums as well.
+On CUDA it is another, and rows are attended to as the model asks for it."""
 
 
 @dataclass(frozen=True)
