@@ -108,7 +108,7 @@ def some_families(luck):
     sizes = [1, 2, 3, 4, 5, 6, 7, 8]
     luck.shuffle(sizes)
     return [
-        (prompt_of(luck, luck.choice([9, 70, 84])), [luck.randrange(1, 24) for _ in range(size)])
+        (prompt_of(luck, luck.choice([9, 70, 84])), [luck.randrange(1, 16) for _ in range(size)])
         for size in sizes
     ]
 

@@ -92,10 +92,11 @@ class Siblings:
     def plan(self, first_B: np.ndarray, columns: int) -> Plan | None:
         """For rows that begin at these columns of a window; None: what the model asks for costs
         no more."""
-        _, family_B, sizes = np.unique(self._family_B, return_inverse=True, return_counts=True)
+        families, ones, sizes = np.unique(self._family_B, return_index=True, return_counts=True)
+        most_saved = (sizes - 1) * self._prompt_B[ones] * self.bytes_per_token
         gain, parts, lone_B = 0, [], np.ones(len(first_B), bool)
-        for family in np.flatnonzero(sizes > 1):
-            rows = np.flatnonzero(family_B == family)
+        for family in families[most_saved > FAMILY_COST]:
+            rows = np.flatnonzero(self._family_B == family)
             part = _part(rows, first_B[rows], int(self._prompt_B[rows[0]]))
             # Own tokens of rows that stand apart are copied: written, and read once more.
             own = columns - part.first - part.prompt
@@ -105,6 +106,8 @@ class Siblings:
                 gain += saved
                 parts.append((rows, part))
                 lone_B[rows] = False
+        if not parts:
+            return None
         lone = np.flatnonzero(lone_B)
         runs = np.split(lone, np.flatnonzero(np.diff(lone) > 1) + 1) if len(lone) else []
         if gain <= RUN_COST * len(runs):
