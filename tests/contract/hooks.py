@@ -19,8 +19,8 @@ PER_HEADER = 1
 PER_FIELD = 2
 """Wrong types that a field of the body is asked with."""
 PER_KIND = 1
-"""Values of one kind (of a wrong type, of an enumeration) that a parameter or a field of the body
-is asked with; tests/security/test_schema_fuzz.py has many more for each parameter."""
+"""Values of one kind (of a wrong type, below the least) that a parameter is asked with, and a field
+of the body with for each way; tests/security/test_schema_fuzz.py has many more for parameters."""
 
 _asked: Counter[tuple[Any, ...]] = Counter()
 
@@ -40,8 +40,9 @@ def filter_case(context: HookContext, case: Case) -> bool:
         value = (getattr(case, place.container_name) or {}).get(phase.parameter)
         if not _is_among(1, *what, json.dumps(value)):
             return False
-    is_of_type = place.name == "BODY" and phase.scenario is CoverageScenario.INCORRECT_TYPE
-    most = PER_FIELD if is_of_type else PER_KIND
+    if place.name != "BODY":
+        return _is_among(PER_KIND, *what, phase.scenario)
+    most = PER_FIELD if phase.scenario is CoverageScenario.INCORRECT_TYPE else PER_KIND
     return _is_among(most, *what, phase.scenario, phase.description)
 
 
