@@ -17,14 +17,8 @@ pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
 
 @pytest.fixture
-def page(browser, server, run, faults):
-    context = browser.new_context(viewport={"width": 1280, "height": 900}, base_url=server.url)
-    page = context.new_page()
-    faults.watch(page, server.url)
-    page.goto(run.sign_in_path())
-    yield page
-    context.close()
-    assert faults.told == []
+def page(window):
+    return window("about:blank")
 
 
 def points_of(page, metric: str, number: int) -> None:
@@ -137,7 +131,9 @@ def test_a_guest_sees_charts_live_frozen_and_before_a_resume_and_nothing_beside(
     steps = sum(event.kind == "step.end" for event in log[: resumed - 1])
     head = run.feed(log[: resumed - 1])
     links = [shared_link(page, run, until) for until in ("", str(head))]
-    context = browser.new_context(viewport={"width": 1280, "height": 900}, base_url=server.url)
+    context = browser.new_context(
+        viewport={"width": 1280, "height": 900}, base_url=server.url, reduced_motion="reduce"
+    )
     asked: set[str] = set()
     context.on("request", lambda request: asked.add(urlsplit(request.url).path))
     live, frozen = context.new_page(), context.new_page()
