@@ -8,12 +8,14 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.sample_log import sample_events
 from tests.browser.site import SampleRun
 from tests.browser.test_resumed import LAST, interrupted_log
 from tests.e2e.conftest import SAMPLE
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+
+ASKS_AGAIN_MS = 3_000
+"""The page of charts asks what is new as often."""
 
 
 @pytest.fixture
@@ -27,14 +29,17 @@ def points_of(page, metric: str, number: int) -> None:
 
 def test_charts_live_zoom_and_tell_the_same_as_their_tables(page, run, log):
     other = SampleRun(SAMPLE)
-    other.feed(sample_events(SAMPLE))
+    other.feed(log)
+    page.clock.install()
     page.goto(f"/charts/?run={run.run.pk}")
     page.get_by_text("No numbers yet").wait_for()
     first = [log.popleft() for _ in range(len(log) // 2)]
     run.feed(first)
+    page.clock.fast_forward(ASKS_AGAIN_MS)
     ended = sum(event.kind == "step.end" for event in first)
     points_of(page, "solved", ended)
     run.feed(log)
+    page.clock.fast_forward(ASKS_AGAIN_MS)
     points_of(page, "solved", SAMPLE.steps)
 
     card = page.locator('[data-metric="solved"]')
