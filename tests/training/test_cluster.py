@@ -195,7 +195,7 @@ def write(team):
     writing.ask("oak", Request(PROBLEM))
     writing.send()
     while not (found := writing.taken(wait_for_any(writing.turns, "agents to write", unheard))):
-        pass
+        writing.send()
     return found
 
 
