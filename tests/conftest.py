@@ -56,6 +56,16 @@ def django_db_setup(django_db_setup):
     of_permissions = "django.contrib.auth.management.create_permissions"
     assert post_migrate.disconnect(create_permissions, dispatch_uid=of_permissions)
     assert post_migrate.disconnect(create_contenttypes)
+    empty_by_rows()
+
+
+def empty_by_rows() -> None:
+    """Has the connection empty its tables after a test as `tests.emptying` does."""
+    from django.db import connection
+
+    from tests.emptying import EmptyingByRows
+
+    connection.ops = EmptyingByRows(connection)
 
 
 @pytest.fixture(scope="session")

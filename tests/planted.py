@@ -20,6 +20,7 @@ from django.test import override_settings
 from tests.builders import Cast, a_cast, a_held_run, a_registry, a_search, a_token, an_event
 from tests.conftest import var_settings
 from tests.datasets import stored_version
+from tests.webapp.stream_server import a_session
 from webapp.accounts.models import ApiToken, Scope, User
 from webapp.accounts.services import create_sign_in_link
 from webapp.artifacts.models import Upload
@@ -54,6 +55,13 @@ def world(
 @pytest.fixture
 def cast(world, db) -> Cast:
     return deepcopy(world[0])
+
+
+@pytest.fixture(scope="module")
+def sessions(world) -> dict[str, str]:
+    """The key of a session of everybody who can sign in, by name."""
+    people = ("alice", "mia", "bob", "vera", "charlie")
+    return {name: a_session(getattr(world[0], name)).session_key for name in people}
 
 
 @pytest.fixture

@@ -8,6 +8,8 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.template.loader import render_to_string
+from django.utils.safestring import SafeString
 from django.views.decorators.http import require_safe
 
 from webapp.telemetry.protocol import Close
@@ -15,11 +17,20 @@ from webapp.telemetry.protocol import Close
 
 @require_safe
 def reference(request: HttpRequest) -> HttpResponse:
-    """reference.html: `groups`, [{tag, operations: [{method, path, id, summary, description,
-    parameters: [{name, place, required, kind, description}], body, answers: [{status, what}]}]}],
-    `body` the JSON Schema of what is sent, as text, or ""; and `examples`. `closes` (Close) are the
-    codes by which a socket of the stream is closed."""
-    return render(request, "reference.html", {"groups": _groups(), "closes": list(Close)})
+    """reference.html: `tags` of the operations, which `operations` is the HTML of. `closes` (Close)
+    are the codes by which a socket of the stream is closed."""
+    tags = [group["tag"] for group in _groups()]
+    told = {"tags": tags, "operations": _operations(), "closes": list(Close)}
+    return render(request, "reference.html", told)
+
+
+@cache
+def _operations() -> SafeString:
+    """parts/operations.html, the same for everybody: `groups`, [{tag, operations: [{method, path,
+    id, summary, description, parameters: [{name, place, required, kind, description}], body,
+    answers: [{status, what}]}]}], `body` the JSON Schema of what is sent, as text, or ""; and
+    `examples`."""
+    return render_to_string("parts/operations.html", {"groups": _groups()})
 
 
 @cache

@@ -60,6 +60,6 @@ def kept() -> list[Keeper]:
         return list(_keepers.values())
 
 
-def owner() -> str:
-    """Name of this worker on its leases."""
-    return f"{socket.gethostname()}:{os.getpid()}"
+def owner(pid: int | None = None) -> str:
+    """Name of this worker on its leases, or of that with another process id on this machine."""
+    return f"{socket.gethostname()}:{pid or os.getpid()}"

@@ -15,6 +15,12 @@ from engine.config import ComputeConfig
 from engine.policy.allocator import HUGE_PAGES, SUMS_IN_ORDER
 
 LAUNCHER = Path(__file__).with_name("launcher.py")
+SETUP_WORKER = Path(__file__).with_name("setup_worker.py")
+
+
+def set_workers_up_quickly() -> None:
+    """Have any Ray that this process starts run `SETUP_WORKER` where it would run its own."""
+    ray._private.ray_constants.SETUP_WORKER_FILENAME = str(SETUP_WORKER)
 
 
 def runtime_environment(compute: ComputeConfig) -> dict[str, Any]:

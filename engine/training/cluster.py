@@ -23,6 +23,7 @@ from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
 from engine.config import ComputeConfig, Placement, RunConfig
 from engine.generation import generator_gpus
+from engine.preload.environment import set_workers_up_quickly
 from engine.sharing import actor_groups, rank_processes, weight_groups
 from engine.training.waits import START_DEADLINE, TeamError, Waiting
 
@@ -145,6 +146,7 @@ def connect(config: RunConfig, waiting: Waiting) -> None:
         cores = max(int(needed), os.cpu_count() or 1)
         # "local": a Ray that somebody started on this machine is not ours to join.
         options |= {"address": "local", "include_dashboard": False, "num_cpus": cores}
+        set_workers_up_quickly()
     _start_ray(options)
     waiting("", 0.0)
 

@@ -3,9 +3,10 @@
 An answer is verified as soon as it has ended, and its verdict opens the next expansions of its
 tree, which join the running batch of their agent. A step takes the trees that are whole, as soon
 as there are enough; others grow on over its end (`training.extra_trees`). The trees of a step may
-be planted while those of the one before still grow, and fill the batch that these leave: nothing
-is told of them until their step begins. The loop waits for the next turn of an agent or piece of
-verification, whichever ends first, and for whatever is to be done as soon as it has ended (`Then`).
+be planted while those of the one before still grow, and begin as these become whole, so that as
+much is under way as before and no more: nothing is told of them until their step begins. The loop
+waits for the next turn of an agent or piece of verification, whichever ends first, and for whatever
+is to be done as soon as it has ended (`Then`).
 
 Invariants:
 - A tree is under way until it is returned whole, and is returned once.
@@ -16,6 +17,7 @@ Invariants:
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -61,6 +63,8 @@ class Growth:
         """Trees whose step has not begun ..."""
         self._untold: list[tuple[GrowingTree, Claim | WrittenNode]] = []
         """... and what was opened and closed in them, in this order."""
+        self._unopened: deque[GrowingTree] = deque()
+        """Those of them that wait for others to become whole."""
         self._whole: list[GrowingTree] = []
         self._writing = Writing(team)
         self._asked: dict[int, Claim] = {}
@@ -69,8 +73,9 @@ class Growth:
         """What is being verified, by its ticket."""
 
     def plant(self, positions: Sequence[int], step: int, first: int) -> list[GrowingTree]:
-        """New trees of these problems; `first` were opened in this step before. Their first nodes
-        are asked for at once; their step begins when trees are gathered next."""
+        """New trees of these problems; `first` were opened in this step before. They begin as
+        others become whole; all have begun, and their step has, when trees are gathered next."""
+        growing = len(self.trees) - len(self._whole) - len(self._unopened)
         config = self.config
         batch = [self.problems.training_batch(position, 1)[0] for position in positions]
         names = tuple(agent.name for agent in config.agents)
@@ -79,12 +84,14 @@ class Growth:
         self.trees |= zip(forest.trees, positions, strict=True)
         self._forests |= dict.fromkeys(forest.trees, forest)
         self.ahead |= dict.fromkeys(forest.trees)
-        self._untold += [(claim.tree, claim) for claim in self._claim(forest.trees)]
+        self._unopened += forest.trees
+        self._open(len(forest.trees) - growing)
         return forest.trees
 
     def forget(self) -> None:
         """Let the trees be whose step has not begun; what is written for them is not taken."""
         gone, self.ahead = self.ahead, {}
+        self._unopened.clear()
         for tree in gone:
             del self.trees[tree], self._forests[tree]
         self._untold.clear()
@@ -104,6 +111,7 @@ class Growth:
         """
         for phase in ("generate", "verify"):
             phases.setdefault(phase, 0.0)
+        self._open(len(self._unopened))
         self.ahead.clear()
         untold, self._untold = self._untold, []
         for tree, what in untold:
@@ -128,19 +136,32 @@ class Growth:
             ended = self._go_on(sink, {}, pending, name)
             pending = [call for call in pending if call not in ended]
 
+    def _open(self, count: int) -> None:
+        """Let so many of the trees begin that wait for it."""
+        if some := [self._unopened.popleft() for _ in range(min(count, len(self._unopened)))]:
+            self._untold += [(claim.tree, claim) for claim in self._claim(some)]
+
     def _claim(self, trees: Sequence[GrowingTree]) -> list[Claim]:
         """Ask for what the budgets of these trees allow now."""
         claims = [claim for tree in trees for claim in self._forests[tree].claim([tree])]
         for claim in claims:
             request = claim.tree.request(claim.expansion)
             self._asked[self._writing.ask(claim.expansion.agent, request)] = claim
-        self._writing.send(self._urgent())
+        self._writing.send(self._urgent(), self._coming())
         return claims
 
     def _urgent(self) -> list[int]:
         """What is written for the step that has begun, beside that for a later one."""
         asked = self._asked.items() if self.ahead else ()
         return [number for number, claim in asked if claim.tree not in self.ahead]
+
+    def _coming(self, answered: Sequence[Claim] = ()) -> int:
+        """Of what is verified, or `answered` and about to be, how much will have more asked for; 0
+        where to wait for it saves nothing: on GPUs, or without a learner that wants the cores."""
+        if self.team.on_gpus or not self.config.training.overlap:
+            return 0
+        judged = [*(claim for claim, _ in self._judged.values()), *answered]
+        return sum(self._forests[claim.tree].end(claim.tree) is None for claim in judged)
 
     def _taken(self) -> list[GrowingTree]:
         """The whole trees of the step that has begun."""
@@ -170,7 +191,7 @@ class Growth:
                 calls = [*turns, *verifier.calls, *beside]
                 ended = wait_for_any(calls, name or waited_for, self.team.waiting)
             turned = [turn for turn in turns if turn in ended]
-            self._verify(self._writing.taken(turned, self._urgent()))
+            self._verify(self._writing.taken(turned))
             verdicts = verifier.taken(call for call in ended if call in verifier.calls)
         self._close(verdicts, sink)
         return ended
@@ -179,6 +200,7 @@ class Growth:
         wanted = {number: answer for number, answer in answers.items() if number in self._asked}
         pairs = [(self._asked.pop(number), answer) for number, answer in wanted.items()]
         programs = [(claim.tree.problem, answer.program) for claim, answer in pairs]
+        self._writing.send(self._urgent(), self._coming([claim for claim, _ in pairs]))
         self._judged |= zip(self.team.verifier.ask(programs), pairs, strict=True)
 
     def _close(self, verdicts: Mapping[int, Verification], sink: RolloutSink) -> None:
@@ -192,4 +214,6 @@ class Growth:
             grown[claim.tree] = None
         for claim in self._claim(list(grown)):
             self._tell(claim.tree, claim, sink)
-        self._whole += [tree for tree in grown if self._forests[tree].is_spent(tree)]
+        whole = [tree for tree in grown if self._forests[tree].is_spent(tree)]
+        self._whole += whole
+        self._open(len(whole))

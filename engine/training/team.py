@@ -68,6 +68,11 @@ class Team:
         self.verifier = VerifierPool(config, self._reserved(), waiting)
 
     @property
+    def on_gpus(self) -> bool:
+        """Whether anybody holds a GPU."""
+        return any(bundle.resources.get("GPU") for bundle in self._bundles)
+
+    @property
     def actors(self) -> list[Any]:
         """Every actor that holds weights, once, learners first."""
         writing = [actor for actors in self.generators.values() for actor in actors]

@@ -4,6 +4,9 @@ Every actor that writes is kept in turns: a turn takes along what was asked for 
 which joins the actor's running batch, and brings back what has ended. The next turn is sent before
 what came back is looked at, so that nobody's batch waits for the loop.
 
+Where writing and verifying share cores, a turn waits while verdicts are near that will have more
+asked for than there is to write: a batch of few answers costs almost as much as one of many.
+
 Invariant: whatever was asked for is in exactly one place, waiting or with one actor, until its
 answer is taken; an actor has at most one turn under way.
 """
@@ -47,16 +50,17 @@ class Writing:
         self._waiting.setdefault(actor, {})[number] = (agent, request)
         return number
 
-    def send(self, urgent: Collection[int] = ()) -> None:
-        """Start a turn of everyone who has something to do and is in none; a turn brings what is
-        `urgent` back soon."""
-        busy = set(self._turns.values())
-        for actor in [actor for actor, load in self._loads.items() if load and actor not in busy]:
+    def send(self, urgent: Collection[int] = (), coming: int = 0) -> None:
+        """Start a turn of everyone who is in none and has something to do, and not less than his
+        share of what is `coming`; a turn brings what is `urgent` back soon."""
+        busy, share = set(self._turns.values()), coming / max(1, len(self._loads))
+        due = [a for a, load in self._loads.items() if load >= max(1, share) and a not in busy]
+        for actor in due:
             asked = self._waiting.pop(actor, {})
             self._turns[actor.write.remote(asked, TURN_SECONDS, urgent)] = actor
 
-    def taken(self, ended: Iterable[Any], urgent: Collection[int] = ()) -> dict[int, Answer]:
-        """The answers of turns that have ended, by number; their actors go on with the next.
+    def taken(self, ended: Iterable[Any]) -> dict[int, Answer]:
+        """The answers of turns that have ended, by number; `send` has their actors go on.
 
         Raises:
             TeamError: an actor failed, with its first cause.
@@ -66,5 +70,4 @@ class Writing:
         for turn, answers in zip(turns, self.team.get(turns, "agents to write"), strict=True):
             self._loads[self._turns.pop(turn)] -= len(answers)
             found |= answers
-        self.send(urgent)
         return found

@@ -12,7 +12,7 @@ AXE = (Path(__file__).parents[1] / "vendor" / "axe-core" / "axe.min.js").read_te
 ALL_RULES = {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]}
 OF_COLOURS = {"type": "rule", "values": ["color-contrast", "link-in-text-block"]}
 ASK = """async (runOnly) => {
-  const { violations } = await axe.run(document, { runOnly });
+  const { violations } = await axe.run(document, { runOnly, resultTypes: ["violations"] });
   return violations.map(({ id, nodes }) => `${id}: ${nodes.slice(0, 3).map((n) =>
     `${n.target.join(" ")} (${n.any.map((check) => check.message).join("; ")})`).join(" | ")}`);
 }"""

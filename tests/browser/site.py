@@ -25,9 +25,12 @@ STOP_SECONDS = 10.0
 
 
 class Server:
-    """uvicorn as its own process; it can be stopped and started again on the same port."""
+    """uvicorn as its own process; it can be stopped and started again on the same port.
 
-    def __init__(self, var: Path, database_url: str):
+    `environment` adds to ours.
+    """
+
+    def __init__(self, var: Path, database_url: str, environment: dict[str, str] | None = None):
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             self.port = probe.getsockname()[1]
@@ -38,6 +41,7 @@ class Server:
             "GROVE_VAR": str(var),
             "DATABASE_URL": database_url,
             "DJANGO_SETTINGS_MODULE": "webapp.settings",
+            **(environment or {}),
         }
         self._process: subprocess.Popen | None = None
 

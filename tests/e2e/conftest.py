@@ -12,7 +12,7 @@ import pytest
 from tests.browser.chromium import Faults, chromium
 from tests.browser.sample_log import Sample, sample_events
 from tests.browser.site import SampleRun, Server
-from tests.webapp.stream_server import wait_until
+from tests.webapp.stream_server import a_session, wait_until
 
 SAMPLE = Sample(seed=3, steps=3, trees=4, nodes=5, failure_share=0.0)
 
@@ -29,14 +29,53 @@ def browser():
 @pytest.fixture(scope="package")
 def server(django_db_setup, postgres_url, tmp_path_factory):
     """One server for all files: what a test stores is gone after it, the server does not mind."""
+    from django.conf import settings
     from django.db import connection
 
     name = connection.settings_dict["NAME"]
     url = postgres_url.replace("/grove?", f"/{name}?")
-    server = Server(tmp_path_factory.mktemp("var"), url)
+    signs_alike = {"GROVE_SECRET_KEY": settings.SECRET_KEY}  # sessions that are made here
+    server = Server(tmp_path_factory.mktemp("var"), url, signs_alike)
     server.start()
     yield server
     server.kill()
+
+
+@pytest.fixture(scope="package")
+def profile(browser, server):
+    """A person's browser: a file that a page needs is fetched once, not for every test."""
+    context = browser.new_context(base_url=server.url)
+    yield context
+    context.close()
+
+
+@pytest.fixture
+def window(profile, server, run, faults):
+    """Opens pages in which the run's owner is signed in: window(path, width, height, **media).
+
+    In the end nothing may have gone wrong on any of them, and the browser has forgotten all but the
+    files of the site.
+    """
+    session = a_session(run.user).session_key
+    profile.add_cookies([{"name": "sessionid", "value": session, "url": server.url}])
+
+    def opened(path: str, width: int = 1280, height: int = 900, **media: str):
+        page = profile.new_page()
+        page.set_viewport_size({"width": width, "height": height})
+        # What breathes while a run goes on is painted sixty times a second, here by the processor.
+        page.emulate_media(**{"reduced_motion": "reduce", **media})
+        faults.watch(page, server.url)
+        page.goto(path)
+        return page
+
+    yield opened
+    blank = profile.new_page()
+    everything = {"origin": server.url, "storageTypes": "all"}
+    for page in profile.pages[:-1]:
+        page.close()
+    profile.new_cdp_session(blank).send("Storage.clearDataForOrigin", everything)
+    blank.close()
+    assert faults.told == []
 
 
 @pytest.fixture
@@ -62,10 +101,16 @@ def until_the_server_rests() -> None:
     wait_until(rested)
 
 
+@pytest.fixture(scope="package")
+def whole_log():
+    """Every event of the sample run; events are never changed."""
+    return tuple(sample_events(SAMPLE))
+
+
 @pytest.fixture
-def log():
+def log(whole_log):
     """What has not been shipped yet."""
-    return deque(sample_events(SAMPLE))
+    return deque(whole_log)
 
 
 @pytest.fixture

@@ -8,23 +8,19 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.sample_log import sample_events
 from tests.browser.site import SampleRun
 from tests.browser.test_resumed import LAST, interrupted_log
 from tests.e2e.conftest import SAMPLE
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
+ASKS_AGAIN_MS = 3_000
+"""The page of charts asks what is new as often."""
+
 
 @pytest.fixture
-def page(browser, server, run, faults):
-    context = browser.new_context(viewport={"width": 1280, "height": 900}, base_url=server.url)
-    page = context.new_page()
-    faults.watch(page, server.url)
-    page.goto(run.sign_in_path())
-    yield page
-    context.close()
-    assert faults.told == []
+def page(window):
+    return window("about:blank")
 
 
 def points_of(page, metric: str, number: int) -> None:
@@ -33,14 +29,17 @@ def points_of(page, metric: str, number: int) -> None:
 
 def test_charts_live_zoom_and_tell_the_same_as_their_tables(page, run, log):
     other = SampleRun(SAMPLE)
-    other.feed(sample_events(SAMPLE))
+    other.feed(log)
+    page.clock.install()
     page.goto(f"/charts/?run={run.run.pk}")
     page.get_by_text("No numbers yet").wait_for()
     first = [log.popleft() for _ in range(len(log) // 2)]
     run.feed(first)
+    page.clock.fast_forward(ASKS_AGAIN_MS)
     ended = sum(event.kind == "step.end" for event in first)
     points_of(page, "solved", ended)
     run.feed(log)
+    page.clock.fast_forward(ASKS_AGAIN_MS)
     points_of(page, "solved", SAMPLE.steps)
 
     card = page.locator('[data-metric="solved"]')
@@ -137,7 +136,9 @@ def test_a_guest_sees_charts_live_frozen_and_before_a_resume_and_nothing_beside(
     steps = sum(event.kind == "step.end" for event in log[: resumed - 1])
     head = run.feed(log[: resumed - 1])
     links = [shared_link(page, run, until) for until in ("", str(head))]
-    context = browser.new_context(viewport={"width": 1280, "height": 900}, base_url=server.url)
+    context = browser.new_context(
+        viewport={"width": 1280, "height": 900}, base_url=server.url, reduced_motion="reduce"
+    )
     asked: set[str] = set()
     context.on("request", lambda request: asked.add(urlsplit(request.url).path))
     live, frozen = context.new_page(), context.new_page()

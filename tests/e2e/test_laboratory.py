@@ -7,7 +7,6 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from playwright.sync_api import expect
 
-from tests.browser.sample_log import sample_events
 from tests.e2e.conftest import SAMPLE
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
@@ -16,22 +15,17 @@ ARRIVAL_MS = 30_000
 
 
 @pytest.fixture
-def events():
-    return list(sample_events(SAMPLE))
+def events(log):
+    return list(log)
 
 
 @pytest.fixture
-def page(browser, server, run, faults, events):
-    """The page of a run whose log is all there; at the end nothing may have gone wrong on it."""
-    context = browser.new_context(viewport={"width": 1600, "height": 1000}, base_url=server.url)
-    page = context.new_page()
-    faults.watch(page, server.url)
+def page(window, run, events):
+    """The page of a run whose log is all there."""
     head = run.feed(events)
-    page.goto(server.url + run.sign_in_path())
+    page = window(f"/runs/{run.run.pk}/", 1600, 1000)
     page.locator(f'[data-part="stream"][data-seq="{head}"]').wait_for(timeout=ARRIVAL_MS)
-    yield page
-    context.close()
-    assert faults.told == []
+    return page
 
 
 def shown(page, seq: int):

@@ -19,20 +19,9 @@ SHOWN = """([seq, nodes]) =>
 
 
 @pytest.fixture
-def open_page(browser, server, run, faults):
+def open_page(window, run):
     # Tall, so that no tile is left for when one scrolls to it.
-    context = browser.new_context(viewport={"width": 1280, "height": 1800}, base_url=server.url)
-    context.new_page().goto(run.sign_in_path())
-
-    def opened(fragment: str):
-        page = context.new_page()
-        faults.watch(page, server.url)
-        page.goto(f"/runs/{run.run.pk}/{fragment}")
-        return page
-
-    yield opened
-    context.close()
-    assert faults.told == []
+    return lambda fragment: window(f"/runs/{run.run.pk}/{fragment}", height=1800)
 
 
 @pytest.mark.parametrize("focused", [False, True])

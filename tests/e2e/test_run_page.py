@@ -20,15 +20,9 @@ LOST = ("WebSocket connection", "ERR_CONNECTION_REFUSED", "ERR_CONNECTION_RESET"
 
 
 @pytest.fixture
-def page(browser, server, run, faults):
-    """The run page, signed in; at the end nothing may have gone wrong on it."""
-    context = browser.new_context(viewport={"width": 1280, "height": 900}, base_url=server.url)
-    page = context.new_page()
-    faults.watch(page, server.url)
-    page.goto(server.url + run.sign_in_path())
-    yield page
-    context.close()
-    assert faults.told == []
+def page(window, run):
+    """The run page, signed in."""
+    return window(f"/runs/{run.run.pk}/")
 
 
 def ship(run: SampleRun, log: deque, kind: str, times: int = 1) -> int:
@@ -61,6 +55,7 @@ def open_first_tree(page) -> None:
 
 
 def test_nodes_appear_while_they_are_written(page, run, log):
+    page.emulate_media(reduced_motion="no-preference")  # an open node breathes
     wait_for_seq(page, ship(run, log, "tree.open", SAMPLE.trees))
     assert [line.split(" · ")[1] for line in twin(page)] == ["0 nodes"] * SAMPLE.trees
     wait_for_seq(page, ship(run, log, "node.open", SAMPLE.trees))

@@ -14,15 +14,8 @@ ENGINE_MS = 120_000
 TESTS = '[{"arguments": [[3, 1]], "expected": [3, 1]}, {"arguments": [[5]], "expected": [5]}]'
 
 
-def test_a_team_of_starters_searches_a_pasted_problem_and_its_answer_is_taken(
-    browser, server, run, faults, kept
-):
-    context = browser.new_context(
-        viewport={"width": 1280, "height": 900}, base_url=server.url, accept_downloads=True
-    )
-    page = context.new_page()
-    faults.watch(page, server.url)
-    page.goto(run.sign_in_path())
+def test_a_team_of_starters_searches_a_pasted_problem_and_its_answer_is_taken(window, kept):
+    page = window("/")
     page.get_by_role("link", name="Search", exact=True).click()
     page.get_by_role("heading", name="No search yet").wait_for()
     page.get_by_role("link", name="Start the first search").click()
@@ -53,5 +46,3 @@ def test_a_team_of_starters_searches_a_pasted_problem_and_its_answer_is_taken(
     assert broken_rules(page) == []
     page.get_by_role("button", name="Show its node").click()
     page.locator('[data-part="panel"]').get_by_role("heading", name="Program").wait_for()
-    context.close()
-    assert faults.told == []

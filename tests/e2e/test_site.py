@@ -38,6 +38,8 @@ PAGES = (
 )
 REFUSED = ("/nowhere/", "/?cursor=1", "/sign-in/nothing/", "/invitations/nothing/")
 
+ASKS_AGAIN_MS = 5_000
+"""The list asks what is new as often."""
 NO_FOCUS = "nothing"
 FRAME = [
     "Skip to the content",
@@ -69,30 +71,18 @@ FOCUSED = """() => {
 }"""
 
 
-@pytest.fixture
-def visit(browser, server, run, faults):
-    """Opens an address as the demo user in a new window: visit(path, width, scheme)."""
-    contexts = []
-
-    def open_at(path: str, width: int = 1280, scheme: str = "light"):
-        context = browser.new_context(
-            viewport={"width": width, "height": 900}, color_scheme=scheme, base_url=server.url
-        )
-        contexts.append(context)
-        page = context.new_page()
-        faults.watch(page, server.url)
-        page.goto(run.sign_in_path())
-        page.goto(path)
-        return page
-
-    yield open_at
-    for context in contexts:
-        context.close()
-    assert faults.told == []
-
-
 def fits(page) -> bool:
     return page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def fits_in_both_schemes(page) -> bool:
+    """Leaves the page in dark."""
+    told = []
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)
+        page.locator(f'html[data-theme="{scheme}"]').wait_for(state="attached")
+        told.append(fits(page))
+    return all(told)
 
 
 def tab_through(page, most: int = 80) -> list[str]:
@@ -108,34 +98,33 @@ def tab_through(page, most: int = 80) -> list[str]:
     raise AssertionError(f"no end after {names}")
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_every_page_fits_400_pixels(visit, run, log, scheme):
+def test_every_page_fits_400_pixels(window, run, log):
     run.feed(log)
     long = SampleRun(SAMPLE, "a-name-without-a-space-" + "x" * 150)
     long.end("failed", "agent oak: no model in /models/" + "long-name/" * 30)
-    page = visit(f"/runs/{run.run.pk}/", 400, scheme)
+    page = window(f"/runs/{run.run.pk}/", 400, color_scheme="dark")
+    assert page.locator("html").get_attribute("data-theme") == "dark"
     page.locator('[data-part="canvas"]').click(position={"x": 50, "y": 60})
     page.locator('[data-part="panel"]').wait_for()
-    assert page.locator("html").get_attribute("data-theme") == scheme
-    assert fits(page)
+    assert fits_in_both_schemes(page)
     page.goto(f"/runs/{long.run.pk}/")
     page.get_by_role("alert").wait_for()
     page.get_by_text("The run was over before its first step").wait_for()
-    assert fits(page)
+    assert fits_in_both_schemes(page)
     for path in PAGES:
         page.goto(path)
         page.locator("h1").wait_for()
-        assert fits(page), path
+        assert fits_in_both_schemes(page), path
     page.locator(".menu summary").click()
     page.get_by_role("button", name="Sign out").click()
     page.get_by_role("heading", name="Sign in").wait_for()
-    assert fits(page)
+    assert fits_in_both_schemes(page)
 
 
-def test_a_tree_far_down_shows_itself_and_its_node_on_a_small_screen(visit):
+def test_a_tree_far_down_shows_itself_and_its_node_on_a_small_screen(window):
     many = SampleRun(replace(SAMPLE, trees=32), "many trees")
     many.feed(sample_events(replace(SAMPLE, trees=32, steps=1)))
-    page = visit(f"/runs/{many.run.pk}/", 400)
+    page = window(f"/runs/{many.run.pk}/", 400)
     canvas = page.locator('[data-part="canvas"]')
     canvas.wait_for()
     wait_for_tiles = "e => e.clientHeight > 1000"
@@ -152,17 +141,17 @@ def test_a_tree_far_down_shows_itself_and_its_node_on_a_small_screen(visit):
 
 
 @pytest.mark.parametrize("path", REFUSED)
-def test_a_page_that_tells_of_an_error_fits_and_leads_on(visit, faults, path):
+def test_a_page_that_tells_of_an_error_fits_and_leads_on(window, faults, path):
     faults.expected = ("Failed to load resource",)
-    page = visit(path, 400)
+    page = window(path, 400)
     assert fits(page)
     page.get_by_role("link", name="To the runs").click()
     page.get_by_role("heading", name="Runs").wait_for()
 
 
-def test_what_is_refused_at_the_new_run_is_shown_within_the_screen(visit, faults):
+def test_what_is_refused_at_the_new_run_is_shown_within_the_screen(window, faults):
     faults.expected = ("Failed to load resource",)
-    page = visit("/runs/new/", 400)
+    page = window("/runs/new/", 400)
     changes = "search.nodes_per_tree = 0\nsearch.nodes = 4\nproblems.train = -3"
     page.get_by_label("Changes, as TOML").fill(changes)
     page.locator('[data-part="start"]').click()
@@ -174,8 +163,8 @@ def test_what_is_refused_at_the_new_run_is_shown_within_the_screen(visit, faults
         assert box["x"] >= 0 and box["x"] + box["width"] <= 400, words
 
 
-def test_tab_leads_through_the_list_in_reading_order(visit, run):
-    names = tab_through(visit("/"))
+def test_tab_leads_through_the_list_in_reading_order(window, run):
+    names = tab_through(window("/"))
     states = ["Queued", "Starting", "Running", "Stopping", "Stopped", "Finished", "Failed"]
     asked = ["Find runs by name, tag, project or person", "Tag", "Starred", "Archived"]
     heads = ["Run", "State", "Progress", "Solved", "Started by", "Created"]
@@ -186,9 +175,9 @@ def test_tab_leads_through_the_list_in_reading_order(visit, run):
     ]
 
 
-def test_tab_leads_through_the_run_page_in_reading_order(visit, run, log):
+def test_tab_leads_through_the_run_page_in_reading_order(window, run, log):
     run.feed(log)
-    page = visit(f"/runs/{run.run.pk}/")
+    page = window(f"/runs/{run.run.pk}/")
     card = page.locator('[data-metric="validation.agent"]')
     card.scroll_into_view_if_needed()
     card.locator(".chart-key button").first.wait_for()
@@ -211,35 +200,45 @@ def test_tab_leads_through_the_run_page_in_reading_order(visit, run, log):
     assert re.match(r"oak\s*", names[trees + 2]), "the charts follow the trees"
 
 
-def test_the_skip_link_leads_to_the_content(visit, run):
-    page = visit("/")
+def test_the_skip_link_leads_to_the_content(window, run):
+    page = window("/")
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
     page.keyboard.press("Tab")
     assert page.evaluate(FOCUSED) == ["Export", True]
 
 
-def test_the_list_keeps_up_and_leaves_the_focus_where_it_is(visit, run, log):
-    page = visit("/")
+def open_list(window):
+    """The list of runs, whose clock can be put on."""
+    page = window("about:blank")
+    page.clock.install()
+    page.goto("/")
+    return page
+
+
+def test_the_list_keeps_up_and_leaves_the_focus_where_it_is(window, run, log):
+    page = open_list(window)
     page.evaluate("window.isTheSamePage = true")
     page.get_by_role("link", name="demo #1").focus()
     page.get_by_text("0 of 3 steps").wait_for()
     run.feed(log)
+    page.clock.fast_forward(ASKS_AGAIN_MS)
     page.get_by_text("3 of 3 steps").wait_for()
     SampleRun(replace(SAMPLE, seed=5), "another")
+    page.clock.fast_forward(ASKS_AGAIN_MS)
     page.get_by_role("link", name="another #1").wait_for()
     assert page.locator("tbody tr").count() == 2
     assert page.evaluate(FOCUSED) == ["demo #1", True]
     assert page.evaluate("window.isTheSamePage")
 
 
-def test_the_first_run_appears_on_an_empty_list(visit, run):
+def test_the_first_run_appears_on_an_empty_list(window, run):
     from webapp.experiments.models import Run
 
-    page = visit("/")
     Run.objects.all().delete()
-    page.reload()
+    page = open_list(window)
     page.get_by_role("heading", name="No run yet").wait_for()
     SampleRun(SAMPLE, "first")
+    page.clock.fast_forward(ASKS_AGAIN_MS)
     page.get_by_role("link", name="first #1").wait_for()
     assert page.get_by_text("No run yet").count() == 0

@@ -18,14 +18,8 @@ pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
 
 @pytest.fixture
-def page(browser, server, run, faults):
-    context = browser.new_context(viewport={"width": 1280, "height": 1000}, base_url=server.url)
-    page = context.new_page()
-    faults.watch(page, server.url)
-    page.goto(run.sign_in_path())
-    yield page
-    context.close()
-    assert faults.told == []
+def page(window, run):
+    return window(f"/runs/{run.run.pk}/", height=1000)
 
 
 def breaks_no_rule(page):

@@ -9,10 +9,16 @@ import pytest
 import ray
 import torch
 import torch.distributed as dist
-import torch.multiprocessing
 from torch.distributed.device_mesh import init_device_mesh
 
-from engine.config import AgentConfig, Aggregation, ConfigError, LossConfig, TrainingConfig
+from engine.config import (
+    AgentConfig,
+    Aggregation,
+    ComputeConfig,
+    ConfigError,
+    LossConfig,
+    TrainingConfig,
+)
 from engine.losses import POLICY_LOSSES
 from engine.policy.crew import Crew, divide
 from engine.policy.forward import inputs_of
@@ -20,11 +26,20 @@ from engine.policy.host import PolicyHost
 from engine.policy.learner import Learner
 from engine.policy.ranks import RankError
 from engine.policy.sharded import ShardedWeights
+from engine.preload.environment import runtime_environment
 from tests.policies import tiny_config, tiny_policy
 from tests.policy.test_layout import gpt2, tree_rows, updated
 
 DEADLINE = 300
 CASES = [(policy, kind) for policy in sorted(POLICY_LOSSES) for kind in (None, *Aggregation)]
+
+
+@pytest.fixture(scope="module")
+def cluster(ray_address):
+    """A real Ray that this process has joined, and its address."""
+    ray.init(address=ray_address, log_to_driver=False, logging_level="error")
+    yield ray_address
+    ray.shutdown()
 
 
 def loss_of(policy, aggregation):
@@ -57,14 +72,11 @@ def learn_together(rank, folder):
     return found
 
 
-def test_two_ranks_have_the_gradient_of_one_under_every_loss(tmp_path):
-    other = torch.multiprocessing.get_context("spawn").Process(
-        target=learn_together, args=(1, tmp_path)
-    )
-    other.start()
+def test_two_ranks_have_the_gradient_of_one_under_every_loss(cluster, tmp_path):
+    forked = runtime_environment(ComputeConfig())
+    other = ray.remote(learn_together).options(runtime_env=forked).remote(1, tmp_path)
     found = learn_together(0, tmp_path)
-    other.join(DEADLINE)
-    assert other.exitcode == 0
+    ray.get(other, timeout=DEADLINE)
     for case, (loss, norm, tokens, gradients) in zip(CASES, found, strict=True):
         stats, expected = updated(gpt2(), loss_of(*case), "padded", 10_000, tree_rows(), 0.0)
         assert loss == pytest.approx(stats.loss, abs=1e-9), case
@@ -84,14 +96,6 @@ def test_rows_are_divided_by_tokens_and_siblings_stay_together():
         assert max(sizes) <= sum(sizes) / parts + longest
     prompts = [{tuple(row.prompt_ids[:30]) for row in part} for part in divide(rows, 2)]
     assert len(prompts[0] & prompts[1]) <= 1
-
-
-@pytest.fixture(scope="module")
-def cluster(ray_address):
-    """A real Ray that this process has joined, and its address."""
-    ray.init(address=ray_address, log_to_driver=False, logging_level="error")
-    yield ray_address
-    ray.shutdown()
 
 
 @pytest.fixture(scope="module")

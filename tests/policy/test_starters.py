@@ -24,7 +24,7 @@ from engine.sandbox.verify import verify
 
 PROBLEMS = 200
 PHASES = ("clean", "noisy")
-REMADE_STEPS = 100
+REMADE_STEPS = 60
 
 
 class Enough(Exception):

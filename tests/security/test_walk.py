@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
+from functools import cache
 from typing import Any
 
 import pytest
@@ -53,8 +54,14 @@ def addresses(resolver: Any = None, prefix: str = "") -> Iterator[tuple[str, URL
             yield from addresses(one, inner)
 
 
+@cache
+def patterns() -> dict[str, URLPattern]:
+    """Of the whole site, by name."""
+    return dict(addresses())
+
+
 def filled_in(name: str, arguments: dict[str, Any]) -> str:
-    keys = placeholders(dict(addresses())[name])
+    keys = placeholders(patterns()[name])
     values = {key: arguments.get(f"{name}.{key}", arguments.get(key)) for key in keys}
     return reverse(name, kwargs=values)
 
@@ -66,10 +73,13 @@ def placeholders(one: URLPattern) -> set[str]:
 
 
 @contextmanager
-def undone() -> Iterator[Client]:
-    """A fresh client; what it changes is taken back at the end."""
+def undone(session: str | None = None) -> Iterator[Client]:
+    """A fresh client, signed in by a session's key; what it changes is taken back at the end."""
     with transaction.atomic():
-        yield Client()
+        client = Client()
+        if session:
+            client.cookies["sessionid"] = session
+        yield client
         transaction.set_rollback(True)
 
 
@@ -102,11 +112,9 @@ def test_every_address_has_a_rule():
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.method}-{row.name}")
-def test_everybody_is_answered_as_the_rule_says(cast, arguments, row):
+def test_everybody_is_answered_as_the_rule_says(cast, arguments, sessions, row):
     for who, expected in zip(EVERYBODY, row.answers, strict=True):
-        with undone() as client:
-            if who != "nobody":
-                client.force_login(getattr(cast, who))
+        with undone(sessions.get(who)) as client:
             response = ask(client, row, cast, arguments)
             assert response.status_code == expected, who
             if expected == 302 and row.answers is PAGE and row.method == "get":
@@ -115,21 +123,30 @@ def test_everybody_is_answered_as_the_rule_says(cast, arguments, row):
                 assert tells_what_to_do(response), who
 
 
-@pytest.mark.parametrize("row", REST_ROWS, ids=lambda row: f"{row.method}-{row.name}")
-def test_a_token_does_what_its_scope_and_its_users_role_both_allow(cast, arguments, row):
+@pytest.fixture(scope="module")
+def tokens(world) -> dict[tuple[str, Scope], str]:
+    """The secret of a token of the owner and of a viewer, with each scope."""
+    cast = world[0]
     workspace = cast.project.workspace
-    assert row.scopes, "name the scopes that allow it"
-    for scope in Scope:
-        for who in ("alice", "vera"):
-            with undone() as client:
-                token = a_token(getattr(cast, who), workspace, scope)
-                response = ask(client, row, cast, arguments, **by_token(token))
-                allowed = row.answers[EVERYBODY.index(who)]
-                assert response.status_code == (allowed if scope in row.scopes else 403), scope
+    return {
+        (who, scope): a_token(getattr(cast, who), workspace, scope)
+        for who in ("alice", "vera")
+        for scope in Scope
+    }
 
 
 @pytest.mark.parametrize("row", REST_ROWS, ids=lambda row: f"{row.method}-{row.name}")
-def test_a_token_that_is_dead_or_bound_elsewhere_gets_nothing(cast, arguments, row):
+def test_a_token_does_what_its_scope_and_its_users_role_both_allow(cast, arguments, tokens, row):
+    assert row.scopes, "name the scopes that allow it"
+    for (who, scope), token in tokens.items():
+        with undone() as client:
+            response = ask(client, row, cast, arguments, **by_token(token))
+            allowed = row.answers[EVERYBODY.index(who)]
+            assert response.status_code == (allowed if scope in row.scopes else 403), (who, scope)
+
+
+@pytest.mark.parametrize("row", REST_ROWS, ids=lambda row: f"{row.method}-{row.name}")
+def test_a_token_that_is_dead_or_bound_elsewhere_gets_nothing(cast, arguments, sessions, row):
     workspace = cast.project.workspace
     stranger = 403 if row.scopes is NO_TOKEN else row.answers[EVERYBODY.index("charlie")]
     elsewhere = create_project(workspace, "Elms", "elms", created_by=cast.alice)
@@ -145,10 +162,9 @@ def test_a_token_that_is_dead_or_bound_elsewhere_gets_nothing(cast, arguments, r
             response = ask(client, row, cast, arguments, **by_token(token))
             assert response.status_code == stranger, what
     for what, change in DEAD.items():
-        with undone() as client:
+        with undone(sessions["mia"]) as client:  # a session beside it does not help
             token = a_token(cast.alice, workspace, Scope.ADMIN)
             change(cast)
-            client.force_login(cast.mia)  # a session beside it does not help
             response = ask(client, row, cast, arguments, **by_token(token))
             assert response.status_code == 401, what
             assert response["WWW-Authenticate"] == "Bearer"
@@ -193,19 +209,20 @@ def test_every_rule_of_something_in_a_project_is_walked_for_private_ones():
 
 
 @pytest.mark.parametrize("row", [r for r in ROWS if r.name in IN_A_PROJECT], ids=lambda r: r.name)
-def test_a_private_project_exists_for_its_creator_and_the_owners_only(cast, arguments, row):
+def test_a_private_project_exists_for_its_creator_and_the_owners_only(
+    cast, arguments, sessions, row
+):
     Project.objects.update(visibility=Visibility.PRIVATE, created_by=cast.bob)
     creators = {"project-visibility": 302, "api-1:change_project": 200}
     for who in ("alice", "bob", "mia", "vera", "charlie"):
         expected = row.answers[EVERYBODY.index(who)] if who in ("alice", "bob") else 404
         if who == "bob":
             expected = creators.get(row.name, expected)
-        with undone() as client:
-            client.force_login(getattr(cast, who))
+        with undone(sessions[who]) as client:
             assert ask(client, row, cast, arguments).status_code == expected, who
 
 
-def test_nothing_tells_others_of_what_lies_in_a_private_project(cast, arguments):
+def test_nothing_tells_others_of_what_lies_in_a_private_project(cast, arguments, sessions):
     """Lists, searches, menus, exports: every address that shows something, whatever it is for."""
     of_bob = {"visibility": Visibility.PRIVATE, "created_by": cast.bob, "name": HIDDEN}
     Project.objects.filter(pk=cast.project.pk).update(**of_bob)
@@ -217,8 +234,7 @@ def test_nothing_tells_others_of_what_lies_in_a_private_project(cast, arguments)
     seen = {"bob": set(), "mia": set(), "vera": set()}
     for row in (row for row in ROWS if row.method == "get"):
         for who, told in seen.items():
-            with undone() as client:
-                client.force_login(getattr(cast, who))
+            with undone(sessions[who]) as client:
                 if HIDDEN.encode() in body_of(ask(client, row, cast, arguments)):
                     told.add(row.name)
     assert {"runs", "api-1:list_runs", "datasets", "models", "launch", "workspace"} <= seen["bob"]
@@ -232,14 +248,13 @@ def body_of(response: Any) -> bytes:
     return b"" if response.is_async else b"".join(response.streaming_content)
 
 
-def test_an_address_takes_the_methods_of_its_rules_only(cast, arguments):
+def test_an_address_takes_the_methods_of_its_rules_only(cast, arguments, sessions):
     at = {row.name: filled_in(row.name, arguments) for row in ROWS}
     known = {(at[row.name], row.method) for row in ROWS}
     taken = []
     for name in sorted(at.keys() - ANY_METHOD):
         for method in sorted(set(METHODS) - {method for path, method in known if path == at[name]}):
-            with undone() as client:
-                client.force_login(cast.alice)
+            with undone(sessions["alice"]) as client:
                 if getattr(client, method)(at[name]).status_code != 405:
                     taken.append((name, method))
     assert not taken

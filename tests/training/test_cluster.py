@@ -1,29 +1,48 @@
-"""A run on a real Ray cluster of two nodes, both of them on this machine."""
+"""A run on a real Ray cluster of two nodes, both of them on this machine, and what becomes of it
+when its processes and nodes are killed: a verdict or a first cause, no wait.
+
+The tests share the cluster; the last one takes a node from it.
+"""
 
 import os
 import random
+import re
+import signal
 
+import psutil
 import pytest
 import ray
 from ray.cluster_utils import Cluster
+from ray.util.placement_group import placement_group_table
 
 from engine.config import ComputeConfig
 from engine.events import Verdict
+from engine.policy.exchange import Request
 from engine.problems.generator import make_problem
-from engine.training.cluster import RAY_SETTINGS, Bundle, misfit, reserve, seats_of
+from engine.training.cluster import RAY_SETTINGS, Bundle, reserve
+from engine.training.team import Team
 from engine.training.verification import VerifierPool
-from engine.training.waits import TeamError
+from engine.training.waits import TeamError, wait_for_any
+from engine.training.writing import Writing
 from tests.clusters import BARE
 from tests.policies import tiny_config
 from tests.training.test_overlap import payloads, settings, train
 from tests.waiting import eventually
+from workers.processes import is_gone
 
-AGENTS = ("oak", "fern")
-slow = pytest.mark.slow
+pytestmark = pytest.mark.slow
+PROBLEM = make_problem(2, 1)[0]
+QUICK = {"health_check_period_ms": 1000, "health_check_failure_threshold": 3}
+"""Of Ray: a node that does not answer so often is dead (half a minute by default)."""
 
 
 def unheard(name, deadline):
     pass
+
+
+def written(count):
+    """So many right programs, none of them verified before."""
+    return [(PROBLEM, f"{PROBLEM.reference}\n# {random.random()}") for _ in range(count)]
 
 
 @pytest.fixture(scope="module")
@@ -31,8 +50,8 @@ def cluster():
     """Two nodes of one core each."""
     os.environ |= RAY_SETTINGS
     made = Cluster()
-    for _ in range(2):
-        made.add_node(num_cpus=1, **BARE)
+    made.add_node(num_cpus=1, _system_config=QUICK, **BARE)
+    made.add_node(num_cpus=1, **BARE)
     made.wait_for_nodes()
     yield made
     made.shutdown()
@@ -45,7 +64,6 @@ def joined(cluster):
     ray.shutdown()
 
 
-@slow
 def test_trees_that_a_step_did_not_wait_for_go_on_over_steps_and_resumes(cluster, tmp_path):
     """A learner and a generator on two nodes of one core: neither could hold both."""
     compute = {"generators_per_agent": 1, "strategy": "SPREAD", "lanes": 5}
@@ -95,7 +113,6 @@ def test_trees_that_a_step_did_not_wait_for_go_on_over_steps_and_resumes(cluster
     assert len(walls) == 2
 
 
-@slow
 def test_a_node_that_is_lost_costs_no_verdict(joined):
     config = tiny_config(
         *["starter:oak"], sandbox={"workers": 1, "cpu_seconds": 20, "wall_seconds": 60}
@@ -104,22 +121,23 @@ def test_a_node_that_is_lost_costs_no_verdict(joined):
     pool.ready()
     assert len({place.node for place in pool.places}) == 1  # one machine: told apart by their ids
     assert [place.slots for place in pool.places] == [1, 1]
-    problem, program = make_problem(2, 1)[0], make_problem(2, 1)[0].reference
     wrong = "def solve(*arguments):\n    return None\n"
-    programs = [(problem, f"{program if i % 3 else wrong}\n# {random.random()}") for i in range(60)]
+    programs = [
+        (PROBLEM, f"{PROBLEM.reference if i % 3 else wrong}\n# {random.random()}")
+        for i in range(60)
+    ]
     expected = [Verdict.PASSED if i % 3 else Verdict.WRONG_ANSWER for i in range(60)]
     assert [v.verdict for v in pool.verify(programs)] == expected
 
     ray.kill(pool.places[0].actor)
-    programs = [(problem, f"{text}\n# {random.random()}") for _, text in programs]
+    programs = [(PROBLEM, f"{text}\n# {random.random()}") for _, text in programs]
     assert [v.verdict for v in pool.verify(programs)] == expected
     assert len(pool.places) == 1 and "verifies no more" in pool.lost[0]
     ray.kill(pool.places[0].actor)
     with pytest.raises(TeamError, match="sandbox"):
-        pool.verify([(problem, f"{program}\n# {random.random()}")])
+        pool.verify(written(1))
 
 
-@slow
 def test_what_others_hold_is_waited_for_under_a_deadline(joined):
     compute = ComputeConfig(placement_seconds=1.0)
     held = reserve([Bundle("theirs", 1, {"CPU": 1.0})] * 2, ComputeConfig(), unheard)
@@ -132,68 +150,93 @@ def test_what_others_hold_is_waited_for_under_a_deadline(joined):
         reserve([Bundle("ours", 1, {"CPU": 4.0})], compute, unheard)
 
 
-@slow
 def test_a_node_that_joins_later_verifies_too(joined):
-    problem, program = make_problem(2, 1)[0], make_problem(2, 1)[0].reference
     pool = VerifierPool(tiny_config("starter:oak"), {}, unheard)
     pool.ready()
     before = len(pool.places)
     pool.renew()
     assert len(pool.places) == before
-    node = joined.add_node(num_cpus=2)
+    node = joined.add_node(num_cpus=2, **BARE)
     joined.wait_for_nodes()
     eventually(lambda: pool.renew() or len(pool.places) == before + 1, "a third verifier", 60)
     assert pool.places[-1].slots == 2
-    verdicts = pool.verify([(problem, f"{program}\n# {n}") for n in range(60)])
-    assert {v.verdict for v in verdicts} == {Verdict.PASSED} and not pool.lost
+    assert {v.verdict for v in pool.verify(written(60))} == {Verdict.PASSED} and not pool.lost
     joined.remove_node(node)
 
 
-def a_run(**compute):
-    agents = [{"name": name, "model": f"starter:{name}"} for name in AGENTS]
-    return tiny_config(agents=agents, compute=compute)
+def in_actor(actor, function):
+    return ray.get(actor.__ray_call__.remote(function), timeout=60)
 
 
-def test_learners_and_generators_have_bundles_of_their_own_or_share_them():
-    apart = seats_of(a_run(generators_per_agent=2, threads_per_agent=4), gpus=16)
-    assert [b.name for b in apart.bundles] == [
-        "learner of oak", "generator 0 of oak", "generator 1 of oak",
-        "learner of fern", "generator 0 of fern", "generator 1 of fern",
-    ]  # fmt: skip
-    assert all(b.resources == {"CPU": 4.0, "GPU": 1.0} for b in apart.bundles)
-    together = seats_of(a_run(generators_per_agent=1, placement="colocated"), gpus=2)
-    assert [b.resources for b in together.bundles] == [{"CPU": 2.0, "GPU": 1.0}] * 2
-    assert together.learners[1] == together.generators[1][0]
-    assert together.learners[1].resources == {"CPU": 1.0, "GPU": 0.5}
-    shared = seats_of(a_run(), gpus=1)
-    assert [b.resources["GPU"] for b in shared.bundles] == [0.5, 0.5]
-    assert all(b.resources == {"CPU": 1.0} for b in seats_of(a_run(device="cpu"), 8).bundles)
-
-    ranked = [{"name": name, "model": f"starter:{name}", "learner_ranks": 2} for name in AGENTS]
-    seats = seats_of(tiny_config(agents=ranked), gpus=5)
-    assert [(b.name, b.resources["GPU"]) for b in seats.bundles] == [
-        ("learner of oak", 0.5), ("rank 0 of oak", 1.0), ("rank 1 of oak", 1.0),
-        ("learner of fern", 0.5), ("rank 0 of fern", 1.0), ("rank 1 of fern", 1.0),
-    ]  # fmt: skip
-    with pytest.raises(TeamError, match="4 GPUs, all of which ranks"):
-        seats_of(tiny_config(agents=ranked), gpus=4)
+def node_of(actor):
+    return ray.get_runtime_context().get_node_id()
 
 
-NODE = {"CPU": 8.0, "GPU": 2.0}
-GPU_BUNDLE = Bundle("learner of oak", 1, {"CPU": 2.0, "GPU": 1.0})
+def kill(actor):
+    os.kill(in_actor(actor, lambda self: os.getpid()), signal.SIGKILL)
 
 
-@pytest.mark.parametrize(
-    ("bundles", "nodes", "strategy", "told"),
-    [
-        ([GPU_BUNDLE] * 4, [NODE, NODE], "PACK", ""),
-        ([GPU_BUNDLE] * 5, [NODE, NODE], "PACK", "no node has left"),
-        ([GPU_BUNDLE] * 2, [NODE], "STRICT_SPREAD", "1 nodes have: 8 cores, 2 GPUs"),
-        ([GPU_BUNDLE] * 4, [NODE, NODE], "STRICT_PACK", "`all bundles together` wants 8 cores, 4"),
-        ([GPU_BUNDLE] * 2, [NODE, NODE], "STRICT_PACK", ""),
-        ([GPU_BUNDLE], [], "PACK", "no node"),
-    ],
-)
-def test_a_bundle_that_fits_nowhere_is_named_with_what_there_is(bundles, nodes, strategy, told):
-    found = misfit(bundles, nodes, strategy)
-    assert (told in found) if told else found == ""
+def parent_of(actor):
+    """The process that forked an actor with a model: one of its node."""
+    return psutil.Process(in_actor(actor, lambda self: os.getppid()))
+
+
+def failure_of(call):
+    """What a call says of a loss; workers may outlive their node's raylet for a moment."""
+    try:
+        call()
+    except TeamError as error:
+        return str(error)
+    return ""
+
+
+def write(team):
+    writing = Writing(team)
+    writing.ask("oak", Request(PROBLEM))
+    writing.send()
+    while not (found := writing.taken(wait_for_any(writing.turns, "agents to write", unheard))):
+        writing.send()
+    return found
+
+
+def test_a_killed_process_or_node_is_named_or_does_without(cluster):
+    """One team loses a verifier, a node with an agent on it, and its last agent."""
+    compute = {"generators_per_agent": 1, "strategy": "STRICT_SPREAD"}
+    team = Team(settings(compute | {"ray_address": cluster.address}), unheard)
+    try:
+        team.ready()
+        (answer,) = write(team).values()
+        assert answer.generation.output_ids
+
+        places = {in_actor(place.actor, node_of): place for place in team.verifier.places}
+        here = places[cluster.head_node.node_id]
+        kill(here.actor)
+        assert {v.verdict for v in team.verifier.verify(written(40))} == {Verdict.PASSED}
+        (told,) = team.verifier.lost
+        assert "verifies no more: sandbox of node" in told and "ActorDiedError" in told
+
+        nodes = placement_group_table(team._placed)["bundles_to_node_id"]
+        (other,) = cluster.worker_nodes
+        lose = {
+            "learner of oak": lambda: team.get(
+                team.agents["oak"].sizes.remote(), "agents to learn"
+            ),
+            "generator 0 of oak": lambda: write(team),
+        }
+        roles = sorted(lose, key=lambda r: nodes[list(lose).index(r)] != other.node_id)
+        forked = [team.agents["oak"], *team.generators["oak"]][list(lose).index(roles[0])]
+        server = parent_of(forked)
+        assert "preload" in " ".join(server.cmdline())
+        cluster.remove_node(other, allow_graceful=False)
+        told = eventually(lambda: failure_of(lose[roles[0]]), "the loss of a node to be told")
+        assert re.search(rf"{roles[0]} is lost: Actor(Died|Unavailable)Error", told)
+        eventually(lambda: is_gone(server), "the node's forks to lose their server")
+        with pytest.raises(TeamError, match=r"sandbox of node .*: Actor(Died|Unavailable)Error"):
+            team.verifier.verify(written(1))
+
+        actor = team.agents["oak"] if roles[1].startswith("learner") else team.generators["oak"][0]
+        kill(actor)
+        with pytest.raises(TeamError, match=rf"{roles[1]} is lost: Actor(Died|Unavailable)Error"):
+            lose[roles[1]]()
+    finally:
+        team.close()

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 
+import psutil
 import pytest
 import torch
 
@@ -20,9 +21,11 @@ from engine.config import parse_config
 from engine.events import FILE_NAME, read_all
 from engine.forking import FORK_FILE, ORIGIN
 from engine.policy.agent import STATE_FILE
+from engine.preload.environment import SETUP_WORKER
 from engine.timeline import figures, standing
 from engine.training.endings import ExitCode
 from engine.training.sameness import first_difference
+from tests.waiting import eventually
 
 pytestmark = pytest.mark.slow
 DEADLINE = 400
@@ -87,6 +90,11 @@ class Engine:
     def end(self):
         return self.process.wait(DEADLINE)
 
+    def raylet(self):
+        """Command of the raylet that it has started."""
+        children = psutil.Process(self.process.pid).children(recursive=True)
+        return next((" ".join(c.cmdline()) for c in children if c.name() == "raylet"), "")
+
     def is_refused(self, told):
         """Exit status 2, with the reason on stderr and as the last words of the log."""
         assert self.start().end() == 2, self.said()
@@ -141,12 +149,14 @@ def test_killed_at_any_moment_it_comes_to_the_same_bits(whole, ray_address, tmp_
     """All of it is killed first; then the engine alone, whose actors outlive it for a moment."""
     seed = random.randrange(10**6)
     luck = random.Random(seed)
-    cut = Engine(tmp_path / "cut", settings())
+    cut = Engine(tmp_path / "cut", settings())  # its first Ray is its own
+    cut.start()
+    assert str(SETUP_WORKER) in eventually(cut.raylet, "a Ray of its own")
     if luck.random() < 0.5:
-        cut.start().kill_when(cut.is_saving, "a checkpoint being written", 0.0)
+        cut.kill_when(cut.is_saving, "a checkpoint being written", 0.0)
     else:
         step = luck.randint(1, 4)
-        cut.start().kill_when(lambda: cut.has_begun(step), f"step {step}", luck.uniform(0.0, 0.5))
+        cut.kill_when(lambda: cut.has_begun(step), f"step {step}", luck.uniform(0.0, 0.5))
     cut.address = ray_address
     cut.start().kill_when(cut.is_testing, "the test split", luck.uniform(0.0, 0.2))
     cut.start()

@@ -14,15 +14,19 @@ import psutil
 import pytest
 
 from engine.events import read_all
+from tests.database import a_migrated_postgres
 from tests.e2e.stack import ROOT, free_port
 from tests.workers.engines import small_engine, steps_counted, wait_for
 from workers.processes import family, kill_all, wait_gone
 
 
 @pytest.fixture(scope="module")
-def directory():
-    """One for both: the second demo has its own run, in the database that the first one made."""
+def directory(request):
+    """One for both demos, each of which has its own run. Its database has its tables already: how
+    it comes by them is a matter of `test_up.py`."""
     with tempfile.TemporaryDirectory(prefix="grove-demo-") as path:
+        templates = request.config.cache.mkdir("databases")
+        a_migrated_postgres(Path(path) / "var" / "postgres", templates)
         yield Path(path)
 
 
@@ -91,8 +95,7 @@ class DemoCommand:
 
 def test_what_is_killed_on_the_way_costs_no_event_and_no_step(directory):
     with DemoCommand(directory, steps=80, pause=0.15) as demo:
-        # A new database is made first, with all migrations: on a loaded machine that takes longest.
-        demo.wait_for_steps(1, 400)
+        demo.wait_for_steps(1, 180)
         for word in ("uvicorn", "small_engine.py", "celery", "bin/postgres"):
             demo.wait_for_steps(len(demo.steps_ended()) + 3, 180)
             victims = family(demo.find(word).pid) if word == "small_engine.py" else []

@@ -11,6 +11,7 @@ Everything here runs in the main thread, because a child dies with the thread th
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -20,15 +21,19 @@ import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 
+import psycopg
 from django.conf import settings
 from django.core.management import call_command
+from django.db import Error, connection
 
 from engine.policy.starters import STARTERS, starter_directory
 from webapp.accounts.models import User
 from webapp.accounts.services import create_sign_in_link
+from webapp.experiments.leases import release_all
 from webapp.projects.models import Project
 from webapp.projects.services import ensure_demo
 from webapp.registry.services import register_starters
+from workers.duty import owner
 from workers.embedded.django_database import URL_FILE, point_at
 from workers.embedded.errors import StartError
 from workers.embedded.lock import VarLock, require_free
@@ -92,6 +97,8 @@ class Supervisor:
             for service in (self.web, self.worker):
                 if news := service.look_after():
                     self.progress.say(news)
+                    if service is self.worker:
+                        self._release_its_runs(service.process.pid)
             time.sleep(LOOK_SECONDS)
 
     def stop(self) -> None:
@@ -142,6 +149,13 @@ class Supervisor:
         except StartError as error:
             self.progress.say(str(error))
             time.sleep(2.0)
+
+    def _release_its_runs(self, pid: int) -> None:
+        """The next worker adopts at once what the one that ended held."""
+        # Where the database is away too, the leases lapse.
+        with contextlib.suppress(Error, psycopg.Error):
+            release_all(owner(pid))
+        connection.close()
 
     def _register_starters(self) -> None:
         for name in STARTERS:

@@ -1,0 +1,46 @@
+"""Stands in for Ray's program of this name, which a raylet runs before a worker that has a
+`runtime_env`: it sets the environment and becomes the worker.
+
+Ray's own imports all of Ray to read one argument, close to a second of a processor for every actor;
+the worker imports it again. What this one does not know is left to Ray's.
+
+Run by path as `python setup_worker.py WORKER.py ARGUMENTS... --language=PYTHON
+--serialized-runtime-env-context=JSON`. Imports only what is in the standard library.
+"""
+
+# ruff: noqa: PTH118, PTH119, PTH120
+# pathlib takes as long to import as all the rest.
+
+import json
+import os
+import re
+import shlex
+import sys
+
+KNOWN = {"env_vars", "py_executable"}
+"""Of a worker's context; anything else in it must be empty."""
+
+
+def main(arguments: list[str]) -> None:
+    given = dict(a[2:].split("=", 1) for a in arguments if a.startswith("--") and "=" in a)
+    context = json.loads(given.get("serialized-runtime-env-context", "{}"))
+    unknown = any(value for name, value in context.items() if name not in KNOWN)
+    if unknown or given.get("language") != "PYTHON" or not context.get("py_executable"):
+        program = next(a for a in arguments if not a.startswith("-"))
+        rays = os.path.join(os.path.dirname(program), os.path.basename(__file__))
+        os.execv(sys.executable, [sys.executable, rays, *arguments])
+    for name, value in context.get("env_vars", {}).items():
+        os.environ[name] = expanded(value)
+    ours = ("--language=", "--serialized-runtime-env-context=")
+    worker = [argument for argument in arguments if not argument.startswith(ours)]
+    command = [*shlex.split(context["py_executable"]), *worker]
+    os.execvp(command[0], command)
+
+
+def expanded(value: str) -> str:
+    """With the variables that it names, as Ray has it: one that there is not is empty."""
+    return re.sub(r"\$\{[A-Z0-9_]+\}", "", os.path.expandvars(value))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,63 @@
+"""What Ray runs before a worker: ours sets the environment and leaves to Ray's what it does not
+know."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from engine.preload.environment import SETUP_WORKER
+
+TELLS = """
+import json, os, sys
+print(json.dumps({"program": sys.argv[0], "given": sys.argv[1:], "here": os.environ.get("HERE")}))
+"""
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A worker, and beside it Ray's own program; both tell what they were started with."""
+    for name in ("default_worker.py", SETUP_WORKER.name):
+        (tmp_path / name).write_text(TELLS)
+    return tmp_path
+
+
+def started(folder, context, *, language="PYTHON"):
+    worker = [str(folder / "default_worker.py"), "--node-ip-address=::1"]
+    told = [f"--language={language}", f"--serialized-runtime-env-context={json.dumps(context)}"]
+    command = [sys.executable, str(SETUP_WORKER), *worker, *told]
+    environment = os.environ | {"ROOT": "/oak"}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=60)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_the_worker_has_its_variables_and_its_interpreter(folder):
+    context = {
+        "command_prefix": [],
+        "env_vars": {"HERE": "${ROOT}/fern${NOWHERE}"},
+        "py_executable": f"{sys.executable} -I -S",
+        "override_worker_entrypoint": None,
+        "java_jars": [],
+    }
+    found = started(folder, context)
+    assert found["program"] == str(folder / "default_worker.py")
+    assert found["given"] == ["--node-ip-address=::1"] and found["here"] == "/oak/fern"
+
+
+@pytest.mark.parametrize(
+    ("context", "language"),
+    [
+        ({"py_executable": sys.executable, "command_prefix": ["env"]}, "PYTHON"),
+        ({"py_executable": sys.executable, "something_new": {"a": 1}}, "PYTHON"),
+        ({"py_executable": sys.executable}, "JAVA"),
+        ({}, "PYTHON"),
+    ],
+)
+def test_what_it_does_not_know_is_left_to_rays(folder, context, language):
+    found = started(folder, context, language=language)
+    assert found["program"] == str(folder / SETUP_WORKER.name)
+    assert found["given"][0] == str(folder / "default_worker.py") and len(found["given"]) == 4
+    assert json.loads(found["given"][-1].split("=", 1)[1]) == context
