@@ -71,6 +71,8 @@ class Growth:
         """What is being written, by its number."""
         self._judged: dict[int, tuple[Claim, Answer]] = {}
         """What is being verified, by its ticket."""
+        self._beside: list[Any] = []
+        """Calls of an update that is under way."""
 
     def plant(self, positions: Sequence[int], step: int, first: int) -> list[GrowingTree]:
         """New trees of these problems; `first` were opened in this step before. They begin as
@@ -116,12 +118,13 @@ class Growth:
         untold, self._untold = self._untold, []
         for tree, what in untold:
             self._tell(tree, what, sink)
-        pending = list(then.calls)
+        self._beside = list(then.calls)
         while len(whole := self._taken()) < min(count, len(self.trees) - len(self.ahead)):
             if self.should_stop():
                 raise Stopped
-            ended = self._go_on(sink, phases, pending)
-            if pending and not (pending := [call for call in pending if call not in ended]):
+            learning = bool(self._beside)
+            self._go_on(sink, phases)
+            if learning and not self._beside:
                 then.do()
         self._whole = [tree for tree in self._whole if tree in self.ahead]
         for tree in whole:
@@ -131,10 +134,9 @@ class Growth:
     def attend(self, calls: Sequence[Any], name: str, sink: RolloutSink) -> None:
         """Let trees that no step waits for grow on until these calls have ended, or nothing is
         under way any more; a long wait is reported under the calls' name."""
-        pending = list(calls)
-        while pending and (self._asked or self._judged):
-            ended = self._go_on(sink, {}, pending, name)
-            pending = [call for call in pending if call not in ended]
+        self._beside = list(calls)
+        while self._beside and (self._asked or self._judged):
+            self._go_on(sink, {}, name)
 
     def _open(self, count: int) -> None:
         """Let so many of the trees begin that wait for it."""
@@ -157,8 +159,8 @@ class Growth:
 
     def _coming(self, answered: Sequence[Claim] = ()) -> int:
         """Of what is verified, or `answered` and about to be, how much will have more asked for; 0
-        where to wait for it saves nothing: on GPUs, or without a learner that wants the cores."""
-        if self.team.on_gpus or not self.config.training.overlap:
+        where to wait for it saves nothing: on GPUs, or while no learner wants the cores."""
+        if self.team.on_gpus or not self._beside:
             return 0
         judged = [*(claim for claim, _ in self._judged.values()), *answered]
         return sum(self._forests[claim.tree].end(claim.tree) is None for claim in judged)
@@ -179,22 +181,20 @@ class Growth:
         self,
         sink: RolloutSink,
         phases: dict[str, float],
-        beside: Sequence[Any] = (),
         name: str = "",
-    ) -> list[Any]:
-        """Take what ends next, and ask for what follows from it; all calls that ended."""
+    ) -> None:
+        """Take what ends next, and ask for what follows from it."""
         verifier, turns = self.team.verifier, self._writing.turns
-        ended: list[Any] = []
         if not (verdicts := verifier.taken(())):  # of what ended while others verified
             waited_for = "agents to write" if self._asked else "sandbox"
             with timed(phases, "generate" if self._asked else "verify"):
-                calls = [*turns, *verifier.calls, *beside]
+                calls = [*turns, *verifier.calls, *self._beside]
                 ended = wait_for_any(calls, name or waited_for, self.team.waiting)
+            self._beside = [call for call in self._beside if call not in ended]
             turned = [turn for turn in turns if turn in ended]
             self._verify(self._writing.taken(turned))
             verdicts = verifier.taken(call for call in ended if call in verifier.calls)
         self._close(verdicts, sink)
-        return ended
 
     def _verify(self, answers: Mapping[int, Answer]) -> None:
         wanted = {number: answer for number, answer in answers.items() if number in self._asked}
