@@ -19,6 +19,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.path not in slow)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def queue_in_memory():
+    """Messages that a process of tests sends must not reach a worker that happens to run here; from
+    the first on, because who sends them is kept."""
+    from webapp.celery import app
+
+    app.conf.update(broker_url="memory://", broker_transport_options={})
+
+
 @pytest.fixture(scope="session")
 def postgres_url(tmp_path_factory, request):
     """URL of an embedded Postgres that lives as long as the session."""

@@ -28,11 +28,9 @@ def test_a_message_names_the_run(cast):
         queue = broker.SimpleQueue(app.conf.task_default_queue)
         queue.clear()
         assert dispatch(run.pk) is True
-        # Servers of tests in the other process send to the same folder.
-        while (message := queue.get(timeout=30)).payload[0] != [str(run.pk)]:
-            message.reject()
+        message = queue.get(timeout=30)
         message.ack()
-    assert message.headers["task"] == RUN_TASK
+    assert message.headers["task"] == RUN_TASK and message.payload[0] == [str(run.pk)]
     run.refresh_from_db()
     assert run.dispatched_at is not None
 
