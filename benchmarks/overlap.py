@@ -4,7 +4,7 @@ The engine trains one starter, as a process of its own with one core, and one th
 each of its actors: alternating, where one actor writes and learns in turns, and with
 `training.overlap`, where a generator writes the next step while the learner learns from the last.
 Both learn as published settings do, in four minibatches (those of GSPO) and with a reference (that
-of MARS²): for every node four passes forward and one back, so that learning takes as long as
+of MARS²): for every node three passes forward and one back, so that learning takes as long as
 writing or longer, as it does with large models. Where it is short, overlapping gains little: no
 more than its share of a step. Both take turns, seed by seed, and learn from every node. Seconds run
 from the start of the third step to the last update, so that neither start-up nor work left over
