@@ -1,0 +1,25 @@
+"""A sandbox gives way as its owner does, where the kernel divides cores among sessions."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+OWNER = """
+import os
+from pathlib import Path
+from engine.sandbox.process import Zygote
+os.nice({niceness})
+zygote = Zygote(0)
+print(Path(f"/proc/{{zygote.pid}}/autogroup").read_text().split()[-1])
+zygote.close()
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/autogroup").exists(), reason="a kernel without autogroup")
+@pytest.mark.parametrize("niceness", [0, 7])
+def test_the_session_of_a_sandbox_is_as_nice_as_its_owner(niceness):
+    program = OWNER.format(niceness=niceness)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.stdout.strip() == str(niceness), done.stderr
