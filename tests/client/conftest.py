@@ -1,4 +1,4 @@
-"""The same queue as the tests of the web, and the real server with a token for it."""
+"""The real server with a token for it."""
 
 import threading
 from dataclasses import dataclass
@@ -7,12 +7,9 @@ import pytest
 from django.db import connection
 
 from tests.builders import Cast, a_cast, a_token
-from tests.webapp.conftest import queue_in_memory
 from tests.webapp.stream_server import a_server
 from webapp.accounts.models import Scope
 from workers.exporter import write_one
-
-__all__ = ["queue_in_memory"]
 
 
 @dataclass
