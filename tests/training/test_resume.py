@@ -66,7 +66,7 @@ class Engine:
         (self.run_dir / "config.json").write_text(config.model_dump_json())
 
     def start(self):
-        self.told_before = len(self.log())
+        self.heard, self.told = b"", self.file.stat().st_size if self.file.exists() else 0
         with (self.run_dir / "engine.log").open("ab") as log:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "engine", "train", str(self.run_dir)],
@@ -110,21 +110,27 @@ class Engine:
         return [e.payload for e in self.events() if e.kind == kind]
 
     def has_begun(self, step):
-        return f'"step.start","tree":null,"node":null,"payload":{{"step":{step},' in self.news()
+        words = f'"step.start","tree":null,"node":null,"payload":{{"step":{step},'
+        return words.encode() in self.news()
 
     def is_saving(self):
         return any((self.run_dir / "checkpoints").glob("partial-*"))
 
     def is_testing(self):
-        return '{"name":"test split' in self.news()
+        return b'{"name":"test split' in self.news()
 
     def news(self):
-        """What it has logged since it was last started."""
-        return self.log()[self.told_before :]
+        """What it has logged since it was last started. Asked for all the time: it is read once."""
+        if self.file.exists() and self.file.stat().st_size > self.told:
+            with self.file.open("rb") as file:
+                file.seek(self.told)
+                self.heard += file.read()
+                self.told = file.tell()
+        return self.heard
 
-    def log(self):
-        file = self.run_dir / FILE_NAME
-        return file.read_text(errors="replace") if file.exists() else ""
+    @property
+    def file(self):
+        return self.run_dir / FILE_NAME
 
     def weights(self):
         files = sorted((self.run_dir / "models").rglob("*.safetensors"))
