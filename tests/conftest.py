@@ -11,6 +11,8 @@ import pytest
 # Before anything imports torch: the suite runs in two processes on what may be two cores, where
 # more threads only wait for each other.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+# The suite starts hundreds of interpreters: what they import of ours is compiled by the first.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
