@@ -31,8 +31,16 @@ ROOT = Path(__file__).parents[2]
 LISTENER, RAYLET = 3, 4
 ANSWER_SECONDS = 10.0
 """Deadline for a launcher to say what it wants, and then that it goes."""
-MODULES = ("torch", "transformers", "engine.policy.host")
-"""What an actor with a model imports."""
+MODULES = (
+    "torch",
+    "transformers",
+    "transformers.models.auto.modeling_auto",
+    "transformers.models.auto.tokenization_auto",
+    "engine.policy.host",
+    "engine.policy.generators.torch_generator",
+    "engine.training.actors",
+)
+"""What an actor with a model imports; some of it only when it loads the model."""
 
 
 def main() -> None:
