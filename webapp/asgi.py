@@ -12,15 +12,16 @@ import gc
 import os
 from typing import Any
 
-from django.core.asgi import get_asgi_application
+import django
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "webapp.settings")
-http = get_asgi_application()
+django.setup(set_prefix=False)
 
 from channels.auth import AuthMiddlewareStack  # noqa: E402
 from channels.security.websocket import AllowedHostsOriginValidator  # noqa: E402
 
 from webapp import bodies  # noqa: E402
+from webapp.handler import OneThreadHandler  # noqa: E402
 from webapp.static_files import StaticFiles  # noqa: E402
 from webapp.telemetry.access import (  # noqa: E402
     address_of,
@@ -43,6 +44,7 @@ class Application:
         self._deadlines = deadlines or Deadlines()
         self._hub: Hub | None = None
         self._files = StaticFiles()
+        self._http = OneThreadHandler()
         self._stream = AllowedHostsOriginValidator(AuthMiddlewareStack(self._serve_stream))
 
     async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
@@ -54,7 +56,7 @@ class Application:
             elif file := self._files.find(scope["path"]):
                 await self._files.send(file, scope, send)
             else:
-                await http(scope, bodies.limited(receive), send)
+                await self._http(scope, bodies.limited(receive), send)
         elif header := authorization(scope):
             scope["user"] = await user_by_token(header, address_of(scope))
             await self._serve_stream(scope, receive, send)

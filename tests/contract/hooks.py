@@ -46,6 +46,11 @@ def filter_case(context: HookContext, case: Case) -> bool:
     return _is_among(most, *what, phase.scenario, phase.description)
 
 
+def forget() -> None:
+    """Another run of it begins, in which nothing was asked yet."""
+    _asked.clear()
+
+
 def _is_among(first: int, *what: Any) -> bool:
     _asked[what] += 1
     return _asked[what] <= first
