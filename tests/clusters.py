@@ -1,6 +1,19 @@
-"""Nodes of Ray for tests."""
+"""Nodes of Ray for tests, and one that all processes of a suite have in common."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
 
 from engine.preload.environment import SETUP_WORKER
+from tests.waiting import eventually
+
+OTHERS_SECONDS = 1800.0
+"""Deadline for the other processes of a suite to end with its Ray."""
 
 BARE = {
     "include_dashboard": False,
@@ -10,3 +23,50 @@ BARE = {
 }
 """Options of a node without what nobody here reads, each of which would be a process that imports
 Ray; it sets its workers up as one does that an engine starts for itself."""
+
+
+@contextmanager
+def shared_ray(folder: Path) -> Iterator[str]:
+    """Address of the Ray of all who give this folder: the first starts it, and waits in the end for
+    those who joined it; whoever comes after that starts another."""
+    address = folder / "ray.address"
+    with (folder / "ray.users").open("w") as users:
+        with _alone(folder / "ray.lock"):
+            if joined := address.exists():
+                fcntl.flock(users, fcntl.LOCK_SH)
+            else:
+                cluster = _started()
+                address.write_text(cluster.address)
+            found = address.read_text()
+        try:
+            yield found
+        finally:
+            if not joined:
+                with _alone(folder / "ray.lock"):
+                    address.unlink()
+                eventually(lambda: _is_free(users), "others to end with this Ray", OTHERS_SECONDS)
+                cluster.shutdown()
+
+
+def _started():
+    from ray.cluster_utils import Cluster
+
+    from engine.training.cluster import RAY_SETTINGS
+
+    os.environ |= RAY_SETTINGS
+    return Cluster(initialize_head=True, head_node_args={"num_cpus": 32, **BARE})
+
+
+@contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    with path.open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _is_free(file: IO[str]) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

@@ -11,6 +11,8 @@ import pytest
 # Before anything imports torch: the suite runs in two processes on what may be two cores, where
 # more threads only wait for each other.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+# The suite starts hundreds of interpreters: what they import of ours is compiled by the first.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -78,20 +80,17 @@ def empty_by_rows() -> None:
 
 
 @pytest.fixture(scope="session")
-def ray_address():
-    """Address of a Ray that engines of many tests join, one after another or side by side.
+def ray_address(tmp_path_factory, request):
+    """Address of a Ray that engines of many tests join, one after another or side by side, those of
+    a second process of tests too.
 
     One that each started for itself would be a fifth of what a short run costs.
     """
-    from ray.cluster_utils import Cluster
+    from tests.clusters import shared_ray
 
-    from engine.training.cluster import RAY_SETTINGS
-    from tests.clusters import BARE
-
-    os.environ |= RAY_SETTINGS
-    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 32, **BARE})
-    yield cluster.address
-    cluster.shutdown()
+    folder = tmp_path_factory.getbasetemp()
+    with shared_ray(folder.parent if hasattr(request.config, "workerinput") else folder) as address:
+        yield address
 
 
 @pytest.fixture

@@ -138,6 +138,23 @@ def test_overlap_has_no_ratio_where_other_work_was_done():
     assert "numbers of nodes" in _unequal([ran()], [ran(learned=799)], figures)
 
 
+def test_a_deeper_starter_answers_as_the_starter_does(tmp_path):
+    import torch
+
+    from benchmarks.deeper import deeper
+    from engine.policy.load import load_policy
+
+    ids_BL = torch.randint(4, 400, (2, 40), generator=torch.Generator().manual_seed(1))
+    starter = load_policy("starter:fern", "cpu", "float32").model
+    own = load_policy(str(deeper("fern", 5, tmp_path / "model")), "cpu", "float32").model
+    assert own.num_parameters() > starter.num_parameters()
+    torch.testing.assert_close(own(ids_BL).logits, starter(ids_BL).logits)
+    own(ids_BL).logits.sum().backward()
+    assert all(layer.mlp.down_proj.weight.grad.any() for layer in own.model.layers)  # they learn
+    with pytest.raises(ValueError, match=f"has {len(starter.model.layers)}"):
+        deeper("fern", 1, tmp_path / "shallow")
+
+
 def test_the_rest_benchmark_asks_a_real_site():
     load = ("--runs", "60", "--metrics", "40", "--listed", "10", "--steps", "3", "--points", "2500")
     done = run("api", "--json", "--without-peers", *load)

@@ -7,26 +7,27 @@ one that started it.
 
 from __future__ import annotations
 
-import ctypes
+import os
 import signal
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass
-from multiprocessing import active_children, get_context
+from multiprocessing import active_children, get_context, parent_process
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from engine.config import AgentConfig, RunConfig
 from engine.policy.allocator import sums_in_one_order
 from engine.policy.exchange import Answer, Request
+from engine.preload.server import MODULES
 from engine.problems.problem import Problem
 
 START_DEADLINE = 300.0
 SCORE_DEADLINE = 3600.0
 LOCAL_BATCH = 64
-_PR_SET_PDEATHSIG = 1
 
 Result = TypeVar("Result")
 
@@ -70,11 +71,18 @@ class Player(Protocol):
 
 
 class ModelProcess:
-    """One process that holds one model, made by `load`; `call` runs a function on it."""
+    """One process that holds one model, made by `load`; `call` runs a function on it.
 
-    def __init__(self, name: str, load: Callable[..., Any], *arguments: Any):
+    It is forked from one that has imported what all need, once for all models of this process. One
+    that is `apart` imports for itself, by the environment that `load` makes for it.
+    """
+
+    def __init__(self, name: str, load: Callable[..., Any], *arguments: Any, apart: bool = False):
         self.name = name
-        self._pool = ProcessPoolExecutor(1, mp_context=get_context("spawn"))
+        context = get_context("spawn" if apart else "forkserver")
+        if not apart:
+            context.set_forkserver_preload(list(MODULES))
+        self._pool = ProcessPoolExecutor(1, mp_context=context)
         before = active_children()
         self._loaded = self._pool.submit(_load, load, arguments)
         self._processes = [child for child in active_children() if child not in before]
@@ -121,7 +129,9 @@ class LocalPlayer:
     def __init__(self, agents: Sequence[AgentConfig], run: RunConfig, position: int):
         names = ", ".join(agent.name for agent in agents)
         told = f"agent{'s' if len(agents) > 1 else ''} {names}"
-        self._process = ModelProcess(told, _load_agents, agents, run, position)
+        # In which order sums are taken is settled before torch is imported.
+        apart = run.compute.deterministic
+        self._process = ModelProcess(told, _load_agents, agents, run, position, apart=apart)
 
     def ready(self, deadline: float) -> None:
         self._process.ready(deadline)
@@ -188,10 +198,18 @@ _model: Any = None
 
 def _load(load: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
     global _model
-    # Killed outright, the driver could not end this process: the kernel does.
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    threading.Thread(target=_end_with_driver, daemon=True).start()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the driver's affair
     _model = load(*arguments)
+
+
+def _end_with_driver() -> None:
+    """Killed outright, the driver could not end this process, nor does the kernel: its parent is
+    the one that forked it, which lives until all have ended."""
+    driver = parent_process()
+    assert driver is not None
+    driver.join()
+    os._exit(1)
 
 
 def _call(function: Callable[..., Result], arguments: tuple[Any, ...]) -> Result:

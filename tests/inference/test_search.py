@@ -8,6 +8,7 @@ import sys
 import threading
 from multiprocessing import active_children
 
+import psutil
 import pytest
 
 from engine.__main__ import main
@@ -18,6 +19,7 @@ from engine.search.scheduler import TreeEnd
 from tests.inference.server import MODEL, endpoints
 from tests.policies import tiny_config, tiny_policy
 from tests.search.growing import make_tree
+from tests.waiting import eventually
 
 SHORT = ["agents.oak.sampling.max_new_tokens=32"]
 
@@ -319,20 +321,44 @@ def test_agents_of_one_model_share_a_process_and_its_death_loses_no_node(tmp_pat
     assert not set(active_children()) - before
 
 
+DRIVER = """
+import json, os, signal, sys
+from multiprocessing import active_children
+from engine.__main__ import main
+from engine.inference.players import ModelProcess
+
+code = main(sys.argv[1:])
+paid = sorted({"torch", "ray"} & set(sys.modules))
+left = ModelProcess("one more", dict)
+left.ready(60)
+(process,) = active_children()
+print(json.dumps([code, paid, process.pid]), flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
 @pytest.mark.slow
 def test_models_of_this_machine_live_in_processes_of_their_own(files, tmp_path):
-    """The whole command, as a user starts it; the driver never imports torch."""
+    """The whole command, as a user starts it: the driver never imports torch, and if it is killed
+    no process of a model outlives it."""
     out = tmp_path / "tree.json"
-    code = (
-        "import sys; from engine.__main__ import main; code = main(sys.argv[1:]); "
-        "sys.exit(9 if {'torch', 'ray'} & set(sys.modules) else code)"
-    )
-    command = [sys.executable, "-c", code, "search", "--problem", str(files[0]), "--json"]
+    command = [sys.executable, "-c", DRIVER, "search", "--problem", str(files[0]), "--json"]
     command += ["--agents", "starter:oak", "starter:fern", "--nodes", "8", "--out", str(out)]
     done = subprocess.run([*command, "--no-early-stop"], capture_output=True, timeout=300)
-    assert done.returncode in (0, 1), done.stderr
-    told, tree = json.loads(done.stdout), json.loads(out.read_text())
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    *lines, last = done.stdout.decode().splitlines()
+    code, paid, process = json.loads(last)
+    assert code in (0, 1) and not paid, done.stderr
+    eventually(lambda: not is_alive(process), "the process of a model to end with its driver", 10)
+    told, tree = json.loads("".join(lines)), json.loads(out.read_text())
     assert told["nodes_written"] == 8 and sum(told["nodes_by_agent"].values()) == 8
     for node in tree["nodes"]:
         assert node["prompt_ids"] and len(node["output_ids"]) == node["tokens"]
         assert len(node["logprobs"]) == node["tokens"]
+
+
+def is_alive(number):
+    try:
+        return psutil.Process(number).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False

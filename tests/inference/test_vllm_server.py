@@ -57,16 +57,19 @@ def server(tmp_path_factory):
             command, stdout=log, stderr=log, env=environment, start_new_session=True
         )
         base = f"http://127.0.0.1:{port}"
+        # One client: each would read all certificates, and it is asked twenty times a second.
+        asking = httpx.Client(base_url=base, trust_env=False)
 
         def ready():
             assert process.poll() is None, path.read_text()[-3000:]
             try:
-                return httpx.get(f"{base}/health", trust_env=False).is_success
+                return asking.get("/health").is_success
             except httpx.TransportError:
                 return False
 
         try:
-            eventually(ready, "the server of vLLM", 300)
+            with asking:
+                eventually(ready, "the server of vLLM", 300)
             yield f"{base}/v1", path
         finally:
             os.killpg(process.pid, signal.SIGKILL)

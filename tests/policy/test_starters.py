@@ -4,6 +4,7 @@ import dataclasses
 import hashlib
 import json
 from dataclasses import asdict
+from functools import cache
 
 import pytest
 import torch
@@ -123,9 +124,13 @@ def test_a_starter_is_often_wrong_and_knows_better(name):
     assert pass_at_1(starter_directory(name), temperature=0.2) > drawn + 0.1
 
 
+@cache
+def unseen_problems():
+    return GeneratedProblems(0).first(Split.VALIDATION, PROBLEMS)
+
+
 def pass_at_1(directory, temperature=1.0):
-    policy = load_policy(str(directory))
-    problems = GeneratedProblems(0).first(Split.VALIDATION, PROBLEMS)
+    policy, problems = load_policy(str(directory)), unseen_problems()
     prompts = [
         policy.tokenizer.apply_chat_template(
             root_prompt(p), add_generation_prompt=True, return_dict=False

@@ -165,11 +165,13 @@ def test_a_node_that_joins_later_verifies_too(joined):
 
 
 def in_actor(actor, function):
+    """What a function without a name finds there: one of this module would be imported, torch and
+    all."""
     return ray.get(actor.__ray_call__.remote(function), timeout=60)
 
 
 def node_of(actor):
-    return ray.get_runtime_context().get_node_id()
+    return in_actor(actor, lambda self: ray.get_runtime_context().get_node_id())
 
 
 def kill(actor):
@@ -208,7 +210,7 @@ def test_a_killed_process_or_node_is_named_or_does_without(cluster):
         (answer,) = write(team).values()
         assert answer.generation.output_ids
 
-        places = {in_actor(place.actor, node_of): place for place in team.verifier.places}
+        places = {node_of(place.actor): place for place in team.verifier.places}
         here = places[cluster.head_node.node_id]
         kill(here.actor)
         assert {v.verdict for v in team.verifier.verify(written(40))} == {Verdict.PASSED}

@@ -9,9 +9,9 @@ from __future__ import annotations
 import hashlib
 import json
 import multiprocessing
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 
 import torch
@@ -114,7 +114,11 @@ def make_starter(
     tokenizer = train_tokenizer((_text(d) for d in first), recipe.vocabulary)
     model = _new_model(recipe, tokenizer)
     losses = {}
-    for step, steps, loss in _warm_start(model, tokenizer, recipe, seed):
+    phases = (
+        (recipe.clean, chain(first, clean)),
+        (recipe.noisy, demonstrations(seed, recipe.noise, NOISY_START)),
+    )
+    for step, steps, loss in _warm_start(model, tokenizer, phases):
         losses[step] = round(loss, 5)
         if progress:
             progress(recipe.name, step, steps, loss)
@@ -174,13 +178,9 @@ def _new_model(recipe: StarterRecipe, tokenizer: PreTrainedTokenizerFast) -> Lla
 
 
 def _warm_start(
-    model, tokenizer, recipe: StarterRecipe, seed: int
+    model, tokenizer, phases: Sequence[tuple[Phase, Iterator[Demonstration]]]
 ) -> Iterator[tuple[int, int, float]]:
     """Train; yields (step, steps, running average of the loss) of every `NOTED_STEPS` steps."""
-    phases = (
-        (recipe.clean, demonstrations(seed, CLEAN)),
-        (recipe.noisy, demonstrations(seed, recipe.noise, NOISY_START)),
-    )
     total = sum(phase.steps for phase, _ in phases)
     done = 0
     for phase, stream in phases:
