@@ -43,14 +43,24 @@ def server(django_db_setup, postgres_url, tmp_path_factory):
 
 @pytest.fixture(scope="package")
 def profile(browser, server):
-    """A person's browser: a file that a page needs is fetched once, not for every test."""
+    """A person's browser: a file that a page needs is fetched once, not for every test. Its first
+    page stays empty: by it the browser is told to forget."""
     context = browser.new_context(base_url=server.url)
+    context.new_page()
     yield context
     context.close()
 
 
+@pytest.fixture(scope="package")
+def emptied(profile, server):
+    """Empties what the browser keeps for the site, but for its files."""
+    session = profile.new_cdp_session(profile.pages[0])
+    everything = {"origin": server.url, "storageTypes": "all"}
+    return lambda: session.send("Storage.clearDataForOrigin", everything)
+
+
 @pytest.fixture
-def window(profile, server, run, faults):
+def window(profile, emptied, server, run, faults):
     """Opens pages in which the run's owner is signed in: window(path, width, height, **media).
 
     In the end nothing may have gone wrong on any of them, and the browser has forgotten all but the
@@ -69,12 +79,9 @@ def window(profile, server, run, faults):
         return page
 
     yield opened
-    blank = profile.new_page()
-    everything = {"origin": server.url, "storageTypes": "all"}
-    for page in profile.pages[:-1]:
+    for page in profile.pages[1:]:
         page.close()
-    profile.new_cdp_session(blank).send("Storage.clearDataForOrigin", everything)
-    blank.close()
+    emptied()
     assert faults.told == []
 
 

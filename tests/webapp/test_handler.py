@@ -1,0 +1,66 @@
+"""A request is answered in one thread, from its first middleware to its response."""
+
+import asyncio
+import threading
+
+import httpx
+import pytest
+from django.core.handlers.asgi import ASGIHandler
+
+from webapp.handler import OneThreadHandler
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+class Held:
+    """An event loop that does nothing until the view has answered, for so many seconds at most."""
+
+    def __init__(self, seconds: float = 0.0):
+        self.seconds = seconds
+        self.began, self.answered = threading.Event(), threading.Event()
+        self.loop: asyncio.AbstractEventLoop | None = None
+        self.was_answered = False
+
+    def hold(self) -> None:
+        self.began.set()
+        self.was_answered = self.answered.wait(self.seconds)
+
+
+held = Held()
+
+
+def outermost(get_response):
+    def asked(request):
+        held.loop.call_soon_threadsafe(held.hold)
+        assert held.began.wait(20)
+        return get_response(request)
+
+    return asked
+
+
+def innermost(get_response):
+    def asked(request):
+        response = get_response(request)
+        held.answered.set()
+        return response
+
+    return asked
+
+
+@pytest.mark.parametrize(
+    "handler, seconds, needs_no_loop", [(OneThreadHandler, 20.0, True), (ASGIHandler, 0.5, False)]
+)
+def test_no_middleware_and_no_view_needs_the_event_loop(settings, handler, seconds, needs_no_loop):
+    """Django's own handler does, which shows that the test would tell."""
+    added = [f"{__name__}.{one.__name__}" for one in (outermost, innermost)]
+    settings.MIDDLEWARE = [added[0], *settings.MIDDLEWARE, added[1]]
+    held.__init__(seconds)
+
+    async def answer() -> httpx.Response:
+        held.loop = asyncio.get_running_loop()
+        transport = httpx.ASGITransport(app=handler())
+        async with httpx.AsyncClient(transport=transport, base_url="http://testserver") as client:
+            return await client.get("/healthz")
+
+    assert asyncio.run(answer()).status_code == 200
+    assert held.was_answered is needs_no_loop
