@@ -20,10 +20,12 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from engine.config import AgentConfig, RunConfig
+from engine.generation import uses_vllm
 from engine.policy.allocator import sums_in_one_order
 from engine.policy.exchange import Answer, Request
 from engine.preload.server import MODULES
 from engine.problems.problem import Problem
+from engine.requirements import this_machine
 
 START_DEADLINE = 300.0
 SCORE_DEADLINE = 3600.0
@@ -74,7 +76,7 @@ class ModelProcess:
     """One process that holds one model, made by `load`; `call` runs a function on it.
 
     It is forked from one that has imported what all need, once for all models of this process. One
-    that is `apart` imports for itself, by the environment that `load` makes for it.
+    that is `apart` imports for itself.
     """
 
     def __init__(self, name: str, load: Callable[..., Any], *arguments: Any, apart: bool = False):
@@ -129,8 +131,9 @@ class LocalPlayer:
     def __init__(self, agents: Sequence[AgentConfig], run: RunConfig, position: int):
         names = ", ".join(agent.name for agent in agents)
         told = f"agent{'s' if len(agents) > 1 else ''} {names}"
-        # In which order sums are taken is settled before torch is imported.
-        apart = run.compute.deterministic
+        # In which order sums are taken is settled before torch is imported, and vLLM starts
+        # processes of its own.
+        apart = run.compute.deterministic or any(map(uses_vllm, agents)) or _has_gpus(run)
         self._process = ModelProcess(told, _load_agents, agents, run, position, apart=apart)
 
     def ready(self, deadline: float) -> None:
@@ -146,8 +149,9 @@ class LocalPlayer:
 class RewardProcess:
     """A reward model in a process of its own."""
 
-    def __init__(self, directory: Path, device: str):
-        self._process = ModelProcess("reward model", _load_reward_model, directory, device)
+    def __init__(self, directory: Path, run: RunConfig):
+        arguments, apart = (directory, run.compute.device), _has_gpus(run)
+        self._process = ModelProcess("reward model", _load_reward_model, *arguments, apart=apart)
 
     def ready(self, deadline: float) -> None:
         self._process.ready(deadline)
@@ -184,12 +188,17 @@ def scoring(config: RunConfig) -> Iterator[Callable[..., list[float]] | None]:
 
     directory = Path(config.inference.reward_model).expanduser()
     check_reward_model(directory)
-    process = RewardProcess(directory, config.compute.device)
+    process = RewardProcess(directory, config)
     try:
         process.ready(START_DEADLINE)
         yield process.score
     finally:
         process.close()
+
+
+def _has_gpus(run: RunConfig) -> bool:
+    """Whether a model may lie on a GPU: its driver does not survive a fork."""
+    return bool(this_machine(run, Path.cwd()).gpus)
 
 
 _model: Any = None

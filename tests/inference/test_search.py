@@ -321,6 +321,24 @@ def test_agents_of_one_model_share_a_process_and_its_death_loses_no_node(tmp_pat
     assert not set(active_children()) - before
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("gpus, forked", [("", True), ("81920\n", False)])
+def test_a_model_is_forked_only_where_none_may_lie_on_a_gpu(tmp_path, monkeypatch, gpus, forked):
+    """The driver of GPUs does not survive a fork. This machine may have none: its tool does."""
+    tool = tmp_path / "bin" / "nvidia-smi"
+    tool.parent.mkdir()
+    tool.write_text(f"#!/bin/sh\nprintf '{gpus}'\n")
+    tool.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tool.parent}:{os.environ['PATH']}")
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    config = inference_config([f"oak={tiny_policy(tmp_path / 'model', 1)}"], {})
+    before = set(active_children())
+    with Crew(config) as crew:
+        (process,) = set(active_children()) - before
+        assert (psutil.Process(process.pid).ppid() != os.getpid()) is forked
+        crew.ready()
+
+
 DRIVER = """
 import json, os, signal, sys
 from multiprocessing import active_children
