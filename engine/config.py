@@ -24,6 +24,13 @@ from pydantic import (
 
 from engine.faults import ConfigError, faults_of, unstorable
 from engine.generation import generation_faults
+from engine.places import (
+    ChatTemplatePath,
+    ClusterAddress,
+    DatasetPath,
+    ModelPath,
+    RewardModelPath,
+)
 from engine.sharing import sharing_faults, with_shared_settings
 
 STARTERS = Path(__file__).parent / "policy" / "starters"
@@ -223,7 +230,7 @@ class GeneratorConfig(Settings):
 class AgentConfig(Settings):
     name: Name
     """Shown on the page and written on every node."""
-    model: str = Field(min_length=1)
+    model: ModelPath = Field(min_length=1)
     """`starter:NAME` for one that ships with Grove; in the browser and by REST also
     `registry:NAME@VERSION`, and `local:NAME` for what the server's operator has listed; on the
     command line a directory in Hugging Face layout, or of an adapter in peft's, which is added into
@@ -241,7 +248,7 @@ class AgentConfig(Settings):
     learner_ranks: int = Field(1, ge=1, le=1024)
     """Processes, each with a GPU of its own where there are GPUs, over which weights, gradients and
     optimizer are sharded (FSDP2); 1 learns in the process that writes."""
-    chat_template: str | None = Field(None, min_length=1)
+    chat_template: ChatTemplatePath | None = Field(None, min_length=1)
     """Jinja file that takes the place of the tokenizer's own chat template."""
     sampling: SamplingConfig = SamplingConfig()
     generator: GeneratorConfig = GeneratorConfig()
@@ -249,7 +256,7 @@ class AgentConfig(Settings):
 
 
 class ProblemsConfig(Settings):
-    dataset: str = Field("generated", min_length=1)
+    dataset: DatasetPath = Field("generated", min_length=1)
     """`generated`; in the browser and by REST also `dataset:NAME/NUMBER`, and `local:NAME` for what
     the server's operator has listed; on the command line the path of a file or folder of problems:
     our own JSONL, or a published data set as JSON, JSONL, Parquet or Arrow."""
@@ -467,7 +474,7 @@ class ComputeConfig(Settings):
     """Groups of trees that take turns where trees grow in waves: while one is verified, the next is
     written. One lane has the largest batches, and is best where agents and sandbox share the same
     few cores."""
-    ray_address: str | None = None
+    ray_address: ClusterAddress | None = None
     """Cluster to join, on the command line; unset, the RAY_ADDRESS variable or a local Ray is
     used."""
     deterministic: bool = False
@@ -488,7 +495,7 @@ class ComputeConfig(Settings):
 class InferenceConfig(Settings):
     """`search` and `evaluate`; a training run uses none of it."""
 
-    reward_model: str | None = Field(None, min_length=1)
+    reward_model: RewardModelPath | None = Field(None, min_length=1)
     """Directory of a reward model, in the browser and by REST `local:NAME`: among nodes that pass
     equally many public tests, the answer is the one that it scores highest. Unset, it is the
     latest."""

@@ -35,6 +35,7 @@ from webapp.datasets.references import for_engine
 from webapp.experiments import leases, services
 from webapp.experiments.checkpoints import checkpoint_path
 from webapp.experiments.models import Run
+from webapp.experiments.paths import refuse_foreign
 from webapp.registry.evaluations import record_figures
 from webapp.registry.folders import contents_of, restore
 from webapp.registry.models import Evaluation
@@ -129,6 +130,7 @@ class Keeper:
             self._start("" if queued else "the engine was lost with its worker")
 
     def _prepare_directory(self, run: Run) -> None:
+        refuse_foreign(run.config)  # a run may have been stored before it was refused
         self.run_dir.mkdir(parents=True, exist_ok=True)
         draft = self.run_dir / "config.json.draft"
         draft.write_text(json.dumps(for_engine(run.config, run.dataset_version), indent=1))

@@ -11,6 +11,7 @@ import pytest
 from django.db import connection
 
 from engine.events import EventLog, LogLine, RunState, read_all
+from engine.faults import ConfigError
 from tests.builders import a_model_folder
 from tests.workers.engines import (
     a_run,
@@ -215,3 +216,19 @@ def test_a_version_whose_files_are_lost_fails_its_run_with_the_reason(var_direct
     run = evaluate(version, dataset, Wish(problems=3), user).run
     keep_run(run.pk)
     assert state_of(run) is RunState.FAILED and "FileNotFoundError" in run.error
+
+
+@pytest.mark.parametrize(
+    "config",
+    [{"compute": {"ray_address": "ray://elsewhere:10001"}},
+     {"agents": [{"name": "oak", "model": "starter:oak", "chat_template": "/etc/hostname"}]}],
+    ids=["cluster", "template"],
+)  # fmt: skip
+def test_what_no_settings_may_name_starts_no_engine_though_it_is_stored(config):
+    run = a_run(config=config)
+    kept = Kept(run).join()
+    assert isinstance(kept.error, ConfigError)
+    kept.keeper.abandon(str(kept.error))
+    assert state_of(run) is RunState.FAILED and kept.keeper.engine is None
+    assert "ray_address" in run.error or "chat_template" in run.error
+    assert not run_directory(run.pk).exists()

@@ -44,9 +44,8 @@ def planned(request: Request, project: Project, origin: Origin | None = None) ->
     Raises:
         ConfigError: the settings cannot run, or not in this project, or not from this checkpoint.
     """
-    runs = [
-        replace(run, config=located(run.config, project, request.base)) for run in plan(request)
-    ]
+    base = request.base if request.base_is_located else None
+    runs = [replace(run, config=located(run.config, project, base)) for run in plan(request)]
     for run in runs:
         refuse_unsafe(run.config, project)
         if origin:
@@ -160,16 +159,22 @@ def name_from(run: Run, step: int | None) -> str:
     return f"{run.experiment.name}, " + ("again" if step is None else f"from step {step}")
 
 
+def of_run(run: Run, **asked: Any) -> Request:
+    """A request whose base are the settings of `run`; `asked` as the fields of `Request`."""
+    base = {"base": run.config, "base_is_located": not run.outside}
+    return Request(recipe=run.config["recipe"], **base, **asked)
+
+
 def clone_request(run: Run, name: str = "") -> Request:
     """The same settings again: the recipe's, and what the run changed of them."""
     name = name or name_from(run, None)
-    return Request(recipe=run.config["recipe"], base=run.config, name=name)
+    return of_run(run, name=name)
 
 
 def fork_request(run: Run, step: int, overrides: dict[str, Any], name: str = "") -> Request:
     """The run's settings with changes, to go on from its checkpoint of `step`."""
     name = name or name_from(run, step)
-    return Request(recipe=run.config["recipe"], base=run.config, overrides=overrides, name=name)
+    return of_run(run, overrides=overrides, name=name)
 
 
 @transaction.atomic

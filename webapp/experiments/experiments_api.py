@@ -14,7 +14,13 @@ from pydantic import ConfigDict, Field
 
 from engine.recipes import recipe_names
 from webapp.experiments.api import RunOut
-from webapp.experiments.creation import Origin, create_experiment, create_from, planned
+from webapp.experiments.creation import (
+    Origin,
+    create_experiment,
+    create_from,
+    of_run,
+    planned,
+)
 from webapp.experiments.models import Experiment, Run
 from webapp.experiments.preflight import preflight
 from webapp.experiments.presentation import summary
@@ -239,9 +245,9 @@ def _source(request: HttpRequest, new: NewExperiment) -> Run | None:
 
 
 def _wanted(new: NewExperiment, source: Run | None) -> Request:
-    recipe = source.config["recipe"] if source else new.recipe
-    base = source.config if source else None
-    return Request(recipe, new.overrides, new.name, new.seeds, new.sweep, base)
+    names = ("overrides", "name", "seeds", "sweep")
+    asked = {name: getattr(new, name) for name in names}
+    return of_run(source, **asked) if source else Request(new.recipe, **asked)
 
 
 @router.get("/{int:experiment_id}", response=ExperimentDetail)

@@ -15,7 +15,7 @@ from engine.faults import ConfigError
 from engine.recipes import load_recipe, recipe_names
 from webapp.accounts.models import User
 from webapp.experiments.catalogue import Setting, catalogue
-from webapp.experiments.creation import Origin
+from webapp.experiments.creation import Origin, of_run
 from webapp.experiments.models import Run
 from webapp.experiments.overrides import parse_overrides, typed_value
 from webapp.experiments.selectors import visible_runs
@@ -112,14 +112,11 @@ class LaunchForm(SettingsForm):
         given, source = self.cleaned_data, self.cleaned_data["source"]
         varied = {*given["sweep"], *(["seed"] if given["seeds"] else [])}
         typed = {k: v for k, v in self.typed(self.base()).items() if k not in varied}
-        return Request(
-            recipe=source.config["recipe"] if source else given["recipe"],
-            overrides={**typed, **given["overrides"]},
-            name=given["name"],
-            seeds=given["seeds"],
-            sweep=given["sweep"],
-            base=source.config if source else None,
-        )
+        asked = {
+            "overrides": {**typed, **given["overrides"]},
+            **{name: given[name] for name in ("name", "seeds", "sweep")},
+        }
+        return of_run(source, **asked) if source else Request(given["recipe"], **asked)
 
 
 def _parsed(parse: Any, text: str) -> Any:

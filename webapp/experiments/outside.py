@@ -22,6 +22,7 @@ from webapp.datasets.references import is_reference, trainable
 from webapp.experiments import leases, services
 from webapp.experiments.actions import note_action
 from webapp.experiments.models import Experiment, Run, RunAction
+from webapp.experiments.paths import refuse_cluster
 from webapp.experiments.states import ENDED
 from webapp.projects.models import Project
 
@@ -41,9 +42,11 @@ def create_run(
     """An experiment with a run that an engine elsewhere is about to begin.
 
     Raises:
-        ConfigError: the settings cannot run.
+        ConfigError: the settings cannot run, or name a Ray cluster: what such a run records may
+            come to be read by an engine of ours.
     """
     config = load_recipe(recipe, overrides)
+    refuse_cluster(config)
     asked = {"recipe": recipe, "overrides": overrides}
     experiment = Experiment.objects.create(
         project=project, name=name or recipe, created_by=user, config=asked

@@ -1,16 +1,22 @@
 """What a run may read that its settings name: what ships with Grove, what its project holds, and
-what whoever runs the server has listed.
+what the server's operator has listed.
 
-Invariant: no path and no address is taken from a user, only names. A model is `starter:NAME`,
-`registry:NAME@VERSION` or `local:NAME`, a dataset `generated`, `dataset:NAME/NUMBER` or
-`local:NAME`; a local name is looked for among those that the directories of GROVE_MODELS and
-GROVE_DATASETS hold, and nothing is ever made of it. The paths that stand for names are kept with
-the run: its clones and forks have them from there.
+Invariants:
+- No path and no address is accepted from a user, only names. A model is `starter:NAME`,
+  `registry:NAME@VERSION` or `local:NAME`, a dataset `generated`, `dataset:NAME/NUMBER` or
+  `local:NAME`, a reward model `local:NAME`, a chat template `local:NAME.jinja`; a local name is
+  looked up among those that the directories of GROVE_MODELS and GROVE_DATASETS hold.
+- Which settings name a location is known by their type (`engine.places`), not by a list here; a
+  kind without a rule is refused.
+- The paths that stand for names are kept with the run, and its clones and forks have them from
+  there. Settings of a run of an engine elsewhere were never located: they are a user's words.
+- The address of a Ray cluster is the operator's alone, wherever it comes from.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +24,7 @@ from django.conf import settings
 
 from engine.config import RunConfig
 from engine.faults import ConfigError, printable
+from engine.places import Kind, Location, locations, relocated
 from webapp.datasets.references import BEGINNING, PATH, is_reference, trainable
 from webapp.projects.models import Project
 from webapp.registry.models import ModelVersion
@@ -27,8 +34,46 @@ from webapp.registry.services import STARTER
 GENERATED = "generated"
 LOCAL = "local:"
 _SHOWN = 20
-_RAY = "compute.ray_address"
-_REWARD = "inference.reward_model"
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Which names of one kind of location a user may write."""
+
+    names: str
+    """Those besides `local:NAME`, as a message lists them."""
+    prefixes: tuple[str, ...]
+    """What they begin with; whether they exist is checked where they are resolved."""
+    setting: str
+    """The environment variable by which the operator lists directories."""
+    directories: Callable[[], Sequence[Path]]
+    suffix: str = ""
+    """What a local name ends with."""
+
+    def listed(self) -> dict[str, Path]:
+        """What the operator has put there, by name."""
+        folders = [one for one in reversed(self.directories()) if one.is_dir()]
+        there = sorted(path for folder in folders for path in folder.iterdir())
+        return {path.name: path.resolve() for path in there if path.name.endswith(self.suffix)}
+
+
+def _models() -> Sequence[Path]:
+    return settings.MODELS_DIRS
+
+
+def _datasets() -> Sequence[Path]:
+    return settings.DATASETS_DIRS
+
+
+RULES = {
+    Kind.MODEL: Rule("starter:NAME, registry:NAME@VERSION or ", (STARTER, PREFIX),
+                     "GROVE_MODELS", _models),
+    Kind.DATASET: Rule("generated, dataset:NAME/NUMBER or ", (BEGINNING,),
+                       "GROVE_DATASETS", _datasets),
+    Kind.REWARD_MODEL: Rule("", (), "GROVE_MODELS", _models),
+    Kind.CHAT_TEMPLATE: Rule("", (), "GROVE_MODELS", _models, ".jinja"),
+}  # fmt: skip
+"""The kinds that have names; `Kind.CLUSTER` has none."""
 
 
 def located(
@@ -36,18 +81,21 @@ def located(
 ) -> RunConfig:
     """The settings with the paths of this machine that their names stand for.
 
-    `base` are settings that were located before and that these were made from: what they name is
-    no word of a user.
+    `base` are settings that were located before and that these were made from: what they name was
+    resolved by us. Never those of a run of an engine elsewhere.
 
     Raises:
-        ConfigError: a path or an address in a name's place, a name that stands for nothing, or a
+        ConfigError: a path or an address in a name's position, a name that stands for nothing, or a
             stored dataset that may not be learned from.
     """
-    had = set(_named(base).values()) if base else set()
-    if faults := [fault for path, value in _named(config.model_dump()).items()
-                  if value not in had and (fault := _fault(path, value))]:  # fmt: skip
+    had = {(one.kind, one.value) for one in locations(RunConfig, base or {})}
+    if faults := [
+        _forbidden(one)
+        for one in locations(RunConfig, config)
+        if one.kind not in RULES or ((one.kind, one.value) not in had and not _is_name(one))
+    ]:
         raise ConfigError(faults)
-    found = _with_local(resolved(config, project))
+    found = relocated(resolved(config, project), _local_path)
     if is_reference(found.problems.dataset):
         trainable(project, found.problems.dataset)
     refuse_paths(found, project)
@@ -56,75 +104,65 @@ def located(
 
 def refuse_paths(config: RunConfig, project: Project) -> None:
     """Raises ConfigError for each path in located settings that a run in `project` may not read."""
-    faults = [
-        _forbidden(path, value)
-        for path, value in _named(config.model_dump()).items()
-        if path != _RAY and not _may_read(path, value, project)
-    ]
-    if faults:
+    found = locations(RunConfig, config)
+    if faults := [_forbidden(one) for one in found if not _may_read(one, project)]:
+        raise ConfigError(faults)
+
+
+def refuse_foreign(config: Any) -> None:
+    """Raises ConfigError for what no settings from the browser or REST ever name: a cluster, or a
+    chat template that the operator has not listed. `config`: settings, or plain data."""
+    rule = RULES[Kind.CHAT_TEMPLATE]
+    if faults := [
+        _forbidden(one)
+        for one in locations(RunConfig, config)
+        if one.kind not in RULES
+        or (one.kind is Kind.CHAT_TEMPLATE and Path(one.value) not in rule.listed().values())
+    ]:
+        raise ConfigError(faults)
+
+
+def refuse_cluster(config: RunConfig) -> None:
+    """Raises ConfigError if the settings name a Ray cluster."""
+    if faults := [_forbidden(one) for one in locations(RunConfig, config) if one.kind not in RULES]:
         raise ConfigError(faults)
 
 
 def refuse_dataset(dataset: str, project: Project) -> None:
     """Raises ConfigError for a dataset that nobody may read in `project`, as `refuse_paths`."""
-    if not _may_read(PATH, dataset, project):
-        raise ConfigError([_forbidden(PATH, dataset)])
+    one = Location(PATH, Kind.DATASET, dataset)
+    if not _may_read(one, project):
+        raise ConfigError([_forbidden(one)])
 
 
-def _named(config: Mapping[str, Any]) -> dict[str, str]:
-    """By its path, each setting that says where something is."""
-    agents = config.get("agents") or ()
-    told = {f"agents.{place}.model": agent["model"] for place, agent in enumerate(agents)}
-    told[PATH] = config.get("problems", {}).get("dataset", GENERATED)
-    told[_REWARD] = config.get("inference", {}).get("reward_model")
-    told[_RAY] = config.get("compute", {}).get("ray_address")
-    return {path: value for path, value in told.items() if value is not None}
-
-
-def _fault(path: str, value: str) -> dict[str, str] | None:
-    """Of what a user wrote; None if it is a name, whatever it stands for."""
-    if path == _RAY:
-        reason = "whoever runs the server says where Ray is, by RAY_ADDRESS; leave it unset"
-        return {"path": path, "value": value, "reason": reason}
-    if value.startswith(LOCAL):
-        is_known = value.removeprefix(LOCAL) in _listed(_directories(path))
-    else:
-        is_known = value == GENERATED if path == PATH else False
-        is_known = is_known or value.startswith(_beginnings(path))
-    return None if is_known else _forbidden(path, value)
-
-
-def _with_local(config: RunConfig) -> RunConfig:
-    def found(path: str, value: str | None) -> str | None:
-        if value is None or not value.startswith(LOCAL):
-            return value
-        return str(_listed(_directories(path))[value.removeprefix(LOCAL)])
-
-    agents = tuple(one.model_copy(update={"model": found("", one.model)}) for one in config.agents)
-    problems = {"dataset": found(PATH, config.problems.dataset)}
-    inference = {"reward_model": found(_REWARD, config.inference.reward_model)}
-    return config.model_copy(
-        update={
-            "agents": agents,
-            "problems": config.problems.model_copy(update=problems),
-            "inference": config.inference.model_copy(update=inference),
-        }
-    )
-
-
-def _listed(directories: Sequence[Path]) -> dict[str, Path]:
-    """What whoever runs the server has put there, by name."""
-    there = [path for one in reversed(directories) if one.is_dir() for path in one.iterdir()]
-    return {path.name: path.resolve() for path in sorted(there)}
-
-
-def _may_read(path: str, value: str, project: Project) -> bool:
-    if path == PATH and (value == GENERATED or is_reference(value)):
+def _is_name(one: Location) -> bool:
+    """Whether a user may write it, whatever it stands for."""
+    rule = RULES[one.kind]
+    if one.value.startswith(LOCAL):
+        return one.value.removeprefix(LOCAL) in rule.listed()
+    if one.kind is Kind.DATASET and one.value == GENERATED:
         return True
-    if path != PATH and (value.startswith(STARTER) or _is_registered(value, project)):
+    return bool(rule.prefixes) and one.value.startswith(rule.prefixes)
+
+
+def _local_path(one: Location) -> str:
+    if not one.value.startswith(LOCAL):
+        return one.value
+    return str(RULES[one.kind].listed()[one.value.removeprefix(LOCAL)])
+
+
+def _may_read(one: Location, project: Project) -> bool:
+    kind, value = one.kind, one.value
+    if kind not in RULES:
+        return False
+    rule = RULES[kind]
+    if kind is Kind.DATASET and (value == GENERATED or is_reference(value)):
         return True
-    directories = _directories(path)
-    return Path(value) in _listed(directories).values() or _lies_in(value, directories)
+    if kind is Kind.MODEL and (value.startswith(STARTER) or _is_registered(value, project)):
+        return True
+    if Path(value) in rule.listed().values():
+        return True
+    return not rule.suffix and _lies_in(value, rule.directories())
 
 
 def _lies_in(path: str, directories: Sequence[Path]) -> bool:
@@ -140,24 +178,14 @@ def _is_registered(model: str, project: Project) -> bool:
     return is_text and ModelVersion.objects.filter(model__project=project, path=model).exists()
 
 
-def _directories(path: str) -> Sequence[Path]:
-    return settings.DATASETS_DIRS if path == PATH else settings.MODELS_DIRS
-
-
-def _beginnings(path: str) -> tuple[str, ...]:
-    if path == PATH:
-        return (BEGINNING,)
-    return () if path == _REWARD else (STARTER, PREFIX)
-
-
-def _forbidden(path: str, value: str) -> dict[str, str]:
-    names = sorted(_listed(_directories(path)))
-    shown = ", ".join(f"{LOCAL}{name}" for name in names[:_SHOWN]) or "there is none yet"
-    others = {PATH: "generated, dataset:NAME/NUMBER or ", _REWARD: ""}
-    taken = others.get(path, "starter:NAME, registry:NAME@VERSION or ")
-    setting = "GROVE_DATASETS" if path == PATH else "GROVE_MODELS"
+def _forbidden(one: Location) -> dict[str, str]:
+    rule = RULES.get(one.kind)
+    if rule is None:
+        reason = "the server's operator says where Ray is, by RAY_ADDRESS; leave it unset"
+        return {"path": one.path, "value": one.value, "reason": reason}
+    names = ", ".join(f"{LOCAL}{name}" for name in sorted(rule.listed())[:_SHOWN])
     reason = (
-        f"no path or address is taken here: write {taken}local:NAME, of what whoever runs the "
-        f"server has put into {setting} ({shown})"
+        f"no path or address is taken here: write {rule.names}local:NAME{rule.suffix}, of what "
+        f"the server's operator has put into {rule.setting} ({names or 'there is none yet'})"
     )
-    return {"path": path, "value": value, "reason": reason}
+    return {"path": one.path, "value": one.value, "reason": reason}

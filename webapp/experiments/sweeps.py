@@ -34,6 +34,9 @@ class Request:
     sweep: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     """Values to try, by path; every combination is a run."""
     base: Mapping[str, Any] | None = None
+    base_is_located: bool = False
+    """Whether the paths in `base` were resolved by us (`paths.located`): those of our own runs, and
+    never those of a run of an engine elsewhere."""
 
     def asked(self) -> dict[str, Any]:
         """For the record of the experiment."""
