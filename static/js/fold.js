@@ -5,6 +5,8 @@
  * - Applying an event whose seq is not above `state.seq` changes nothing, so replays are harmless.
  * - `run.resumed {step}` voids everything that was said of later steps (engine/events.py).
  * - Only the trees of the two newest steps are kept: memory does not grow with the run.
+ * - A node's parent is the root (0) or a node that was opened before it, whatever the log says: what
+ *   walks up a tree ends. A node that is opened again, or as the root, is ignored.
  *
  * An event is [seq, milliseconds, kind, payload]; `tree` and `node` lie in the payload.
  */
@@ -91,11 +93,13 @@ const HANDLERS = {
     });
   },
   "node.open": (state, payload, time, seq) => {
-    touched(state, payload, seq)?.nodes.set(payload.node, {
+    const nodes = touched(state, payload, seq)?.nodes;
+    if (!nodes || payload.node === 0 || nodes.has(payload.node)) return;
+    nodes.set(payload.node, {
       id: payload.node,
       tree: payload.tree,
       agent: payload.agent,
-      parent: payload.parent,
+      parent: nodes.has(payload.parent) ? payload.parent : 0,
       depth: payload.depth,
       draws: payload.draws,
       openedAt: time,

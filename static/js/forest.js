@@ -14,7 +14,7 @@ import { describe, describeTree, telling } from "./describe.js";
 import { listenToKeys } from "./forest-keys.js";
 import { listenToPointer } from "./forest-pointer.js";
 import { ForestStage } from "./forest-stage.js";
-import { descendants } from "./lineage.js";
+import { descendants, pathTo } from "./lineage.js";
 import { readPalette } from "./marks.js";
 import { lookup } from "./node-look.js";
 
@@ -173,8 +173,8 @@ export class Forest {
   #unfoldTo(tree, node) {
     const folded = this.folds.get(tree.id);
     if (!folded?.size) return;
-    for (let at = tree.nodes.get(node.parent); at; at = tree.nodes.get(at.parent)) {
-      if (folded.delete(at.id)) this.painter.forget(tree);
+    for (const above of pathTo(tree, node)) {
+      if (above !== node && folded.delete(above.id)) this.painter.forget(tree);
     }
   }
 

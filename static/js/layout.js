@@ -18,14 +18,15 @@ export function layout(nodes, collapsed = new Set()) {
   const made = new Map([[0, top]]);
   const hidden = new Set();
   for (const node of nodes) {
+    if (made.has(node.id)) continue; // each has one position, and 0 is the root's
     if (hidden.has(node.parent) || collapsed.has(node.parent)) {
       hidden.add(node.id);
       continue;
     }
     const row = { id: node.id, below: [] };
-    made.set(node.id, row);
-    // A node whose parent is not known yet hangs from the root rather than breaking the picture.
+    // A node whose parent is not known yet, itself for one, is a child of the root rather than lost.
     (made.get(node.parent) ?? top).below.push(row);
+    made.set(node.id, row);
   }
   const root = hierarchy(top, (row) => row.below);
   tidy()

@@ -1,10 +1,10 @@
 /** Where a node comes from and what became of it: its path, its children, what it fed. Pure. */
 
-/** The nodes from the first below the root to this one. */
+/** The nodes from the first below the root to this one; of a path with a cycle, each node once. */
 export function pathTo(tree, node) {
-  const path = [];
-  for (let at = node; at; at = tree.nodes.get(at.parent)) path.unshift(at);
-  return path;
+  const path = new Set();
+  for (let at = node; at && !path.has(at); at = tree.nodes.get(at.parent)) path.add(at);
+  return [...path].reverse();
 }
 
 export function childrenOf(tree, node) {

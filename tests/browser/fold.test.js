@@ -125,3 +125,12 @@ test("events of unknown kinds and of trees that are gone change nothing but the 
   equal(state.trees.size, 0);
   equal(agentsOf(emptyState()), []);
 });
+
+test("a tree has no cycle, whatever a log says", () => {
+  seq = 0;
+  const open = (node, parent) => at("node.open", { tree: 1, node, parent, agent: "oak", depth: 1, draws: {} });
+  const opened = at("tree.open", { tree: 1, step: 1, problem: "p", statement: "s" });
+  const log = [opened, open(1, 1), open(2, 3), open(3, 2), open(4, 1), open(1, 4), open(0, 0), open(5, -7), open(6, 2 ** 60)];
+  const [tree] = fold(log).trees.values();
+  equal([...tree.nodes.values()].map(({ id, parent }) => [id, parent]), [[1, 0], [2, 0], [3, 2], [4, 1], [5, 0], [6, 0]]);
+});

@@ -75,3 +75,10 @@ test("what hangs below a folded node has no place", () => {
   equal([...layout(nodes, new Set([1])).places.keys()].sort(), [0, 1, 2, 5]);
   equal(layout(nodes, new Set([1, 2])).height, 1);
 });
+
+test("nodes that are their own parents, or each other's, have their positions", () => {
+  const nodes = [{ id: 1, parent: 1 }, { id: 2, parent: 3 }, { id: 3, parent: 2 }, { id: 3, parent: 3 }, { id: 0, parent: 0 }];
+  const { places, height } = layout(nodes);
+  equal([...places.keys()].sort(), [0, 1, 2, 3]);
+  equal(height, 2);
+});

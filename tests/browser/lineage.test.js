@@ -37,3 +37,9 @@ test("an old log does not say what an update learned from", () => {
   const fed = fedBy({ updates, checkpoints: [] }, t, t.nodes.get(1));
   equal(fed.update === undefined, true);
 });
+
+test("a path with a cycle ends", () => {
+  const nodes = [[1, 1], [2, 3], [3, 2], [0, 0]].map(([id, parent]) => [id, { id, parent }]);
+  const t = { nodes: new Map(nodes) };
+  equal([1, 2, 0].map((id) => pathTo(t, t.nodes.get(id)).map((node) => node.id)), [[1], [3, 2], [0]]);
+});

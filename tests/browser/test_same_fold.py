@@ -39,12 +39,44 @@ def searched_log():
     return [msgspec.structs.replace(event, seq=seq) for seq, event in enumerate(log, start=1)]
 
 
-@pytest.mark.parametrize("log", ["whole", "interrupted", "searched"])
+def cyclic_log():
+    """One that no engine of ours writes: parents that are the node itself, each other, or unknown;
+    nodes that are opened twice, and one that is opened as the root."""
+    whole = list(sample_events(Sample(seed=6, steps=2, trees=2, nodes=6)))
+    spoiled = []
+    for event in whole:
+        spoiled.append(event)
+        if event.kind == "node.open":
+            odd = {1: event.node, 2: 3, 3: 2, 4: 99}.get(event.node, event.payload["parent"])
+            payload = {**event.payload, "parent": odd}
+            spoiled[-1] = msgspec.structs.replace(event, payload=payload)
+            if event.node == 5:
+                again = {**payload, "parent": 5}
+                spoiled += [
+                    msgspec.structs.replace(event, node=node, payload=again) for node in (1, 0)
+                ]
+    return [msgspec.structs.replace(event, seq=seq) for seq, event in enumerate(spoiled, start=1)]
+
+
+@pytest.mark.parametrize("log", ["whole", "interrupted", "searched", "cyclic"])
 def test_the_server_and_the_browser_fold_alike_at_every_moment(module_page, log):
     whole = Sample(seed=4, steps=4, trees=3, nodes=5, failure_share=0.1)
-    logs = {"interrupted": interrupted_log, "searched": searched_log}
+    logs = {"interrupted": interrupted_log, "searched": searched_log, "cyclic": cyclic_log}
     events = logs[log]() if log in logs else list(sample_events(whole))
     told = [on_the_wire(event) for event in events]
     cuts = [*range(0, len(told), 23), len(told)]
     for cut, found in zip(cuts, module_page.evaluate(FOLDED, [told, cuts]), strict=True):
         assert json.loads(found) == fold(told[:cut]).as_json(), f"after {cut} events"
+
+
+def test_no_path_up_a_folded_tree_has_a_cycle():
+    trees = fold(map(on_the_wire, cyclic_log())).trees.values()
+    assert trees
+    for tree in trees:
+        assert list(tree["nodes"]) == [1, 2, 3, 4, 5, 6]
+        for at in tree["nodes"]:
+            above = set()
+            while at and at not in above:
+                above.add(at)
+                at = tree["nodes"][at]["parent"]
+            assert at == 0

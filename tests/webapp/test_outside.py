@@ -168,3 +168,53 @@ def test_an_engine_of_ours_is_reported_by_its_worker_alone(client, cast):
         client.post(f"/api/v1/runs/{a_run(cast).pk}/events", body, "application/json").status_code
         == 409
     )
+
+
+def node_open(seq, node, parent, tree=1):
+    payload = {"agent": "oak", "parent": parent, "depth": 1, "draws": {}}
+    return line(seq, "node.open", tree, node, **payload)
+
+
+def tree_open(seq, tree=1):
+    return line(seq, "tree.open", tree, step=1, problem="p", statement="Sort.")
+
+
+@pytest.mark.parametrize(
+    ("nodes", "place", "field", "value"),
+    [
+        ([(1, 1)], 1, "payload.parent", 1),
+        ([(1, 0), (2, 3), (3, 2)], 2, "payload.parent", 3),
+        ([(1, 9)], 1, "payload.parent", 9),
+        ([(1, -1)], 1, "payload.parent", -1),
+        ([(1, 0), (2, 1), (1, 2)], 3, "node", 1),
+        ([(0, 0)], 1, "node", 0),
+    ],
+    ids=["itself", "each other", "unknown", "below the root", "twice", "the root"],
+)
+@pytest.mark.parametrize("at_once", [True, False])
+def test_what_would_be_no_tree_is_refused_and_not_stored(
+    engine, nodes, place, field, value, at_once
+):
+    """A node that is its own parent froze the page of everybody who opened the run."""
+    lines = [tree_open(1), *(node_open(2 + at, *one) for at, one in enumerate(nodes))]
+    if at_once:
+        refused, stays = engine.send(*lines), []
+    else:  # what is stored already counts
+        for one in lines[:place]:
+            assert engine.send(one).status_code == 200
+        refused, stays, place = engine.send(lines[place]), list(range(1, place + 1)), 0
+    (problem,) = refused.json()["problems"]
+    assert (refused.status_code, problem["path"]) == (422, f"events.{place}.{field}")
+    assert problem["value"] == value
+    assert any(word in problem["reason"] for word in ("opened before", "once", "root"))
+    assert stored(engine) == stays
+
+
+def test_trees_grow_over_batches_and_a_tree_that_is_opened_again_begins_anew(engine):
+    assert engine.send(tree_open(1), node_open(2, 7, 0)).status_code == 200
+    grown = [node_open(3, 8, 7), tree_open(4, 2), node_open(5, 7, 0, tree=2), node_open(6, 3, 8)]
+    assert engine.send(*grown).status_code == 200
+    assert engine.send(node_open(3, 8, 7), *grown[1:]).status_code == 200  # the same again
+    anew = [line(7, "run.resumed", step=0), tree_open(8), node_open(9, 7, 0), node_open(10, 8, 7)]
+    assert engine.send(*anew).status_code == 200
+    assert stored(engine) == list(range(1, 11))

@@ -4,6 +4,8 @@ Invariants (those of static/js/fold.js, which a test holds against this module o
 - Applying an event whose seq is not above the state's changes nothing.
 - `run.resumed {step}` voids what was said of later steps.
 - Only the trees of the two newest steps are kept.
+- A node's parent is the root (0) or a node that was opened before it, whatever the log says. A node
+  that is opened again, or as the root, is ignored.
 
 An event is [seq, t_ms, kind, payload] as on the wire; `tree` and `node` lie in the payload.
 """
@@ -146,12 +148,13 @@ def _tree_open(state: State, payload: Payload, time: int, seq: int) -> None:
 
 
 def _node_open(state: State, payload: Payload, time: int, seq: int) -> None:
-    if tree := state.touched(payload, seq):
+    tree = state.touched(payload, seq)
+    if tree and payload["node"] != 0 and payload["node"] not in tree["nodes"]:
         tree["nodes"][payload["node"]] = {
             "id": payload["node"],
             "tree": payload["tree"],
             "agent": payload["agent"],
-            "parent": payload["parent"],
+            "parent": payload["parent"] if payload["parent"] in tree["nodes"] else 0,
             "depth": payload["depth"],
             "draws": payload["draws"],
             "openedAt": time,

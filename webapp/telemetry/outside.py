@@ -1,8 +1,8 @@
 """Events of engines that run elsewhere: what they send is checked, then stored as ours are.
 
 Invariants: nothing that a reader of the log could stumble over is stored: each payload is that of
-its kind, whole, and what lies in a tree names it. An engine that sends a batch again changes
-nothing, also after the run has ended.
+its kind, whole, what lies in a tree names it, and trees have no cycles. An engine that sends a
+batch again changes nothing, also after the run has ended.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from webapp.experiments import outside
 from webapp.experiments.models import Run
 from webapp.problems import Invalid
 from webapp.telemetry.ingest import GapError, Unwritable, ingest
+from webapp.telemetry.tree_checks import refuse_broken_trees
 
 MOST_EVENTS = 5000
 _BOUNDS = {"seq": (1, 2**63 - 1), "tree": (0, 2**63 - 1), "node": (0, 2**31 - 1)}
@@ -78,7 +79,7 @@ def store_batch(run_id: uuid.UUID, events: Sequence[Event]) -> Run:
     Raises:
         NotOutside: an engine of ours has the run. Ended: the run has, and these events are new.
         Gap: events before these are missing.
-        Invalid: the database cannot hold one of them.
+        Invalid: the database cannot hold one of them, or a node cannot be in its tree.
     """
     try:
         with transaction.atomic():
@@ -87,6 +88,7 @@ def store_batch(run_id: uuid.UUID, events: Sequence[Event]) -> Run:
             if run.lease_expires is None and new:
                 raise outside.Ended
             if run.lease_expires is not None:
+                refuse_broken_trees(run_id, events, run.head_seq)
                 ingest(run_id, run.fencing, new)
                 outside.heard_of(run, _last_state(new))
     except GapError as gap:
