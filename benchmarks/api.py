@@ -125,6 +125,7 @@ def _peer(python: Path, name: str, folder: str, load: tuple[int, ...]) -> dict[s
 def _site(folder: Path) -> Iterator[str]:
     """Postgres and the web server, as `make run` starts them; this process knows the database."""
     from workers.embedded.postgres import EmbeddedPostgres
+    from workers.embedded.services import web_command
 
     postgres = EmbeddedPostgres(folder / "postgres")
     os.environ["DATABASE_URL"] = postgres.start()
@@ -137,8 +138,7 @@ def _site(folder: Path) -> Iterator[str]:
     django.setup()
     call_command("migrate", verbosity=0)
     port = free_port()
-    command = [sys.executable, "-m", "uvicorn", "webapp.asgi:application", "--port", str(port)]
-    server = subprocess.Popen([*command, "--log-level", "warning"], cwd=ROOT)
+    server = subprocess.Popen(web_command(port), cwd=ROOT)
     try:
         address = f"http://127.0.0.1:{port}"
         await_answer(f"{address}/healthz")

@@ -37,6 +37,20 @@ def queue_is_shared(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
     return []
 
 
+@register(Tags.security, deploy=True)
+def proxy_is_named(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
+    """Without it every request seems to come without TLS, and from the proxy's own address."""
+    if settings.GROVE_HTTPS and not settings.TRUSTED_PROXIES:
+        return [
+            Warning(
+                "GROVE_HTTPS is set but no proxy is trusted, so what it forwards is redirected.",
+                hint="Name the address from which the proxy connects in GROVE_TRUSTED_PROXIES.",
+                id="grove.W004",
+            )
+        ]
+    return []
+
+
 @register(Tags.files)
 def var_is_writable(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
     """Runs, keys and the embedded services live under GROVE_VAR."""

@@ -7,6 +7,7 @@ which names the variable, the value and the remedy, before anything starts.
 from __future__ import annotations
 
 import importlib.util
+import ipaddress
 import os
 import re
 import secrets
@@ -91,6 +92,19 @@ def read_path(env: Environment, name: str, default: Path) -> Path:
 def read_paths(env: Environment, name: str, default: Path) -> list[Path]:
     """Directories separated by commas, made absolute; they need not exist yet."""
     return [read_path({name: word}, name, default) for word in read_list(env, name, [str(default)])]
+
+
+def read_addresses(env: Environment, name: str) -> list[str]:
+    """IP addresses and networks, as in 10.0.0.5,192.0.2.0/24, separated by commas; often none."""
+    words = read_list(env, name, [])
+    for word in words:
+        try:
+            ipaddress.ip_network(word)
+        except ValueError as error:
+            raise SettingError(
+                name, env[name], f"give IP addresses or networks ({error})"
+            ) from None
+    return words
 
 
 def read_broker(env: Environment, name: str, default: str) -> str:

@@ -16,6 +16,9 @@ ALLOWED_HOSTS = environment.read_list(
     os.environ, "GROVE_ALLOWED_HOSTS", ["localhost", "127.0.0.1", "[::1]"]
 )
 GROVE_HTTPS = environment.read_flag(os.environ, "GROVE_HTTPS", False)
+# Only what these send is believed of whom a request comes from and how (X-Forwarded-For, -Proto).
+TRUSTED_PROXIES = environment.read_addresses(os.environ, "GROVE_TRUSTED_PROXIES")
+CONNECTIONS = environment.read_integer(os.environ, "GROVE_CONNECTIONS", 2000, 16, 60_000)
 ALLOW_UNSAFE = environment.read_flag(os.environ, "GROVE_ALLOW_UNSAFE", False)
 RUNS_DIR = GROVE_VAR / "runs"
 # What a run that is started in the browser or by REST may read of this machine.
@@ -153,11 +156,13 @@ RATE_LIMITS = {
     "guests": (120, 60.0),  # opening a shared comparison, which is worked out anew; joining
 }
 
-# Counts of the limits are shared by all web processes: they lie in the one database.
+# Counts of allauth's limits are shared by all web processes: they lie in the one database, at most
+# so many, and enough that nobody clears their own by trying hundreds of names.
 CACHES = {
     "default": {
         "BACKEND": "django.core.cache.backends.db.DatabaseCache",
         "LOCATION": "accounts_cache",
+        "OPTIONS": {"MAX_ENTRIES": 100_000},
     }
 }
 
@@ -202,8 +207,6 @@ CSRF_COOKIE_SAMESITE = "Lax"
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE_SSL_REDIRECT = GROVE_HTTPS
 SECURE_HSTS_SECONDS = 31_536_000 if GROVE_HTTPS else 0
 SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = GROVE_HTTPS
-if GROVE_HTTPS:
-    SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
 
 # The queue is never the truth (the Run row is), so an embedded folder does as well as Redis.
 BROKER_URL = environment.read_broker(os.environ, "BROKER_URL", "filesystem://localhost")

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import socket
 import subprocess
-import sys
 import time
 import urllib.error
 import urllib.request
@@ -19,13 +18,14 @@ from pathlib import Path
 from engine.config import parse_config
 from engine.events import Event
 from tests.browser.sample_log import Sample
+from workers.embedded.services import web_command
 
 READY_SECONDS = 60.0
 STOP_SECONDS = 10.0
 
 
 class Server:
-    """uvicorn as its own process; it can be stopped and started again on the same port.
+    """The web process; it can be stopped and started again on the same port.
 
     `environment` adds to ours.
     """
@@ -51,9 +51,7 @@ class Server:
         Raises:
             TimeoutError: it does not within 60 s.
         """
-        command = [sys.executable, "-m", "uvicorn", "webapp.asgi:application"]
-        options = ["--port", str(self.port), "--log-level", "warning"]
-        self._process = subprocess.Popen([*command, *options], env=self._environment)
+        self._process = subprocess.Popen(web_command(self.port), env=self._environment)
         deadline = time.monotonic() + READY_SECONDS
         while not self._is_well():
             if time.monotonic() > deadline or self._process.poll() is not None:

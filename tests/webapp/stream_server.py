@@ -19,6 +19,8 @@ from websockets.sync.client import ClientConnection, connect
 
 from webapp.accounts.models import User
 from webapp.asgi import Application
+from webapp.http.connections import Limits
+from webapp.http.server import configuration, limits_for
 from webapp.telemetry.connection import Deadlines
 
 
@@ -41,11 +43,13 @@ class Served:
 
 
 @contextmanager
-def a_server(**deadlines: float) -> Iterator[Served]:
-    """Serve on a free port until the block ends."""
+def a_server(limits: Limits | None = None, **deadlines: float) -> Iterator[Served]:
+    """Serve on a free port until the block ends, as `manage.py serve_web` does."""
     listener = socket.create_server(("127.0.0.1", 0))
     app = Application(Deadlines(**deadlines))
-    config = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=5)
+    # Frames that are too long are left to the application, which closes with a code of its own.
+    options = {"timeout_graceful_shutdown": 5, "ws_max_size": 16 << 20}
+    config = configuration(limits or limits_for(2000, 10_000), app, **options)
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()

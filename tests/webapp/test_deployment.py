@@ -12,6 +12,7 @@ from webapp.accounts.services import create_sign_in_link
 ROOT = Path(__file__).resolve().parents[2]
 PRODUCTION = {
     "GROVE_HTTPS": "1",
+    "GROVE_TRUSTED_PROXIES": "10.0.0.5",
     "GROVE_ALLOWED_HOSTS": "grove.example.org",
     "DATABASE_URL": "postgresql://grove@database.example.org/grove",
     "BROKER_URL": "rediss://broker.example.org:6379/0",
@@ -41,6 +42,11 @@ def test_a_wildcard_host_does_not(tmp_path):
     done = checked(tmp_path, GROVE_ALLOWED_HOSTS="*", GROVE_HTTPS="0")
     assert done.returncode == 1
     assert "grove.E001" in done.stderr and "SECURE_SSL_REDIRECT" in done.stderr
+
+
+def test_tls_without_a_proxy_that_is_trusted_does_not(tmp_path):
+    done = checked(tmp_path, GROVE_TRUSTED_PROXIES="")
+    assert done.returncode == 1 and "grove.W004" in done.stderr
 
 
 @pytest.mark.parametrize(

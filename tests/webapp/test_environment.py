@@ -48,6 +48,17 @@ def test_directories_are_split_at_commas():
     assert env.read_paths({}, "GROVE_MODELS", Path("/y")) == [Path("/y")]
 
 
+def test_addresses_and_networks_are_split_at_commas():
+    found = env.read_addresses({"P": "10.0.0.5, 2001:db8::/32"}, "P")
+    assert found == ["10.0.0.5", "2001:db8::/32"] and env.read_addresses({}, "P") == []
+
+
+@pytest.mark.parametrize("text", ["*", "proxy.example.org", "10.0.0.5/8", "10.0.0.256"])
+def test_what_is_no_address_is_refused(text):
+    with pytest.raises(env.SettingError, match=r"P = .*: give IP addresses or networks"):
+        env.read_addresses({"P": f"127.0.0.1,{text}"}, "P")
+
+
 def test_a_broker_of_unknown_kind_is_refused():
     with pytest.raises(env.SettingError, match="redis"):
         env.read_broker({"BROKER_URL": "kafka://x"}, "BROKER_URL", "filesystem://")

@@ -64,3 +64,43 @@ def test_no_middleware_and_no_view_needs_the_event_loop(settings, handler, secon
 
     assert asyncio.run(answer()).status_code == 200
     assert held.was_answered is needs_no_loop
+
+
+class Blocked:
+    """Requests that stay in their thread until they are let go."""
+
+    def __init__(self):
+        self.came, self.go = threading.Semaphore(0), threading.Event()
+
+
+blocked = Blocked()
+
+
+def blocking(get_response):
+    def asked(request):
+        blocked.came.release()
+        assert blocked.go.wait(20)
+        return get_response(request)
+
+    return asked
+
+
+def test_no_more_requests_have_a_thread_than_may_and_one_that_ends_makes_room(settings):
+    settings.MIDDLEWARE = [f"{__name__}.blocking", *settings.MIDDLEWARE]
+    blocked.__init__()
+
+    async def answer() -> None:
+        transport = httpx.ASGITransport(app=OneThreadHandler(most=2))
+        async with httpx.AsyncClient(transport=transport, base_url="http://testserver") as client:
+            first = [asyncio.create_task(client.get("/healthz")) for _ in range(2)]
+            for _ in first:
+                assert await asyncio.to_thread(blocked.came.acquire, timeout=20)
+            for path, kind in (("/healthz", "text/plain"), ("/api/v1/runs", "application/problem")):
+                told = await client.get(path)
+                assert told.status_code == 503 and told.headers["Retry-After"] == "1"
+                assert told.headers["Content-Type"].startswith(kind)
+            blocked.go.set()
+            assert [(await one).status_code for one in first] == [200, 200]
+            assert (await client.get("/healthz")).status_code == 200
+
+    asyncio.run(answer())

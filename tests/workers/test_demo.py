@@ -96,7 +96,7 @@ class DemoCommand:
 def test_what_is_killed_on_the_way_costs_no_event_and_no_step(directory):
     with DemoCommand(directory, steps=80, pause=0.15) as demo:
         demo.wait_for_steps(1, 180)
-        for word in ("uvicorn", "small_engine.py", "celery", "bin/postgres"):
+        for word in ("serve_web", "small_engine.py", "celery", "bin/postgres"):
             demo.wait_for_steps(len(demo.steps_ended()) + 3, 180)
             victims = family(demo.find(word).pid) if word == "small_engine.py" else []
             demo.find(word).kill()

@@ -89,7 +89,7 @@ def test_a_busy_port_gets_a_sentence_and_a_remedy(running, tmp_path):
 
 
 def test_a_killed_web_and_worker_come_back(running):
-    for word, name in (("uvicorn", "web"), ("celery", "worker")):
+    for word, name in (("serve_web", "web"), ("celery", "worker")):
         old = running.find(word)
         old.kill()
         assert wait_gone([old], 10) == []

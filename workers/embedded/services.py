@@ -3,23 +3,16 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 from workers.settings import engine_command, runs_at_once
 
-MAX_FRAME_BYTES = 65536
-"""Most bytes of one inbound websocket frame."""
-WEB_CLOSE_SECONDS = 3
+_MANAGE = Path(__file__).resolve().parents[2] / "manage.py"
 
 
 def web_command(port: int) -> list[str]:
-    """uvicorn on the loopback interface; it blocks on a full socket, which the stream needs."""
-    return [
-        *(sys.executable, "-m", "uvicorn", "webapp.asgi:application"),
-        *("--host", "127.0.0.1", "--port", str(port)),
-        *("--no-access-log", "--log-level", "warning"),
-        *("--ws-max-size", str(MAX_FRAME_BYTES)),
-        *("--timeout-graceful-shutdown", str(WEB_CLOSE_SECONDS)),
-    ]
+    """The web process on the loopback interface."""
+    return [sys.executable, str(_MANAGE), "serve_web", "--host", "127.0.0.1", "--port", str(port)]
 
 
 def worker_command() -> list[str]:

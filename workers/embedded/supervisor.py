@@ -30,6 +30,7 @@ from engine.policy.starters import STARTERS, starter_directory
 from webapp.accounts.models import User
 from webapp.accounts.services import create_sign_in_link
 from webapp.experiments.leases import release_all
+from webapp.http.connections import CLOSE_SECONDS as WEB_CLOSE_SECONDS
 from webapp.projects.models import Project
 from webapp.projects.services import ensure_demo
 from webapp.registry.services import register_starters
@@ -40,7 +41,7 @@ from workers.embedded.lock import VarLock, require_free
 from workers.embedded.postgres import EmbeddedPostgres
 from workers.embedded.progress import Progress
 from workers.embedded.service import Service
-from workers.embedded.services import WEB_CLOSE_SECONDS, web_command, worker_command
+from workers.embedded.services import web_command, worker_command
 from workers.engine_process import STOP_SECONDS
 
 WEB_READY_SECONDS = 60.0

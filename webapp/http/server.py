@@ -1,0 +1,80 @@
+"""The web process: uvicorn with limits and deadlines on its connections.
+
+Invariant: the process may have more files open than connections, because a burst of them, the
+kernel's whole queue, is accepted before any is closed for it.
+"""
+
+from __future__ import annotations
+
+import resource
+import sys
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import uvicorn
+from django.conf import settings
+
+from webapp.http.connections import CLOSE_SECONDS, Connections, Limits
+from webapp.http.protocol import GuardedHTTP, GuardedSocket
+
+MAX_FRAME_BYTES = 65536
+"""Most bytes of one inbound websocket frame."""
+_MOST_FILES = 1 << 17
+_OTHER_FILES = 256
+"""Of the database, the log, static files, uploads."""
+_ADDRESS_SHARE = 4
+_BACKLOG = 1024
+"""Connections that the kernel completes before they are accepted. With a short queue it drops those
+of everybody while somebody opens many at once, and they come back after a second or three."""
+
+
+def serve(host: str, port: int) -> int:
+    """Serve until a signal ends it; the exit status, 3 if it could not start."""
+    limits = limits_for(settings.CONNECTIONS, raise_file_limit())
+    server = uvicorn.Server(configuration(limits, host=host, port=port))
+    server.run()
+    return 0 if server.started else 3
+
+
+def configuration(
+    limits: Limits, app: Callable[..., Any] | str = "webapp.asgi:application", **options: Any
+) -> uvicorn.Config:
+    """uvicorn's settings of one server with these limits."""
+    guard = Connections(limits)
+    ours = {
+        "http": partial(GuardedHTTP, guard=guard),
+        "ws": partial(GuardedSocket, guard=guard),
+        "ws_max_size": MAX_FRAME_BYTES,
+        "backlog": _BACKLOG,
+        # X-Forwarded-For and X-Forwarded-Proto of anybody else are a claim of the client's.
+        "proxy_headers": bool(settings.TRUSTED_PROXIES),
+        "forwarded_allow_ips": settings.TRUSTED_PROXIES,
+        "access_log": False,
+        "log_level": "warning",
+        "timeout_graceful_shutdown": CLOSE_SECONDS,
+    }
+    return uvicorn.Config(app, **{**ours, **options})
+
+
+def limits_for(connections: int, files: int) -> Limits:
+    """`connections` at once, or as many as `files` allow."""
+    free = files - _OTHER_FILES
+    most = max(1, min(connections, max(free - _BACKLOG, free // 2)))
+    if most < connections:
+        print(
+            f"GROVE_CONNECTIONS = {connections}, but {files} files may be open here: "
+            f"{most} connections are served at once; raise the limit (ulimit -n)",
+            file=sys.stderr,
+        )
+    return Limits(most=most, most_per_address=max(1, most // _ADDRESS_SHARE))
+
+
+def raise_file_limit() -> int:
+    """Raise the soft limit of open files as far as the hard one allows; the limit from now on."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, _MOST_FILES)
+    if soft == resource.RLIM_INFINITY or soft >= wanted:
+        return _MOST_FILES if soft == resource.RLIM_INFINITY else soft
+    resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    return wanted
