@@ -1,6 +1,7 @@
 """How often one may ask, counted in the one database, so that it holds for all web processes.
 
-Invariant: what is over a limit is answered 429 with Retry-After before anything is done for it.
+Invariants: what is over a limit is answered 429 with Retry-After before anything is done for it;
+callers are counted by who was identified, never by what they say of themselves.
 A limit of N in S seconds lets N through at once, and then one every S / N seconds (the generic
 cell rate algorithm, ITU-T I.371): one row for each limit and caller, one statement for each call.
 Signing in has limits of its own, allauth's (`settings.CACHES`).
@@ -8,7 +9,7 @@ Signing in has limits of its own, allauth's (`settings.CACHES`).
 
 from __future__ import annotations
 
-import hashlib
+import ipaddress
 import math
 import secrets
 from collections import defaultdict
@@ -22,6 +23,7 @@ from django.db import connection
 from django.http import HttpRequest, HttpResponse
 from django.urls import URLResolver, get_resolver
 
+from webapp.accounts.callers import caller_of
 from webapp.problems import TooMany
 from webapp.views import too_many_requests
 
@@ -83,21 +85,14 @@ def limit(name: str) -> Limit:
     return Limit(name, *settings.RATE_LIMITS[name])
 
 
-def too_many_guesses(address: str) -> int:
-    """Seconds until tokens from the address are looked at again, because too many were wrong; 0 if
-    they are now."""
-    return limit(GUESSES).wait(f"address {address}")
+def count_guess(address: str) -> None:
+    """A token, or the secret of a link, that let nobody in came from the address.
 
-
-def refuse_guessers(address: str) -> None:
-    """Raises `TooMany` if too many wrong tokens came from the address lately."""
-    if wait := too_many_guesses(address):
+    Raises:
+        TooMany: so did too many lately. One that is right is never counted, and never refused.
+    """
+    if wait := limit(GUESSES).spend(f"address {address}"):
         raise TooMany(wait)
-
-
-def note_guess(address: str) -> None:
-    """A token, or the secret of a link, that let nobody in came from the address."""
-    limit(GUESSES).spend(f"address {address}")
 
 
 GUESSES = "guesses"
@@ -147,15 +142,19 @@ class Limits:
     def process_view(
         self, request: HttpRequest, view: Any, args: Any, kwargs: Any
     ) -> HttpResponse | None:
-        if "secret" in kwargs and (wait := too_many_guesses(address_of(request))):
-            return too_many_requests(request, wait)
         names = _names_by_route()[request.resolver_match.route]
         at = ((request.method, name) for name in names)
         name = next((LIMITS[one] for one in at if one in LIMITS), None)
         if name is None:
             return None
-        wait = limit(name).spend(caller_of(request))
+        wait = limit(name).spend(counted_as(request))
         return too_many_requests(request, wait) if wait else None
+
+    def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
+        """Of a page; REST answers by itself."""
+        if isinstance(exception, TooMany):
+            return too_many_requests(request, exception.seconds)
+        return None
 
 
 @cache
@@ -178,15 +177,24 @@ def _addresses(resolver: URLResolver, space: str, before: str) -> Iterator[tuple
             yield f"{space}{one.name}", route
 
 
-def caller_of(request: HttpRequest) -> str:
-    """Who is counted: the token that is shown, else who is signed in, else the address."""
-    if shown := request.headers.get("Authorization"):
-        return f"token {hashlib.sha256(shown.encode()).hexdigest()[:32]}"
-    if request.user.is_authenticated:
-        return f"user {request.user.pk}"
-    return f"address {address_of(request)}"
+def counted_as(request: HttpRequest) -> str:
+    """The token that was identified, else the user, else the address: nothing that a client chooses
+    is a key, so it cannot be counted as somebody else, nor fill the table."""
+    return caller_of(request).key or f"address {address_of(request)}"
 
 
 def address_of(request: HttpRequest) -> str:
     """Where the request comes from, under which wrong tokens and secrets of links are counted."""
-    return request.META.get("REMOTE_ADDR") or "unknown"
+    return counted_address(request.META.get("REMOTE_ADDR") or "")
+
+
+def counted_address(address: str) -> str:
+    """An IP address as it is counted: of IPv6 the first 64 bits. One client gets all addresses that
+    begin with them, so counting each would count nothing."""
+    try:
+        found = ipaddress.ip_address(address)
+    except ValueError:
+        return "unknown"
+    if found.version == 4:
+        return str(found)
+    return str(found.ipv4_mapped or ipaddress.ip_network((int(found) >> 64 << 64, 64)))

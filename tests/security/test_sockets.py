@@ -126,9 +126,11 @@ def test_who_guessed_too_often_is_told_so_and_when_to_come_again(port, scene, se
         with Program(port, "nonsense") as client:
             told = goodbye(client)
         assert told["code"] == Close.NOT_SIGNED_IN and "token is not valid" in told["reason"]
-    with Program(port, secret) as client:
+    with Program(port, "nonsense") as client:
         told = goodbye(client)
     assert told["code"] == Close.TOO_MANY and "too many wrong tokens" in told["reason"]
+    with Program(port, secret) as client:
+        assert answer(client, run) == IN, "a token that is right is no guess"
     assert 0 < told["retry_ms"] <= 60_000
     with Client(port, a_session(cast.bob)) as client:
         assert answer(client, run) == IN, "who is signed in guesses nothing"

@@ -3,14 +3,17 @@
 import threading
 from datetime import timedelta
 
+import httpx
 import pytest
+from django.core.cache import cache
 from django.db import connection, connections
 from django.urls import get_resolver
 
 from tests.builders import a_held_run, a_token
 from tests.security.test_walk import addresses
+from tests.webapp.stream_server import a_server
 from webapp import limits
-from webapp.accounts.models import Scope
+from webapp.accounts.models import ApiToken, Scope
 from webapp.limits import Limit
 from webapp.sharing.services import create_share
 
@@ -80,23 +83,24 @@ def test_every_limit_is_of_an_address_that_exists(settings):
     assert set(limits.LIMITS.values()) | {limits.GUESSES} == set(settings.RATE_LIMITS)
 
 
-def test_who_guesses_tokens_is_held_up_and_not_told_when_right(client, cast, settings):
+def ask(client, secret, path="/api/v1/runs", address="192.0.2.1", scheme="Bearer "):
+    headers = {"authorization": f"{scheme}{secret}"}
+    return client.get(path, headers=headers, REMOTE_ADDR=address)
+
+
+def test_who_guesses_tokens_is_held_up_and_a_right_one_works_all_the_same(client, cast, settings):
     settings.RATE_LIMITS = {**settings.RATE_LIMITS, "guesses": (3, 60.0)}
     right = a_token(cast.bob, cast.project, Scope.RUNS_READ)
-
-    def ask(secret, address="192.0.2.1"):
-        headers = {"authorization": f"Bearer {secret}"}
-        return client.get("/api/v1/runs", headers=headers, REMOTE_ADDR=address)
-
-    assert ask(right).status_code == 200, "a right one costs nothing"
-    assert [ask(f"grove_{n}").status_code for n in range(5)] == [401, 401, 401, 429, 429]
-    told = ask(right)
-    assert told.status_code == 429 and 15 <= int(told["Retry-After"]) <= 20
-    assert told["Content-Type"] == "application/problem+json"
-    assert ask(right, "192.0.2.2").status_code == 200, "others go on"
+    assert ask(client, right).status_code == 200
+    wrong = [ask(client, f"grove_{n}") for n in range(5)]
+    assert [told.status_code for told in wrong] == [401, 401, 401, 429, 429]
+    assert wrong[-1]["Content-Type"] == "application/problem+json"
+    assert 15 <= int(wrong[-1]["Retry-After"]) <= 20
+    assert [ask(client, right).status_code for _ in range(5)] == [200] * 5
+    assert ask(client, "grove_6", address="192.0.2.2").status_code == 401, "others go on"
 
 
-def test_who_guesses_links_is_held_up_and_not_told_when_right(client, cast, settings):
+def test_who_guesses_links_is_held_up_and_a_right_one_works_all_the_same(client, cast, settings):
     settings.RATE_LIMITS = {**settings.RATE_LIMITS, "guesses": (4, 60.0)}
     run, _ = a_held_run(cast)
     _, path = create_share(run, cast.alice, timedelta(days=1))
@@ -104,16 +108,95 @@ def test_who_guesses_links_is_held_up_and_not_told_when_right(client, cast, sett
     places = "/shared/{}/", "/shared/comparison/{}/", "/api/v1/shared/{}/state"
     wrong = [*places, "/api/v1/shared/comparison/{}"]
 
-    def ask(place, secret, address="192.0.2.1"):
+    def look(place, secret, address="192.0.2.1"):
         return client.get(place.format(secret), REMOTE_ADDR=address)
 
-    assert [ask(places[0], right).status_code for _ in range(6)] == [200] * 6
     missing = f"/api/v1/shared/{right}/trees/9"
-    assert [ask(missing, right).status_code for _ in range(6)] == [404] * 6, "no guess"
-    assert [ask(place, "x" * 43).status_code for place in wrong] == [404] * 4
+    assert [look(missing, right).status_code for _ in range(6)] == [404] * 6, "no guess"
+    assert [look(place, "x" * 43).status_code for place in wrong] == [404] * 4
     for place in wrong:
-        told = ask(place, "x" * 43)
+        told = look(place, "x" * 43)
         assert told.status_code == 429 and 10 <= int(told["Retry-After"]) <= 15
+        is_rest = place.startswith("/api/")
+        assert told["Content-Type"].startswith("application/problem" if is_rest else "text/html")
     for place in (places[0], places[2]):
-        assert ask(place, right).status_code == 429, "not told whether it is right"
-        assert ask(place, right, "192.0.2.2").status_code == 200, "others go on"
+        assert look(place, right).status_code == 200
+        assert look(place, "x" * 43, "192.0.2.2").status_code == 404, "others go on"
+
+
+def keys():
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT caller FROM accounts_allowance")
+        return {caller for (caller,) in cursor.fetchall()}
+
+
+def test_no_header_makes_another_caller_of_the_one_who_was_refused(client, cast, settings):
+    settings.RATE_LIMITS = {**settings.RATE_LIMITS, "tokens": (1, 60.0), "exports": (1, 60.0)}
+    run, _ = a_held_run(cast)
+    path = f"/api/v1/runs/{run.pk}/events"
+    secret = a_token(cast.bob, cast.project, Scope.RUNS_READ)
+    spellings = ["Bearer ", "bearer ", "BEARER ", "bEaReR ", "Bearer  ", "Bearer   "]
+    told = [ask(client, secret, path, scheme=scheme).status_code for scheme in spellings]
+    assert told == [200] + [429] * 5
+
+    client.force_login(cast.mia)
+    values = ["Basic eA==", "Bearer", "Token x", "x", *(f"Bearer grove_{n}" for n in range(29))]
+
+    def make(value):
+        spoofed = {"x-forwarded-for": f"198.51.100.{len(value)}", "forwarded": f"for={value}"}
+        return client.post("/tokens/", headers={"authorization": value, **spoofed}).status_code
+
+    assert make("first") == 422
+    assert [make(value) for value in values] == [429] * 33
+    schemes = [value for value in values if not value.startswith("Bearer g")]
+    assert client.get(path).status_code == 200, "Mia's first by REST"
+    for value in schemes[:1] + schemes[2:]:  # another scheme is no token: it is Mia's session
+        assert client.get(path, headers={"authorization": value}).status_code == 429
+
+    token = ApiToken.objects.get()
+    assert keys() == {f"exports:token {token.pk}", f"exports:user {cast.mia.pk}",
+                      f"tokens:user {cast.mia.pk}"}  # fmt: skip
+
+
+def test_wrong_tokens_are_counted_by_their_address_and_make_no_keys_of_their_own(client, cast):
+    run, _ = a_held_run(cast)
+    for n in range(5):
+        told = ask(client, f"grove_{n}", f"/api/v1/runs/{run.pk}/events", f"2001:db8:1:2::{n + 1}")
+        assert told.status_code == 401
+    assert keys() == {"guesses:address 2001:db8:1:2::/64", "exports:address 2001:db8:1:2::/64"}
+
+
+@pytest.mark.parametrize(
+    "address, counted",
+    [("192.0.2.7", "192.0.2.7"), ("::ffff:192.0.2.7", "192.0.2.7"), ("fe80::1%eth0", "fe80::/64"),
+     ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"), ("", "unknown"), ("x" * 9000, "unknown")],
+)  # fmt: skip
+def test_an_address_is_counted_as_its_network(address, counted):
+    assert limits.counted_address(address) == counted
+
+
+def test_names_that_are_tried_by_the_hundred_clear_no_count_of_signing_in(db):
+    cache.set("count-of-an-address", 5)
+    for n in range(400):
+        cache.set(f"name-{n}", 1)
+    assert cache.get("count-of-an-address") == 5
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("trusted, counted", [([], "127.0.0.1"), (["127.0.0.1"], "203.0.113.9")])
+def test_only_a_proxy_that_is_trusted_says_where_a_request_comes_from(settings, trusted, counted):
+    settings.TRUSTED_PROXIES = trusted
+    headers = {
+        "authorization": "Bearer grove_wrong",
+        "x-forwarded-for": "198.51.100.1, 203.0.113.9",
+        "forwarded": "for=198.51.100.2",
+        "x-real-ip": "198.51.100.3",
+    }
+    with a_server() as served, httpx.Client(timeout=10) as client:
+        told = client.get(f"http://127.0.0.1:{served.port}/api/v1/runs", headers=headers)
+        assert told.status_code == 401
+        client.close()
+        served.wait_until_idle()
+    assert keys() == {f"guesses:address {counted}"}
+    with connection.cursor() as cursor:
+        cursor.execute("TRUNCATE accounts_allowance")

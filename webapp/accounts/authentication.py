@@ -1,9 +1,10 @@
 """Who asks the REST API: a program by its token, or a page by its session.
 
-Invariants: who shows too many wrong tokens is not told of further ones whether they are right;
-a request that shows a token is answered by that token alone; a wrong one never falls
-back on a session. Reading needs a scope that reads (checked here, so that no operation can forget
-it); what changes something is checked where it is done (`permissions.require`).
+Invariants: a token is looked up before anything is refused, so that wrong ones from an address
+never keep out a right one; a request that shows a token is answered by that token alone; a wrong
+one never falls back on a session. Reading needs a scope that reads (checked here, so that no
+operation can forget it); what changes something is checked where it is done
+(`permissions.require`).
 """
 
 from __future__ import annotations
@@ -13,10 +14,10 @@ from django.http import HttpRequest
 from ninja.errors import AuthenticationError
 from ninja.security import HttpBearer, SessionAuth
 
+from webapp.accounts.callers import caller_of
 from webapp.accounts.models import User
-from webapp.accounts.tokens import user_behind
 from webapp.audit.context import note_token
-from webapp.limits import address_of, note_guess, refuse_guessers
+from webapp.limits import address_of, count_guess
 from webapp.projects.permissions import Action, require_scope
 
 
@@ -28,11 +29,9 @@ class Bearer(HttpBearer):
         self._reading = reading or (Action.READ,)
 
     def authenticate(self, request: HttpRequest, token: str) -> User:
-        address = address_of(request)
-        refuse_guessers(address)
-        user = user_behind(token)
+        user = caller_of(request).user
         if user is None:
-            note_guess(address)
+            count_guess(address_of(request))
             raise AuthenticationError
         if request.method in ("GET", "HEAD"):
             require_scope(user, *self._reading)

@@ -17,9 +17,8 @@ from django.db import connection, transaction
 from django.db.models.functions import Now
 from django.http import HttpRequest, HttpResponse, UnreadablePostError
 
+from webapp.accounts.callers import caller_of
 from webapp.accounts.models import User
-from webapp.accounts.tokens import user_behind
-from webapp.limits import address_of, too_many_guesses
 from webapp.once.models import KeptAnswer
 from webapp.problems import Invalid, problem
 from webapp.projects.models import Project
@@ -30,7 +29,6 @@ LONGEST_KEY = 200
 _FORGET_EVERY = 500
 _SECRETS = (b'"token":', b'"link":')
 """What an answer holds that is shown once."""
-_BEARER = "bearer "
 
 
 class Once:
@@ -53,7 +51,7 @@ class Once:
 
 
 def _once(request: HttpRequest, do: Callable[[], HttpResponse]) -> HttpResponse | None:
-    user, key = _asker(request), request.headers[KEY]
+    user, key = caller_of(request).user, request.headers[KEY]
     try:
         body = request.body
     except (RequestDataTooBig, UnreadablePostError):
@@ -116,14 +114,3 @@ def _again(kept: KeptAnswer, digest: str, user: User) -> HttpResponse:
 def _refused(header: str, value: str, reason: str, status: int = 422) -> HttpResponse:
     fault = Invalid(header, value, reason)
     return problem(status, "Some parameters cannot be used.", fault.problems)
-
-
-def _asker(request: HttpRequest) -> User | None:
-    """Whoever the view will find, too; None if it lets nobody in."""
-    if shown := request.headers.get("Authorization"):
-        if too_many_guesses(address_of(request)):
-            return None
-        is_bearer = shown.lower().startswith(_BEARER)
-        return user_behind(shown[len(_BEARER) :].strip()) if is_bearer else None
-    user = request.user
-    return user if user.is_authenticated and user.is_active else None

@@ -9,7 +9,7 @@ from django.http import Http404, HttpRequest
 
 from webapp.experiments.models import Run
 from webapp.experiments.presentation import page_data
-from webapp.limits import address_of, note_guess
+from webapp.limits import address_of, count_guess
 from webapp.searches.presentation import page_search
 from webapp.sharing.comparisons import Shown, shown_by
 from webapp.sharing.models import Share
@@ -24,19 +24,19 @@ def shares_of(run: Run) -> QuerySet[Share]:
 
 
 def guest_or_404(request: HttpRequest, secret: str) -> Guest:
-    """Whom the secret lets look; a wrong one is counted."""
+    """Whom the secret lets look; a wrong one is counted. Raises `Http404`, `TooMany`."""
     if guest := guest_by(secret):
         return guest
-    note_guess(address_of(request))
+    count_guess(address_of(request))
     raise Http404
 
 
 def comparison_or_404(request: HttpRequest, secret: str) -> Shown:
-    """What the link of a comparison shows; a wrong secret is counted."""
+    """What the link of a comparison shows; a wrong secret is counted. Raises as above."""
     try:
         return shown_by(secret)
     except Http404:
-        note_guess(address_of(request))
+        count_guess(address_of(request))
         raise
 
 

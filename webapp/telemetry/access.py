@@ -14,16 +14,16 @@ from django.contrib.auth.models import AnonymousUser
 from django.contrib.sessions.backends.db import SessionStore
 from django.utils.crypto import constant_time_compare
 
+from webapp.accounts.callers import secret_in
 from webapp.accounts.models import User
 from webapp.accounts.tokens import as_of_now, user_behind
 from webapp.experiments.models import Run
-from webapp.limits import note_guess, too_many_guesses
+from webapp.limits import count_guess, counted_address
+from webapp.problems import TooMany
 from webapp.projects.permissions import Action, has_scope
 from webapp.sharing.services import Guest, guest_by, still_valid
 from webapp.telemetry.protocol import Close, Closing
 from webapp.telemetry.view import View
-
-_SCHEME = b"bearer "
 
 
 def authorization(scope: dict[str, Any]) -> bytes | None:
@@ -33,7 +33,7 @@ def authorization(scope: dict[str, Any]) -> bytes | None:
 
 def address_of(scope: dict[str, Any]) -> str:
     """Where the socket comes from, under which wrong secrets are counted."""
-    return (scope.get("client") or ("unknown",))[0]
+    return counted_address((scope.get("client") or ("",))[0])
 
 
 class Nobody(AnonymousUser):
@@ -46,16 +46,9 @@ class Nobody(AnonymousUser):
 
 @database_sync_to_async
 def user_by_token(header: bytes, address: str) -> User | Nobody:
-    """Whom the token of an authorization header lets in; nobody if it is not valid, or if too many
-    that were not came from the address."""
-    if held_up := _held_up(address):
-        return held_up
-    secret = header[len(_SCHEME) :] if header.lower().startswith(_SCHEME) else b""
-    user = user_behind(secret.decode("latin-1").strip())
-    if user is None:
-        note_guess(address)
-        return Nobody(Closing(Close.NOT_SIGNED_IN, "this token is not valid: make another"))
-    return user
+    """Whom the token of an authorization header lets in; nobody if it is not valid."""
+    user = user_behind(secret_in(header.decode("latin-1")) or "")
+    return user or _nobody(address, "this token is not valid: make another")
 
 
 def shared_secret(scope: dict[str, Any]) -> str | None:
@@ -66,21 +59,19 @@ def shared_secret(scope: dict[str, Any]) -> str | None:
 
 @database_sync_to_async
 def guest_by_secret(secret: str, address: str) -> Guest | Nobody:
-    """Whom a share lets look; nobody if it shows nothing (any more), or if too many wrong secrets
-    came from the address."""
-    if held_up := _held_up(address):
-        return held_up
-    if guest := guest_by(secret):
-        return guest
-    note_guess(address)
-    told = "this link shows nothing any more: ask who sent it for another"
-    return Nobody(Closing(Close.NOT_SIGNED_IN, told))
+    """Whom a share lets look; nobody if it shows nothing (any more)."""
+    why = "this link shows nothing any more: ask who sent it for another"
+    return guest_by(secret) or _nobody(address, why)
 
 
-def _held_up(address: str) -> Nobody | None:
-    seconds = too_many_guesses(address)
-    told = f"too many wrong tokens came from your address: try again in {seconds} seconds"
-    return Nobody(Closing(Close.TOO_MANY, told, 1000 * seconds)) if seconds else None
+def _nobody(address: str, why: str) -> Nobody:
+    """Counts a wrong secret; `why`, unless too many came from the address."""
+    try:
+        count_guess(address)
+    except TooMany as refusal:
+        why = f"too many wrong tokens came from your address: {refusal}"
+        return Nobody(Closing(Close.TOO_MANY, why, 1000 * refusal.seconds))
+    return Nobody(Closing(Close.NOT_SIGNED_IN, why))
 
 
 def may_read(user: User | Guest) -> bool:
