@@ -8,7 +8,8 @@ Invariants: a child starts when the one before it is dead. It has the descriptor
 and no other, and finds nothing, in memory or on disk, that a child before it has written: where
 the writable folder was touched, the rest is left to another order. So it is once the children
 together have taken one time limit, or written more than the owner wants to read at once; a call
-that was not made is missing from the report.
+that was not made is missing from the report. So are the calls after one before which the program
+could not be loaded.
 
 Standard library only, imported by the zygote before it forks.
 """
@@ -20,9 +21,9 @@ import signal
 import time
 
 import walls
-from child import INCOMING, STREAM, call, compiled, define, send, silence, write
+from child import INCOMING, STREAM, call, compiled, define, not_loaded, send, silence, write
 from watching import watch
-from wire import EXITED, HEAD, MOST_WRITTEN, OUT_OF_TIME, READY, SIGNALLED
+from wire import EXITED, FRAME, HEAD, MOST_WRITTEN, NOT_LOADED, OUT_OF_TIME, READY, SIGNALLED
 
 MOST_DESCRIPTORS = 128
 
@@ -35,6 +36,11 @@ def each_alone(job, results, tell, inside, cpu_seconds, wall_seconds, file_bytes
     prelude, program, entry_point, limit, sizes = marshal.loads(job)  # nosec B302
     codes, failure = compiled(prelude, program)
     silence(limit)
+    if failure:  # nothing is executed, so nothing needs a process of its own
+        for result in results:
+            send(result, 0, *not_loaded(failure))
+            write(tell, READY + HEAD.pack(EXITED, 0, 0.0, 0.0))
+        return
     place, written, used = 0, 0, 0.0
     for result, size in zip(results, sizes, strict=True):
         started = time.monotonic()
@@ -47,7 +53,7 @@ def each_alone(job, results, tell, inside, cpu_seconds, wall_seconds, file_bytes
                 walls.seal(inside, file_bytes, inside.no_forks)
                 write(tell, READY)
                 os.closerange(INCOMING, MOST_DESCRIPTORS)
-                function, failure = define(codes, failure, entry_point)
+                function, failure = define(codes, None, entry_point)
                 send(STREAM, 0, *(failure or call(function, packed, limit)))
             finally:
                 os._exit(0)
@@ -58,8 +64,14 @@ def each_alone(job, results, tell, inside, cpu_seconds, wall_seconds, file_bytes
         written += os.fstat(result).st_size
         used += max(seconds / wall_seconds, cpu / cpu_seconds)
         reset(0)
-        if used >= 1 or written > MOST_WRITTEN or not inside.is_empty():
+        if used >= 1 or written > MOST_WRITTEN or not inside.is_empty() or not_once_loaded(result):
             return
+
+
+def not_once_loaded(result: int) -> bool:
+    """Whether a child reports that the program could not be loaded, as it will for every call."""
+    head = os.pread(result, FRAME.size, 0)
+    return len(head) == FRAME.size and FRAME.unpack(head)[1] in range(NOT_LOADED, 2 * NOT_LOADED)
 
 
 def ended(pid: int, cpu_seconds: float, deadline: float) -> tuple[int, int, float]:

@@ -23,6 +23,9 @@ class Bounds:
     memory_bytes: int
     output_bytes: int
     """Most bytes that is returned or printed for one test."""
+    backstop_seconds: float = 0.0
+    """Of CPU, by which the kernel itself ends a process. A program can read it, so it is the same
+    for all runs of one; 0: as many as `cpu_seconds`."""
 
 
 NO_LIMITS = Limits()

@@ -88,8 +88,9 @@ class Zygote:
 
     def order(self, kind: int, bounds: Bounds, file_bytes: int, files: Sequence[int]) -> None:
         """Start one job; `files` are the descriptors that its kind needs (wire.py)."""
+        backstop = max(bounds.backstop_seconds, bounds.cpu_seconds)
         message = ORDER.pack(
-            kind, bounds.cpu_seconds, bounds.wall_seconds, bounds.memory_bytes, file_bytes
+            kind, bounds.cpu_seconds, bounds.wall_seconds, bounds.memory_bytes, file_bytes, backstop
         )
         try:
             socket.send_fds(self._socket, [message], list(files))

@@ -51,13 +51,25 @@ _STATEMENTS = (
 )  # fmt: skip
 _NOT_EXPRESSIONS = (ast.Yield, ast.YieldFrom, ast.Await, ast.NamedExpr)
 """The last because, in an annotation, it would bind a name of the module to any value."""
-_OTHER_BUILTINS = frozenset(dir(builtins)) - _BUILTINS
+_OTHER_BUILTINS = (frozenset(dir(builtins)) | {"exit", "quit"}) - _BUILTINS
+_BINDING = frozenset({
+    ast.FunctionDef, ast.ClassDef, ast.Name, ast.ExceptHandler, ast.Import, ast.ImportFrom,
+})  # fmt: skip
 _BARE = frozenset(
     kind
     for base in (ast.expr_context, ast.operator, ast.unaryop, ast.cmpop, ast.boolop)
     for kind in base.__subclasses__()
 )
 """What says how a node is meant and holds nothing: half of all nodes."""
+_CERTAIN = frozenset({
+    ast.Return, ast.Assign, ast.AugAssign, ast.AnnAssign, ast.For, ast.While, ast.If, ast.Expr,
+    ast.Pass, ast.Break, ast.Continue, ast.Raise, ast.Assert, ast.Delete, ast.Nonlocal, ast.BoolOp,
+    ast.BinOp, ast.UnaryOp, ast.IfExp, ast.Dict, ast.Set, ast.ListComp, ast.SetComp, ast.DictComp,
+    ast.GeneratorExp, ast.Compare, ast.JoinedStr, ast.FormattedValue, ast.Constant, ast.Subscript,
+    ast.Starred, ast.List, ast.Tuple, ast.Slice, ast.comprehension, ast.keyword, ast.arguments,
+    ast.arg,
+})  # fmt: skip
+"""What leaves nothing behind if no part of it does."""
 _NOT_ATTRIBUTES = ("_", "gi_", "cr_", "ag_", "tb_", "f_", "co_")
 """Beginnings of names that lead from a value to frames, namespaces and code."""
 
@@ -77,7 +89,7 @@ def is_stateless_test(prelude: str, code: str, given: Collection[str]) -> bool:
         imports = [node for node in body if isinstance(node, ast.Import | ast.ImportFrom)]
         test = ast.parse(f"def test({', '.join(given)}): pass").body[0]
         test.body = [node for node in body if node not in imports]  # type: ignore[attr-defined]
-        return _Module([*_body(prelude), *imports, test]).is_stateless()
+        return _Module([*_body(prelude), *imports, test], missing_raises=False).is_stateless()
     except _NOT_READABLE:
         return False
 
@@ -89,8 +101,10 @@ def _body(text: str) -> list[ast.stmt]:
 
 
 class _Module:
-    def __init__(self, body: list[ast.stmt]):
-        self.body = body
+    def __init__(self, body: list[ast.stmt], missing_raises: bool = True):
+        """`missing_raises`: whether a name that is nowhere bound raises; to a test it may be a
+        class of the program (objects.py)."""
+        self.body, self.missing_raises = body, missing_raises
         # A name that is bound anywhere may be used everywhere: scopes are not followed.
         self.known: set[str] = set()
         self.modules: dict[str, set[str] | None] = {}
@@ -98,9 +112,11 @@ class _Module:
         self.methods: set[ast.AST] = set()
         self.selves: set[ast.AST] = set()
         self.unusable: set[str] = set()
-        nodes = _all_nodes(body)
+        self.parts: dict[ast.AST, list[ast.AST]] = {}
+        nodes = _all_nodes(body, self.parts)
         for node in nodes:
-            self._note(node)
+            if type(node) in _BINDING:
+                self._note(node)
         for node in nodes:
             if isinstance(node, ast.arg) and node not in self.selves:
                 self.known.add(node.arg)
@@ -139,6 +155,7 @@ class _Module:
         bound = self.known | self.classes | self.modules.keys()
         hidden |= bound & _OTHER_BUILTINS
         self.unusable |= self.classes | self.modules.keys()
+        self.bound = bound | self.unusable
         self.known = (self.known | _BUILTINS | ({"self"} if self.selves else set())) - self.unusable
         return not hidden and all(self._outside(node) for node in self.body)
 
@@ -166,6 +183,8 @@ class _Module:
 
     def _inside(self, node: ast.AST) -> bool:
         """A function, or a part of one."""
+        if type(node) in _CERTAIN:
+            return all(map(self._inside, self.parts[node]))
         if isinstance(node, ast.stmt) and not isinstance(node, _STATEMENTS):
             return False
         if isinstance(node, _NOT_EXPRESSIONS):
@@ -193,20 +212,26 @@ class _Module:
             case ast.Try(finalbody=[_, *_]):  # it may hide that memory ran out
                 return False
             case ast.Name(id=name):
-                if name not in self.known:
-                    return False
+                return name in self.known or self._is_missing(name)
             case ast.ExceptHandler(type=kind):
                 kinds = kind.elts if isinstance(kind, ast.Tuple) else [kind]
                 if not all(isinstance(k, ast.Name) and k.id in _ERRORS for k in kinds):
                     return False
-        return all(map(self._inside, _parts(node)))
+        return all(map(self._inside, self.parts[node]))
+
+    def _is_missing(self, name: str) -> bool:
+        """Whether a name is nowhere bound: then it raises NameError, as it would alone."""
+        return self.missing_raises and not (
+            name in self.bound or name in _OTHER_BUILTINS or name.startswith("_")
+        )
 
 
-def _all_nodes(body: list[ast.stmt]) -> list[ast.AST]:
-    """Every node, each after the one that holds it."""
+def _all_nodes(body: list[ast.stmt], parts: dict[ast.AST, list[ast.AST]]) -> list[ast.AST]:
+    """Every node, each after the one that holds it; `parts` takes those right below each."""
     nodes: list[ast.AST] = list(body)
     for node in nodes:
-        nodes += _parts(node)
+        parts[node] = below = _parts(node)
+        nodes += below
     return nodes
 
 
@@ -214,9 +239,8 @@ def _parts(node: ast.AST) -> list[ast.AST]:
     """The nodes right below one, but for bare ones; lists, where ast's own are generators, which
     take twice as long."""
     found: list[ast.AST] = []
-    for name in node._fields:
-        part = getattr(node, name, None)
-        if isinstance(part, list):
+    for part in vars(node).values():
+        if type(part) is list:
             found += [one for one in part if isinstance(one, ast.AST) and type(one) not in _BARE]
         elif isinstance(part, ast.AST) and type(part) not in _BARE:
             found.append(part)

@@ -19,8 +19,9 @@ Loaded by path in the zygote: standard library only.
 import struct
 
 CALLS, SCRIPT, ANSWER, JUDGE, ALONE = range(5)
-ORDER = struct.Struct("<BddQQ")
-"""Kind; seconds of CPU and of wall time; bytes of memory, and of the biggest file."""
+ORDER = struct.Struct("<BddQQd")
+"""Kind; seconds of CPU and of wall time; bytes of memory, and of the biggest file; seconds of CPU
+of the kernel's own limit, which a program can read."""
 HEAD = struct.Struct("<Bidd")  # ending, exit status or minus the signal, wall and CPU seconds
 STOP = b"S"
 READY = b"\xff"  # begins neither a HEAD nor a text

@@ -173,17 +173,17 @@ def run(order, descriptors, control, inside, baseline) -> bytes:
 
 def be_child(order, descriptors, tell, inside, baseline) -> None:
     """Never returns."""
-    kind, cpu_seconds, wall_seconds, memory_bytes, file_bytes = order
+    kind, cpu_seconds, wall_seconds, memory_bytes, file_bytes, backstop = order
     memory_bytes += baseline
     try:
         job = read_whole(descriptors[0])
         results = arrange(kind, descriptors[1:], tell)
         try:
             if kind == ALONE:
-                walls.enclose(inside, cpu_seconds, memory_bytes, RESERVE_BYTES)
+                walls.enclose(inside, backstop, memory_bytes, RESERVE_BYTES)
                 walls.refuse(inside.forking)
             else:
-                walls.confine(inside, cpu_seconds, memory_bytes, file_bytes, RESERVE_BYTES)
+                walls.confine(inside, backstop, memory_bytes, file_bytes, RESERVE_BYTES)
         except BaseException as error:
             child.write(TELL, str(error).encode("utf-8", "replace"))
             return

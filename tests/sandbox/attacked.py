@@ -43,14 +43,47 @@ SCRIPTS = tuple(
     for row in ROWS
 )
 CHECKER = "def check(given, expected, actual):\n    return sorted(given[0]) == list(actual)\n"
+QUESTIONS = 8
+
+
+def _answers(right: bool) -> tuple[CallTest, ...]:
+    """Number 0 is always answered by yes, so that nothing is learned from the first test."""
+    return (CallTest((0,), True), *(CallTest((n,), right) for n in range(1, QUESTIONS + 1)))
+
+
+def _asserts(right: bool) -> tuple[CodeTest, ...]:
+    return tuple(CodeTest(f"assert candidate({t.arguments[0]}) is {t.expected}")
+                 for t in _answers(right))  # fmt: skip
+
+
 PROBLEMS = {
-    "call": Problem("call", "Sort.", "solve", CALLS[:1], CALLS[1:]),
-    "stdin": Problem("stdin", "Sort.", "", SCRIPTS[:1], SCRIPTS[1:]),
-    "code": Problem("code", "Sort.", "solve", CODES[:1], CODES[1:]),
-    "checker": Problem(
-        "checker", "Sort.", "solve", CALLS[:1], CALLS[1:], comparison=Comparison(checker=CHECKER)
+    "call": (Problem("call", "Sort.", "solve", CALLS[:1], CALLS[1:]),),
+    "stdin": (Problem("stdin", "Sort.", "", SCRIPTS[:1], SCRIPTS[1:]),),
+    "code": (Problem("code", "Sort.", "solve", CODES[:1], CODES[1:]),),
+    "checker": (
+        Problem("checker", "Sort.", "solve", CALLS[:1], CALLS[1:],
+                comparison=Comparison(checker=CHECKER)),
     ),
-}
+    "either": tuple(
+        Problem(f"either-{right}", "Answer.", "solve", tests[:1], tests[1:])
+        for right in (True, False) for tests in (_answers(right),)
+    ),
+    "either_code": tuple(
+        Problem(f"either-code-{right}", "Answer.", "solve", tests[:1], tests[1:])
+        for right in (True, False) for tests in (_asserts(right),)
+    ),
+}  # fmt: skip
+
+
+def earned(path: str, fractions: list[float]) -> float:
+    """What an attack was rewarded with: of two problems with opposite answers, the share of
+    questions that it got right in both."""
+    if not path.startswith("either"):
+        return fractions[0]
+    right = sum(fraction * (QUESTIONS + 1) for fraction in fractions) - 2
+    return max(0.0, round(right - QUESTIONS, 6)) / QUESTIONS
+
+
 HONEST = (
     "call",
     "# canary_of_an_earlier_program\nNOTE = 'canary_of_an_earlier_program'\n"
@@ -141,7 +174,7 @@ def main() -> None:
         Sandbox(SandboxConfig(workers=1, **LIMITS)) as sandbox,
     ):
         host = Host(Path(folder))
-        (first,) = verify(sandbox, [(PROBLEMS["call"], HONEST[1])])
+        (first,) = verify(sandbox, [(PROBLEMS["call"][0], HONEST[1])])
         hello = {"tier": sandbox.tier(), "walls": sandbox.walls(), "honest": first.verdict}
         print(json.dumps(hello), flush=True)
         for line in sys.stdin:
@@ -150,13 +183,14 @@ def main() -> None:
             for word, value in host.words().items():
                 program = program.replace(word, value)
             pids = sandbox.zygote_pids()
-            (result,) = verify(sandbox, [(PROBLEMS[asked["path"]], program)])
+            results = verify(sandbox, [(p, program) for p in PROBLEMS[asked["path"]]])
+            result = next((r for r in results if not r.passed), results[0])
             left = leftovers(sandbox)
             after = [HONEST, HONEST_SCRIPT, ("code", HONEST[1])]
-            honest = verify(sandbox, [(PROBLEMS[path], text) for path, text in after])
+            honest = verify(sandbox, [(PROBLEMS[path][0], text) for path, text in after])
             answer = {
                 "verdict": result.verdict,
-                "fraction": result.fraction,
+                "fraction": earned(asked["path"], [r.fraction for r in results]),
                 "error": result.error,
                 "leftovers": left,
                 "damage": host.damage(),

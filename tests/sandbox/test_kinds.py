@@ -377,10 +377,22 @@ def solve(x):
 
 
 def test_a_program_cannot_try_one_answer_in_a_batch_and_another_alone(verdict):
-    """Here it says yes in a batch and no alone; the first test is alone in both."""
+    """Here it says yes in a batch and no alone; it is never in a batch."""
     answers = (True, False, True, True, False)
     tests = tuple(CallTest((i,), answer) for i, answer in enumerate(answers))
-    assert verdict(tests, TWO_TRIES).fraction == 0.6  # the first, and each no
+    assert verdict(tests, TWO_TRIES).fraction == 0.4  # each no
+
+
+COIN = "import os\nCOIN = os.urandom(1)[0] % 2\ndef solve(x): return x == 0 or COIN == 1\n"
+
+
+def test_a_coin_is_tossed_once_for_each_question(sandbox):
+    """Right in half of 200 yes-or-no questions, and not in three quarters: 125 is 3.5 sigma off."""
+    pairs = []
+    for n in range(200):
+        tests = (CallTest((0,), True), CallTest((1,), n % 2 == 0))
+        pairs.append((Problem(f"{n}", "Answer.", "solve", tests[:1], tests[1:]), f"{COIN}# {n}"))
+    assert 75 <= sum(result.passed for result in verify(sandbox, pairs)) <= 125
 
 
 COUNTS_ITS_RUNS = """
@@ -410,7 +422,7 @@ def test_a_program_that_counts_its_runs_gets_no_second_answer_where_it_failed(ve
 def test_the_same_holds_for_code_tests_and_when_stopping_early(sandbox, verdict):
     tries = "calls = []\ndef solve(x):\n    calls.append(x)\n    return len(calls) > 1\n"
     tests = tuple(CodeTest(f"assert candidate(0) is {a}") for a in (False, True, False, True))
-    assert verdict(tests, tries).fraction == 0.5  # the first, and the no after it
+    assert verdict(tests, tries).fraction == 0.5  # each no
     (early,) = verify(sandbox, [(problem(tests), tries)], stop_early=True)
     assert early.fraction == 0.25
 

@@ -11,6 +11,7 @@ from engine.sandbox.verify import verify
 PLAIN = {
     "one function": "def solve(x):\n    x = str(x)\n    return ''.join(c * 2 for c in x)\n",
     "methods of values": "def solve(x):\n    x.sort()\n    x[0] = -1\n    return x.pop()\n",
+    "a name that is nowhere": "def solve(x):\n    x = missing(x)\n    return other",
     "helpers and constants": """
 import math
 from collections import Counter, defaultdict
@@ -82,6 +83,8 @@ WITH_STATE = {
     "a hidden attribute": "def solve(x): solve.__dict__['seen'] = x",
     "a built-in under the name of a local": "def solve(x): setattr(solve, 'seen', x)\n"
     "def other():\n    setattr = 1",
+    "a name of every module": "def solve(x): return __builtins__",
+    "a built-in that only the sandbox adds": "def solve(x): return quit",
     "names of the module": "def solve(x): globals()['seen'] = x",
     "a module behind a module": "import collections\n"
     "def solve(x): collections.abc.sys.modules.clear()",
@@ -197,12 +200,17 @@ class Counting:
         ("def solve(x): return x + 1", [(5, False)]),
         ("def solve(x): return x", [(5, False)]),
         ("def solve(x): return [][x]", [(5, False)]),
-        ("seen = []\ndef solve(x): return x", [(5, False), (4, True)]),
+        ("seen = []\ndef solve(x): return x", [(5, True)]),
+        ("seen = []\ndef solve(x): return x + 1", [(5, True)]),
+        ("seen = [][1]\ndef solve(x): return x", [(5, True)]),
+        ("def solve(x) return x", [(5, True)]),
         ("def solve(x):\n    while x > 4: pass\n    return x", [(5, False), (1, True)]),
         ("def solve(x): return bytearray(x * 10 ** 9)", [(5, False), (5, True)]),
     ],
 )
-def test_only_what_is_certain_is_not_run_again(sandbox, program, runs):
+def test_only_what_is_certain_runs_in_a_batch_and_only_what_that_did_not_answer_again(
+    sandbox, program, runs
+):
     counting = Counting(sandbox)
     (result,) = verify(counting, [(COUNT, program)])
     assert counting.calls == runs
@@ -213,14 +221,17 @@ def test_only_what_is_certain_is_not_run_again(sandbox, program, runs):
 @pytest.mark.parametrize(
     ("code", "program", "runs"),
     [
-        ("assert candidate({}) == {} + 1", "def solve(x): return x", 1),
-        ("assert candidate({}) == {} + 1", "seen = []\ndef solve(x): return x", 4),
-        ("import re\nre.purge()\nassert candidate({}) == {} + 1", "def solve(x): return x", 4),
+        ("assert candidate({}) == {} + 1", "def solve(x): return x", [4]),
+        ("assert candidate({}) == {} + 1", "seen = []\ndef solve(x): return x", [1] * 4),
+        ("import re\nre.purge()\nassert candidate({}) == {} + 1", "def solve(x): return x",
+         [1] * 4),
+        ("assert candidate({}) == {} + 1", "def solve(x) return x", [1]),
+        ("assert candidate({}) == {} + 1", "seen = nothing\ndef solve(x): return x", [1]),
     ],
-)
+)  # fmt: skip
 def test_the_same_holds_for_code_tests(sandbox, code, program, runs):
     tests = tuple(CodeTest(code.format(n, n)) for n in range(4))
     counting = Counting(sandbox)
     (result,) = verify(counting, [(Problem("p", "Do.", "solve", tests[:1], tests[1:]), program)])
-    assert (result.verdict, result.fraction) == (Verdict.WRONG_ANSWER, 0.0)
-    assert [calls for calls, _ in counting.calls] == [4, 1, 1, 1][:runs]
+    assert result.verdict != Verdict.SANDBOX_FAILURE and result.fraction == 0.0
+    assert [calls for calls, _ in counting.calls] == runs
