@@ -184,6 +184,13 @@ ARTIFACT_MOST_BYTES = {
 DATASET_READ_SECONDS = 90
 DATASET_READ_BYTES = 4 << 30
 
+# Runs that a project and a user may have queued or at work, and of these at work, at once. Those of
+# engines elsewhere count among the first.
+PROJECT_RUNS = environment.read_integer(os.environ, "GROVE_PROJECT_RUNS", 256, 1, 10**6)
+USER_RUNS = environment.read_integer(os.environ, "GROVE_USER_RUNS", 128, 1, 10**6)
+PROJECT_RUNNING = environment.read_integer(os.environ, "GROVE_PROJECT_RUNNING", 64, 1, 10**6)
+USER_RUNNING = environment.read_integer(os.environ, "GROVE_USER_RUNNING", 64, 1, 10**6)
+
 LANGUAGE_CODE = "en"
 TIME_ZONE = "UTC"
 USE_I18N = False

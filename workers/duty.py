@@ -11,8 +11,8 @@ import socket
 import threading
 import uuid
 
-from webapp.experiments.leases import LeaseLost, take_lease
-from webapp.experiments.selectors import more_urgent
+from webapp.experiments.leases import LeaseLost
+from webapp.experiments.queue import take
 from workers.keeper import LEASE_SECONDS, Keeper
 from workers.settings import engine_command
 
@@ -26,19 +26,15 @@ _lock = threading.Lock()
 
 
 def keep_run(run_id: uuid.UUID) -> None:
-    """Keep the run until it ends; returns at once if there is nothing to take."""
+    """Keep what is due until it ends: this run if it was interrupted, else the one whose turn it is
+    (`queue.take`), for which the sweep sends another message. Returns at once if nothing is."""
     if closing.is_set():
         return
-    fencing = None
-    # A message says that there is work: the most urgent is done first, and the sweep sends the
-    # other again.
-    if first := more_urgent(run_id):
-        fencing = take_lease(first, owner(), LEASE_SECONDS)
-        run_id = run_id if fencing is None else first
-    fencing = fencing or take_lease(run_id, owner(), LEASE_SECONDS)
-    if fencing is None:
+    taken = take(run_id, owner(), LEASE_SECONDS)
+    if taken is None:
         return
-    keeper = Keeper(run_id, fencing, closing, engine_command())
+    run_id = taken.run_id
+    keeper = Keeper(run_id, taken.fencing, closing, engine_command())
     with _lock:
         _keepers[run_id] = keeper
     try:

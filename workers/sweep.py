@@ -48,6 +48,5 @@ class Sweep(Chore):
     def sweep(self) -> int:
         """Send what is due, if there is room for it here; returns how many runs were sent."""
         fail_silent_runs()
-        if len(kept()) >= self.slots:
-            return 0
-        return sum(dispatch(run_id) for run_id in sweepable_runs())
+        room = self.slots - len(kept())
+        return sum(map(dispatch, sweepable_runs(room))) if room > 0 else 0

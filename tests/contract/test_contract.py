@@ -34,6 +34,7 @@ def served(django_db_setup):
 def site(served, var_directory, settings):
     # The tool shows wrong tokens by the hundred, and means to be told so each time.
     settings.RATE_LIMITS = {**settings.RATE_LIMITS, "guesses": (100_000, 60.0)}
+    settings.PROJECT_RUNS = settings.USER_RUNS = 100_000
     yield furnish(f"http://127.0.0.1:{served.port}", a_cast())
     served.wait_until_idle()
 

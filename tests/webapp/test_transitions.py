@@ -9,7 +9,6 @@ from webapp.experiments import services
 from webapp.experiments.creation import create_experiment_with_run
 from webapp.experiments.leases import LeaseLost, release, renew_lease, take_lease
 from webapp.experiments.models import Experiment, Run
-from webapp.experiments.selectors import more_urgent, sweepable_runs
 from webapp.experiments.states import ALLOWED, ENDED, TransitionRefused, check
 from webapp.telemetry.ingest import ingest
 
@@ -78,17 +77,6 @@ def test_a_queued_run_is_killed_at_once_and_a_running_one_by_its_worker(cast):
     assert [(a.kind, a.user) for a in run.actions.order_by("pk")] == [
         ("stopped", cast.bob), ("killed", cast.mia), ("resumed", cast.bob),
     ]  # fmt: skip
-
-
-def test_of_queued_runs_the_most_urgent_is_taken_first(cast):
-    plain, urgent, held = a_run(cast), a_run(cast), a_run(cast)
-    assert more_urgent(plain.pk) is None
-    services.set_priority(urgent.pk, 5, cast.bob)
-    services.set_priority(held.pk, 9, cast.bob)
-    take_lease(held.pk, "worker", 60)
-    assert more_urgent(plain.pk) == urgent.pk and more_urgent(urgent.pk) is None
-    assert sweepable_runs()[0] == urgent.pk
-    assert urgent.actions.get().detail == "from 0 to 5"
 
 
 def test_what_is_not_done_is_not_noted(cast):

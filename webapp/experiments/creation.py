@@ -21,6 +21,7 @@ from webapp.experiments.checkpoints import checkpoint_steps, hold, release
 from webapp.experiments.dispatch import dispatch_on_commit
 from webapp.experiments.models import Experiment, Run, RunAction
 from webapp.experiments.paths import located
+from webapp.experiments.queue import admit
 from webapp.experiments.states import NotNow
 from webapp.experiments.sweeps import Planned, Request, plan
 from webapp.experiments.walls import refuse_unsafe
@@ -73,8 +74,10 @@ def create_experiment(
 
     Raises:
         ConfigError: as `planned`, or the problems cannot be trained on; nothing was made.
+        NotNow: these are more runs than may be queued or at work (`queue.admit`).
     """
     runs = planned(request, project, origin)
+    admit(project, user, len(runs))
     name = (request.name or request.recipe)[:_NAME_CHARS]
     experiment = Experiment.objects.create(
         project=project, name=name, created_by=user, config=request.asked()

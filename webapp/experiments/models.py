@@ -15,7 +15,7 @@ from django.db import models
 
 from engine.events import RunState
 from webapp.datasets.models import DatasetVersion
-from webapp.projects.models import InProjectQuerySet, Project
+from webapp.projects.models import InProjectQuerySet, Project, Workspace
 
 
 class Experiment(models.Model):
@@ -61,7 +61,8 @@ class Run(models.Model):
         max_length=10, choices=[(s.value, s.label) for s in RunState], default=RunState.QUEUED.value
     )
     priority = models.SmallIntegerField(default=0)
-    """Of queued runs the highest is taken first, then the one that waits longest."""
+    """Of the queued runs of a workspace the highest is taken first, then the one that waits
+    longest."""
     stop_requested = models.BooleanField(default=False)
     kill_requested = models.BooleanField(default=False)
     """Stop at once: what was learned since the last checkpoint is lost."""
@@ -133,6 +134,15 @@ class InRunQuerySet(InProjectQuerySet):
     """Base of the querysets of everything that belongs to a run."""
 
     project_path = "run__experiment__project"
+
+
+class Turn(models.Model):
+    """When a workspace was served last: a worker took a run of it from the queue."""
+
+    workspace = models.OneToOneField(
+        Workspace, on_delete=models.CASCADE, primary_key=True, related_name="+"
+    )
+    at = models.DateTimeField()
 
 
 class Star(models.Model):

@@ -23,6 +23,7 @@ from webapp.experiments import leases, services
 from webapp.experiments.actions import note_action
 from webapp.experiments.models import Experiment, Run, RunAction
 from webapp.experiments.paths import refuse_cluster
+from webapp.experiments.queue import admit
 from webapp.experiments.states import ENDED
 from webapp.projects.models import Project
 
@@ -44,9 +45,11 @@ def create_run(
     Raises:
         ConfigError: the settings cannot run, or name a Ray cluster: what such a run records may
             come to be read by an engine of ours.
+        NotNow: too many runs are queued or at work (`queue.admit`).
     """
     config = load_recipe(recipe, overrides)
     refuse_cluster(config)
+    admit(project, user)
     asked = {"recipe": recipe, "overrides": overrides}
     experiment = Experiment.objects.create(
         project=project, name=name or recipe, created_by=user, config=asked

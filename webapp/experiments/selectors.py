@@ -30,25 +30,18 @@ def visible_runs(user: User) -> QuerySet[Run]:
     )
 
 
-def sweepable_runs() -> list[uuid.UUID]:
+def sweepable_runs(room: int | None = None) -> list[uuid.UUID]:
     """Runs that no worker holds although one should, and of which none was told lately.
 
-    The sweep sends these to the queue again: a queued run whose message was lost, and a run
-    whose worker died or gave it back.
+    The sweep sends these to the queue again: every run whose worker died or gave it back, and
+    `room` of the queued ones, which is enough: a message about any of them has the worker take the
+    one whose turn it is (`queue.take`).
     """
     untold = Q(dispatched_at=None) | Q(dispatched_at__lt=Now() - RESEND_AFTER)
-    states = {RunState.QUEUED, *HELD}
-    waiting = Run.objects.filter(untold, unheld(), state__in=states, outside=False)
-    return list(waiting.order_by("-priority", "queued_at").values_list("pk", flat=True))
-
-
-def more_urgent(run_id: uuid.UUID) -> uuid.UUID | None:
-    """The queued run that nobody holds of the highest priority above that of `run_id`, which waits
-    longest; None if there is none, or if that run does not wait."""
-    mine = Run.objects.filter(pk=run_id, state=RunState.QUEUED).values_list("priority", flat=True)
-    higher = Run.objects.filter(state=RunState.QUEUED, outside=False, priority__gt=mine[:1])
-    waiting = higher.filter(unheld())
-    return waiting.order_by("-priority", "queued_at").values_list("pk", flat=True).first()
+    owed = Run.objects.filter(untold, unheld(), outside=False)
+    interrupted = owed.filter(state__in=HELD).values_list("pk", flat=True)
+    queued = owed.filter(state=RunState.QUEUED).order_by("queued_at").values_list("pk", flat=True)
+    return [*interrupted, *queued[:room]]
 
 
 def visible_run(user: User, run_id: uuid.UUID) -> Run:

@@ -20,6 +20,7 @@ from webapp.experiments.actions import note_action
 from webapp.experiments.dispatch import dispatch_on_commit
 from webapp.experiments.leases import lock_leased, take_lease_outside
 from webapp.experiments.models import Run, RunAction
+from webapp.experiments.queue import admit
 from webapp.experiments.states import check
 
 CHANNEL = "grove_events"
@@ -28,7 +29,15 @@ CHANNEL = "grove_events"
 
 @transaction.atomic
 def resume_run(run_id: uuid.UUID, by: User | None = None) -> Run:
-    """A stopped or failed run goes back to the queue, to continue from its last checkpoint."""
+    """A stopped or failed run goes back to the queue, to continue from its last checkpoint.
+
+    Raises:
+        TransitionRefused: it has not ended, or has finished.
+        NotNow: its project, or who made it, has too many runs queued or at work.
+    """
+    run = Run.objects.select_related("experiment__project", "created_by").get(pk=run_id)
+    check(run.run_state, RunState.QUEUED)
+    admit(run.project, run.created_by)
     run = _locked(run_id)
     _change(
         run,
@@ -87,8 +96,8 @@ def _ask_to_end(run: Run) -> None:
 
 @transaction.atomic
 def set_priority(run_id: uuid.UUID, priority: int, by: User | None = None) -> Run:
-    """Of the queued runs those of higher priority are taken first; a run at work keeps it for the
-    next time that it is queued."""
+    """Of the queued runs of a workspace those of higher priority are taken first; a run at work
+    keeps it for the next time that it is queued."""
     run = _locked(run_id)
     before, run.priority = run.priority, priority
     if before != priority:

@@ -77,7 +77,7 @@ def kill_run(request: HttpRequest, run_id: uuid.UUID):
 
 @router.post("/{uuid:run_id}/priority", response=RunDetail)
 def set_priority(request: HttpRequest, run_id: uuid.UUID, wanted: Priority):
-    """Queued runs of higher priority are taken first."""
+    """Of the queued runs of a workspace those of higher priority are taken first."""
     return operate(
         request, run_id, lambda pk, user: services.set_priority(pk, wanted.priority, user)
     )

@@ -29,7 +29,7 @@ from webapp.experiments.models import Run
 from webapp.experiments.presentation import page_data
 from webapp.experiments.runs_table import runs_table, wish_of
 from webapp.experiments.selectors import comparable_runs, compared_runs, runs_by_id, visible_run
-from webapp.experiments.states import TransitionRefused
+from webapp.experiments.states import NotNow, TransitionRefused
 from webapp.projects.permissions import Action, may, operable_projects, require
 from webapp.searches.presentation import page_search
 
@@ -219,4 +219,7 @@ def _operate(request: HttpRequest, run_id: uuid.UUID, service: Operation) -> Htt
         service(found.pk, request.user)
     except TransitionRefused as refusal:
         messages.error(request, f"Nothing changed: {refusal}.")
+    except NotNow as refusal:
+        for problem in refusal.problems:
+            messages.error(request, f"Nothing changed: {problem['reason']}.")
     return redirect("run", found.pk)

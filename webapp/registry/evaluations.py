@@ -22,6 +22,7 @@ from webapp.experiments.actions import note_action
 from webapp.experiments.dispatch import dispatch_on_commit
 from webapp.experiments.models import Experiment, Run, RunAction
 from webapp.experiments.paths import refuse_paths
+from webapp.experiments.queue import admit
 from webapp.registry.errors import RegistryRefused
 from webapp.registry.models import Evaluation, ModelUse, ModelVersion
 from webapp.telemetry.models import Event
@@ -52,12 +53,14 @@ def evaluate(version: ModelVersion, dataset: DatasetVersion, wish: Wish, user: U
 
     Raises:
         ConfigError: the settings cannot run. RegistryRefused: they are of different projects.
+        NotNow: too many runs are queued or at work (`queue.admit`).
     """
     project = version.model.project
     if dataset.dataset.project_id != project.pk:
         raise RegistryRefused(f"{dataset} belongs to another project than {version}.")
     config = _config(version, dataset, wish)
     refuse_paths(config, project)
+    admit(project, user)
     name = f"Evaluation of {version} on {dataset}"[:200]
     asked = {"recipe": "evaluation", "overrides": wish.asked()}
     experiment = Experiment.objects.create(

@@ -26,6 +26,7 @@ from webapp.experiments.actions import note_action
 from webapp.experiments.dispatch import dispatch_on_commit
 from webapp.experiments.models import Experiment, Run, RunAction
 from webapp.experiments.paths import located
+from webapp.experiments.queue import admit
 from webapp.experiments.walls import refuse_unsafe
 from webapp.projects.models import Project
 from webapp.registry.services import note_uses
@@ -91,10 +92,12 @@ def create_search(project: Project, user: User, wish: Wish) -> Search:
 
     Raises:
         ConfigError: as `planned`; nothing was made.
+        NotNow: too many runs are queued or at work (`queue.admit`).
     """
     config = planned(project, wish.team, wish.overrides)
     problem = record(wish.problem)
     _refuse_unstorable(problem)
+    admit(project, user)
     name = (wish.name or f"Search {problem['id']}")[:_NAME_CHARS]
     asked = {"recipe": RECIPE, "team": list(wish.team), "overrides": dict(wish.overrides)}
     experiment = Experiment.objects.create(
