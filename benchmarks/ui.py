@@ -99,9 +99,8 @@ def measure(arguments: argparse.Namespace) -> dict[str, dict[str, Any]]:
             versions = {"chromium": here.browser.version, **here.versions}
     except FileNotFoundError as missing:  # no Chromium
         raise PeerMissing(str(missing)) from None
-    if missed := [name for name in GOALS if name in figures and not GOALS[name].met(figures[name])]:
-        figures["missed"] = missed
-    return {"ratios": {}, "figures": figures, "versions": versions}
+    judged = {name: figures.pop(name) for name in GOALS if name in figures}
+    return {"ratios": judged, "figures": figures, "versions": versions}
 
 
 def _wide(here: Any, figures: dict[str, Any], arguments: argparse.Namespace) -> None:

@@ -8,8 +8,6 @@ import sys
 import pytest
 
 from benchmarks import MEASUREMENTS, at_most
-from benchmarks.everything import Outcome
-from benchmarks.table import document
 
 
 def run(*arguments):
@@ -64,31 +62,6 @@ def test_goals_are_of_ratios_and_say_which_side_is_good():
     assert str(goals["vs_fresh_python"]) == "at least 2.5"
     assert goals["vs_fresh_python"].met(2.5) and not goals["vs_fresh_python"].met(2.4)
     assert at_most(1.5).met(1.5) and not at_most(1.5).met(1.6)
-
-
-def test_one_that_does_not_end_is_named_in_the_table_and_by_the_exit_status(tmp_path):
-    page = tmp_path / "benchmarks.md"
-    done = run("all", "--json", "--only", "sandbox", "--minutes", "0.0001", "--out", str(page))
-    assert done.returncode == 1
-    result = json.loads(done.stdout.splitlines()[-1])
-    assert (result["name"], result["ratios"]) == ("all", {})
-    assert "minutes" in result["figures"]["failed"]["sandbox"]
-    text = page.read_text("utf-8")
-    assert "| sandbox | | | | failed |" in text and "Failed: it took more than" in text
-
-
-def test_the_page_holds_ratios_beside_their_goals_and_every_figure():
-    result = {
-        "ratios": {"vs_fresh_python": 6.5, "vs_manager": 9.0, "vs_other": 2},
-        "figures": {"sandbox_ms": 2.4, "ways": {"a|b": [1, 2]}},
-        "versions": {"python": "3.12"},
-    }
-    page = document([Outcome("sandbox", 12.3, result), Outcome("sandbox", 0.1, left_out="no peer")])
-    assert "| sandbox | `vs_fresh_python` | 6.5 | at least 2.5 | met |" in page
-    assert "| sandbox | `vs_manager` | 9.0 | at least 10 | missed |" in page
-    assert "| sandbox | `vs_other` | 2 |  |  |" in page
-    assert "| `ways` | a\\|b: 1, 2 |" in page
-    assert "python 3.12" in page and "12 s" in page and "Left out: no peer" in page
 
 
 def test_a_ratio_is_known_once_its_rounds_agree_and_an_outlier_does_not_count():

@@ -1,0 +1,64 @@
+"""The conditions of a measurement: machine, load and version of the code."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import psutil
+
+ROOT = Path(__file__).resolve().parents[1]
+OWN_FILES = (":!docs/benchmarks.md", ":!docs/benchmarks.json")
+"""Written by `all` itself; they change no measurement."""
+
+
+@dataclass(frozen=True)
+class Load:
+    """How busy the machine is."""
+
+    average: float
+    """Mean number of runnable processes over the last minute (the first of `uptime`)."""
+    busy_percent: float
+    """Share of all cores that was in use during one second."""
+
+    def to_dict(self) -> dict[str, float]:
+        return asdict(self)
+
+
+def load() -> Load:
+    """The machine's load at this moment; takes one second."""
+    return Load(round(os.getloadavg()[0], 2), round(psutil.cpu_percent(interval=1.0), 1))
+
+
+def machine() -> str:
+    """The processor, its cores that this process may use, and Python."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return f"{_processor()}, {cores} cores, Python {platform.python_version()}"
+
+
+def commit(root: Path = ROOT) -> str:
+    """The short name of the commit that is checked out, with `+changes` where files differ."""
+    head = _git(root, "rev-parse", "--short=10", "HEAD")
+    if not head:
+        return "no repository"
+    changed = _git(root, "status", "--porcelain", "--", ".", *OWN_FILES)
+    return f"{head}+changes" if changed else head
+
+
+def _git(root: Path, *arguments: str) -> str:
+    """What git prints; empty where there is no git or no repository."""
+    try:
+        done = subprocess.run(["git", *arguments], cwd=root, capture_output=True, text=True)
+    except FileNotFoundError:
+        return ""
+    return done.stdout.strip() if done.returncode == 0 else ""
+
+
+def _processor() -> str:
+    file = Path("/proc/cpuinfo")
+    lines = file.read_text("utf-8").splitlines() if file.is_file() else []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return (names or [platform.processor() or platform.machine()])[0]
