@@ -89,14 +89,14 @@ def _measured(name: str, options: str, limit: float) -> Measurement:
     """One measurement in a process of its own, with its conditions."""
     module = importlib.import_module(f"benchmarks.{MEASUREMENTS[name]}")
     at = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M:%S")
-    before, started = load(), time.perf_counter()
+    code, before, started = commit(), load(), time.perf_counter()
     result = _result(name, options, limit)
     return Measurement(
         name=name,
         measured_at=at,
         seconds=round(time.perf_counter() - started, 1),
         machine=machine(),
-        commit=commit(),
+        commit=code,
         load_before=before.to_dict(),
         load_after=load().to_dict(),
         options=options,

@@ -3,7 +3,7 @@
  * seeds, smoothing, intervals. Pure.
  */
 
-const T95 = [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262]; // Student, 1 to 9 degrees
+import { t95, Z95 } from "./student.js";
 
 /**
  * The columns of a plot: {x, columns: [{mean, least, most, count}]}, one column for each of `told`.
@@ -68,7 +68,7 @@ export function band(columns, kind) {
     const n = values.length;
     const mean = n ? values.reduce((sum, value) => sum + value, 0) / n : null;
     const spread = n > 1 ? Math.sqrt(values.reduce((sum, v) => sum + (v - mean) ** 2, 0) / (n - 1)) : 0;
-    const reach = kind === "ci" && n > 1 ? (spread * (T95[n - 2] ?? 1.96)) / Math.sqrt(n) : spread;
+    const reach = kind === "ci" && n > 1 ? (spread * t95(n - 1)) / Math.sqrt(n) : spread;
     made.mean.push(mean);
     made.least.push(n ? mean - reach : null);
     made.most.push(n ? mean + reach : null);
@@ -80,7 +80,7 @@ export function band(columns, kind) {
 /** Wilson's 95 % interval of a share of n. */
 export function wilson(share, n) {
   if (!n) return [0, 1];
-  const z = 1.96;
+  const z = Z95;
   const middle = (share + (z * z) / (2 * n)) / (1 + (z * z) / n);
   const reach = (z * Math.sqrt((share * (1 - share)) / n + (z * z) / (4 * n * n))) / (1 + (z * z) / n);
   return [Math.max(0, middle - reach), Math.min(1, middle + reach)];

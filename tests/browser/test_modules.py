@@ -50,6 +50,7 @@ def test_every_pure_module_has_tests():
         "specks",
         "steps",
         "stream",
+        "student",
         "thompson",
         "toml-lines",
         "upload",
