@@ -44,9 +44,10 @@ from engine.problems.problem import CallTest, Problem
 from engine.problems.source import GENERATED, load_problem_set
 
 SUMMARY = "a GRPO step, rollouts per second against TRL"
-GOALS = {"vs_trl": at_least(3)}
+GOALS = {"vs_trl": at_least(3), "vs_trl_bare": at_least(3)}
 PROMPTS, GROUP, WARM_UP = 8, 8, 3
 SAMPLING = {"max_prompt_tokens": 384, "max_new_tokens": 32}
+STATEMENTS = ("worked", "bare")
 RATE = 1e-6
 """Small, so that the answers stay as long as they are at the start."""
 
@@ -55,6 +56,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--steps", type=int, default=12, help="steps per round that are measured")
     parser.add_argument("--rounds", type=int, default=2, help="rounds over both")
     parser.add_argument("--threads", type=int, default=1, help="threads of torch that each has")
+    parser.add_argument("--statements", nargs="+", choices=STATEMENTS, default=STATEMENTS,
+                        help="only with examples, or only without")  # fmt: skip
 
 
 def measure(arguments: argparse.Namespace) -> dict[str, dict[str, Any]]:
@@ -84,7 +87,8 @@ def measure(arguments: argparse.Namespace) -> dict[str, dict[str, Any]]:
         save_problems(file, _with_examples(bare))
         worked = config(WARM_UP + arguments.steps, arguments.threads, str(file))
         gap = check_same_loss(worked)
-        for kind, run in (("", worked), ("bare_", bare)):
+        runs = {"worked": ("", worked), "bare": ("bare_", bare)}
+        for kind, run in (runs[name] for name in arguments.statements):
             ours: list[dict[str, float]] = []
             theirs: list[dict[str, float]] = []
             for _ in range(arguments.rounds):
