@@ -155,7 +155,7 @@ def test_there_is_no_other_websocket(port, scene):
 
 
 def _remove(cast):
-    membership.remove_member(cast.project.workspace, cast.bob.pk)
+    membership.remove_member(cast.project.workspace, cast.bob.pk, cast.alice)
 
 
 def _make_private(cast):
@@ -204,7 +204,7 @@ def test_a_role_that_still_reads_keeps_the_socket(port, scene):
     cast, run = scene
     with Client(port, a_session(cast.bob)) as bob:
         assert answer(bob, run) == IN
-        membership.change_role(cast.project.workspace, cast.bob.pk, Role.VIEWER)
+        membership.change_role(cast.project.workspace, cast.bob.pk, Role.VIEWER, cast.alice)
         bob.say(type="ping")
         assert bob.hear_of("pong")
 

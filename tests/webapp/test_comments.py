@@ -163,7 +163,7 @@ def test_the_inbox_counts_what_is_unread_and_forgets_what_one_may_not_see(client
     client.post("/inbox/read/")
     assert 'aria-label="Inbox"' in client.get("/").content.decode()
     write(cast.alice, "@bob three", run)
-    membership.remove_member(cast.project.workspace, cast.bob.pk)
+    membership.remove_member(cast.project.workspace, cast.bob.pk, cast.alice)
     page = client.get("/inbox/")
     assert b"three" not in page.content and b'aria-label="Inbox"' in page.content
 

@@ -8,6 +8,7 @@ import json
 import pickle
 import re
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -32,6 +33,8 @@ from webapp.datasets.models import Dataset, DatasetProblem, DatasetReport, Datas
 from webapp.datasets.references import for_engine
 from webapp.datasets.services import version_of
 from webapp.experiments.models import Run
+from webapp.projects.models import Visibility
+from webapp.projects.services import create_project
 from webapp.registry.services import register_starters
 from webapp.telemetry.ingest import ingest
 
@@ -333,6 +336,26 @@ def test_what_is_used_is_not_deleted_and_what_is_not_leaves_nothing(bob, cast, v
     run.delete()
     assert bob.delete(path).status_code == 204
     nothing_is_left(var_directory)
+
+
+def test_what_others_keep_private_is_named_to_nobody_else(bob, cast):
+    hidden = create_project(
+        cast.project.workspace, "Hidden", "hidden", Visibility.PRIVATE, cast.alice
+    )
+    version = stored_version(cast, "open")
+    secret = stored_version(replace(cast, project=hidden), "secret-name", some_problems(2, seed=7))
+    reports.request_overlap(version, secret, 0.5, cast.alice)
+    DatasetVersion.objects.filter(pk=secret.pk).update(parent=version)
+    address, rest = f"/datasets/versions/{version.pk}/", f"/api/v1/datasets/versions/{version.pk}"
+
+    def told() -> list[str]:
+        asked = [bob.get(address), bob.get(f"{rest}/uses"), bob.delete(rest)]
+        return [answer.content.decode() for answer in asked]
+
+    assert not [text for text in told() if "secret-name" in text]
+    assert "it is used by 1 more" in told()[-1]
+    bob.force_login(cast.alice)
+    assert all("secret-name" in text for text in told())
 
 
 def test_problems_are_searched_filtered_and_paged(bob, cast):

@@ -7,12 +7,15 @@ appends never mix; a finished upload has an artifact and no file.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
 from django.conf import settings
 from django.db import OperationalError, transaction
+from django.dispatch import receiver
 from django.shortcuts import get_object_or_404
 from django.utils import timezone
 from psycopg.errors import LockNotAvailable
@@ -23,8 +26,9 @@ from webapp.artifacts.errors import OffsetMismatch, UploadRefused
 from webapp.artifacts.models import Upload
 from webapp.artifacts.names import fault_of_name
 from webapp.artifacts.selectors import bytes_of
-from webapp.projects.models import Project
-from webapp.projects.permissions import Action
+from webapp.projects.models import Project, Workspace
+from webapp.projects.permissions import Action, may
+from webapp.projects.revocation import access_changed
 
 LIFETIME = timedelta(days=1)
 """How long an upload waits for its next bytes, and a finished one to be used."""
@@ -138,6 +142,17 @@ def use_up(upload: Upload) -> None:
     discard(upload)
     if upload.artifact is not None:
         store.remove(upload.artifact)
+
+
+@receiver(access_changed)
+def discard_unpermitted(workspace: Workspace, user_ids: Collection[int], **_: Any) -> None:
+    """Uploads are given up when who began them may not add such files any more."""
+    begun = Upload.objects.filter(project__workspace=workspace, created_by__in=user_ids)
+    for upload in begun.select_related("project", "created_by"):
+        if not may(upload.created_by, ACTIONS[Upload.Kind(upload.kind)], upload.project):
+            path = path_of(upload)
+            upload.delete()
+            transaction.on_commit(partial(path.unlink, missing_ok=True))
 
 
 def path_of(upload: Upload) -> Path:

@@ -34,7 +34,8 @@ class Source:
     """What people choose by; several sources may be of one kind."""
     rows: QuerySet[Any]
     workspace: str
-    """Path from a row to its workspace; if it ends with `__in`, to the ids of its runs."""
+    """Path from a row to its workspace; if it ends with `__overlap`, to the ids of its runs, which
+    may lie in several."""
     person: str = "pgh_context__user"
     """Path from a row to the id of who did it."""
 
@@ -61,7 +62,7 @@ SOURCES = (
         "share", "share", models.ShareEvent.objects.select_related("run__experiment"),
         f"run__{_RUN}",
     ),
-    Source("comparison", "share", models.ComparisonEvent.objects.all(), "runs__0__in"),
+    Source("comparison", "share", models.ComparisonEvent.objects.all(), "runs__overlap"),
     Source(
         "run-action", "run",
         models.RunActionEvent.objects.select_related("run__experiment"), f"run__{_RUN}", "user",
@@ -147,9 +148,9 @@ def newest_notes(workspace: Workspace) -> list[int | None]:
 
 
 def _in(source: Source, workspace: Workspace) -> QuerySet[Any]:
-    if not source.workspace.endswith("__in"):
+    if not source.workspace.endswith("__overlap"):
         return source.rows.filter(**{source.workspace: workspace.pk})
-    runs = Run.objects.filter(**{_RUN: workspace.pk}).values("pk")
+    runs = Run.objects.filter(**{_RUN: workspace.pk}).values_list("pk")
     return source.rows.filter(**{source.workspace: runs})
 
 

@@ -8,6 +8,7 @@ from collections.abc import Collection
 import pgtrigger
 
 from webapp.audit import models
+from webapp.experiments.models import Run
 
 _OF_RUNS = {
     models.ShareEvent: "run",
@@ -38,9 +39,18 @@ def forget(
         models.DatasetEvent.objects.filter(dataset__in=dataset_ids),
         models.ModelEvent.objects.filter(model__in=model_ids),
         models.PromotionEvent.objects.filter(model__in=model_ids),
-        models.ComparisonEvent.objects.filter(runs__overlap=list(run_ids)),
+        models.ComparisonEvent.objects.filter(pk__in=_comparisons_of_these_alone(run_ids)),
         models.WorkspaceEvent.objects.filter(pgh_obj=workspace_id).exclude(pgh_label="gone"),
     ]
     with pgtrigger.ignore(*(f"{rows.model._meta.label}:append_only" for rows in found)):
         for rows in found:
             rows.delete()
+
+
+def _comparisons_of_these_alone(run_ids: Collection[uuid.UUID]) -> list[int]:
+    """Notes that tell of these runs, and of no run of another workspace that is still there."""
+    told = models.ComparisonEvent.objects.filter(runs__overlap=list(run_ids))
+    runs_by_note = dict(told.values_list("pk", "runs"))
+    others = set().union(*runs_by_note.values()) - set(run_ids)
+    left = set(Run.objects.filter(pk__in=others).values_list("pk", flat=True))
+    return [note for note, runs in runs_by_note.items() if left.isdisjoint(runs)]

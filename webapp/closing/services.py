@@ -16,6 +16,7 @@ from pathlib import Path
 from django.conf import settings
 from django.db import transaction
 from django.db.models import QuerySet
+from django.db.models.functions import Now
 
 from webapp.accounts.services import announce_access
 from webapp.artifacts import store
@@ -77,7 +78,9 @@ def _delete(workspace: Workspace) -> None:
     for upload in Upload.objects.filter(**inside):
         discard(upload)
     Comment.objects.filter(compared__run__in=runs).delete()
-    ComparisonShare.objects.filter(runs__overlap=runs).delete()
+    compared = ComparisonShare.objects.filter(runs__overlap=runs)
+    compared.valid().update(revoked_at=Now())  # noted in the other workspaces that it shows
+    compared.delete()
     # What protects others goes before them; links within one table are cut first.
     Alias.objects.filter(model__in=models).delete()
     ModelUse.objects.filter(version__in=versions).delete()

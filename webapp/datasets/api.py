@@ -88,7 +88,7 @@ def delete_dataset(request: HttpRequest, dataset_id: Id):
     found = Dataset.objects.visible_to(request.user).select_related("project__workspace")
     dataset = get_object_or_404(found, pk=dataset_id)
     require(request.user, Action.ADD_DATASETS, dataset.project)
-    storing.delete_dataset(dataset)
+    storing.delete_dataset(dataset, request.user)
     return Status(204, None)
 
 
@@ -100,7 +100,7 @@ def get_dataset_version(request: HttpRequest, dataset_version_id: Id):
 @router.delete("/versions/{int:dataset_version_id}", response={204: None})
 def delete_dataset_version(request: HttpRequest, dataset_version_id: Id):
     """It is gone; 409, with what uses it, if something does."""
-    storing.delete_version(_changeable(request, dataset_version_id))
+    storing.delete_version(_changeable(request, dataset_version_id), request.user)
     return Status(204, None)
 
 
@@ -115,7 +115,7 @@ def derive_dataset_version(request: HttpRequest, dataset_version_id: Id, new: Ne
 @router.get("/versions/{int:dataset_version_id}/uses", response=UseList)
 def list_dataset_uses(request: HttpRequest, dataset_version_id: Id):
     """Runs and model versions that learned from it, and versions that were made from it."""
-    return {"uses": uses(visible_version(request.user, dataset_version_id))}
+    return {"uses": uses(visible_version(request.user, dataset_version_id), request.user)}
 
 
 @router.get("/versions/{int:dataset_version_id}/problems", response=ProblemList)

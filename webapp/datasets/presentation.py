@@ -12,7 +12,14 @@ from webapp.datasets.forms import OverlapForm, SearchForm
 from webapp.datasets.hardness import hardness
 from webapp.datasets.models import DatasetProblem, DatasetReport, DatasetVersion
 from webapp.datasets.references import fault_of
-from webapp.datasets.selectors import content_of, newest_report, problems_page, splits, uses
+from webapp.datasets.selectors import (
+    content_of,
+    newest_report,
+    problems_page,
+    splits,
+    uses,
+    visible_overlaps,
+)
 from webapp.projects.permissions import Action, may
 
 MOST_HARD = 10
@@ -56,9 +63,7 @@ def version_page(version: DatasetVersion, user: User, query: QueryDict) -> dict[
         "counts": _counts(version),
         "spreads": _spreads(version),
         "report": newest_report(version, DatasetReport.Kind.VALIDATION),
-        "overlaps": version.reports.filter(kind=DatasetReport.Kind.OVERLAP)
-        .select_related("other__dataset")
-        .order_by("-pk")[:5],
+        "overlaps": visible_overlaps(user, version)[:5],
         "overlap_form": OverlapForm(others(version, user)),
         "seed": seed,
         "sizes": sizes,
@@ -66,7 +71,7 @@ def version_page(version: DatasetVersion, user: User, query: QueryDict) -> dict[
         "launch_lines": _launch_lines(version),
         "hard": hard.problems[:MOST_HARD],
         "hard_runs": hard.runs,
-        "uses": uses(version)[:50],
+        "uses": uses(version, user)[:50],
         "can_change": may(user, Action.ADD_DATASETS, version.dataset.project),
     }
 

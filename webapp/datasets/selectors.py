@@ -106,16 +106,22 @@ class Use:
     dataset_id: int | None = None
 
 
-def uses(version: DatasetVersion) -> list[Use]:
+def uses(version: DatasetVersion, user: User | None) -> list[Use]:
     """Runs and model versions that learned from it or were measured on it, and versions that were
-    made from it."""
-    runs = version.run_set.filter(evaluation__run=None)  # a measurement is told as such, below
+    made from it; those that `user` may see, of None all."""
+
+    def seen(found: Any) -> Any:
+        return found.visible_to(user) if user else found.all()
+
+    runs = seen(version.run_set).filter(
+        evaluation__run=None
+    )  # a measurement is told as such, below
     runs = runs.select_related("experiment").order_by("-created")
-    models = version.modelversion_set.select_related("model").order_by("-pk")
-    children = version.children.select_related("dataset").order_by("number")
+    models = seen(version.modelversion_set).select_related("model").order_by("-pk")
+    children = seen(version.children).select_related("dataset").order_by("number")
     found = [Use("run", str(run), reverse("run", args=[run.pk])) for run in runs]
     found += [Use("model", str(one), reverse("model", args=[one.model_id])) for one in models]
-    measured = version.evaluations.select_related("version__model").order_by("-pk")
+    measured = seen(version.evaluations).select_related("version__model").order_by("-pk")
     found += [
         Use("evaluation of", str(one.version), reverse("model", args=[one.version.model_id]))
         for one in measured
@@ -130,3 +136,10 @@ def newest_report(version: DatasetVersion, kind: str) -> DatasetReport | None:
     """The last one that was asked for."""
     found = version.reports.select_related("created_by", "version", "other__dataset")
     return found.filter(kind=kind).order_by("-pk").first()
+
+
+def visible_overlaps(user: User, version: DatasetVersion) -> QuerySet[DatasetReport]:
+    """Overlaps with other versions that `user` may see, newest first."""
+    found = version.reports.filter(kind=DatasetReport.Kind.OVERLAP)
+    seen = DatasetVersion.objects.visible_to(user).values("pk")
+    return found.filter(other__in=seen).select_related("other__dataset").order_by("-pk")

@@ -99,7 +99,7 @@ def derive_version(
         return _stored(project, user, version.dataset.name, reading, spec, note, version)
 
 
-def delete_version(version: DatasetVersion) -> None:
+def delete_version(version: DatasetVersion, user: User) -> None:
     """The version is gone, and its dataset with the last one.
 
     Raises:
@@ -108,24 +108,24 @@ def delete_version(version: DatasetVersion) -> None:
     dataset = version.dataset
     with transaction.atomic():
         Project.objects.select_for_update(no_key=True).get(pk=dataset.project_id)
-        _refuse_used(version)
+        _refuse_used(version, user)
         try:
             DatasetVersion.objects.get(pk=version.pk).delete()
         except (ProtectedError, RestrictedError):  # used since we looked
-            _refuse_used(version)
+            _refuse_used(version, user)
             raise
         if not dataset.versions.exists():
             dataset.delete()
     _remove(version.artifact)
 
 
-def delete_dataset(dataset: Dataset) -> None:
+def delete_dataset(dataset: Dataset, user: User) -> None:
     """The dataset is gone with all its versions. Raises `DatasetRefused` as `delete_version`."""
     versions = list(dataset.versions.select_related("artifact").order_by("-number"))
     with transaction.atomic():
         Project.objects.select_for_update(no_key=True).get(pk=dataset.project_id)
         for version in versions:
-            _refuse_used(version, within=dataset)
+            _refuse_used(version, user, within=dataset)
         dataset.versions.update(parent=None)
         dataset.delete()
     for version in versions:
@@ -214,12 +214,17 @@ def _lines_of(version: DatasetVersion, places: Any) -> Iterator[Path]:
         path.unlink(missing_ok=True)
 
 
-def _refuse_used(version: DatasetVersion, within: Dataset | None = None) -> None:
-    found = [one for one in uses(version) if within is None or one.dataset_id != within.pk]
-    if found:
-        names = ", ".join(f"{one.what} {one.name}" for one in found[:10])
-        more = f" and {len(found) - 10} more" if len(found) > 10 else ""
-        reason = f"it is used by {names}{more}: what is learned from it must stay known"
+def _refuse_used(version: DatasetVersion, user: User, within: Dataset | None = None) -> None:
+    """Of what uses the version only that is named which `user` may see."""
+    everything, seen = (
+        [one for one in uses(version, who) if within is None or one.dataset_id != within.pk]
+        for who in (None, user)
+    )
+    if everything:
+        names = ", ".join(f"{one.what} {one.name}" for one in seen[:10])
+        more = len(everything) - len(seen[:10])
+        told = " and ".join(part for part in (names, f"{more} more" if more else "") if part)
+        reason = f"it is used by {told}: what is learned from it must stay known"
         raise refused("version", str(version), reason, 409)
 
 

@@ -97,7 +97,7 @@ def delete_dataset(request: HttpRequest, dataset_version_id: int) -> HttpRespons
     """Delete a version; back to the list, or to the version if something uses it."""
     version = _changeable(request, dataset_version_id)
     try:
-        storing.delete_version(version)
+        storing.delete_version(version, request.user)
     except DatasetRefused as error:
         messages.error(request, str(error))
         return redirect("dataset-version", version.pk)

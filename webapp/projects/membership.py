@@ -1,9 +1,10 @@
 """Who belongs to a workspace: inviting, joining, roles, leaving, removing, handing over.
 
-Invariants: a workspace has at least one owner, whatever two people do at once (its row is locked
-first); whoever loses access is announced, so that their open sockets are closed at once, and
-their tokens for the workspace are revoked. Callers have checked the right to do it
-(`projects.permissions`).
+Invariants: a workspace has at least one owner, whatever two people do at once. Its row is locked
+first, and only then is the right of `by` checked, so that nobody acts by a role that was just taken
+from them. Removal and demotion revoke in the same transaction what the member made and may not make
+any more (`projects.revocation`), and their open sockets are closed. Who left or was removed is let
+in by no link from before.
 """
 
 from __future__ import annotations
@@ -12,14 +13,16 @@ import hashlib
 import secrets
 from datetime import timedelta
 
+from django.core.exceptions import PermissionDenied
 from django.db import transaction
-from django.db.models import F
+from django.db.models import F, Func, Value
 from django.urls import reverse
 from django.utils import timezone
 
-from webapp.accounts.models import ApiToken, User
-from webapp.accounts.services import announce_access
+from webapp.accounts.models import User
 from webapp.projects.models import Invitation, Membership, Role, Workspace
+from webapp.projects.permissions import Action, givable_roles, require, require_over
+from webapp.projects.revocation import revoke_beyond
 
 LIFETIME = timedelta(days=7)
 
@@ -32,11 +35,18 @@ class MembershipRefused(Exception):
     """What would leave a workspace without an owner, or is about nobody in it."""
 
 
+@transaction.atomic
 def invite(workspace: Workspace, user: User, role: Role, single_use: bool) -> str:
     """The path of a new link that makes whoever opens it a member, for seven days.
 
     It is shown once: only its digest is kept.
+
+    Raises:
+        PermissionDenied: `user` may not give that role by a link.
     """
+    _lock(workspace)
+    if role is Role.OWNER or role not in givable_roles(user, workspace):
+        raise PermissionDenied(f"Your role in {workspace} does not let you invite a {role.value}.")
     token = secrets.token_urlsafe(32)
     Invitation.objects.create(
         workspace=workspace,
@@ -53,12 +63,17 @@ def revoke_invitation(invitation: Invitation) -> None:
     Invitation.objects.filter(pk=invitation.pk, revoked_at=None).update(revoked_at=timezone.now())
 
 
-def find_invitation(token: str) -> Invitation:
-    """Raises `InvitationRefused` if the link lets nobody in."""
+def find_invitation(token: str, user: User | None = None) -> Invitation:
+    """The invitation of a link; `user` is who opens it, if that is known.
+
+    Raises:
+        InvitationRefused: the link lets nobody in, or not `user`, who left since it was made.
+    """
     found = Invitation.objects.open().select_related("workspace", "created_by")
-    if invitation := found.filter(digest=_digest(token)).first():
-        return invitation
-    raise InvitationRefused
+    invitation = found.filter(digest=_digest(token)).first()
+    if invitation is None or (user is not None and user.pk in invitation.barred):
+        raise InvitationRefused
+    return invitation
 
 
 @transaction.atomic
@@ -66,50 +81,48 @@ def accept_invitation(token: str, user: User) -> Workspace:
     """Make `user` a member. For who is one already nothing changes, and the link is not spent.
 
     Raises:
-        InvitationRefused: the link lets nobody in.
+        InvitationRefused: the link lets nobody in, or not `user`, who left since it was made.
     """
-    digest = _digest(token)
-    invitation = (
-        Invitation.objects.open()
-        .select_for_update(of=("self",))
-        .select_related("workspace")
-        .filter(digest=digest)
-        .first()
-    )
-    if invitation is None:
-        raise InvitationRefused
+    workspace = find_invitation(token, user).workspace
+    _lock(workspace)
+    invitation = find_invitation(token, user)  # as it is under the lock
     _, is_new = Membership.objects.get_or_create(
-        workspace=invitation.workspace, user=user, defaults={"role": invitation.role}
+        workspace=workspace, user=user, defaults={"role": invitation.role}
     )
     if is_new:
         Invitation.objects.filter(pk=invitation.pk).update(uses=F("uses") + 1)
-    return invitation.workspace
+    return workspace
 
 
 @transaction.atomic
-def change_role(workspace: Workspace, user_id: int, role: Role) -> None:
-    """Raises `MembershipRefused` if the last owner would become something else."""
-    member = _member(workspace, user_id)
-    if role is not Role.OWNER:
-        _keep_an_owner(workspace, member)
-    member.role = role
-    member.save(update_fields=["role"])
-    announce_access(user_id)
-
-
-@transaction.atomic
-def remove_member(workspace: Workspace, user_id: int) -> None:
-    """Also how one leaves. Open sockets of theirs are closed at once, tokens revoked.
+def change_role(workspace: Workspace, user_id: int, role: Role, by: User) -> None:
+    """Give a member another role.
 
     Raises:
+        PermissionDenied: `by` may not take the old role or give the new one.
+        MembershipRefused: the last owner would become something else.
+    """
+    member = _member(workspace, user_id)
+    require_over(by, workspace, Role(member.role), role)
+    _set_role(workspace, member, role)
+
+
+@transaction.atomic
+def remove_member(workspace: Workspace, user_id: int, by: User) -> None:
+    """Also how one leaves. Open sockets of theirs are closed at once.
+
+    Raises:
+        PermissionDenied: `by` is another one, and may not remove somebody of that role.
         MembershipRefused: the last owner, or nobody in the workspace.
     """
     member = _member(workspace, user_id)
+    if by.pk != user_id:
+        require_over(by, workspace, Role(member.role))
     _keep_an_owner(workspace, member)
     member.delete()
-    tokens = ApiToken.objects.filter(workspace=workspace, user=user_id, revoked_at=None)
-    tokens.update(revoked_at=timezone.now())
-    announce_access(user_id)
+    barred = Func(F("barred"), Value(user_id), function="array_append")
+    workspace.invitations.filter(expires__gt=timezone.now()).update(barred=barred)
+    revoke_beyond(workspace, user_id)
 
 
 @transaction.atomic
@@ -117,16 +130,32 @@ def transfer(workspace: Workspace, owner: User, user_id: int) -> None:
     """The member becomes an owner, `owner` a maintainer.
 
     Raises:
+        PermissionDenied: `owner` is none.
         MembershipRefused: to nobody in the workspace, or to oneself.
     """
+    member = _member(workspace, user_id)
+    require(owner, Action.TRANSFER, workspace)
     if owner.pk == user_id:
         raise MembershipRefused("You own it already; choose another member.")
-    change_role(workspace, user_id, Role.OWNER)
-    change_role(workspace, owner.pk, Role.MAINTAINER)
+    _set_role(workspace, member, Role.OWNER)
+    _set_role(workspace, _member(workspace, owner.pk), Role.MAINTAINER)
+
+
+def _set_role(workspace: Workspace, member: Membership, role: Role) -> None:
+    if role is not Role.OWNER:
+        _keep_an_owner(workspace, member)
+    member.role = role
+    member.save(update_fields=["role"])
+    revoke_beyond(workspace, member.user_id)
+
+
+def _lock(workspace: Workspace) -> None:
+    Workspace.objects.select_for_update(no_key=True).get(pk=workspace.pk)
 
 
 def _member(workspace: Workspace, user_id: int) -> Membership:
-    Workspace.objects.select_for_update(no_key=True).get(pk=workspace.pk)
+    """The membership as it is now; the workspace stays locked until the transaction ends."""
+    _lock(workspace)
     member = workspace.memberships.filter(user=user_id).first()
     if member is None:
         raise MembershipRefused("Whom this is about is not a member (any more).")

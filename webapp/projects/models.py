@@ -10,8 +10,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from django.conf import settings
+from django.contrib.postgres.fields import ArrayField
 from django.db import models
-from django.db.models import Q
+from django.db.models import Exists, OuterRef, Q
 from django.db.models.functions import Now
 
 if TYPE_CHECKING:
@@ -29,6 +30,13 @@ class Role(models.TextChoices):
     def outranks(self, other: Role) -> bool:
         order = list(Role)
         return order.index(self) < order.index(other)
+
+
+GIVEN_BY_LINK: dict[Role | None, tuple[Role, ...]] = {
+    Role.OWNER: (Role.MAINTAINER, Role.MEMBER, Role.VIEWER),
+    Role.MAINTAINER: (Role.MEMBER, Role.VIEWER),
+}
+"""The roles that somebody of a role may give by an invitation."""
 
 
 class Visibility(models.TextChoices):
@@ -133,10 +141,20 @@ class InvitationQuerySet(models.QuerySet):
         )
         return self.filter(workspace__in=managing.values("workspace"))
 
+    def unspent(self) -> InvitationQuerySet:
+        """Those that nobody revoked, nor used up, and that are not too old."""
+        unused = Q(single_use=False) | Q(uses=0)
+        return self.filter(unused, revoked_at=None, expires__gt=Now())
+
     def open(self) -> InvitationQuerySet:
-        """Those that still let somebody in."""
-        unspent = Q(single_use=False) | Q(uses=0)
-        return self.filter(unspent, revoked_at=None, expires__gt=Now())
+        """Those that still let somebody in: also whoever made them must still be allowed to."""
+        makers = Membership.objects.filter(
+            workspace=OuterRef("workspace"), user=OuterRef("created_by"), user__is_active=True
+        )
+        may_give = Q()
+        for role, given in GIVEN_BY_LINK.items():
+            may_give |= Exists(makers.filter(role=role)) & Q(role__in=given)
+        return self.unspent().filter(may_give)
 
 
 class Invitation(models.Model):
@@ -153,6 +171,8 @@ class Invitation(models.Model):
     created = models.DateTimeField(auto_now_add=True)
     expires = models.DateTimeField()
     revoked_at = models.DateTimeField(null=True)
+    barred = ArrayField(models.BigIntegerField(), default=list)
+    """Ids of users who left, or were removed, since it was made: it does not let them in again."""
 
     objects = InvitationQuerySet.as_manager()
 

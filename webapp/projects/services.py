@@ -11,8 +11,8 @@ from django.http import HttpRequest
 from django.utils.text import slugify
 
 from webapp.accounts.models import User
-from webapp.accounts.services import announce_access
 from webapp.projects.models import Membership, Project, Role, Visibility, Workspace
+from webapp.projects.revocation import revoke_beyond
 
 DEMO = "demo"
 
@@ -57,10 +57,11 @@ def add_project(workspace: Workspace, name: str, visibility: Visibility, user: U
 
 @transaction.atomic
 def change_visibility(project: Project, visibility: Visibility) -> None:
-    """Whoever may no longer see the project is cut off from it."""
+    """Whoever may no longer see the project is cut off from it, and so are links that they made."""
     project.visibility = visibility
     project.save(update_fields=["visibility"])
-    announce_access(*project.workspace.memberships.values_list("user", flat=True))
+    members = project.workspace.memberships.values_list("user", flat=True)
+    revoke_beyond(project.workspace, *members)
 
 
 @receiver(user_logged_in)

@@ -23,8 +23,8 @@ from webapp.projects.forms import (
     VisibilityForm,
 )
 from webapp.projects.membership import InvitationRefused, MembershipRefused
-from webapp.projects.models import Invitation, Membership, Project, Role, Visibility, Workspace
-from webapp.projects.permissions import Action, givable_roles, may, require, require_over
+from webapp.projects.models import Invitation, Project, Role, Visibility, Workspace
+from webapp.projects.permissions import Action, givable_roles, may, require
 from webapp.projects.selectors import team, visible_workspace, visible_workspaces
 from webapp.registry.models import SecondPairOfEyes
 
@@ -99,7 +99,7 @@ def leave(request: HttpRequest, slug: str) -> HttpResponse:
     """Leave; to one's other workspaces, or back if the last owner tried."""
     found = visible_workspace(request.user, slug)
     try:
-        membership.remove_member(found, request.user.pk)
+        membership.remove_member(found, request.user.pk, request.user)
     except MembershipRefused as refusal:
         messages.error(request, str(refusal))
         return redirect("workspace", slug)
@@ -110,25 +110,22 @@ def leave(request: HttpRequest, slug: str) -> HttpResponse:
 @require_POST
 def change_role(request: HttpRequest, slug: str, user_id: int) -> HttpResponse:
     """Give a member another role; back to the workspace."""
-    found, member = _member(request, slug, user_id)
+    found = _with_member(request, slug, user_id)
     role = Role(_cleaned(RoleForm(request.POST))["role"])
-    require_over(request.user, found, Role(member.role), role)
-    return _change(request, slug, membership.change_role, found, user_id, role)
+    return _change(request, slug, membership.change_role, found, user_id, role, request.user)
 
 
 @require_POST
 def remove(request: HttpRequest, slug: str, user_id: int) -> HttpResponse:
     """Remove a member; back to the workspace."""
-    found, member = _member(request, slug, user_id)
-    require_over(request.user, found, Role(member.role))
-    return _change(request, slug, membership.remove_member, found, user_id)
+    found = _with_member(request, slug, user_id)
+    return _change(request, slug, membership.remove_member, found, user_id, request.user)
 
 
 @require_POST
 def transfer(request: HttpRequest, slug: str, user_id: int) -> HttpResponse:
     """Hand the workspace over to a member; back to it, as a maintainer."""
-    found, _ = _member(request, slug, user_id)
-    require(request.user, Action.TRANSFER, found)
+    found = _with_member(request, slug, user_id)
     return _change(request, slug, membership.transfer, found, request.user, user_id)
 
 
@@ -141,7 +138,8 @@ def invitation(request: HttpRequest, token: str) -> HttpResponse:
     that lets nobody in renders error.html (410)."""
     try:
         if request.method != "POST":
-            context = {"invitation": membership.find_invitation(token)}
+            user = request.user if request.user.is_authenticated else None
+            context = {"invitation": membership.find_invitation(token, user)}
             return render(request, "invitation.html", context)
         if request.user.is_authenticated:
             return redirect("workspace", membership.accept_invitation(token, request.user).slug)
@@ -156,14 +154,16 @@ def invitation(request: HttpRequest, token: str) -> HttpResponse:
 _REFUSED = {
     "status": 410,
     "title": "This invitation no longer works",
-    "detail": "It is used up, was revoked, or is older than seven days. Ask who sent it for "
-    "another.",
+    "detail": "It is used up, was revoked, is older than seven days, or you left the workspace "
+    "since it was made. Ask for another one.",
 }
 
 
-def _member(request: HttpRequest, slug: str, user_id: int) -> tuple[Workspace, Membership]:
+def _with_member(request: HttpRequest, slug: str, user_id: int) -> Workspace:
+    """The workspace, or `Http404` if it has no such member."""
     found = visible_workspace(request.user, slug)
-    return found, get_object_or_404(found.memberships, user=user_id)
+    get_object_or_404(found.memberships, user=user_id)
+    return found
 
 
 def _cleaned(form: Form) -> dict:

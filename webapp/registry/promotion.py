@@ -8,13 +8,18 @@ once, and never by who asked. Callers have checked the right to do it (`projects
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
+from contextlib import suppress
+from typing import Any
 
 from django.db import transaction
+from django.dispatch import receiver
 from django.utils import timezone
 
 from webapp.accounts.models import User
 from webapp.projects.models import Project, Workspace
-from webapp.projects.permissions import Action
+from webapp.projects.permissions import Action, may
+from webapp.projects.revocation import access_changed
 from webapp.registry.errors import RegistryRefused
 from webapp.registry.models import (
     Alias,
@@ -103,6 +108,18 @@ def refuse(promotion_id: int, words: str, user: User) -> Promotion:
     promotion.decided_by, promotion.decided, promotion.decision = user, timezone.now(), words
     promotion.save()
     return promotion
+
+
+@receiver(access_changed)
+def withdraw_wishes(workspace: Workspace, user_ids: Collection[int], **_: Any) -> None:
+    """What waits is taken back when who asked for it may not ask any more."""
+    waiting = Promotion.objects.filter(
+        model__project__workspace=workspace, asked_by__in=user_ids, state=PromotionState.WAITING
+    )
+    for wish in waiting.select_related("model__project", "asked_by"):
+        if not may(wish.asked_by, Action.ASK_PROMOTION, wish.model.project):
+            with suppress(RegistryRefused):  # decided meanwhile
+                refuse(wish.pk, "Who asked for it may not do so any more.", wish.asked_by)
 
 
 def _refuse(model: Model, alias: str, version: ModelVersion | None, reason: str) -> None:

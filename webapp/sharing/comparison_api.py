@@ -33,6 +33,7 @@ _EXAMPLE = {
     "id": 4,
     "runs": _RUNS,
     "split": "test",
+    "hidden": 0,
     "frozen": True,
     "created": "2026-11-22T10:00:00Z",
     "expires": "2026-11-29T10:00:00Z",
@@ -58,10 +59,17 @@ class ComparisonShareOut(Schema):
 
     id: int
     runs: list[uuid.UUID]
+    """Those that you may see."""
+    hidden: int
+    """How many more runs it shows."""
     split: str
     frozen: bool
     created: datetime
     expires: datetime
+
+    @staticmethod
+    def resolve_hidden(share: ComparisonShare) -> int:
+        return getattr(share, "hidden", 0)
 
     @staticmethod
     def resolve_frozen(share: ComparisonShare) -> bool:
@@ -88,14 +96,21 @@ class ComparisonShareList(Schema):
 
 
 class Asked(Cursor):
-    run: Runs
+    run: Annotated[list[uuid.UUID], Field(min_length=1, max_length=MOST_RUNS)]
+    """One lists the links to every comparison that it is in, several those of exactly these."""
 
 
 @router.get("/shares", response=ComparisonShareList)
 def list_comparison_shares(request: HttpRequest, asked: Query[Asked]):
-    """Links to the comparison of exactly these runs, in this order, that still work."""
+    """Links that still work: to the comparison of exactly these runs, in this order, or, of one
+    run, to all comparisons that it is in."""
     runs = comparisons.compared_by(request.user, asked.run)
-    return page(comparisons.shares_of(runs), "shares", asked)
+    found = page(comparisons.shares_of(runs), "shares", asked)
+    for share in found["shares"]:
+        seen = [run.pk for run in comparisons.visible_runs_of(request.user, share)]
+        share.hidden = len(set(share.runs)) - len(seen)
+        share.runs = seen
+    return found
 
 
 @router.post("/shares", response={201: MadeComparisonShare})

@@ -66,7 +66,10 @@ def revoke_comparison_share(request: HttpRequest, share_id: int) -> HttpResponse
     """The link shows nothing any more; back to the comparison."""
     one = comparisons.own_share(request.user, share_id)
     links.end(one)
-    return redirect(_address(comparisons.compared_by(request.user, one.runs), one.split))
+    seen = comparisons.visible_runs_of(request.user, one)
+    if len(seen) < len(set(one.runs)):  # the comparison is not theirs to see
+        return redirect("shares", seen[0].pk)
+    return redirect(_address(seen, one.split))
 
 
 @never_cache

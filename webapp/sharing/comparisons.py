@@ -2,7 +2,9 @@
 
 Invariant: a guest is told of the runs that are compared what the comparison shows, without where
 models and problems come from, and without an address of anything else; a frozen link shows nothing
-that came after it was made; a link whose runs are not all there any more shows nothing.
+that came after it was made; a link whose runs are not all there any more, or one of which its maker
+may not share any more, shows nothing. Of each of the workspaces that its runs lie in people see and
+end it.
 """
 
 from __future__ import annotations
@@ -23,7 +25,8 @@ from webapp.accounts.models import User
 from webapp.experiments import comparison
 from webapp.experiments.models import Run
 from webapp.experiments.selectors import visible_run
-from webapp.projects.permissions import Action, require
+from webapp.projects.models import Project
+from webapp.projects.permissions import Action, may, require
 from webapp.sharing import links
 from webapp.sharing.models import ComparisonShare
 from webapp.telemetry.view import View
@@ -56,21 +59,37 @@ def share(
 
 
 def shares_of(runs: Sequence[Run]) -> QuerySet[ComparisonShare]:
-    """Links to the comparison of exactly these runs that still work, newest first."""
-    found = ComparisonShare.objects.valid().filter(runs=[run.pk for run in runs])
-    return found.select_related("created_by").order_by("-pk")
+    """Links to the comparison of exactly these runs that still work, newest first; of one run, to
+    all comparisons that it is in, whatever the others are."""
+    ids = [run.pk for run in runs]
+    found = ComparisonShare.objects.valid().select_related("created_by").order_by("-pk")
+    return found.filter(runs=ids) if len(ids) > 1 else found.filter(runs__contains=ids)
 
 
 def own_share(user: User, share_id: int) -> ComparisonShare:
-    """The share, if `user` may end it.
+    """The share, if `user` may end it: if they may share any of its runs.
 
-    Raises `Http404` if they do not see every run of it, `PermissionDenied` if they may not share.
+    Raises `Http404` if they see no run of it, `PermissionDenied` if they may share none that they
+    see.
     """
     found = ComparisonShare.objects.valid().filter(pk=share_id).first()
-    if found is None:
+    seen = list(visible_runs_of(user, found)) if found else []
+    if not seen:
         raise Http404
-    require_sharing(user, compared_by(user, found.runs))
+    if not any(may(user, Action.SHARE, run.project) for run in seen):
+        require(user, Action.SHARE, seen[0].project)
     return found
+
+
+def visible_runs_of(user: User, share: ComparisonShare) -> list[Run]:
+    """Those of its runs that `user` may see, in their order."""
+    seen = Run.objects.visible_to(user).select_related("experiment__project").in_bulk(share.runs)
+    return [seen[run_id] for run_id in dict.fromkeys(share.runs) if run_id in seen]
+
+
+def projects_of(share: ComparisonShare) -> list[Project]:
+    """The projects that its runs lie in."""
+    return list(Project.objects.filter(experiments__runs__in=share.runs).distinct())
 
 
 @dataclass(frozen=True)
@@ -116,7 +135,7 @@ def shown_by(secret: str) -> Shown:
     if found is None:
         raise Http404
     there = Run.objects.select_related("experiment").in_bulk(found.runs)
-    if len(there) != len(set(found.runs)):
+    if len(there) != len(set(found.runs)) or not links.upheld(found, projects_of(found)):
         raise Http404
     return Shown(found, [there[run_id] for run_id in found.runs])
 

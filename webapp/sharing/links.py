@@ -1,11 +1,13 @@
 """What links of every kind have in common: a secret that is told once, and an end.
 
-Invariant: the secret is kept nowhere, only its keyed digest, under a salt for each kind of link.
+Invariants: the secret is kept nowhere, only its keyed digest, under a salt for each kind of link;
+a link shows nothing that its maker may not share any more (`upheld`).
 """
 
 from __future__ import annotations
 
 import secrets
+from collections.abc import Iterable
 from datetime import timedelta
 from typing import TypeVar
 
@@ -13,6 +15,8 @@ from django.utils import timezone
 from django.utils.crypto import salted_hmac
 
 from webapp.accounts.models import User
+from webapp.projects.models import Project
+from webapp.projects.permissions import Action, may
 from webapp.sharing.models import Link, LinkQuerySet
 
 Made = TypeVar("Made", bound=Link)
@@ -34,7 +38,14 @@ def make(
 
 def find(links: LinkQuerySet, salt: str, secret: str) -> Link | None:
     """That of the secret; None if it shows nothing (any more)."""
-    return links.valid().filter(digest=_digest(salt, secret)).first()
+    found = links.valid().select_related("created_by")
+    return found.filter(digest=_digest(salt, secret)).first()
+
+
+def upheld(link: Link, projects: Iterable[Project]) -> bool:
+    """Whether who made the link may still share what lies in each of the projects."""
+    maker = link.created_by
+    return maker is not None and all(may(maker, Action.SHARE, one) for one in set(projects))
 
 
 def end(link: Link) -> None:

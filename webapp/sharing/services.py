@@ -62,14 +62,16 @@ def create_share(
 
 def guest_by(secret: str) -> Guest | None:
     """Whom the secret of a link lets look; None if it shows nothing (any more)."""
-    share = links.find(Share.objects.select_related("run__experiment"), _SALT, secret)
-    if share is None:
+    share = links.find(Share.objects.select_related("run__experiment__project"), _SALT, secret)
+    if share is None or not links.upheld(share, [share.run.project]):
         return None
     return Guest(share, View(f"/api/v1/shared/{secret}", share.until, share.tree))
 
 
 def still_valid(guest: Guest) -> bool:
-    return Share.objects.valid().filter(pk=guest.share.pk).exists()
+    found = Share.objects.valid().select_related("run__experiment__project", "created_by")
+    share = found.filter(pk=guest.share.pk).first()
+    return share is not None and links.upheld(share, [share.run.project])
 
 
 @transaction.atomic

@@ -13,17 +13,21 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from webapp.experiments.selectors import visible_run
 from webapp.projects.permissions import Action, may, require
-from webapp.sharing import services
+from webapp.sharing import comparisons, services
 from webapp.sharing.forms import ShareForm
-from webapp.sharing.models import Share
+from webapp.sharing.models import ComparisonShare, Share
 from webapp.sharing.selectors import guest_or_404, shared_page_data, shares_of
+
+MOST_COMPARED = 100
+"""Links to comparisons that the page of a run lists; REST pages through all."""
 
 
 @never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
 def shares(request: HttpRequest, run_id: uuid.UUID) -> HttpResponse:
-    """shares.html: `run`, `shares` (Share), `can_share`, `form` (ShareForm; its first values are
-    those of the address) and, right after one was made, its `link`."""
+    """shares.html: `run`, `shares` (Share), `compared` (ComparisonShare with `seen`, its runs that
+    the user sees, and `hidden`, how many more it has), `can_share`, `form` (ShareForm; its first
+    values are those of the address) and, right after one was made, its `link`."""
     run = visible_run(request.user, run_id)
     form = ShareForm(request.POST if request.method == "POST" else None, initial=_asked(request))
     context = {"run": run, "form": form, "can_share": may(request.user, Action.SHARE, run.project)}
@@ -31,7 +35,16 @@ def shares(request: HttpRequest, run_id: uuid.UUID) -> HttpResponse:
         require(request.user, Action.SHARE, run.project)
         context["link"] = _make(request, run, form)
     status = 422 if form.errors else 200
-    return render(request, "shares.html", {**context, "shares": shares_of(run)}, status=status)
+    listed = {"shares": shares_of(run), "compared": _compared(request, run)}
+    return render(request, "shares.html", {**context, **listed}, status=status)
+
+
+def _compared(request: HttpRequest, run: services.Run) -> list[ComparisonShare]:
+    found = list(comparisons.shares_of([run])[:MOST_COMPARED])
+    for one in found:
+        one.seen = comparisons.visible_runs_of(request.user, one)
+        one.hidden = len(set(one.runs)) - len(one.seen)
+    return found
 
 
 def _asked(request: HttpRequest) -> dict[str, str]:

@@ -1,0 +1,46 @@
+"""What ends when somebody may do less in a workspace: what they made and may not make any more.
+
+Each app revokes what is its own, as a receiver of `access_changed`, in the transaction of the
+change: its audit notes stand with that of the change, by the same person.
+"""
+
+from __future__ import annotations
+
+from django.db.models import Q
+from django.dispatch import Signal
+from django.utils import timezone
+
+from webapp.accounts.models import ApiToken
+from webapp.accounts.services import announce_access
+from webapp.projects.models import GIVEN_BY_LINK, Role, Workspace
+from webapp.projects.permissions import grantable_scopes
+
+access_changed = Signal()
+"""Sent by a `Workspace` with `user_ids`: what these people may do there may be less than before."""
+
+
+def revoke_beyond(workspace: Workspace, *user_ids: int) -> None:
+    """End what these people made in the workspace and their roles there do not allow them now:
+    tokens, invitations and what the receivers of `access_changed` know of. Their open sockets are
+    looked at anew.
+    """
+    roles = dict(workspace.memberships.filter(user__in=user_ids).values_list("user", "role"))
+    for user_id in user_ids:
+        role = Role(roles[user_id]) if user_id in roles else None
+        _revoke_tokens(workspace, user_id, role)
+        _revoke_invitations(workspace, user_id, role)
+    access_changed.send(sender=Workspace, workspace=workspace, user_ids=user_ids)
+    announce_access(*user_ids)
+
+
+def _revoke_tokens(workspace: Workspace, user_id: int, role: Role | None) -> None:
+    tokens = ApiToken.objects.filter(workspace=workspace, user=user_id, revoked_at=None)
+    if role is not None:
+        tokens = tokens.exclude(scopes__contained_by=[one.value for one in grantable_scopes(role)])
+    tokens.update(revoked_at=timezone.now())
+
+
+def _revoke_invitations(workspace: Workspace, user_id: int, role: Role | None) -> None:
+    kept = Q(role__in=GIVEN_BY_LINK.get(role, ()))
+    made = workspace.invitations.unspent().filter(created_by=user_id).exclude(kept)
+    made.update(revoked_at=timezone.now())

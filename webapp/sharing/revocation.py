@@ -1,0 +1,36 @@
+"""Links are revoked when their makers may not share any more what they show.
+
+`links.upheld` is checked as well whenever one is opened, so that no way of losing a right is
+forgotten. Revoked here, a link is noted by the audit, and stays closed should the right come back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+from django.dispatch import receiver
+
+from webapp.experiments.models import Run
+from webapp.projects.models import Workspace
+from webapp.projects.revocation import access_changed
+from webapp.sharing import links
+from webapp.sharing.comparisons import projects_of
+from webapp.sharing.models import ComparisonShare, Share
+from webapp.sharing.services import revoke_share
+
+
+@receiver(access_changed)
+def end_links(workspace: Workspace, user_ids: Collection[int], **_: Any) -> None:
+    """Revoke links of these people to runs of the workspace that they may not share any more."""
+    runs = Run.objects.filter(experiment__project__workspace=workspace)
+    made = Share.objects.valid().filter(created_by__in=user_ids, run__in=runs)
+    for share in made.select_related("run__experiment__project", "created_by"):
+        if not links.upheld(share, [share.run.project]):
+            revoke_share(share)
+    compared = ComparisonShare.objects.valid().filter(
+        created_by__in=user_ids, runs__overlap=runs.values_list("pk")
+    )
+    for comparison in compared.select_related("created_by"):
+        if not links.upheld(comparison, projects_of(comparison)):
+            links.end(comparison)
