@@ -110,6 +110,7 @@ AUTH_PASSWORD_VALIDATORS = [
         "NumericPasswordValidator",
     )
 ]
+AUTH_PASSWORD_VALIDATORS.append({"NAME": "webapp.accounts.passwords.EndsAccess"})
 AUTHENTICATION_BACKENDS = ["allauth.account.auth_backends.AuthenticationBackend"]
 LOGIN_URL = LOGOUT_REDIRECT_URL = "account_login"
 LOGIN_REDIRECT_URL = "runs"
@@ -132,6 +133,7 @@ ACCOUNT_EMAIL_VERIFICATION = "mandatory" if MAIL else "none"
 ACCOUNT_EMAIL_NOTIFICATIONS = MAIL_IS_SENT
 ACCOUNT_EMAIL_SUBJECT_PREFIX = "[Grove] "
 ACCOUNT_DEFAULT_HTTP_PROTOCOL = "https" if GROVE_HTTPS else "http"
+ACCOUNT_FORMS = {"change_password": "webapp.accounts.forms.PasswordForm"}
 ACCOUNT_SESSION_REMEMBER = True
 ACCOUNT_REAUTHENTICATION_REQUIRED = True
 MFA_ADAPTER = "webapp.accounts.adapters.SecondFactorAdapter"

@@ -11,9 +11,12 @@ from allauth.mfa.totp.internal.auth import (
 )
 from django.core import mail
 from django.core.cache import cache
+from django.test import Client
 
-from webapp.accounts.models import User
+from tests.builders import a_token
+from webapp.accounts.models import Scope, User
 from webapp.accounts.services import create_sign_in_link
+from webapp.accounts.tokens import user_behind
 from webapp.environment import SettingError, read_mail, read_provider
 from webapp.projects.membership import invite
 from webapp.projects.models import Role
@@ -126,6 +129,63 @@ def test_a_forgotten_password_is_reset_by_mail(client, cast, mailed):
     new = {"password1": "deeply-rooted-17", "password2": "deeply-rooted-17"}
     assert client.post(form.redirect_chain[-1][0], new).status_code == 302
     assert sign_in(client, password="deeply-rooted-17").url == "/"
+
+
+NEW = "deeply-rooted-17"
+
+
+def _by_the_page(client, **more):
+    fields = {"oldpassword": PASSWORD, "password1": NEW, "password2": NEW, **more}
+    assert client.post("/account/password/", fields).status_code == 302
+
+
+def _by_mail(client):
+    client.post("/account/password/forgotten/", {"email": "bob@example.org"})
+    (link,) = re.findall(r"http://testserver(/account/password/reset/\S+)", mail.outbox[-1].body)
+    form = client.get(link, follow=True)
+    address = form.redirect_chain[-1][0]
+    assert client.post(address, {"password1": NEW, "password2": NEW}).status_code == 302
+
+
+def _on_the_server(client):
+    bob = User.objects.get(username="bob")
+    bob.set_password(NEW)  # as `manage.py changepassword` does
+    bob.save()
+
+
+@pytest.mark.parametrize("change", [_by_the_page, _by_mail, _on_the_server])
+def test_tokens_links_and_other_sessions_end_with_the_password(client, cast, mailed, change):
+    give_password(cast.bob)
+    cast.bob.emailaddress_set.create(email="bob@example.org", verified=True, primary=True)
+    other, stranger = Client(), Client()
+    sign_in(client)
+    sign_in(other)
+    tokens = [a_token(who, cast.project, Scope.RUNS_READ) for who in (cast.bob, cast.mia)]
+    link = create_sign_in_link(cast.bob)
+    change(client)
+    assert [user_behind(token) is None for token in tokens] == [True, False]
+    assert stranger.get(link).status_code == 410 and other.get("/").status_code == 302
+    assert client.get("/").status_code == (200 if change is _by_the_page else 302)
+    assert sign_in(stranger, password=NEW).url == "/"
+
+
+def test_tokens_outlive_the_password_where_that_is_asked_for(client, cast):
+    give_password(cast.bob)
+    token = a_token(cast.bob, cast.project, Scope.RUNS_READ)
+    sign_in(client)
+    assert b"Keep my API tokens" in client.get("/account/password/").content
+    _by_the_page(client, keep_tokens="on")
+    assert user_behind(token) == cast.bob
+
+
+def test_a_stronger_digest_of_the_same_password_ends_nothing(client, cast, settings):
+    give_password(cast.bob)
+    token = a_token(cast.bob, cast.project, Scope.RUNS_READ)
+    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.ScryptPasswordHasher",
+                                 *settings.PASSWORD_HASHERS]  # fmt: skip
+    assert sign_in(client).url == "/"
+    assert User.objects.get(pk=cast.bob.pk).password.startswith("scrypt")
+    assert user_behind(token) == cast.bob
 
 
 def test_a_link_of_the_server_lets_in_without_any_of_it(client, cast):

@@ -56,8 +56,10 @@ class AccountAdapter(DefaultAccountAdapter):
         super().logout(request)
         announce_access(user_id)
 
+    @transaction.atomic
     def set_password(self, user: User, password: str) -> None:
-        """All other sessions of the user end with the old password."""
+        """All other sessions of the user end with the old password, and their API tokens
+        (`accounts.passwords`)."""
         super().set_password(user, password)
         announce_access(user.pk)
 

@@ -1,9 +1,10 @@
-"""Making API tokens."""
+"""Making API tokens, and changing the password with or without ending them."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from allauth.account.forms import ChangePasswordForm
 from django import forms
 
 from webapp.accounts.models import Scope, User
@@ -56,3 +57,17 @@ class TokenForm(forms.Form):
                     "scopes", f"Your role there does not allow {', '.join(sorted(beyond))}."
                 )
         return given
+
+
+class PasswordForm(ChangePasswordForm):
+    """API tokens end with the old password, unless the box is ticked."""
+
+    keep_tokens = forms.BooleanField(
+        required=False,
+        label="Keep my API tokens",
+        help_text="Otherwise they end now. Do not keep them if somebody may know your password.",
+    )
+
+    def save(self) -> None:
+        self.user.keeps_tokens = self.cleaned_data["keep_tokens"]
+        super().save()

@@ -17,6 +17,8 @@ class User(AbstractUser):
 
     token: ApiToken | None = None
     """The token through which this user acts now, if any: it narrows what they see and may do."""
+    keeps_tokens = False
+    """Whether API tokens outlive the password that is being set (`accounts.passwords`)."""
 
 
 class SignInLink(models.Model):
