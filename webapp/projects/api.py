@@ -194,7 +194,10 @@ def delete_member(request: HttpRequest, slug: Slug, user_id: Id):
     found = visible_workspace(request.user, slug)
     get_object_or_404(found.memberships, user=user_id)
     require_scope(request.user, Action.MANAGE_MEMBERS)
-    membership.remove_member(found, user_id, request.user)
+    if user_id == request.user.pk:
+        membership.leave(found, request.user)
+    else:
+        membership.remove_member(found, user_id, request.user)
     return Status(204, None)
 
 

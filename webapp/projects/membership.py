@@ -109,20 +109,21 @@ def change_role(workspace: Workspace, user_id: int, role: Role, by: User) -> Non
 
 @transaction.atomic
 def remove_member(workspace: Workspace, user_id: int, by: User) -> None:
-    """Also how one leaves. Open sockets of theirs are closed at once.
+    """Open sockets of theirs are closed at once.
 
     Raises:
-        PermissionDenied: `by` is another one, and may not remove somebody of that role.
+        PermissionDenied: `by` may not remove somebody of that role.
         MembershipRefused: the last owner, or nobody in the workspace.
     """
     member = _member(workspace, user_id)
-    if by.pk != user_id:
-        require_over(by, workspace, Role(member.role))
-    _keep_an_owner(workspace, member)
-    member.delete()
-    barred = Func(F("barred"), Value(user_id), function="array_append")
-    workspace.invitations.filter(expires__gt=timezone.now()).update(barred=barred)
-    revoke_beyond(workspace, user_id)
+    require_over(by, workspace, Role(member.role))
+    _end(workspace, member)
+
+
+@transaction.atomic
+def leave(workspace: Workspace, user: User) -> None:
+    """Raises `MembershipRefused` if the last owner would leave."""
+    _end(workspace, _member(workspace, user.pk))
 
 
 @transaction.atomic
@@ -139,6 +140,14 @@ def transfer(workspace: Workspace, owner: User, user_id: int) -> None:
         raise MembershipRefused("You own it already; choose another member.")
     _set_role(workspace, member, Role.OWNER)
     _set_role(workspace, _member(workspace, owner.pk), Role.MAINTAINER)
+
+
+def _end(workspace: Workspace, member: Membership) -> None:
+    _keep_an_owner(workspace, member)
+    member.delete()
+    barred = Func(F("barred"), Value(member.user_id), function="array_append")
+    workspace.invitations.filter(expires__gt=timezone.now()).update(barred=barred)
+    revoke_beyond(workspace, member.user_id)
 
 
 def _set_role(workspace: Workspace, member: Membership, role: Role) -> None:

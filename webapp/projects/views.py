@@ -99,7 +99,7 @@ def leave(request: HttpRequest, slug: str) -> HttpResponse:
     """Leave; to one's other workspaces, or back if the last owner tried."""
     found = visible_workspace(request.user, slug)
     try:
-        membership.remove_member(found, request.user.pk, request.user)
+        membership.leave(found, request.user)
     except MembershipRefused as refusal:
         messages.error(request, str(refusal))
         return redirect("workspace", slug)
