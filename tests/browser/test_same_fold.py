@@ -12,6 +12,8 @@ from webapp.telemetry.fold import fold
 
 pytestmark = pytest.mark.browser
 
+SHORT = 100
+"""A log of fewer events is compared at every event, a longer one at every 23rd."""
 FOLDED = """async ([events, cuts]) => {
     const { asJson, emptyState, fold } = await import("/static/js/fold.js");
     const state = emptyState();
@@ -58,13 +60,28 @@ def cyclic_log():
     return [msgspec.structs.replace(event, seq=seq) for seq, event in enumerate(spoiled, start=1)]
 
 
-@pytest.mark.parametrize("log", ["whole", "interrupted", "searched", "cyclic"])
+def short_log():
+    """Every kind of event of a run, in few: compared at each of them."""
+    return list(sample_events(Sample(seed=8, steps=2, trees=2, nodes=3, failure_share=0.2)))
+
+
+LOGS = {
+    "whole": lambda: list(
+        sample_events(Sample(seed=4, steps=4, trees=3, nodes=5, failure_share=0.1))
+    ),
+    "interrupted": interrupted_log,
+    "searched": searched_log,
+    "cyclic": cyclic_log,
+    "short": short_log,
+}
+
+
+@pytest.mark.parametrize("log", LOGS)
 def test_the_server_and_the_browser_fold_alike_at_every_moment(module_page, log):
-    whole = Sample(seed=4, steps=4, trees=3, nodes=5, failure_share=0.1)
-    logs = {"interrupted": interrupted_log, "searched": searched_log, "cyclic": cyclic_log}
-    events = logs[log]() if log in logs else list(sample_events(whole))
+    events = LOGS[log]()
+    assert log != "short" or len(events) < SHORT
     told = [on_the_wire(event) for event in events]
-    cuts = [*range(0, len(told), 23), len(told)]
+    cuts = range(len(told) + 1) if len(told) < SHORT else [*range(0, len(told), 23), len(told)]
     for cut, found in zip(cuts, module_page.evaluate(FOLDED, [told, cuts]), strict=True):
         assert json.loads(found) == fold(told[:cut]).as_json(), f"after {cut} events"
 

@@ -27,15 +27,22 @@ def browser():
 
 
 @pytest.fixture(scope="package")
-def server(django_db_setup, postgres_url, tmp_path_factory):
-    """One server for all files: what a test stores is gone after it, the server does not mind."""
+def serves(django_db_setup, postgres_url, tmp_path_factory):
+    """Makes servers of the tests' database, which take sessions that are made here:
+    serves(**environment)."""
     from django.conf import settings
     from django.db import connection
 
     name = connection.settings_dict["NAME"]
     url = postgres_url.replace("/grove?", f"/{name}?")
-    signs_alike = {"GROVE_SECRET_KEY": settings.SECRET_KEY}  # sessions that are made here
-    server = Server(tmp_path_factory.mktemp("var"), url, signs_alike)
+    shared = {"GROVE_SECRET_KEY": settings.SECRET_KEY}
+    return lambda **more: Server(tmp_path_factory.mktemp("var"), url, {**shared, **more})
+
+
+@pytest.fixture(scope="package")
+def server(serves):
+    """One server for all files: what a test stores is gone after it, the server does not mind."""
+    server = serves()
     server.start()
     yield server
     server.kill()

@@ -8,9 +8,10 @@ import re
 import pytest
 
 from tests.browser.accessibility import broken_rules
+from tests.e2e.relay import Relay
 from tests.problems import rows
 from webapp.artifacts.store import storage
-from webapp.datasets.models import DatasetReport
+from webapp.datasets.models import DatasetReport, DatasetVersion
 from webapp.environment import read_artifact_storage
 from workers.checks import Checks
 
@@ -77,3 +78,56 @@ def test_what_is_no_dataset_is_refused_with_its_reason(page, faults):
     alert = page.get_by_role("alert").filter(has_text="nothing was kept")
     alert.get_by_text("zip archive").wait_for()
     is_well(page, "a refusal")
+
+
+PIECE = 4 << 20
+"""Bytes that the page sends at a time (static/js/upload.js)."""
+
+
+def big_dataset(file) -> int:
+    """Writes problems of two and a half pieces to the file; how many they are."""
+    with file.open("w") as lines:
+        for number in range(10):
+            row = {**rows.HUMANEVAL, "task_id": f"HumanEval/{number}"}
+            row["prompt"] = row["prompt"].replace('"""', f'"""{number} {"x" * (PIECE // 4)}', 1)
+            lines.write(json.dumps(row) + "\n")
+    return 10
+
+
+def test_an_upload_that_breaks_off_goes_on_from_where_the_server_stands(
+    page, server, faults, tmp_path
+):
+    """The network goes away within the second piece."""
+    faults.expected = ("Failed to load resource", "ERR_CONNECTION", "foreign request")
+    file = tmp_path / "big.jsonl"
+    problems = big_dataset(file)
+    size = file.stat().st_size
+    assert 2 * PIECE < size < 3 * PIECE
+    with Relay(server.port, breaks=(PIECE + PIECE // 2,)) as relay:
+        page.goto(f"{relay.url}/datasets/")
+        page.get_by_label("Files").set_input_files(file)
+        page.get_by_role("button", name="Upload").click()
+        page.get_by_role("heading", name="big v1").wait_for()
+        assert relay.broken == 1
+        assert size < relay.sent < size + PIECE, "no piece that had come was sent again"
+    version = DatasetVersion.objects.get(dataset__name="big")
+    assert version.statistics["problems"] == problems
+
+
+def test_an_upload_goes_on_after_a_reload_when_the_file_is_chosen_again(
+    page, server, faults, tmp_path
+):
+    faults.expected = ("Failed to load resource", "ERR_CONNECTION", "foreign request")
+    file = tmp_path / "big.jsonl"
+    big_dataset(file)
+    with Relay(server.port, breaks=(2 * PIECE + PIECE // 4,)) as relay:
+        page.goto(f"{relay.url}/datasets/")
+        page.get_by_label("Files").set_input_files(file)
+        page.get_by_role("button", name="Upload").click()
+        page.wait_for_function("() => /7[0-9] %|8[0-9] %/.test(document.body.innerText)")
+        page.reload()
+        before = relay.sent
+        page.get_by_label("Files").set_input_files(file)
+        page.get_by_role("button", name="Upload").click()
+        page.get_by_role("heading", name="big v1").wait_for()
+        assert relay.sent - before < 2 * PIECE, "the first pieces were there"

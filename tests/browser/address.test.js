@@ -1,0 +1,19 @@
+import { addressOf, readAddress } from "/static/js/address.js";
+import { equal, test } from "./check.js";
+
+const NONE = { agent: "", score: "", verdict: "", depth: "", q: "" };
+
+test("what an address says is read, and written as the same address", () => {
+  const hash = "#tree=7&node=2&seq=40&agent=oak&q=return+x";
+  const read = readAddress(hash);
+  equal([read.tree, read.node, read.seq], [7, 2, 40]);
+  equal([read.filters.agent, read.filters.q], ["oak", "return x"]);
+  equal(addressOf(read), hash);
+});
+
+test("an address without a place says nothing, and nothing is no address", () => {
+  equal(readAddress(""), null);
+  equal(readAddress("#charts"), null);
+  equal(readAddress("#tree=seven&node=2"), null, "a node stands in a tree");
+  equal(addressOf({ tree: null, node: null, seq: null, filters: NONE }), "");
+});

@@ -1,0 +1,48 @@
+import { creditTerms } from "/static/js/credit.js";
+import { equal, ok, test } from "./check.js";
+
+// Worked by hand: lambda 0.25, gamma 0.5. Node 2 repairs node 1 beside node 3.
+const CONFIG = { advantage: "mars2", shaping_lambda: 0.25, shaping_gamma: 0.5 };
+
+function aTree() {
+  const node = (id, parent, agent, score, shaped) => ({ id, parent, agent, score, shaped, advantage: null, closed: true });
+  // Node 1 has neither parent nor sibling, so its baseline is its own score. Node 2: .75 * 0 + .25 * 0
+  // is its baseline, 1 + .5 * (1 - 0) its shaped reward. Node 3: .75 * 0 + .25 * 1, so 0 + .5 * (0 - .25).
+  const nodes = [node(1, 0, "oak", 0, 0), node(2, 1, "fern", 1, 1.5), node(3, 1, "oak", 0, -0.125)];
+  const mean = (0 + 1.5 - 0.125) / 3;
+  const squares = nodes.map(({ shaped }) => (shaped - mean) ** 2);
+  const deviation = Math.sqrt(squares.reduce((sum, one) => sum + one, 0) / 2);
+  for (const one of nodes) one.advantage = (one.shaped - mean) / deviation;
+  return { mean, deviation, nodes: new Map(nodes.map((one) => [one.id, one])) };
+}
+
+const close = (a, b, about) => ok(Math.abs(a - b) < 1e-6, `${about}: ${a} is not ${b}`);
+
+test("parent and siblings make the baseline, and the terms come to what was recorded", () => {
+  const tree = aTree();
+  const root = creditTerms(tree, tree.nodes.get(1), CONFIG);
+  equal([root.parent, root.siblings, root.baseline, root.shaping], [null, null, 0, 0]);
+  const repair = creditTerms(tree, tree.nodes.get(2), CONFIG);
+  equal([repair.parent, repair.siblings, repair.siblingCount, repair.baseline, repair.shaping], [0, 0, 1, 0, 0.5]);
+  const other = creditTerms(tree, tree.nodes.get(3), CONFIG);
+  equal([other.baseline, other.shaping, other.penalty], [0.25, -0.125, 0]);
+  close(other.group.explained, tree.nodes.get(3).advantage, "the advantage");
+  close(other.group.mean, tree.mean, "the mean");
+  close(other.group.deviation, tree.deviation, "the deviation");
+});
+
+test("what the terms leave over is the penalty, and what they do not lead to is not their work", () => {
+  const tree = aTree();
+  tree.nodes.get(3).shaped = -0.625;
+  close(creditTerms(tree, tree.nodes.get(3), CONFIG).penalty, -0.5, "the penalty");
+  tree.nodes.get(2).advantage += 0.1;
+  equal(creditTerms(tree, tree.nodes.get(2), CONFIG).group.explained, null);
+});
+
+test("an agent's own group is of its nodes; a node without a score has no terms", () => {
+  const tree = aTree();
+  const { group } = creditTerms(tree, tree.nodes.get(1), { ...CONFIG, advantage: "per_agent" });
+  equal([group.count, group.mean, group.ofAgent], [2, -0.0625, true]);
+  equal(creditTerms(tree, { ...tree.nodes.get(1), score: null }, CONFIG), null);
+  equal(creditTerms(tree, { ...tree.nodes.get(1), shaped: null }, CONFIG).group, null);
+});

@@ -1,0 +1,60 @@
+"""Every page of the site, derived from its addresses, for tests that look at all of them.
+
+Invariant: a page is an address whose rule (`tests.security.rules`) answers its caller with 200 by
+HTML; every address has a rule, so a new page is walked as soon as it exists.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+
+from tests.builders import Cast, a_cast
+from tests.conftest import var_settings
+from tests.planted import plant
+from tests.security.rules import EVERYBODY, ROWS
+from tests.security.test_walk import filled_in
+
+NO_PAGES = frozenset(
+    {
+        "healthz",  # a word for load balancers
+        "export-workspace",  # a file
+        "mfa_login_webauthn",  # a challenge for scripts
+        "search-problems",  # a list for scripts
+    }
+)
+
+
+@dataclass
+class Site:
+    """One of everything in Alice's project, committed, as a served site shows it."""
+
+    cast: Cast
+    arguments: dict[str, Any]
+
+    def pages(self, who: str = "alice") -> dict[str, str]:
+        """By its name, the address of every page that `who` gets, `nobody` included."""
+        return {
+            row.name: self.address(row.name)
+            for row in ROWS
+            if row.method == "get"
+            and row.answers[EVERYBODY.index(who)] == 200
+            and not row.name.startswith("api-")
+            and row.name not in NO_PAGES
+        }
+
+    def address(self, name: str) -> str:
+        """The address of that name, with what its rule asks it."""
+        row = next(row for row in ROWS if row.name == name and row.method == "get")
+        query = row.body(self.cast) if callable(row.body) else row.body
+        address = filled_in(name, self.arguments)
+        return f"{address}?{urlencode(query, doseq=True)}" if query else address
+
+
+def a_site(settings: Any, server: Any) -> Site:
+    """Makes it; what it keeps in files lies where the server reads."""
+    for name, value in var_settings(server.var).items():
+        setattr(settings, name, value)
+    cast = a_cast()
+    return Site(cast, plant(cast))
