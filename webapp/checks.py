@@ -8,6 +8,8 @@ from typing import Any
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, Tags, Warning, register
 
+from webapp.private_files import is_private
+
 
 @register(Tags.security, deploy=True)
 def hosts_are_named(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
@@ -61,5 +63,19 @@ def var_is_writable(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
             f"GROVE_VAR = {settings.GROVE_VAR} cannot be written.",
             hint="Make the directory and give it to this user, or point GROVE_VAR elsewhere.",
             id="grove.E003",
+        )
+    ]
+
+
+@register(Tags.security)
+def var_is_private(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
+    """Of a directory that is another account's, only that one can take the others' rights."""
+    if not settings.GROVE_VAR.is_dir() or is_private(settings.GROVE_VAR):
+        return []
+    return [
+        Warning(
+            f"GROVE_VAR = {settings.GROVE_VAR} can be entered by other accounts.",
+            hint=f"Let its owner run: chmod 700 {settings.GROVE_VAR}",
+            id="grove.W004",
         )
     ]

@@ -22,6 +22,7 @@ from psycopg import ProgrammingError
 from psycopg.conninfo import conninfo_to_dict
 
 from engine.faults import printable, shown
+from webapp.private_files import SharedDirectory, keep_private
 
 Environment = Mapping[str, str]
 
@@ -89,6 +90,17 @@ def read_path(env: Environment, name: str, default: Path) -> Path:
     return path
 
 
+def read_var(env: Environment, name: str, default: Path) -> Path:
+    """The directory of all that Grove writes; made, and closed to other accounts."""
+    path = read_path(env, name, default)
+    try:
+        keep_private(path)
+    except SharedDirectory:
+        remedy = "all accounts write there; give a directory of its own"
+        raise SettingError(name, str(path), remedy) from None
+    return path
+
+
 def read_paths(env: Environment, name: str, default: Path) -> list[Path]:
     """Directories separated by commas, made absolute; they need not exist yet."""
     return [read_path({name: word}, name, default) for word in read_list(env, name, [str(default)])]
@@ -126,7 +138,7 @@ def read_artifact_storage(env: Environment, directory: Path) -> dict[str, Any]:
     credentials), or `directory`."""
     bucket = env.get("GROVE_S3_BUCKET", "")
     if not bucket:
-        options = {"location": directory, "allow_overwrite": True, "file_permissions_mode": 0o440}
+        options = {"location": directory, "allow_overwrite": True, "file_permissions_mode": 0o400}
         return {"BACKEND": "django.core.files.storage.FileSystemStorage", "OPTIONS": options}
     if importlib.util.find_spec("storages") is None:
         raise SettingError("GROVE_S3_BUCKET", bucket, "install what it needs: pip install '.[s3]'")

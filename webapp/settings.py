@@ -8,7 +8,7 @@ from webapp.fingerprint import fingerprint
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 
-GROVE_VAR = environment.read_path(os.environ, "GROVE_VAR", BASE_DIR / "var")
+GROVE_VAR = environment.read_var(os.environ, "GROVE_VAR", BASE_DIR / "var")
 GROVE_PORT = environment.read_integer(os.environ, "GROVE_PORT", 8000, 1, 65535)
 DEBUG = environment.read_flag(os.environ, "GROVE_DEBUG", False)
 SECRET_KEY = environment.secret_key(os.environ, GROVE_VAR)

@@ -184,3 +184,78 @@ def test_an_engine_command_that_no_shell_reads_is_refused(monkeypatch):
     monkeypatch.setenv("GROVE_ENGINE_COMMAND", 'python "')
     with pytest.raises(env.SettingError, match="GROVE_ENGINE_COMMAND"):
         worker_command()
+
+
+STARTS = """
+import django, socket
+django.setup()
+from django.conf import settings
+(settings.RUNS_DIR / "new").mkdir()
+(settings.RUNS_DIR / "new" / "events.jsonl").write_text("{}")
+socket.socket(socket.AF_UNIX).bind(str(settings.GROVE_VAR / "s"))
+"""
+
+
+def open_to_others(folder: Path) -> list[str]:
+    found = [folder, *folder.rglob("*")]
+    return [str(path) for path in found if path.lstat().st_mode & 0o077 and not path.is_symlink()]
+
+
+@pytest.fixture
+def open_umask():
+    """As accounts have it, and versions before left it."""
+    before = os.umask(0o022)
+    yield
+    os.umask(before)
+
+
+@pytest.mark.usefixtures("open_umask")
+def test_nobody_else_reads_what_is_written_and_old_installs_are_mended(tmp_path):
+    """A directory as versions before left it, world-readable with all that is in it."""
+    var, theirs = tmp_path / "var", tmp_path / "theirs"
+    for folder in ("runs/old/checkpoints", "broker", "logs", "postgres", "datasets"):
+        (var / folder).mkdir(parents=True)
+    for path in (*(var / "runs/old" / name for name in ("events.jsonl", "checkpoints/weights")),
+                 var / "broker/message", var / "logs/web.log", var / "lock",
+                 var / "datasets/own", theirs):  # fmt: skip
+        path.write_text("secret")
+        path.chmod(0o644)
+    (var / "runs/old/link").symlink_to(theirs)
+    var.chmod(0o755)
+    assert len(open_to_others(var)) > 9
+    environment = {**os.environ, "GROVE_VAR": str(var), "DJANGO_SETTINGS_MODULE": "webapp.settings"}
+    subprocess.run(
+        [sys.executable, "-c", STARTS], env=environment, check=True, timeout=60, umask=0o022
+    )
+    kept = {"datasets", "datasets/own", "postgres"}  # what people, or another account, put there
+    assert {str(Path(path).relative_to(var)) for path in open_to_others(var)} == kept
+    assert stat.S_IMODE(var.stat().st_mode) == 0o700 and (var / "s").is_socket()
+    assert stat.S_IMODE(theirs.stat().st_mode) == 0o644, "nothing behind a link is touched"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="takes root to become another account")
+@pytest.mark.usefixtures("open_umask")
+def test_another_account_reads_nothing_in_var(tmp_path):
+    var = tmp_path / "var"
+    (var / "runs").mkdir(parents=True)
+    (var / "runs" / "events.jsonl").write_text("secret")
+    for folder in (*tmp_path.parents, tmp_path, var, var / "runs"):
+        if tmp_path.parent.parent in (folder, *folder.parents):
+            folder.chmod(0o755)
+
+    def read() -> int:
+        command = ["cat", str(var / "runs" / "events.jsonl")]
+        return subprocess.run(command, user=65534, group=65534, extra_groups=[]).returncode
+
+    assert read() == 0
+    env.read_var({"GROVE_VAR": str(var)}, "GROVE_VAR", tmp_path)
+    assert read() != 0
+
+
+def test_a_directory_of_all_accounts_is_not_taken(tmp_path):
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    shared.chmod(0o1777)
+    with pytest.raises(env.SettingError, match=r"GROVE_VAR.*a directory of its own"):
+        env.read_var({"GROVE_VAR": str(shared)}, "GROVE_VAR", tmp_path)
+    assert stat.S_IMODE(shared.stat().st_mode) == 0o1777

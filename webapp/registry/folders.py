@@ -59,7 +59,6 @@ def restore(folder: Path, contents: Mapping[str, str]) -> None:
     try:
         for name, sha256 in contents.items():
             link_or_copy(local_path(sha256), draft / name)
-        draft.chmod(0o755)
         with suppress(OSError):  # somebody else was first: theirs is the same
             draft.rename(folder)
     finally:
