@@ -13,18 +13,21 @@ from webapp.comments.models import Comment, Notice
 from webapp.comments.targets import Target
 from webapp.projects.permissions import Action, may
 
-MOST_SHOWN = 200
-"""Comments on one page: the newest."""
+PAGE_ROWS = 50
+"""Comments on one page."""
 
 
 def visible_comments(user: User) -> QuerySet[Comment]:
     return Comment.objects.visible_to(user).select_related("author", "run__experiment__project")
 
 
-def newest_of(target: Target) -> list[Comment]:
-    """The newest `MOST_SHOWN` comments on it, the oldest of them first."""
-    found = target.thread().select_related("author").order_by("-pk")[:MOST_SHOWN]
-    return list(found)[::-1]
+def thread_page(target: Target, before: int | None = None) -> tuple[list[Comment], int | None]:
+    """The newest `PAGE_ROWS` comments with an id below `before`, oldest first, and `before` of the
+    page with earlier ones, None if there is none."""
+    found = target.thread().select_related("author").order_by("-pk")
+    rows = list((found.filter(pk__lt=before) if before else found)[: PAGE_ROWS + 1])
+    shown = rows[:PAGE_ROWS][::-1]
+    return shown, shown[0].pk if len(rows) > PAGE_ROWS else None
 
 
 def may_write(user: User, target: Target) -> bool:

@@ -13,8 +13,8 @@ from webapp.comments.models import Comment
 from webapp.comments.selectors import (
     may_moderate,
     may_write,
-    newest_of,
     notices_of,
+    thread_page,
     visible_comments,
 )
 from webapp.comments.targets import Target, address_of, find_target, target_of
@@ -25,8 +25,10 @@ PAGE_ROWS = 50
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def comments(request: HttpRequest) -> HttpResponse:
-    """comments.html: `target`, `thread` (of Comment), `can_write`, `can_moderate`, `form`. The
-    address, or what is sent, says about what: `?run=A`, `?run=A&tree=1&node=2`, `?run=A&run=B`."""
+    """comments.html: `target`, `thread` (of Comment), `earlier` (for `before`, or None),
+    `can_write`, `can_moderate`, `form`. The
+    address, or what is sent, says about what: `?run=A`, `?run=A&tree=1&node=2`, `?run=A&run=B`;
+    `&before=ID` shows the comments before that one."""
     target = _target(request)
     form = CommentForm(request.POST if request.method == "POST" else None)
     if form.is_bound:
@@ -65,9 +67,7 @@ def delete(request: HttpRequest, comment_id: int) -> HttpResponse:
 @require_safe
 def inbox(request: HttpRequest) -> HttpResponse:
     """inbox.html: `notices`, newest first, `is_first`, and `older`, the cursor of the next page."""
-    before = request.GET.get("before", "")
-    if (not before.isdecimal() and before) or len(before) > 18:
-        raise BadRequest("before: it was not made here; go on by the page's own links")
+    before = _before(request)
     found = notices_of(request.user)
     rows = list((found.filter(pk__lt=before) if before else found)[: PAGE_ROWS + 1])
     older = rows[PAGE_ROWS - 1].pk if len(rows) > PAGE_ROWS else None
@@ -92,9 +92,11 @@ def open_notice(request: HttpRequest, notice_id: int) -> HttpResponse:
 
 def thread_of(request: HttpRequest, target: Target) -> dict[str, object]:
     """Context of parts/thread.html, without its `form`."""
+    thread, earlier = thread_page(target, _before(request))
     return {
         "target": target,
-        "thread": newest_of(target),
+        "thread": thread,
+        "earlier": earlier,
         "can_write": may_write(request.user, target),
         "can_moderate": may_moderate(request.user, target),
     }
@@ -120,6 +122,16 @@ def own_or_refused(request: HttpRequest, comment: Comment, target: Target) -> No
 
 def site_of(request: HttpRequest) -> str:
     return f"{request.scheme}://{request.get_host()}"
+
+
+def _before(request: HttpRequest) -> int | None:
+    """The id before which a page ends, None on the first."""
+    before = request.GET.get("before", "")
+    if not before:
+        return None
+    if not (before.isascii() and before.isdecimal()) or len(before) > 18:
+        raise BadRequest("before: it was not made here; go on by the page's own links")
+    return int(before)
 
 
 def _own(request: HttpRequest, comment_id: int) -> tuple[Comment, Target]:

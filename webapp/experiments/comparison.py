@@ -11,19 +11,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from engine.config import parse_config
 from engine.faults import ConfigError
-from engine.problems.paired import paired_bootstrap, paired_values
 from webapp.experiments.catalogue import flat
+from webapp.experiments.intervals import CONFIDENCE, Aligned, Budget, interval
 from webapp.experiments.models import Run
 from webapp.experiments.toml import value_text
 from webapp.telemetry.models import Event
 from webapp.telemetry.presentation import charts_of
 
 MOST_RUNS = 8
-CONFIDENCE = 0.95
 SPLITS = ("test", "validation")
 _IGNORED = {"recipe_version"}
 CURVES = ("validation.agent", "validation.tree", "validation.samples", "reward", "solved",
@@ -105,9 +102,9 @@ def _with_defaults(config: dict[str, Any]) -> dict[str, Any]:
 def pairs(runs: Sequence[Run], split: str) -> list[Pair]:
     """Every further run against the first, on the newest evaluation of a split."""
     outcomes = [_newest(run, split) for run in runs]
-    names = labels_of(runs)
+    names, budget = labels_of(runs), Budget()
     return [
-        _pair(run, (names[0], label), split, outcomes[0], other)
+        _pair(run, (names[0], label), split, outcomes[0], other, budget)
         for run, label, other in zip(runs[1:], names[1:], outcomes[1:], strict=True)
     ]
 
@@ -118,41 +115,46 @@ def _newest(run: Run, split: str) -> dict[str, Any] | None:
     return found if found and found["contents"] else None
 
 
-def _pair(run: Run, names: tuple[str, str], split: str, a: dict | None, b: dict | None) -> Pair:
+def _pair(
+    run: Run,
+    names: tuple[str, str],
+    split: str,
+    a: dict | None,
+    b: dict | None,
+    budget: Budget,
+) -> Pair:
     if a is None or b is None:
         who = " and ".join(name for name, one in zip(names, (a, b), strict=True) if one is None)
         reason = f"there are no results problem by problem of {who} on the {split} split yet"
         return Pair(run, names[1], split, None, [], reason)
     steps = (a["step"], b["step"])
-    figures = [
-        found
-        for figure in a["outcomes"]
-        if figure in b["outcomes"] and (found := difference(figure, names, a, b))
-    ]
+    figures = differences(names, a, b, budget)
     reason = "" if figures else "they were measured on other problems, or have no agent in common"
     return Pair(run, names[1], split, steps, figures, reason)
 
 
-def difference(figure: str, names: tuple[str, str], a: dict, b: dict) -> Difference | None:
-    """One figure of two evaluations, told as `eval.outcomes` are; None without common problems."""
-    before, after = paired_values(*(_by_problem(one, figure) for one in (a, b)))
-    if not before:
-        return None
-    found = paired_bootstrap(before, after, np.random.default_rng(0), confidence=CONFIDENCE)
-    return Difference(
-        figure,
-        sum(before) / len(before),
-        sum(after) / len(after),
-        found.difference,
-        found.low,
-        found.high,
-        len(before),
-        sentence(names, found.difference, found.low, found.high, len(before)),
-    )
-
-
-def _by_problem(told: dict[str, Any], figure: str) -> dict[str, float | None]:
-    return dict(zip(told["contents"], told["outcomes"][figure], strict=True))
+def differences(names: tuple[str, str], a: dict, b: dict, budget: Budget) -> list[Difference]:
+    """Every figure that two evaluations, as `eval.outcomes` has them, share on common problems."""
+    aligned = Aligned(a, b)
+    found = []
+    for figure in aligned.figures():
+        before, after = aligned.values(figure)
+        if not len(before):
+            continue
+        one = interval(before, after, budget)
+        found.append(
+            Difference(
+                figure,
+                float(before.mean()),
+                float(after.mean()),
+                one.difference,
+                one.low,
+                one.high,
+                len(before),
+                sentence(names, one.difference, one.low, one.high, len(before)),
+            )
+        )
+    return found
 
 
 def sentence(

@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from webapp.experiments.comparison import CONFIDENCE, Difference, difference, labels_of
+from webapp.experiments.comparison import Difference, differences, labels_of
 from webapp.experiments.comparison import settings_that_differ as settings_of_runs
+from webapp.experiments.intervals import CONFIDENCE, Budget
 from webapp.registry.metrics import outcomes_of
 from webapp.registry.models import ModelVersion
 
@@ -83,16 +84,10 @@ def pairs(versions: Sequence[ModelVersion]) -> list[Pair]:
     """Every further version against the first, on each set of problems that both know."""
     names = labels_of(versions)
     first, *others = [outcomes_of(version) for version in versions]
-    found = []
+    found, budget = [], Budget()
     for version, label, known in zip(versions[1:], names[1:], others, strict=True):
         for source in (name for name in first if name in known):
-            a, b = first[source], known[source]
-            figures = [
-                told
-                for name in a["outcomes"]
-                if name in b["outcomes"]
-                and (told := difference(name, (names[0], label), a, b)) is not None
-            ]
+            figures = differences((names[0], label), first[source], known[source], budget)
             if figures:
                 found.append(Pair(version, label, source, figures))
     return found

@@ -27,6 +27,7 @@ from webapp.telemetry.schemas import (
     NodeDetail,
     StepList,
 )
+from webapp.telemetry.stream_slots import RETRY_SECONDS, TooManyStreams, take_slot
 
 router = Router()
 
@@ -73,7 +74,8 @@ def get_events(
     """NDJSON: the events after `after`, up to `until`, that are stored now, [seq, t_ms, kind,
     payload] per line. `topics`: as in a subscription (`*,-node.text`), with commas between them.
     Who asks for text/event-stream is also sent what comes, until the run has ended; `after` is then
-    the Last-Event-ID, if there is one."""
+    the Last-Event-ID, if there is one; 429 with Retry-After answers more than 20 such streams of
+    one token at once, or 40 of one user."""
     run = visible_run(request.user, run_id)
     if tail.MEDIA_TYPE in request.headers.get("Accept", ""):
         return _tail(request, run, after, topics.split(","))
@@ -118,10 +120,17 @@ def get_step_trees(
 
 
 def _tail(request: HttpRequest, run: Run, after: int, topics: list[str]) -> HttpResponse:
+    """The log as it grows; 429 for a caller who holds as many streams as they may."""
     last = request.headers.get("Last-Event-ID", "")
     if last.isascii() and last.isdigit() and len(last) < 19:
         after = int(last)
-    said = tail.server_sent_events(request, run, after, topics)
+    try:
+        slot = take_slot(request.user)
+    except TooManyStreams as refused:
+        refusal = problem(429, str(refused))
+        refusal.headers["Retry-After"] = str(RETRY_SECONDS)
+        return refusal
+    said = slot.streamed(tail.server_sent_events(request, run, after, topics))
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
     return StreamingHttpResponse(said, content_type=tail.MEDIA_TYPE, headers=headers)
 
