@@ -114,5 +114,6 @@ def var_settings(folder: Path) -> dict[str, Any]:
         "UPLOADS_DIR": folder / "uploads",
         "MODEL_FOLDERS_DIR": folder / "model-versions",
         "ARTIFACT_COPIES_DIR": folder / "artifact-copies",
+        "PROBLEM_INDEX_DIR": folder / "problem-indexes",
         "STORAGES": {**settings.STORAGES, "artifacts": artifacts},
     }

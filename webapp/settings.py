@@ -185,6 +185,12 @@ ARTIFACT_MOST_BYTES = {
 # What the process may take that reads an uploaded dataset.
 DATASET_READ_SECONDS = 90
 DATASET_READ_BYTES = 4 << 30
+# What the process may take that checks the files of a model.
+MODEL_CHECK_SECONDS = 60
+MODEL_CHECK_BYTES = 2 << 30
+# Problems of the server's own files, rewritten so that one of them is read alone.
+PROBLEM_INDEX_DIR = GROVE_VAR / "problem-indexes"
+PROBLEM_INDEXES = 16
 
 # Runs that a project and a user may have queued or at work, and of these at work, at once. Those of
 # engines elsewhere count among the first.

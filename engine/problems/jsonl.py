@@ -53,6 +53,15 @@ def numbered_problems(path: Path) -> list[tuple[int, Problem]]:
     return problems
 
 
+def problem_of_line(line: bytes, where: str) -> Problem:
+    """The problem of one line; `where` names the file in faults. Raises as `load_problems` does."""
+    reader = RecordReader(where, 0)
+    problem = _problem(reader, line)
+    if problem is None or reader.faults:
+        raise DatasetError(reader.faults)
+    return problem
+
+
 def save_problems(path: str | Path, problems: Iterable[Problem]) -> None:
     """Write a file that `load_problems` reads back equal; replaces it whole or not at all.
 

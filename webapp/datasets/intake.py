@@ -15,7 +15,6 @@ problem) and `summary.json`.
 from __future__ import annotations
 
 import json
-import resource
 import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -26,10 +25,11 @@ from engine.problems.errors import DatasetError, DatasetFault
 from engine.problems.formats import DETECTED
 from engine.problems.identity import content_hash, set_hash_of
 from engine.problems.literals import LiteralError
-from engine.problems.load import LoadedDataset, load_dataset
+from engine.problems.load import LoadedDataset, Place, load_dataset
 from engine.problems.problem import CallTest, Problem, StdinTest
 from engine.problems.records import RecordReader, record
 from webapp.datasets.statistics import statistics
+from webapp.limited_process import limit_self
 
 _FOREIGN = (
     (b"PK\x03\x04", "a zip archive"), (b"PK\x05\x06", "a zip archive"), (b"\x80", "a pickle"),
@@ -40,6 +40,11 @@ _FOREIGN = (
 )  # fmt: skip
 _REMEDY = "upload JSON or JSONL (plain, gzip or zstd), Parquet or Arrow"
 _MOST_TOLD = 20
+MOST_LEFT_OUT = 10_000
+"""Faults that are kept by a version; of further ones their number."""
+MOST_STATEMENT = 1_000_000
+MOST_NAME = 1000
+"""Characters of what lists show of a problem; one with more is left out."""
 _PACKED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd")
 
 
@@ -54,31 +59,21 @@ class Taken:
 def main() -> int:
     """Exit status 0: it is read or refused, `out` says which."""
     job = json.load(sys.stdin)
-    _limit(job)
+    limit_self(job)
     out = Path(job["out"])
     try:
         loaded = _loaded(job, out)
         taken, left_out = _rewritten(loaded)
         if not taken:
             raise DatasetError(left_out)
-        _write(out, loaded.format, taken, [_told(job, out, fault) for fault in left_out])
+        told = [_told(job, out, fault) for fault in left_out[:MOST_LEFT_OUT]]
+        _write(out, loaded.format, taken, told, len(left_out))
     except DatasetError as error:
         more = len(error.faults) - _MOST_TOLD
         told = [_told(job, out, fault) for fault in error.faults[:_MOST_TOLD]]
         told += [f"... and {more} more"] if more > 0 else []
         (out / "refusal.json").write_text(json.dumps(told))
     return 0
-
-
-def _limit(job: dict[str, Any]) -> None:
-    seconds = int(job["seconds"])
-    for what, most in (
-        (resource.RLIMIT_AS, job["memory_bytes"]),
-        (resource.RLIMIT_CPU, seconds),
-        (resource.RLIMIT_FSIZE, job["most_bytes"]),
-        (resource.RLIMIT_CORE, 0),
-    ):
-        resource.setrlimit(what, (most, most))
 
 
 def _loaded(job: dict[str, Any], out: Path) -> LoadedDataset:
@@ -126,13 +121,26 @@ def _rewritten(loaded: LoadedDataset) -> tuple[list[Taken], list[DatasetFault]]:
             continue
         reader = RecordReader(place.file, place.line)
         reader.problem(json.loads(line))
-        left_out += reader.faults[:1]
-        if not reader.faults:
+        faults = reader.faults[:1] or _too_long(problem, place)
+        left_out += faults
+        if not faults:
             taken.append(Taken(problem, line))
     return taken, left_out
 
 
-def _write(out: Path, format: str, taken: list[Taken], left_out: list[str]) -> None:
+def _too_long(problem: Problem, place: Place) -> list[DatasetFault]:
+    texts = [("id", problem.id, MOST_NAME), ("entry_point", problem.entry_point, MOST_NAME)]
+    texts += [("tags", tag, MOST_NAME) for tag in problem.tags]
+    for field, text, most in [*texts, ("statement", problem.statement, MOST_STATEMENT)]:
+        if len(text) > most:
+            remedy = f"has {len(text):,} characters; {most:,} at most are taken"
+            return [DatasetFault(place.file, place.line, field, text[:80], remedy)]
+    return []
+
+
+def _write(
+    out: Path, format: str, taken: list[Taken], left_out: list[str], number_left_out: int
+) -> None:
     hashes = [content_hash(one.problem) for one in taken]
     with (out / "problems.jsonl").open("wb") as problems, (out / "rows.jsonl").open("w") as rows:
         offset = 0
@@ -140,11 +148,13 @@ def _write(out: Path, format: str, taken: list[Taken], left_out: list[str]) -> N
             problems.write(one.line)
             rows.write(json.dumps(row_of(one.problem, digest, offset, len(one.line))) + "\n")
             offset += len(one.line)
+    if more := number_left_out - len(left_out):
+        left_out = [*left_out, f"... and {more} more"]
     summary = {
         "format": format,
         "hash": set_hash_of(hashes),
         "left_out": left_out,
-        "statistics": statistics([one.problem for one in taken], len(left_out)),
+        "statistics": statistics([one.problem for one in taken], number_left_out),
     }
     (out / "summary.json").write_text(json.dumps(summary))
 

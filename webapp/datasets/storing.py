@@ -35,6 +35,8 @@ from webapp.projects.models import Project
 FORMAT_NAMES = (DETECTED, OWN, *FORMATS)
 MOST_FILES = 64
 _ROWS = 2000
+_CHARACTERS = 4 << 20
+"""Of statements, and rows, that are stored at once."""
 KEEP = {
     "passed": (DatasetProblem.Check.PASSED,),
     "not-failed": (DatasetProblem.Check.PASSED, DatasetProblem.Check.UNVERIFIED),
@@ -179,10 +181,22 @@ def _stored(
         artifact=store.put_file(reading.problems),
         statistics=reading.statistics,
     )
-    rows = (_row(version, number, row) for number, row in enumerate(reading.rows, start=1))
-    DatasetProblem.objects.bulk_create(rows, batch_size=_ROWS)
+    _store_rows(version, reading)
     request_validation(version, user)
     return version, True
+
+
+def _store_rows(version: DatasetVersion, reading: Reading) -> None:
+    """In batches: a small file may unpack to millions of problems, or to long ones."""
+    batch: list[DatasetProblem] = []
+    characters = 0
+    for number, row in enumerate(reading.rows(), start=1):
+        batch.append(_row(version, number, row))
+        characters += len(batch[-1].statement)
+        if len(batch) == _ROWS or characters > _CHARACTERS:
+            DatasetProblem.objects.bulk_create(batch)
+            batch, characters = [], 0
+    DatasetProblem.objects.bulk_create(batch)
 
 
 def _refuse_quota(project: Project, size: int) -> None:

@@ -21,8 +21,9 @@ from engine.forking import MANIFEST
 from webapp.accounts.models import User
 from webapp.experiments.checkpoints import checkpoint_path, checkpoint_steps
 from webapp.experiments.models import Run
+from webapp.registry.checking import Busy, checked
 from webapp.registry.errors import RegistryRefused
-from webapp.registry.layout import REQUIRED, check_model, files_of, is_of_a_model, known
+from webapp.registry.layout import REQUIRED, files_of, is_of_a_model, known
 from webapp.registry.models import ModelVersion
 from webapp.registry.services import add_folder, lock, origin_of
 
@@ -35,7 +36,10 @@ def register_checkpoint(run: Run, step: int, agent: str, user: User) -> tuple[Mo
         WeightsError: its files are not what a model has.
     """
     held = _hold(run, step, _owner(run, agent))
-    check_model(files_of(held.folder))
+    try:
+        checked({file.name: held.folder / file.name for file in files_of(held.folder)})
+    except Busy as error:
+        raise RegistryRefused(str(error)) from None
     found = known(held.folder, held.sha256)
     with transaction.atomic():
         lock(run.project)

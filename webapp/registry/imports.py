@@ -19,8 +19,16 @@ from webapp.artifacts.models import Artifact, Upload
 from webapp.artifacts.services import discard
 from webapp.projects.models import Project
 from webapp.registry import folders
+from webapp.registry.checking import Busy, checked
 from webapp.registry.errors import RegistryRefused
-from webapp.registry.layout import Layout, ModelFile, check_model, digest_of, files_of
+from webapp.registry.layout import (
+    Layout,
+    ModelFile,
+    check_model,
+    digest_of,
+    files_of,
+    refuse_names,
+)
 from webapp.registry.models import Model, ModelVersion, VersionFile
 from webapp.registry.services import add_version, lock
 from webapp.registry.weights import WeightsError
@@ -85,7 +93,7 @@ def _imported(
         _refuse_upload(upload, project)
     artifacts = {upload.name: upload.artifact for upload in uploads}
     try:
-        layout = check_model([_file(upload.name, upload.artifact) for upload in uploads])
+        layout = _checked(uploads)
         with transaction.atomic():
             version = _version(model_of(), layout, artifacts, parent, user)
     except WeightsError:
@@ -154,8 +162,14 @@ def _forget(artifacts: Sequence[Artifact]) -> None:
         store.remove(artifact)
 
 
-def _file(name: str, artifact: Artifact) -> ModelFile:
-    return ModelFile(name, artifact.size, lambda: store.open_artifact(artifact.pk))
+def _checked(uploads: Sequence[Upload]) -> Layout:
+    names = [upload.name for upload in uploads]
+    refuse_names(names)
+    paths = {upload.name: store.local_path(upload.artifact_id) for upload in uploads}
+    try:
+        return checked(paths)
+    except Busy as error:
+        raise RegistryRefused(str(error)) from None
 
 
 def _blocks(file: ModelFile) -> Iterator[bytes]:

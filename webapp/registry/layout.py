@@ -107,7 +107,7 @@ def check_model(files: Sequence[ModelFile]) -> Layout:
         WeightsError: the first thing that is wrong, with its file and the remedy.
     """
     by_name = {file.name: file for file in files}
-    _refuse_set([file.name for file in files])
+    refuse_names([file.name for file in files])
     tensors = {name: _read(by_name[name]) for name in sorted(by_name) if is_weights(name)}
     if INDEX in by_name:
         check_index(by_name[INDEX], {name: set(found) for name, found in tensors.items()})
@@ -184,7 +184,8 @@ def digest_of(sha256: Mapping[str, str]) -> str:
     return hashlib.sha256(lines.encode()).hexdigest()
 
 
-def _refuse_set(names: Sequence[str]) -> None:
+def refuse_names(names: Sequence[str]) -> None:
+    """Raises `WeightsError` unless these are the names of a model's files, none missing."""
     if len(names) > MOST_FILES:
         raise WeightsError("files", f"{len(names)} of them", f"{MOST_FILES} at most")
     for place, name in enumerate(names):

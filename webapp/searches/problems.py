@@ -9,29 +9,18 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any
 
-from engine.config import ProblemsConfig
 from engine.faults import ConfigError
-from engine.problems.errors import DatasetError, DatasetFault
-from engine.problems.formats import OWN
-from engine.problems.generator import GeneratedProblems, Split
-from engine.problems.load import load_dataset
+from engine.problems.errors import DatasetFault
 from engine.problems.problem import Problem
 from engine.problems.records import RecordReader
 from engine.problems.source import GENERATED
-from webapp.artifacts.store import local_path
+from webapp.datasets.lookup import SHOWN_CHARACTERS, first_problems, problem_by_id
 from webapp.datasets.models import DatasetVersion
 from webapp.experiments.paths import refuse_dataset
 
 PASTED = "pasted"
-SHOWN = 200
-"""Problems of a version that one chooses from; any other can be named by its id."""
-_SHOWN_GENERATED = 24
-"""Making one takes tens of milliseconds, and somebody waits for the list."""
-_MOST_GENERATED = 1000
-_SHOWN_CHARACTERS = 80
 _EXAMPLE = '[{"arguments": [[3, 1]], "expected": [1, 3]}]'
 
 
@@ -108,46 +97,29 @@ def _told(fault: DatasetFault) -> dict[str, Any]:
 
 def _fault(field: str, value: Any, reason: str) -> dict[str, Any]:
     shown = value if isinstance(value, str) else repr(value)
-    return {"path": field, "value": shown[:_SHOWN_CHARACTERS], "reason": reason}
-
-
-def problems_of(version: DatasetVersion) -> Iterator[Problem]:
-    """All problems of a version, stored or of its file; of generated ones those held back for the
-    test.
-
-    Raises:
-        ConfigError: the file cannot be read here.
-    """
-    try:
-        if version.artifact_id:
-            yield from load_dataset(str(local_path(version.artifact_id)), OWN).problems
-            return
-        config = ProblemsConfig(**version.spec)
-        if config.dataset == GENERATED:
-            count = min(max(1, config.test), _MOST_GENERATED)
-            made = GeneratedProblems(config.seed).stream(Split.TEST)
-            yield from (problem for _, problem in islice(made, count))
-            return
-        refuse_dataset(config.dataset, version.dataset.project)
-        yield from load_dataset(config.dataset, config.format).problems
-    except (DatasetError, OSError) as error:
-        raise ConfigError([_fault("version", str(version), str(error))]) from None
+    return {"path": field, "value": shown[:SHOWN_CHARACTERS], "reason": reason}
 
 
 def some_problems(version: DatasetVersion) -> list[dict[str, str]]:
-    """{id, statement} of the first problems of a version, the statement cut."""
-    number = _SHOWN_GENERATED if version.spec.get("dataset") == GENERATED else SHOWN
-    return [
-        {"id": one.id, "statement": one.statement[:_SHOWN_CHARACTERS]}
-        for one in islice(problems_of(version), number)
-    ]
+    """{id, statement} of the first problems of a version, the statement cut.
+
+    Raises:
+        ConfigError: its file cannot be read here.
+    """
+    _refuse_unreadable(version)
+    return first_problems(version)
 
 
 def problem_of(version: DatasetVersion, problem_id: str) -> Problem:
-    """Raises ConfigError if there is no such problem."""
-    for one in problems_of(version):
-        if one.id == problem_id:
-            return one
-    known = ", ".join(one["id"] for one in some_problems(version)[:3])
+    """Raises ConfigError if there is no such problem, or it cannot be read here."""
+    _refuse_unreadable(version)
+    if found := problem_by_id(version, problem_id):
+        return found
+    known = ", ".join(one["id"] for one in first_problems(version)[:3])
     reason = f"{version} has no such problem; there are for example {known}"
     raise ConfigError([_fault("problem", problem_id, reason)])
+
+
+def _refuse_unreadable(version: DatasetVersion) -> None:
+    if not version.artifact_id and version.spec.get("dataset", GENERATED) != GENERATED:
+        refuse_dataset(version.spec["dataset"], version.dataset.project)

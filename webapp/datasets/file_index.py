@@ -1,0 +1,117 @@
+"""Files of the server as problems in our own format with an index, made once for each content.
+
+Invariants: an index is there whole or not at all, and is of the files as they were when it was
+made: its name is a digest of their paths, sizes and times. At most `settings.PROBLEM_INDEXES` are
+kept, those that were used last.
+Waits: for a slot of `reading` (none: refused at once), for the process (`DATASET_READ_SECONDS`), by
+whom the file is asked for first.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from django.conf import settings
+
+from engine.faults import ConfigError
+from engine.problems.containers import files_below, is_folder
+from engine.problems.errors import DatasetError
+from webapp.datasets.errors import DatasetRefused
+from webapp.datasets.indexing import FIRST, INDEX, PROBLEMS, REFUSAL, WIDTH, key_of
+from webapp.datasets.reading import TOO_MUCH, a_place, limits
+from webapp.limited_process import run_limited
+
+
+@dataclass(frozen=True)
+class FileIndex:
+    folder: Path
+
+    @property
+    def path(self) -> Path:
+        """All problems, one per line in our own format."""
+        return self.folder / PROBLEMS
+
+    @property
+    def first(self) -> list[dict[str, str]]:
+        """{id, statement} of the first ones, the statement cut."""
+        return json.loads((self.folder / FIRST).read_text())
+
+    def place(self, problem_id: str) -> tuple[int, int] | None:
+        """Offset and length of a problem's line; None if there is none of that id. Looks at some 20
+        lines of the index, which is sorted by the digests of ids."""
+        key = key_of(problem_id).encode()
+        with (self.folder / INDEX).open("rb") as file:
+            low, high = 0, os.fstat(file.fileno()).st_size // WIDTH
+            while low < high:
+                middle = (low + high) // 2
+                file.seek(middle * WIDTH)
+                found, offset, length = file.read(WIDTH).split()
+                if found == key:
+                    return int(offset), int(length)
+                low, high = (middle + 1, high) if found < key else (low, middle)
+        return None
+
+
+def of(dataset: str, format: str) -> FileIndex:
+    """The index of a file or folder of the server, made if it is not there.
+
+    Raises:
+        ConfigError: it cannot be read, or not within the limits, or others are read at the moment.
+    """
+    try:
+        folder = Path(settings.PROBLEM_INDEX_DIR) / _identity(Path(dataset), format)
+        if not folder.is_dir():
+            _make(dataset, format, folder)
+        os.utime(folder)  # used last
+    except DatasetRefused as error:
+        reasons = "; ".join(one["reason"] for one in error.problems)
+        raise _refusal(dataset, reasons) from None
+    except (DatasetError, OSError) as error:
+        raise _refusal(dataset, str(error)) from None
+    return FileIndex(folder)
+
+
+def _identity(path: Path, format: str) -> str:
+    files = files_below(path) if is_folder(path) else [path]
+    told = [[str(path.resolve()), format]]
+    for file in files:
+        stat = file.stat()
+        told.append([str(file), stat.st_size, stat.st_mtime_ns])
+    return hashlib.sha256(json.dumps(told).encode()).hexdigest()
+
+
+def _make(dataset: str, format: str, folder: Path) -> None:
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    draft = Path(tempfile.mkdtemp(prefix=".", dir=folder.parent))
+    try:
+        job = {"dataset": dataset, "format": format, "out": str(draft), **limits()}
+        with a_place():
+            done = run_limited("webapp.datasets.indexing", job)
+        if not done:
+            raise _refusal(dataset, TOO_MUCH.format(**limits()))
+        if (draft / REFUSAL).exists():
+            raise _refusal(dataset, (draft / REFUSAL).read_text())
+        if not folder.is_dir():
+            draft.rename(folder)
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+    _forget(folder.parent)
+
+
+def _forget(indexes: Path) -> None:
+    kept = sorted(
+        (one for one in indexes.iterdir() if not one.name.startswith(".")),
+        key=lambda one: one.stat().st_mtime,
+    )
+    for old in kept[: -settings.PROBLEM_INDEXES]:
+        shutil.rmtree(old, ignore_errors=True)
+
+
+def _refusal(dataset: str, reason: str) -> ConfigError:
+    return ConfigError([{"path": "version", "value": Path(dataset).name, "reason": reason}])

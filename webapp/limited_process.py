@@ -1,0 +1,68 @@
+"""Processes with limits, in which files of strangers are read: `python -m MODULE < JOB`.
+
+Invariant: the process that waits holds nothing of a file but what the job wrote down, which the job
+bounds. JOB is a JSON object with "seconds", "memory_bytes" and "most_bytes" (of one written file),
+to which the process holds itself (`limit_self`) before it looks at a file; the rest is up to the
+module.
+Waits: for the process (its seconds), never for a free slot (none: refused at once).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+_HERE = Path(__file__).resolve().parents[1]
+
+
+def run_limited(module: str, job: dict[str, Any]) -> bool:
+    """Whether the module came to an end by itself, with exit status 0, within the job's limits."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", module],
+        cwd=_HERE,
+        env={"PATH": os.environ.get("PATH", ""), "OMP_NUM_THREADS": "1", "LC_ALL": "C.UTF-8"},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    try:
+        process.communicate(json.dumps(job).encode(), timeout=job["seconds"])
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    return process.returncode == 0
+
+
+def limit_self(job: dict[str, Any]) -> None:
+    """Called by the module first."""
+    for what, most in (
+        (resource.RLIMIT_AS, job["memory_bytes"]),
+        (resource.RLIMIT_CPU, int(job["seconds"])),
+        (resource.RLIMIT_FSIZE, job["most_bytes"]),
+        (resource.RLIMIT_CORE, 0),
+    ):
+        resource.setrlimit(what, (most, most))
+
+
+@contextmanager
+def a_slot(lock: int, slots: int) -> Iterator[bool]:
+    """Whether one of so many slots of all web processes was free; it is held until the block ends,
+    or this process does."""
+    from django.db import connection, transaction  # the module's process has no Django
+
+    with transaction.atomic(), connection.cursor() as cursor:
+        for slot in range(slots):
+            cursor.execute("SELECT pg_try_advisory_xact_lock(%s, %s)", [lock, slot])
+            if cursor.fetchone()[0]:
+                yield True
+                return
+        yield False
