@@ -71,7 +71,7 @@ def test_a_header_of_megabytes_is_parsed_in_a_process_of_its_own(cast, tmp_path,
     (folder / "model.safetensors").write_bytes(content)
     del header, content
     model = create_model(cast.project, "wide", cast.bob)
-    with within(60):
+    with within(30):
         version = import_uploads(model, uploads_of(cast, folder), None, cast.bob)
     assert version.parameters == 0 and version.files.count() == len(list(folder.iterdir()))
     settings.MODEL_CHECK_BYTES = 100 << 20
