@@ -71,10 +71,7 @@ class Program:
     def call(self, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         if self.failure:
             raise Ended
-        try:
-            packed = marshal.dumps(self.names.entries((arguments, keywords)), 2)
-        except ValueError:
-            raise TypeError("only plain values can be passed to the program") from None
+        packed = self.packed((arguments, keywords))
         self.calls += 1
         try:
             write(OUTGOING, REQUEST.pack(len(packed)) + packed)
@@ -89,6 +86,16 @@ class Program:
         name, message, self.raised_text = told
         self.raised = rebuilt(name, message)
         raise self.raised
+
+    def packed(self, values: Any) -> bytes:
+        """What is sent; classes of Python's own are looked for only where something is not plain,
+        so that large arguments are not walked through."""
+        try:
+            return marshal.dumps(self.names.entries(values), 2)
+        except ValueError:
+            with suppress(ValueError):
+                return marshal.dumps(self.names.with_classes(values), 2)
+        raise TypeError("only plain values can be passed to the program")
 
     def take(self) -> tuple[int, str]:
         """The next response, which must be VALUE or RAISED; everything else is the end."""

@@ -1,9 +1,11 @@
-"""Objects of the program's own classes, which a code test makes to pass them to the program.
+"""Objects of the program's own classes, and Python's own classes, that a code test passes to the
+program.
 
 A judge has none of these classes. A name with a capital, which nothing else gives to a test, is
 one of them there: a `Class`, which makes `Made` objects. Such an object is no more than the call
 that made it and the attributes that were set; so much is sent, and the program's process makes
-the object of it. Standard library only: loaded by path in the zygote.
+the object of it. A class of Python's own, as `int`, is sent by its name. Standard library only:
+loaded by path in the zygote.
 
 Invariant: in the judge they are no values. They cannot be compared, and a test that has used a
 class without giving the program any object has not passed.
@@ -16,7 +18,15 @@ MARK = ...
 """`(MARK, n)` stands for object n where values are sent; no plain value holds it."""
 
 Entry = tuple[str, Any, Any, Any]
-"""Class, arguments, keywords and attributes of one object."""
+"""Class, arguments, keywords and attributes of one object; of a class itself, its name alone."""
+
+Sent = tuple[Any, list[Entry]]
+"""Values as they are sent, and the objects and classes that they hold."""
+
+
+def is_built_in(value: Any) -> bool:
+    """Whether a value is a class that every Python has under the name that it bears."""
+    return isinstance(value, type) and getattr(builtins, value.__name__, None) is value
 
 
 class _NoValue:
@@ -54,16 +64,18 @@ class Names(dict):  # type: ignore[type-arg]
         self[name] = found = Class(name)
         return found
 
-    def entries(self, values: Any) -> tuple[Any, list[Entry]]:
-        """Values as they are sent, and the objects that they hold."""
-        if not self.used:
-            return values, []
-        order: list[Made] = []
+    def entries(self, values: Any) -> Sent:
+        """What is sent of values that may hold objects of the program's classes."""
+        return self.with_classes(values) if self.used else (values, [])
+
+    def with_classes(self, values: Any) -> Sent:
+        """What is sent of values that may hold classes of Python's own, too."""
+        order: list[Any] = []
         places: dict[int, int] = {}
 
         def sent(value: Any) -> Any:
             kind = type(value)
-            if kind is Made:
+            if kind is Made or is_built_in(value):
                 if id(value) not in places:
                     places[id(value)] = len(order)
                     order.append(value)
@@ -73,9 +85,13 @@ class Names(dict):  # type: ignore[type-arg]
             return {k: sent(v) for k, v in value.items()} if kind is dict else value
 
         values = sent(values)
-        self.sent |= bool(order)
+        self.sent |= any(type(one) is Made for one in order)
         # `order` grows meanwhile: objects hold further ones.
-        return values, [(name, *map(sent, held)) for name, *held in map(Made.parts, order)]
+        return values, [(name, *map(sent, held)) for name, *held in map(_parts, order)]
+
+
+def _parts(one: Any) -> Entry:
+    return one.parts() if type(one) is Made else (one.__name__, None, None, {})
 
 
 class Class(_NoValue):
@@ -90,6 +106,8 @@ class Class(_NoValue):
 
 def rebuilt(values: Any, entries: list[Entry], classes: dict[str, Any]) -> Any:
     """In the program's process: what was sent, with its objects made.
+
+    An entry without arguments stands for the class of Python's own that has its name.
 
     Raises:
         NameError: the program has no such class. And whatever a class raises.
@@ -107,6 +125,8 @@ def rebuilt(values: Any, entries: list[Entry], classes: dict[str, Any]) -> Any:
     def made(number: int) -> Any:
         if number not in objects:
             name, arguments, keywords, _ = entries[number]
+            if arguments is None:
+                return getattr(builtins, name)
             if name not in classes:
                 raise NameError(f"name '{name}' is not defined")
             objects[number] = classes[name](*received(arguments), **received(keywords))

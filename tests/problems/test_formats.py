@@ -170,6 +170,37 @@ def test_arguments_of_mbpp_are_tuples_again():
         assert problem.statement.startswith("Find the shared elements.")
 
 
+def test_a_test_of_mbpp_has_the_imports_of_the_solution_that_it_uses(sandbox):
+    code = (
+        "import os, sys as system\nfrom collections import Counter, deque\n"
+        "def count(x):\n    import math\n    return Counter(x)"
+    )
+    listed = ["assert count('aa') == Counter({'a': system.maxsize // system.maxsize + 1})"]
+    problem = read({**rows.MBPP, "code": code, "test_list": listed, "challenge_test_list": []})
+    assert problem.public_tests[0].code.splitlines()[:-1] == [
+        "import sys as system", "from collections import Counter"
+    ]  # fmt: skip
+    (result,) = verify(sandbox, [(problem, code)])
+    assert result.passed, result.error
+    # What the test makes itself, or has from its set-up, is its own.
+    setup = "from math import inf as Counter"
+    own = read({**rows.MBPP, "code": code, "test_list": listed, "test_setup_code": setup})
+    assert own.public_tests[0].code.splitlines()[:2] == ["import sys as system", setup]
+
+
+def test_a_function_of_mbpp_may_have_the_name_of_a_built_in_one(sandbox):
+    code = "def sum(a, b):\n    return a * b"
+    row = {**rows.MBPP, "code": code, "test_list": ["assert sum(2, 5) == 10"]}
+    problem = read({**row, "challenge_test_list": []})
+    assert problem.entry_point == "sum"
+    right, wrong = verify(sandbox, [(problem, code), (problem, "def other(a, b): return 10")])
+    assert right.passed and not wrong.passed
+    # It is the one only where the tests call no other.
+    both = ["assert total([sum(2, 5), 1]) == 11", "assert sum(2, 5) == 10", "assert sum(1, 1) == 1"]
+    code += "\ndef total(x):\n    return x[0] + x[1]"
+    assert read({**row, "code": code, "test_list": both}).entry_point == "total"
+
+
 def test_mbpp_shows_its_list_where_there_are_further_tests():
     problem = read(rows.MBPP)
     assert len(problem.public_tests) == 3 and len(problem.private_tests) == 1

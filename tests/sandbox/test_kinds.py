@@ -496,6 +496,28 @@ def test_a_class_that_a_judge_does_not_have_passes_no_test_by_itself(verdict, co
     assert verdict((CodeTest(code),), WITH_CLASSES).fraction == 0.0
 
 
+def test_a_test_may_pass_classes_of_pythons_own(verdict):
+    program = """
+import builtins
+class Box:
+    def __init__(self, kind): self.kind = kind
+def solve(values, kind):
+    kind = getattr(kind, "kind", kind)
+    return [v for v in values if type(v) is not kind] if type(kind) is type else "no class"
+"""
+    tests = (
+        CodeTest("assert solve((4, 'a', 7.5), int) == ['a', 7.5]"),
+        CodeTest("assert candidate([1, None], kind=str) == [1, None]"),
+        CodeTest("assert solve([[], {}], Box(list)) == [{}]"),
+        CodeTest("assert solve([], ValueError) == [] and solve([], 'int') == 'no class'"),
+    )
+    assert verdict(tests, program).passed
+    # What has the name of such a class and is none is still no plain value.
+    for made in ("type('int', (), {})", "len", "lambda: 0"):
+        result = verdict((CodeTest(f"assert solve([1], {made}) == []"),), program)
+        assert (result.fraction, "only plain values" in result.error) == (0.0, True)
+
+
 def test_an_assertion_sees_what_a_standard_class_is(verdict):
     program = """
 from collections import Counter, OrderedDict, defaultdict, namedtuple

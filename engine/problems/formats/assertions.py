@@ -64,7 +64,8 @@ def called(code: str, name: str) -> str:
 def function_under_test(field: str, tests: Sequence[str], defined: str = "") -> str:
     """The function that test codes call: the one called by most, the first one among equals.
 
-    `defined` is a reference program; if it defines some of the functions, only those count.
+    `defined` is a reference program; if it defines some of the functions, only those count. A
+    function that has the name of a built-in one is called where no other is.
 
     Raises:
         RowError: no function is called.
@@ -76,7 +77,8 @@ def function_under_test(field: str, tests: Sequence[str], defined: str = "") -> 
         local = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
         local |= {name.asname or name.name for node in ast.walk(tree) for name in _imported(node)}
         counts.update(list(dict.fromkeys(_call_names(tree, local))))
-    names = [name for name in counts if name in own] or list(counts)
+    others = {name: count for name, count in counts.items() if not hasattr(builtins, name)}
+    names = [n for n in others if n in own] or list(others) or [n for n in counts if n in own]
     if not names:
         remedy = "calls no function by its name, so there is none to ask for"
         raise RowError(field, tests[0] if tests else None, remedy)
@@ -86,7 +88,31 @@ def function_under_test(field: str, tests: Sequence[str], defined: str = "") -> 
 def _call_names(tree: ast.Module, local: set[str]) -> list[str]:
     calls = [node.func for node in ast.walk(tree) if isinstance(node, ast.Call)]
     names = [func.id for func in calls if isinstance(func, ast.Name)]
-    return [name for name in names if name not in local and not hasattr(builtins, name)]
+    return [name for name in names if name not in local]
+
+
+def imports_for(test: str, program: str) -> list[str]:
+    """The program's own top-level imports of names that a test uses and does not make.
+
+    Some authors ran a test in the namespace of the program, where such a name was; a judge has
+    none of it. What a built-in name or the test itself gives is not imported.
+    """
+    tree = parsed("test", test)
+    made = _names(tree, ast.Store) | {node.name for node in _functions(test)}
+    made |= {name.asname or name.name for node in ast.walk(tree) for name in _imported(node)}
+    missing = {name for name in _names(tree, ast.Load) - made if not hasattr(builtins, name)}
+    return [
+        ast.unparse(_of_one_name(node, name))
+        for node in _statements(program)
+        for name in _imported(node)
+        if (name.asname or name.name.partition(".")[0]) in missing
+    ]
+
+
+def _of_one_name(node: ast.stmt, name: ast.alias) -> ast.stmt:
+    if isinstance(node, ast.ImportFrom):
+        return ast.ImportFrom(node.module, [name], node.level)
+    return ast.Import([name])
 
 
 def _imported(node: ast.AST) -> list[ast.alias]:
@@ -94,11 +120,14 @@ def _imported(node: ast.AST) -> list[ast.alias]:
 
 
 def _functions(program: str) -> list[ast.FunctionDef]:
+    return [node for node in _statements(program) if isinstance(node, ast.FunctionDef)]
+
+
+def _statements(program: str) -> list[ast.stmt]:
     try:
-        body = ast.parse(program).body
+        return ast.parse(program).body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return []
-    return [node for node in body if isinstance(node, ast.FunctionDef)]
 
 
 def _code(nodes: Sequence[ast.stmt]) -> str:

@@ -39,7 +39,7 @@ def problem(fields: Fields) -> Problem:
     name = assertions.function_under_test("test_list", listed, code)
     further = [*fields.texts("challenge_test_list"), *_table(fields)]
     setup = "\n".join([fields.text_or_empty("test_setup_code"), *fields.texts("test_imports")])
-    tests = [CodeTest("\n".join([setup, test]).strip()) for test in (*listed, *further)]
+    tests = [_test(setup, test, code) for test in (*listed, *further)]
     shown = [bool(further) and i < len(listed) for i in range(len(tests))]
     public, private = share(tests, shown)
     signature = statements.signature_of(code, name)
@@ -52,6 +52,13 @@ def problem(fields: Fields) -> Problem:
         private_tests=private,
         reference=code,
     )
+
+
+def _test(setup: str, test: str, code: str) -> CodeTest:
+    """A test with what it needs before it; the authors ran tests after the solution, whose imports
+    some of them use."""
+    whole = "\n".join([setup, test]).strip()
+    return CodeTest("\n".join([*assertions.imports_for(whole, code), whole]))
 
 
 def _table(fields: Fields) -> list[str]:
