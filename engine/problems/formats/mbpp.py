@@ -6,6 +6,9 @@ with tables of inputs and results.
 
 The function is the one that the assertions call. Where there are tests beyond `test_list`, that
 list is public, as in the authors' own prompt; otherwise its first third is.
+
+All 974 references of the full set pass; that of 123 needs 1.8 s of processor time, of 2 s by
+default.
 """
 
 from __future__ import annotations
