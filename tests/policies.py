@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from itertools import islice
 from pathlib import Path
 
 import torch
-from transformers import LlamaConfig, LlamaForCausalLM
+from transformers import AutoModelForCausalLM, LlamaConfig, LlamaForCausalLM
 
 from engine.config import RunConfig, parse_config
+from engine.policy.starters import starter_directory
 from engine.policy.starters.demonstrations import CLEAN, demonstrations
 from engine.policy.starters.vocabulary import train_tokenizer
 
@@ -33,6 +35,33 @@ def tiny_policy(directory: Path, seed: int = 0, vocabulary: int = 400) -> Path:
     )
     LlamaForCausalLM(config).save_pretrained(directory)
     tokenizer.save_pretrained(directory)
+    return directory
+
+
+def renumbered_starter(name: str, directory: Path, seed: int = 0) -> Path:
+    """A starter that writes what the shipped one writes, by tokens that are numbered otherwise: to
+    either of the two, what the other wrote is noise."""
+    source = starter_directory(name)
+    model = AutoModelForCausalLM.from_pretrained(source)
+    assert model.config.tie_word_embeddings
+    size = model.config.vocab_size
+    order = torch.randperm(size, generator=torch.Generator().manual_seed(seed))
+    weights_VH = model.get_input_embeddings().weight.data
+    weights_VH[order] = weights_VH.clone()
+    new = order.tolist()
+    for settings in (model.config, model.generation_config):
+        for field in ("eos_token_id", "pad_token_id"):
+            setattr(settings, field, new[getattr(settings, field)])
+    model.save_pretrained(directory)
+    tokenizer = json.loads((source / "tokenizer.json").read_text())
+    vocabulary = tokenizer["model"]["vocab"]
+    tokenizer["model"]["vocab"] = {token: new[number] for token, number in vocabulary.items()}
+    for token in tokenizer["added_tokens"]:
+        token["id"] = new[token["id"]]
+    tokenizer["added_tokens"].sort(key=lambda token: token["id"])
+    (directory / "tokenizer.json").write_text(json.dumps(tokenizer))
+    for file in ("tokenizer_config.json", "chat_template.jinja"):
+        (directory / file).write_bytes((source / file).read_bytes())
     return directory
 
 

@@ -1,0 +1,33 @@
+"""A training run whose driver is the process of the test; its actors are the real ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from engine.config import RunConfig
+from engine.events import EventLog
+from engine.problems.source import load_problem_set
+from engine.training.compatibility import RunRecord
+from engine.training.system import SystemSampler
+from engine.training.team import Team
+from engine.training.trainer import Trainer
+
+
+@contextmanager
+def a_trainer(folder: Path, config: RunConfig, address: str) -> Iterator[Trainer]:
+    """A trainer whose team is ready, on the Ray of an address; what it tells goes into the folder's
+    log, which is whole when the block is left."""
+    compute = config.compute.model_copy(update={"ray_address": address})
+    problems = load_problem_set(config.problems)
+    team = Team(config.model_copy(update={"compute": compute}), lambda name, deadline: None)
+    folder.mkdir(exist_ok=True)
+    log = EventLog(folder)
+    try:
+        team.ready()
+        record, system = RunRecord.of(config, problems), SystemSampler()
+        yield Trainer(config, folder, log, team, problems, lambda: False, system, record)
+    finally:
+        team.close()
+        log.close()
