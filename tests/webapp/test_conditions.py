@@ -1,20 +1,21 @@
 """Requests under conditions: made once under a key, changed only if nothing changed meanwhile."""
 
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from io import BytesIO
 
 import pytest
-from django.db import connection
+from django.db import connection, transaction
 from django.test import Client
 
 from tests.builders import a_cast, a_registry, a_run, a_token
+from tests.waiting import eventually
 from webapp.accounts.models import ApiToken, Scope
 from webapp.artifacts import services
 from webapp.artifacts.models import Upload
 from webapp.experiments.models import Run
 from webapp.exports.models import Export
 from webapp.once.models import KeptAnswer
-from webapp.projects.models import Invitation, Project, Visibility, Workspace
+from webapp.projects.models import Invitation, Project, Visibility
 from webapp.registry import imports
 from webapp.registry.models import Promotion
 from webapp.sharing.models import ComparisonShare, Share
@@ -112,22 +113,50 @@ def test_a_token_that_ended_is_answered_nothing(client, cast):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_of_many_at_once_one_makes_it():
-    cast, answers = a_cast(), []
+@pytest.mark.parametrize(
+    ("keys", "seeds", "statuses", "runs"),
+    [
+        (("night", "night"), (1, 1), [201, 201], 1),
+        (("night", "night"), (1, 2), [201, 409], 1),
+        (("night", "day"), (1, 1), [201, 201], 2),
+    ],
+    ids=["one request", "two requests under one key", "two keys"],
+)
+def test_of_two_requests_at_once_under_one_key_one_is_done(keys, seeds, statuses, runs):
+    """Both are under way when either may go on: each waits for a lock, the first for its project,
+    which is held here, the second for the first."""
+    cast = a_cast()
+    with ThreadPoolExecutor(2) as pool:
+        with transaction.atomic():
+            Project.objects.select_for_update().get(pk=cast.project.pk)
+            asked = [pool.submit(start_run, cast, *pair) for pair in zip(keys, seeds, strict=True)]
+            eventually(lambda: waiting_for_locks() == 2, "both requests to wait for a lock", 30)
+            assert not any(one.done() for one in asked)
+        answers = [one.result(30) for one in asked]
+    assert sorted(answer.status_code for answer in answers) == statuses
+    made = {answer.json()["id"] for answer in answers if answer.status_code == 201}
+    assert len(made) == Run.objects.count() == runs
+    assert {kept.key for kept in KeptAnswer.objects.all()} == set(keys)
 
-    def ask():
+
+def start_run(cast, key, seed):
+    try:
         client = Client()
         client.force_login(cast.bob)
-        answers.append(post(client, "workspaces", {"name": "Elms"}, "night").content)
+        body = {"project": cast.project.pk, "recipe": "mars2", "overrides": {"seed": seed}}
+        return post(client, "runs", body, key)
+    finally:
         connection.close()
 
-    threads = [threading.Thread(target=ask) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(30)
-    assert len(set(answers)) == 1 and len(answers) == 4
-    assert Workspace.objects.filter(name="Elms").count() == 1
+
+def waiting_for_locks():
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_stat_clear_snapshot()")  # one is kept for a whole transaction
+        cursor.execute(
+            "SELECT count(*) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND wait_event_type = 'Lock'"
+        )
+        return cursor.fetchone()[0]
 
 
 def test_a_change_is_made_only_to_what_was_read(client, cast):
