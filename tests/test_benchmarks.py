@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from benchmarks import MEASUREMENTS, at_most
+from tests.extras import needed
 
 
 def run(*arguments):
@@ -32,7 +33,7 @@ def test_the_sandbox_benchmark_ends_with_one_json_line():
 
 
 def test_the_search_benchmark_opens_the_nodes_that_its_peer_opens():
-    pytest.importorskip("treequest")
+    needed("treequest", "python3 workers/embedded/install.py dev")
     done = run("search", "--json", "--largest", "64", "--nodes", "64", "--peer-trees", "1")
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout.splitlines()[-1])

@@ -11,7 +11,7 @@ import sys
 import pytest
 
 from benchmarks import MEASUREMENTS
-from tests.vllm_here import needs_vllm
+from tests.extras import needs_vllm
 
 STARTED_ELSEWHERE = {"sandbox", "search", "expansion", "siblings", "api"}
 """In test_benchmarks.py."""

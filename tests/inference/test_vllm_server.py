@@ -18,7 +18,7 @@ from engine.inference.crew import Crew
 from engine.inference.players import PlayerError
 from engine.inference.search import search_problem
 from engine.policy.load import load_policy, model_directory
-from tests.vllm_here import needs_vllm
+from tests.extras import needs_vllm
 from tests.waiting import eventually
 
 pytestmark = [pytest.mark.slow, needs_vllm]

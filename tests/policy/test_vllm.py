@@ -15,8 +15,8 @@ from engine.policy.generators import GeneratorError
 from engine.policy.host import PolicyHost
 from engine.policy.rows import TrainingRow
 from engine.problems.generator import GeneratedProblems, Split
+from tests.extras import needs_vllm
 from tests.policies import tiny_config
-from tests.vllm_here import needs_vllm
 
 pytestmark = [pytest.mark.slow, needs_vllm]
 

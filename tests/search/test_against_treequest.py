@@ -6,9 +6,10 @@ import pytest
 from engine.config import AgentChoice, SelectionOrder
 from engine.search.scheduler import TreeBudget
 from engine.search.tree import Expansion, SearchTree
+from tests.extras import needed
 from tests.search.growing import FAMILIES, ORDERS, make_tree
 
-treequest = pytest.importorskip("treequest", reason="the oracle: pip install treequest~=0.3.3")
+treequest = needed("treequest", "the oracle: python3 workers/embedded/install.py dev")
 
 AGENTS = ["oak", "elm"]
 STRATEGIES = {

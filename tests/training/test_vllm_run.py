@@ -10,7 +10,7 @@ import pytest
 
 from engine.events import read_all
 from engine.recipes import load_recipe
-from tests.vllm_here import needs_vllm
+from tests.extras import needs_vllm
 
 DEADLINE = 400
 MARK = "GROVE_TEST_MARK"

