@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
-import uuid
 from collections import deque
 
 import pytest
@@ -133,30 +131,12 @@ def faults():
 
 
 @pytest.fixture
-def kept(transactional_db):
-    """Keeps a run as a worker does, with the real engine, until it ends or is stopped."""
-    from django.db import connection
-
-    from webapp.experiments.leases import take_lease
+def worker(transactional_db, server):
+    """A Celery worker of the server's broker, with the real engine: it takes what the site queues
+    until the test ends."""
+    from tests.workers.test_worker import Worker
     from workers.engine_process import DEFAULT_COMMAND
-    from workers.keeper import Keeper
 
-    threads = []
-
-    def keep(run_id: uuid.UUID) -> None:
-        fencing = take_lease(run_id, "worker", 15)
-        keeper = Keeper(run_id, fencing, threading.Event(), DEFAULT_COMMAND)
-
-        def work() -> None:
-            try:
-                keeper.keep()
-            finally:
-                connection.close()
-
-        threads.append(threading.Thread(target=work, daemon=True))
-        threads[-1].start()
-
-    yield keep
-    for thread in threads:
-        thread.join(60)
-        assert not thread.is_alive()
+    with Worker(server.var, "filesystem://localhost", DEFAULT_COMMAND) as worker:
+        yield worker
+        assert worker.close() == 0

@@ -1,5 +1,5 @@
-"""One way through all of it, with the real engine: sign in, start from a recipe, watch, look at a
-node and at an earlier moment, stop, resume, compare, share."""
+"""One way through all of it, with a Celery worker, its broker and the real engine: sign in, start
+from a recipe, watch, look at a node and at an earlier moment, stop, resume, compare, share."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 from playwright.sync_api import expect
 
 from webapp.experiments.models import Run
+from workers.duty import owner
 
 pytestmark = [
     pytest.mark.browser,
@@ -29,7 +30,7 @@ problems.test = 0
 
 
 def test_a_run_is_started_watched_stopped_resumed_compared_and_shared(
-    browser, server, run, log, faults, kept
+    browser, server, run, log, faults, worker
 ):
     run.feed(log)
     context = browser.new_context(viewport={"width": 1280, "height": 900}, base_url=server.url)
@@ -46,13 +47,15 @@ def test_a_run_is_started_watched_stopped_resumed_compared_and_shared(
     page.get_by_role("heading", name="No tree yet").wait_for()
     made = Run.objects.exclude(pk=run.run.pk).get()
     heard.clear()
-    kept(made.pk)
 
     pill = page.locator('[data-part="pill"]')
     twin = page.locator('[data-part="twin"]')
     expect(twin).to_contain_text(re.compile(r"[1-4] nodes?"), timeout=ENGINE_MS)
     page.get_by_text("Step 2 of 500").wait_for(timeout=ENGINE_MS)
     assert any('"batch"' in frame and "node.close" in frame for frame in heard)
+
+    made.refresh_from_db()
+    assert made.dispatched_at and made.lease_owner == owner(worker.process.pid)
 
     first = made.events.filter(kind="node.close").order_by("seq").first()
     page.evaluate(f"location.hash = 'tree={first.tree}&node={first.node}'")
@@ -68,8 +71,6 @@ def test_a_run_is_started_watched_stopped_resumed_compared_and_shared(
     made.refresh_from_db()
     stopped_at = made.step
     page.get_by_role("button", name="Resume").click()
-    page.get_by_text("for a worker to take this run").wait_for()
-    kept(made.pk)
     expect(pill).to_have_text("Running", timeout=ENGINE_MS)
     page.wait_for_function(
         "step => Number(/Step (\\d+) of/.exec(document.body.textContent)?.[1]) > step",

@@ -14,7 +14,7 @@ ENGINE_MS = 120_000
 TESTS = '[{"arguments": [[3, 1]], "expected": [3, 1]}, {"arguments": [[5]], "expected": [5]}]'
 
 
-def test_a_team_of_starters_searches_a_pasted_problem_and_its_answer_is_taken(window, kept):
+def test_a_team_of_starters_searches_a_pasted_problem_and_its_answer_is_taken(window, worker):
     page = window("/")
     page.get_by_role("link", name="Search", exact=True).click()
     page.get_by_role("heading", name="No search yet").wait_for()
@@ -32,7 +32,6 @@ def test_a_team_of_starters_searches_a_pasted_problem_and_its_answer_is_taken(wi
     page.get_by_role("button", name="Start the search").click()
     page.get_by_role("heading", name="No answer yet").wait_for()
     search = Search.objects.get()
-    kept(search.run_id)
     twin = page.locator('[data-part="twin"]')
     expect(twin).to_contain_text("Node 1", timeout=ENGINE_MS)
     expect(page.locator('[data-part="pill"]')).to_have_text("Finished", timeout=ENGINE_MS)
