@@ -8,6 +8,7 @@ import shlex
 import subprocess
 import sys
 import tempfile
+from collections import Counter
 from pathlib import Path
 
 import psutil
@@ -18,6 +19,8 @@ from tests.database import a_migrated_postgres
 from tests.e2e.stack import ROOT, free_port
 from tests.workers.engines import small_engine, steps_counted, wait_for
 from workers.processes import family, kill_all, wait_gone
+
+SMALLER_RUN = Path(__file__).with_name("smaller_run.py")
 
 
 @pytest.fixture(scope="module")
@@ -31,23 +34,23 @@ def directory(request):
 
 
 class DemoCommand:
-    """The command as a process; `engine` are the options of the small engine."""
+    """The command as a process, with this engine, or a small one of these options."""
 
-    def __init__(self, directory, **engine):
+    def __init__(self, directory, command=None, minutes=1.0, **engine):
         self.var = directory / "var"
         self.others = set((self.var / "runs").glob("*"))
         self.json = directory / f"result-{len(self.others)}.json"
         self.output = directory / f"out-{len(self.others)}"
-        command = ["demo", "--headless", "--minutes", "1", "--seed", "3"]
-        command += ["--json", str(self.json), "--var", str(self.var)]
+        arguments = ["demo", "--headless", "--minutes", str(minutes), "--seed", "3"]
+        arguments += ["--json", str(self.json), "--var", str(self.var)]
         given = {n: v for n, v in os.environ.items() if n not in ("DATABASE_URL", "BROKER_URL")}
         with self.output.open("wb") as output:
             self.process = subprocess.Popen(
-                [sys.executable, str(ROOT / "manage.py"), *command],
+                [sys.executable, str(ROOT / "manage.py"), *arguments],
                 env={
                     **given,
                     "GROVE_PORT": str(free_port()),
-                    "GROVE_ENGINE_COMMAND": shlex.join(small_engine(**engine)),
+                    "GROVE_ENGINE_COMMAND": shlex.join(command or small_engine(**engine)),
                 },
                 stdout=output,
                 stderr=output,
@@ -124,3 +127,28 @@ def test_a_demo_whose_run_fails_ends_with_the_first_cause(directory):
         assert demo.process.wait(240) == 1
     assert "The run failed: model oak cannot be read" in demo.output.read_text()
     assert demo.result()["steps"] == 0
+
+
+def test_the_demo_runs_with_the_real_engine(directory):
+    """Its own recipe, agents and all; only the splits that are measured are smaller."""
+    with DemoCommand(directory, [sys.executable, str(SMALLER_RUN)], minutes=0.05) as demo:
+        assert demo.process.wait(300) == 0, demo.output.read_text()
+        assert not {p.name() for p in family(demo.process.pid)} & {"postgres", "raylet"}
+    result = demo.result()
+    log = list(read_all(demo.run_directory()))
+    kinds = Counter(event.kind for event in log)
+    events = result["events"]
+    assert events["emitted"] == events["stored"] == events["delivered"] == len(log)
+    assert events["gaps"] == events["doubles"] == 0
+    assert result["steps"] == kinds["step.end"] >= 1 and result["resumed_steps"] == 0
+    assert (result["trees"], result["nodes"]) == (6 * result["steps"], 48 * result["steps"])
+    assert 0 < result["seconds_to_first_node"] < result["seconds_total"]
+    measured = [e.payload for e in log if e.kind == "eval.result" and e.payload["split"] == "test"]
+    before, after = (one["agents"] for one in measured)
+    assert {(n, a["pass1_before"], a["pass1_after"]) for n, a in result["agents"].items()} == {
+        (name, before[name], after[name]) for name in ("oak", "fern")
+    }
+    assert {e.payload["agent"] for e in log if e.kind == "agent.update"} == {"oak", "fern"}
+    programs = {e.payload["program"] for e in log if e.kind == "node.close"}
+    assert len(programs) > 10 and any("def solve(x)" in program for program in programs)
+    assert (demo.run_directory() / "models" / "oak" / "model.safetensors").is_file()
