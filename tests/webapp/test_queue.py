@@ -171,6 +171,11 @@ def test_every_way_to_a_run_is_bounded_by_project_and_page_and_rest_say_so(clien
     page = client.post(reverse("resume-run", args=[stopped.pk]), follow=True)
     assert b"1 runs of Oaks are queued or at work" in page.content
     form = {"project": cast.project.pk, "recipe": "demo", "name": "N"}
+    (problem,) = client.post(reverse("check-launch"), form).json()["problems"]
+    assert problem["path"] == "project", "said while one types, too"
+    body = {"project": cast.project.pk, "recipe": "demo"}
+    told = client.post("/api/v1/experiments/check", body, content_type="application/json")
+    assert told.status_code == 409 and told.json()["problems"] == [problem]
     page = client.post(reverse("launch"), form)
     assert page.status_code == 422 and b"GROVE_PROJECT_RUNS" in page.content
     assert Run.objects.count() == 2

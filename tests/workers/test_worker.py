@@ -20,6 +20,7 @@ from webapp.experiments.listing import Wish
 from webapp.experiments.services import request_stop
 from webapp.exports.models import Export, Format, Table
 from webapp.exports.services import ask_for
+from webapp.projects.services import create_project, create_workspace
 from workers.duty import owner
 from workers.embedded.services import worker_command
 from workers.engine_process import EngineProcess
@@ -117,6 +118,18 @@ def test_what_was_queued_is_swept_given_back_at_sigterm_and_finished_by_the_next
         wait_for(lambda: state_of(run) is RunState.FINISHED)
         assert worker.close() == 0
     assert steps_counted(run_directory(run.pk)) == list(range(1, 41))
+
+
+def test_the_next_free_place_of_a_worker_is_another_workspaces(var):
+    urgent = [a_run(priority=100) for _ in range(3)]
+    late = a_run()
+    workspace = create_workspace("Elsewhere", "elsewhere", late.created_by)
+    project = create_project(workspace, "Ashes", "ashes", created_by=late.created_by)
+    type(late.experiment).objects.filter(pk=late.experiment_id).update(project=project)
+    with Worker(var, steps=1):
+        wait_for(lambda: all(state_of(run) is RunState.FINISHED for run in [*urgent, late]))
+    order = sorted([*urgent, late], key=lambda run: run.started_at)
+    assert [run.pk for run in order] == [run.pk for run in (urgent[0], late, *urgent[1:])]
 
 
 def test_web_and_worker_never_pay_for_torch_or_ray():

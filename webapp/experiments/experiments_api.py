@@ -24,6 +24,7 @@ from webapp.experiments.creation import (
 from webapp.experiments.models import Experiment, Run
 from webapp.experiments.preflight import preflight
 from webapp.experiments.presentation import summary
+from webapp.experiments.queue import refuse_too_many
 from webapp.experiments.selectors import visible_runs
 from webapp.experiments.sweeps import Request
 from webapp.experiments.toml import document
@@ -213,6 +214,7 @@ def check_experiment(request: HttpRequest, new: NewExperiment):
     project, source = _place(request, new), _source(request, new)
     origin = Origin(source, new.step) if source and new.step is not None else None
     runs = planned(_wanted(new, source), project, origin)
+    refuse_too_many(project, request.user, len(runs))
     config = runs[0].config
     return {
         "runs": [

@@ -18,6 +18,7 @@ from webapp.experiments.forms import FIELD, LaunchForm, SettingsForm
 from webapp.experiments.models import Experiment, Run
 from webapp.experiments.preflight import preflight
 from webapp.experiments.presets import PRESETS
+from webapp.experiments.queue import refuse_too_many
 from webapp.experiments.selectors import visible_runs
 from webapp.experiments.toml import document, lines
 from webapp.projects.permissions import Action, require
@@ -59,6 +60,7 @@ def told(form: LaunchForm, *, with_preflight: bool) -> dict[str, Any]:
     keys = keys_of(base, request.overrides)
     try:
         runs = planned(request, form.cleaned_data["project"], form.origin())
+        refuse_too_many(form.cleaned_data["project"], form.user, len(runs))
     except ConfigError as error:
         return {"problems": problems_of(form, error), "agents": keys, **nothing}
     config = runs[0].config

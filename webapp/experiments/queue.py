@@ -47,6 +47,11 @@ def admit(project: Project, user: User, runs: int = 1) -> None:
     # Everybody locks in this order.
     _lock(f"runs of user {user.pk}")
     _lock(f"runs of project {project.pk}")
+    refuse_too_many(project, user, runs)
+
+
+def refuse_too_many(project: Project, user: User, runs: int = 1) -> None:
+    """Raises `NotNow` as `admit` would at this moment; nothing is locked."""
     active = Run.objects.exclude(state__in=ENDED)
     of_user, of_project = active.filter(created_by=user.pk), active.filter(**{_PROJECT: project.pk})
     for path, whose, found, most, variable in (

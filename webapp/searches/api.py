@@ -17,6 +17,7 @@ from webapp.datasets.models import DatasetVersion
 from webapp.datasets.selectors import visible_version
 from webapp.experiments.api import Wait
 from webapp.experiments.experiments_api import FindingOut
+from webapp.experiments.queue import refuse_too_many
 from webapp.experiments.toml import document
 from webapp.paging import LARGEST_ID
 from webapp.problems import Invalid
@@ -188,6 +189,7 @@ def check_search_in_project(request: HttpRequest, project_id: Id, new: NewSearch
     project = _operable(request, project_id)
     wish = _wish(project, new)
     config = planned(project, wish.team, wish.overrides)
+    refuse_too_many(project, request.user)
     told = document(config.model_dump(mode="json"))
     return {"toml": told, "preflight": preflight(project, config, wish.problem)}
 

@@ -17,6 +17,7 @@ from webapp.experiments.launching import (
     named,
     posted,
 )
+from webapp.experiments.queue import refuse_too_many
 from webapp.experiments.toml import document, lines
 from webapp.projects.models import Project
 from webapp.projects.permissions import Action, require
@@ -52,6 +53,7 @@ def told(form: SearchForm, *, with_preflight: bool) -> dict[str, Any]:
     try:
         wish = form.wish()
         config = planned(project, wish.team, wish.overrides)
+        refuse_too_many(project, form.user)
     except ConfigError as error:
         return {"problems": named(error.problems, [agent.name for agent in base.agents]), **nothing}
     fields = {path: value for path, value in wish.overrides.items() if path in _paths(form)}
