@@ -3,23 +3,29 @@
 import { element } from "./dom.js";
 import { percent } from "./format.js";
 import { overBudget } from "./metric-buckets.js";
+import { passkChart } from "./passk-chart.js";
 
 export class BudgetCard {
   constructor() {
+    this.chart = element("div", { class: "plot" });
     this.body = element("div", { class: "table-wrap", tabindex: 0, role: "region", "aria-label": "Over the budget" });
     const hint = "of the newest step; Pass@k with its 95 % interval over the trees";
     this.root = element(
       "section",
       { class: "card chart budget", "aria-label": "Over the budget of nodes" },
       element("div", { class: "chart-head" }, element("h3", {}, "Over the budget of nodes"), element("span", { class: "small hint" }, hint)),
+      this.chart,
       this.body,
     );
   }
 
   /** @returns whether there is something to show. */
   show(runs) {
-    const rows = runs.flatMap((run) =>
-      overBudget(run.metrics).map(({ k, best, within, low, high }) =>
+    const series = runs.map((run) => ({ run, label: runs.length > 1 ? run.label : "", rows: overBudget(run.metrics) }));
+    const drawn = series.filter((one) => one.rows.length);
+    this.chart.replaceChildren(...(drawn.length ? [passkChart(drawn)] : []));
+    const rows = series.flatMap(({ run, rows: mine }) =>
+      mine.map(({ k, best, within, low, high }) =>
         element(
           "tr",
           {},

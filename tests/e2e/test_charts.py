@@ -85,6 +85,10 @@ def test_runs_are_chosen_in_the_list_and_drawn(page, run, log):
     page.wait_for_url(re.compile(rf"/charts/\?run={run.run.pk}$"))
     page.get_by_role("heading", name="Over the budget of nodes").wait_for()
     page.get_by_role("row", name=re.compile("k = 4")).wait_for()
+    chart = page.get_by_role("img", name=re.compile(r"Pass@k over the budget k\. .*interval"))
+    expect(chart.locator(".band")).to_have_count(1)
+    rows = page.get_by_role("row", name=re.compile("k = ")).count()
+    assert rows > 1 and chart.locator(".dot").count() == rows
 
 
 def test_the_run_page_draws_the_servers_buckets_of_the_moment_that_it_shows(page, run, log):
