@@ -55,7 +55,8 @@ def repeat(layers: tuple[str, ...]) -> float:
             os._exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
     if "landlock" in layers:
         walls._prctl(walls.PR_SET_NO_NEW_PRIVS, 1)
-        landlock.restrict(["/"], [walls.TEMPORARY])
+        if (rules := landlock.rules(["/"], [walls.TEMPORARY])) is not None:
+            landlock.restrict_self(rules)
     if "seccomp" in layers:
         inside.filter = seccomp.build(writes=True)
     seconds = []

@@ -159,6 +159,8 @@ _ATOM = re.compile(
     r"""|(?P<bytes>b'[^'\\\n]*(?:\\.[^'\\\n]*)*'|b"[^"\\\n]*(?:\\.[^"\\\n]*)*")""",
     re.ASCII,
 )
+_ESCAPE = re.compile(r"\\(x[\da-f]{2}|u[\da-f]{4}|U[\da-f]{8}|.|$)", re.ASCII | re.DOTALL)
+_PLAIN_ESCAPES = {"\\": "\\", "'": "'", '"': '"', "n": "\n", "r": "\r", "t": "\t"}
 _OPENING = re.compile(r"frozenset\(\{|[\[({]")
 _CLOSING = {"[": "]", "(": ")", "{": "}", "frozenset({": "})"}
 _NAMED = {"None": None, "True": True, "False": False}
@@ -214,9 +216,21 @@ def _atom(kind: str | None, text: str) -> Any:
         return complex(text)
     if kind == "name":
         return _NAMED[text] if text in _NAMED else _EMPTY_SETS[text]()
-    if "\\" in text:
-        return ast.parse(text, "<literal>", "eval").body.value  # type: ignore[attr-defined]
-    return text[1:-1] if kind == "str" else text[2:-1].encode("ascii")
+    if kind == "str":
+        return _ESCAPE.sub(_character, text[1:-1]) if "\\" in text else text[1:-1]
+    if not text.isascii() or "\\u" in text.lower().replace("\\\\", ""):
+        raise LiteralError("bytes are written in ASCII")
+    return _ESCAPE.sub(_character, text[2:-1]).encode("latin-1")
+
+
+def _character(escape: re.Match[str]) -> str:
+    """What an escape stands for that `repr` writes: no other is read."""
+    kind = escape[1]
+    if kind in _PLAIN_ESCAPES:
+        return _PLAIN_ESCAPES[kind]
+    if kind and kind[0] in "xuU" and len(kind) > 1:
+        return chr(int(kind[1:], 16))
+    raise LiteralError("an escape that is never written")
 
 
 def _value(node: ast.expr) -> Any:

@@ -90,6 +90,35 @@ def calls(job: bytes) -> None:
         send(STREAM, index, *(failure or call(function, packed, limit)))
 
 
+def one_call(job: bytes, index: int) -> int:
+    """Make one of the calls of an ALONE; returns NOT_LOADED if the program could not be loaded.
+
+    INCOMING holds the arguments of all calls, one after the other; OUTGOING the compiled program,
+    which the first child leaves there for the others before anything of it is executed.
+    """
+    prelude, program, entry_point, limit, sizes = marshal.loads(job)  # nosec B302
+    silence(limit)
+    packed = os.pread(INCOMING, sizes[index], sum(sizes[:index]))
+    codes, failure = compiled_once(prelude, program)
+    os.closerange(INCOMING, OUTGOING + 1)
+    function, failure = define(codes, failure, entry_point)
+    send(STREAM, 0, *(failure or call(function, packed, limit)))
+    return NOT_LOADED if failure else 0
+
+
+def compiled_once(prelude: str, program: str) -> tuple[list[types.CodeType], Failure | None]:
+    """What is to be executed, as `compiled`, from OUTGOING if it is there, else left there."""
+    if size := os.fstat(OUTGOING).st_size:
+        return marshal.loads(os.pread(OUTGOING, size, 0)), None  # nosec B302
+    codes, failure = compiled(prelude, program)
+    if not failure:
+        try:
+            write(OUTGOING, marshal.dumps(codes))
+        except OSError:  # larger than a file may be: each compiles it
+            os.ftruncate(OUTGOING, 0)
+    return codes, failure
+
+
 def call(function: Any, packed: bytes, limit: int) -> tuple[int, str]:
     try:
         return VALUE, to_literal(function(*marshal.loads(packed)), limit)  # nosec B302

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Callable, Hashable
 from typing import Any
 
 from engine.problems.problem import Comparison
 
+_MOST_EQUAL = 256  # so few equal hashes cost little
 _WHOLE = re.compile(r"[+-]?\d{1,4000}")
 
 
@@ -25,7 +27,7 @@ def matches(actual: Any, expected: Any, comparison: Comparison) -> bool:
         return False
     try:
         return _agree(actual, expected, comparison)
-    except RecursionError:
+    except (RecursionError, _TooAlike):
         return False
 
 
@@ -33,7 +35,7 @@ def same_value(left: Any, right: Any) -> bool:
     """Exact equality of two plain values."""
     try:
         return _key(left) == _key(right)
-    except RecursionError:
+    except (RecursionError, _TooAlike):
         return False
 
 
@@ -106,6 +108,7 @@ def _agree(actual: Any, expected: Any, comparison: Comparison) -> bool:
         )
     if kind is other is dict:
         wanted = {_key(name): value for name, value in expected.items()}
+        _distinct([_key(name) for name in actual])
         return len(actual) == len(expected) and all(
             (key := _key(name)) in wanted and _agree(value, wanted[key], comparison)
             for name, value in actual.items()
@@ -125,15 +128,26 @@ def _same_number(actual: Any, expected: Any, comparison: Comparison) -> bool:
     return _closeness(comparison.tolerance)(actual, expected)
 
 
+class _TooAlike(Exception):
+    """Items of a set have so many equal hashes that it would take quadratic time to build."""
+
+
+def _distinct(keys: list[Hashable]) -> frozenset[Hashable]:
+    """A set of keys. What read the items has looked at their hashes, but keys have others."""
+    if len(keys) > _MOST_EQUAL and max(Counter(map(hash, keys)).values()) > _MOST_EQUAL:
+        raise _TooAlike
+    return frozenset(keys)
+
+
 def _key(value: Any) -> Hashable:
     """A hashable form in which exactly the same values are equal."""
     kind = type(value)
     if kind is list or kind is tuple:
         return kind, tuple([_key(item) for item in value])
     if kind is set or kind is frozenset:
-        return kind, frozenset([_key(item) for item in value])
+        return kind, _distinct([_key(item) for item in value])
     if kind is dict:
-        return kind, len(value), frozenset([(_key(k), _key(v)) for k, v in value.items()])
+        return kind, len(value), _distinct([(_key(k), _key(v)) for k, v in value.items()])
     if kind is complex:
         return kind, _key(value.real), _key(value.imag)
     if kind is float and value != value:

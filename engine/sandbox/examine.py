@@ -34,8 +34,19 @@ from engine.config import SandboxConfig
 from engine.events import Verdict
 from engine.problems.problem import CallTest, CodeTest, Problem, StdinTest, Test
 from engine.sandbox.grading import LIMITS, Grader, TestResult, stopped
-from engine.sandbox.job import AnyJob, Bounds, CallOutcome, Execution, Job, Script, Trial, bounds
+from engine.sandbox.job import (
+    AnyJob,
+    Bounds,
+    CallOutcome,
+    Check,
+    Execution,
+    Job,
+    Script,
+    Trial,
+    bounds,
+)
 from engine.sandbox.stateless import is_stateless, is_stateless_test
+from engine.sandbox.stream import TOO_MUCH
 
 Run = Callable[[AnyJob], Execution]
 
@@ -43,6 +54,9 @@ MOST_WASTED = 5.0
 """Time limits that runs with a failed test may take together before those left have to share."""
 LEAST_SHARE = 0.02
 """Of a time limit, what a test has at least: enough to start a program and run what is quick."""
+MOST_READ, TIMES_EXPECTED = 1 << 20, 4
+"""Characters of results that are read of one program: so many, and so many times what all right
+answers have. What comes after is not read, and has gone over the limit of output."""
 IN_SHORT = "; it was shorter, because the program had taken too long on tests that it failed"
 
 
@@ -65,6 +79,7 @@ class Examination:
     wasted: float = 0.0
     """Time limits, those of the problem, that runs with a failed test took together."""
     _results: dict[int, TestResult] = field(default_factory=dict)
+    _read: int = 0
 
     def __post_init__(self) -> None:
         self._grader = Grader(self._execute, self.config, self.problem)
@@ -167,6 +182,7 @@ class Examination:
     def _execute(self, job: AnyJob) -> Execution:
         execution = self.run(job)
         self.seconds += execution.seconds
+        self._read += 0 if isinstance(job, Check) else execution.read_chars
         self.strain = max(self.strain, execution.strain)
         failed = [o for o in execution.outcomes if o.verdict == Verdict.SANDBOX_FAILURE]
         if failed:
@@ -191,18 +207,22 @@ class Examination:
             cpu_seconds=share * whole.cpu_seconds,
             wall_seconds=share * whole.wall_seconds,
             backstop_seconds=whole.cpu_seconds,
+            read_chars=max(0, whole.read_chars - self._read),
         )
 
     @cached_property
     def _whole(self) -> Bounds:
-        longest = max((_length(test) for test in self.tests), default=0)
+        lengths = [_length(test) for test in self.tests]
         # A power of two says little about the expected answers; the program can see its limits.
-        return bounds(self.config, self.problem.limits, 1 << (2 * longest).bit_length())
+        whole = bounds(self.config, self.problem.limits, 1 << (2 * max(lengths)).bit_length())
+        return replace(whole, read_chars=MOST_READ + TIMES_EXPECTED * sum(lengths))
 
 
 def _answered(outcome: CallOutcome) -> bool:
-    """Whether a batch came to a test and to the end of it, or could not be loaded for any."""
-    return outcome.told and (outcome.verdict not in LIMITS or not outcome.loaded)
+    """Whether a batch came to a test and to the end of it, or could not be loaded for any; or has
+    given back more than is read of this program, alone too."""
+    ended = outcome.verdict not in LIMITS or not outcome.loaded or outcome is TOO_MUCH
+    return outcome.told and ended
 
 
 def _was_alone(outcome: CallOutcome) -> bool:

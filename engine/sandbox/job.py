@@ -26,6 +26,8 @@ class Bounds:
     backstop_seconds: float = 0.0
     """Of CPU, by which the kernel itself ends a process. A program can read it, so it is the same
     for all runs of one; 0: as many as `cpu_seconds`."""
+    read_chars: int = 1 << 62
+    """Most characters of results that their owner reads; no process in the sandbox knows it."""
 
 
 NO_LIMITS = Limits()
@@ -137,6 +139,8 @@ class Execution:
     seconds: float
     strains: tuple[float, ...] = (0.0,)
     """Share of its time limit that each process used; 1 is all of it."""
+    read_chars: int = 0
+    """Characters of results that were read."""
 
     @property
     def strain(self) -> float:

@@ -44,29 +44,34 @@ def version() -> int:
     return max(found, 0)
 
 
-def restrict(readable: list[str], writable: list[str]) -> bool:
-    """Put this process and its descendants behind the wall; False if there is no Landlock.
+def rules(readable: list[str], writable: list[str]) -> int | None:
+    """The descriptor of a wall that `restrict_self` puts up; None if there is no Landlock.
 
-    The caller must have set no_new_privs. A path that does not exist is left out.
+    A path that does not exist is left out.
 
     Raises:
         OSError: the kernel has Landlock and refused.
     """
     known = version()
     if not known:
-        return False
+        return None
     files = (1 << _BITS[min(known, 5)]) - 1
     ruleset = _Ruleset(files, 0b11 if known >= 4 else 0, 0b11 if known >= 6 else 0)
     size = 8 if known < 4 else 16 if known < 6 else 24
-    rules = _call(_CREATE_RULESET, ctypes.byref(ruleset), ctypes.c_size_t(size), ctypes.c_uint32(0))
+    made = _call(_CREATE_RULESET, ctypes.byref(ruleset), ctypes.c_size_t(size), ctypes.c_uint32(0))
     try:
         for paths, access in ((readable, _READ), (writable, _READ | _WRITE)):
             for path in filter(os.path.exists, paths):
-                _allow(rules, path, access & files)
-        _call(_RESTRICT_SELF, ctypes.c_int(rules), ctypes.c_uint32(0))
-    finally:
-        os.close(rules)
-    return True
+                _allow(made, path, access & files)
+    except OSError:
+        os.close(made)
+        raise
+    return made
+
+
+def restrict_self(made: int) -> None:
+    """Put this process and its descendants behind the wall. It must have set no_new_privs."""
+    _call(_RESTRICT_SELF, ctypes.c_int(made), ctypes.c_uint32(0))
 
 
 def _allow(rules: int, path: str, access: int) -> None:

@@ -44,7 +44,7 @@ class Ending(NamedTuple):
     fault: str
     """Why its walls could not be put up; empty if they stood."""
     alone: tuple[Ending, ...] = ()
-    """How the children ended that it forked itself, in order (alone.py)."""
+    """How the children of an ALONE ended, in order."""
 
 
 class Zygote:
@@ -157,12 +157,6 @@ def _ending(head: bytes, told: bytes) -> Ending:
     if told[:1] != READY:
         fault = told.decode("utf-8", "replace") or "it left no message"
         return Ending(*HEAD.unpack(head), fault)
-    alone, rest = [], told[1:]
-    while rest:
-        ready = rest[:1] == READY
-        end = ready + HEAD.size
-        if len(rest) < end:  # it was killed meanwhile
-            break
-        alone.append(Ending(*HEAD.unpack(rest[ready:end]), "" if ready else "it left no message"))
-        rest = rest[end:]
-    return Ending(*HEAD.unpack(head), "", tuple(alone))
+    size = len(READY) + HEAD.size
+    alone = [told[at + 1 : at + size] for at in range(1, len(told) - HEAD.size, size)]
+    return Ending(*HEAD.unpack(head), "", tuple(Ending(*HEAD.unpack(one), "") for one in alone))

@@ -2,7 +2,8 @@
 
 Invariants: what is not named here is refused, so a system call that the kernel learns tomorrow
 is too. Behind this filter a process can signal, trace or open no other process, start none,
-reach no network, enter no namespace and hand out no descriptor. Standard library only: loaded
+reach no network, enter no namespace, hand out no descriptor, leave nothing in the page cache and
+ask the kernel nothing about the host. Standard library only: loaded
 by path in the zygote.
 """
 
@@ -32,25 +33,24 @@ READING = {
     "lseek": (8, 62), "close": (3, 57), "close_range": (436, 436),
     "dup": (32, 23), "dup2": (33, None), "dup3": (292, 24),
     "stat": (4, None), "lstat": (6, None), "fstat": (5, 80), "fstatat": (262, 79),
-    "statx": (332, 291), "access": (21, None), "faccessat": (269, 48), "faccessat2": (439, 439),
+    "access": (21, None), "faccessat": (269, 48), "faccessat2": (439, 439),
     "readlink": (89, None), "readlinkat": (267, 78), "getdents64": (217, 61), "getcwd": (79, 17),
-    "chdir": (80, 49), "fchdir": (81, 50), "umask": (95, 166), "fadvise64": (221, 223),
+    "umask": (95, 166),
     "ftruncate": (77, 46), "fsync": (74, 82), "fdatasync": (75, 83),
     "mmap": (9, 222), "munmap": (11, 215), "mremap": (25, 216), "mprotect": (10, 226),
-    "madvise": (28, 233), "brk": (12, 214), "msync": (26, 227), "mincore": (27, 232),
+    "brk": (12, 214), "msync": (26, 227),
     "rt_sigaction": (13, 134), "rt_sigprocmask": (14, 135), "rt_sigreturn": (15, 139),
     "rt_sigpending": (127, 136), "rt_sigsuspend": (130, 133), "rt_sigtimedwait": (128, 137),
     "sigaltstack": (131, 132), "pause": (34, None), "alarm": (37, None),
     "setitimer": (38, 103), "getitimer": (36, 102),
-    "futex": (202, 98), "futex_waitv": (449, 449), "set_robust_list": (273, 99),
-    "set_tid_address": (218, 96), "rseq": (334, 293), "membarrier": (324, 283),
+    "futex_waitv": (449, 449), "set_robust_list": (273, 99),
+    "rseq": (334, 293), "membarrier": (324, 283),
     "restart_syscall": (219, 128), "sched_yield": (24, 124),
     "nanosleep": (35, 101), "gettimeofday": (96, 169), "time": (201, None), "times": (100, 153),
-    "getpid": (39, 172), "gettid": (186, 178), "getppid": (110, 173), "getuid": (102, 174),
+    "getuid": (102, 174),
     "geteuid": (107, 175), "getgid": (104, 176), "getegid": (108, 177), "getresuid": (118, 148),
-    "getresgid": (120, 150), "getgroups": (115, 158), "getpgrp": (111, None),
-    "capget": (125, 90),
-    "uname": (63, 160), "sysinfo": (99, 179), "getrusage": (98, 165), "getcpu": (309, 168),
+    "getresgid": (120, 150), "getgroups": (115, 158),
+    "getrusage": (98, 165), "getcpu": (309, 168),
     "getrandom": (318, 278), "getrlimit": (97, 163),
     "pipe": (22, None), "pipe2": (293, 59), "poll": (7, None), "ppoll": (271, 73),
     "select": (23, None), "pselect6": (270, 72), "epoll_create1": (291, 20),
@@ -58,29 +58,36 @@ READING = {
     "eventfd2": (290, 19), "recvfrom": (45, 207), "shutdown": (48, 210),
     "wait4": (61, 260), "waitid": (247, 95), "exit": (60, 93), "exit_group": (231, 94),
 }  # fmt: skip
-# Only where the one writable folder is the program's own.
+# Of its own process; where it has the host's numbers, of which others get the next, it sees none.
+NUMBERS = {
+    "getpid": (39, 172), "gettid": (186, 178), "getppid": (110, 173), "getpgrp": (111, None),
+    "set_tid_address": (218, 96),
+}  # fmt: skip
+# Only where the one writable folder is the program's own, and there is no other of the host.
 WRITING = {
     "mkdir": (83, None), "mkdirat": (258, 34), "rmdir": (84, None), "unlink": (87, None),
     "unlinkat": (263, 35), "rename": (82, None), "renameat": (264, 38), "renameat2": (316, 276),
-    "truncate": (76, 45),
+    "truncate": (76, 45), "chdir": (80, 49), "fchdir": (81, 50),
 }  # fmt: skip
 _OPEN, _OPENAT = (2, None), (257, 56)
 _CLONE, _CLONE3, _OPENAT2 = (56, 220), (435, 435), (437, 437)
 _FCNTL, _IOCTL, _PRLIMIT, _SETRLIMIT = (72, 25), (16, 29), (302, 261), (160, 164)
 _GETPGID, _GETSID, _AFFINITY = (121, 155), (124, 156), (204, 123)
 _CLOCK_GETTIME, _CLOCK_GETRES, _CLOCK_NANOSLEEP = (228, 113), (229, 114), (230, 115)
+_STATX, _MADVISE, _FUTEX = (332, 291), (28, 233), (202, 98)
 _SOCKETPAIR, _SENDTO = (53, 199), (44, 206)
-_END, _PRCTL, _PIDFD_OPEN = (62, 129), (157, 167), (434, 434)
 
 _WRITE_FLAGS = 0o1 | 0o2 | 0o100 | 0o1000 | 0o2000 | 0o20000000  # and CREAT, TRUNC, APPEND, TMPFILE
 _CLONE_THREAD = 0x10000
-_FORK = (0x1200011, 0x11)  # as C libraries do it: SIGCHLD, with or without the id in memory
-_PDEATHSIG = 1
 _CLOCK_OF_A_PROCESS = 1 << 31  # its number lies in the other bits
 _RLIMIT_CPU = 0
 _DUPFD, _GETFD, _SETFD, _GETFL, _SETFL, _DUPFD_CLOEXEC = 0, 1, 2, 3, 4, 1030
 _TCGETS, _TIOCGWINSZ, _FIONREAD, _FIONBIO, _FIOCLEX = 0x5401, 0x5413, 0x541B, 0x5421, 0x5451
 _UNIX = _STREAM = 1
+# What allocators and the C library use: nothing that drops pages, or reads them in, for others too.
+_ADVICE = (0, 1, 2, 4, 8, 14, 15)
+_FUTEX_COMMAND = 0x7F
+_PRIORITY_INHERITANCE = (6, 7, 8, 11, 12, 13)  # the kernel writes the number of a thread
 
 
 class _Instruction(ctypes.Structure):
@@ -98,35 +105,24 @@ class Program(ctypes.Structure):
     _fields_ = [("length", ctypes.c_ushort), ("instructions", ctypes.POINTER(_Instruction))]
 
 
-def build(writes: bool, forks: bool = False) -> Program | None:
+def build(writes: bool, numbers: bool = True) -> Program | None:
     """The filter for this machine; None if its kernel or architecture has no support.
 
     `writes`: whether files may be opened for writing, made and removed, as far as other walls
-    allow it. `forks`: also allow what a process of ours needs that forks children and ends them;
-    `no_forks` takes it away again.
+    allow it. `numbers`: whether processes and threads have the same numbers in every child; else
+    a program that asks for them is refused, which C libraries and Python report as -1.
     """
     if not supported():
         return None
     column, _ = _ARCHITECTURES[os.uname().machine]
     unconditional = READING | WRITING if writes else READING
-    blocks = {numbers[column]: [ALLOW] for numbers in unconditional.values()}
-    for numbers, block in (*_conditional(writes), *(_forking() if forks else ())):
-        blocks[numbers[column]] = block
+    blocks = {call[column]: [ALLOW] for call in unconditional.values()}
+    if numbers:
+        blocks |= {call[column]: [ALLOW] for call in NUMBERS.values()}
+    for call, block in _conditional(writes, numbers):
+        blocks[call[column]] = block
     blocks.pop(None, None)
     return assemble(blocks, [REFUSE])
-
-
-def no_forks() -> Program | None:
-    """What turns the filter with `forks` into the one without, when it is put on top of it.
-
-    Much shorter than that one, so it costs a child little.
-    """
-    if not supported():
-        return None
-    column, _ = _ARCHITECTURES[os.uname().machine]
-    blocks = {numbers[column]: [REFUSE] for numbers in (_END, _PRCTL, _PIDFD_OPEN)}
-    blocks |= {_CLONE[column]: _THREADS_ONLY, _CLOCK_GETTIME[column]: _NO_PROCESS}
-    return assemble(blocks, [ALLOW])
 
 
 def supported() -> bool:
@@ -136,7 +132,9 @@ def supported() -> bool:
     return os.uname().machine in _ARCHITECTURES and known and ctypes.get_errno() == errno.EFAULT
 
 
-def _conditional(writes: bool) -> list[tuple[tuple[int | None, int | None], list[Line]]]:
+def _conditional(
+    writes: bool, numbers: bool
+) -> list[tuple[tuple[int | None, int | None], list[Line]]]:
     """Calls whose arguments decide. Flags and commands are ints: the low half is all of them."""
     opening = [[ALLOW], [ALLOW]]
     if not writes:
@@ -158,10 +156,16 @@ def _conditional(writes: bool) -> list[tuple[tuple[int | None, int | None], list
                     _argument(1), (_EQUAL, 1, 0, _RLIMIT_CPU), ALLOW,
                     _argument(2), (_EQUAL, 1, 0, 0), REFUSE,
                     _argument(2, high=True), (_EQUAL, 0, 1, 0), ALLOW, REFUSE]),
+        # Programs that were not made for it ask again by older calls, which say less of the host.
+        (_STATX, [_ABSENT]),
+        (_MADVISE, _only(2, *_ADVICE)),
+        (_FUTEX, [_argument(1), (_AND, 0, 0, _FUTEX_COMMAND),
+                  *(line for command in _PRIORITY_INHERITANCE
+                    for line in ((_EQUAL, 0, 1, command), REFUSE)), ALLOW]),
         (_SETRLIMIT, [_argument(0), (_EQUAL, 0, 1, _RLIMIT_CPU), REFUSE, ALLOW]),
         # Of itself: whether there is another process, and how busy it is, is none of its business.
-        (_GETPGID, _only(0, 0)),
-        (_GETSID, _only(0, 0)),
+        (_GETPGID, _only(0, 0) if numbers else [REFUSE]),
+        (_GETSID, _only(0, 0) if numbers else [REFUSE]),
         (_AFFINITY, _only(0, 0)),
         (_CLOCK_GETTIME, _NO_PROCESS),
         (_CLOCK_GETRES, _NO_PROCESS),
@@ -172,17 +176,6 @@ def _conditional(writes: bool) -> list[tuple[tuple[int | None, int | None], list
         (_SENDTO, [_argument(4), (_EQUAL, 1, 0, 0), REFUSE,
                    _argument(4, high=True), (_EQUAL, 0, 1, 0), ALLOW, REFUSE]),
     ]  # fmt: skip
-
-
-def _forking() -> list[tuple[tuple[int | None, int | None], list[Line]]]:
-    forks = [line for flags in _FORK for line in ((_EQUAL, 0, 1, flags), ALLOW)]
-    return [
-        (_CLONE, [*_THREADS_ONLY[:-1], *forks, REFUSE]),
-        (_END, [ALLOW]),
-        (_PIDFD_OPEN, [ALLOW]),
-        (_CLOCK_GETTIME, [ALLOW]),
-        (_PRCTL, _only(0, _PDEATHSIG, PR_SET_SECCOMP)),
-    ]
 
 
 def _argument(index: int, high: bool = False) -> Line:

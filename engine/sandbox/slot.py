@@ -94,11 +94,12 @@ class Slot:
         )
         most = _most(1, bounds)
         with ExitStack() as files:
-            request, arguments, *results = [
+            # The third is for the compiled program.
+            request, arguments, codes, *results = [
                 files.enter_context(memory_file(content))
-                for content in (packed, b"".join(calls), *(b"" for _ in calls))
+                for content in (packed, b"".join(calls), b"", *(b"" for _ in calls))
             ]
-            zygote.order(wire.ALONE, bounds, most, (request, arguments, *results))
+            zygote.order(wire.ALONE, bounds, most, (request, arguments, codes, *results))
             ending = zygote.ending(2 * bounds.wall_seconds)
             streams = [content(result, most) for result in results[: len(ending.alone)]]
         return read_alone(streams, ending, bounds)

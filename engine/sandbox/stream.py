@@ -1,13 +1,15 @@
 """Reads what a child wrote, which a hostile program may have forged.
 
 Invariant: frames count only if the whole stream is well formed, each call's frame comes once
-and in order, and each value is a literal; a stream that is not so gives no value at all.
+and in order, and each value is a literal; a stream that is not so gives no value at all. No more
+is read than `Bounds.read_chars`: to read and compare takes about a microsecond a character.
 """
 
 from __future__ import annotations
 
 import signal
 from collections.abc import Sequence
+from dataclasses import replace
 
 from engine.events import Verdict
 from engine.problems.literals import LiteralError, read_literal
@@ -29,6 +31,11 @@ FORGED = CallOutcome(
 )
 
 
+TOO_MUCH = CallOutcome(
+    Verdict.OUTPUT_LIMIT, error="output limit exceeded by the results of all tests together"
+)
+
+
 class _Malformed(Exception):
     pass
 
@@ -39,11 +46,17 @@ def read_frames(stream: bytes, ending: Ending, calls: int, bounds: Bounds) -> Ex
         return _all(failure, calls, ending, bounds)
     try:
         frames = _frames(stream, calls, bounds.output_bytes, ending.ending != wire.EXITED)
-        outcomes = [_outcome(kind, payload, bounds) for kind, payload in frames]
+        outcomes, read = [], 0
+        for kind, payload in frames:
+            fits = kind != wire.VALUE or read + len(payload) <= bounds.read_chars
+            outcomes.append(_outcome(kind, payload, bounds) if fits else TOO_MUCH)
+            read += len(payload) if fits else 0
     except (_Malformed, LiteralError):
-        return _all(FORGED, calls, ending, bounds)
+        # As far as it was read, it has cost as much as if it were well formed.
+        return replace(_all(FORGED, calls, ending, bounds), read_chars=len(stream))
     missing = (end_of(ending),) * (calls - len(outcomes))
-    return Execution((*outcomes, *missing), ending.seconds, (strain(ending, bounds),))
+    strains = (strain(ending, bounds),)
+    return Execution((*outcomes, *missing), ending.seconds, strains, read)
 
 
 def read_alone(streams: Sequence[bytes], ending: Ending, bounds: Bounds) -> Execution:
@@ -51,10 +64,11 @@ def read_alone(streams: Sequence[bytes], ending: Ending, bounds: Bounds) -> Exec
 
     A process that ended well and yet made no call is a failure of the sandbox.
     """
-    ran = [
-        read_frames(stream, its, 1, bounds)
-        for stream, its in zip(streams, ending.alone, strict=True)
-    ]
+    ran, read = [], 0
+    for stream, its in zip(streams, ending.alone, strict=True):
+        left = replace(bounds, read_chars=max(0, bounds.read_chars - read))
+        ran.append(read_frames(stream, its, 1, left))
+        read += ran[-1].read_chars
     if not ran:
         made_none = ending.ending == wire.EXITED and not ending.fault
         told = ending._replace(fault="no child") if made_none else ending
@@ -63,6 +77,7 @@ def read_alone(streams: Sequence[bytes], ending: Ending, bounds: Bounds) -> Exec
         tuple(execution.outcomes[0] for execution in ran),
         ending.seconds,
         tuple(execution.strain for execution in ran),
+        read,
     )
 
 
@@ -74,6 +89,8 @@ def read_script(stream: bytes, printed: bytes, ending: Ending, bounds: Bounds) -
     outcome = _failed(ending)
     if outcome is None and len(printed) > bounds.output_bytes:
         outcome = CallOutcome(Verdict.OUTPUT_LIMIT, error="output limit exceeded")
+    if outcome is None and len(printed) > bounds.read_chars:
+        outcome = TOO_MUCH
     if outcome is None and (ending.ending != wire.EXITED or ending.code != 0):
         outcome = end_of(ending)
     if outcome is None:
@@ -84,7 +101,8 @@ def read_script(stream: bytes, printed: bytes, ending: Ending, bounds: Bounds) -
             outcome = failed[0] if failed else CallOutcome(None, text)
         except (_Malformed, LiteralError):
             outcome = FORGED
-    return _all(outcome, 1, ending, bounds)
+    read = len(printed) if outcome.verdict is None else 0
+    return replace(_all(outcome, 1, ending, bounds), read_chars=read)
 
 
 def read_trial(
@@ -165,11 +183,15 @@ def _frames(
 
 
 def _outcome(kind: int, payload: bytes, bounds: Bounds) -> CallOutcome:
-    text = payload.decode("utf-8", "replace")
     if kind == wire.VALUE:
+        try:
+            text = payload.decode("utf-8")
+        except UnicodeDecodeError:  # an honest child has escaped it
+            raise _Malformed from None
         if len(text) > bounds.output_bytes:  # an honest child would have named the limit
             raise _Malformed
         return CallOutcome(None, read_literal(text))
+    text = payload[: 4 * wire.MAX_ERROR_CHARS].decode("utf-8", "replace")
     loaded = kind < wire.NOT_LOADED
     kind -= 0 if loaded else wire.NOT_LOADED
     if kind not in FAILURES:

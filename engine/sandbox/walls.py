@@ -1,9 +1,9 @@
 """The walls around a program, as far as the host allows them.
 
 `enter` is called once by a zygote, before it forks any child; `confine` by every child, after
-the fork and before the program is compiled. Where a child forks a child for each call (alone.py),
-the first puts up what is inherited (`enclose`) and the others the rest (`seal`). Standard library
-only: all run in a bare interpreter outside the package.
+the fork and before the program is compiled. Between two of them, `Walls.renew` takes away what the
+one before has left for the next to see: files, the numbers of files and of processes, and times.
+Standard library only: all run in a bare interpreter outside the package.
 
 Two tiers hold. `full`: namespaces, a read-only root without /proc in which only a small /tmp
 can be written, no network, and the walls of the second. `restricted`, for plain containers: a
@@ -11,8 +11,7 @@ system call filter, and Landlock or, as root, a root directory and a uid of its 
 be written, and of files only the standard library and shared libraries be read. Always: a
 private uid as root, no capability, resource limits.
 
-Invariant: `confine`, like `enclose` and `seal` together, puts up every wall or raises; a program
-never runs behind half.
+Invariant: `confine` puts up every wall or raises; a program never runs behind half.
 """
 
 # ruff: noqa: PTH102, PTH103, PTH112, PTH114, PTH115, PTH120, PTH123
@@ -35,6 +34,9 @@ MS_NOEXEC, MS_PRIVATE, MNT_DETACH = 8, 1 << 18, 2
 SIGKILL = 9
 FULL = {"pid", "net", "ipc", "uts", "mount", "seccomp"}
 TEMPORARY = "/tmp"  # nosec B108
+LAST_NUMBER, RULES = 7, 8
+"""Descriptors of a zygote: where the kernel takes the last number of a process from, and Landlock's
+rules."""
 MOST_THREADS = 40  # a ThreadPoolExecutor takes up to 32
 # Modules that load shared libraries, which a root without them can only find loaded already.
 _WITH_LIBRARIES = ("zlib", "bz2", "lzma", "pyexpat", "_hashlib", "_ssl", "_sqlite3", "_uuid")
@@ -74,16 +76,15 @@ class Walls:
     """What stands around a zygote, and what its children put up on their own.
 
     `uid` 0: children keep the zygote's. `threads`: most threads of a child; 0 where the kernel
-    counts other processes of the same user too. `filter` is for a child that runs a program;
-    `forking` for one that forks children, which put `no_forks` on top.
+    counts other processes of the same user too. `ruled`: the zygote has to mount and stands
+    outside of Landlock, whose rules lie in RULES for its children.
     """
 
     def __init__(self, uid: int):
         self.uid = uid
         self.standing = ["uid"] * bool(uid)
         self.filter: seccomp.Program | None = None
-        self.forking: seccomp.Program | None = None
-        self.no_forks: seccomp.Program | None = None
+        self.ruled = False
 
     @property
     def alone(self) -> bool:
@@ -116,20 +117,33 @@ class Walls:
         }
         return "; ".join(text for name, text in remedies.items() if name not in self.standing)
 
-    def empty(self) -> None:
-        """Remove what a program left in its writable folder."""
-        if "tmp" in self.standing:
-            folder = os.open(TEMPORARY, os.O_RDONLY | os.O_DIRECTORY)
-            _empty(folder)
-            os.utime(folder, (0, 0))  # a time would be a note to the next program
-            os.close(folder)
+    def renew(self) -> None:
+        """Make a new child see what the first one saw.
 
-    def is_empty(self) -> bool:
-        """Whether the writable folder is as `empty` leaves it: never written, nor looked into."""
-        if "tmp" not in self.standing:
-            return True
+        A folder that was touched is replaced by a new one, in which files are numbered from the
+        start. Its time of change, which nobody can set, is always that of the last moment before
+        a child starts; the others are always 0. And in a namespace of its own, processes and
+        threads get the same numbers again.
+        """
+        if "tmp" in self.standing:
+            if not self._is_new():
+                _call("umount2", TEMPORARY.encode(), 0)
+                _mount_temporary(TEMPORARY)
+                self._rule()
+            os.utime(TEMPORARY, (0, 0))
+        if "numbers" in self.standing:
+            os.pwrite(LAST_NUMBER, b"1", 0)
+
+    def _is_new(self) -> bool:
+        """Whether the writable folder was neither written nor looked into since it was renewed."""
         found = os.stat(TEMPORARY)
         return found.st_mtime_ns == found.st_atime_ns == 0
+
+    def _rule(self) -> None:
+        """Lay ready the rules of Landlock, which name the folder that is mounted now."""
+        if self.ruled and (rules := landlock.rules(["/"], [TEMPORARY, os.devnull])) is not None:
+            os.dup2(rules, RULES)
+            os.close(rules)
 
 
 def enter(number: int, library: str, become_init: Callable[[], None]) -> Walls:
@@ -148,13 +162,20 @@ def enter(number: int, library: str, become_init: Callable[[], None]) -> Walls:
         die_with_parent()
     hide()
     _prctl(PR_SET_NO_NEW_PRIVS, 1)
-    closed = {"mount", "chroot"} & set(inside.standing)
-    readable = ["/"] if closed else _libraries(library)
-    if landlock.restrict(readable, [TEMPORARY, os.devnull] if "tmp" in inside.standing else []):
+    if "tmp" in inside.standing:
+        inside.ruled = landlock.version() > 0
+        os.utime(TEMPORARY, (1, 1))  # so that it is replaced, and ruled, before the first child
+    else:
+        readable = ["/"] if "chroot" in inside.standing else _libraries(library)
+        rules = landlock.rules(readable, [])
+        if rules is not None:
+            landlock.restrict_self(rules)
+            os.close(rules)
+    if landlock.version():
         inside.standing.append("landlock")
-    writes = "tmp" in inside.standing
-    inside.filter = seccomp.build(writes)
-    inside.forking, inside.no_forks = seccomp.build(writes, forks=True), seccomp.no_forks()
+    if "tmp" in inside.standing and _numbers_can_be_set():
+        inside.standing.append("numbers")
+    inside.filter = seccomp.build("tmp" in inside.standing, "numbers" in inside.standing)
     if inside.filter is not None:
         inside.standing.append("seccomp")
     return inside
@@ -196,19 +217,6 @@ def _packages(library: str) -> list[str]:
             for name in names]  # fmt: skip
 
 
-def _empty(folder: int) -> None:
-    """Remove all that a folder holds. By descriptor: what is nested deeply has no usable path."""
-    with os.scandir(folder) as entries:
-        for entry in list(entries):
-            if entry.is_dir(follow_symlinks=False):
-                inner = os.open(entry.name, os.O_RDONLY | os.O_DIRECTORY, dir_fd=folder)
-                _empty(inner)
-                os.close(inner)
-                os.rmdir(entry.name, dir_fd=folder)
-            else:
-                os.unlink(entry.name, dir_fd=folder)
-
-
 def _unshare(uid: int, gid: int) -> list[str]:
     """New namespaces, all or none; a normal user gets them inside a user namespace."""
     try:
@@ -216,12 +224,25 @@ def _unshare(uid: int, gid: int) -> list[str]:
     except OSError:
         return []
     _call("sethostname", b"sandbox", 7)  # the host's own name is none of a program's business
+    with suppress(OSError):  # while there is a /proc
+        number = os.open("/proc/sys/kernel/ns_last_pid", os.O_WRONLY)
+        os.dup2(number, LAST_NUMBER)
+        os.close(number)
     if not uid:
         return ["pid", "net", "ipc", "uts"]
     _write("/proc/self/setgroups", "deny")
     _write("/proc/self/uid_map", f"0 {uid} 1")
     _write("/proc/self/gid_map", f"0 {gid} 1")
     return ["pid", "net", "ipc", "uts", "user"]
+
+
+def _numbers_can_be_set() -> bool:
+    """Whether the kernel lets this process, in its new namespace, say what number is next."""
+    try:
+        os.pwrite(LAST_NUMBER, b"1", 0)
+    except OSError:
+        return False
+    return os.fstat(LAST_NUMBER).st_rdev == 0  # not what stands for a file that is not there
 
 
 def _write(path: str, text: str) -> None:
@@ -258,13 +279,17 @@ def _change_root(library: str) -> None:
     _read_only(root + os.devnull, 0)  # or all could set the times of the host's node
     os.close(null)
     os.mkdir(root + TEMPORARY)
-    limits = MS_NOSUID | MS_NODEV | MS_NOEXEC
-    _mount("tmpfs", root + TEMPORARY, "tmpfs", limits, "size=1m,nr_inodes=64,mode=1777")
+    _mount_temporary(root + TEMPORARY)
     _mount("none", root, "", MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV)
     os.chdir(root)
     _call("pivot_root", b".", b".")
     _call("umount2", b".", MNT_DETACH)
-    os.chdir(TEMPORARY)
+    os.chdir("/")
+
+
+def _mount_temporary(target: str) -> None:
+    limits = MS_NOSUID | MS_NODEV | MS_NOEXEC
+    _mount("tmpfs", target, "tmpfs", limits, "size=1m,nr_inodes=64,mode=1777")
 
 
 def _bind(source: str, target: str) -> None:
@@ -299,25 +324,24 @@ def confine(
     Raises:
         OSError: a wall could not be put up; the program must not be run.
     """
-    enclose(inside, cpu_seconds, memory_bytes, reserve_bytes)
-    seal(inside, file_bytes, inside.filter)
-
-
-def enclose(inside: Walls, cpu_seconds: float, memory_bytes: int, reserve_bytes: int) -> None:
-    """The walls that children inherit, for a process that runs no program. `seal` is the rest."""
     # A group of its own, by which all of it is killed. A session would do as well, but where the
     # kernel divides cores among sessions (autogroup) each has a full share, whatever its niceness.
     os.setpgid(0, 0)
+    if "tmp" in inside.standing:
+        os.chdir(TEMPORARY)
     cpu = int(cpu_seconds) + 2  # a backstop; who watches the child knows the exact limit
     resource.setrlimit(resource.RLIMIT_CPU, (cpu, cpu))
     resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes + reserve_bytes))
     for limit, value in (
+        (resource.RLIMIT_FSIZE, file_bytes),
         (resource.RLIMIT_NOFILE, 16),
         (resource.RLIMIT_CORE, 0),
         (resource.RLIMIT_MSGQUEUE, 0),
         (resource.RLIMIT_MEMLOCK, 0),
     ):
         resource.setrlimit(limit, (value, value))
+    if inside.ruled:
+        landlock.restrict_self(RULES)
     if inside.uid:
         os.setgroups([])
         os.setresgid(inside.uid, inside.uid, inside.uid)
@@ -325,16 +349,7 @@ def enclose(inside: Walls, cpu_seconds: float, memory_bytes: int, reserve_bytes:
     _call("capset", _CAPABILITY_HEADER, _NO_CAPABILITIES)
     die_with_parent()
     hide()
-
-
-def seal(inside: Walls, file_bytes: int, filter_: seccomp.Program | None) -> None:
-    """The walls that close behind a process which is about to run a program."""
-    resource.setrlimit(resource.RLIMIT_FSIZE, (file_bytes, file_bytes))
     resource.setrlimit(resource.RLIMIT_NPROC, (inside.threads, inside.threads))
-    refuse(filter_)
-
-
-def refuse(filter_: seccomp.Program | None) -> None:
-    """Let the kernel refuse what a filter does not allow; None on a host without filters."""
-    if filter_ is not None:
-        _call("prctl", seccomp.PR_SET_SECCOMP, seccomp.MODE_FILTER, ctypes.byref(filter_), 0, 0)
+    if inside.filter is not None:
+        _call("prctl", seccomp.PR_SET_SECCOMP, seccomp.MODE_FILTER, ctypes.byref(inside.filter),
+              0, 0)  # fmt: skip

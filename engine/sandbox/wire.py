@@ -2,7 +2,7 @@
 
 Owner to zygote: one ORDER with the descriptors of the job, or STOP. Zygote to owner: HEAD and
 READY, or HEAD and why the child has no walls; after an ALONE, READY and HEAD of each of its
-children too, where a missing READY says that a child had no walls. What a program is given and
+children too. What a program is given and
 what it gives back lies in files in memory that owner and child share and a zygote never reads, so
 nothing of one job can be found in the memory from which the child of the next is forked:
 
@@ -10,7 +10,7 @@ nothing of one job can be found in the memory from which the child of the next i
     SCRIPT   job, result, stdin, stdout         the program as a script
     ANSWER   job, result, requests, responses   calls as a judge makes them
     JUDGE    job, result, responses, requests   code tests, whose calls go to an ANSWER
-    ALONE    job, arguments, results            calls, each in a child of its own (alone.py)
+    ALONE    job, arguments, code, results      calls, each in a child of its own
 
 A job is marshal (the owner is trusted), a result is one FRAME and UTF-8 payload per call.
 Loaded by path in the zygote: standard library only.

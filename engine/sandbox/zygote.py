@@ -13,14 +13,18 @@ only hands descriptors on, so a child finds nothing of an earlier one in its mem
 # pathlib would make the zygote bigger, and every fork of it slower.
 
 import builtins
+import fcntl
 import gc
 import os
 import signal
 import sys
 import time
+from collections import namedtuple
+from collections.abc import Sequence
 from contextlib import suppress
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+MACHINE = os.uname().machine
 sys.path += [HERE, os.path.join(os.path.dirname(HERE), "problems")]
 
 # A child seeds `random` itself, always alike: that a fork seeds it too would only take time.
@@ -31,7 +35,6 @@ import _sitebuiltins  # noqa: E402
 import _socket  # noqa: E402
 import _thread  # noqa: E402
 
-import alone  # noqa: E402
 import child  # noqa: E402
 import judging  # noqa: E402
 import walls  # noqa: E402
@@ -40,21 +43,30 @@ from wire import (  # noqa: E402
     ALONE,
     ANSWER,
     CALLS,
+    EXITED,
     HEAD,
     JUDGE,
     MAX_MESSAGE,
     MOST_ALONE,
+    MOST_WRITTEN,
+    NOT_LOADED,
     ORDER,
+    OUT_OF_TIME,
     READY,
     SCRIPT,
+    SIGNALLED,
 )
 
-CONTROL, NULL, MOST_DESCRIPTORS = 3, 4, MOST_ALONE + 2
-FIRST_FREE, TELL = 10, 9  # what a job brings lies above what a child gets
+Order = namedtuple("Order", "kind cpu_seconds wall_seconds memory_bytes file_bytes backstop")
+
+CONTROL, NULL = 3, 4
+MOST_SENT, MOST_DESCRIPTORS = MOST_ALONE + 3, 128
+FIRST_OWN, TELL = walls.RULES, 9  # what only the walls of a child need
+FIRST_FREE = 10  # what a job brings lies above what a child gets
 RESERVE_BYTES = 8 << 20
 STACK_BYTES = 2 << 20  # of a thread: 32 of the usual 8 MiB would be all that a program may map
 TASKS = {CALLS: child.calls, SCRIPT: child.script, ANSWER: child.answer, JUDGE: judging.judge}
-OURS = "alone child judging landlock literals objects seccomp walls watching wire"
+OURS = "child judging landlock literals objects seccomp walls watching wire"
 # What programs import most; loaded here, an import in a child is a dictionary look-up.
 PRELOADED = (
     "abc bisect cmath collections collections.abc copy dataclasses decimal enum fractions"
@@ -68,7 +80,7 @@ def main() -> None:
     os.dup2(NULL, 0)
     os.closerange(NULL + 1, 1024)
     for reserved in range(NULL + 1, FIRST_FREE):
-        os.dup2(NULL, reserved)
+        os.dup2(NULL, reserved)  # until the walls, or a child, put something there
     control = _socket.socket(fileno=CONTROL)
     number, unsafe = int(sys.argv[1]), sys.argv[2] == "unsafe"
     try:
@@ -94,6 +106,7 @@ def set_up(number: int) -> "walls.Walls":
     for name in PRELOADED.split():
         __import__(name)
     os.register_at_fork = register_at_fork
+    os.uname = sys.modules["posix"].uname = uname
     builtins.exit = _sitebuiltins.Quitter("exit", "Ctrl-D")
     builtins.quit = _sitebuiltins.Quitter("quit", "Ctrl-D")
     sys.path = [path for path in sys.path if not path.startswith(os.path.dirname(HERE))]
@@ -107,10 +120,14 @@ def set_up(number: int) -> "walls.Walls":
     if "chroot" in inside.standing:
         relocate(os.path.dirname(os.path.dirname(os.__file__)))
     walls.adopt_orphans()
-    inside.empty()
     gc.disable()
     gc.freeze()
     return inside
+
+
+def uname() -> os.uname_result:
+    """What programs get instead of the names and the version of the host and its kernel."""
+    return os.uname_result(("Linux", "sandbox", "", "", MACHINE))
 
 
 def relocate(root: str) -> None:
@@ -134,7 +151,7 @@ def become_init() -> None:
 
 def serve(control: "_socket.socket", inside: "walls.Walls", baseline: int) -> None:
     """Carry out orders until the owner closes the socket."""
-    room = _socket.CMSG_SPACE(4 * MOST_DESCRIPTORS)
+    room = _socket.CMSG_SPACE(4 * MOST_SENT)
     while True:
         message, extra, *_ = control.recvmsg(MAX_MESSAGE, room)
         if not message:
@@ -145,79 +162,115 @@ def serve(control: "_socket.socket", inside: "walls.Walls", baseline: int) -> No
 
 
 def run(order, descriptors, control, inside, baseline) -> bytes:
-    """Fork a child for one job, wait for its end, and leave nothing of it alive."""
-    kind, cpu_seconds, wall_seconds, *_ = order
-    if kind == ALONE:  # a backstop: it watches its children itself
-        cpu_seconds, wall_seconds = cpu_seconds + 1, 2 * wall_seconds + 1
+    """Carry out one job, by one child or by one for each of its calls, and leave nothing alive."""
+    order = Order(*order)
+    try:
+        if order.kind == ALONE:
+            return run_alone(order, descriptors, control, inside, baseline)
+        head, said = one_child(order, descriptors, 0, control, inside, baseline)
+        return head + said
+    finally:
+        for descriptor in descriptors:
+            os.close(descriptor)
+
+
+def run_alone(order, descriptors, control, inside, baseline) -> bytes:
+    """A child for each call, one after the other, until they have taken one time limit together.
+
+    A child starts when the one before it is dead, and finds nothing that it left. A call that was
+    not made is missing from the reply; so are those after one whose child could not load it.
+    """
+    job, calls, codes, *results = descriptors
+    started, reply, written, used = time.monotonic(), b"", 0, 0.0
+    for index, result in enumerate(results):
+        files = (job, result, calls, codes)
+        head, said = one_child(order, files, index, control, inside, baseline)
+        ending, code, seconds, cpu = HEAD.unpack(head)
+        if said[:1] != READY:  # it had no walls, of which it says why
+            if not reply:
+                return head + said
+            break
+        reply += READY + head
+        written += os.fstat(result).st_size
+        used += max(seconds / order.wall_seconds, cpu / order.cpu_seconds)
+        if used >= 1 or written > MOST_WRITTEN or (ending, code) == (EXITED, NOT_LOADED):
+            break
+    return HEAD.pack(EXITED, 0, time.monotonic() - started, 0.0) + READY + reply
+
+
+def one_child(order, files, index, control, inside, baseline) -> tuple[bytes, bytes]:
+    """Fork a child, wait for its end, and leave nothing of it.
+
+    Returns its HEAD, and READY or why it had no walls.
+    """
+    inside.renew()
     started = time.monotonic()
     told, tell = os.pipe()
     pid = os.fork()
     if pid == 0:
-        be_child(order, descriptors, tell, inside, baseline)
+        be_child(order, files, index, tell, inside, baseline)
     os.close(tell)
     ending = ABANDONED
     try:
-        ending = watch(pid, cpu_seconds, started + wall_seconds, control)
+        ending = watch(pid, order.cpu_seconds, started + order.wall_seconds, control)
     finally:
         code, cpu = clean_up(pid, inside)
-        inside.empty()
-        alone.reset(NULL)
-        ready = os.read(told, MAX_MESSAGE - HEAD.size)
-        for descriptor in (told, *descriptors):
-            os.close(descriptor)
+        reset(NULL)
+        said = os.read(told, MAX_MESSAGE // 2)
+        os.close(told)
     if ending == ABANDONED:
         os._exit(0)
-    ending = alone.named(ending, code, cpu > cpu_seconds)
-    return HEAD.pack(ending, code, time.monotonic() - started, cpu) + ready
+    ending = named(ending, code, cpu > order.cpu_seconds)
+    return HEAD.pack(ending, code, time.monotonic() - started, cpu), said
 
 
-def be_child(order, descriptors, tell, inside, baseline) -> None:
+def named(ending: int, code: int, used_up: bool) -> int:
+    """What the ending of a child was, seen from its exit status and its seconds of CPU."""
+    if ending == EXITED and code < 0:
+        by_limit = code == -signal.SIGXCPU or (used_up and code == -signal.SIGKILL)
+        return OUT_OF_TIME if by_limit else SIGNALLED
+    return ending
+
+
+def reset(descriptor: int) -> None:
+    """Undo what a child did to the flags of an open file that it shares with those after it."""
+    fcntl.fcntl(descriptor, fcntl.F_SETFL, os.O_RDWR)
+
+
+def be_child(order, files, index, tell, inside, baseline) -> None:
     """Never returns."""
-    kind, cpu_seconds, wall_seconds, memory_bytes, file_bytes, backstop = order
-    memory_bytes += baseline
+    memory_bytes = order.memory_bytes + baseline
+    status = 0
     try:
-        job = read_whole(descriptors[0])
-        results = arrange(kind, descriptors[1:], tell)
+        job = read_whole(files[0])
+        arrange(order.kind, files[1:], tell)
         try:
-            if kind == ALONE:
-                walls.enclose(inside, backstop, memory_bytes, RESERVE_BYTES)
-                walls.refuse(inside.forking)
-            else:
-                walls.confine(inside, backstop, memory_bytes, file_bytes, RESERVE_BYTES)
+            walls.confine(inside, order.backstop, memory_bytes, order.file_bytes, RESERVE_BYTES)
         except BaseException as error:
             child.write(TELL, str(error).encode("utf-8", "replace"))
             return
         child.write(TELL, READY)
-        if kind == ALONE:
-            limits = cpu_seconds, wall_seconds, file_bytes
-            alone.each_alone(job, results, TELL, inside, *limits)
+        os.closerange(FIRST_OWN, FIRST_FREE)
+        if order.kind == ALONE:
+            status = child.one_call(job, index)
         else:
-            os.close(TELL)
-            TASKS[kind](job)
+            TASKS[order.kind](job)
     finally:
-        os._exit(0)
+        os._exit(status)
 
 
-def arrange(kind: int, given: list[int], tell: int) -> list[int]:
-    """Put what a child gets where it expects it, and close all else.
-
-    Returns the descriptors of single results, which stay where they are.
-    """
-    targets, results = (child.INCOMING,), given[1:]
-    if kind != ALONE:
-        # Stdin and stdout of a script, or the two ends of a judge's channel.
-        first = 0 if kind == SCRIPT else child.INCOMING
-        targets, results = (child.STREAM, first, first + 1)[: len(given)], []
+def arrange(kind: int, files: Sequence[int], tell: int) -> None:
+    """Put what a child gets where it expects it, and close all else but what its walls need."""
+    # Stdin and stdout of a script, the two ends of a judge's channel, or arguments and code.
+    first = 0 if kind == SCRIPT else child.INCOMING
+    targets = (child.STREAM, first, first + 1)[: len(files)]
     for target in (0, 1, 2, child.STREAM):
         os.dup2(NULL, target)
-    for target, source in zip(targets, given, strict=False):
+    for target, source in zip(targets, files, strict=True):
         os.dup2(source, target)
     os.dup2(tell, TELL)
-    os.closerange(max(child.STREAM, *targets) + 1, TELL)
-    above = alone.MOST_DESCRIPTORS
-    os.closerange(FIRST_FREE, min(results, default=above))
-    os.closerange(max(results, default=above) + 1, above)
-    return results
+    os.closerange(max(child.STREAM, *targets) + 1, FIRST_OWN)
+    os.closerange(FIRST_FREE, MOST_DESCRIPTORS)
 
 
 def read_whole(descriptor: int) -> bytes:

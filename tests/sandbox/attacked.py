@@ -56,7 +56,12 @@ def _asserts(right: bool) -> tuple[CodeTest, ...]:
                  for t in _answers(right))  # fmt: skip
 
 
+# The last answer is so long that each may have 64 KiB, and each takes long to read.
+MANY = (*(CallTest((n,), n) for n in range(119)), CallTest((119,), "x" * (1 << 14)))
+
+
 PROBLEMS = {
+    "many": (Problem("many", "Answer.", "solve", MANY[:1], MANY[1:]),),
     "call": (Problem("call", "Sort.", "solve", CALLS[:1], CALLS[1:]),),
     "stdin": (Problem("stdin", "Sort.", "", SCRIPTS[:1], SCRIPTS[1:]),),
     "code": (Problem("code", "Sort.", "solve", CODES[:1], CODES[1:]),),
@@ -183,8 +188,10 @@ def main() -> None:
             for word, value in host.words().items():
                 program = program.replace(word, value)
             pids = sandbox.zygote_pids()
+            before = time.process_time()
             results = verify(sandbox, [(p, program) for p in PROBLEMS[asked["path"]]])
             result = next((r for r in results if not r.passed), results[0])
+            seconds = time.process_time() - before
             left = leftovers(sandbox)
             after = [HONEST, HONEST_SCRIPT, ("code", HONEST[1])]
             honest = verify(sandbox, [(PROBLEMS[path][0], text) for path, text in after])
@@ -192,6 +199,7 @@ def main() -> None:
                 "verdict": result.verdict,
                 "fraction": earned(asked["path"], [r.fraction for r in results]),
                 "error": result.error,
+                "seconds": seconds,
                 "leftovers": left,
                 "damage": host.damage(),
                 "honest": [v.verdict for v in honest],

@@ -1,4 +1,4 @@
-"""Calls that are made one by one, each in a clean child of one process."""
+"""Calls that are made one by one, each in a clean child."""
 
 import pytest
 
@@ -42,13 +42,13 @@ def test_a_call_finds_nothing_of_those_before_it(alone, honest):
     honest()
 
 
-def test_a_file_that_was_left_ends_the_order_and_is_gone_in_the_next(alone, sandbox):
+def test_a_file_that_was_left_is_gone_in_the_next_call(alone, sandbox):
     if "tmp" not in sandbox.walls():
         pytest.skip("this host's tier has no writable folder")
     leaves = "import os\ndef solve(x):\n    found = os.listdir('/tmp')\n"
     leaves += "    open('/tmp/note', 'w').close()\n    return found\n"
     for _ in range(2):
-        assert [outcome.value for outcome in alone(leaves)] == [[]]
+        assert [outcome.value for outcome in alone(leaves)] == [[]] * 3
 
 
 WALLS = """
@@ -115,9 +115,34 @@ def solve(x):
     honest()
 
 
-def test_a_program_that_cannot_be_compiled_fails_each_call(alone):
-    (first, second) = alone("def solve(:", 2)
-    assert first == second and first.verdict == Verdict.SYNTAX_ERROR and not first.loaded
+@pytest.mark.parametrize(
+    ("program", "verdict"),
+    [("def solve(:", Verdict.SYNTAX_ERROR), ("missing\ndef solve(x): pass", Verdict.RUNTIME_ERROR)],
+)
+def test_a_program_that_cannot_be_loaded_is_not_run_for_every_call(alone, program, verdict):
+    (first,) = alone(program, 3)
+    assert first.verdict == verdict and not first.loaded
+
+
+NUMBERS = """
+import os, threading
+def solve(x):
+    found = []
+    for _ in range(5):
+        thread = threading.Thread(target=lambda: found.append(threading.get_native_id()))
+        thread.start()
+        thread.join()
+    made = []
+    for n in range(5 if os.access("/tmp", os.W_OK) else 0):
+        made.append(os.open(f"/tmp/{n}", os.O_CREAT | os.O_WRONLY))
+    return found, os.getpid(), os.getppid(), os.getpgrp(), [os.fstat(d).st_ino for d in made]
+"""
+
+
+def test_numbers_of_processes_threads_and_files_are_those_of_every_other_run(alone, outcomes):
+    first, *others = [outcome.value for _ in range(3) for outcome in alone(NUMBERS, 1)]
+    assert first is not None and all(found == first for found in others)
+    assert outcomes(NUMBERS, (0,))[0].value == first
 
 
 def test_more_tests_than_fit_into_one_order_are_all_run_alone(sandbox):

@@ -1,9 +1,9 @@
 """Every attack of the corpus, behind both tiers of walls, as root and as a normal user.
 
 Whatever an attack does: it is not rewarded, it damages nothing, no process of it is left, the
-service is alive, and the next honest programs are judged right. The four services are attacked
-at the same time, because most attacks wait; on each service one attack follows the other, so
-that what is left or damaged is that one's.
+service is alive and has hardly spent its own time on it, and the next honest programs are judged
+right. The four services are attacked at the same time, because most attacks wait; on each service
+one attack follows the other, so that what is left or damaged is that one's.
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ SERVICES = [(tier, who) for who in ("root", "user") for tier in ("full", "restri
 NOBODY = ("setpriv", "--reuid=65533", "--regid=65533", "--clear-groups")
 PACKAGES = os.pathsep.join(path for path in sys.path if "site-packages" in path)
 SECONDS = 60
+OWNER_SECONDS = 3.0
+"""Of CPU that the service itself may spend on one attack."""
 
 
 def header(path: Path) -> dict[str, str]:
@@ -162,4 +164,5 @@ def test_an_attack_is_contained_and_earns_nothing(campaigns, service, path):
     assert result["verdict"] in told["observed"].split(", "), result
     assert result["leftovers"] == result["damage"] == []
     assert result["zygotes_lived"], result
+    assert result["seconds"] < OWNER_SECONDS, result
     assert result["honest"] == ["passed"] * 3, result
