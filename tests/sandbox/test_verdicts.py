@@ -1,6 +1,7 @@
 """Every way in which an honest program can end has its name."""
 
 import math
+import os
 
 import pytest
 
@@ -211,6 +212,16 @@ def test_an_argument_that_is_not_plain_is_the_callers_error(sandbox, honest):
 
 def test_the_self_check_passes_here(sandbox):
     self_check(sandbox)
+
+
+def test_the_self_check_passes_where_files_are_the_owners_alone():
+    """As the site's processes have it: what is in the sandbox's root is read by other accounts."""
+    before = os.umask(0o077)
+    try:
+        with Sandbox(SandboxConfig(workers=1)) as sandbox:
+            self_check(sandbox)
+    finally:
+        os.umask(before)
 
 
 def test_the_self_check_is_repeated_when_it_is_due(limits):
