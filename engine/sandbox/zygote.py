@@ -75,6 +75,7 @@ PRELOADED = (
 
 
 def main() -> None:
+    os.umask(0o022)  # whatever its owner's is: the private account must find the library
     os.dup2(0, CONTROL)
     os.dup2(os.open(os.devnull, os.O_RDWR), NULL)
     os.dup2(NULL, 0)

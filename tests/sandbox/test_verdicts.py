@@ -204,6 +204,15 @@ def test_the_same_program_gives_the_same_answer_in_every_process(limits):
     assert values[0] == values[1]
 
 
+def test_files_that_the_service_makes_for_itself_alone_keep_no_program_from_its_library(limits):
+    before = os.umask(0o077)
+    try:
+        with Sandbox(SandboxConfig(workers=1, **limits)) as sandbox:
+            self_check(sandbox)
+    finally:
+        os.umask(before)
+
+
 def test_an_argument_that_is_not_plain_is_the_callers_error(sandbox, honest):
     with pytest.raises(ValueError):
         sandbox.run([Job(GOOD, "solve", ((object(),),))])
