@@ -21,6 +21,7 @@ from urllib.parse import quote, unquote, urlsplit
 from psycopg import ProgrammingError
 from psycopg.conninfo import conninfo_to_dict
 
+from engine.caps import DEFAULTS, MOST, SandboxCaps, variable
 from engine.faults import printable, shown
 from webapp.private_files import SharedDirectory, keep_private
 
@@ -67,6 +68,14 @@ def read_integer(env: Environment, name: str, default: int, low: int, high: int)
 def read_mebibytes(env: Environment, name: str, default: int) -> int:
     """A size that is given in MiB, in bytes."""
     return read_integer(env, name, default, 1, 2**40) << 20
+
+
+def read_sandbox_caps(env: Environment) -> SandboxCaps:
+    """The most that a program gets, of any run and data set; on a server each has a default."""
+    names = {name: variable(name) for name in DEFAULTS}
+    return SandboxCaps(
+        **{key: read_integer(env, name, DEFAULTS[key], 1, MOST[key]) for key, name in names.items()}
+    )
 
 
 def read_list(env: Environment, name: str, default: list[str]) -> list[str]:

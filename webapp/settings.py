@@ -182,6 +182,7 @@ ARTIFACT_MOST_BYTES = {
     "dataset": environment.read_mebibytes(os.environ, "GROVE_DATASET_MIB", 2048),
     "model": environment.read_mebibytes(os.environ, "GROVE_MODEL_FILE_MIB", 51_200),
 }
+SANDBOX_CAPS = environment.read_sandbox_caps(os.environ)
 # What the process may take that reads an uploaded dataset.
 DATASET_READ_SECONDS = 90
 DATASET_READ_BYTES = 4 << 30

@@ -22,6 +22,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import psutil
+from django.conf import settings
 
 from workers.guardian import EXIT_FILE, PID_FILE
 from workers.processes import family, is_gone, kill_all, wait_gone
@@ -195,9 +196,9 @@ def touch_lease(run_dir: Path) -> None:
 
 
 def engine_environment() -> dict[str, str]:
-    """Our environment without what only the web side may know."""
+    """Our environment without what only the web side may know; with the caps of the sandbox."""
     kept = {name: value for name, value in os.environ.items() if not PRIVATE.match(name)}
-    return {**kept, "PYTHONUNBUFFERED": "1"}
+    return {**kept, **settings.SANDBOX_CAPS.environment(), "PYTHONUNBUFFERED": "1"}
 
 
 def first_cause(run_dir: Path) -> str:

@@ -113,6 +113,8 @@ def _measured(
         threading.Thread(target=_leave, args=(crew, stop), daemon=True).start()
         crew.ready()
         log.append(RunWaiting(""))
+        for cut in crew.sandbox.caps.cuts(config.sandbox, problems):
+            log.append(LogLine("warning", cut))
         log.append(RunStateChanged(RunState.RUNNING))
         started = time.monotonic()
         search = config.evaluation.tree_nodes > 1

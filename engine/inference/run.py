@@ -87,6 +87,8 @@ def _search(
             crew.ready()
             log.append(LogLine("info", f"agents are ready: {', '.join(crew.names)}"))
             log.append(walls_line(crew.sandbox.tier()))
+            for cut in crew.sandbox.caps.cuts(config.sandbox, [problem]):
+                log.append(LogLine("warning", cut))
             log.append(RunStateChanged(RunState.RUNNING))
             with stopping(crew):
                 outcome = search_problem(crew, problem, scorer, recorder)

@@ -96,12 +96,14 @@ def _check(arguments: argparse.Namespace) -> int:
             partial(verify, sandbox),
             lambda done: _tell(status, arguments, done, total),
         )
+        cuts = sandbox.caps.cuts(SandboxConfig(), dataset.problems)
     if arguments.keep:
         save_problems(arguments.keep, report.passed)
     if arguments.json:
-        print(json.dumps(_report_data(arguments.file, report)))
+        print(json.dumps({**_report_data(arguments.file, report), "cuts": cuts}))
     else:
         _print_report(arguments.file, report)
+        print(*cuts, sep="\n", end="\n" if cuts else "")
     return 0 if report.clean else 1
 
 

@@ -30,11 +30,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+from engine.caps import SandboxCaps
 from engine.config import SandboxConfig
 from engine.events import Verdict
 from engine.problems.problem import CallTest, CodeTest, Problem, StdinTest, Test
 from engine.sandbox.grading import LIMITS, Grader, TestResult, stopped
 from engine.sandbox.job import (
+    NO_CAPS,
     AnyJob,
     Bounds,
     CallOutcome,
@@ -74,6 +76,7 @@ class Examination:
     program: str
     stop_early: bool = False
     """Stop at the first test that failed; those after it get its verdict."""
+    caps: SandboxCaps = NO_CAPS
     seconds: float = 0.0
     strain: float = 0.0
     wasted: float = 0.0
@@ -214,7 +217,8 @@ class Examination:
     def _whole(self) -> Bounds:
         lengths = [_length(test) for test in self.tests]
         # A power of two says little about the expected answers; the program can see its limits.
-        whole = bounds(self.config, self.problem.limits, 1 << (2 * max(lengths)).bit_length())
+        output = 1 << (2 * max(lengths)).bit_length()
+        whole = bounds(self.config, self.problem.limits, output, self.caps)
         return replace(whole, read_chars=MOST_READ + TIMES_EXPECTED * sum(lengths))
 
 

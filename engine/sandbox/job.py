@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from engine.caps import SandboxCaps
 from engine.config import SandboxConfig
 from engine.events import Verdict
 from engine.problems.problem import Limits
@@ -31,20 +32,31 @@ class Bounds:
 
 
 NO_LIMITS = Limits()
+NO_CAPS = SandboxCaps()
 
 
-def bounds(config: SandboxConfig, limits: Limits = NO_LIMITS, output_bytes: int = 0) -> Bounds:
-    """The bounds of a job, whether it runs one test or many: the problem's where it has any.
+def bounds(
+    config: SandboxConfig,
+    limits: Limits = NO_LIMITS,
+    output_bytes: int = 0,
+    caps: SandboxCaps = NO_CAPS,
+) -> Bounds:
+    """The bounds of a job, whether it runs one test or many: the problem's where it has any, and
+    never above the caps; the settings were lowered to them before.
 
     A batch gets no more time than a test alone: where one test ends and the next begins inside
     a child, only the program could tell.
     """
-    cpu = config.cpu_seconds if limits.seconds is None else limits.seconds
+    cpu = config.cpu_seconds
+    if limits.seconds is not None:
+        cpu = min(limits.seconds, caps.most_seconds(config))
+    wall = config.wall_seconds * cpu / config.cpu_seconds
+    memory_mb = min(limits.memory_mb or config.memory_mb, caps.most_memory_mb(config))
     return Bounds(
         cpu_seconds=cpu,
-        wall_seconds=config.wall_seconds * cpu / config.cpu_seconds,
-        memory_bytes=(limits.memory_mb or config.memory_mb) << 20,
-        output_bytes=max(config.output_bytes, output_bytes),
+        wall_seconds=min(wall, caps.most_wall_seconds(config)),
+        memory_bytes=memory_mb << 20,
+        output_bytes=min(max(config.output_bytes, output_bytes), caps.most_output_bytes(config)),
     )
 
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Self, TypeVar
 
+from engine.caps import SandboxCaps
 from engine.config import SandboxConfig
 from engine.sandbox.job import AnyJob, Execution
 from engine.sandbox.slot import Slot
@@ -23,11 +24,13 @@ Result = TypeVar("Result")
 class Sandbox:
     """`config.workers` slots. Zygotes start with the first job that needs them.
 
-    Its methods may be called from several threads; their jobs share the slots.
+    Its methods may be called from several threads; their jobs share the slots. `caps` are those of
+    the operator; None takes those of this process's environment.
     """
 
-    def __init__(self, config: SandboxConfig):
-        self.config = config
+    def __init__(self, config: SandboxConfig, caps: SandboxCaps | None = None):
+        self.caps = SandboxCaps.from_environment() if caps is None else caps
+        self.config = self.caps.of_settings(config)
         # A zygote dies with the thread that started it, so the threads are the slots.
         self._threads = ThreadPoolExecutor(config.workers, thread_name_prefix="sandbox")
         self._local = threading.local()

@@ -65,7 +65,9 @@ def verify(
         if not program.strip():
             return _no_program(problem)
         for _ in range(2):
-            examination = Examination(run, sandbox.config, problem, program, stop_early)
+            examination = Examination(
+                run, sandbox.config, problem, program, stop_early, sandbox.caps
+            )
             try:
                 results = examination.results()
             except SandboxFailed as failure:

@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from engine.caps import SandboxCaps
 from engine.config import AgentConfig, RunConfig
 from engine.policy.allocator import keep_freed_memory
 from engine.policy.exchange import Answer, Request, Size, Stream
@@ -89,10 +90,10 @@ class PolicyActor:
 class Verifier:
     """Runs programs in the sandbox of one node, so many at once; holds no model."""
 
-    def __init__(self, run: RunConfig, slots: int):
+    def __init__(self, run: RunConfig, slots: int, caps: SandboxCaps):
         if run.training.overlap:
             os.nice(GIVES_WAY)
-        self.sandbox = Sandbox(run.sandbox.model_copy(update={"workers": slots}))
+        self.sandbox = Sandbox(run.sandbox.model_copy(update={"workers": slots}), caps)
         self.check = SelfCheck(self.sandbox)
         self.check.when_due()
         self.verifier = RememberingVerifier(self.sandbox)

@@ -13,6 +13,7 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 
+from engine.caps import SandboxCaps
 from engine.config import RunConfig, read_config
 from engine.events import EventLog, LogLine, RunState, RunStateChanged, RunWaiting
 from engine.policy.load import check_agent
@@ -72,6 +73,14 @@ def _tell(log: EventLog, faults: Sequence[DatasetFault]) -> None:
         log.append(LogLine("warning", f"problem left out: {fault}"))
 
 
+def _of_a_file(problems: ProblemSet) -> list[Problem]:
+    """All problems that may have limits of their own; generated ones have none, and are made when
+    they are first needed."""
+    if not problems.places:
+        return []
+    return [*problems.train, *problems.validation, *problems.test]
+
+
 def _verifying(team: Team, stop: threading.Event) -> Verify:
     def verify(programs: Sequence[tuple[Problem, str]]) -> list[Verification]:
         if stop.is_set():
@@ -93,6 +102,8 @@ def _train(
     try:
         log.append(RunStateChanged(RunState.STARTING))
         _tell(log, problems.left_out)
+        for cut in SandboxCaps.from_environment().cuts(config.sandbox, _of_a_file(problems)):
+            log.append(LogLine("warning", cut))
         record = RunRecord.of(config, problems)
         checkpoint = _checkpoint(config, run_dir, record, log)
         team = Team(config, lambda name, deadline: log.append(RunWaiting(name, deadline)))

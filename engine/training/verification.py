@@ -19,6 +19,7 @@ from typing import Any
 import ray
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
+from engine.caps import SandboxCaps
 from engine.config import RunConfig
 from engine.problems.problem import Problem
 from engine.sandbox.verify import Verification
@@ -60,6 +61,8 @@ class VerifierPool:
     def __init__(self, config: RunConfig, reserved: dict[str, float], waiting: Waiting):
         """`reserved` are the cores of each node, by its id, that agents hold."""
         self.config, self.reserved, self.waiting = config, reserved, waiting
+        self.caps = SandboxCaps.from_environment()
+        """Those of the run's own process, on every node."""
         self.lost: list[str] = []
         """What became of nodes that verify no more; whoever tells of it empties the list."""
         self._tickets = itertools.count()
@@ -169,7 +172,7 @@ class VerifierPool:
             slots = max(1, spare)
         where = NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
         options = {"num_cpus": 0, "scheduling_strategy": where}
-        actor = ray.remote(Verifier).options(**options).remote(self.config, slots)
+        actor = ray.remote(Verifier).options(**options).remote(self.config, slots, self.caps)
         return Place(node["NodeManagerAddress"], slots, actor)
 
     def _send(self) -> None:

@@ -12,6 +12,7 @@ from django.conf import settings
 
 from webapp import environment as env
 from workers.embedded.services import worker_command
+from workers.engine_process import engine_environment
 
 
 @pytest.mark.parametrize("text, value", [("1", True), ("Yes", True), ("off", False), ("", False)])
@@ -32,6 +33,18 @@ def test_a_bad_flag_names_variable_value_and_remedy():
 def test_a_port_out_of_range_is_refused(text):
     with pytest.raises(env.SettingError, match="from 1 to 65535"):
         env.read_integer({"GROVE_PORT": text}, "GROVE_PORT", 8000, 1, 65535)
+
+
+def test_the_caps_of_the_sandbox_have_defaults_and_reach_the_engine():
+    found = env.read_sandbox_caps({"GROVE_SANDBOX_MEMORY_MB": "96"})
+    assert found.environment() == {
+        "GROVE_SANDBOX_SECONDS": "60",
+        "GROVE_SANDBOX_MEMORY_MB": "96",
+        "GROVE_SANDBOX_OUTPUT_MB": "64",
+    }
+    with pytest.raises(env.SettingError, match=r"GROVE_SANDBOX_SECONDS = '0': .*1 to 3600"):
+        env.read_sandbox_caps({"GROVE_SANDBOX_SECONDS": "0"})
+    assert engine_environment().items() >= settings.SANDBOX_CAPS.environment().items()
 
 
 def test_hosts_are_split_at_commas():

@@ -9,6 +9,7 @@ import json
 import pytest
 from django.urls import reverse
 
+from engine.caps import SandboxCaps
 from engine.config import RunConfig
 from engine.events import RunState
 from engine.faults import ConfigError
@@ -186,3 +187,19 @@ def test_a_chat_template_is_one_that_the_operator_has_listed(cast, tmp_path, set
 def test_each_kind_but_a_cluster_has_a_rule():
     assert set(Kind) - set(RULES) == {Kind.CLUSTER}
     assert {one.kind for one in locations(RunConfig, load_recipe("demo"))} <= set(RULES)
+
+
+def test_no_setting_of_the_sandbox_is_above_what_the_operator_allows(bob, cast, settings):
+    settings.SANDBOX_CAPS = SandboxCaps(seconds=3, memory_mb=96, output_mb=1)
+    wide = {"sandbox.cpu_seconds": 3.5, "sandbox.wall_seconds": 7, "sandbox.memory_mb": 97,
+            "sandbox.output_bytes": 2 << 20}  # fmt: skip
+    new = {"project": cast.project.pk, "recipe": "demo"}
+    search = {"team": ["starter:oak"], "problem": record(A_PROBLEM)}
+    for path, value in wide.items():
+        asked = {"overrides": {path: value}}
+        assert refused(post(bob, "/runs", new | asked), path)
+        assert refused(post(bob, f"/projects/{cast.project.pk}/searches", search | asked), path)
+    assert not Run.objects.exists()
+    allowed = {"sandbox.cpu_seconds": 3, "sandbox.wall_seconds": 6, "sandbox.memory_mb": 96}
+    assert post(bob, "/runs", new | {"overrides": allowed}).status_code == 201
+    assert post(bob, "/runs", new).status_code == 201  # defaults above are lowered by the engine

@@ -34,7 +34,7 @@ from webapp.datasets.references import for_engine
 from webapp.datasets.services import version_of
 from webapp.experiments.models import Run
 from webapp.projects.models import Visibility
-from webapp.projects.services import create_project
+from webapp.projects.services import create_project, create_workspace
 from webapp.registry.services import register_starters
 from webapp.telemetry.ingest import ingest
 
@@ -407,6 +407,34 @@ def test_how_hard_a_problem_is_the_programs_of_runs_tell(bob, cast):
     assert counts == [(hard, 1, 0), (easy, 1, 1)], (
         "the hardest first; what failed technically is out"
     )
+
+
+def test_workspaces_take_turns_however_many_reports_one_has_queued(cast, var_directory):
+    mine = [stored_version(cast, name=f"mine-{number}") for number in range(4)]
+    workspace = cast.charlie.memberships.get().workspace
+    other = create_project(workspace, "Elms", "elms", created_by=cast.charlie)
+    theirs = stored_version(replace(cast, project=other, bob=cast.charlie), name="theirs")
+    asked = [reports.request_validation(one, cast.bob).pk for one in mine]
+    late = reports.request_validation(theirs, cast.charlie).pk
+    taken = [reports.take_report().pk for _ in range(2)]
+    assert taken == [asked[0], late]
+    again = [
+        reports.request_overlap(theirs, theirs, share, cast.charlie).pk for share in (0.5, 0.6)
+    ]
+    order = [reports.take_report().pk for _ in range(5)]
+    assert order == [asked[1], again[0], asked[2], again[1], asked[3]]
+
+
+def test_one_who_queues_in_many_workspaces_has_one_turn_all_the_same(cast, var_directory):
+    versions = []
+    for number in range(3):
+        workspace = create_workspace(f"W{number}", f"w{number}", cast.bob)
+        project = create_project(workspace, "P", f"p{number}", created_by=cast.bob)
+        versions.append(stored_version(replace(cast, project=project), name="same"))
+    asked = [reports.request_validation(one, cast.bob).pk for one in versions]
+    assert reports.take_report().pk == asked[0]
+    alices = reports.request_validation(stored_version(cast), cast.alice).pk
+    assert [reports.take_report().pk for _ in range(3)] == [alices, asked[1], asked[2]]
 
 
 def test_a_report_whose_worker_is_lost_is_taken_again_then_given_up(cast, var_directory):

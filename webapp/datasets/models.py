@@ -165,8 +165,9 @@ class DatasetReport(models.Model):
     lease_expires = models.DateTimeField(null=True)
     error = models.TextField(blank=True)
     result = models.JSONField(default=dict)
-    """Of a check {tests, passed, failed, unverified}; of an overlap {problems, overlapping,
-    overlaps [{first, second, kind, share}], the first of them}."""
+    """Of a check {tests, passed, failed, unverified, cuts: sentences on limits that the operator's
+    caps lowered}; of an overlap {problems, overlapping, overlaps [{first, second, kind, share}],
+    the first of them}."""
 
     objects = InVersionQuerySet.as_manager()
 

@@ -2,7 +2,8 @@
 
 Invariants: the row is the truth, there is no message: a worker takes what is queued, or what a lost
 worker held, under a lease that it renews; whoever was overtaken is refused (`ReportLost`). What a
-check found is written in one transaction, all of it or nothing.
+check found is written in one transaction, all of it or nothing. Workspaces take turns: however many
+reports one has queued, that of another waits for those under way and no more.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ from datetime import timedelta
 from typing import Any
 
 from django.db import transaction
-from django.db.models import F, Q
+from django.db.models import F, OuterRef, Q, Subquery
+from django.db.models.functions import Greatest
 from django.utils import timezone
 
 from engine.faults import printable
@@ -23,6 +25,7 @@ LEASE_SECONDS = 30.0
 MOST_ATTEMPTS = 3
 MOST_TOLD = 2000
 """Overlaps that a report names; it counts them all."""
+_WORKSPACE = "version__dataset__project__workspace"
 _BASE_SECONDS, _SECONDS_EACH, _MOST_SECONDS = 120.0, 20.0, 6 * 3600.0
 State = DatasetReport.State
 Kind = DatasetReport.Kind
@@ -67,9 +70,9 @@ def take_report() -> DatasetReport | None:
     with transaction.atomic():
         due = Q(state=State.QUEUED) | Q(state=State.RUNNING, lease_expires__lt=now)
         report = (
-            DatasetReport.objects.select_for_update(skip_locked=True)
+            DatasetReport.objects.select_for_update(skip_locked=True, of=("self",))
             .filter(due)
-            .order_by("created", "pk")
+            .order_by(_last_turn().asc(nulls_first=True), "created", "pk")
             .first()
         )
         if report is None:
@@ -83,6 +86,17 @@ def take_report() -> DatasetReport | None:
         report.lease_expires = now + timedelta(seconds=LEASE_SECONDS)
         report.save()
     return report
+
+
+def _last_turn() -> Greatest:
+    """When a report was last begun of the same workspace, or of the same person in any: who has
+    many waits for all who had no turn since."""
+
+    def newest(path: str) -> Subquery:
+        begun = DatasetReport.objects.filter(**{path: OuterRef(path)}, started__isnull=False)
+        return Subquery(begun.order_by("-started").values("started")[:1])
+
+    return Greatest(newest(_WORKSPACE), newest("created_by"))
 
 
 def seconds_for(report: DatasetReport) -> float:
@@ -123,7 +137,7 @@ def complete_validation(report: DatasetReport, told: dict[str, Any]) -> None:
     }
     version.faulty = counts["failed"]
     version.save(update_fields=["faulty"])
-    report.result = {"tests": told["totals"]["tests"], **counts}
+    report.result = {"tests": told["totals"]["tests"], **counts, "cuts": told.get("cuts", [])}
     report.done = len(rows)
     _end(report, State.DONE)
 

@@ -24,7 +24,7 @@ from webapp.experiments.paths import located
 from webapp.experiments.queue import admit
 from webapp.experiments.states import NotNow
 from webapp.experiments.sweeps import Planned, Request, plan
-from webapp.experiments.walls import refuse_unsafe
+from webapp.experiments.walls import refuse_beyond_caps, refuse_unsafe
 from webapp.projects.models import Project
 from webapp.registry.services import note_uses
 
@@ -49,6 +49,7 @@ def planned(request: Request, project: Project, origin: Origin | None = None) ->
     runs = [replace(run, config=located(run.config, project, base)) for run in plan(request)]
     for run in runs:
         refuse_unsafe(run.config, project)
+        refuse_beyond_caps(run.config)
         if origin:
             _refuse_fork(origin, run, project)
     return runs

@@ -1,7 +1,8 @@
 """Who may run programs of models without walls: nobody, but a single user who says so twice.
 
-Invariant: a run with `sandbox.allow_unsafe` is made only on a server whose every page carries the
-banner, and in a workspace that nobody else belongs to.
+Invariants: a run with `sandbox.allow_unsafe` is made only on a server whose every page carries the
+banner, and in a workspace that nobody else belongs to; no run that is made asks for more of one
+program than the server's operator allows.
 """
 
 from __future__ import annotations
@@ -9,7 +10,8 @@ from __future__ import annotations
 from django.conf import settings
 from django.http import HttpRequest
 
-from engine.config import RunConfig
+from engine.caps import VARIABLES
+from engine.config import RunConfig, SandboxConfig
 from engine.faults import ConfigError
 from webapp.projects.models import Membership, Project
 
@@ -27,6 +29,19 @@ def refuse_unsafe(config: RunConfig, project: Project) -> None:
     else:
         return
     raise ConfigError([{"path": "sandbox.allow_unsafe", "value": True, "reason": reason}])
+
+
+def refuse_beyond_caps(config: RunConfig) -> None:
+    """Raises ConfigError for each setting of the sandbox above the operator's caps. A default above
+    them was requested by nobody: the engine lowers it, and reports that."""
+    faults = []
+    for name, most in settings.SANDBOX_CAPS.limits_of_settings().items():
+        value = getattr(config.sandbox, name)
+        if value > most and value != SandboxConfig.model_fields[name].default:
+            reason = f"this server's operator allows {most:.12g} at most ({VARIABLES[name]})"
+            faults.append({"path": f"sandbox.{name}", "value": value, "reason": reason})
+    if faults:
+        raise ConfigError(faults)
 
 
 def banner(request: HttpRequest) -> dict[str, bool]:

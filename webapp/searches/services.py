@@ -27,7 +27,7 @@ from webapp.experiments.dispatch import dispatch_on_commit
 from webapp.experiments.models import Experiment, Run, RunAction
 from webapp.experiments.paths import located
 from webapp.experiments.queue import admit
-from webapp.experiments.walls import refuse_unsafe
+from webapp.experiments.walls import refuse_beyond_caps, refuse_unsafe
 from webapp.projects.models import Project
 from webapp.registry.services import note_uses
 from webapp.searches.models import Search
@@ -76,6 +76,7 @@ def planned(project: Project, team: Sequence[str], overrides: Mapping[str, Any])
         _fit_in_flight(data["search"])
     config = parse_config(data)
     refuse_unsafe(config, project)
+    refuse_beyond_caps(config)
     return located(config, project, base)
 
 
