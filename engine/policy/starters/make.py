@@ -216,21 +216,21 @@ def _batches(
 ) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
     """Batches of rows of like length, so that little is spent on padding; their order is drawn."""
     while True:
-        rows = [_encode(tokenizer, demonstration) for demonstration in islice(stream, POOL_ROWS)]
+        rows = [encode(tokenizer, demonstration) for demonstration in islice(stream, POOL_ROWS)]
         pool = [(p, a) for p, a in rows if len(p) + len(a) <= MAX_TOKENS]
         groups = length_buckets([len(p) + len(a) for p, a in pool], tokens)
         for position in torch.randperm(len(groups)).tolist():
-            yield _pad([pool[row] for row in groups[position]], tokenizer.pad_token_id)
+            yield pad([pool[row] for row in groups[position]], tokenizer.pad_token_id)
 
 
-def _encode(tokenizer, row: Demonstration) -> tuple[list[int], list[int]]:
+def encode(tokenizer, row: Demonstration) -> tuple[list[int], list[int]]:
     prompt = tokenizer.apply_chat_template(
         row.messages, add_generation_prompt=True, return_dict=False
     )
     return prompt, [*tokenizer.encode(row.answer, add_special_tokens=False), tokenizer.eos_token_id]
 
 
-def _pad(rows: list[tuple[list[int], list[int]]], pad_id: int) -> tuple[torch.Tensor, torch.Tensor]:
+def pad(rows: list[tuple[list[int], list[int]]], pad_id: int) -> tuple[torch.Tensor, torch.Tensor]:
     """(ids_NL, labels_NL), right-padded; the loss counts the answers only."""
     width = max(len(prompt) + len(answer) for prompt, answer in rows)
     ids = [prompt + answer for prompt, answer in rows]
