@@ -93,6 +93,7 @@ def test_all_974_references_of_mbpp_pass(mbpp, sandbox):
 
 @needs_mbpp
 def test_no_problem_of_mbpp_passes_with_a_function_that_does_nothing(mbpp, sandbox):
-    programs = [(p, f"def {p.entry_point}(*_, **__): pass") for p in mbpp.problems]
+    some = mbpp.problems[::4]  # each is run apart from all others, which takes a while
+    programs = [(p, f"def {p.entry_point}(*_, **__): pass") for p in some]
     results = verify(sandbox, programs, stop_early=True)
     assert [p.id for (p, _), v in zip(programs, results, strict=True) if v.passed] == []

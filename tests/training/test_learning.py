@@ -78,7 +78,7 @@ def _scaled(right, factor, rewards_N, context):
     return factor * right(rewards_N, context)
 
 
-def settings(other: Path | str, seed: int = 0) -> RunConfig:
+def settings(other: Path | str, seed: int = 0, steps: int = STEPS) -> RunConfig:
     """Four problems, of which each step sees every one four times."""
     agent = {
         "sampling": {"max_prompt_tokens": 192, "max_new_tokens": 32},
@@ -91,7 +91,7 @@ def settings(other: Path | str, seed: int = 0) -> RunConfig:
         problems={"seed": 3, "train": 4, "validation": 0, "test": 0},
         search={"nodes_per_tree": 8, "nodes_in_flight": 2},
         credit={},
-        training={"steps": STEPS, "trees_per_step": 16, "validate_every": 99},
+        training={"steps": steps, "trees_per_step": 16, "validate_every": 99},
         compute={"deterministic": True, "lanes": 1},
         sandbox={"workers": 2},
     )
@@ -111,7 +111,7 @@ def trained(folder: Path, config: RunConfig, address: str, learning=Learning) ->
         elif event.kind == "agent.update":
             name = event.payload["agent"]
             mismatch[name] = max(mismatch.get(name, 0.0), event.payload["mismatch"])
-    assert {len(of_agent) for of_agent in rewards.values()} == {STEPS}
+    assert {len(of_agent) for of_agent in rewards.values()} == {config.training.steps}
     gained = {name: float(np.mean(r[-2:]) - r[0]) for name, r in rewards.items()}
     return Gained(gained, mismatch)
 
@@ -144,5 +144,6 @@ def test_no_agent_learns_from_what_another_wrote(other, ray_address, tmp_path):
 
 
 def test_whose_nodes_were_learned_from_shows_where_a_swap_does_no_harm(ray_address, tmp_path):
-    gained = trained(tmp_path, settings("starter:oak"), ray_address, SwappedAgents)
+    config = settings("starter:oak", steps=3)
+    gained = trained(tmp_path, config, ray_address, SwappedAgents)
     assert min(gained.mismatch.values()) > MISMATCH, gained
