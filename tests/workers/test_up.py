@@ -13,6 +13,7 @@ import httpx
 import pytest
 
 from engine.events import read_all
+from tests.database import a_migrated_postgres
 from tests.e2e.stack import ROOT, Stack
 from tests.workers.engines import small_engine, steps_counted, wait_for
 from workers.processes import wait_gone
@@ -64,6 +65,29 @@ def test_the_next_up_goes_on_with_the_interrupted_run(var):
         assert "Launching" not in stack.said()
         assert stack.stop() == []
     assert steps_counted(run_directory(var)) == list(range(1, before + 21))
+
+
+def test_up_starts_the_demo_with_the_real_engine_and_leaves_nothing(request, tmp_path):
+    """As `make run` does it, with nothing of the test's but the folder and the port."""
+    var = tmp_path / "var"
+    a_migrated_postgres(var / "postgres", request.config.cache.mkdir("databases"))
+    with Stack(var) as stack:
+        wait_for(lambda: steps_written(var), 180)
+        stack.find("preload")
+        with httpx.Client(follow_redirects=True) as browser:
+            assert "/runs/" in str(browser.get(stack.sign_in_link()).url)
+            run = browser.get(f"{stack.address}/api/v1/runs").json()["runs"][0]
+        assert (run["state"], run["id"]) == ("running", run_directory(var).name)
+        assert stack.stop() == [], stack.said()
+    log = list(read_all(run_directory(var)))
+    updated = {event.payload["agent"] for event in log if event.kind == "agent.update"}
+    assert updated == {"oak", "fern"}
+    states = [event.payload["state"] for event in log if event.kind == "run.state"]
+    assert states == ["starting", "running", "stopped"]
+    # The next `up` goes on from here.
+    (saved,) = (e.payload["path"] for e in log[-3:] if e.kind == "checkpoint.saved")
+    assert (run_directory(var) / saved).is_dir()
+    assert "Traceback" not in (run_directory(var) / "engine.log").read_text() + stack.said()
 
 
 @pytest.fixture(scope="module")
