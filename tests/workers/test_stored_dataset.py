@@ -8,13 +8,18 @@ from __future__ import annotations
 import shutil
 
 import pytest
+from django.db import transaction
 
+from engine.config import ProblemsConfig
 from engine.events import RunState
+from engine.problems.generator import GeneratedProblems, Split
+from engine.problems.identity import content_hash
 from tests.datasets import lines_of, some_problems
 from tests.policies import tiny_policy
 from tests.workers.engines import wait_for
 from tests.workers.test_worker import Worker, state_of
 from webapp.datasets.models import DatasetVersion
+from webapp.datasets.services import version_of
 from webapp.experiments.models import Run
 from webapp.projects.services import ensure_demo
 from webapp.registry.imports import import_folder
@@ -80,7 +85,19 @@ def test_a_run_learns_from_an_uploaded_dataset_and_both_know_it(signed_in, var_d
     ]
 
 
-def test_an_imported_model_is_measured_on_an_uploaded_dataset(
+def measured(client, model, version: DatasetVersion) -> Run:
+    """The finished run by which a version of a model was measured on one of a dataset."""
+    path = f"/api/v1/models/{model.model_id}/versions/1/evaluations"
+    made = client.post(path, {"dataset_version": version.pk, "problems": 4, "nodes": 2}, **JSON)
+    assert made.status_code == 201, made.json()
+    run = Run.objects.get(evaluation=made.json()["id"])
+    wait_for(lambda: state_of(run) in (RunState.FINISHED, RunState.FAILED), 300)
+    run.refresh_from_db()
+    assert run.run_state is RunState.FINISHED, run.error
+    return run
+
+
+def test_an_imported_model_is_measured_on_an_uploaded_and_on_a_generated_dataset(
     signed_in, var_directory, tmp_path_factory
 ):
     client, project = signed_in
@@ -88,23 +105,21 @@ def test_an_imported_model_is_measured_on_an_uploaded_dataset(
     model = import_folder(project, "elm", folder)
     shutil.rmtree(model.path)  # filled again from the artifacts, before the engine starts
     version = uploaded(client, project)
+    with transaction.atomic():
+        generated = version_of(project, ProblemsConfig(seed=5))
     with Worker(var_directory, command=DEFAULT_COMMAND):
         wait_for(lambda: checked(version))
-        path = f"/api/v1/models/{model.model_id}/versions/1/evaluations"
-        made = client.post(path, {"dataset_version": version.pk, "problems": 4, "nodes": 2}, **JSON)
-        assert made.status_code == 201, made.json()
-        run = Run.objects.get(evaluation=made.json()["id"])
-        wait_for(lambda: state_of(run) in (RunState.FINISHED, RunState.FAILED), 300)
-        run.refresh_from_db()
-        assert run.run_state is RunState.FINISHED, run.error
+        run, of_generated = (measured(client, model, one) for one in (version, generated))
     assert 0 <= run.evaluation.figures["tree/pass@1"]["value"] <= 1
     assert len(run.evaluation.outcomes["contents"]) == 4
+    made = GeneratedProblems(5).first(Split.TEST, 4)
+    told = of_generated.evaluation
+    assert sorted(told.outcomes["contents"]) == sorted(content_hash(one)[:16] for one in made)
+    assert set(told.figures) == set(run.evaluation.figures) >= {"pass@1", "tree/pass@1"}
+    assert {told.figures[name]["problems"] for name in ("pass@1", "tree/pass@1")} == {4}
     assert model.run is None and model.children.count() == 0
-    (figure,) = (
-        one
-        for one in client.get(f"/api/v1/models/{model.model_id}/versions/1").json()["metrics"]
-        if one["figure"] == "pass@1"
-    )
-    assert (figure["source"], figure["problems"]) == (str(version), 4)
+    known = client.get(f"/api/v1/models/{model.model_id}/versions/1").json()["metrics"]
+    found = {(one["source"], one["problems"]) for one in known if one["figure"] == "pass@1"}
+    assert found == {(str(version), 4), (str(generated), 4)}
     used = client.get(f"/api/v1/datasets/versions/{version.pk}/uses").json()["uses"]
     assert [(one["what"], one["name"]) for one in used] == [("evaluation of", "elm v1")]
