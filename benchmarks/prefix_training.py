@@ -101,9 +101,11 @@ def _compared(shape: Shape, arguments: argparse.Namespace) -> tuple[float, dict[
         raise RuntimeError(f"{shape}: the gradients are {apart:.1g} apart; nothing can be compared")
     seconds: dict[str, list[float]] = {layout: [] for layout in learners}
     ratios: dict[str, list[float]] = {"auto": [], "same": []}
+    cut = learners["auto"].layout.micro_batches(rows)
+    alike = _equal(cut, learners["padded"].layout.micro_batches(rows))
     ended = time.process_time() + arguments.seconds
     while len(ratios["auto"]) < arguments.rounds or (
-        _error(ratios["auto"]) > PRECISION and time.process_time() < ended
+        not alike and _error(ratios["auto"]) > PRECISION and time.process_time() < ended
     ):
         turn = list(learners) if len(ratios["auto"]) % 2 else list(reversed(learners))
         for layout in turn:
@@ -113,9 +115,8 @@ def _compared(shape: Shape, arguments: argparse.Namespace) -> tuple[float, dict[
         for layout, found in ratios.items():
             found.append(seconds["padded"][-1] / seconds[layout][-1])
     paired, same = (statistics.median(found) for found in ratios.values())
-    cut = learners["auto"].layout.micro_batches(rows)
     ratio, choice = paired, {}
-    if _equal(cut, learners["padded"].layout.micro_batches(rows)):
+    if alike:
         update = statistics.median([*seconds["padded"], *seconds["auto"]])
         extra = _choosing(learners["auto"], rows) - _choosing(learners["padded"], rows)
         ratio, choice = update / (update + extra), {"choosing_ms": round(1000 * extra, 3)}

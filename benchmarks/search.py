@@ -12,7 +12,10 @@ its own draws are played to our tree: both must open the same nodes.
 `growth_4096_over_64` compares our CPU seconds per node and per level of the tree's mean depth, and
 is the worst over families of posteriors and orders of selection; each of them is in the figures.
 The trees of all sizes take turns in rounds: a round grows the very same trees, and of each node the
-least of its rounds counts, so that what else runs on the machine weighs on no size alone. The
+least of its rounds counts, so that what else runs on the machine weighs on no size alone.
+`..._growth_of_thirds` are the same from each third of the rounds: how far they lie apart, and above
+the growth of all rounds, is what noise alone does (three rounds gave 1.17 once and 1.51 another
+time, and are therefore doubled). The
 garbage collector runs while a tree grows, as it does in training, and has nothing to go through but
 the tree; it comes at the same nodes in each round.
 """
@@ -60,8 +63,8 @@ PROBLEM = make_problem(1, 1)[0]
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--largest", type=int, default=max(SIZES), help="largest tree")
-    parser.add_argument("--nodes", type=int, default=8192, help="least nodes per size and setting")
-    parser.add_argument("--rounds", type=int, default=3, help="times that each tree is grown")
+    parser.add_argument("--nodes", type=int, default=4096, help="least nodes per size and setting")
+    parser.add_argument("--rounds", type=int, default=6, help="times that each tree is grown")
     parser.add_argument("--peer-trees", type=int, default=3, help="trees that TreeQuest grows")
 
 
@@ -77,15 +80,17 @@ def measure(arguments: argparse.Namespace) -> dict[str, dict[str, Any]]:
     for family in Posterior:
         for order in SelectionOrder:
             same_nodes_as_treequest(family, order)
-            ours = _ours(family, order, sizes, arguments.nodes, arguments.rounds)
+            thirds = _ours(family, order, sizes, arguments.nodes, arguments.rounds)
+            ours = thirds[-1]
             name = f"{family}_{order}"
             for size, (seconds, depth) in ours.items():
                 figures[f"{name}_{size}_us_per_node"] = round(1e6 * seconds, 1)
                 figures[f"{name}_{size}_mean_depth"] = round(depth, 2)
             if {64, 4096} <= ours.keys():
-                per_level = {size: seconds / depth for size, (seconds, depth) in ours.items()}
-                growth.append(per_level[4096] / per_level[64])
-                figures[f"{name}_growth"] = round(growth[-1], 2)
+                *parts, whole = map(_growth, thirds)
+                growth.append(whole)
+                figures[f"{name}_growth"] = round(whole, 2)
+                figures[f"{name}_growth_of_thirds"] = [round(part, 2) for part in parts]
     ratios = _against_treequest(arguments.peer_trees, figures)
     if growth:
         ratios["growth_4096_over_64"] = round(max(growth), 2)
@@ -118,24 +123,48 @@ class Scores:
         return pickle.loads(self._packed), judged
 
 
+Costs = dict[int, tuple[float, float]]
+"""CPU seconds per node and the mean depth over as many trees as hold the least nodes, by size."""
+
+
 def _ours(
     family: Posterior, order: SelectionOrder, sizes: Sequence[int], least: int, rounds: int
-) -> dict[int, tuple[float, float]]:
-    """CPU seconds per node and the mean depth over as many trees as hold `least` nodes, by size."""
+) -> list[Costs]:
+    """The costs by the least of each third of the rounds, and last of all rounds."""
     trees = [(size, seed) for size in sizes for seed in range(max(1, least // size))]
-    seconds: dict[tuple[int, int], np.ndarray] = {}
+    seconds: list[dict[tuple[int, int], np.ndarray]] = [{}, {}, {}]
     depths: dict[tuple[int, int], float] = {}
-    for _ in range(rounds):
+    for number in range(rounds):
+        part = seconds[number % len(seconds)]
         for tree in trees:
             seconds_N, depths[tree] = _grown(family, order, *tree)
-            seconds[tree] = np.minimum(seconds_N, seconds.get(tree, np.inf))
+            part[tree] = np.minimum(seconds_N, part.get(tree, np.inf))
+    parts = [part for part in seconds if part]
+    whole = {tree: np.minimum.reduce([part[tree] for part in parts]) for tree in trees}
+    return [_costs(trees, part, depths) for part in (*parts, whole)]
+
+
+def _costs(
+    trees: Sequence[tuple[int, int]],
+    seconds: dict[tuple[int, int], np.ndarray],
+    depths: dict[tuple[int, int], float],
+) -> Costs:
+    by_size: dict[int, list[tuple[int, int]]] = {}
+    for tree in trees:
+        by_size.setdefault(tree[0], []).append(tree)
     return {
         size: (
-            statistics.fmean(float(seconds[tree].mean()) for tree in trees if tree[0] == size),
-            statistics.fmean(depths[tree] for tree in trees if tree[0] == size),
+            statistics.fmean(float(seconds[tree].mean()) for tree in some),
+            statistics.fmean(depths[tree] for tree in some),
         )
-        for size in sizes
+        for size, some in by_size.items()
     }
+
+
+def _growth(costs: Costs) -> float:
+    """CPU seconds per node and level of the largest trees over those of trees of 64 nodes."""
+    per_level = {size: seconds / depth for size, (seconds, depth) in costs.items()}
+    return per_level[4096] / per_level[64]
 
 
 def _grown(

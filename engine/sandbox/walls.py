@@ -152,7 +152,6 @@ def enter(number: int, library: str, become_init: Callable[[], None]) -> Walls:
     `library` is the folder of the standard library: with the system's shared libraries, the
     only files left to see. `become_init` goes on in the first process of a new pid namespace.
     """
-    os.umask(0o022)  # programs, of another account, have to read what is made here
     inside = Walls(private_uid(number))
     inside.standing += _enter_namespaces(library)
     if "mount" not in inside.standing and inside.uid:
