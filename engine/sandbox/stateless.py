@@ -18,6 +18,7 @@ from __future__ import annotations
 import ast
 import builtins
 from collections.abc import Collection
+from functools import lru_cache
 from typing import TypeGuard
 
 MAX_CHARS = 10_000
@@ -77,7 +78,7 @@ _NOT_ATTRIBUTES = ("_", "gi_", "cr_", "ag_", "tb_", "f_", "co_")
 def is_stateless(prelude: str, program: str) -> bool:
     """Whether no call of the program's functions can change what another call does."""
     try:
-        return _Module([*_body(prelude), *_body(program)]).is_stateless()
+        return _Module([*_prelude(prelude), *_body(program)]).is_stateless()
     except _NOT_READABLE:
         return False
 
@@ -89,9 +90,15 @@ def is_stateless_test(prelude: str, code: str, given: Collection[str]) -> bool:
         imports = [node for node in body if isinstance(node, ast.Import | ast.ImportFrom)]
         test = ast.parse(f"def test({', '.join(given)}): pass").body[0]
         test.body = [node for node in body if node not in imports]  # type: ignore[attr-defined]
-        return _Module([*_body(prelude), *imports, test], missing_raises=False).is_stateless()
+        return _Module([*_prelude(prelude), *imports, test], missing_raises=False).is_stateless()
     except _NOT_READABLE:
         return False
+
+
+@lru_cache(64)
+def _prelude(text: str) -> list[ast.stmt]:
+    """The same for all programs of a problem; nobody changes its nodes."""
+    return _body(text)
 
 
 def _body(text: str) -> list[ast.stmt]:
