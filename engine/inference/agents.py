@@ -1,9 +1,10 @@
 """Who takes part: agents as a command line names them.
 
 `REFERENCE` or `NAME=REFERENCE`, where a reference is `starter:NAME`; the directory of a model (a
-version in the registry is `models/AGENT` of its run); a run's directory or one of its
-`checkpoints/step-N`, for all its agents; or `http://HOST:PORT/v1#MODEL`, an OpenAI-compatible
-endpoint. Weights of a run keep the role and the sampling settings that the run gave their agent.
+version in the registry is `models/AGENT` of its run); `registry:NAME@VERSION`, downloaded from a
+server (`engine.inference.registry`); a run's directory or one of its `checkpoints/step-N`, for all
+its agents; or `http://HOST:PORT/v1#MODEL`, an OpenAI-compatible endpoint. Weights of a run keep the
+role and the sampling settings that the run gave their agent.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from typing import Any
 
 from engine.config import RunConfig, parse_config, read_config
 from engine.faults import ConfigError
+from engine.inference.registry import PREFIX as REGISTRY_PREFIX
+from engine.inference.registry import registered_model
 from engine.policy.load import STARTER_PREFIX, check_agent
 from engine.recipes import override
 from engine.sharing import weight_owner
@@ -81,12 +84,20 @@ def _agents_behind(reference: str) -> list[Settings]:
         return [{"name": _slug(model.rsplit("/", 1)[-1]), "model": reference}]
     if reference.startswith(STARTER_PREFIX):
         return [{"name": _slug(reference.removeprefix(STARTER_PREFIX)), "model": reference}]
+    if reference.startswith(REGISTRY_PREFIX):
+        return [_of_the_registry(reference)]
     directory = Path(reference).expanduser()
     if _is_run(directory):
         return _agents_of_run(directory)
     if (directory / STATE).is_file() and _is_run(directory.absolute().parent.parent):
         return _agents_of_run(directory.absolute().parent.parent, directory)
     return [_with_its_run(directory.absolute())]
+
+
+def _of_the_registry(reference: str) -> Settings:
+    found = registered_model(reference)
+    plain = {"name": _slug(found.name), "model": str(found.directory)}
+    return (_kept(found.agent) if found.agent else {}) | plain
 
 
 def _is_run(directory: Path) -> bool:
