@@ -353,3 +353,15 @@ def solve(folders):
     folders.append("/usr/lib/python3/dist-packages")
     (outcome,) = outcomes(program, (folders,))
     assert outcome.value == ("sandbox", [])
+
+
+def test_a_site_that_keeps_its_files_to_itself_still_runs_programs():
+    """The root that is made for programs is for their accounts, not for ours (umask 077)."""
+    before = os.umask(0o077)
+    try:
+        with Sandbox(SandboxConfig(workers=1)) as sandbox:
+            program = "import base64, colorsys\ndef solve(x): return sorted(x)"
+            (result,) = verify(sandbox, [(SORT, program)])
+    finally:
+        os.umask(before)
+    assert result.verdict is Verdict.PASSED, result.error
