@@ -34,6 +34,7 @@ from webapp.artifacts.errors import OffsetMismatch, UploadRefused
 from webapp.closing.errors import CloseRefused
 from webapp.datasets.errors import DatasetRefused
 from webapp.experiments.states import NotNow, TransitionRefused
+from webapp.projects.allowances import AllowanceSpent
 from webapp.projects.membership import MembershipRefused
 from webapp.registry.errors import RegistryRefused
 from webapp.registry.weights import WeightsError
@@ -263,6 +264,7 @@ _ANSWERS: dict[type[Exception], Callable[[Any], HttpResponse]] = {
     TransitionRefused: lambda e: problem(409, f"Nothing changed: {e}."),
     RegistryRefused: lambda e: problem(409, f"Nothing changed: {e}"),
     WeightsError: lambda e: problem(422, "This is no model that can be used.", e.problems),
+    AllowanceSpent: lambda e: problem(e.status, "There are as many as may be.", e.problems),
     UploadRefused: lambda e: problem(e.status, "The upload is refused.", e.problems),
     DatasetRefused: lambda e: problem(e.status, "The dataset is refused.", e.problems),
     OffsetMismatch: lambda e: problem(409, f"Nothing was added: {e}.", offset=e.offset),

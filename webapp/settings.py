@@ -183,6 +183,11 @@ ARTIFACT_MOST_BYTES = {
     "model": environment.read_mebibytes(os.environ, "GROVE_MODEL_FILE_MIB", 51_200),
 }
 SANDBOX_CAPS = environment.read_sandbox_caps(os.environ)
+# How much of what costs nothing by itself: workspaces that a person owns, projects of a workspace,
+# and events of all its runs.
+MOST_WORKSPACES = environment.read_integer(os.environ, "GROVE_MOST_WORKSPACES", 100, 1, 2**31)
+MOST_PROJECTS = environment.read_integer(os.environ, "GROVE_MOST_PROJECTS", 1000, 1, 2**31)
+MOST_EVENTS = environment.read_integer(os.environ, "GROVE_MOST_EVENTS", 10**9, 1, 2**62)
 # What the process may take that reads an uploaded dataset.
 DATASET_READ_SECONDS = 90
 DATASET_READ_BYTES = 4 << 30

@@ -159,14 +159,14 @@ def finish_upload(request: HttpRequest, upload_id: uuid.UUID):
 
 @router.delete("/{uuid:upload_id}", response={204: None})
 def delete_upload(request: HttpRequest, upload_id: uuid.UUID):
-    """Give it up; its bytes are removed."""
-    services.discard(_mine(request, upload_id))
+    """Give it up; its bytes are removed, unless something else holds the same by now."""
+    services.use_up(_mine(request, upload_id))
     return Status(204, None)
 
 
 def _mine(request: HttpRequest, upload_id: uuid.UUID) -> Upload:
     require_scope(request.user, Action.UPLOAD)
-    found = visible_uploads(request.user).select_related("project")
+    found = visible_uploads(request.user).select_related("project", "artifact")
     upload = get_object_or_404(found, pk=upload_id)
     require(request.user, Action.UPLOAD, upload.project)
     return upload

@@ -3,7 +3,8 @@
 Invariants: an artifact never changes; its name in the store is its SHA-256, never a word of a user.
 Whatever refers to an artifact does so by `ForeignKey(Artifact, on_delete=PROTECT)` in a model whose
 manager is an `InProjectQuerySet`: the database itself then refuses to let go of what is in use, and
-`selectors` find by those keys what a project holds. There is no other list of who refers.
+`selectors` find by those keys what a project holds. There is no other list of who refers. A
+`Charge` refers to nothing: it goes with its artifact.
 """
 
 from __future__ import annotations
@@ -31,6 +32,21 @@ class Artifact(models.Model):
 
     def __str__(self) -> str:
         return self.sha256[:12]
+
+
+class Charge(models.Model):
+    """That a project sent a content: it counts as its own as long as the bytes are kept, also when
+    nothing refers to them any more."""
+
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="charges")
+    artifact = models.ForeignKey(Artifact, on_delete=models.CASCADE, related_name="charges")
+
+    objects = InProjectQuerySet.as_manager()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["project", "artifact"], name="one_charge_per_content")
+        ]
 
 
 class UploadQuerySet(InProjectQuerySet):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from django.db.models import Exists, ForeignKey, OuterRef, QuerySet, Sum
+from django.db.models import PROTECT, Exists, ForeignKey, OuterRef, Q, QuerySet, Sum
 
 from webapp.accounts.models import User
 from webapp.artifacts.models import Artifact, Upload
@@ -22,7 +22,8 @@ def visible_uploads(user: User) -> QuerySet[Upload]:
 def references() -> Iterator[ForeignKey]:
     """Every key by which something refers to an artifact."""
     for relation in Artifact._meta.related_objects:
-        yield relation.field
+        if relation.on_delete is PROTECT:
+            yield relation.field
 
 
 def unreferenced() -> QuerySet[Artifact]:
@@ -45,9 +46,11 @@ def held_by(project: Project) -> set[str]:
 
 
 def bytes_of(project: Project) -> int:
-    """What the project holds: each content that it refers to, once, and what its open uploads
-    have announced."""
-    held = held_by(project)
-    stored = Artifact.objects.filter(pk__in=held).aggregate(sum=Sum("size"))["sum"] or 0
-    coming = project.uploads.alive().filter(artifact=None).aggregate(sum=Sum("size"))["sum"] or 0
+    """What is kept for the project: each content that it refers to, once; what it sent and nobody
+    refers to any more, until that is collected; and what its unfinished uploads announced, until
+    they are removed."""
+    left = unreferenced().filter(charges__project=project).values("pk")
+    kept = Artifact.objects.filter(Q(pk__in=held_by(project)) | Q(pk__in=left))
+    stored = kept.aggregate(sum=Sum("size"))["sum"] or 0
+    coming = project.uploads.filter(artifact=None).aggregate(sum=Sum("size"))["sum"] or 0
     return stored + coming

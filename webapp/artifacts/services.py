@@ -23,7 +23,7 @@ from psycopg.errors import LockNotAvailable
 from webapp.accounts.models import User
 from webapp.artifacts import store
 from webapp.artifacts.errors import OffsetMismatch, UploadRefused
-from webapp.artifacts.models import Upload
+from webapp.artifacts.models import Charge, Upload
 from webapp.artifacts.names import fault_of_name
 from webapp.artifacts.selectors import bytes_of
 from webapp.projects.models import Project, Workspace
@@ -126,13 +126,15 @@ def finish(upload: Upload) -> Upload:
         else:
             upload.expires = timezone.now() + LIFETIME
             upload.save(update_fields=["artifact", "expires"])
+            Charge.objects.get_or_create(project=upload.project, artifact=upload.artifact)
             return upload
     discard(upload)
     raise wrong
 
 
 def discard(upload: Upload) -> None:
-    """The upload and its bytes are gone; what became an artifact stays as long as it is used."""
+    """The upload and its bytes are gone; what became an artifact stays, and counts, until it is
+    collected, unless something else refers to it."""
     Upload.objects.filter(pk=upload.pk).delete()
     path_of(upload).unlink(missing_ok=True)
 

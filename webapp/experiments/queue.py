@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from django.conf import settings
 from django.db import connection, transaction
-from django.db.models import Count, Q, QuerySet
+from django.db.models import Count, Q, QuerySet, Sum
 from django.db.models.functions import Now
 
 from engine.events import RunState
@@ -22,6 +22,7 @@ from webapp.accounts.models import User
 from webapp.experiments.leases import take_lease, unheld
 from webapp.experiments.models import Run, Turn
 from webapp.experiments.states import ENDED, HELD, NotNow
+from webapp.projects.allowances import AllowanceSpent, refuse_events
 from webapp.projects.models import Project
 
 _PROJECT = "experiment__project"
@@ -42,7 +43,8 @@ def admit(project: Project, user: User, runs: int = 1) -> None:
     is what others with the same user or project wait for.
 
     Raises:
-        NotNow: one of the two would have more than may be queued or at work at once.
+        NotNow: one of the two would have more than may be queued or at work at once, or the
+            workspace's runs hold as many events as they may.
     """
     # Everybody locks in this order.
     _lock(f"runs of user {user.pk}")
@@ -64,6 +66,16 @@ def refuse_too_many(project: Project, user: User, runs: int = 1) -> None:
                 f"until some end, stop some, or ask the operator of the site ({variable})"
             )
             raise NotNow([{"path": path, "value": there + runs, "reason": reason}])
+    try:
+        refuse_events("project", project.name, events_of(project.workspace_id))
+    except AllowanceSpent as refusal:
+        raise NotNow(refusal.problems) from None
+
+
+def events_of(workspace_id: int) -> int:
+    """How many events the runs of a workspace hold."""
+    runs = Run.objects.filter(**{_WORKSPACE: workspace_id})
+    return runs.aggregate(events=Sum("head_seq"))["events"] or 0
 
 
 def take(run_id: uuid.UUID, owner: str, seconds: float) -> Taken | None:

@@ -11,6 +11,7 @@ from django.http import HttpRequest
 from django.utils.text import slugify
 
 from webapp.accounts.models import User
+from webapp.projects.allowances import refuse_project, refuse_workspace
 from webapp.projects.models import Membership, Project, Role, Visibility, Workspace
 from webapp.projects.revocation import revoke_beyond
 
@@ -39,7 +40,12 @@ def create_project(
 
 @transaction.atomic
 def open_workspace(name: str, owner: User) -> Workspace:
-    """A workspace of that name with a first project."""
+    """A workspace of that name with a first project.
+
+    Raises:
+        AllowanceSpent: `owner` has as many as one may.
+    """
+    refuse_workspace(name, owner)
     # A random end of the slug: a number would tell that others have a workspace of that name.
     slug = f"{slugify(name)[:50] or 'workspace'}-{secrets.token_hex(4)}"
     workspace = create_workspace(name, slug, owner)
@@ -49,8 +55,13 @@ def open_workspace(name: str, owner: User) -> Workspace:
 
 @transaction.atomic
 def add_project(workspace: Workspace, name: str, visibility: Visibility, user: User) -> Project:
-    """A project of that name; its slug is the name's, made unique in the workspace."""
+    """A project of that name; its slug is the name's, made unique in the workspace.
+
+    Raises:
+        AllowanceSpent: the workspace has as many as it may.
+    """
     _locked(workspace)
+    refuse_project(name, workspace)
     taken = set(workspace.projects.values_list("slug", flat=True))
     return create_project(workspace, name, _free_slug(name, taken), visibility, user)
 

@@ -15,6 +15,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from webapp.accounts.adapters import INVITED_BY
 from webapp.projects import membership, services
+from webapp.projects.allowances import AllowanceSpent
 from webapp.projects.forms import (
     InvitationForm,
     NameForm,
@@ -35,8 +36,12 @@ def workspaces(request: HttpRequest) -> HttpResponse:
     On success of the form: redirect to the new workspace."""
     form = NameForm(request.POST if request.method == "POST" else None)
     if form.is_valid():
-        made = services.open_workspace(form.cleaned_data["name"], request.user)
-        return redirect("workspace", made.slug)
+        try:
+            made = services.open_workspace(form.cleaned_data["name"], request.user)
+        except AllowanceSpent as refusal:
+            form.add_error("name", _sentence(refusal))
+        else:
+            return redirect("workspace", made.slug)
     context = {"form": form, "workspaces": visible_workspaces(request.user)}
     return render(request, "workspaces.html", context, status=422 if form.is_bound else 200)
 
@@ -56,7 +61,11 @@ def add_project(request: HttpRequest, slug: str) -> HttpResponse:
     if not form.is_valid():
         return _workspace_page(request, found, project_form=form, status=422)
     given = form.cleaned_data
-    services.add_project(found, given["name"], Visibility(given["visibility"]), request.user)
+    try:
+        services.add_project(found, given["name"], Visibility(given["visibility"]), request.user)
+    except AllowanceSpent as refusal:
+        form.add_error("name", _sentence(refusal))
+        return _workspace_page(request, found, project_form=form, status=409)
     return redirect("workspace", slug)
 
 
@@ -164,6 +173,11 @@ def _with_member(request: HttpRequest, slug: str, user_id: int) -> Workspace:
     found = visible_workspace(request.user, slug)
     get_object_or_404(found.memberships, user=user_id)
     return found
+
+
+def _sentence(refusal: Exception) -> str:
+    text = str(refusal)
+    return f"{text[:1].upper()}{text[1:]}."
 
 
 def _cleaned(form: Form) -> dict:

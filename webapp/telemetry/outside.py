@@ -18,7 +18,9 @@ from engine.events import KINDS, Event, RunState
 from engine.faults import printable
 from webapp.experiments import outside
 from webapp.experiments.models import Run
+from webapp.experiments.queue import events_of
 from webapp.problems import Invalid
+from webapp.projects.allowances import refuse_events
 from webapp.telemetry.ingest import GapError, Unwritable, ingest
 from webapp.telemetry.tree_checks import refuse_broken_trees
 
@@ -80,6 +82,7 @@ def store_batch(run_id: uuid.UUID, events: Sequence[Event]) -> Run:
         NotOutside: an engine of ours has the run. Ended: the run has, and these events are new.
         Gap: events before these are missing.
         Invalid: the database cannot hold one of them, or a node cannot be in its tree.
+        AllowanceSpent: the workspace's runs hold as many events as they may.
     """
     try:
         with transaction.atomic():
@@ -87,6 +90,9 @@ def store_batch(run_id: uuid.UUID, events: Sequence[Event]) -> Run:
             new = [event for event in events if event.seq > run.head_seq]
             if run.lease_expires is None and new:
                 raise outside.Ended
+            if new:
+                stored = events_of(run.project.workspace_id)
+                refuse_events("events", len(new), stored, len(new))
             if run.lease_expires is not None:
                 refuse_broken_trees(run_id, events, run.head_seq)
                 ingest(run_id, run.fencing, new)

@@ -1,0 +1,53 @@
+"""How many workspaces, projects and events there may be: limits that the operator sets.
+
+Callers hold the lock of what is counted within, so that two who ask at once do not both pass.
+"""
+
+from __future__ import annotations
+
+from django.conf import settings
+
+from engine.faults import shown
+from webapp.accounts.models import User
+from webapp.projects.models import Role, Workspace
+
+
+class AllowanceSpent(Exception):
+    """There are as many as the server allows; says of what, how many, and what to do."""
+
+    status = 409
+
+    def __init__(self, path: str, value: object, reason: str):
+        self.problems = [{"path": path, "value": shown(value), "reason": reason}]
+        super().__init__(reason)
+
+
+def refuse_workspace(name: str, owner: User) -> None:
+    """Raises `AllowanceSpent` if `owner` owns as many workspaces as one person may."""
+    User.objects.select_for_update(no_key=True).get(pk=owner.pk)
+    most = settings.MOST_WORKSPACES
+    owned = owner.memberships.filter(role=Role.OWNER).count()
+    if owned >= most:
+        raise AllowanceSpent("name", name, _reason(f"you own {owned} workspaces", most,
+            "delete one that you do not need", "GROVE_MOST_WORKSPACES"))  # fmt: skip
+
+
+def refuse_project(name: str, workspace: Workspace) -> None:
+    """Raises `AllowanceSpent` if the workspace has as many projects as one may."""
+    most = settings.MOST_PROJECTS
+    there = workspace.projects.count()
+    if there >= most:
+        raise AllowanceSpent("name", name, _reason(f"{workspace} has {there} projects", most,
+            "use one of them", "GROVE_MOST_PROJECTS"))  # fmt: skip
+
+
+def refuse_events(path: str, value: object, stored: int, more: int = 1) -> None:
+    """Raises `AllowanceSpent` if `more` events do not fit to the `stored` ones of a workspace."""
+    most = settings.MOST_EVENTS
+    if stored + more > most:
+        raise AllowanceSpent(path, value, _reason(f"the workspace's runs hold {stored} events",
+            most, "delete experiments that it does not need", "GROVE_MOST_EVENTS"))  # fmt: skip
+
+
+def _reason(there: str, most: int, remedy: str, setting: str) -> str:
+    return f"{there} of at most {most}: {remedy}, or have the server's operator raise {setting}"
