@@ -12,6 +12,7 @@ from webapp.accounts.tokens import user_behind
 from webapp.artifacts.models import Artifact
 from webapp.closing.models import WorkspaceExport
 from webapp.comments.models import ComparedRun
+from webapp.experiments.models import Turn
 from webapp.once.models import KeptAnswer
 from webapp.projects.membership import accept_invitation, invite
 from webapp.projects.models import Invitation, Membership, Project, Role, Visibility, Workspace
@@ -221,6 +222,7 @@ def test_whatever_is_stored_says_who_sees_it(cast):
         ComparisonShare,
         KeptAnswer,
         SecondPairOfEyes,
+        Turn,
         WorkspaceExport,
     }
     for model in own - exempt - {Workspace, Membership}:  # Charlie has a workspace of his own
