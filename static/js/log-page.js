@@ -2,11 +2,13 @@
  * The log of a run: lines of the levels and words asked for, newest last, followed while it grows.
  *
  * What is asked stands in the address. Only lines after the newest one shown are added; older ones
- * come when they are asked for.
+ * come when they are asked for. Until the first answer the page says that it loads; what fails is
+ * said with the remedy, and what would fail again is not asked for again by itself.
  */
 
 import { element, setText } from "./dom.js";
 import { clock } from "./format.js";
+import { loadFault } from "./load-fault.js";
 import { browser, hasEnded } from "./stream.js";
 
 const EVERY_MS = 2_000;
@@ -20,6 +22,7 @@ let newest = 0;
 let asking = 0;
 let follows = true;
 let ended = false; // the run
+let refused = false; // asking again by itself would not help
 
 function asked() {
   const fields = new URLSearchParams();
@@ -49,8 +52,10 @@ function lineOf({ time, level, message }) {
 /** All anew: what is asked for has changed. */
 async function start() {
   const mine = (asking += 1);
+  tellLoading(true);
   const { lines, next } = await load(null);
   if (mine !== asking) return;
+  tellLoading(false);
   host.replaceChildren(...lines.reverse().map(lineOf));
   newest = lines.at(-1)?.seq ?? 0;
   tell(next);
@@ -84,16 +89,34 @@ function tell(next) {
   older = next;
   part("older").hidden = !older;
   part("none").hidden = host.children.length > 0;
+  setText(part("none"), asked().size ? "No line matches." : "No line yet.");
+}
+
+function tellLoading(is) {
+  host.setAttribute("aria-busy", String(is));
+  part("loading").hidden = !is || host.children.length > 0;
+  if (is) part("none").hidden = true;
 }
 
 async function attempt(action) {
   try {
     await action();
+    refused = false;
+    part("fault").hidden = true;
     tellState(...(ended ? ["ended", "ended"] : ["live", "live"]));
   } catch (error) {
     console.warn("grove log:", error.message);
-    tellState("stale", "reconnecting");
+    const { text, final } = loadFault(error);
+    refused = final;
+    tellLoading(false);
+    part("fault").hidden = false;
+    setText(part("faultText"), text);
+    tellState("stale", final ? "not available" : "reconnecting");
   }
+}
+
+function due() {
+  return newest || host.children.length ? grow : start;
 }
 
 function tellState(kind, text) {
@@ -102,7 +125,7 @@ function tellState(kind, text) {
 }
 
 async function tick() {
-  if (!document.hidden) await attempt(newest || host.children.length ? grow : start);
+  if (!document.hidden && !refused) await attempt(due());
   setTimeout(tick, EVERY_MS);
 }
 
@@ -118,6 +141,7 @@ for (const box of form.querySelectorAll('[name="level"]')) box.checked = given.g
 form.addEventListener("input", change);
 form.addEventListener("submit", (event) => event.preventDefault());
 part("older").addEventListener("click", () => attempt(earlier));
+part("retry").addEventListener("click", () => attempt(due()));
 part("follow").addEventListener("click", ({ currentTarget }) => {
   follows = !follows;
   currentTarget.setAttribute("aria-pressed", String(follows));

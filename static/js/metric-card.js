@@ -59,6 +59,7 @@ export class MetricCard {
     this.stale = false;
     this.changed = false;
     const asked = (this.asked = {});
+    this.root.setAttribute("aria-busy", String(!this.lines));
     const view = this.world.view();
     const points = Math.max(100, Math.ceil((this.plotHost.clientWidth || 500) / 100) * 100);
     const extent = this.world.extent(this.chart);
@@ -66,11 +67,13 @@ export class MetricCard {
     try {
       const told = await Promise.all(this.chart.lines.map((line) => this.world.load(line, range)));
       if (this.asked !== asked) return;
+      this.root.setAttribute("aria-busy", "false");
       this.#draw(told, range, view);
       if (since !== null) this.#tellDrawn(since);
     } catch (error) {
       if (this.asked !== asked) return;
       this.stale = true;
+      this.root.setAttribute("aria-busy", "false");
       if (!this.lines) this.#say(`This chart could not be loaded: ${error.message}. It is tried again.`);
       throw error;
     }

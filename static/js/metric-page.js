@@ -5,8 +5,9 @@
  * a chart asks for its buckets when something of it is new, and only while it is on the screen.
  */
 
-import { setText } from "./dom.js";
+import { element, setText } from "./dom.js";
 import { clock } from "./format.js";
+import { loadFault } from "./load-fault.js";
 import { MetricBoard } from "./metric-board.js";
 import { readView, writeView } from "./metric-view.js";
 import { hasEnded } from "./stream.js";
@@ -38,6 +39,12 @@ export class MetricPage {
       zoom: (from, to) => this.#zoom(from, to),
       onFault: (error) => this.#lost(error),
     });
+    this.loading = element("p", { class: "card card-body muted", role: "status", "data-part": "loading" }, "Loading the charts …");
+    this.isLoaded = false;
+    part("charts").before(this.loading);
+    part("charts").setAttribute("aria-busy", "true");
+    const retry = { class: "button", type: "button", "data-part": "retry", onclick: () => this.#attempt() };
+    part("connection").append(element("button", retry, "Try again"));
     this.arrange = () => arrange(this.board, [...this.runs.values()], this.view);
     this.#listen();
     this.#showControls();
@@ -56,20 +63,30 @@ export class MetricPage {
     addEventListener("popstate", () => this.#change(readView(location.search)));
   }
 
-  async #tick() {
-    if (!document.hidden) {
-      try {
-        const { any, isNew } = await this.board.ask();
-        if (any) {
-          this.arrange();
-          await this.heard?.();
-          await this.board.refresh(isNew);
-        } else if (!this.board.cards.size) this.arrange();
-        this.#found();
-      } catch (error) {
-        this.#lost(error);
-      }
+  async #attempt() {
+    try {
+      const { any, isNew } = await this.board.ask();
+      this.#loaded();
+      if (any) {
+        this.arrange();
+        await this.heard?.();
+        await this.board.refresh(isNew);
+      } else if (!this.board.cards.size) this.arrange();
+      this.#found();
+    } catch (error) {
+      this.#lost(error);
     }
+  }
+
+  /** The names of all charts are known; each tells of its own buckets. */
+  #loaded() {
+    this.isLoaded = true;
+    this.loading.remove();
+    part("charts").setAttribute("aria-busy", "false");
+  }
+
+  async #tick() {
+    if (!document.hidden && !this.refused) await this.#attempt();
     const late = this.lostSince ? Date.now() - this.lostSince : 0;
     setTimeout(() => this.#tick(), Math.min(LONGEST_WAIT_MS, EVERY_MS + late / 4));
   }
@@ -77,13 +94,19 @@ export class MetricPage {
   #lost(error) {
     console.warn("grove charts:", error.message);
     this.lostSince ??= Date.now();
+    const { text, final } = loadFault(error);
+    this.refused = final;
+    this.loading.hidden = true;
+    part("charts").setAttribute("aria-busy", "false");
     part("connection").hidden = false;
-    setText(part("connectionText"), `You see what was known at ${clock(this.lostSince)}. The page tries again by itself.`);
-    tellState("stale", "reconnecting");
+    const known = this.isLoaded ? `You see what was known at ${clock(this.lostSince)}.` : "The charts could not be loaded.";
+    setText(part("connectionText"), `${known} ${text}`);
+    tellState("stale", final ? "not available" : "reconnecting");
   }
 
   #found() {
     this.lostSince = null;
+    this.refused = false;
     part("connection").hidden = true;
     this.#tellFresh();
     this.board.catchUp();

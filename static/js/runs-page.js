@@ -3,17 +3,40 @@
  * over the rows that say something new. A row that says the same is left alone, and focus with it.
  */
 
+import { element } from "./dom.js";
 import { tellAges } from "./frame.js";
+import { loadFault } from "./load-fault.js";
 
 const EVERY_MS = 5_000;
 const LIST = '[data-part="list"]';
 
 async function refresh() {
   if (document.hidden) return;
-  const reply = await fetch(location.href).catch(() => null); // the footer tells of a lost server
-  if (!reply?.ok || reply.redirected) return;
-  const page = new DOMParser().parseFromString(await reply.text(), "text/html");
-  takeOver(document.querySelector(LIST), page.querySelector(LIST));
+  const list = document.querySelector(LIST);
+  list.setAttribute("aria-busy", "true");
+  try {
+    const reply = await fetch(location.href);
+    if (reply.redirected || !reply.ok) throw { status: reply.redirected ? 401 : reply.status };
+    const page = new DOMParser().parseFromString(await reply.text(), "text/html");
+    takeOver(document.querySelector(LIST), page.querySelector(LIST));
+    fault.remove();
+  } catch (error) {
+    setFault(error);
+  } finally {
+    document.querySelector(LIST).removeAttribute("aria-busy");
+  }
+}
+
+const fault = element("div", { class: "note warn", role: "status", "data-part": "listFault" });
+
+/** The rows stay as they were; a note says so, with a way to ask again. */
+function setFault(error) {
+  const { text } = loadFault(error);
+  const retry = element("button", { class: "button", type: "button", onclick: refresh }, "Try again");
+  if (fault.isConnected && fault.dataset.text === text) return;
+  fault.dataset.text = text;
+  fault.replaceChildren(element("div", {}, element("b", {}, "This list may be out of date. "), text), retry);
+  document.querySelector(LIST).before(fault);
 }
 
 function takeOver(shown, fresh) {

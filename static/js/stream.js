@@ -66,7 +66,7 @@ export const browser = {
   hidden: () => document.hidden,
   load: async (href) => {
     const reply = await fetch(href, { headers: { accept: "application/json" } });
-    if (!reply.ok) throw new Error(`${href} answered ${reply.status}`);
+    if (!reply.ok) throw Object.assign(new Error(`${href} answered ${reply.status}`), { status: reply.status });
     return reply.json();
   },
 };

@@ -1,0 +1,145 @@
+"""What pages say while they wait for the server, and when it refuses: log, charts, list of runs.
+
+Answers are held or replaced on their way to the browser, but for those of the server itself: of a
+session that ended, and of a run that is gone.
+"""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.site import SampleRun
+from tests.e2e.conftest import SAMPLE
+from webapp.experiments.models import Run
+
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+
+LINES, SERIES = "**/api/v1/runs/*/logs?*", "**/api/v1/runs/*/metrics?*"
+WAIT_MS = 20_000
+LOG_EVERY_MS, LIST_EVERY_MS = 2_000, 5_000
+
+
+@pytest.fixture
+def page(window, faults):
+    faults.expected = ("Failed to load resource",)
+    page = window("about:blank")
+    page.clock.install()
+    return page
+
+
+def hold(page, address):
+    """Requests to the address wait; returns how to let them go."""
+    held = []
+    page.route(address, lambda route: held.append(route))
+
+    def release():
+        for route in held:
+            route.continue_()
+        page.unroute(address)
+
+    return release
+
+
+def refuse(page, address, status):
+    page.route(address, lambda route: route.fulfill(status=status, json={"status": status}))
+
+
+def part(page, name):
+    return page.locator(f'[data-part="{name}"]')
+
+
+def test_the_log_says_that_it_loads_until_its_lines_are_there(page, run, log):
+    run.feed(log)
+    release = hold(page, LINES)
+    page.goto(f"/runs/{run.run.pk}/log/")
+    expect(page.get_by_text("Loading the log …")).to_be_visible()
+    expect(part(page, "log")).to_have_attribute("aria-busy", "true")
+    expect(page.get_by_text("No line yet.")).to_be_hidden()
+    release()
+    expect(part(page, "log")).to_have_attribute("aria-busy", "false", timeout=WAIT_MS)
+    expect(page.get_by_text("Loading the log …")).to_be_hidden()
+    page.get_by_label("Find lines").fill("no line says this")
+    expect(page.get_by_text("No line matches.")).to_be_visible(timeout=WAIT_MS)
+
+
+@pytest.mark.parametrize(
+    ("status", "text", "state"),
+    [
+        (403, "You may not see this. Ask an owner of the workspace", "not available"),
+        (404, "It is not there any more", "not available"),
+        (500, "The server answered 500. The page tries again by itself.", "reconnecting"),
+    ],
+)
+def test_the_log_says_why_it_cannot_be_loaded_and_tries_again(page, run, log, status, text, state):
+    run.feed(log)
+    refuse(page, LINES, status)
+    page.goto(f"/runs/{run.run.pk}/log/")
+    fault = part(page, "fault")
+    expect(fault).to_contain_text(text, timeout=WAIT_MS)
+    expect(part(page, "stream")).to_have_text(state)
+    expect(part(page, "log")).to_have_attribute("aria-busy", "false")
+    page.unroute(LINES)
+    if status == 500:
+        page.clock.fast_forward(LOG_EVERY_MS)
+    else:
+        fault.get_by_role("button", name="Try again").click()
+    expect(fault).to_be_hidden(timeout=WAIT_MS)
+    expect(part(page, "stream")).to_have_text("live")
+
+
+def test_the_log_of_a_run_that_is_gone_or_of_who_signed_out_says_so(page, run, log):
+    run.feed(log)
+    page.goto(f"/runs/{run.run.pk}/log/")
+    expect(part(page, "stream")).to_have_text("live", timeout=WAIT_MS)
+    cookies = page.context.cookies()
+    page.context.clear_cookies(name="sessionid")
+    page.clock.fast_forward(LOG_EVERY_MS)
+    expect(part(page, "fault")).to_contain_text("You are signed out", timeout=WAIT_MS)
+    page.context.add_cookies(cookies)
+    part(page, "retry").click()
+    expect(part(page, "fault")).to_be_hidden(timeout=WAIT_MS)
+    Run.objects.filter(pk=run.run.pk).delete()
+    page.clock.fast_forward(LOG_EVERY_MS)
+    expect(part(page, "fault")).to_contain_text("It is not there any more", timeout=WAIT_MS)
+
+
+@pytest.mark.parametrize("where", ["/charts/?run={0}", "/compare/?run={0}&run={1}"])
+def test_charts_and_comparisons_say_that_they_load_and_why_they_cannot(page, run, log, where):
+    run.feed(log)
+    other = SampleRun(SAMPLE)
+    address = where.format(run.run.pk, other.run.pk)
+    release = hold(page, SERIES)
+    page.goto(address)
+    expect(page.get_by_text("Loading the charts …")).to_be_visible(timeout=WAIT_MS)
+    expect(part(page, "charts")).to_have_attribute("aria-busy", "true")
+    release()
+    page.locator('[data-metric="solved"][data-points]').wait_for(timeout=WAIT_MS)
+    expect(page.locator('[data-metric="solved"]')).to_have_attribute("aria-busy", "false")
+    expect(part(page, "charts")).to_have_attribute("aria-busy", "false")
+    expect(page.get_by_text("Loading the charts …")).to_have_count(0)
+    for status, text in ((403, "You may not see this"), (500, "The server answered 500")):
+        refuse(page, SERIES, status)
+        page.goto(address)
+        note = part(page, "connection")
+        expect(note).to_contain_text(f"The charts could not be loaded. {text}", timeout=WAIT_MS)
+        expect(page.get_by_text("Loading the charts …")).to_be_hidden()
+        page.unroute(SERIES)
+        note.get_by_role("button", name="Try again").click()
+        page.locator('[data-metric="solved"][data-points]').wait_for(timeout=WAIT_MS)
+        expect(note).to_be_hidden()
+
+
+def test_a_list_that_cannot_be_renewed_says_so_and_asks_again(page, run):
+    page.goto("/")
+    rows = page.locator("tbody tr")
+    expect(rows).to_have_count(1)
+    refuse(page, "**/", 500)
+    page.clock.fast_forward(LIST_EVERY_MS)
+    note = part(page, "listFault")
+    expect(note).to_contain_text("The server answered 500", timeout=WAIT_MS)
+    expect(rows).to_have_count(1)
+    page.unroute("**/")
+    note.get_by_role("button", name="Try again").click()
+    expect(note).to_have_count(0, timeout=WAIT_MS)
+    expect(part(page, "list")).not_to_have_attribute("aria-busy", "true")
