@@ -358,6 +358,10 @@ class SystemSample(Payload, tag="system.sample"):
     memory_mb: float
     gpu_percent: float | None = None
     gpu_memory_mb: float | None = None
+    by_node: dict[str, float] = {}
+    """Of each node of the cluster, `METRIC.NODE`, and of each of its GPUs, `METRIC.NODE:INDEX`:
+    node_cpu_percent, node_memory_*, node_disk_*, node_network_*, gpu_percent, gpu_memory_*,
+    gpu_power_w (`engine.training.node_readings`)."""
 
 
 class LogLine(Payload, tag="log.line"):

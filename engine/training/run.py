@@ -115,7 +115,7 @@ def _train(
         trusted = without_failing_references(problems, run_dir, _verifying(team, stop))
         _tell(log, trusted.left_out[len(problems.left_out) :])
         log.append(RunStateChanged(RunState.RUNNING))
-        system = SystemSampler()
+        system = SystemSampler(run_dir)
         Trainer(config, run_dir, log, team, trusted, stop.is_set, system, record, checkpoint).run()
         log.append(RunStateChanged(RunState.FINISHED))
         return ExitCode.FINISHED

@@ -1,21 +1,25 @@
-"""Samples what the run costs this machine: the engine and its actors."""
+"""Samples what the run costs: the engine and its actors, and all nodes of its cluster."""
 
 from __future__ import annotations
 
 import time
+from pathlib import Path
 
 import psutil
 
 from engine.events import SystemSample
+from engine.training.cluster_readings import ClusterReader
 
 EVERY_SECONDS = 5.0
 
 
 class SystemSampler:
-    """CPU and memory of this process and all its descendants."""
+    """CPU and memory of this process and all its descendants; `by_node` of the whole machines.
+    `folder` lies on the disk whose use is told."""
 
-    def __init__(self) -> None:
+    def __init__(self, folder: str | Path = "/") -> None:
         self._next = 0.0
+        self._cluster = ClusterReader(folder)
         self._processes: dict[int, psutil.Process] = {}
 
     def due(self) -> SystemSample | None:
@@ -35,4 +39,8 @@ class SystemSampler:
                 memory += process.memory_info().rss
             except psutil.Error:
                 continue
-        return SystemSample(cpu_percent=round(cpu, 1), memory_mb=round(memory / 2**20, 1))
+        return SystemSample(
+            cpu_percent=round(cpu, 1),
+            memory_mb=round(memory / 2**20, 1),
+            by_node=self._cluster.read(),
+        )

@@ -44,6 +44,19 @@ const TITLES = {
   "step.seconds": "Seconds per step",
   "system.cpu_percent": "Processor, per cent",
   "system.memory_mb": "Memory, MB",
+  "system.node_cpu_percent": "Processors of each node, per cent",
+  "system.node_memory_percent": "Memory of each node, per cent",
+  "system.node_memory_mb": "Memory of each node, MB",
+  "system.node_disk_percent": "Disk of each node, per cent",
+  "system.node_disk_free_gb": "Disk of each node, free GB",
+  "system.node_disk_read_mb_per_s": "Disk reads, MB/s",
+  "system.node_disk_write_mb_per_s": "Disk writes, MB/s",
+  "system.node_network_in_mb_per_s": "Network in, MB/s",
+  "system.node_network_out_mb_per_s": "Network out, MB/s",
+  "system.gpu_percent": "GPU utilisation, per cent",
+  "system.gpu_memory_percent": "GPU memory, per cent",
+  "system.gpu_memory_mb": "GPU memory, MB",
+  "system.gpu_power_w": "GPU power, watts",
   "step.filtered_trees": "Trees without a signal, filtered",
   "step.filtered_share": "Share of trees without a signal",
 };
@@ -97,6 +110,8 @@ function placeOf({ run, part }, runs) {
 function split(name, run) {
   const team = /^(validation|test)\.(tree|samples)$/.exec(name);
   if (team) return { id: `${team[1]}.agent`, part: team[2], label: ofTeam(run, ...team.slice(1)) };
+  const machine = /^(system\.(?:node|gpu)_[a-z_]+|system\.gpu_percent)\.(.+)$/.exec(name);
+  if (machine) return { id: machine[1], part: machine[2], label: machine[2].replace(/:(\d+)$/, " GPU $1") };
   const at = name.lastIndexOf(".");
   const [head, tail] = [name.slice(0, at), name.slice(at + 1)];
   if (at > 0 && run.agents.includes(tail)) return { id: head, part: tail, label: ofAgent(run, head, tail) };

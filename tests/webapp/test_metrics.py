@@ -74,6 +74,12 @@ def test_every_number_of_an_event_has_a_name():
     evaluation = {"step": 3, "split": "test", "agents": {"oak": 0.5}, "tree": None, "problems": 9}
     assert named("eval.result", evaluation) == {"test.agent.oak": 0.5, "test.problems": 9}
     assert named("system.sample", {"cpu_percent": 12.0}) == {"system.cpu_percent": 12.0}
+    by_node = {"node_cpu_percent.node0": 5.0, "gpu_power_w.node1:3": 700.5}
+    assert named("system.sample", {"memory_mb": 1.0, "by_node": by_node, "x": {"y": 1}}) == {
+        "system.memory_mb": 1.0,
+        "system.node_cpu_percent.node0": 5.0,
+        "system.gpu_power_w.node1:3": 700.5,
+    }
     assert not named("log.line", {"level": 1})
 
 

@@ -3,7 +3,8 @@
 Names: `reward`, `solved`, `step.FIELD`, `step.filtered_share` (of the step's trees), `phase.NAME`,
 `reward.AGENT`, `share.AGENT` of a step's end; `FIELD.AGENT` of an agent's update;
 `SPLIT.agent.AGENT`, `SPLIT.error.AGENT`, `SPLIT.FIELD` of an evaluation; `system.FIELD` of a
-sample; `search.*`, `best.K`, `within.K`, `ends.*`, `stops.*` and `cost.*` of the trees of a step
+sample, `system.METRIC.NODE` and `system.METRIC.NODE:DEVICE` of the machines of its cluster;
+`search.*`, `best.K`, `within.K`, `ends.*`, `stops.*` and `cost.*` of the trees of a step
 (`telemetry.quality`). A field that events gain later is told too.
 """
 
@@ -133,7 +134,9 @@ def _of_evaluation(field: Field, split: str) -> list[str | None]:
 
 def _of_sample(field: Field, _: str) -> list[str | None]:
     if isinstance(field, tuple):
-        return [None] * (len(field) - 1)
+        if field[0] != "by_node":
+            return [None] * (len(field) - 1)
+        return [clean(name, SYSTEM) for name in field[1:]]
     return [clean(field, SYSTEM)]
 
 
