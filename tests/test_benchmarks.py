@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from benchmarks import MEASUREMENTS, at_most
+from benchmarks import __main__ as command
 from tests.extras import needed
 
 
@@ -50,10 +51,11 @@ def test_the_expansion_benchmark_grows_whole_trees():
     assert 1 <= result["figures"]["k1_root_children"] <= 32
 
 
-def test_every_measurement_is_listed_with_what_it_says():
-    done = run("--help")
-    assert done.returncode == 0, done.stderr
-    listed = " ".join(done.stdout.split())
+def test_every_measurement_is_listed_with_what_it_says(capsys):
+    with pytest.raises(SystemExit) as ended:
+        command.main(["--help"])
+    assert ended.value.code == 0
+    listed = " ".join(capsys.readouterr().out.split())
     for name in MEASUREMENTS:
         assert f"{name} {load(name).SUMMARY}" in listed
 
@@ -93,10 +95,12 @@ def test_without_its_peer_the_step_is_left_out_with_the_remedy():
     assert "pip install -c constraints.txt '.[bench]'" in done.stderr
 
 
-def test_a_benchmark_that_does_not_exist_is_named():
-    done = run("nothing")
-    assert done.returncode == 2
-    assert "'nothing'" in done.stderr and "sandbox" in done.stderr
+def test_a_benchmark_that_does_not_exist_is_named(capsys):
+    with pytest.raises(SystemExit) as ended:
+        command.main(["nothing"])
+    assert ended.value.code == 2
+    said = capsys.readouterr().err
+    assert "'nothing'" in said and "sandbox" in said
 
 
 def test_overlap_has_no_ratio_where_other_work_was_done():
