@@ -26,6 +26,7 @@ from engine.training.waits import TeamError, wait_for_any
 from engine.training.writing import Writing
 from tests.clusters import BARE
 from tests.policies import tiny_config
+from tests.training.scheduling import scheduling_faults
 from tests.training.test_overlap import payloads, settings, train
 from tests.waiting import eventually
 from workers.processes import is_gone
@@ -70,15 +71,15 @@ def test_trees_that_a_step_did_not_wait_for_go_on_over_steps_and_resumes(cluster
     plan = {"steps": 3, "extra_trees": 4, "checkpoint_every": 3, "trees_per_step": 6}
     run_dir = tmp_path / "run"
     before = train(run_dir, settings(compute, **plan), cluster.address)
-    events = train(run_dir, settings(compute, **plan | {"steps": 6}), cluster.address)
+    config = settings(compute, **plan | {"steps": 6})
+    events = train(run_dir, config, cluster.address)
 
     steps = {e["step"]: e for e in payloads(events, "step.end")}
     assert list(steps) == [1, 2, 3, 4, 5, 6]
     assert [resumed["step"] for resumed in payloads(events, "run.resumed")] == [3]
-    carried = [step["carried_trees"] for step in steps.values()]
-    assert max(carried) <= 4
-    # (Where the driver is starved, all trees of a step may have ended when it looks.)
-    assert sum(count > 0 for count in carried) >= 4
+    # (`test_scheduling` shows schedulers that do not keep these bounds.)
+    assert scheduling_faults(events, config.training) == []
+    assert sum(step["carried_trees"] > 0 for step in steps.values()) >= 4
     problems = {e.tree: e.payload["problem"] for e in events if e.kind == "tree.open"}
     opened_in = {e.tree: e.payload["step"] for e in events if e.kind == "tree.open"}
     closed = [e.tree for e in events if e.kind == "tree.close"]

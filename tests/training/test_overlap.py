@@ -16,6 +16,7 @@ from engine.training.system import SystemSampler
 from engine.training.team import Team
 from engine.training.trainer import Trainer
 from tests.policies import tiny_config
+from tests.training.scheduling import lags
 
 pytestmark = pytest.mark.slow
 DEADLINE = 400
@@ -108,6 +109,8 @@ def test_a_step_is_learned_from_while_the_next_is_written(ray_address, tmp_path)
     # begin by weights of that age, and go on by newer ones if those are there before their end.
     assert all(0 < by_step[step]["lag"] <= 1 for step in (2, 5, 6))
     assert all(by_step[step]["mismatch"] > 1e-4 for step in (2, 5, 6))
+    # (`test_scheduling` shows a scheduler by which none is.)
+    assert min(lags(events, (2, 5, 6))) < 1
     told = {event.tree: event.payload["step"] for event in events if event.kind == "tree.open"}
     nodes = [event for event in events if event.kind == "node.close"]
     for step, update in by_step.items():
