@@ -1,0 +1,118 @@
+"""Reads one Parquet or Arrow file behind the walls of the sandbox. Started by path, as
+`python walled.py COLUMNS CPU_SECONDS MEMORY_BYTES < FILE`; its rows leave by stdout.
+
+A file of strangers meets pyarrow's C++ here and nowhere else. Invariant: before a byte of the file
+is read this process has no file but it and its output, no network, no other process, no right of
+its account, and limits of memory and time: all walls that the host allows (`engine.sandbox.walls`).
+All modules are loaded before, because afterwards none is there to load.
+
+Output: messages of msgpack, each after its length (8 bytes, little-endian): {"rows": [...]}, at
+last {"end": ""}, {"error": REASON} or {"memory": REASON}.
+"""
+
+# ruff: noqa: PTH100, PTH118, PTH120
+# Paths as the sandbox's modules take them.
+
+import io
+import json
+import os
+import struct
+import sys
+from collections.abc import Iterator
+from typing import IO, Any
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.append(os.path.join(os.path.dirname(os.path.dirname(HERE)), "sandbox"))
+
+import msgspec  # noqa: E402
+import pyarrow  # noqa: E402
+import walls  # noqa: E402
+from pyarrow import ipc, parquet  # noqa: E402
+
+BATCH_ROWS = 32
+RESERVE_BYTES = 8 << 20
+PARQUET, ARROW_FILE = b"PAR1", b"ARROW1"
+_SLOT = 200_000  # above those of programs: their accounts are others
+
+
+def main() -> None:
+    wanted, cpu_seconds, memory_bytes = sys.argv[1:]
+    columns = json.loads(wanted)
+    pyarrow.set_cpu_count(1)
+    enclose(float(cpu_seconds), int(memory_bytes))
+    try:
+        for batch in batches(os.fdopen(0, "rb"), columns):
+            send({"rows": batch.to_pylist()})
+        send({"end": ""})
+    except MemoryError as error:  # pyarrow's own is one
+        send({"memory": str(error)})
+    except (OSError, ValueError, pyarrow.ArrowException) as error:
+        send({"error": (str(error) or type(error).__name__).splitlines()[0]})
+
+
+def enclose(cpu_seconds: float, memory_bytes: int) -> None:
+    """Load what reading takes, then put up all walls that the host allows."""
+    warm_up()
+    null = os.open(os.devnull, os.O_RDWR)
+    for reserved in (walls.LAST_NUMBER, walls.RULES):  # which the walls keep for their own
+        os.dup2(null, reserved)
+    inside = walls.enter(_SLOT + os.getpid(), os.path.dirname(os.__file__), become_init)
+    inside.renew()
+    walls.confine(inside, cpu_seconds, memory_bytes, 0, RESERVE_BYTES)
+    os.closerange(3, walls.RULES + 1)
+
+
+def batches(file: IO[bytes], wanted: list[str] | None) -> Iterator[Any]:
+    """Some rows at a time, of the columns that are wanted (None: all)."""
+    start = file.read(8)
+    file.seek(0)
+    if start.startswith(PARQUET):
+        table = parquet.ParquetFile(file)
+        names = [n for n in table.schema_arrow.names if wanted is None or n in wanted]
+        yield from table.iter_batches(BATCH_ROWS, columns=names, use_threads=False)
+        return
+    if start.startswith(ARROW_FILE):
+        reader = ipc.open_file(file)
+        found = (reader.get_batch(i) for i in range(reader.num_record_batches))
+    else:
+        found = iter(ipc.open_stream(file))
+    for batch in found:
+        names = [n for n in batch.schema.names if wanted is None or n in wanted]
+        chosen = batch.select(names)
+        for position in range(0, chosen.num_rows, BATCH_ROWS):
+            yield chosen.slice(position, BATCH_ROWS)
+
+
+def warm_up() -> None:
+    """Load what pyarrow loads at its first file, of each kind; of our own making."""
+    table = pyarrow.table({"a": ["x", None], "b": [[1], []], "c": [{"d": 1.5}, None]})
+    made = [io.BytesIO() for _ in range(3)]
+    parquet.write_table(table, made[0])
+    for file, opened in ((made[1], ipc.new_file), (made[2], ipc.new_stream)):
+        with opened(file, table.schema) as writer:
+            writer.write_table(table)
+    for file in made:
+        file.seek(0)
+        for batch in batches(file, None):
+            msgspec.msgpack.encode(batch.to_pylist(), enc_hook=str)
+
+
+def become_init() -> None:
+    """Go on as process 1 of the new pid namespace; this one ends as that one does."""
+    pid = os.fork()
+    if pid == 0:
+        return
+    os.closerange(0, 3)  # who reads must see the end when process 1 ends
+    _, status = os.waitpid(pid, 0)
+    os._exit(1 if status else 0)
+
+
+def send(message: dict[str, Any]) -> None:
+    data = msgspec.msgpack.encode(message, enc_hook=str)
+    data = struct.pack("<Q", len(data)) + data
+    while data:
+        data = data[os.write(1, data) :]
+
+
+if __name__ == "__main__":
+    main()
