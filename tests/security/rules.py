@@ -513,6 +513,31 @@ ROWS = (
     Row("api-1:delete_export", "delete", (204, 204, 204, 403, 404, 401), scopes=READ),
 )
 
+SENT_ON: Answers = (302,) * 6
+DENIED: Answers = (401, 401, 401, 401, 401, 302)
+WITH_MAIL_AND_PROVIDER: dict[tuple[str, str], Answers] = {
+    ("account_reset_password", "get"): OPEN,
+    ("account_reset_password", "post"): OPEN,  # the form again: no address was given
+    ("account_reset_password_done", "get"): OPEN,
+    ("account_reset_password_from_key", "get"): OPEN,  # says that the key is none
+    ("account_reset_password_from_key", "post"): OPEN,
+    ("account_reset_password_from_key_done", "get"): OPEN,
+    ("account_email", "get"): PAGE,
+    ("account_email", "post"): SENT_ON,
+    ("account_email_verification_sent", "get"): OPEN,
+    ("account_confirm_email", "get"): OPEN,  # says that the key is none
+    ("socialaccount_connections", "get"): PAGE,
+    ("socialaccount_connections", "post"): PAGE,
+    ("socialaccount_signup", "get"): SENT_ON,  # nobody comes from the provider
+    ("socialaccount_signup", "post"): SENT_ON,
+    ("socialaccount_login_cancelled", "get"): OPEN,
+    ("socialaccount_login_error", "get"): DENIED,
+    ("openid_connect_login", "get"): OPEN,
+    ("openid_connect_login", "post"): SENT_ON,  # to the provider
+    ("openid_connect_callback", "get"): (401,) * 6,  # without what the provider gives
+}
+"""What is answered otherwise on a site that sends mail and has a provider."""
+
 ANY_METHOD = {"api-1:api-root", "api-1:openapi-json"}
 """Ninja's own, which change nothing and ask for no method."""
 

@@ -24,11 +24,14 @@ from tests.security.rules import (
     NO_TOKEN,
     PAGE,
     ROWS,
+    WITH_MAIL_AND_PROVIDER,
     Row,
 )
+from tests.webapp.openid_provider import CLIENT, SECRET, a_provider
 from webapp.accounts.models import ApiToken, Scope
 from webapp.comments.models import Comment, Notice
 from webapp.datasets.models import Dataset
+from webapp.environment import read_provider
 from webapp.experiments.models import Experiment, Run
 from webapp.projects.models import Project, Visibility
 from webapp.projects.services import create_project
@@ -124,6 +127,67 @@ def test_everybody_is_answered_as_the_rule_says(cast, arguments, sessions, row):
 
 
 @pytest.fixture(scope="module")
+def provider() -> Iterator[Any]:
+    with a_provider() as provider:
+        yield provider
+
+
+@pytest.fixture
+def organisation(provider, settings) -> None:
+    """The site sends mail, and an organisation's provider signs people in."""
+    given = {"GROVE_OIDC_ISSUER": provider.issuer, "GROVE_OIDC_CLIENT": CLIENT}
+    settings.OIDC = read_provider({**given, "GROVE_OIDC_SECRET": SECRET})
+    settings.SOCIALACCOUNT_PROVIDERS = {"openid_connect": {"APPS": [settings.OIDC.app()]}}
+    settings.MAIL_IS_SENT = True
+    settings.ACCOUNT_EMAIL_VERIFICATION = "mandatory"
+    settings.ACCOUNT_SIGNUP_FIELDS = ["username*", "email*", "password1*", "password2*"]
+    settings.EMAIL_BACKEND = "django.core.mail.backends.locmem.EmailBackend"
+
+
+def test_mail_and_a_provider_open_their_own_addresses_and_no_other(
+    cast, arguments, sessions, organisation
+):
+    of_accounts = [row for row in PAGE_ROWS if row.name.startswith(_OF_ACCOUNTS)]
+    assert WITH_MAIL_AND_PROVIDER.keys() <= {(row.name, row.method) for row in of_accounts}
+    told = {}
+    for row in of_accounts:
+        expected = WITH_MAIL_AND_PROVIDER.get((row.name, row.method), row.answers)
+        for who, status in zip(EVERYBODY, expected, strict=True):
+            with undone(sessions.get(who)) as client:
+                if (got := ask(client, row, cast, arguments).status_code) != status:
+                    told[row.method, row.name, who] = (got, status)
+    assert not told
+
+
+_OF_ACCOUNTS = ("account_", "socialaccount_", "openid_connect_", "mfa_")
+LINKS = ("secret", "shared-comparison.secret", "invitation.token")
+
+
+@pytest.mark.parametrize("link", LINKS)
+def test_the_secret_of_a_link_opens_what_it_is_a_link_to_and_nothing_else(
+    cast, arguments, settings, link
+):
+    """As a token, as the secret of every other kind of link, in a query and as a session."""
+    settings.RATE_LIMITS = {**settings.RATE_LIMITS, "guesses": (100_000, 60.0)}
+    secret = arguments[link]
+    ways = {"a token": ("", by_token(secret)), "a query": (f"?secret={secret}&token={secret}", {})}
+    for row in REST_ROWS:
+        for what, (query, headers) in ways.items():
+            with undone(secret) as client:
+                at = f"{filled_in(row.name, arguments)}{query}"
+                kind = {} if row.method == "get" else {"content_type": "application/json"}
+                sent = {"headers": {"Upload-Offset": "1", **headers}, **kind}
+                assert getattr(client, row.method)(at, **sent).status_code == 401, (row, what)
+    others = [row for row in ROWS if placeholders(patterns()[row.name]) & {"secret"}]
+    for row in others:
+        known = arguments.get(f"{row.name}.secret", arguments["secret"])
+        with undone() as client:
+            asked = {**arguments, "secret": secret, f"{row.name}.secret": secret}
+            expected = 200 if secret == known else 404
+            assert ask(client, row, cast, asked).status_code == expected, row
+
+
+@pytest.fixture(scope="module")
 def tokens(world) -> dict[tuple[str, Scope], str]:
     """The secret of a token of the owner and of a viewer, with each scope."""
     cast = world[0]
@@ -135,6 +199,15 @@ def tokens(world) -> dict[tuple[str, Scope], str]:
     }
 
 
+@pytest.fixture(scope="module")
+def workers_tokens(world) -> dict[tuple[str, Scope], str]:
+    """The same of a maintainer and a member."""
+    cast = world[0]
+    workspace = cast.project.workspace
+    people = {who: getattr(cast, who) for who in ("mia", "bob")}
+    return {(w, s): a_token(one, workspace, s) for w, one in people.items() for s in Scope}
+
+
 @pytest.mark.parametrize("row", REST_ROWS, ids=lambda row: f"{row.method}-{row.name}")
 def test_a_token_does_what_its_scope_and_its_users_role_both_allow(cast, arguments, tokens, row):
     assert row.scopes, "name the scopes that allow it"
@@ -143,6 +216,24 @@ def test_a_token_does_what_its_scope_and_its_users_role_both_allow(cast, argumen
             response = ask(client, row, cast, arguments, **by_token(token))
             allowed = row.answers[EVERYBODY.index(who)]
             assert response.status_code == (allowed if scope in row.scopes else 403), (who, scope)
+
+
+@pytest.mark.parametrize("row", REST_ROWS, ids=lambda row: f"{row.method}-{row.name}")
+def test_a_token_of_a_maintainer_or_a_member_does_no_more_than_they_may(
+    cast, arguments, workers_tokens, row
+):
+    """With a scope that allows it, and with one that does not."""
+    others = [scope for scope in Scope if scope not in row.scopes]
+    for who in ("mia", "bob"):
+        own = row.answers[EVERYBODY.index(who)]
+        asked = [(scope, own) for scope in sorted(row.scopes - {None})[:1]]
+        asked += [(scope, 403) for scope in others[:1]]
+        assert asked
+        for scope, expected in asked:
+            with undone() as client:
+                headers = by_token(workers_tokens[who, scope])
+                response = ask(client, row, cast, arguments, **headers)
+                assert response.status_code == expected, (who, scope)
 
 
 @pytest.mark.parametrize("row", REST_ROWS, ids=lambda row: f"{row.method}-{row.name}")
