@@ -72,8 +72,20 @@ class DocumentedAPI(NinjaAPI):
         return super().create_response(request, data, **how)
 
 
+_ABOUT = """Every refusal is problem details (RFC 9457) that name the field, its value and the
+remedy. 422: the request is not as this document says; 409: it is, but does not fit what there is.
+
+Reads have an `ETag`: with `If-None-Match` an unchanged answer is 304, and a PATCH or DELETE with
+`If-Match` changes only what is still as it was read, else 412 (RFC 9110, 13.1). A POST with an
+`Idempotency-Key` is done once. Lists are walked by `cursor`, until `next` is null."""
 # Its own pages of documentation load scripts from a foreign host: off.
-api = DocumentedAPI(title="Grove", version="1", auth=[Bearer(), ActiveSession()], docs_url=None)
+api = DocumentedAPI(
+    title="Grove",
+    version="1",
+    description=_ABOUT,
+    auth=[Bearer(), ActiveSession()],
+    docs_url=None,
+)
 problems.install(api)
 api.add_decorator(conditional)
 api.add_router("/workspaces", workspaces, tags=["workspaces"])

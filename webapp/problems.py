@@ -33,7 +33,7 @@ from engine.faults import ConfigError, printable, shown
 from webapp.artifacts.errors import OffsetMismatch, UploadRefused
 from webapp.closing.errors import CloseRefused
 from webapp.datasets.errors import DatasetRefused
-from webapp.experiments.states import NotNow, TransitionRefused
+from webapp.experiments.states import DoesNotFit, NotNow, TransitionRefused
 from webapp.projects.allowances import AllowanceSpent
 from webapp.projects.membership import MembershipRefused
 from webapp.registry.errors import RegistryRefused
@@ -96,19 +96,21 @@ class Problem(Schema):
     problems: list[Fault]
 
 
+_PROBLEM = {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
+
+
 def document(schema: dict[str, Any]) -> dict[str, Any]:
     """The OpenAPI document with the refusals of each operation added to it."""
     models = Problem.model_json_schema(ref_template="#/components/schemas/{model}")
     named = schema.setdefault("components", {}).setdefault("schemas", {})
     named |= {**models.pop("$defs"), "Problem": models}
-    content = {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
     for operations in schema["paths"].values():
         for method, operation in operations.items():
-            _add_conditions(method, operation, is_read="get" in operations)
+            _add_conditions(method, operation)
             for status in _refusals(method, operation):
                 told = {"description": HTTPStatus(status).phrase}
                 if method != "head":
-                    told["content"] = content
+                    told["content"] = _PROBLEM
                 operation["responses"].setdefault(status, told)
             if method == "get":
                 told = {"description": "Not modified since the ETag of If-None-Match"}
@@ -119,32 +121,43 @@ def document(schema: dict[str, Any]) -> dict[str, Any]:
 LONGEST_CONDITION = 200
 MATCH = r"[!-~]+(?: [!-~]+)*"
 """What an `If-Match` looks like."""
-_CONDITIONS = {
-    "Idempotency-Key": (
+_KEY = {
+    "in": "header",
+    "name": "Idempotency-Key",
+    "required": False,
+    "schema": {
+        "type": "string",
+        "minLength": 1,
+        "maxLength": LONGEST_CONDITION,
+        "pattern": r"^[!-~]+$",
+    },
+    "description": (
         "Asked again with the same key within a week, nothing more is done, and the answer is the "
-        "same; 409 if that told a secret or you may see less by now, or to another request.",
-        {"type": "string", "minLength": 1, "maxLength": LONGEST_CONDITION, "pattern": r"^[!-~]+$"},
-    ),
-    "If-Match": (
-        "Only if its ETag is still this one; else 412.",
-        {"type": "string", "minLength": 1, "maxLength": LONGEST_CONDITION, "pattern": f"^{MATCH}$"},
+        "same; 409 if that told a secret or you may see less by now, or to another request."
     ),
 }
+_CHANGED = (
+    "Precondition Failed: the resource has none of the ETags that If-Match names (RFC 9110, "
+    "13.1.1). Read it again, then decide."
+)
+_ETAG = {"ETag": {"description": "For If-None-Match and If-Match", "schema": {"type": "string"}}}
 
 
-def _add_conditions(method: str, operation: dict[str, Any], *, is_read: bool) -> None:
-    """Headers that `webapp.once` heeds, whatever the operation."""
+def _add_conditions(method: str, operation: dict[str, Any]) -> None:
+    """What `webapp.once` heeds, whatever the operation.
+
+    Preconditions are no parameters here: RFC 9110 defines them for every operation, and that one
+    fails says nothing of the request. What they name is the `ETag` header of a read.
+    """
     known = {parameter["name"] for parameter in operation.get("parameters", ())}
-    if method == "post":
-        name = "Idempotency-Key"
-    elif method in ("patch", "delete") and is_read:
-        name = "If-Match"
-    else:
-        return
-    if name not in known:
-        what, schema = _CONDITIONS[name]
-        told = {"in": "header", "name": name, "required": False, "schema": schema}
-        operation.setdefault("parameters", []).append({**told, "description": what})
+    if method == "post" and _KEY["name"] not in known:
+        operation.setdefault("parameters", []).append(_KEY)
+    if method in ("patch", "delete"):
+        operation["responses"][412] = {"description": _CHANGED, "content": _PROBLEM}
+    if method == "get" and "application/json" in operation["responses"].get(200, {}).get(
+        "content", {}
+    ):
+        operation["responses"][200].setdefault("headers", {}).update(_ETAG)
 
 
 def _refusals(method: str, operation: dict[str, Any]) -> list[int]:
@@ -164,7 +177,7 @@ def _refusals(method: str, operation: dict[str, Any]) -> list[int]:
     if method in ("post", "patch"):
         statuses |= {400, 404, 409, 413, 422}
     if method in ("patch", "delete"):
-        statuses |= {409, 412}
+        statuses.add(409)
     return sorted(statuses)
 
 
@@ -258,6 +271,7 @@ def _failed(error: Exception) -> HttpResponse:
 
 _ANSWERS: dict[type[Exception], Callable[[Any], HttpResponse]] = {
     ConfigError: lambda e: problem(422, "These settings cannot run.", e.problems),
+    DoesNotFit: lambda e: problem(409, "These settings cannot run.", e.problems),
     NotNow: lambda e: problem(409, "Nothing changed.", e.problems),
     Invalid: lambda e: problem(e.status, "Some parameters cannot be used.", e.problems),
     ValidationError: lambda e: problem(422, "Some parameters cannot be used.", e.errors),

@@ -48,12 +48,14 @@ def chosen(shapes: dict[str, Shape], request: HttpRequest, data: Any) -> Any:
         Invalid: a field is asked for that there is not.
     """
     shape = shapes.get("/" + _PLACE.sub(r"{\1}", request.resolver_match.route))
-    if shape is None or data is None:
+    if shape is None:
         return data
     wanted = [one.strip() for one in ",".join(request.GET.getlist(FIELDS)).split(",")]
     if unknown := [name for name in wanted if name not in shape.names]:
         raise Invalid(FIELDS, ",".join(unknown), f"give some of {','.join(shape.names)}")
     kept = {_ALWAYS, *wanted}
+    if data is None:
+        return None
     if shape.rows:
         return {**data, shape.rows: [_only(row, kept) for row in data[shape.rows]]}
     return [_only(row, kept) for row in data] if isinstance(data, list) else _only(data, kept)

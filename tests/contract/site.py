@@ -42,13 +42,9 @@ from webapp.exports.models import Format, Table
 from webapp.exports.services import ask_for
 from webapp.telemetry.ingest import ingest
 
-# Which settings can run is known to the engine, not to the document.
-_LEFT_OUT = "positive_data_acceptance"
-# A known thing stands where the tool wanted to ask with something that is none.
-_LEFT_OUT_WITH_KNOWN = f"{_LEFT_OUT},negative_data_rejection"
 # It asks every case again, without a token and with a wrong one: so does the fuzzing, of every
 # operation.
-_LEFT_OUT_OF_COVERAGE = ",ignored_auth"
+_LEFT_OUT_OF_COVERAGE = "ignored_auth"
 
 
 @dataclass(frozen=True)
@@ -146,17 +142,16 @@ def ask_everything(
 
     It runs in this process: what it makes of the document serves every run.
     """
-    hooks.forget()
+    hooks.begin(known=known)
     config = directory / "schemathesis.toml"
     config.write_text(_configuration(site if known else None))
     secret = site.secrets.get(who)
-    left_out = _LEFT_OUT_WITH_KNOWN if known else _LEFT_OUT
-    left_out += _LEFT_OUT_OF_COVERAGE if "coverage" in phases else ""
+    left_out = _LEFT_OUT_OF_COVERAGE if "coverage" in phases else ""
     told = [
         *("--config-file", str(config)),
         *("run", f"{site.url}/api/v1/openapi.json", "--phases", phases, "--no-color"),
         *("--max-examples", str(examples), "--seed", str(seed), "--workers", "1"),
-        *("--exclude-checks", left_out),
+        *(("--exclude-checks", left_out) if left_out else ()),
         *("--suppress-health-check", "all", "--no-shrink"),
         *("--continue-on-failure", "--request-timeout", "30", "--warnings", "off"),
         *(("--header", f"Authorization: Bearer {secret}") if secret else ()),

@@ -8,7 +8,7 @@ leaves open of a request, schemathesis makes up, a tenth of it wrong.
 from __future__ import annotations
 
 from collections import Counter
-from contextlib import suppress
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -33,6 +33,9 @@ class Walked:
     succeeded: Counter[str] = field(default_factory=Counter)
     begun: Counter[str] = field(default_factory=Counter)
     """Beginnings that succeeded."""
+    cut_short: int = 0
+    """Suites that ended early: what the server has by now decides what can be asked, so a walk is
+    not always drawn a second time as the first."""
     faults: dict[str, str] = field(default_factory=dict)
     """The first of a kind, by what it is."""
 
@@ -42,8 +45,9 @@ class Walked:
         return {link.rpartition(" -> ")[2] for link in self.succeeded}
 
 
-def walk(site: Site, who: str, *, scenarios: int, seed: int) -> Walked:
-    """So many walks as `who`; every answer is held against all checks of schemathesis."""
+def walk(site: Site, who: str, *, scenarios: int, seeds: Sequence[int]) -> Walked:
+    """So many walks as `who`, divided among the seeds; every answer is held against all checks of
+    schemathesis, and one that differs where a request is repeated is reported."""
     headers = {"Authorization": f"Bearer {site.secrets[who]}"}
     schema = schemathesis.openapi.from_url(f"{site.url}/api/v1/openapi.json")
     made, walked, beginnings = schema.as_state_machine(), Walked(), site.beginnings()
@@ -102,10 +106,14 @@ def walk(site: Site, who: str, *, scenarios: int, seed: int) -> Walked:
         suppress_health_check=list(hypothesis.HealthCheck),
     )
     for suite in range(scenarios // _TOGETHER):
+        seed = seeds[suite % len(seeds)]
         hypothesis.seed(seed * 1000 + suite)(Walk)
-        # What the server has by now decides what can be asked, so walks do not repeat each other.
-        with suppress(hypothesis.errors.Flaky):
+        try:
             Walk.run(settings=settings)
+        except hypothesis.errors.FlakyStrategyDefinition:
+            walked.cut_short += 1
+        except hypothesis.errors.Flaky as fault:
+            walked.faults[f"Flaky, seed {seed}, suite {suite}"] = str(fault)
     for counted in (walked.succeeded, walked.begun):
         counted += Counter()  # without those that never did
     return walked

@@ -185,3 +185,46 @@ def test_an_unknown_address_is_told_as_problem_details(alice, rest):
     response = alice.get(f"/api/v1/{rest}")
     assert response.status_code == 404
     assert response["Content-Type"] == "application/problem+json"
+
+
+WRONG_TYPES: dict[str, tuple[Any, ...]] = {
+    "integer": ("1", True, 1.5, [1], {"a": 1}),
+    "number": ("0.5", True, [0.5], {"a": 1}),
+    "boolean": ("true", 0, 1, 1.0, [True], {"a": 1}),
+    "string": (1, 1.5, True, ["x"], {"a": 1}),
+    "array": ("x", 1, True, {"a": 1}),
+    "object": ("x", 1, True, [1]),
+}
+
+
+def typed_fields() -> Iterator[tuple[str, str, dict[str, Any], str, str]]:
+    """(path, method, operation, field, type) of every field of a JSON body."""
+    schemas = api.get_openapi_schema()["components"]["schemas"]
+    for path, method, op in operations():
+        media = op.get("requestBody", {}).get("content", {}).get("application/json", {})
+        whole = media.get("schema", {})
+        whole = schemas[whole["$ref"].rpartition("/")[2]] if "$ref" in whole else whole
+        for name, field in whole.get("properties", {}).items():
+            kinds = [one.get("type") for one in field.get("anyOf", [field])]
+            kinds = [kind for kind in kinds if kind not in (None, "null")]
+            if len(set(map(str, kinds))) == 1 and isinstance(kinds[0], str):
+                yield path, method, op, name, kinds[0]
+
+
+def test_a_field_of_a_body_takes_its_own_type_alone(alice, arguments, settings):
+    """No "1" and no true for a number, no 1 for a flag; each refusal names the field."""
+    settings.RATE_LIMITS = {name: (10**6, 60.0) for name in settings.RATE_LIMITS}
+    known, wrong = 0, []
+    for path, method, op, name, kind in typed_fields():
+        address = filled_in(path, op, arguments)
+        for value in WRONG_TYPES[kind]:
+            body = json.dumps({name: value})
+            answer = alice.generic(method.upper(), address, body, content_type="application/json")
+            check(answer, op, (path, name, value))
+            paths = [one["path"] for one in answer.json().get("problems", ())]
+            named = any(one.partition(".")[0].partition("[")[0] == name for one in paths)
+            if answer.status_code != 422 or not named:
+                wrong.append((op["operationId"], name, value, answer.status_code))
+            known += 1
+    assert not wrong, wrong
+    assert known > 300

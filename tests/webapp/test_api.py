@@ -80,6 +80,34 @@ def test_settings_that_cannot_run_are_named(client, cast, overrides, path, value
 
 
 @pytest.mark.parametrize(
+    "overrides",
+    [
+        {"search.nodes_per_tree": 4, "search.nodes_in_flight": 5},
+        {"agents.nobody.role": "x"},
+        {"problems.dataset": "dataset:none/1"},
+        {"agents.0.model": "registry:none@1"},
+    ],
+)
+def test_possible_settings_that_do_not_fit_are_a_conflict(client, cast, overrides):
+    client.force_login(cast.bob)
+    for path, body in (("/runs", {}), ("/experiments", {}), ("/experiments/check", {})):
+        response = post(client, path, new_run(cast, overrides=overrides, **body))
+        assert response.status_code == 409, response.content
+        assert response.json()["problems"][0]["reason"]
+    assert not Run.objects.exists()
+
+
+@pytest.mark.parametrize("value", ["8", True, 8.5, [8]])
+def test_a_setting_takes_a_value_of_its_own_type(client, cast, value):
+    client.force_login(cast.bob)
+    response = post(client, "/runs", new_run(cast, overrides={"search.nodes_per_tree": value}))
+    assert response.status_code == 422
+    assert response.json()["problems"][0]["path"] == "search.nodes_per_tree"
+    made = post(client, "/runs", new_run(cast, overrides={"search.nodes_per_tree": 8.0}))
+    assert made.json()["config"]["search"]["nodes_per_tree"] == 8
+
+
+@pytest.mark.parametrize(
     "method, address, body, path, value",
     [
         ("get", "runs?limit=many", None, "limit", "many"),

@@ -118,7 +118,8 @@ def test_an_engine_that_falls_silent_has_failed(engine):
         (line(1, "tree.open", tree=1, step=1), "events.0.payload"),
         (line(1, "no.such"), "events.0.kind"),
         (line(1, "step.start", step=2**31, trees=1), "events.0.payload.step"),
-        (line(1, "run.waiting", name="x", deadline_seconds=1e300), "events"),
+        (line(1, "run.waiting", name="x", deadline_seconds=1e300),
+         "events.0.payload.deadline_seconds"),
         (line(1, "eval.result", step=1, split="a\0", agents={}, standard_errors={}, problems=1),
          "events"),
     ],
@@ -218,3 +219,14 @@ def test_trees_grow_over_batches_and_a_tree_that_is_opened_again_begins_anew(eng
     anew = [line(7, "run.resumed", step=0), tree_open(8), node_open(9, 7, 0), node_open(10, 8, 7)]
     assert engine.send(*anew).status_code == 200
     assert stored(engine) == list(range(1, 11))
+
+
+def test_an_integer_that_is_written_with_a_point_is_one(engine):
+    """JSON Schema tells 1.0 from 1 in no way; a text, a truth and a fraction are none."""
+    first = line(1, "step.start", step=1.0, trees=2.0) | {"seq": 1.0}
+    assert engine.send(first).json()["head_seq"] == 1 and stored(engine) == [1]
+    told = Event.objects.get(run=engine.run["id"]).payload
+    assert (told["step"], type(told["step"])) == (1, int)
+    for wrong in (1.5, "2", True):
+        assert engine.send(line(2) | {"seq": wrong}).status_code == 422, wrong
+        assert engine.send(line(2, "step.start", step=wrong, trees=2)).status_code == 422, wrong

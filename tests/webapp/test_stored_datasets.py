@@ -262,7 +262,7 @@ def test_only_a_checked_and_good_version_is_trained_on(bob, cast):
 
     def refusal() -> dict:
         answer = bob.post("/api/v1/runs", run, **JSON)
-        assert answer.status_code == 422
+        assert answer.status_code == 409
         (problem,) = answer.json()["problems"]
         return problem
 

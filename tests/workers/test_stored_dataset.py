@@ -63,7 +63,7 @@ def test_a_run_learns_from_an_uploaded_dataset_and_both_know_it(signed_in, var_d
         "problems.dataset": version.reference,
         "problems.train": 10, "problems.validation": 1, "problems.test": 1,
     }}  # fmt: skip
-    assert client.post("/api/v1/runs", wish, **JSON).status_code == 422, "it is not checked yet"
+    assert client.post("/api/v1/runs", wish, **JSON).status_code == 409, "it is not checked yet"
     with Worker(var_directory, steps=3, learns=1) as worker:
         wait_for(lambda: checked(version))
         made = client.post("/api/v1/runs", wish, **JSON)

@@ -15,6 +15,7 @@ from webapp.accounts.models import ApiToken, Scope
 from webapp.accounts.selectors import valid_tokens
 from webapp.accounts.tokens import create_token as make_token
 from webapp.accounts.tokens import revoke_token
+from webapp.json_types import Integer, integer
 from webapp.paging import LARGEST_ID, Cursor, page
 from webapp.problems import Invalid
 from webapp.projects.models import Project, Workspace
@@ -23,7 +24,7 @@ from webapp.projects.selectors import visible_projects, visible_workspaces
 
 router = Router()
 
-Id = Annotated[int, Field(ge=0, le=LARGEST_ID)]
+Id = integer(ge=0, le=LARGEST_ID)
 
 
 class TokenOut(Schema):
@@ -79,7 +80,7 @@ class NewToken(Schema):
     scopes: list[Scope] = Field(min_length=1, max_length=len(Scope))
     workspace: Id | None = None
     project: Id | None = None
-    days: int = Field(30, ge=1, le=365)
+    days: Integer = Field(30, ge=1, le=365)
 
 
 class Secret(Schema):

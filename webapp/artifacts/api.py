@@ -20,6 +20,7 @@ from webapp.artifacts import services
 from webapp.artifacts.models import Upload
 from webapp.artifacts.names import LIKE, LONGEST
 from webapp.artifacts.selectors import visible_uploads
+from webapp.json_types import Integer
 from webapp.paging import LARGEST_ID
 from webapp.projects.models import Project
 from webapp.projects.permissions import Action, require, require_scope
@@ -72,11 +73,11 @@ class NewUpload(Schema):
         },
     )
 
-    project: int = Field(ge=0, le=LARGEST_ID)
+    project: Integer = Field(ge=0, le=LARGEST_ID)
     kind: Upload.Kind
     name: str = Field(max_length=LONGEST, json_schema_extra={"pattern": LIKE, "minLength": 1})
     """The file's own name, without a folder."""
-    size: int = Field(ge=1, le=LARGEST_ID)
+    size: Integer = Field(ge=1, le=LARGEST_ID)
     """Bytes."""
     sha256: str = Field("", pattern="^([0-9a-f]{64})?$")
     """If it is given, the bytes that come must have it."""

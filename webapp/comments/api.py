@@ -18,6 +18,7 @@ from webapp.comments.selectors import notices_of, visible_comments
 from webapp.comments.targets import MOST_RUNS, find_target, run_ids_of, target_of
 from webapp.comments.views import own_or_refused, require_all, require_may_delete, site_of
 from webapp.experiments.markdown import render
+from webapp.json_types import integer
 from webapp.paging import LARGEST_ID, Cursor, page
 from webapp.projects.permissions import Action
 
@@ -26,6 +27,7 @@ inbox = Router()
 
 Id = Annotated[int, Path(ge=0, le=LARGEST_ID)]
 Number = Annotated[int, Field(ge=0, le=LARGEST_ID)]
+NumberInBody = integer(ge=0, le=LARGEST_ID)
 Text = Annotated[
     str, StringConstraints(min_length=1, max_length=services.LONGEST, pattern=r"^[^\x00]*$")
 ]
@@ -83,8 +85,8 @@ class NewComment(Schema):
 
     run: list[uuid.UUID] = Field(min_length=1, max_length=MOST_RUNS)
     """One, or several that are compared."""
-    tree: Number | None = None
-    node: Number | None = None
+    tree: NumberInBody | None = None
+    node: NumberInBody | None = None
     text: Text
 
 
@@ -110,7 +112,7 @@ class NoticeList(Schema):
 class Read(Schema):
     model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"notices": [1]}]})
 
-    notices: list[Number] | None = Field(None, min_length=1, max_length=1000)
+    notices: list[NumberInBody] | None = Field(None, min_length=1, max_length=1000)
     """Ids; none of this marks all."""
 
 

@@ -13,6 +13,7 @@ from engine.problems.formats import DETECTED, FORMATS, OWN
 from engine.problems.overlap import THRESHOLD
 from webapp.artifacts.names import LIKE, LONGEST
 from webapp.datasets.models import Dataset, DatasetProblem, DatasetReport, DatasetVersion
+from webapp.json_types import Integer, Real
 from webapp.paging import LARGEST_ID, Cursor
 
 WITHOUT_NUL = r"^[^\x00]*$"
@@ -103,7 +104,7 @@ class NewDatasetVersion(Schema):
         },
     )
 
-    project: int = Field(ge=0, le=LARGEST_ID)
+    project: Integer = Field(ge=0, le=LARGEST_ID)
     name: str = Field(max_length=LONGEST, json_schema_extra={"pattern": LIKE, "minLength": 1})
     """Of the dataset; the first version of a new one, else its next."""
     uploads: list[uuid.UUID] = Field(max_length=64, json_schema_extra=_UPLOADS)
@@ -125,9 +126,9 @@ class NewDerived(Schema):
 class NewOverlap(Schema):
     model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"other": 2}]})
 
-    other: int = Field(ge=0, le=LARGEST_ID)
+    other: Integer = Field(ge=0, le=LARGEST_ID)
     """The version whose problems one does not want to see again."""
-    threshold: float = Field(THRESHOLD, gt=0, le=1)
+    threshold: Real = Field(THRESHOLD, gt=0, le=1)
     """Share of n-grams from which on two texts are nearly the same."""
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any
 
 from django.http import HttpRequest
 from django.shortcuts import get_object_or_404
 from ninja import Query, Router, Schema, Status
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
 
 from engine.events import RunState
 from engine.recipes import recipe_names
@@ -18,8 +18,10 @@ from webapp.experiments import marks, outside, services
 from webapp.experiments.creation import create_experiment_with_run
 from webapp.experiments.listing import CURSOR, LONGEST, ORDERS, Unusable, Wish, runs_page
 from webapp.experiments.models import Star
+from webapp.experiments.override_schema import Overrides, checked, conflicts
 from webapp.experiments.presentation import summary
 from webapp.experiments.selectors import visible_run
+from webapp.json_types import Flag, Integer
 from webapp.paging import LARGEST_ID
 from webapp.problems import Invalid
 from webapp.projects.models import Project
@@ -27,6 +29,11 @@ from webapp.projects.permissions import Action, require
 
 router = Router()
 _WITHOUT_NUL = r"^[^\x00]*$"
+_SPACES = r"\s\x00-\x1f\x7f-\xa0\u1680\u2000-\u200f\u2028\u2029\u202f\u205f\u3000\ufeff"
+_TAG = {"type": "string", "pattern": f"^[^,{_SPACES}]+$", "maxLength": marks.LONGEST_TAG}
+_TAGS = {"anyOf": [{"type": "array", "items": _TAG, "maxItems": marks.MOST_TAGS}, {"type": "null"}]}
+_LONGEST = {"maxLength": marks.LONGEST_NOTES}
+_NOTES = {"anyOf": [{"type": "string", "pattern": _WITHOUT_NUL, **_LONGEST}, {"type": "null"}]}
 
 
 # What is told of runs comes as dicts (`presentation.summary`). Plain models read them several times
@@ -89,10 +96,10 @@ class Marks(Schema):
         json_schema_extra={"examples": [{"tags": ["baseline"], "notes": "Seed 3 of five."}]},
     )
 
-    tags: list[str] | None = None
-    notes: str | None = None
-    archived: bool | None = None
-    starred: bool | None = None
+    tags: Annotated[list[str] | None, WithJsonSchema(_TAGS)] = None
+    notes: Annotated[str | None, WithJsonSchema(_NOTES)] = None
+    archived: Flag | None = None
+    starred: Flag | None = None
 
 
 class NewRun(Schema):
@@ -110,12 +117,11 @@ class NewRun(Schema):
         },
     )
 
-    project: int
+    project: Integer
     recipe: str = Field(json_schema_extra={"enum": recipe_names()})
     name: str = Field("", max_length=200, pattern=_WITHOUT_NUL)
-    overrides: dict[str, Any] = {}
-    """Dotted path to value."""
-    outside: bool = False
+    overrides: Overrides = Overrides({})
+    outside: Flag = False
     """Its engine runs elsewhere and sends its events (POST /runs/{run_id}/events)."""
 
 
@@ -172,7 +178,9 @@ def create_run(request: HttpRequest, new: NewRun):
     project = get_object_or_404(Project.objects.visible_to(request.user), pk=new.project)
     require(request.user, Action.OPERATE, project)
     make = outside.create_run if new.outside else create_experiment_with_run
-    run = make(project, request.user, new.recipe, dict(new.overrides), new.name)
+    overrides = checked(new.overrides, any_location=new.outside)
+    with conflicts():
+        run = make(project, request.user, new.recipe, overrides, new.name)
     return Status(201, detail(request, run.pk))
 
 

@@ -124,7 +124,7 @@ def _settings(prefix: str, model: BaseModel, without: set[str]) -> Iterator[Sett
         value = getattr(model, name)
         if name in without or (not prefix and isinstance(value, BaseModel)):
             continue
-        inner = _model_of(info.annotation)
+        inner = model_of(info.annotation)
         if inner is None:
             yield _setting(f"{prefix}{name}", name, info, value)
         elif value is not None:
@@ -213,7 +213,7 @@ def _constraints(metadata: list[Any]) -> Iterator[Any]:
         yield from one.metadata if isinstance(one, FieldInfo) else [one]
 
 
-def _model_of(annotation: Any) -> type[BaseModel] | None:
+def model_of(annotation: Any) -> type[BaseModel] | None:
     kinds, _ = _unwrapped(annotation)
     found = [k for k in kinds if isinstance(k, type) and issubclass(k, BaseModel)]
     return found[0] if found else None

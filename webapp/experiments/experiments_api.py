@@ -22,12 +22,20 @@ from webapp.experiments.creation import (
     planned,
 )
 from webapp.experiments.models import Experiment, Run
+from webapp.experiments.override_schema import (
+    Overrides,
+    Sweep,
+    checked,
+    checked_sweep,
+    conflicts,
+)
 from webapp.experiments.preflight import preflight
 from webapp.experiments.presentation import summary
 from webapp.experiments.queue import refuse_too_many
 from webapp.experiments.selectors import visible_runs
 from webapp.experiments.sweeps import Request
 from webapp.experiments.toml import document
+from webapp.json_types import Integer, integer
 from webapp.paging import LARGEST_ID, Cursor, page
 from webapp.problems import Invalid
 from webapp.projects.models import Project
@@ -127,16 +135,14 @@ class NewExperiment(Schema):
         },
     )
 
-    project: int
+    project: Integer
     recipe: str = Field("", json_schema_extra={"enum": ["", *recipe_names()]})
     source: uuid.UUID | None = None
-    step: int | None = Field(None, ge=0, lt=2**31)
+    step: integer(ge=0, lt=2**31) | None = None
     name: str = Field("", max_length=200, pattern=_WITHOUT_NUL)
-    overrides: dict[str, Any] = {}
-    """Dotted path to value."""
-    seeds: list[int] = Field([], max_length=64)
-    sweep: dict[str, list[Any]] = {}
-    """Values to try, by path; every combination with every seed is a run, 64 at most."""
+    overrides: Overrides = Overrides({})
+    seeds: list[Integer] = Field([], max_length=64)
+    sweep: Sweep = Sweep({})
 
 
 class ExperimentOut(Schema):
@@ -201,7 +207,8 @@ def create_experiment_of_runs(request: HttpRequest, new: NewExperiment):
     """One experiment with a run for every combination of seeds and values to try, all queued."""
     project, source = _place(request, new), _source(request, new)
     asked = project, request.user, _wanted(new, source)
-    made = create_from(*asked, source, new.step) if source else create_experiment(*asked)
+    with conflicts():
+        made = create_from(*asked, source, new.step) if source else create_experiment(*asked)
     runs = made.runs.select_related("experiment__project", "created_by").order_by("number")
     told = {"id": made.pk, "name": made.name, "project": new.project}
     return Status(201, {**told, "runs": [summary(run) for run in runs]})
@@ -213,7 +220,9 @@ def check_experiment(request: HttpRequest, new: NewExperiment):
     then, path by path."""
     project, source = _place(request, new), _source(request, new)
     origin = Origin(source, new.step) if source and new.step is not None else None
-    runs = planned(_wanted(new, source), project, origin)
+    asked = _wanted(new, source)
+    with conflicts():
+        runs = planned(asked, project, origin)
     refuse_too_many(project, request.user, len(runs))
     config = runs[0].config
     return {
@@ -247,8 +256,12 @@ def _source(request: HttpRequest, new: NewExperiment) -> Run | None:
 
 
 def _wanted(new: NewExperiment, source: Run | None) -> Request:
-    names = ("overrides", "name", "seeds", "sweep")
-    asked = {name: getattr(new, name) for name in names}
+    asked = {
+        "overrides": checked(new.overrides),
+        "name": new.name,
+        "seeds": new.seeds,
+        "sweep": checked_sweep(new.sweep),
+    }
     return of_run(source, **asked) if source else Request(new.recipe, **asked)
 
 

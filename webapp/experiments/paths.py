@@ -23,9 +23,10 @@ from typing import Any
 from django.conf import settings
 
 from engine.config import RunConfig
-from engine.faults import ConfigError, printable
+from engine.faults import printable
 from engine.places import Kind, Location, locations, relocated
 from webapp.datasets.references import BEGINNING, PATH, is_reference, trainable
+from webapp.experiments.states import NotAllowed
 from webapp.projects.models import Project
 from webapp.registry.models import ModelVersion
 from webapp.registry.references import PREFIX, resolved
@@ -94,7 +95,7 @@ def located(
         for one in locations(RunConfig, config)
         if one.kind not in RULES or ((one.kind, one.value) not in had and not _is_name(one))
     ]:
-        raise ConfigError(faults)
+        raise NotAllowed(faults)
     found = relocated(resolved(config, project), _local_path)
     if is_reference(found.problems.dataset):
         trainable(project, found.problems.dataset)
@@ -106,7 +107,7 @@ def refuse_paths(config: RunConfig, project: Project) -> None:
     """Raises ConfigError for each path in located settings that a run in `project` may not read."""
     found = locations(RunConfig, config)
     if faults := [_forbidden(one) for one in found if not _may_read(one, project)]:
-        raise ConfigError(faults)
+        raise NotAllowed(faults)
 
 
 def refuse_foreign(config: Any) -> None:
@@ -119,20 +120,20 @@ def refuse_foreign(config: Any) -> None:
         if one.kind not in RULES
         or (one.kind is Kind.CHAT_TEMPLATE and Path(one.value) not in rule.listed().values())
     ]:
-        raise ConfigError(faults)
+        raise NotAllowed(faults)
 
 
 def refuse_cluster(config: RunConfig) -> None:
     """Raises ConfigError if the settings name a Ray cluster."""
     if faults := [_forbidden(one) for one in locations(RunConfig, config) if one.kind not in RULES]:
-        raise ConfigError(faults)
+        raise NotAllowed(faults)
 
 
 def refuse_dataset(dataset: str, project: Project) -> None:
     """Raises ConfigError for a dataset that nobody may read in `project`, as `refuse_paths`."""
     one = Location(PATH, Kind.DATASET, dataset)
     if not _may_read(one, project):
-        raise ConfigError([_forbidden(one)])
+        raise NotAllowed([_forbidden(one)])
 
 
 def _is_name(one: Location) -> bool:

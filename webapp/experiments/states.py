@@ -35,6 +35,15 @@ class NotNow(ConfigError):
     """What is asked of a run could be, but not of this one as it stands."""
 
 
+class DoesNotFit(ConfigError):
+    """Each of the settings is possible, but they do not fit each other, the recipe or what the
+    project holds."""
+
+
+class NotAllowed(ConfigError):
+    """What no user of this server may set: a path or an address, or what its operator forbids."""
+
+
 class TransitionRefused(Exception):
     """A state change that the table does not allow."""
 

@@ -18,7 +18,9 @@ from webapp.experiments.creation import clone_run as make_clone
 from webapp.experiments.creation import fork_run as make_fork
 from webapp.experiments.forms import HIGHEST, LOWEST
 from webapp.experiments.models import Run
+from webapp.experiments.override_schema import Overrides, checked, conflicts
 from webapp.experiments.selectors import visible_run
+from webapp.json_types import Integer
 from webapp.projects.permissions import Action, require
 
 router = Router()
@@ -29,7 +31,7 @@ TEXT = r"^[^\x00]*$"
 class Priority(Schema):
     model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"priority": 10}]})
 
-    priority: int = Field(ge=LOWEST, le=HIGHEST)
+    priority: Integer = Field(ge=LOWEST, le=HIGHEST)
 
 
 class Note(Schema):
@@ -48,9 +50,9 @@ class Fork(Schema):
         },
     )
 
-    step: int = Field(ge=0, lt=2**31)
-    overrides: dict[str, Any] = {}
-    """Dotted path to value, of what is to change."""
+    step: Integer = Field(ge=0, lt=2**31)
+    overrides: Overrides = Overrides({})
+    """What is to change."""
     name: str = Field("", max_length=200, pattern=TEXT)
 
 
@@ -113,7 +115,9 @@ def clone_run(request: HttpRequest, run_id: uuid.UUID):
 def fork_run(request: HttpRequest, run_id: uuid.UUID, wanted: Fork):
     """A new run that starts with the weights and the optimizer of one of its checkpoints."""
     run = _operable(request, run_id)
-    made = make_fork(run, wanted.step, request.user, wanted.overrides, wanted.name)
+    overrides = checked(wanted.overrides)
+    with conflicts():
+        made = make_fork(run, wanted.step, request.user, overrides, wanted.name)
     return Status(201, detail(request, made.pk))
 
 

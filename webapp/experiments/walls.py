@@ -12,7 +12,7 @@ from django.http import HttpRequest
 
 from engine.caps import VARIABLES
 from engine.config import RunConfig, SandboxConfig
-from engine.faults import ConfigError
+from webapp.experiments.states import NotAllowed
 from webapp.projects.models import Membership, Project
 
 
@@ -28,7 +28,7 @@ def refuse_unsafe(config: RunConfig, project: Project) -> None:
         )
     else:
         return
-    raise ConfigError([{"path": "sandbox.allow_unsafe", "value": True, "reason": reason}])
+    raise NotAllowed([{"path": "sandbox.allow_unsafe", "value": True, "reason": reason}])
 
 
 def refuse_beyond_caps(config: RunConfig) -> None:
@@ -41,7 +41,7 @@ def refuse_beyond_caps(config: RunConfig) -> None:
             reason = f"this server's operator allows {most:.12g} at most ({VARIABLES[name]})"
             faults.append({"path": f"sandbox.{name}", "value": value, "reason": reason})
     if faults:
-        raise ConfigError(faults)
+        raise NotAllowed(faults)
 
 
 def banner(request: HttpRequest) -> dict[str, bool]:

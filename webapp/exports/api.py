@@ -15,6 +15,7 @@ from webapp.experiments.listing import LONGEST, ORDERS, Unusable, Wish
 from webapp.experiments.selectors import visible_run
 from webapp.exports import selectors, services
 from webapp.exports.models import Export, ExportState, Format, Table
+from webapp.json_types import Flag, integer
 from webapp.paging import A_MOMENT, A_UUID, LARGEST_ID
 from webapp.problems import Invalid, problem
 from webapp.projects.permissions import Action, require
@@ -34,8 +35,8 @@ class RunFilters(Schema):
     tag: str = Field("", max_length=LONGEST, pattern=_WITHOUT_NUL)
     name: str = Field("", max_length=LONGEST, pattern=_WITHOUT_NUL)
     created_by: str = Field("", max_length=150, pattern=_WITHOUT_NUL)
-    starred: bool = False
-    archived: bool = False
+    starred: Flag = False
+    archived: Flag = False
     sort: str = Field("-created", max_length=20, json_schema_extra={"enum": list(ORDERS)})
 
 
@@ -70,7 +71,7 @@ class NewExport(Schema):
         },
     )
 
-    project: int | None = Field(None, ge=0, le=LARGEST_ID)
+    project: integer(ge=0, le=LARGEST_ID) | None = None
     run: uuid.UUID | None = None
     table: Table = Table.RUNS
     format: Format = Format.CSV

@@ -11,6 +11,7 @@ from ninja import Path, Query, Router, Schema, Status
 from pydantic import ConfigDict, Field, StringConstraints
 
 from webapp.accounts.authentication import require_person
+from webapp.json_types import Flag
 from webapp.paging import LARGEST_ID, Cursor, page
 from webapp.problems import Invalid
 from webapp.projects import membership, services
@@ -113,7 +114,7 @@ class NewInvitation(Schema):
     )
 
     role: Role
-    single_use: bool = True
+    single_use: Flag = True
 
 
 class Invited(Schema):

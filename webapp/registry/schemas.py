@@ -9,6 +9,7 @@ from typing import Annotated, Any
 from ninja import Path, Schema
 from pydantic import ConfigDict, Field, StringConstraints
 
+from webapp.json_types import Flag, Integer, integer
 from webapp.paging import LARGEST_ID
 from webapp.registry.metrics import evaluations_of, metrics_of
 from webapp.registry.models import Evaluation, Model, ModelVersion, Promotion, PromotionState
@@ -27,7 +28,7 @@ def example(**fields: Any) -> ConfigDict:
 class NewModel(Schema):
     model_config = example(project=1, name="oak")
 
-    project: int = Field(ge=0, le=LARGEST_ID)
+    project: Integer = Field(ge=0, le=LARGEST_ID)
     name: str = Field(min_length=1, max_length=100, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
     uploads: list[uuid.UUID] = Field([], max_length=600)
     """Finished uploads of kind model, of which its first version is made."""
@@ -38,7 +39,7 @@ class NewModelVersion(Schema):
 
     uploads: list[uuid.UUID] = Field(min_length=1, max_length=600)
     """Finished uploads of kind model: all files of the Hugging Face layout."""
-    parent: int | None = Field(None, ge=0, lt=2**31)
+    parent: integer(ge=0, lt=2**31) | None = None
     """Number of the version of this model that it came from."""
 
 
@@ -60,7 +61,7 @@ class NewPromotion(Schema):
     model_config = example(alias="champion", version=3, reason="Best on the held-out problems.")
 
     alias: str = Field(min_length=1, max_length=40, pattern=f"^{NAME}$")
-    version: int | None = Field(ge=0, lt=2**31)
+    version: integer(ge=0, lt=2**31) | None
     """Its number; null removes the alias."""
     reason: Annotated[Words, StringConstraints(min_length=1)]
 
@@ -74,20 +75,20 @@ class Decision(Schema):
 class NewEvaluation(Schema):
     model_config = example(dataset_version=1, problems=300, samples=4, nodes=8)
 
-    dataset_version: int = Field(ge=0, le=LARGEST_ID)
-    problems: int = Field(300, ge=1, le=1_000_000)
+    dataset_version: Integer = Field(ge=0, le=LARGEST_ID)
+    problems: Integer = Field(300, ge=1, le=1_000_000)
     """At most so many."""
-    samples: int = Field(1, ge=1, le=256)
+    samples: Integer = Field(1, ge=1, le=256)
     """Answers to each problem."""
-    nodes: int = Field(1, ge=1, le=5000)
+    nodes: Integer = Field(1, ge=1, le=5000)
     """Of a search tree for each problem; 1 is none."""
-    seed: int = Field(0, ge=0, lt=2**31)
+    seed: Integer = Field(0, ge=0, lt=2**31)
 
 
 class SecondPair(Schema):
     model_config = example(second_pair=True)
 
-    second_pair: bool
+    second_pair: Flag
     """Whether a promotion in this workspace takes two people."""
 
 

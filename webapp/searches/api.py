@@ -10,21 +10,24 @@ from typing import Annotated, Any, Literal
 from django.http import HttpRequest
 from django.shortcuts import get_object_or_404
 from ninja import Path, Query, Router, Schema, Status
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, WithJsonSchema
 
 from engine.events import RunState
 from webapp.datasets.models import DatasetVersion
 from webapp.datasets.selectors import visible_version
 from webapp.experiments.api import Wait
 from webapp.experiments.experiments_api import FindingOut
+from webapp.experiments.override_schema import Overrides, checked, conflicts
 from webapp.experiments.queue import refuse_too_many
 from webapp.experiments.toml import document
+from webapp.json_types import integer, integral
 from webapp.paging import LARGEST_ID
 from webapp.problems import Invalid
 from webapp.projects.models import Project
 from webapp.projects.permissions import Action, require
 from webapp.searches.preflight import preflight
 from webapp.searches.presentation import answer_of, summary
+from webapp.searches.problem_schema import PROBLEM
 from webapp.searches.problems import problem_of, recorded_problem, some_problems
 from webapp.searches.selectors import searches_page, visible_search
 from webapp.searches.services import Wish, create_search, planned
@@ -34,6 +37,7 @@ router = Router()
 in_project = Router()
 Id = Annotated[int, Path(ge=0, le=LARGEST_ID)]
 _WITHOUT_NUL = r"^[^\x00]*$"
+MEMBER = r"^(starter|registry):[^\x00]+$"
 _EXAMPLE = {
     "team": ["starter:oak", "starter:fern"],
     "problem": {
@@ -126,17 +130,16 @@ class NewSearch(Schema):
         extra="forbid", json_schema_extra={"examples": [_EXAMPLE], "oneOf": _EITHER}
     )
 
-    team: list[Annotated[str, Field(max_length=200, pattern=_WITHOUT_NUL)]] = Field(
-        min_length=1, max_length=64
+    team: list[Annotated[str, Field(max_length=200, pattern=MEMBER)]] = Field(
+        min_length=1, max_length=64, json_schema_extra={"uniqueItems": True}
     )
     """`starter:NAME`, or `registry:NAME@VERSION` with a number or an alias of this project's
     models."""
-    problem: dict[str, Any] | None = None
+    problem: Annotated[dict[str, Any] | None, WithJsonSchema(PROBLEM)] = None
     """A problem as our own files hold it, with its tests."""
-    dataset_version: int | None = Field(None, ge=0, le=LARGEST_ID)
+    dataset_version: integer(ge=0, le=LARGEST_ID) | None = None
     problem_id: str | None = Field(None, max_length=500, pattern=_WITHOUT_NUL)
-    overrides: dict[str, Any] = {}
-    """Dotted path to value."""
+    overrides: Overrides = Overrides({})
     name: str = Field("", max_length=200, pattern=_WITHOUT_NUL)
 
 
@@ -178,7 +181,9 @@ def list_searches(request: HttpRequest, project_id: Id, query: Query[Page]):
 def create_search_in_project(request: HttpRequest, project_id: Id, new: NewSearch):
     """Let a team search one problem, queued at once."""
     project = _operable(request, project_id)
-    search = create_search(project, request.user, _wish(project, new))
+    wish = _wish(project, new)
+    with conflicts():
+        search = create_search(project, request.user, wish)
     return Status(201, summary(visible_search(request.user, search.run_id)))
 
 
@@ -188,7 +193,8 @@ def check_search_in_project(request: HttpRequest, project_id: Id, new: NewSearch
     run is refused as it would be then."""
     project = _operable(request, project_id)
     wish = _wish(project, new)
-    config = planned(project, wish.team, wish.overrides)
+    with conflicts():
+        config = planned(project, wish.team, wish.overrides)
     refuse_too_many(project, request.user)
     told = document(config.model_dump(mode="json"))
     return {"toml": told, "preflight": preflight(project, config, wish.problem)}
@@ -210,16 +216,27 @@ def _wish(project: Project, new: NewSearch) -> Wish:
     if (new.problem is None) == (new.dataset_version is None):
         reason = "give either problem, or dataset_version with problem_id"
         raise Invalid("problem", None, reason)
+    overrides = checked(new.overrides)
     if new.problem is not None:
-        problem = recorded_problem(new.problem)
-        return Wish(new.team, problem, None, new.overrides, new.name)
+        problem = recorded_problem(_with_integers(new.problem))
+        return Wish(new.team, problem, None, overrides, new.name)
     versions = DatasetVersion.objects.filter(dataset__project=project)
     version = versions.select_related("dataset__project").filter(pk=new.dataset_version).first()
     if version is None:
         reason = "this project has no such version of a dataset"
         raise Invalid("dataset_version", new.dataset_version, reason, 404)
-    problem = problem_of(version, new.problem_id or "")
-    return Wish(new.team, problem, version, new.overrides, new.name)
+    with conflicts():
+        problem = problem_of(version, new.problem_id or "")
+    return Wish(new.team, problem, version, overrides, new.name)
+
+
+def _with_integers(problem: dict[str, Any]) -> dict[str, Any]:
+    """1.0 is an integer where one is due; what tests expect stays as it is written."""
+    limits = problem.get("limits")
+    changed = {"difficulty": problem.get("difficulty"), "limits": limits}
+    if isinstance(limits, dict) and "memory_mb" in limits:
+        changed["limits"] = {**limits, "memory_mb": integral(limits["memory_mb"])}
+    return {**problem, **{k: integral(v) for k, v in changed.items() if k in problem}}
 
 
 @router.get("/problems/{int:dataset_version_id}", response=list[ProblemChoice])

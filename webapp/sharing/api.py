@@ -14,6 +14,7 @@ from ninja import Query, Router, Schema, Status
 from pydantic import Field
 
 from webapp.experiments.selectors import visible_run
+from webapp.json_types import Integer, integer
 from webapp.paging import Cursor, page
 from webapp.problems import Invalid
 from webapp.projects.permissions import Action, require
@@ -37,11 +38,11 @@ _LARGEST = 2**63 - 1
 
 
 class ShareIn(Schema):
-    tree: int | None = Field(None, ge=0, le=_LARGEST)
+    tree: integer(ge=0, le=_LARGEST) | None = None
     """The one tree to show; none shows the whole run."""
-    until: int | None = Field(None, ge=1, le=_LARGEST)
+    until: integer(ge=1, le=_LARGEST) | None = None
     """Seq of the last event to show; none is live."""
-    days: int = Field(7, ge=1, le=90)
+    days: Integer = Field(7, ge=1, le=90)
 
 
 class ShareOut(Schema):

@@ -12,6 +12,7 @@ from pydantic import ConfigDict, Field
 
 from webapp.experiments.comparison import MOST_RUNS, is_curve
 from webapp.experiments.comparison_api import router
+from webapp.json_types import Flag, Integer
 from webapp.paging import LARGEST_ID, Cursor, page
 from webapp.problems import Invalid
 from webapp.sharing import comparisons, links
@@ -49,8 +50,8 @@ class NewComparisonShare(Schema):
     run: Runs
     """The first is what the others are measured against."""
     split: Literal["test", "validation"] = "test"
-    days: int = Field(7, ge=1, le=90)
-    frozen: bool = False
+    days: Integer = Field(7, ge=1, le=90)
+    frozen: Flag = False
     """Whether it goes on showing what it shows now."""
 
 

@@ -14,9 +14,9 @@ from webapp.experiments.selectors import visible_run
 from webapp.problems import problem
 from webapp.projects.permissions import Action, require
 from webapp.telemetry import selectors, steps, tail
+from webapp.telemetry.batch_schema import BATCH
 from webapp.telemetry.outside import Gap, read_batch, store_batch
 from webapp.telemetry.schemas import (
-    BATCH,
     STATE,
     Backwards,
     Folded,

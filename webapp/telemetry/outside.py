@@ -19,6 +19,7 @@ from engine.faults import printable
 from webapp.experiments import outside
 from webapp.experiments.models import Run
 from webapp.experiments.queue import events_of
+from webapp.json_types import with_integers
 from webapp.problems import Invalid
 from webapp.projects.allowances import refuse_events
 from webapp.telemetry.ingest import GapError, Unwritable, ingest
@@ -26,9 +27,10 @@ from webapp.telemetry.tree_checks import refuse_broken_trees
 
 MOST_EVENTS = 5000
 _BOUNDS = {"seq": (1, 2**63 - 1), "tree": (0, 2**63 - 1), "node": (0, 2**31 - 1)}
-_LARGEST_STEP = 2**31 - 1
-_LAST_SECOND = 4e9
+LAST_SECOND = 4e9
 """Unix seconds that any clock may show (the year 2096)."""
+PAYLOAD_BOUNDS = {"step": 2**31 - 1, "steps": 2**31 - 1, "deadline_seconds": LAST_SECOND}
+"""Largest value of each field that the database keeps in a column; the smallest is 0."""
 
 
 class Gap(Exception):
@@ -57,6 +59,7 @@ class Batch(msgspec.Struct, forbid_unknown_fields=True):
 
 
 _READERS = {kind: msgspec.json.Decoder(payload) for kind, payload in KINDS.items()}
+_BATCH = msgspec.json.Decoder(Batch)
 
 
 def read_batch(body: bytes) -> list[Event]:
@@ -66,7 +69,7 @@ def read_batch(body: bytes) -> list[Event]:
         Invalid: it is no batch, or one of its events cannot be stored; says which and why.
     """
     try:
-        events = msgspec.json.decode(body, type=Batch).events
+        events = _decoded(_BATCH, body).events
     except (msgspec.DecodeError, RecursionError) as error:
         what, _, where = printable(str(error)).partition(" - at ")
         raise Invalid(where.strip("`").removeprefix("$.") or "body", "", what) from None
@@ -112,12 +115,29 @@ def _last_state(events: Sequence[Event]) -> tuple[RunState, str] | None:
     return (RunState(told[-1]["state"]), told[-1]["reason"]) if told else None
 
 
+def _decoded(decoder: msgspec.json.Decoder, text: bytes) -> Any:
+    """What the decoder reads; where it refuses the text, what it reads with 1.0 written as 1, which
+    JSON Schema does not tell apart. Engines of ours write integers, so only others pay for it.
+
+    Raises:
+        msgspec.DecodeError: of the text as it was sent, if the rewritten one does not fit either.
+    """
+    try:
+        return decoder.decode(text)
+    except msgspec.ValidationError as refusal:
+        rewritten = msgspec.json.encode(with_integers(msgspec.json.decode(text)))
+        try:
+            return decoder.decode(rewritten)
+        except msgspec.ValidationError:
+            raise refusal from None
+
+
 def _checked(place: int, event: Line) -> Event:
     for name, (smallest, largest) in _BOUNDS.items():
         value = getattr(event, name)
         if value is not None and not smallest <= value <= largest:
             raise Invalid(f"events.{place}.{name}", value, f"give one of {smallest} to {largest}")
-    if not 0 <= event.time <= _LAST_SECOND:
+    if not 0 <= event.time <= LAST_SECOND:
         raise Invalid(f"events.{place}.time", event.time, "give Unix seconds")
     if event.kind not in KINDS:
         raise Invalid(f"events.{place}.kind", event.kind, f"give one of {', '.join(KINDS)}")
@@ -133,11 +153,11 @@ def _payload(place: int, event: Line) -> dict[str, Any]:
     """Typed and back: whole, and without what no reader knows."""
     path = f"events.{place}.payload"
     try:
-        payload = msgspec.to_builtins(_READERS[event.kind].decode(event.payload))
+        payload = msgspec.to_builtins(_decoded(_READERS[event.kind], bytes(event.payload)))
     except (msgspec.DecodeError, RecursionError) as error:
         raise Invalid(path, "", printable(str(error))) from None
-    for name in ("step", "steps"):
-        if not 0 <= payload.get(name, 0) <= _LARGEST_STEP:
-            raise Invalid(f"{path}.{name}", payload[name], f"give one of 0 to {_LARGEST_STEP}")
+    for name, largest in PAYLOAD_BOUNDS.items():
+        if not 0 <= payload.get(name, 0) <= largest:
+            raise Invalid(f"{path}.{name}", payload[name], f"give one of 0 to {largest}")
     del payload["type"]
     return payload

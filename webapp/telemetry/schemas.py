@@ -9,8 +9,7 @@ from typing import Any, Literal
 from ninja import Schema
 from pydantic import Field
 
-from engine.events import KINDS, RunState
-from webapp.telemetry.outside import MOST_EVENTS
+from engine.events import RunState
 
 EVENT = {
     "type": "array",
@@ -28,40 +27,6 @@ STATE = {
         "events": {"type": "array", "items": EVENT},
     },
     "required": ["epoch", "seq", "events"],
-}
-
-
-LINE = {
-    "type": "object",
-    "properties": {
-        "seq": {"type": "integer", "minimum": 1, "maximum": 2**63 - 1},
-        "time": {"type": "number", "minimum": 0, "maximum": 4e9, "title": "Unix seconds"},
-        "kind": {"type": "string", "enum": list(KINDS)},
-        "tree": {"type": ["integer", "null"], "minimum": 0, "maximum": 2**63 - 1},
-        "node": {"type": ["integer", "null"], "minimum": 0, "maximum": 2**31 - 1},
-        "payload": {"type": "object"},
-    },
-    "required": ["seq", "time", "kind", "tree", "node", "payload"],
-}
-BATCH = {
-    "type": "object",
-    "properties": {"events": {"type": "array", "items": LINE, "maxItems": MOST_EVENTS}},
-    "required": ["events"],
-    "additionalProperties": False,
-    "examples": [
-        {
-            "events": [
-                {
-                    "seq": 1,
-                    "time": 1790000000.5,
-                    "kind": "log.line",
-                    "tree": None,
-                    "node": None,
-                    "payload": {"level": "info", "message": "hello from elsewhere"},
-                }
-            ]
-        }
-    ],
 }
 
 
