@@ -762,8 +762,7 @@ class Operations(Transport):
         """NDJSON: the events after `after`, up to `until`, that are stored now, [seq, t_ms,
         kind, payload] per line. `topics`: as in a subscription (`*,-node.text`), with commas
         between them. Who asks for text/event-stream is also sent what comes, until the run has
-        ended; `after` is then the Last-Event-ID, if there is one; 429 with Retry-After answers
-        more than 20 such streams of one token at once, or 40 of one user."""
+        ended; `after` is then the Last-Event-ID, if there is one."""
         return self._blocks(
             "GET",
             f"/runs/{part(run_id)}/events",
