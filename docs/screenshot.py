@@ -4,11 +4,15 @@
 
 `run.png` shows the tree with the most refinements in focus, `charts.png` the first charts. They are
 taken only of pages that are up to date with the log, so they never show less than there is.
+`pictures.json` keeps the digest of each picture and the outline that its page had: the headings and
+controls of its template. A test compares both with today's, so a picture of an older page is found.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
+import json
 import shutil
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -19,6 +23,14 @@ SIZE = {"width": 1440, "height": 1560}
 CHARTS_HEIGHT = 1000
 SCALE = 1.5  # sharp on dense screens, and still a small file
 ARRIVAL_MS = 60_000
+OUTLINE = """async () => {
+  const html = await (await fetch(location.pathname + location.search)).text();
+  const main = new DOMParser().parseFromString(html, "text/html").querySelector("main");
+  const texts = [...main.querySelectorAll("h2, h3, summary, button, label > span, option")]
+    .map((one) => one.textContent.trim()).filter((text) => text && !/[0-9]/.test(text));
+  return [...new Set(texts)].sort();
+}"""
+"""Of the template, before scripts fill in what a run has; what has a number is of one run."""
 
 
 def main() -> None:
@@ -44,12 +56,22 @@ def main() -> None:
         parts = urlsplit(given.link)
         page.goto(given.link)
         site = f"{parts.scheme}://{parts.netloc}"
-        take_run(page, site, given.run, given.directory / "run.png")
-        take_charts(page, site, given.run, given.directory / "charts.png")
+        pictures = {
+            "run.png": take_run(page, site, given.run, given.directory / "run.png"),
+            "charts.png": take_charts(page, site, given.run, given.directory / "charts.png"),
+        }
         browser.close()
+    note = json.dumps(pictures, indent=1, ensure_ascii=False)
+    (given.directory / "pictures.json").write_text(note + "\n", "utf-8")
 
 
-def take_run(page: Page, site: str, run: str, output: Path) -> None:
+def noted(page: Page, output: Path) -> dict[str, object]:
+    """The picture's SHA-256 and the outline of its page."""
+    digest = hashlib.sha256(output.read_bytes()).hexdigest()
+    return {"sha256": digest, "outline": page.evaluate(OUTLINE)}
+
+
+def take_run(page: Page, site: str, run: str, output: Path) -> dict[str, object]:
     """Open the run, put its deepest tree in focus and write the picture."""
     page.goto(f"{site}/runs/{run}/{deepest(page, site, run)}")
     page.locator('[data-part="stream"][data-kind="live"], [data-kind="ended"]').wait_for(
@@ -58,15 +80,17 @@ def take_run(page: Page, site: str, run: str, output: Path) -> None:
     page.get_by_role("heading", name="Public tests").wait_for(timeout=ARRIVAL_MS)
     page.wait_for_timeout(1000)
     page.screenshot(path=output)
+    return noted(page, output)
 
 
-def take_charts(page: Page, site: str, run: str, output: Path) -> None:
+def take_charts(page: Page, site: str, run: str, output: Path) -> dict[str, object]:
     """Open the charts of the run and write the picture of the first ones."""
     page.set_viewport_size({**SIZE, "height": CHARTS_HEIGHT})
     page.goto(f"{site}/charts/?run={run}")
     page.locator("[data-metric] canvas").nth(5).wait_for(timeout=ARRIVAL_MS)
     page.wait_for_timeout(1000)
     page.screenshot(path=output)
+    return noted(page, output)
 
 
 def deepest(page: Page, site: str, run: str) -> str:
