@@ -82,16 +82,19 @@ def test_what_is_no_dataset_is_refused_with_its_reason(page, faults):
 
 PIECE = 4 << 20
 """Bytes that the page sends at a time (static/js/upload.js)."""
+PROBLEMS = 25
+"""Of which each statement is within what a dataset may have."""
 
 
 def big_dataset(file) -> int:
     """Writes problems of two and a half pieces to the file; how many they are."""
+    long = "x" * (PIECE * 5 // 2 // PROBLEMS)
     with file.open("w") as lines:
-        for number in range(10):
+        for number in range(PROBLEMS):
             row = {**rows.HUMANEVAL, "task_id": f"HumanEval/{number}"}
-            row["prompt"] = row["prompt"].replace('"""', f'"""{number} {"x" * (PIECE // 4)}', 1)
+            row["prompt"] = row["prompt"].replace('"""', f'"""{number} {long}', 1)
             lines.write(json.dumps(row) + "\n")
-    return 10
+    return PROBLEMS
 
 
 def test_an_upload_that_breaks_off_goes_on_from_where_the_server_stands(

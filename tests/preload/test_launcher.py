@@ -99,7 +99,9 @@ def test_an_import_that_fails_is_told_to_all_and_costs_only_the_fork(raylet, tmp
 
 
 def test_a_directory_that_others_may_enter_is_not_trusted(raylet, tmp_path):
-    (tmp_path / "session" / "preload").mkdir(mode=0o755)
+    open_to_others = tmp_path / "session" / "preload"
+    open_to_others.mkdir()
+    open_to_others.chmod(0o755)
     worker, errors = raylet.start()()
     assert worker["parent"] == raylet.process.pid
     assert "preload is not a directory of this user alone" in errors

@@ -179,7 +179,7 @@ class Counting:
     """How many runs verification makes of a program, each with its number of calls."""
 
     def __init__(self, sandbox):
-        self.config = sandbox.config
+        self.config, self.caps = sandbox.config, sandbox.caps
         self.sandbox = sandbox
         self.calls = []
 

@@ -4,6 +4,7 @@ import os
 import stat
 import subprocess
 import sys
+import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -249,19 +250,22 @@ def test_nobody_else_reads_what_is_written_and_old_installs_are_mended(tmp_path)
 @pytest.mark.skipif(os.geteuid() != 0, reason="takes root to become another account")
 @pytest.mark.usefixtures("open_umask")
 def test_another_account_reads_nothing_in_var(tmp_path):
-    var = tmp_path / "var"
-    (var / "runs").mkdir(parents=True)
-    (var / "runs" / "events.jsonl").write_text("secret")
-    for folder in (*tmp_path.parents, tmp_path, var, var / "runs"):
-        if tmp_path.parent.parent in (folder, *folder.parents):
-            folder.chmod(0o755)
+    with tempfile.TemporaryDirectory() as folder:  # pytest's own lie in one that is closed
+        Path(folder).chmod(0o755)
+        var = Path(folder) / "var"
+        (var / "runs").mkdir(parents=True)
+        (var / "runs" / "events.jsonl").write_text("secret")
+        nobody_else_reads(var, tmp_path)
+
+
+def nobody_else_reads(var: Path, base: Path) -> None:
 
     def read() -> int:
         command = ["cat", str(var / "runs" / "events.jsonl")]
         return subprocess.run(command, user=65534, group=65534, extra_groups=[]).returncode
 
     assert read() == 0
-    env.read_var({"GROVE_VAR": str(var)}, "GROVE_VAR", tmp_path)
+    env.read_var({"GROVE_VAR": str(var)}, "GROVE_VAR", base)
     assert read() != 0
 
 
