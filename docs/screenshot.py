@@ -107,8 +107,8 @@ def deepest(page: Page, site: str, run: str) -> str:
         if p["score"] == 1 and (tree, node) in opened
         and closed.get((tree, opened[tree, node]["parent"]), {"score": 1})["score"] == 0
     ]  # fmt: skip
-    if not repairs:
-        return ""
+    if not repairs:  # then the newest program
+        repairs = [(0, tree, node) for tree, node in closed]
     _, tree, node = max(repairs)
     return f"#tree={tree}&node={node}"
 
