@@ -75,7 +75,9 @@ PRELOADED = (
 
 
 def main() -> None:
-    os.umask(0o022)  # whatever its owner's is: the private account must find the library
+    # Whatever its owner's is: the folders of the root that is made here are entered by an account
+    # without rights, and nothing else is ever written.
+    os.umask(0o022)
     os.dup2(0, CONTROL)
     os.dup2(os.open(os.devnull, os.O_RDWR), NULL)
     os.dup2(NULL, 0)
@@ -84,9 +86,6 @@ def main() -> None:
         os.dup2(NULL, reserved)  # until the walls, or a child, put something there
     control = _socket.socket(fileno=CONTROL)
     number, unsafe = int(sys.argv[1]), sys.argv[2] == "unsafe"
-    # Whoever started us may keep its files to itself; the folders of the root that is made here are
-    # entered by an account without rights, and nothing else is ever written.
-    os.umask(0o022)
     try:
         baseline = address_space()
         inside = set_up(number)
