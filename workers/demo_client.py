@@ -17,6 +17,7 @@ from typing import Any
 
 import httpx
 import websockets
+from django.db import DatabaseError
 
 from engine.events import Event, RunState
 from webapp.telemetry.protocol import SUBPROTOCOL, VERSION
@@ -28,16 +29,24 @@ SILENCE_SECONDS = 45.0
 """Without any frame for this long the socket is dead: the server says something every 15 s."""
 LAST_WORDS_SECONDS = 20.0
 """How long the last events may take once the run's row says that it has ended."""
+SIGN_IN_SECONDS = 120.0
+"""How long to go on asking to be let in: a web process and its database may start meanwhile."""
 REFUSED = {4400, 4401, 4403}
 """Close codes after which asking again does not help."""
 
 
 class DemoClient:
-    """Follows `run_id` on the server at `address`. `sign_in` is a one-time link."""
+    """Follows `run_id` on the server at `address`. `new_link` makes a one-time link to sign in."""
 
-    def __init__(self, address: str, sign_in: str, run_id: str, on_event: Callable[[Event], None]):
+    def __init__(
+        self,
+        address: str,
+        new_link: Callable[[], str],
+        run_id: str,
+        on_event: Callable[[Event], None],
+    ):
         self.address = address
-        self.sign_in = sign_in
+        self.new_link = new_link
         self.run_id = run_id
         self.on_event = on_event
         self.last_seq = 0
@@ -71,19 +80,27 @@ class DemoClient:
                 await asyncio.sleep(RETRY_SECONDS)
 
     async def _signed_in(self) -> str:
-        """The session cookie that the one-time link gives, as a header; a web process that is
-        being started again is waited for, as it is later on."""
+        """The session cookie that a one-time link gives, as a header; a web process or a database
+        that is being started again is waited for, as it is later on. Each attempt has a link of its
+        own: a web process may be killed between spending one and answering.
+
+        Raises:
+            PermissionError: no link has let us in for `SIGN_IN_SECONDS`; it names the last cause.
+        """
+        deadline = time.monotonic() + SIGN_IN_SECONDS
         async with httpx.AsyncClient(timeout=30) as http:
             while True:
                 try:
-                    answer = await http.get(self.sign_in)
-                    break
-                except httpx.TransportError:
-                    self.reconnects += 1
-                    await asyncio.sleep(RETRY_SECONDS)
-        if "sessionid" not in answer.cookies:
-            raise PermissionError(f"the sign-in link did not work: {answer.status_code}")
-        return f"sessionid={answer.cookies['sessionid']}"
+                    answer = await http.get(await asyncio.to_thread(self.new_link))
+                    if session := answer.cookies.get("sessionid"):
+                        return f"sessionid={session}"
+                    cause = f"the server answered {answer.status_code}"
+                except (httpx.TransportError, DatabaseError) as error:
+                    cause = f"{type(error).__name__}: {error}"
+                if time.monotonic() > deadline:
+                    raise PermissionError(f"the sign-in link did not work: {cause}")
+                self.reconnects += 1
+                await asyncio.sleep(RETRY_SECONDS)
 
     async def _one_socket(self, cookie: str) -> None:
         url = self.address.replace("http", "ws", 1) + "/stream"

@@ -117,7 +117,9 @@ def test_a_step_is_learned_from_while_the_next_is_written(ray_address, tmp_path)
         ages = [step - 1 - e.payload["policy_version"] for e in nodes if told[e.tree] == step]
         assert sum(ages) / len(ages) == update["lag"] and set(ages) <= {0, 1}
         first = {e.payload["policy_version"] for e in nodes if told[e.tree] == step and e.node == 1}
-        assert first == {step - 1 - (step in (2, 5, 6))}
+        # A step that begins ahead has first nodes of the older weights; those of its trees that
+        # wait for a generator meanwhile may meet the newer ones. No other step has older ones.
+        assert min(first) == step - 1 - (step in (2, 5, 6))
     # Nothing is counted twice or lost.
     assert sum(u["nodes"] for u in updates) == len(nodes) == 6 * 8 * 4
     order = [

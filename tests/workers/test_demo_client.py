@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
+
+import pytest
 
 from tests.e2e.stack import free_port
 from workers.demo_client import DemoClient
@@ -10,7 +13,7 @@ from workers.demo_client import DemoClient
 
 def a_client():
     seen = []
-    client = DemoClient("http://localhost:1", "", "run", seen.append)
+    client = DemoClient("http://localhost:1", str, "run", seen.append)
     return client, seen
 
 
@@ -56,22 +59,47 @@ def test_the_first_node_is_timed_once():
     assert first is not None and client.first_node_at == first
 
 
-def test_it_signs_in_once_a_web_that_was_killed_is_there_again():
+def page(status, *headers):
+    lines = [f"HTTP/1.1 {status}", *headers, "Content-Length: 0", "Connection: close"]
+    return "".join(f"{line}\r\n" for line in [*lines, ""]).encode()
+
+
+def signed_in(answers):
+    """The cookie that a client comes by whose first attempts meet nobody, and later ones these
+    answers in turn (None: the server dies before it answers), and the links that it used."""
+    links = []
+
     async def answer(reader, writer):
-        await reader.readuntil(b"\r\n\r\n")
-        head = b"HTTP/1.1 200 OK\r\nSet-Cookie: sessionid=abc\r\nContent-Length: 0\r\n"
-        writer.write(head + b"Connection: close\r\n\r\n")
-        await writer.drain()
+        links.append((await reader.readuntil(b"\r\n\r\n")).split()[1].decode())
+        if said := answers[min(len(links), len(answers)) - 1]:
+            writer.write(said)
+            await writer.drain()
         writer.close()
 
     async def walk():
-        port = free_port()
-        address = f"http://127.0.0.1:{port}"
-        client = DemoClient(address, f"{address}/link", "run", print)
+        address = f"http://127.0.0.1:{free_port()}"
+        numbers = itertools.count()
+        client = DemoClient(address, lambda: f"{address}/{next(numbers)}", "run", print)
         signing = asyncio.create_task(client._signed_in())
         while not client.reconnects:
             await asyncio.sleep(0.01)
-        async with await asyncio.start_server(answer, "127.0.0.1", port):
+        async with await asyncio.start_server(answer, "127.0.0.1", int(address.split(":")[-1])):
             return await asyncio.wait_for(signing, 20)
 
-    assert asyncio.run(walk()) == "sessionid=abc"
+    return asyncio.run(walk()), links
+
+
+COOKIE = page("200 OK", "Set-Cookie: sessionid=abc")
+
+
+def test_it_signs_in_once_a_web_that_was_killed_is_there_again():
+    cookie, links = signed_in([COOKIE])
+    assert cookie == "sessionid=abc" and len(links) == 1
+
+
+@pytest.mark.parametrize("answer", [None, page("410 Gone"), page("503 Service Unavailable")])
+def test_a_link_that_was_spent_without_an_answer_is_followed_by_a_new_one(answer):
+    """As when the web process is killed between spending the link and answering."""
+    cookie, links = signed_in([answer, COOKIE])
+    assert cookie == "sessionid=abc"
+    assert len(links) == len(set(links)) == 2

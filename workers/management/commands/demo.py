@@ -15,7 +15,7 @@ from typing import Any
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
-from django.db import connection
+from django.db import close_old_connections, connection
 
 from engine.events import Event, EventReader
 from engine.faults import ConfigError
@@ -112,15 +112,18 @@ class Demo:
         if not self.options["headless"]:
             self.progress.say(f"Sign in (works once): {self.supervisor.sign_in_link()}")
         run = self._launch()
-        client = DemoClient(
-            self.supervisor.address, self.supervisor.sign_in_link(), str(run.pk), self._on_event
-        )
+        client = DemoClient(self.supervisor.address, self._new_link, str(run.pk), self._on_event)
         watcher = threading.Thread(target=self._follow, args=[client], daemon=True)
         watcher.start()
         self.supervisor.serve(until=lambda: not watcher.is_alive())
         if self._error is not None:
             raise self._error
         self._report(run, client)
+
+    def _new_link(self) -> str:
+        """For the watcher's thread, whose connection may be one to a database that was killed."""
+        close_old_connections()
+        return self.supervisor.sign_in_link()
 
     def _launch(self) -> Run:
         overrides = {
