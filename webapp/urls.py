@@ -28,4 +28,5 @@ urlpatterns = [
     path("", include("webapp.registry.urls")),
     path("", include("webapp.searches.urls")),
     path("", include("webapp.datasets.urls")),
+    path("", include("webapp.parents")),
 ]

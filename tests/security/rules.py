@@ -15,6 +15,7 @@ from tests.datasets import a_finished_upload, stored_version
 from webapp.accounts.models import Scope
 from webapp.datasets.models import DatasetVersion
 from webapp.experiments.models import Run
+from webapp.parents import PAGES, name_of
 from webapp.registry.models import ModelVersion
 
 EVERYBODY = ("alice", "mia", "bob", "vera", "charlie", "nobody")
@@ -511,6 +512,8 @@ ROWS = (
     Row("api-1:get_export", "get", TEAM_REST, scopes=READ),
     Row("api-1:get_export_file", "get", TEAM_REST, scopes=READ),
     Row("api-1:delete_export", "delete", (204, 204, 204, 403, 404, 401), scopes=READ),
+    # To the page above it, which asks who it is.
+    *(Row(name_of(route), "get", (302,) * 6) for route in PAGES),
 )
 
 SENT_ON: Answers = (302,) * 6

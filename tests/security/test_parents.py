@@ -1,0 +1,58 @@
+"""Whatever part of a page's address somebody cuts off, what is left leads to a page."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.urls import Resolver404, resolve
+
+from tests.security.rules import ROWS
+from tests.security.test_walk import filled_in, undone
+from webapp.parents import PAGES
+
+pytestmark = pytest.mark.django_db
+
+NAMES = sorted(
+    {row.name for row in ROWS if not row.name.startswith("api-") and row.name != "reference"}
+)
+NEEDS_MORE = (400, 405)
+"""An address that asks for a query, or that only a form is sent to: its page says so."""
+
+
+OF_A_STATE = ("/account/", "/sign-", "/shared/")
+"""What exists for who has it: recovery codes, mail, a link."""
+
+
+def is_known(address: str) -> bool:
+    try:
+        resolve(address)
+    except Resolver404:
+        return False
+    return True
+
+
+def parents(address: str) -> list[str]:
+    """'/a/b/c/' -> ['/a/b/', '/a/']."""
+    parts = address.strip("/").split("/")
+    return ["/" + "/".join(parts[:length]) + "/" for length in range(len(parts) - 1, 0, -1)]
+
+
+def test_what_is_above_an_address_exists(
+    cast: Any, arguments: dict[str, Any], sessions: dict[str, str]
+) -> None:
+    above = {one for name in NAMES for one in parents(filled_in(name, arguments))}
+    assert [one for one in sorted(above) if not is_known(one)] == []
+    answers = {}
+    for address in above:
+        if address.startswith(OF_A_STATE):
+            continue
+        with undone(sessions["alice"]) as client:
+            answers[address] = client.get(address, follow=True).status_code
+    assert len(above) > len(PAGES)
+    assert {one: code for one, code in answers.items() if code not in (200, *NEEDS_MORE)} == {}
+
+
+def test_the_address_of_the_list_keeps_what_is_asked(cast: Any, sessions: dict[str, str]) -> None:
+    with undone(sessions["alice"]) as client:
+        assert client.get("/runs/?state=failed&q=a%20b").url == "/?state=failed&q=a%20b"
