@@ -41,14 +41,14 @@ Whole = Annotated[int, Field(lt=2**31)]
 
 
 class Posterior(StrEnum):
-    """Family of the Thompson posteriors (mars2.md, section 2)."""
+    """Family of the Thompson posteriors (docs/algorithm.md, section 2)."""
 
     BETA = "beta"
     GAUSSIAN = "gaussian"
 
 
 class SelectionOrder(StrEnum):
-    """Which choice comes first in an expansion (mars2.md, section 2)."""
+    """Which choice comes first in an expansion (docs/algorithm.md, section 2)."""
 
     AGENT_FIRST = "agent_first"
     NODE_FIRST = "node_first"
@@ -62,7 +62,7 @@ class AgentChoice(StrEnum):
 
 
 class Score(StrEnum):
-    """How test verdicts become the raw score of a node (mars2.md, section 4)."""
+    """How test verdicts become the raw score of a node (docs/algorithm.md, section 4)."""
 
     BINARY = "binary"
     FRACTION = "fraction"
@@ -77,7 +77,7 @@ class Schedule(StrEnum):
 
 
 class Level(StrEnum):
-    """Over what one importance weight is formed (mars2.md, section 7)."""
+    """Over what one importance weight is formed (docs/algorithm.md, section 7)."""
 
     TOKEN = "token"  # nosec B105
     SEQUENCE = "sequence"

@@ -1,4 +1,4 @@
-"""Figures that evaluations report (mars2.md, section 9), and how sure one may be of them."""
+"""Figures that evaluations report (docs/algorithm.md, section 9), and their uncertainty."""
 
 from __future__ import annotations
 

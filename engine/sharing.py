@@ -1,7 +1,7 @@
 """Agents that share one set of weights: what they have in common, and who is refused.
 
-Homogeneous multi-role agents (mars2.md, section 1) name the agent whose weights they have in
-`shares_weights_with`. That agent, the owner, is the one that is trained, saved and reported.
+Homogeneous multi-role agents (docs/algorithm.md, section 1) name the agent whose weights they have
+in `shares_weights_with`. That agent, the owner, is the one that is trained, saved and reported.
 Invariant: after `sharing_faults` found none, everything that is of the weights rather than of the
 role is equal within a group, and no owner shares with a third.
 """

@@ -66,7 +66,7 @@ def posterior(luck):
 
 
 def backprop(luck):
-    """Every node's lists of scores, filled by the update rule as it is told (section 2)."""
+    """Every node's lists of scores, filled by the update rule (docs/algorithm.md, section 2)."""
     family, strategy = (
         luck.choice(["beta", "gaussian"]),
         luck.choice(["stack", "multiarm_bandit_thompson"]),

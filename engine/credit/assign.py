@@ -1,4 +1,6 @@
-"""Credit of whole trees: raw score -> shaping -> overlong -> advantage (mars2.md, 5 and 6).
+"""Credit of whole trees: raw score -> shaping -> overlong -> advantage.
+
+Source: docs/algorithm.md, sections 5 and 6.
 
 `assign_credit` credits one tree; `credit_batch` then lets a method that compares the trees of a
 step have its say.

@@ -1,4 +1,4 @@
-"""Dynamic filter (DAPO, arXiv 2503.14476; mars2.md, section 7).
+"""Dynamic filter (DAPO, arXiv 2503.14476; docs/algorithm.md, section 7).
 
 A group whose mean score lies at an end of the range holds no difference to learn from.
 """

@@ -1,4 +1,4 @@
-"""Soft overlong penalty (DAPO, arXiv 2503.14476; mars2.md, section 7).
+"""Soft overlong penalty (DAPO, arXiv 2503.14476; docs/algorithm.md, section 7).
 
 With L output tokens, limit L_max and buffer B: e = min(L - (L_max - B), B); if e > 0 the reward
 gets -(e / B) factor.

@@ -1,4 +1,4 @@
-"""Tree-consistent reward shaping (arXiv 2604.14564; mars2.md, section 5).
+"""Tree-consistent reward shaping (arXiv 2604.14564; docs/algorithm.md, section 5).
 
 For a node v with parent p(v), from raw rewards r:
     b(v)  = (1 - lambda) r_p(v) + lambda mean(r of v's siblings)

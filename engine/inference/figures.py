@@ -1,4 +1,6 @@
-"""The figures of an evaluation (mars2.md, section 9), each with what it cost, and two compared.
+"""The figures of an evaluation, each with what it cost, and the comparison of two evaluations.
+
+Source: docs/algorithm.md, section 9.
 
 A figure is one value per problem, None where a verification failed technically. Names:
 `pass@K/AGENT` and `pass@K/team` from independent samples (unbiased); `tree/pass@1` the answer that

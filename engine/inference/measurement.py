@@ -1,7 +1,7 @@
 """Measures a team: each agent alone, its search, and independent samples on the same budget.
 
-Public tests guide, private tests judge (mars2.md, sections 4 and 9). Invariants: nothing here
-changes weights or enters a buffer; whoever writes and verifies (the actors of a run, or a crew
+Public tests guide, private tests judge (docs/algorithm.md, sections 4 and 9). Invariants: nothing
+here changes weights or enters a buffer; whoever writes and verifies (the actors of a run, or a crew
 without a trainer) is measured by these functions.
 """
 

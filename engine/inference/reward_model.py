@@ -1,8 +1,8 @@
 """A reward model: a value head on a policy says how likely a program is right.
 
-Source: MARS²-T+ (arXiv 2602.07848; mars2.md, section 8), outcome reward model trained with binary
-cross-entropy (Cobbe et al. 2021, arXiv 2110.14168). p(right) = sigmoid(w · h + b), with h the
-last layer's state at the last token of the conversation (statement, program).
+Source: MARS²-T+ (arXiv 2602.07848; docs/algorithm.md, section 8), outcome reward model trained with
+binary cross-entropy (Cobbe et al. 2021, arXiv 2110.14168). p(right) = sigmoid(w · h + b), with h
+the last layer's state at the last token of the conversation (statement, program).
 
 A directory holds the policy in Hugging Face layout (weights changed by the training),
 `value_head.safetensors` and `reward_model.json`; nothing in it is ever unpickled.

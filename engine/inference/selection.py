@@ -1,4 +1,4 @@
-"""Which node of a finished search is the answer (mars2.md, sections 4 and 8).
+"""Which node of a finished search is the answer (docs/algorithm.md, sections 4 and 8).
 
 Invariant: the choice sees public tests only.
 """

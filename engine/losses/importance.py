@@ -1,6 +1,7 @@
 """Rollout correction: importance weights of the learner's policy against the generator's.
 
-With d_t = log pi_old - log pi_rollout (mars2.md, section 7; truncated importance sampling):
+With d_t = log pi_old - log pi_rollout (truncated importance sampling; docs/algorithm.md,
+section 7):
     token      w_t = exp(d_t)
     sequence   w_t = exp(sum of d over the row)
     geometric  w_t = exp(mean of d over the row)

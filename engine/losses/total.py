@@ -2,7 +2,7 @@
 entropy bonus.
 
     loss = policy loss + kl_coefficient * mean of the KL estimate - entropy_coefficient * mean of H
-The last two means are over all tokens, whatever the policy loss is a mean over (mars2.md,
+The last two means are over all tokens, whatever the policy loss is a mean over (docs/algorithm.md,
 section 7); H is the entropy, in nats, of the learner's distribution at a token.
 
 Invariant: all parts are divided by the units of the whole batch, so the losses and gradients of

@@ -1,7 +1,7 @@
 """One policy and the agents that act by it: weights, generator and learner, one of each.
 
-Mostly that is one agent. Homogeneous agents (mars2.md, section 1) are several: they have the same
-weights and differ by role and sampling, and the policy learns from the nodes of all of them.
+Mostly that is one agent. Homogeneous agents (docs/algorithm.md, section 1) are several: they have
+the same weights and differ by role and sampling, and the policy learns from the nodes of all.
 
 Invariants:
 - The generator always samples from the current weights, except while `starting_weights` is asked

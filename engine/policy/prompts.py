@@ -1,6 +1,6 @@
 """What an agent reads: the problem, or the problem with a program and its feedback.
 
-Source: mars2.md, section 3. Invariant: nothing of a private test enters a prompt.
+Source: docs/algorithm.md, section 3. Invariant: nothing of a private test enters a prompt.
 """
 
 from __future__ import annotations

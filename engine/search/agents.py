@@ -38,7 +38,7 @@ class AgentChooser(Protocol):
 
 
 class ThompsonChooser:
-    """One posterior per agent; the largest draw wins (mars2.md, section 2).
+    """One posterior per agent; the largest draw wins (docs/algorithm.md, section 2).
 
     Nodes under way change nothing: the draws themselves spread them over the agents.
     """

@@ -1,4 +1,4 @@
-"""Depth-guided exploration of MARS²-T+ (arXiv 2602.07848; mars2.md, section 8).
+"""Depth-guided exploration of MARS²-T+ (arXiv 2602.07848; docs/algorithm.md, section 8).
 
 The GEN draw at a node of depth d that has c children is multiplied by gamma(d)^c with
 gamma(d) = 0.98 rho^d: the wider a node already is, and the deeper it lies, the less it widens.

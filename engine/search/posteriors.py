@@ -56,7 +56,9 @@ class ThompsonPosterior(Protocol):
 
 
 class BetaPosterior:
-    """Beta(a, b) with Jeffreys' prior by default; a += r, b += 1 - r (mars2.md, section 2).
+    """Beta(a, b) with Jeffreys' prior by default; a += r, b += 1 - r.
+
+    Source: docs/algorithm.md, section 2.
 
     A fractional reward counts as that share of a success (Agrawal & Goyal 2012 would draw a
     Bernoulli instead; AB-MCTS-A adds the fraction itself, and so does Grove).
@@ -113,7 +115,9 @@ class BetaPosterior:
 
 
 class GaussianPosterior:
-    """Normal with scaled inverse chi² variance (mars2.md, section 2; Murphy 2023, 3.4.3.3).
+    """Normal with scaled inverse chi² variance.
+
+    Source: docs/algorithm.md, section 2; Murphy 2023, 3.4.3.3.
 
     Mean and sum of squares are Welford's running ones, so long sequences of nearly equal
     rewards lose no digits.

@@ -1,4 +1,4 @@
-"""The shared search tree: Thompson sampling over agents and nodes (mars2.md, section 2).
+"""The shared search tree: Thompson sampling over agents and nodes (docs/algorithm.md, section 2).
 
 Invariants:
 - Nodes are numbered in the order of creation; node 0 is the root, the problem statement.

@@ -100,7 +100,7 @@ Judge = Callable[[Verification], float | None]
 
 
 def training_score(kind: Score) -> Judge:
-    """Score on all tests: 1 if every one passes, or the share that does (mars2.md, section 4)."""
+    """Score on all tests (docs/algorithm.md, section 4): 1 if all pass, or the share that does."""
 
     def judge(verification: Verification) -> float | None:
         if verification.verdict is Verdict.SANDBOX_FAILURE:

@@ -1,5 +1,6 @@
 /**
- * The terms behind a node's shaped reward and advantage (engine/credit, mars2.md 5 and 6). Pure.
+ * The terms behind a node's shaped reward and advantage (engine/credit; docs/algorithm.md,
+ * sections 5 and 6). Pure.
  *
  * The recorded figures are the truth. The terms are worked out again from the tree; what is left
  * between the two is told as such (the overlong penalty, or a method that sees the whole step).

@@ -5,7 +5,7 @@ from engine.credit.shaping import tree_shaping
 
 
 def one_by_one(rewards, parents, gamma, lambda_):
-    """Section 5 of mars2.md, node by node."""
+    """The formula of docs/algorithm.md, section 5, node by node."""
     shaped = []
     for v, (reward, parent) in enumerate(zip(rewards, parents, strict=True)):
         others = [rewards[u] for u in range(len(rewards)) if parents[u] == parent and u != v]

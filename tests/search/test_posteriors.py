@@ -6,7 +6,7 @@ from engine.search.posteriors import BetaPosterior, GaussianPosterior, make_post
 
 
 def batch_gaussian(rewards, m=0.0, kappa=1.0, nu=1.0, tau_square=0.1):
-    """The formulas of mars2.md, section 2, on the whole list at once."""
+    """The formulas of docs/algorithm.md, section 2, on the whole list at once."""
     x, n = np.asarray(rewards, dtype=np.float64), len(rewards)
     average = x.mean() if n else 0.0
     squares = ((x - average) ** 2).sum()

@@ -1,4 +1,4 @@
-"""Which run state may follow which (design: run states)."""
+"""Which run state may follow which (docs/architecture.md, "Run states")."""
 
 from __future__ import annotations
 

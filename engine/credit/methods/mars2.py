@@ -1,4 +1,4 @@
-"""Path-level group advantage over a whole tree (arXiv 2604.14564; mars2.md, section 6).
+"""Path-level group advantage over a whole tree (arXiv 2604.14564; docs/algorithm.md, section 6).
 
     A_v = (r̂_v - mean) / (std + 1e-9), std with ddof 1, over all nodes of one tree.
 r̂ are the shaped rewards, all agents' and all depths'. A tree of equal rewards, or of one node,

@@ -1,4 +1,4 @@
-"""Group sequence policy optimisation (arXiv 2507.18071; mars2.md, section 7).
+"""Group sequence policy optimisation (arXiv 2507.18071; docs/algorithm.md, section 7).
 
     s_v = exp(mean_t(log pi_theta - log pi_old))
     maximise mean_v mean_t w_vt min(s_v A_v, clip(s_v, 1 - clip_low, 1 + clip_high) A_v)
