@@ -10,10 +10,13 @@ import builtins
 import marshal
 import os
 import random
+import re
 import resource
 import sys
 import types
+import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import objects
@@ -87,6 +90,7 @@ def calls(job: bytes) -> None:
     function, failure = load(prelude, program, entry_point)
     for index, packed in enumerate(arguments):
         output.room = limit
+        renewed(index)
         send(STREAM, index, *(failure or call(function, packed, limit)))
 
 
@@ -139,7 +143,21 @@ def answer(job: bytes) -> None:
     while not failure and (packed := receive(INCOMING)) is not None:
         index += 1
         output.room = limit
+        renewed(index)
         send(OUTGOING, index, *respond(function, packed, limit))
+
+
+def renewed(calls_before: int) -> None:
+    """Drop what a call of plain functions leaves behind in modules: patterns that it compiled,
+    and which warnings were printed. A hostile program, which may have put anything there, is
+    never called twice where that matters."""
+    if calls_before:
+        with suppress(BaseException):
+            _purge()
+            _mutate_filters("ignore", ResourceWarning, append=True)  # is there; a new version
+
+
+_purge, _mutate_filters = re.purge, warnings.simplefilter
 
 
 def respond(function: Any, packed: bytes, limit: int) -> tuple[int, str]:

@@ -78,6 +78,7 @@ _STATX, _MADVISE, _FUTEX = (332, 291), (28, 233), (202, 98)
 _SOCKETPAIR, _SENDTO = (53, 199), (44, 206)
 
 _WRITE_FLAGS = 0o1 | 0o2 | 0o100 | 0o1000 | 0o2000 | 0o20000000  # and CREAT, TRUNC, APPEND, TMPFILE
+_NAMELESS = 0o20000000  # a file without a name leaves a trace in numbers, but none in its folder
 _CLONE_THREAD = 0x10000
 _CLOCK_OF_A_PROCESS = 1 << 31  # its number lies in the other bits
 _RLIMIT_CPU = 0
@@ -136,10 +137,8 @@ def _conditional(
     writes: bool, numbers: bool
 ) -> list[tuple[tuple[int | None, int | None], list[Line]]]:
     """Calls whose arguments decide. Flags and commands are ints: the low half is all of them."""
-    opening = [[ALLOW], [ALLOW]]
-    if not writes:
-        opening = [[_argument(1), *_refuse_bits(_WRITE_FLAGS)],
-                   [_argument(2), *_refuse_bits(_WRITE_FLAGS)]]  # fmt: skip
+    refused = _NAMELESS if writes else _WRITE_FLAGS
+    opening = [[_argument(1), *_refuse_bits(refused)], [_argument(2), *_refuse_bits(refused)]]
     return [
         (_OPEN, opening[0]),
         (_OPENAT, opening[1]),

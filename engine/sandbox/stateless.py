@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import string
 from collections.abc import Collection
 from functools import lru_cache
 from typing import TypeGuard
@@ -211,6 +212,8 @@ class _Module:
                 return isinstance(node.ctx, ast.Load) and (free or name in (usable or ()))
             case ast.Attribute(value=ast.Name(id="self"), attr=name) if self.selves:
                 return "self" in self.known and not name.startswith("__")
+            case ast.Attribute(value=value, attr="format" | "format_map" as name):
+                return name == "format" and _is_plain_format(value)
             case ast.Call(func=ast.Name(id=name)) if name in self.classes:
                 return all(self._inside(part) for part in (*node.args, *node.keywords))
             case ast.Attribute(attr=name, ctx=context):
@@ -266,6 +269,23 @@ def _is_constant(node: ast.expr) -> bool:
         case ast.Tuple(elts=parts):
             return all(_is_constant(part) for part in parts)
     return False
+
+
+def _is_plain_format(node: ast.expr) -> bool:
+    """A text whose fields are arguments, and no attributes or items of them.
+
+    Raises:
+        ValueError: it is no format.
+    """
+    if not (isinstance(node, ast.Constant) and isinstance(node.value, str)):
+        return False
+    texts = [node.value]
+    for text in texts:  # the format of a field may hold fields, and is looked at too
+        for _, field, form, _ in string.Formatter().parse(text):
+            if field and not field.replace("_", "a").isalnum():
+                return False
+            texts += [form] if form else []
+    return True
 
 
 def _is_method(node: ast.stmt) -> TypeGuard[ast.FunctionDef]:

@@ -69,7 +69,19 @@ if __name__ == "__main__":
     print(Solution().run(list(map(int, sys.stdin.read().split()))))
 """,
 }
+PLAIN["formats of arguments"] = """
+def solve(x):
+    row = ["{} {0!r:>{1}} {a_1:,.2f}".format(x, 3, a_1=2) for _ in x]
+    return "\\n".join(row) + f"{x:.3f}" + format(x, ".2f") + "%5.1f" % x
+"""
 WITH_STATE = {
+    "a format of attributes": "def solve(x): return '{0.__code__}'.format(solve)",
+    "a format of items": "def solve(x): return '{0[0]}'.format(x)",
+    "a format in a format": "def solve(x): return '{:{0.real}}'.format(x)",
+    "a format that is none": "def solve(x): return '{'.format(x)",
+    "a format that is made": "def solve(x): return x.format(solve)",
+    "a format of a mapping": "def solve(x): return '{a}'.format_map(x)",
+    "a format as a function": "def solve(x): return list(map(str.format, x))",
     "a list of the module": "seen = []\ndef solve(x): return seen.append(x)",
     "a default argument": "def solve(x, seen=[]): return seen.append(x)",
     "a default of a lambda": "def solve(x):\n    return (lambda y, seen=[]: seen)(x)",
