@@ -25,9 +25,9 @@ from engine.losses import POLICY_LOSSES
 from engine.policy.load import model_directory
 from engine.recipes import FOLDER, load_recipe, recipe_data, recipe_names
 from engine.sharing import weight_groups
+from tests.helpers.small_recipes import RANKED, REFILLED, TREES, small_overrides
 
 DEADLINE = 500
-TREES, NODES = 6, 8
 TRAIN = """
 import sys
 from engine.__main__ import main
@@ -83,41 +83,11 @@ def test_every_method_has_a_recipe_that_trains_it():
 
 TRAINED = [name for name in recipe_names() if name not in ("mars2-8b", "mars2-32b")]
 """The two others are `mars2` at the size of clusters: their models, ranks and generators."""
-REFILLED = "tree-single"
-"""Its run replaces the trees that it leaves out; small ones, so that there are some."""
-RANKED = "dr-grpo"
-"""Its policy learns in two ranks."""
 
 
 def small(name) -> RunConfig:
     """The recipe in its own shape, at a size that trains in seconds."""
-    plain = load_recipe(name)
-    nodes = min(plain.search.nodes_per_tree, NODES)
-    overrides = {
-        "problems.validation": 0,
-        "problems.test": 0,
-        "search.nodes_per_tree": nodes,
-        "search.nodes_in_flight": min(plain.search.nodes_in_flight, nodes),
-        "credit.overlong_buffer_tokens": min(plain.credit.overlong_buffer_tokens, 8),
-        "training.steps": 2,
-        "training.minutes": None,
-        "training.trees_per_step": TREES * NODES // nodes,
-        "training.checkpoint_every": 9,
-        "sandbox.workers": 1,
-        "compute.device": "cpu",
-        "compute.dtype": "float32",
-        "compute.lanes": 1,
-        "compute.threads_per_agent": 1,
-    }
-    for number in range(len(plain.agents)):
-        overrides[f"agents.{number}.role"] = ""  # the starters have never read one
-        overrides[f"agents.{number}.sampling.max_prompt_tokens"] = 192
-        overrides[f"agents.{number}.sampling.max_new_tokens"] = 32
-    if name == REFILLED:
-        overrides |= {"credit.refill_rounds": 2, "search.nodes_per_tree": 3}
-    if name == RANKED:
-        overrides |= {"agents.0.learner_ranks": 2, "agents.0.optimizer.learning_rate": 1e-3}
-    return load_recipe(name, overrides)
+    return load_recipe(name, small_overrides(load_recipe(name).model_dump(mode="json")))
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,42 @@
+"""Overrides that make a recipe train in seconds on two cores, in its own shape."""
+
+from __future__ import annotations
+
+from typing import Any
+
+TREES, NODES = 6, 8
+REFILLED = "tree-single"
+"""Its run replaces the trees that are filtered out; small ones, so that there are some."""
+RANKED = "dr-grpo"
+"""Its policy learns in two ranks."""
+
+
+def small_overrides(settings: dict[str, Any]) -> dict[str, Any]:
+    """Overrides, by dotted path, of a recipe whose resolved settings these are."""
+    search, credit = settings["search"], settings["credit"]
+    nodes = min(search["nodes_per_tree"], NODES)
+    overrides = {
+        "problems.validation": 0,
+        "problems.test": 0,
+        "search.nodes_per_tree": nodes,
+        "search.nodes_in_flight": min(search["nodes_in_flight"], nodes),
+        "credit.overlong_buffer_tokens": min(credit["overlong_buffer_tokens"], 8),
+        "training.steps": 2,
+        "training.minutes": None,
+        "training.trees_per_step": TREES * NODES // nodes,
+        "training.checkpoint_every": 9,
+        "sandbox.workers": 1,
+        "compute.device": "cpu",
+        "compute.dtype": "float32",
+        "compute.lanes": 1,
+        "compute.threads_per_agent": 1,
+    }
+    for number in range(len(settings["agents"])):
+        overrides[f"agents.{number}.role"] = ""  # the starters have never read one
+        overrides[f"agents.{number}.sampling.max_prompt_tokens"] = 192
+        overrides[f"agents.{number}.sampling.max_new_tokens"] = 32
+    if settings["recipe"] == REFILLED:
+        overrides |= {"credit.refill_rounds": 2, "search.nodes_per_tree": 3}
+    if settings["recipe"] == RANKED:
+        overrides |= {"agents.0.learner_ranks": 2, "agents.0.optimizer.learning_rate": 1e-3}
+    return overrides
