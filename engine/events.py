@@ -132,6 +132,11 @@ class RunWaiting(Payload, tag="run.waiting"):
     name: str
     """What is awaited ("sandbox", "starting Ray"); empty when the wait is over."""
     deadline_seconds: float = 0.0
+    """0: none of its own."""
+    done: int = 0
+    """Of `total`: the programs of an evaluation that are judged."""
+    total: int = 0
+    """0 of a wait that is not counted."""
 
 
 class RunPlanned(Payload, tag="run.planned"):

@@ -11,15 +11,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from engine.config import RunConfig, SearchConfig
-from engine.events import EvaluationOutcomes, EvaluationResult
+from engine.events import EvaluationOutcomes, EvaluationResult, RunWaiting
 from engine.inference.measurement import Judged, known, mean, measure, solved_shares
 from engine.metrics import standard_error
 from engine.policy.exchange import Request, Stream
 from engine.problems.identity import content_hash
 from engine.problems.problem import Problem
-from engine.training.forest import Forest
+from engine.training.evaluation_wait import EvaluationWait, program_count
+from engine.training.forest import Claim, Forest, GrowingTree, WrittenNode
 from engine.training.rollout import Rollout
 from engine.training.team import Team
+
+VALIDATION, TEST = "validation", "test"
 
 CONTENT_CHARS = 16
 """Of a problem's hash: enough to tell millions of problems apart."""
@@ -32,6 +35,8 @@ class Evaluator:
     team: Team
     config: RunConfig
     should_stop: Callable[[], bool] = lambda: False
+    report: Callable[[RunWaiting], None] = lambda wait: None
+    """Takes what a run waits for while it is evaluated."""
 
     def run(
         self,
@@ -48,10 +53,20 @@ class Evaluator:
         Problems of which a verification failed technically are left out of that figure.
         """
         started = time.monotonic()
-        bench = TeamBench(self.team, self.should_stop, starting_weights, (split, step))
+        total = program_count(self.config.evaluation, len(self.team.agents), len(problems), search)
+        name = _names(split, starting_weights)
+        wait = EvaluationWait(self.report, name, total)
+        stream = (split, step)
+        bench = TeamBench(self.team, self.should_stop, starting_weights, stream, wait.add)
         seed = [self.config.seed, 0xEA1, step]
         config = self.config.model_copy(update={"search": without_limits(self.config.search)})
-        found = measure(bench, config, problems, seed, search=search)
+        with self.team.wait_as(wait.waiting):
+            if split == TEST:
+                wait.begin()  # it may take minutes
+            try:
+                found = measure(bench, config, problems, seed, search=search)
+            finally:
+                wait.end()
         agents = {name: solved_shares(rows) for name, rows in found.alone.items()}
         rollouts = list(found.all())
         by_problem: dict[str, list[float | None]] = {
@@ -86,6 +101,25 @@ def without_limits(search: SearchConfig) -> SearchConfig:
     return SearchConfig(**search.model_dump(exclude=limits))
 
 
+def _names(split: str, starting_weights: bool) -> str:
+    """What people read of an evaluation while it lasts."""
+    if split != TEST:
+        return split
+    return f"final test, {'starting' if starting_weights else 'trained'} weights"
+
+
+@dataclass
+class _Counted:
+    """A sink that counts the nodes of an evaluation's trees."""
+
+    judged: Callable[[int], None]
+
+    def opened(self, claim: Claim) -> None: ...
+
+    def closed(self, tree: GrowingTree, node: WrittenNode) -> None:
+        self.judged(1)
+
+
 @dataclass
 class TeamBench:
     """The actors of a run."""
@@ -95,6 +129,8 @@ class TeamBench:
     starting_weights: bool
     stream: Stream
     """What the names of all its random numbers begin with."""
+    judged: Callable[[int], None] = lambda programs: None
+    """Takes how many more programs are judged."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -115,12 +151,14 @@ class TeamBench:
         ]
         verdicts = iter(self.team.verifier.verify(programs))
         judged = [[(answer, next(verdicts)) for answer in written] for written in answers]
+        self.judged(len(programs))
         return dict(zip(self.team.agents, judged, strict=True))
 
     def grow(self, part: str, forest: Forest, temperature: float) -> None:
         Rollout(
             self.team,
             forest,
+            _Counted(self.judged),
             should_stop=self.should_stop,
             temperature=temperature,
             starting_weights=self.starting_weights,

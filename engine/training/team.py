@@ -13,7 +13,8 @@ Invariants:
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -132,6 +133,16 @@ class Team:
                 given = learner.give_weights.remote(owner)
                 calls += [actor.take_weights.remote(owner, given) for actor in writing]
         return calls
+
+    @contextmanager
+    def wait_as(self, waiting: Waiting) -> Iterator[None]:
+        """Waits within the block are reported to `waiting`."""
+        before = self.waiting
+        self.waiting = self.verifier.waiting = waiting
+        try:
+            yield
+        finally:
+            self.waiting = self.verifier.waiting = before
 
     def get(self, futures: Any, name: str, deadline: float = CALL_DEADLINE) -> Any:
         """Result of one or several calls; a long wait is reported under its name.

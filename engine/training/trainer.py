@@ -27,7 +27,6 @@ from engine.events import (
     LogLine,
     RunPlanned,
     RunResumed,
-    RunWaiting,
     StepEnded,
     StepStarted,
     read_all,
@@ -36,7 +35,7 @@ from engine.problems.source import ProblemSet
 from engine.timeline import standing
 from engine.training.checkpoint import Checkpoint, Checkpoints
 from engine.training.compatibility import RunRecord
-from engine.training.evaluation import Evaluator
+from engine.training.evaluation import TEST, VALIDATION, Evaluator
 from engine.training.forest import GrowingTree
 from engine.training.growth import Then
 from engine.training.learning import Learning
@@ -46,8 +45,6 @@ from engine.training.step_trees import StepTrees
 from engine.training.system import SystemSampler
 from engine.training.team import Team
 from engine.training.telemetry import StepFigures, StepRecorder
-
-VALIDATION, TEST = "validation", "test"
 
 
 class Trainer:
@@ -85,7 +82,7 @@ class Trainer:
         """Mean validation Pass@1 of the agents with the current weights, if measured."""
         self._measured: set[tuple[str, int]] = set()
         """Splits and steps of the evaluations that stand in the log of a resumed run."""
-        self.evaluator = Evaluator(team, config, should_stop)
+        self.evaluator = Evaluator(team, config, should_stop, log.append)
 
     def run(self) -> None:
         """Train, then measure the test split and save the final weights.
@@ -181,15 +178,11 @@ class Trainer:
         for step, starting in ((0, True), (self.progress.step, False)):
             if (TEST, step) in self._measured:
                 continue
-            self.log.append(
-                RunWaiting(f"test split, {'starting' if starting else 'final'} weights", 3600)
-            )
             told = self.evaluator.run(
                 step, TEST, self.problems.test, starting_weights=starting, search=True
             )
             for payload in told:
                 self.log.append(payload)
-        self.log.append(RunWaiting(""))
 
     def _log_end(
         self,

@@ -3,21 +3,23 @@
 const RECENT = 10; // steps behind an estimate
 
 /**
- * @returns {done, steps, share, minutesDone, minutes, secondsLeft|null}: `share` runs from 0 to 1
- *   over whichever limit is nearer; `secondsLeft` is null until a step has ended.
+ * @returns {done, steps, share, byMinutes, minutesDone, minutes, secondsLeft|null}: `share` runs from
+ *   0 to 1 over whichever limit is nearer, `byMinutes` says that it is the minutes; `secondsLeft` is null until a step has ended.
  */
 export function progressOf(state) {
   const last = state.steps.at(-1);
   const done = last?.step ?? 0;
   const { steps, minutes } = state.plan;
   const minutesDone = (last?.training_seconds ?? 0) / 60;
-  const shares = [steps ? done / steps : 0, minutes ? minutesDone / minutes : 0];
+  const bySteps = steps ? done / steps : 0;
+  const byTime = minutes ? minutesDone / minutes : 0;
   return {
     done,
     steps,
     minutes,
-    minutesDone,
-    share: Math.min(1, Math.max(...shares)),
+    minutesDone: minutes ? Math.min(minutes, minutesDone) : minutesDone, // the last step may end beyond
+    byMinutes: minutes !== null && byTime >= bySteps,
+    share: Math.min(1, Math.max(bySteps, byTime)),
     secondsLeft: secondsLeft(state),
   };
 }
@@ -51,12 +53,12 @@ function mean(values) {
 
 /** What the run is doing now, in a few words. */
 export function phaseOf(state) {
-  if (!state.step) return state.plan.steps ? "first evaluation" : "starting";
+  if (!state.step) return state.plan.steps ? "first validation" : "starting";
   const trees = [...state.trees.values()].filter((tree) => tree.step === state.step);
-  if (trees.some((tree) => !tree.closed)) return "trees are growing";
+  if (trees.some((tree) => !tree.closed)) return "growing trees";
   const ended = state.steps.at(-1)?.step === state.step;
-  if (ended) return state.step >= state.plan.steps ? "last evaluation" : "between steps";
-  return trees.length ? "agents are learning" : "opening trees";
+  if (ended) return progressOf(state).share >= 1 ? "final test" : "between steps";
+  return trees.length ? "updating agents" : "opening trees";
 }
 
 /** Nodes, trees and tokens of all steps that ended. */

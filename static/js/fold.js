@@ -29,7 +29,7 @@ export function emptyState() {
     checkpoints: [], // payloads of checkpoint.saved, in order
     answer: null, // payload of search.answer, of a search at test time
     trees: new Map(), // tree id -> tree, of the two newest steps
-    waiting: null, // {name, deadline, since}
+    waiting: null, // {name, deadline, since, done, total}
     error: null, // the first cause since the run last went on
     logs: [],
     system: [],
@@ -57,9 +57,11 @@ const HANDLERS = {
   "run.state": runState,
   "run.resumed": runResumed,
   "run.waiting": (state, payload, time) => {
-    state.waiting = payload.name
-      ? { name: payload.name, deadline: payload.deadline_seconds, since: time }
-      : null;
+    const before = state.waiting;
+    const { name, deadline_seconds: deadline, done = 0, total = 0 } = payload;
+    // A wait that is reported again, further on, is the same wait.
+    const since = before?.name === name ? before.since : time;
+    state.waiting = name ? { name, deadline, since, done, total } : null;
   },
   "run.planned": (state, payload) => {
     state.plan = {

@@ -53,7 +53,8 @@ export class Progress {
     }
     const way = progressOf(state);
     this.bar.value = status.state === "finished" ? 1 : way.share;
-    const facts = [fact("Step", `${way.done} of ${way.steps || status.steps || "–"}`)];
+    const most = way.steps || status.steps || "–";
+    const facts = [fact("Step", way.byMinutes ? `${way.done}` : `${way.done} of ${most}`)];
     if (way.minutes) facts.push(fact("Training", `${way.minutesDone.toFixed(1)} of ${way.minutes} min`));
     const running = status.state === "running" || status.state === "starting";
     if (running && way.secondsLeft !== null) {
@@ -87,8 +88,8 @@ export class Progress {
   #banners(state, status, now, connection) {
     const notes = [];
     if (connection) notes.push(note(connection.kind, connection.title, connection.text));
-    const waiting = hasEnded(status.state) ? null : waitingText(state, status, now);
-    if (waiting) notes.push(note("warn", "Waiting", waiting));
+    const waiting = hasEnded(status.state) ? null : waitOf(state, status, now);
+    if (waiting) notes.push(note(waiting.kind, waiting.title, waiting.text));
     const error = status.state === "failed" ? state.error : null;
     const message = error?.message ?? (status.state === "failed" ? status.error : "");
     if (message) {
@@ -151,15 +152,29 @@ export class Progress {
   }
 }
 
-/** "for sandbox, 12 s of 1 min": from the log, or from the run's row before the engine speaks. */
-export function waitingText(state, status, now) {
+/** What a run waits for, as {kind, title, text}: from the log, or from its row before the engine speaks. */
+export function waitOf(state, status, now) {
   const wait = state.waiting ?? fromRow(status.waiting);
-  if (!wait) return status.state === "queued" ? "for a worker to take this run" : "";
+  if (!wait) {
+    const queued = status.state === "queued";
+    return queued ? { kind: "warn", title: "Queued.", text: "Waiting for a worker." } : null;
+  }
   const seconds = (now - wait.since) / 1000;
-  const passed = `for ${wait.name}, ${duration(seconds)}`;
-  if (!wait.deadline) return passed;
-  const most = duration(wait.deadline);
-  return seconds > wait.deadline ? `${passed}: longer than the ${most} it may take` : `${passed} of ${most}`;
+  if (wait.total) return evaluationOf(wait, seconds);
+  return { kind: "warn", title: "Waiting", text: waitText(wait, seconds) };
+}
+
+/** An evaluation is work, and no reason to worry. */
+function evaluationOf({ name, done, total }, seconds) {
+  const title = `${name[0].toUpperCase()}${name.slice(1)}:`;
+  return { kind: "", title, text: `${done} of ${count(total, "program")} evaluated, ${duration(seconds)}` };
+}
+
+function waitText({ name, deadline }, seconds) {
+  const passed = `for ${name}, ${duration(seconds)}`;
+  if (!deadline) return passed;
+  const most = duration(deadline);
+  return seconds > deadline ? `${passed}: longer than the limit of ${most}` : `${passed} of at most ${most}`;
 }
 
 function fromRow(waiting) {

@@ -29,14 +29,23 @@ test("before the first step nothing is promised", () => {
 
 test("the phase follows the trees of the newest step", () => {
   const made = state(1, { steps: 3 });
-  equal(phaseOf(state(0, { steps: 3 })), "first evaluation");
+  equal(phaseOf(state(0, { steps: 3 })), "first validation");
   equal(phaseOf(made), "between steps");
   made.step = 2;
   equal(phaseOf(made), "opening trees");
   made.trees.set(1, { step: 2, closed: false });
-  equal(phaseOf(made), "trees are growing");
+  equal(phaseOf(made), "growing trees");
   made.trees.get(1).closed = true;
-  equal(phaseOf(made), "agents are learning");
+  equal(phaseOf(made), "updating agents");
+});
+
+test("a run that its minutes ended is in its final test, however many steps it planned", () => {
+  const made = state(45, { steps: 1000, minutes: 6 });
+  const { share, byMinutes, minutesDone, minutes } = progressOf(made);
+  equal([share, byMinutes, minutesDone, minutes], [1, true, 6, 6]);
+  equal(phaseOf(made), "final test");
+  equal(phaseOf(state(20, { steps: 20, minutes: 60 })), "final test");
+  equal(progressOf(state(20, { steps: 20, minutes: 60 })).byMinutes, false);
 });
 
 test("totals are over the steps that count", () => {

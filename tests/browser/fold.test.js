@@ -106,10 +106,17 @@ test("an evaluation's tree score is not taken for a tree's id", () => {
   equal(fold(log()).evaluations[0].tree, 0.7);
 });
 
+test("a wait that is reported again is the same wait, further on", () => {
+  seq = 0;
+  const wait = (done) => ({ name: "final test", deadline_seconds: 0, done, total: 9 });
+  const state = fold([at("run.waiting", wait(0), 5000), at("run.waiting", wait(4), 8000)]);
+  equal(state.waiting, { name: "final test", deadline: 0, since: 5000, done: 4, total: 9 });
+});
+
 test("a wait ends when its name is empty, and the first error stays the cause", () => {
   seq = 0;
   const state = fold([at("run.waiting", { name: "sandbox", deadline_seconds: 60 }, 5000)]);
-  equal(state.waiting, { name: "sandbox", deadline: 60, since: 5000 });
+  equal(state.waiting, { name: "sandbox", deadline: 60, since: 5000, done: 0, total: 0 });
   fold([at("run.waiting", { name: "", deadline_seconds: 0 })], state);
   equal(state.waiting, null);
   fold([at("error", { message: "first" }), at("error", { message: "second" })], state);

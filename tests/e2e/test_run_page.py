@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections import deque
 
 import pytest
 
+from engine.events import Event
 from tests.browser.sample_log import sample_events
 from tests.browser.site import SampleRun
 from tests.e2e.conftest import SAMPLE
@@ -214,7 +216,21 @@ def test_stop_and_resume_are_asked_for_and_shown(page, run, log):
     run.end("stopped")
     page.get_by_role("button", name="Resume").click()
     page.get_by_text("Queued", exact=True).wait_for()
-    page.get_by_text("for a worker to take this run").wait_for()
+    page.get_by_text("Waiting for a worker.").wait_for()
+
+
+def test_the_final_test_says_what_it_is_and_how_far(page, run, log):
+    last = [log.popleft() for _ in range(len(log) - 2)][-1]
+    run.feed(whole := [*itertools.takewhile(lambda one: one.seq < last.seq, sample_events(SAMPLE))])
+    wait = {"name": "final test, trained weights", "deadline_seconds": 0.0}
+    far = {**wait, "done": 12, "total": 48}
+    head = Event(whole[-1].seq + 1, last.time, "run.waiting", None, None, far)
+    wait_for_seq(page, run.feed([head]))
+    page.get_by_text(
+        re.compile(r"Final test, trained weights: 12 of 48 programs evaluated")
+    ).wait_for()
+    assert page.get_by_text("Waiting", exact=True).count() == 0
+    page.get_by_text("final test", exact=True).wait_for()  # what the run does now
 
 
 def test_a_failed_run_shows_its_first_cause(page, run, log):

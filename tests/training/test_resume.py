@@ -124,7 +124,7 @@ class Engine:
         return any((self.run_dir / "checkpoints").glob("partial-*"))
 
     def is_testing(self):
-        return b'{"name":"test split' in self.news()
+        return b'{"name":"final test' in self.news()
 
     def news(self):
         """What it has logged since it was last started. Asked for all the time: it is read once."""

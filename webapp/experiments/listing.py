@@ -253,6 +253,12 @@ def _value(text: str, key: str) -> Any:
     return value
 
 
+def minutes_of(runs: Sequence[Run]) -> dict[uuid.UUID, float | None]:
+    """By run, the minutes of training that end it; None where only steps do."""
+    found = Run.objects.filter(pk__in=[run.pk for run in runs])
+    return dict(found.values_list("pk", "config__training__minutes"))
+
+
 def recipes_of(runs: Sequence[Run]) -> dict[uuid.UUID, str]:
     """The recipe that each of these runs was made from."""
     found = Run.objects.filter(pk__in=[run.pk for run in runs])

@@ -16,9 +16,11 @@ from webapp.experiments.listing import (
     Column,
     Unusable,
     Wish,
+    minutes_of,
     recipes_of,
 )
 from webapp.experiments.models import Run
+from webapp.experiments.run_progress import RunProgress, progress_of
 from webapp.telemetry.models import Metric
 
 
@@ -36,6 +38,7 @@ class Heading:
 class Row:
     run: Run
     recipe: str
+    progress: RunProgress | None
     metrics: list[float | None]
 
 
@@ -94,8 +97,14 @@ def runs_table(wish: Wish, runs: Sequence[Run]) -> RunsTable:
     shown = [column for column in COLUMNS if column.key in wish.columns]
     metrics = _newest(wish, runs)
     recipes = recipes_of(runs) if "recipe" in wish.columns else {}
+    minutes = minutes_of(runs) if "progress" in wish.columns else {}
     rows = [
-        Row(run, recipes.get(run.pk) or "", [metrics.get((run.pk, name)) for name in wish.metrics])
+        Row(
+            run,
+            recipes.get(run.pk) or "",
+            progress_of(run, minutes.get(run.pk)),
+            [metrics.get((run.pk, name)) for name in wish.metrics],
+        )
         for run in runs
     ]
     name = _heading(wish, Column("name", "Run", "name"))

@@ -103,10 +103,15 @@ def _run_resumed(state: State, payload: Payload, time: int, seq: int) -> None:
 
 
 def _run_waiting(state: State, payload: Payload, time: int, seq: int) -> None:
-    state.waiting = None
+    before, state.waiting = state.waiting, None
     if payload["name"]:
-        deadline = payload["deadline_seconds"]
-        state.waiting = {"name": payload["name"], "deadline": deadline, "since": time}
+        state.waiting = {
+            "name": payload["name"],
+            "deadline": payload["deadline_seconds"],
+            "since": before["since"] if before and before["name"] == payload["name"] else time,
+            "done": payload.get("done", 0),
+            "total": payload.get("total", 0),
+        }
 
 
 def _run_planned(state: State, payload: Payload, time: int, seq: int) -> None:

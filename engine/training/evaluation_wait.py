@@ -1,0 +1,48 @@
+"""The wait that an evaluation reports: what is measured, and how many of its programs are judged.
+
+While it lasts it stands for the shorter waits of the team, which each are for one call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from engine.config import EvaluationConfig
+from engine.events import RunWaiting
+
+
+@dataclass
+class EvaluationWait:
+    """Reports `name` with `done` of `total` programs whenever a call takes long."""
+
+    report: Callable[[RunWaiting], None]
+    name: str
+    total: int
+    done: int = 0
+    is_reported: bool = False
+
+    def waiting(self, name: str, deadline: float) -> None:
+        """In place of the team's own report (`engine.training.waits.Waiting`)."""
+        self.begin()
+
+    def begin(self) -> None:
+        self.is_reported = True
+        self.report(RunWaiting(self.name, done=min(self.done, self.total), total=self.total))
+
+    def add(self, programs: int) -> None:
+        """That many more are judged."""
+        self.done += programs
+
+    def end(self) -> None:
+        if self.is_reported:
+            self.report(RunWaiting(""))
+
+
+def program_count(options: EvaluationConfig, agents: int, problems: int, search: bool) -> int:
+    """Programs that an evaluation judges: of every agent alone and, with `search`, of the trees
+    and of as many independent samples, whose number is divided among the agents and rounded up."""
+    each = options.samples_per_problem * agents
+    if search:
+        each += options.tree_nodes + -(-options.tree_nodes // agents) * agents
+    return problems * each

@@ -1,0 +1,40 @@
+"""How far a run is, for pages: of the bound that ends it, steps or minutes of training. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from engine.events import RunState
+from webapp.experiments.models import Run
+
+
+@dataclass(frozen=True, slots=True)
+class RunProgress:
+    """Invariant: `share` lies in [0, 1] and is 1 of every run that finished."""
+
+    share: float
+    text: str
+    """As "204 of 1000 steps", or where minutes end it "4.2 of 6 min, 204 steps"."""
+
+
+def progress_of(run: Run, minutes: float | None) -> RunProgress | None:
+    """None before the run has planned its steps.
+
+    `minutes` limits its training, if set. The bound that is nearer counts, as in
+    `static/js/estimate.js` and `engine.training.progress`.
+    """
+    if not run.steps:
+        return None
+    by_steps = run.step / run.steps
+    spent = run.result.get("training_seconds", 0.0) / 60
+    by_minutes = spent / minutes if minutes else 0.0
+    text = f"{run.step} of {run.steps} steps"
+    if minutes and by_minutes >= by_steps:
+        # The last step may end beyond the limit.
+        text = f"{min(spent, minutes):.1f} of {minutes:g} min, {_steps(run.step)}"
+    share = 1.0 if run.state == RunState.FINISHED else min(1.0, max(by_steps, by_minutes))
+    return RunProgress(share, text)
+
+
+def _steps(count: int) -> str:
+    return f"{count} step" if count == 1 else f"{count} steps"
