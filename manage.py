@@ -1,25 +1,11 @@
 #!/usr/bin/env python
-"""The only entry point of the web side."""
+"""The commands of the web side, in a checkout; elsewhere they are `grove manage`."""
 
 import os
 import sys
 
-from django.core.management import execute_from_command_line
-from django.db import OperationalError
-
-from webapp.environment import SettingError
-
-
-def main() -> None:
-    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "webapp.settings")
-    try:
-        execute_from_command_line(sys.argv)
-    except SettingError as error:
-        sys.exit(str(error))
-    except OperationalError as error:
-        remedy = "Start Grove first (make run), or check DATABASE_URL"
-        sys.exit(f"The database does not answer: {str(error).strip()}. {remedy}.")
-
+from webapp.manage import main
 
 if __name__ == "__main__":
-    main()
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "webapp.settings")
+    main(sys.argv)

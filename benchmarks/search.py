@@ -73,7 +73,7 @@ def measure(arguments: argparse.Namespace) -> dict[str, dict[str, Any]]:
     try:
         version("treequest")
     except PackageNotFoundError:
-        raise PeerMissing('treequest is not installed: pip install "grove[dev]"') from None
+        raise PeerMissing('treequest is not installed: pip install "grove-rl[dev]"') from None
     figures: dict[str, Any] = {}
     growth = []
     sizes = [size for size in SIZES if size <= arguments.largest]

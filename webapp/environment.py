@@ -23,6 +23,7 @@ from psycopg.conninfo import conninfo_to_dict
 
 from engine.caps import DEFAULTS, MOST, SandboxCaps, variable
 from engine.faults import printable, shown
+from webapp.installation import default_var
 from webapp.private_files import SharedDirectory, keep_private
 
 Environment = Mapping[str, str]
@@ -110,6 +111,16 @@ def read_var(env: Environment, name: str, default: Path) -> Path:
     return path
 
 
+def read_grove_var(env: Environment) -> Path:
+    """GROVE_VAR, else the data directory of this installation (`webapp.installation`)."""
+    name = "GROVE_VAR"
+    try:
+        default = Path() if env.get(name) else default_var(env)
+    except RuntimeError as error:
+        raise SettingError(name, "", f"name the data directory ({error})") from None
+    return read_var(env, name, default)
+
+
 def read_paths(env: Environment, name: str, default: Path) -> list[Path]:
     """Directories separated by commas, made absolute; they need not exist yet."""
     return [read_path({name: word}, name, default) for word in read_list(env, name, [str(default)])]
@@ -150,7 +161,7 @@ def read_artifact_storage(env: Environment, directory: Path) -> dict[str, Any]:
         options = {"location": directory, "allow_overwrite": True, "file_permissions_mode": 0o400}
         return {"BACKEND": "django.core.files.storage.FileSystemStorage", "OPTIONS": options}
     if importlib.util.find_spec("storages") is None:
-        raise SettingError("GROVE_S3_BUCKET", bucket, "install what it needs: pip install '.[s3]'")
+        raise SettingError("GROVE_S3_BUCKET", bucket, "run: pip install 'grove-rl[s3]'")
     endpoint = env.get("GROVE_S3_ENDPOINT") or None
     if endpoint and urlsplit(endpoint).scheme not in ("http", "https"):
         raise SettingError("GROVE_S3_ENDPOINT", endpoint, "give an address, https://...")

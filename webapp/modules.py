@@ -23,7 +23,7 @@ def imported(entry: str) -> tuple[str, ...]:
     waiting = [entry]
     while waiting:
         path = waiting.pop(0)
-        text = (settings.BASE_DIR / "static" / path).read_text()
+        text = (settings.STATIC_DIR / path).read_text()
         for name in _FROM.findall(text):
             module = posixpath.normpath(posixpath.join(posixpath.dirname(path), name))
             if module not in found:

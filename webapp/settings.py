@@ -7,8 +7,9 @@ from webapp import environment
 from webapp.fingerprint import fingerprint
 
 BASE_DIR = Path(__file__).resolve().parent.parent
+STATIC_DIR = (BASE_DIR / "webapp" / "static").resolve()  # a link to static/ in a checkout
 
-GROVE_VAR = environment.read_var(os.environ, "GROVE_VAR", BASE_DIR / "var")
+GROVE_VAR = environment.read_grove_var(os.environ)
 GROVE_PORT = environment.read_integer(os.environ, "GROVE_PORT", 8000, 1, 65535)
 DEBUG = environment.read_flag(os.environ, "GROVE_DEBUG", False)
 SECRET_KEY = environment.secret_key(os.environ, GROVE_VAR)
@@ -210,8 +211,8 @@ TIME_ZONE = "UTC"
 USE_I18N = False
 USE_TZ = True
 
-STATICFILES_DIRS = [BASE_DIR / "static"]
-STATIC_URL = f"/static/{fingerprint(BASE_DIR / 'static')}/"
+# Django finds webapp/static by itself, as it does every app's.
+STATIC_URL = f"/static/{fingerprint(STATIC_DIR)}/"
 # Files are served where they lie: nothing to collect on one machine. Each is looked at when it is
 # asked for, because a size remembered from the start breaks the answer once the file is edited.
 WHITENOISE_USE_FINDERS = WHITENOISE_AUTOREFRESH = True

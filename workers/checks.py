@@ -18,7 +18,6 @@ import tempfile
 import time
 from typing import IO, Any
 
-from django.conf import settings
 from django.utils import timezone
 
 from webapp.artifacts.store import local_path
@@ -28,6 +27,7 @@ from workers.chores import Chore
 from workers.duty import closing
 from workers.engine_process import engine_environment
 from workers.processes import family, kill_all
+from workers.settings import work_directory
 
 logger = logging.getLogger(__name__)
 
@@ -88,7 +88,7 @@ def _asked(report: DatasetReport, arguments: list[str]) -> Any:
     with tempfile.TemporaryFile() as answer, tempfile.TemporaryFile() as notes:
         engine = subprocess.Popen(
             [sys.executable, "-m", "engine", "problems", *arguments],
-            cwd=settings.BASE_DIR,
+            cwd=work_directory(),
             stdin=subprocess.DEVNULL,
             stdout=answer,
             stderr=notes,

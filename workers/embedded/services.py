@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 
 from workers.settings import engine_command, runs_at_once
-
-_MANAGE = Path(__file__).resolve().parents[2] / "manage.py"
 
 
 def web_command(port: int) -> list[str]:
     """The web process on the loopback interface."""
-    return [sys.executable, str(_MANAGE), "serve_web", "--host", "127.0.0.1", "--port", str(port)]
+    return [
+        *(sys.executable, "-m", "webapp.manage", "serve_web"),
+        *("--host", "127.0.0.1", "--port", str(port)),
+    ]
 
 
 def worker_command() -> list[str]:

@@ -43,6 +43,7 @@ from workers.embedded.progress import Progress
 from workers.embedded.service import Service
 from workers.embedded.services import web_command, worker_command
 from workers.engine_process import STOP_SECONDS
+from workers.settings import work_directory
 
 WEB_READY_SECONDS = 60.0
 LOOK_SECONDS = 0.2
@@ -132,7 +133,7 @@ class Supervisor:
                 "DJANGO_SETTINGS_MODULE": "webapp.settings",
                 "GROVE_VAR": str(self.var),
             },
-            directory=settings.BASE_DIR,
+            directory=work_directory(),
             close_seconds=close_seconds,
             death_signal=signal.SIGTERM,
         )

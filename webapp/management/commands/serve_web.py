@@ -1,4 +1,4 @@
-"""`manage.py serve_web`: the web process, of `make run` and of production alike."""
+"""`manage.py serve_web`: the web process, of `make run`, `grove up` and of production alike."""
 
 from __future__ import annotations
 

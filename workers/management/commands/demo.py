@@ -21,6 +21,7 @@ from engine.events import Event, EventReader
 from engine.faults import ConfigError
 from webapp.experiments.creation import create_experiment_with_run
 from webapp.experiments.models import Run
+from webapp.installation import default_var
 from workers.demo_client import DemoClient
 from workers.embedded.ending import Ended, ignore_signals, raise_on_signals
 from workers.embedded.errors import StartError
@@ -43,11 +44,11 @@ class Command(BaseCommand):
         parser.add_argument("--headless", action="store_true", help="tell no sign-in link")
         parser.add_argument("--minutes", type=float, default=6.0, help="of training (6)")
         parser.add_argument("--seed", type=int, default=1)
-        parser.add_argument("--json", type=Path, required=True, help="file for the numbers")
+        parser.add_argument("--json", type=Path, help="file for the numbers")
         parser.add_argument("--var", type=Path, help="data directory (var/demo-SEED-TIME)")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        if not options["json"].resolve().parent.is_dir():
+        if options["json"] and not options["json"].resolve().parent.is_dir():
             raise CommandError(f"--json {options['json']}: make its directory first")
         _move_to(options["var"], options["seed"])
         demo = Demo(options)
@@ -75,9 +76,9 @@ def _move_to(var: Path | None, seed: int) -> None:
     if "GROVE_DEMO" in os.environ:
         return
     stamp = time.strftime("%Y%m%d-%H%M%S")
-    var = var or settings.BASE_DIR / "var" / f"demo-{seed}-{stamp}"
+    var = var or default_var(os.environ) / f"demo-{seed}-{stamp}"
     environment = {"GROVE_VAR": str(var.resolve()), "GROVE_PORT": _free_port(), **_port_given()}
-    program = [sys.executable, str(settings.BASE_DIR / "manage.py"), *sys.argv[1:]]
+    program = [sys.executable, *sys.orig_argv[1:]]
     os.execve(sys.executable, program, {**os.environ, **environment, "GROVE_DEMO": "1"})
 
 
@@ -175,7 +176,8 @@ class Demo:
             "seed": self.options["seed"],
             "versions": versions(postgres_version()),
         }
-        self.options["json"].write_text(json.dumps(result, indent=1) + "\n")
+        if self.options["json"]:
+            self.options["json"].write_text(json.dumps(result, indent=1) + "\n")
         self.progress.say(json.dumps(result))
         if run.state != "finished":
             self.progress.say(f"The run {run.state}: {run.error or 'it was stopped'}")

@@ -1,4 +1,4 @@
-"""`manage.py up`: everything on this machine, until Ctrl-C. `make run` calls it."""
+"""`manage.py up`: everything on this machine, until Ctrl-C. `make run` and `grove up` call it."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from django.db import OperationalError
 
 from webapp.experiments.creation import create_experiment_with_run
 from webapp.experiments.models import Run
+from webapp.installation import UP
 from workers.embedded.ending import Ended, ignore_signals, raise_on_signals
 from workers.embedded.errors import StartError
 from workers.embedded.progress import Progress
@@ -35,7 +36,7 @@ class Command(BaseCommand):
             progress.say("")
             progress.say(f"Grove is at {supervisor.address}")
             progress.say(f"Sign in (works once): {supervisor.sign_in_link(f'/runs/{run.pk}/')}")
-            progress.say("Ctrl-C stops everything; the next `make run` goes on where this stopped.")
+            progress.say(f"Ctrl-C stops everything; the next `{UP}` goes on where this stopped.")
             supervisor.serve(until=lambda: False)
         except Ended:
             progress.say("")

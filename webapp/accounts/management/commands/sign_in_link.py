@@ -10,6 +10,7 @@ from django.db import OperationalError
 
 from webapp.accounts.models import User
 from webapp.accounts.services import create_sign_in_link
+from webapp.installation import UP
 from webapp.projects.services import DEMO
 
 
@@ -25,7 +26,7 @@ class Command(BaseCommand):
         except OperationalError as error:
             reason = str(error).strip().splitlines()[0]
             raise CommandError(
-                f"The database does not answer ({reason}). Start Grove first: make run"
+                f"The database does not answer ({reason}). Start Grove first: {UP}"
             ) from None
         self.stdout.write(f"http://localhost:{settings.GROVE_PORT}{path}")
 
@@ -34,5 +35,5 @@ def _find(name: str) -> User:
     if found := User.objects.filter(username=name, is_active=True).first():
         return found
     names = User.objects.filter(is_active=True).order_by("username")[:20]
-    known = ", ".join(user.username for user in names) or "none yet; the first `make run` makes one"
+    known = ", ".join(user.username for user in names) or f"none yet; the first `{UP}` makes one"
     raise CommandError(f"There is no open account {name!r}. Accounts: {known}.")

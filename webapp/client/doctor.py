@@ -1,0 +1,165 @@
+"""`grove doctor`: whether this machine can do what is installed on it.
+
+The checks of the engine are those of `python -m engine doctor`, the server's those of
+`manage.py doctor`; each runs in a process of its own and only if its extra is installed.
+Waits: for the two processes (`SECONDS` each) and for the server's answer (`SERVER_SECONDS`).
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import msgspec
+
+from webapp import __version__
+from webapp.client import local, login
+from webapp.client.client import Grove
+from webapp.client.requirements import unmet
+from webapp.client.types import Refused
+
+SECONDS = 300.0
+"""A machine without a warm disk takes a minute to import torch and vLLM."""
+SERVER_SECONDS = 5.0
+OLDEST_PYTHON = (3, 11)
+OK, ABSENT, WARNING, FAILED = "ok", "absent", "warning", "failed"
+_OF_ITS_OWN = {"engine": "ray~=", "server": "channels~="}
+"""A requirement that nothing else brings: an extra without it was never installed."""
+
+
+class Check(msgspec.Struct, frozen=True):
+    """One line of the result. `status` is ok, absent (an optional part), warning or failed."""
+
+    name: str
+    status: str
+    text: str
+    remedy: str = ""
+
+
+def examine(as_json: bool = False) -> int:
+    """Print every check, or one JSON object; 1 if one failed, else 0."""
+    checks = []
+    for check in _checks():
+        checks.append(check)
+        if not as_json:
+            print(_line(check), flush=True)
+    failed = sum(check.status == FAILED for check in checks)
+    if as_json:
+        print(json.dumps({"ok": not failed, "checks": [msgspec.to_builtins(c) for c in checks]}))
+    else:
+        print(f"{failed} of {len(checks)} checks failed" if failed else "No problems found")
+    return 1 if failed else 0
+
+
+def _line(check: Check) -> str:
+    remedy = f"\n{'':9}{check.remedy}" if check.remedy and check.status != OK else ""
+    return f"{check.status:9}{check.name}: {check.text}{remedy}"
+
+
+def _checks() -> Iterator[Check]:
+    yield _python()
+    yield _packages("")
+    for extra, more in (("engine", _engine), ("server", _server)):
+        yield (check := _packages(extra))
+        if check.status == OK:
+            yield from more()
+    yield _login()
+
+
+def _python() -> Check:
+    text = f"{platform.python_version()}, {sys.executable}"
+    if sys.version_info >= OLDEST_PYTHON:
+        return Check("python", OK, text)
+    return Check("python", FAILED, text, "install Python 3.11 or newer")
+
+
+def _packages(extra: str) -> Check:
+    """Whether an extra is installed, in the versions that it declares."""
+    name = f"grove-rl[{extra}]" if extra else "grove-rl"
+    found = unmet(extra)
+    if not found:
+        return Check(name, OK, __version__)
+    remedy = f"pip install '{name}'"
+    missing = {one.requirement for one in found if one.installed is None}
+    if any(requirement.startswith(_OF_ITS_OWN.get(extra, " ")) for requirement in missing):
+        return Check(name, ABSENT, "not installed", remedy)
+    return Check(name, FAILED, ", ".join(map(str, found)), remedy)
+
+
+def _engine() -> Iterator[Check]:
+    """The findings of `engine doctor`, as checks."""
+    found, error = _json_of(local.command(local.ENGINE, ["doctor", "--json"]))
+    if found is None:
+        yield Check("engine", FAILED, error, "run: grove engine doctor")
+        return
+    yield Check("torch", OK, found["torch"]["version"])
+    yield _gpus(found["torch"]["cuda_devices"])
+    address = found["ray"]["address"] or "unset: Ray is started locally"
+    yield Check("ray", OK, f"{found['ray']['version']}, RAY_ADDRESS {address}")
+    vllm, sandbox = found["vllm"], found["sandbox"]
+    if vllm["works"]:
+        yield Check("vllm", OK, f"{vllm['version']}, platform {vllm['platform']}")
+    else:
+        yield Check("vllm", ABSENT, vllm["reason"])
+    if not sandbox["works"]:
+        yield Check("sandbox", FAILED, sandbox["reason"])
+    elif sandbox["tier"] != "full":
+        remedy = "the rest takes root or user namespaces; docs/production.md says more"
+        yield Check("sandbox", WARNING, f"tier {sandbox['tier']}: {_walls(sandbox)}", remedy)
+    else:
+        yield Check("sandbox", OK, f"tier full: {_walls(sandbox)}")
+
+
+def _walls(sandbox: dict[str, Any]) -> str:
+    return ", ".join(sandbox["walls"])
+
+
+def _gpus(seen_by_torch: int) -> Check:
+    driver = shutil.which("nvidia-smi") or Path("/proc/driver/nvidia").exists()
+    if driver and not seen_by_torch:
+        remedy = "install the CUDA build of torch, or check CUDA_VISIBLE_DEVICES"
+        return Check("gpus", WARNING, "an NVIDIA driver, but torch sees no GPU", remedy)
+    return Check("gpus", OK, f"{seen_by_torch} CUDA devices")
+
+
+def _server() -> Iterator[Check]:
+    """What `manage.py doctor` reports."""
+    found, error = _json_of(local.command(local.SERVER, ["doctor", "--json"]))
+    if found is None:
+        yield Check("server", FAILED, error, "run: grove manage doctor")
+        return
+    yield from msgspec.convert(found, list[Check])
+
+
+def _json_of(command: list[str]) -> tuple[Any, str]:
+    """What a process printed as JSON, whatever its exit status; else None and why."""
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS)
+    except subprocess.TimeoutExpired:
+        return None, f"no result within {SECONDS:.0f} s"
+    try:
+        return json.loads(done.stdout), ""
+    except ValueError:
+        lines = done.stderr.strip().splitlines()
+        return None, lines[-1] if lines else f"exit status {done.returncode}"
+
+
+def _login() -> Check:
+    """The server that the client's verbs go to; none is needed for the others."""
+    try:
+        address, token = login.known()
+    except login.NotLoggedIn as error:
+        return Check("login", ABSENT, "none", str(error))
+    try:
+        with Grove(address, token, timeout=SERVER_SECONDS) as grove:
+            projects = sum(1 for _ in grove.projects())
+    except (Refused, httpx.HTTPError, OSError, ValueError) as error:
+        return Check("login", WARNING, f"{address}: {error}", "start the server, or: grove login")
+    return Check("login", OK, f"{address}: {projects} projects")

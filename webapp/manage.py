@@ -1,0 +1,32 @@
+"""Django's commands: `python -m webapp.manage`, `grove manage`, and `manage.py` in a checkout."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from django.core.management import execute_from_command_line
+from django.db import OperationalError
+
+from webapp.environment import SettingError
+from webapp.installation import UP
+
+
+def main(arguments: list[str]) -> None:
+    """Run the command of `arguments`, as of `sys.argv`.
+
+    Raises:
+        SystemExit: with the command's status, or with one line that says what is wrong.
+    """
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "webapp.settings")
+    try:
+        execute_from_command_line(arguments)
+    except SettingError as error:
+        sys.exit(str(error))
+    except OperationalError as error:
+        remedy = f"Start Grove first ({UP}), or check DATABASE_URL"
+        sys.exit(f"The database does not answer: {str(error).strip()}. {remedy}.")
+
+
+if __name__ == "__main__":
+    main(sys.argv)

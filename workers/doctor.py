@@ -1,0 +1,131 @@
+"""Checks of what a server needs on this machine. Nothing is started and nothing is changed.
+
+Waits: for the version of Postgres (`PROGRAM_SECONDS`), and for a database, a broker or a page that
+is reached by network (`NETWORK_SECONDS` each).
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import psycopg
+from django.conf import settings
+from kombu import Connection
+from kombu.exceptions import OperationalError
+
+from webapp.checks import var_is_private, var_is_writable
+from workers.embedded.errors import StartError
+from workers.embedded.lock import require_free
+from workers.embedded.postgres import binaries_directory
+
+PROGRAM_SECONDS = 20.0
+NETWORK_SECONDS = 5
+LEAST_FREE_BYTES = 1 << 30
+"""Of the data directory's disk: a new database, logs and the first checkpoints of the demo."""
+OK, WARNING, FAILED = "ok", "warning", "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One line of the result; `status` is ok, warning or failed."""
+
+    name: str
+    status: str
+    text: str
+    remedy: str = ""
+
+
+def checks() -> Iterator[Check]:
+    """Every check, in the order in which a start needs them."""
+    yield _data_directory()
+    yield _disk()
+    yield _database() if "DATABASE_URL" in os.environ else _postgres()
+    yield _broker()
+    yield _port()
+
+
+def _data_directory() -> Check:
+    for status, messages in ((FAILED, var_is_writable(None)), (WARNING, var_is_private(None))):
+        for message in messages:
+            return Check("data directory", status, message.msg, message.hint or "")
+    return Check("data directory", OK, str(settings.GROVE_VAR))
+
+
+def _disk() -> Check:
+    existing = next(
+        path for path in (settings.GROVE_VAR, *settings.GROVE_VAR.parents) if path.exists()
+    )
+    free = shutil.disk_usage(existing).free
+    text = f"{free / (1 << 30):.1f} GiB free in {existing}"
+    if free < LEAST_FREE_BYTES:
+        return Check("disk", FAILED, text, "free 1 GiB there, or point GROVE_VAR elsewhere")
+    return Check("disk", OK, text)
+
+
+def _postgres() -> Check:
+    """The programs of the embedded server."""
+    try:
+        program = binaries_directory() / "postgres"
+        done = subprocess.run(
+            [str(program), "--version"], capture_output=True, text=True, timeout=PROGRAM_SECONDS
+        )
+    except StartError as error:
+        return Check("postgres", FAILED, error.sentence, error.remedy)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return Check("postgres", FAILED, str(error), "set DATABASE_URL to a server of yours")
+    if done.returncode != 0:
+        return Check(
+            "postgres", FAILED, done.stderr.strip(), "set DATABASE_URL to a server of yours"
+        )
+    return Check("postgres", OK, f"{done.stdout.strip()}, embedded")
+
+
+def _database() -> Check:
+    """The server of DATABASE_URL."""
+    try:
+        with psycopg.connect(settings.DATABASE_URL, connect_timeout=NETWORK_SECONDS) as connection:
+            row = connection.execute("SHOW server_version").fetchone()
+    except psycopg.Error as error:
+        reason = str(error).strip().splitlines()[0]
+        return Check(
+            "postgres", FAILED, f"DATABASE_URL does not answer: {reason}", "check its address"
+        )
+    return Check("postgres", OK, f"{row[0] if row else 'unknown'}, of DATABASE_URL")
+
+
+def _broker() -> Check:
+    url = settings.BROKER_URL
+    if url.startswith("filesystem"):
+        return Check("broker", OK, f"the folder {settings.BROKER_DIR}")
+    with Connection(url, connect_timeout=NETWORK_SECONDS) as connection:
+        shown = connection.as_uri()  # without its password
+        try:
+            connection.ensure_connection(max_retries=1, timeout=NETWORK_SECONDS)
+        except (OperationalError, OSError) as error:
+            return Check("broker", FAILED, f"{shown} does not answer: {error}", "check BROKER_URL")
+    return Check("broker", OK, f"{shown} answers")
+
+
+def _port() -> Check:
+    port = settings.GROVE_PORT
+    try:
+        require_free(port)
+    except StartError as error:
+        if _grove_answers(port):
+            return Check("port", OK, f"{port}, in use by a running Grove")
+        return Check("port", FAILED, error.sentence, error.remedy)
+    return Check("port", OK, f"{port} is free")
+
+
+def _grove_answers(port: int) -> bool:
+    address = f"http://127.0.0.1:{port}/healthz"
+    try:
+        with urllib.request.urlopen(address, timeout=NETWORK_SECONDS) as answer:  # nosec B310
+            return answer.status == 200
+    except OSError:
+        return False
