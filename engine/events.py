@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import threading
 import time
 from collections.abc import Iterator
 from enum import StrEnum
@@ -435,7 +436,7 @@ _decoder = msgspec.json.Decoder(Event)
 
 
 class EventLog:
-    """The only writer of one run's log. Not thread-safe: one owner appends."""
+    """The only writer of one run's log. Threads of its owner may append; each line stays whole."""
 
     def __init__(self, run_dir: Path):
         self.path = run_dir / FILE_NAME
@@ -447,17 +448,19 @@ class EventLog:
         self.seq = _repair(self._file)
         self.continued = self.seq > 0
         """Whether an earlier engine wrote to this log."""
+        self._lock = threading.Lock()
 
     def append(self, payload: Payload, *, tree: int | None = None, node: int | None = None) -> int:
         """Write one event and flush it; returns its seq."""
         body = msgspec.to_builtins(payload)
         kind = body.pop("type")
-        event = Event(self.seq + 1, time.time(), kind, tree, node, body)
-        line = _encoder.encode(event) + b"\n"  # what cannot be written takes no seq
-        self.seq += 1
-        self._file.write(line)
-        self._file.flush()
-        return self.seq
+        with self._lock:
+            event = Event(self.seq + 1, time.time(), kind, tree, node, body)
+            line = _encoder.encode(event) + b"\n"  # what cannot be written takes no seq
+            self.seq += 1
+            self._file.write(line)
+            self._file.flush()
+            return self.seq
 
     def sync(self) -> None:
         """Return when every line has reached the disk."""

@@ -27,6 +27,7 @@ from engine.problems.problem import Problem
 from engine.training.endings import ExitCode, tell_refusal, walls_line
 from engine.training.failure import error_raised
 from engine.training.lease import LeaseGuard
+from engine.training.system import sampling
 
 PHASE = "search"
 
@@ -91,7 +92,8 @@ def _search(
                 log.append(LogLine("warning", cut))
             log.append(RunStateChanged(RunState.RUNNING))
             with stopping(crew):
-                outcome = search_problem(crew, problem, scorer, recorder)
+                with sampling(log, run_dir):
+                    outcome = search_problem(crew, problem, scorer, recorder)
                 recorder.answered(outcome, scorer is not None, crew.stopping)
                 return _ended(log, crew, outcome), outcome
     except KeyboardInterrupt:

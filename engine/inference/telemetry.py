@@ -12,7 +12,6 @@ from engine.events import EventLog, RunPlanned, RunResumed, SearchAnswered, Step
 from engine.inference.search import Outcome
 from engine.inference.selection import rule_of
 from engine.training.forest import Claim, GrowingTree, WrittenNode
-from engine.training.system import SystemSampler
 from engine.training.telemetry import StepRecorder
 
 STEP = 1
@@ -24,7 +23,6 @@ class SearchRecorder:
     def __init__(self, log: EventLog, agents: Sequence[str]):
         self.log = log
         self._recorder = StepRecorder(log, STEP)
-        self._system = SystemSampler()
         if log.continued:
             log.append(RunResumed(0))
         log.append(RunPlanned(STEP, list(agents)))
@@ -37,8 +35,6 @@ class SearchRecorder:
 
     def closed(self, tree: GrowingTree, node: WrittenNode) -> None:
         self._recorder.closed(tree, node)
-        if sample := self._system.due():
-            self.log.append(sample)
 
     def answered(self, outcome: Outcome, has_reward_model: bool, stopped: bool) -> None:
         """The tree is whole, or left as it is; and this is the answer."""

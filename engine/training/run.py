@@ -31,7 +31,7 @@ from engine.training.fork import is_fork, origin_of, told_of
 from engine.training.lease import LeaseGuard
 from engine.training.references import without_failing_references
 from engine.training.rollout import Stopped
-from engine.training.system import SystemSampler
+from engine.training.system import sampling
 from engine.training.team import Team
 from engine.training.trainer import Trainer
 
@@ -115,8 +115,8 @@ def _train(
         trusted = without_failing_references(problems, run_dir, _verifying(team, stop))
         _tell(log, trusted.left_out[len(problems.left_out) :])
         log.append(RunStateChanged(RunState.RUNNING))
-        system = SystemSampler(run_dir)
-        Trainer(config, run_dir, log, team, trusted, stop.is_set, system, record, checkpoint).run()
+        with sampling(log, run_dir):
+            Trainer(config, run_dir, log, team, trusted, stop.is_set, record, checkpoint).run()
         log.append(RunStateChanged(RunState.FINISHED))
         return ExitCode.FINISHED
     except Stopped:

@@ -42,7 +42,6 @@ from engine.training.learning import Learning
 from engine.training.progress import Progress
 from engine.training.rollout import Stopped, timed
 from engine.training.step_trees import StepTrees
-from engine.training.system import SystemSampler
 from engine.training.team import Team
 from engine.training.telemetry import StepFigures, StepRecorder
 
@@ -58,7 +57,6 @@ class Trainer:
         team: Team,
         problems: ProblemSet,
         should_stop: Callable[[], bool],
-        system: SystemSampler,
         record: RunRecord,
         checkpoint: Checkpoint | None = None,
     ):
@@ -69,7 +67,6 @@ class Trainer:
         self.team = team
         self.problems = problems
         self.should_stop = should_stop
-        self.system = system
         self.record = record
         self.checkpoint = checkpoint
         self.checkpoints = Checkpoints(run_dir, config.training.keep_checkpoints)
@@ -137,8 +134,6 @@ class Trainer:
         if step % options.validate_every == 0:
             self._validate(phases)
         self._log_end(step, trees, credits, phases, time.monotonic() - started)
-        if sample := self.system.due():
-            self.log.append(sample)
         if step % options.checkpoint_every == 0 or self._is_best():
             self._save()
 

@@ -10,7 +10,6 @@ from engine.config import RunConfig
 from engine.events import EventLog
 from engine.problems.source import load_problem_set
 from engine.training.compatibility import RunRecord
-from engine.training.system import SystemSampler
 from engine.training.team import Team
 from engine.training.trainer import Trainer
 
@@ -26,8 +25,8 @@ def a_trainer(folder: Path, config: RunConfig, address: str) -> Iterator[Trainer
     log = EventLog(folder)
     try:
         team.ready()
-        record, system = RunRecord.of(config, problems), SystemSampler()
-        yield Trainer(config, folder, log, team, problems, lambda: False, system, record)
+        record = RunRecord.of(config, problems)
+        yield Trainer(config, folder, log, team, problems, lambda: False, record)
     finally:
         team.close()
         log.close()

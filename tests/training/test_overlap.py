@@ -12,7 +12,6 @@ from engine.events import EventLog, read_all
 from engine.problems.source import load_problem_set
 from engine.training.compatibility import RunRecord
 from engine.training.rollout import Stopped
-from engine.training.system import SystemSampler
 from engine.training.team import Team
 from engine.training.trainer import Trainer
 from tests.policies import tiny_config
@@ -69,8 +68,8 @@ def stopped_once_ahead(folder, config, address, step):
 
     try:
         team.ready()
-        record, system = RunRecord.of(config, problems), SystemSampler()
-        trainer = Trainer(config, folder, log, team, problems, should_stop, system, record)
+        record = RunRecord.of(config, problems)
+        trainer = Trainer(config, folder, log, team, problems, should_stop, record)
         with pytest.raises(Stopped):
             trainer.run()
         assert not trainer.trees.growth.ahead and not trainer.trees.growth.trees

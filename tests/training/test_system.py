@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import time
+from contextlib import contextmanager
 from types import SimpleNamespace
 
 import msgspec
@@ -11,11 +14,12 @@ import pytest
 import ray
 from ray.cluster_utils import Cluster
 
-from engine.events import EventLog, SystemSample, read_all
+from engine.events import EventLog, LogLine, SystemSample, read_all
+from engine.timeline import figures
 from engine.training.cluster_readings import ClusterReader
 from engine.training.gpus import GpuReader
 from engine.training.node_readings import NodeReader
-from engine.training.system import SystemSampler
+from engine.training.system import SystemSampler, sampling
 from tests.clusters import BARE
 from tests.waiting import eventually
 
@@ -90,9 +94,8 @@ def test_a_machine_tells_its_disk_and_network_as_rates_since_the_reading_before(
 def test_a_sample_says_so_of_each_node_and_is_cheap(tmp_path):
     sampler = SystemSampler(tmp_path)
     began = time.process_time()
-    sample = sampler.due()
+    sample = sampler.sample()
     assert time.process_time() - began < 0.5
-    assert sampler.due() is None, "not yet"
     assert sample.by_node["node_cpu_percent.node0"] >= 0
     log = EventLog(tmp_path)
     log.append(sample)
@@ -101,6 +104,41 @@ def test_a_sample_says_so_of_each_node_and_is_cheap(tmp_path):
     assert event.typed() == sample
     old = msgspec.convert({"type": "system.sample", "cpu_percent": 1, "memory_mb": 2}, SystemSample)
     assert old.by_node == {}
+
+
+def samples(folder):
+    return [event for event in read_all(folder) if event.kind == "system.sample"]
+
+
+def test_samples_are_taken_while_the_loop_waits_and_no_line_of_it_is_torn(tmp_path):
+    """A loop that logs as fast as it can, and one that does nothing at all."""
+    log = EventLog(tmp_path)
+    began = time.monotonic()
+    with sampling(log, tmp_path, every=0.05, first=0.05):
+        numbers = [log.append(LogLine("info", f"line {number}")) for number in range(20_000)]
+        eventually(lambda: len(samples(tmp_path)) >= 4, "samples beside a busy loop")
+        more = len(samples(tmp_path)) + 3
+        eventually(lambda: len(samples(tmp_path)) >= more, "samples of one long step")
+    ended, seconds = log.seq, time.monotonic() - began
+    time.sleep(0.2)
+    assert log.seq == ended, "nothing is appended once the run has ended"
+    log.close()
+    told = list(read_all(tmp_path))
+    assert [event.seq for event in told] == list(range(1, ended + 1))
+    lines = {e.seq: e.payload["message"] for e in told if e.kind == "log.line"}
+    assert lines == {seq: f"line {number}" for number, seq in enumerate(numbers)}
+    assert figures(told) == []
+    assert len(samples(tmp_path)) <= seconds / 0.05, "a moment that was missed is not made up for"
+
+
+def test_a_reading_that_fails_ends_the_samples_and_says_why(tmp_path):
+    log = EventLog(tmp_path)
+    with sampling(log, tmp_path / "gone", every=0.05, first=0.0):
+        eventually(lambda: log.seq, "the reason")
+        time.sleep(0.2)
+    log.close()
+    (line,) = read_all(tmp_path)
+    assert line.payload["level"] == "warning" and "gone" in line.payload["message"]
 
 
 @pytest.fixture
@@ -115,11 +153,24 @@ def two_nodes():
     cluster.shutdown()
 
 
+@contextmanager
+def frozen(nodes):
+    """These nodes answer nothing while the block is entered, for less time than Ray gives them."""
+    pids = [node.all_processes["raylet"][0].process.pid for node in nodes]
+    for pid in pids:
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for pid in pids:
+            os.kill(pid, signal.SIGCONT)
+
+
 def test_every_node_of_the_cluster_is_told_and_none_is_waited_for(two_nodes, tmp_path):
     reader = ClusterReader(tmp_path)
-    began = time.monotonic()
-    reader.read()
-    assert time.monotonic() - began < 5, "an actor takes longer to start, and is not waited for"
+    with frozen(two_nodes.worker_nodes):
+        # No actor can start there, so that a reading that waited for one would not end.
+        assert "node_cpu_percent.node1" not in reader.read()
     eventually(lambda: "node_cpu_percent.node1" in reader.read(), "the other node", 60)
     found = reader.read()
     assert {name.partition(".")[2] for name in found} <= {"node0", "node1"}
