@@ -16,6 +16,11 @@ from tests.e2e.conftest import SAMPLE
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
 ARRIVAL_MS = 30_000
+DRAWN = """async () => {
+  for (const _ of [1, 2])
+    await new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
+}"""
+"""Waits until what a key did is drawn: in the next frame, the canvas in the one after it."""
 
 LOST = ("WebSocket connection", "ERR_CONNECTION_REFUSED", "ERR_CONNECTION_RESET")
 """What Chromium says of a server that a test has killed."""
@@ -129,7 +134,7 @@ def test_arrow_keys_walk_over_a_tree_and_escape_leads_back(page, run, log):
     seen = {title.inner_text()}
     for key in ("ArrowUp", "ArrowUp", "ArrowLeft", "ArrowRight", "ArrowDown", "ArrowRight"):
         page.keyboard.press(key)
-        page.wait_for_timeout(80)
+        page.evaluate(DRAWN)
         seen.add(title.inner_text())
     assert len(seen) > 1
     page.keyboard.press("Escape")

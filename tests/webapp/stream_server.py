@@ -63,7 +63,7 @@ def a_server(limits: Limits | None = None, **deadlines: float) -> Iterator[Serve
     assert not thread.is_alive()
 
 
-def wait_until(condition: Any, seconds: float = 15.0) -> None:
+def wait_until(condition: Any, seconds: float = 60.0) -> None:
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "waited in vain"

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.events import read_all
+from tests.workers.small_engine import GO
 from webapp.experiments.models import Experiment, Run
 from webapp.projects.services import ensure_demo
 
@@ -21,9 +22,16 @@ SCRIPT = Path(__file__).with_name("small_engine.py")
 
 def small_engine(**options: float | str) -> list[str]:
     """Command of an engine: `steps`, `pause` between events, `crash_at` step, `fail` and `refuse`
-    with a message; one that `learns` reads its problems and leaves weights behind."""
+    with a message; one that `learns` reads its problems and leaves weights behind. In the midst of
+    the step `hold_at` it waits for a signal, or to be `let_go`: however slow the machine is, it has
+    not ended before it is killed or stopped there."""
     words = [f"{name}={value}" for name, value in options.items()]
     return [sys.executable, str(SCRIPT), ",".join(words) or "-"]
+
+
+def let_go(run_dir: Path) -> None:
+    """Have an engine that holds at a step go on; the next one does not wait there."""
+    (run_dir / GO).touch()
 
 
 def a_run(**fields) -> Run:

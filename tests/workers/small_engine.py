@@ -8,6 +8,9 @@ from pathlib import Path
 
 from engine import events as ev
 
+GO = "go"
+"""The file that ends `hold_at`."""
+
 
 def options_of(text):
     pairs = dict(pair.split("=") for pair in text.split(",") if "=" in pair)
@@ -20,6 +23,7 @@ def options_of(text):
         "refuse": pairs.get("refuse", ""),
         "children": int(pairs.get("children", 0)),
         "deaf": int(pairs.get("deaf", 0)),
+        "hold_at": int(pairs.get("hold_at", 0)),
         "learns": int(pairs.get("learns", 0)),
     }
 
@@ -53,6 +57,8 @@ def main(text, run_dir, lease_seconds):
         log.append(ev.StepStarted(step=step, trees=1))
         grow_tree(log, step, problems[step % len(problems)])
         time.sleep(options["pause"])
+        if step == options["hold_at"]:
+            hold(run_dir, stop, lease_seconds)
         crash_now = options["crash_at"] == step and not (run_dir / "crashed").exists()
         if crash_now or options["crash_always"] == step:
             (run_dir / "crashed").touch()
@@ -65,13 +71,23 @@ def main(text, run_dir, lease_seconds):
         if stop:
             log.append(ev.RunStateChanged(state=ev.RunState.STOPPED))
             sys.exit(3)
-        if time.time() - (run_dir / "lease").stat().st_mtime > lease_seconds:
+        if has_lapsed(run_dir, lease_seconds):
             sys.exit(4)
     log.append(tested(options["steps"], 0.6))
     models = weights(run_dir) if options["learns"] else {}
     final = {"path": "checkpoints/last", "final": True, "models": models}
     log.append(ev.CheckpointSaved(step=options["steps"], **final))
     log.append(ev.RunStateChanged(state=ev.RunState.FINISHED))
+
+
+def hold(run_dir, stop, lease_seconds):
+    """Wait in the midst of a step until it is let go, or is to end."""
+    while not (stop or (run_dir / GO).exists() or has_lapsed(run_dir, lease_seconds)):
+        time.sleep(0.02)
+
+
+def has_lapsed(run_dir, lease_seconds):
+    return time.time() - (run_dir / "lease").stat().st_mtime > lease_seconds
 
 
 def train_problems(run_dir):

@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from engine.events import EventLog, read_all
-from tests.workers.engines import small_engine, wait_for
+from tests.workers.engines import let_go, small_engine, wait_for
 from workers.engine_process import EXIT_UNKNOWN, EngineProcess, engine_environment, first_cause
 from workers.processes import family, is_gone
 
@@ -59,10 +59,11 @@ def test_a_second_engine_in_the_same_directory_is_refused(run_dir):
 
 
 def test_an_engine_whose_worker_died_is_adopted_with_its_exit_code(run_dir):
-    command = small_engine(steps=8, pause=0.1)
-    subprocess.run([sys.executable, "-c", STARTER, str(run_dir), *command], check=True, timeout=20)
+    command = small_engine(steps=8, hold_at=2)
+    subprocess.run([sys.executable, "-c", STARTER, str(run_dir), *command], check=True, timeout=60)
     engine = EngineProcess.adopt(run_dir)
     assert psutil.Process(engine.pid).is_running()
+    let_go(run_dir)
     assert exit_code_of(engine) == 0
     assert EngineProcess.adopt(run_dir) is None
 
@@ -88,7 +89,7 @@ def test_an_engine_dies_with_its_guardian(tmp_path):
         engine = EngineProcess.start(run_dir, small_engine(steps=1000, pause=0.05))
         inner = psutil.Process(engine.pid)
         inner.parent().kill()
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         while (code := engine.poll()) is None:
             assert time.monotonic() < deadline
         assert code == EXIT_UNKNOWN

@@ -16,6 +16,7 @@ from tests.builders import a_model_folder
 from tests.workers.engines import (
     a_run,
     kinds_of,
+    let_go,
     small_engine,
     states_of,
     steps_counted,
@@ -92,9 +93,10 @@ def test_a_wish_to_stop_reaches_the_engine_and_the_run_resumes_where_it_was():
 
 def test_a_killed_engine_is_started_again_and_no_step_counts_twice():
     run = a_run()
-    kept = Kept(run, steps=20, pause=0.05)
-    wait_for(lambda: kinds_of(run).count("step.end") >= 3)
+    kept = Kept(run, steps=20, hold_at=4)
+    wait_for(lambda: kinds_of(run).count("step.start") == 4)
     os.kill(kept.keeper.engine.pid, signal.SIGKILL)
+    let_go(run_directory(run.pk))
     kept.join()
     assert state_of(run) is RunState.FINISHED
     assert "run.resumed" in kinds_of(run)
@@ -135,24 +137,24 @@ def test_what_an_engine_refuses_is_not_tried_again_and_its_reason_is_shown():
 
 def test_a_worker_that_closes_gives_its_run_back_with_a_checkpoint():
     run = a_run()
-    kept = Kept(run, steps=30, pause=0.05)
+    kept = Kept(run, steps=30, hold_at=2)
     wait_for(lambda: "step.end" in kinds_of(run))
     kept.closing.set()
     kept.join()
     assert state_of(run) is RunState.RUNNING and run.lease_expires is None
     assert EngineProcess.adopt(run_directory(run.pk)) is None
-    Kept(run, owner="another", steps=30, pause=0.0).join()
+    Kept(run, owner="another", steps=30).join()
     assert state_of(run) is RunState.FINISHED
     assert steps_counted(run_directory(run.pk)) == list(range(1, 31))
 
 
 def test_a_keeper_that_lost_its_lease_leaves_the_engine_to_the_next_one():
     run = a_run()
-    first = Kept(run, steps=40, pause=0.1)
+    first = Kept(run, steps=40, hold_at=2)
     wait_for(lambda: "step.end" in kinds_of(run))
     pid = first.keeper.engine.pid
     type(run).objects.filter(pk=run.pk).update(lease_expires="2000-01-01T00:00:00Z")
-    second = Kept(run, owner="another", steps=40, pause=0.1)
+    second = Kept(run, owner="another", steps=40)
     first.join()
     assert isinstance(first.error, LeaseLost)
     assert wait_for(lambda: second.keeper.engine).pid == pid

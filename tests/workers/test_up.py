@@ -72,7 +72,7 @@ def test_up_starts_the_demo_with_the_real_engine_and_leaves_nothing(request, tmp
     var = tmp_path / "var"
     a_migrated_postgres(var / "postgres", request.config.cache.mkdir("databases"))
     with Stack(var) as stack:
-        wait_for(lambda: steps_written(var), 180)
+        wait_for(lambda: steps_written(var), 600)
         stack.find("preload")
         with httpx.Client(follow_redirects=True) as browser:
             assert "/runs/" in str(browser.get(stack.sign_in_link()).url)

@@ -89,15 +89,15 @@ def lapse(run):
 
 def test_killing_engine_and_worker_together_loses_no_step(var):
     run = a_run()
-    with Worker(var, steps=25, pause=0.1) as worker:
-        wait_for(lambda: kinds_of(run).count("step.end") >= 2)
+    with Worker(var, steps=25, hold_at=3) as worker:
+        wait_for(lambda: kinds_of(run).count("step.end") == 2)
         engine = EngineProcess.adopt(run_directory(run.pk))
         os.kill(engine.pid, signal.SIGKILL)
         worker.kill()
     wait_for(lambda: engine.poll() is not None)
     # What is known of a worker of this machine that ended; of another, 15 seconds without a word.
     assert release_all(owner(worker.process.pid)) == 1
-    with Worker(var, steps=25, pause=0.02):
+    with Worker(var, steps=25):
         wait_for(lambda: state_of(run) is RunState.FINISHED)
     assert steps_counted(run_directory(run.pk)) == list(range(1, 26))
     assert run.head_seq == run.events.count()
@@ -106,7 +106,7 @@ def test_killing_engine_and_worker_together_loses_no_step(var):
 def test_what_was_queued_is_swept_given_back_at_sigterm_and_finished_by_the_next_worker(var):
     run = a_run()
     export = ask_for(run.project, run.created_by, Table.RUNS, Format.PARQUET, Wish())
-    with Worker(var, steps=40, pause=0.05) as worker:
+    with Worker(var, steps=40, hold_at=2) as worker:
         wait_for(lambda: "step.end" in kinds_of(run))
         wait_for(lambda: Export.objects.filter(pk=export.pk, state="ready").exists())
         export.refresh_from_db()
