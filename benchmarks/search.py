@@ -11,13 +11,14 @@ its own draws are played to our tree: both must open the same nodes.
 
 `growth_4096_over_64` compares our CPU seconds per node and per level of the tree's mean depth, and
 is the worst over families of posteriors and orders of selection; each of them is in the figures.
-The trees of all sizes take turns in rounds: a round grows the very same trees, and of each node the
-least of its rounds counts, so that what else runs on the machine weighs on no size alone.
+The sizes take turns in rounds: a round grows the very same trees, and of each node the least of its
+rounds counts, so that what else runs on the machine weighs on no size alone. Trees of one size stay
+until as many nodes have grown as the largest tree has: every size has the same memory in use, and
+the garbage collector, which runs as in training and at the same nodes in each round, goes through
+as many nodes of small trees as of the large one. (When a small tree was alone in memory, up to a
+third of the large tree's time was the collector's, which no small tree had to pay.)
 `..._growth_of_thirds` are the same from each third of the rounds: how far they lie apart, and above
-the growth of all rounds, is what noise alone does (three rounds gave 1.17 once and 1.51 another
-time, and are therefore doubled). The
-garbage collector runs while a tree grows, as it does in training, and has nothing to go through but
-the tree; it comes at the same nodes in each round.
+the growth of all rounds, is what noise alone does.
 """
 
 from __future__ import annotations
@@ -136,9 +137,12 @@ def _ours(
     depths: dict[tuple[int, int], float] = {}
     for number in range(rounds):
         part = seconds[number % len(seconds)]
-        for tree in trees:
-            seconds_N, depths[tree] = _grown(family, order, *tree)
-            part[tree] = np.minimum(seconds_N, part.get(tree, np.inf))
+        for size in sizes:
+            of_size = [tree for tree in trees if tree[0] == size]
+            grown = _grown(family, order, size, [seed for _, seed in of_size])
+            for tree, (seconds_N, depth) in zip(of_size, grown, strict=True):
+                part[tree] = np.minimum(seconds_N, part.get(tree, np.inf))
+                depths[tree] = depth
     parts = [part for part in seconds if part]
     whole = {tree: np.minimum.reduce([part[tree] for part in parts]) for tree in trees}
     return [_costs(trees, part, depths) for part in (*parts, whole)]
@@ -168,15 +172,28 @@ def _growth(costs: Costs) -> float:
 
 
 def _grown(
-    family: Posterior, order: SelectionOrder, size: int, seed: int
-) -> tuple[np.ndarray, float]:
-    """CPU seconds of each node of a tree, and its mean depth."""
+    family: Posterior, order: SelectionOrder, size: int, seeds: Sequence[int]
+) -> list[tuple[np.ndarray, float]]:
+    """CPU seconds of each node of a tree, and its mean depth, for each seed; the trees stay until
+    the last one is whole."""
     search = SearchConfig(nodes_per_tree=size, posterior=family, selection_order=order)
-    forest = Forest([PROBLEM], tuple(SKILL), search, public_score, [seed])
-    scores = Scores(seed)
-    seconds_N = np.zeros(size)
-    gc.collect()  # the trees before this one
+    gc.collect()  # what others left
     gc.freeze()
+    kept, grown = [], []
+    for seed in seeds:
+        forest = Forest([PROBLEM], tuple(SKILL), search, public_score, [seed])
+        kept.append(forest)
+        grown.append((_seconds(forest, Scores(seed), size), _mean_depth(forest)))
+    return grown
+
+
+def _mean_depth(forest: Forest) -> float:
+    return statistics.fmean(node.depth for node in forest.trees[0].search.nodes[1:])
+
+
+def _seconds(forest: Forest, scores: Scores, size: int) -> np.ndarray:
+    """CPU seconds of each node of the forest's one tree, which grows to this size."""
+    seconds_N = np.zeros(size)
     for node in range(size):
         started = time.process_time()
         (claim,) = forest.claim(forest.trees)
@@ -187,7 +204,7 @@ def _grown(
         forest.close(claim, answer, verification)
         seconds_N[node] += time.process_time() - started
     assert len(forest.trees[0].written) == size
-    return seconds_N, statistics.fmean(node.depth for node in forest.trees[0].search.nodes[1:])
+    return seconds_N
 
 
 def _against_treequest(trees: int, figures: dict[str, Any]) -> dict[str, float]:
@@ -195,7 +212,7 @@ def _against_treequest(trees: int, figures: dict[str, Any]) -> dict[str, float]:
     family, order = Posterior.GAUSSIAN, SelectionOrder.AGENT_FIRST
     ours, copied, inplace = [], [], []
     for seed in range(trees):
-        ours.append(statistics.median(_grown(family, order, 64, s)[0].sum() for s in range(5)))
+        ours.append(statistics.median(_alone(family, order, s) for s in range(5)))
         copied.append(_treequest(family, order, 64, seed, inplace=False))
         inplace.append(_treequest(family, order, 64, seed, inplace=True))
     for name, seconds in (("ours", ours), ("treequest_step", copied), ("inplace", inplace)):
@@ -204,6 +221,12 @@ def _against_treequest(trees: int, figures: dict[str, Any]) -> dict[str, float]:
         "vs_treequest_step_64": _ratio(copied, ours),
         "vs_treequest_inplace_64": _ratio(inplace, ours),
     }
+
+
+def _alone(family: Posterior, order: SelectionOrder, seed: int) -> float:
+    """CPU seconds of a whole tree of 64 nodes, alone in memory, as the peer's is."""
+    ((seconds_N, _),) = _grown(family, order, 64, [seed])
+    return float(seconds_N.sum())
 
 
 def _ratio(peer: list[float], ours: list[float]) -> float:

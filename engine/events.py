@@ -105,7 +105,7 @@ class StopReason(StrEnum):
     CONTEXT_LIMIT = "context_limit"
 
 
-class TestReport(msgspec.Struct, frozen=True, omit_defaults=True):
+class TestReport(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """One public test as the page shows it; `input`, `expected` and `actual` are literals."""
 
     verdict: Verdict

@@ -6,8 +6,8 @@ in pools: one per agent (agent_first), or a single shared one (node_first).
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 
 from engine.config import AgentChoice, Posterior
@@ -67,9 +67,20 @@ class SearchNode:
     make_arms: Callable[[], Arms]
     state: NodeState = NodeState.OPEN
     score: float | None = None
-    children: list[int] = field(default_factory=list)
-    """All of them, in the order of creation, whatever their state."""
+    _children: list[int] | None = None
     _arms: Arms | None = None
+
+    @property
+    def children(self) -> Sequence[int]:
+        """Ids of all children, in the order of creation, whatever their state."""
+        return self._children or ()
+
+    def add_child(self, node_id: int) -> None:
+        """Append a child that was created."""
+        # Most nodes stay leaves: a list for each is one more object for the garbage collector.
+        if self._children is None:
+            self._children = []
+        self._children.append(node_id)
 
     @property
     def arms(self) -> Arms:

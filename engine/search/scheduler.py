@@ -9,7 +9,7 @@ are open are finished; so tokens and seconds may be passed by what was under way
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 
 from engine.config import SearchConfig
@@ -78,7 +78,7 @@ class TreeBudget:
         claimed = []
         for _ in range(self.room(tree, spending)):
             expansion = tree.select()
-            claimed.append(replace(expansion, node=tree.open(expansion)))
+            claimed.append(expansion.opened(tree.open(expansion)))
         return claimed
 
     def room(self, tree: SearchTree, spending: Spending | None = None) -> int:

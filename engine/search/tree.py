@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -46,6 +47,10 @@ class Expansion:
     draws: dict[str, Any]
     node: int | None = None
     """Id of the child, once it is open."""
+
+    def opened(self, node: int) -> Expansion:
+        """The same expansion with the id of its node."""
+        return Expansion(self.parent, self.agent, self.depth, self.draws, node)
 
 
 class SearchTree:
@@ -80,10 +85,13 @@ class SearchTree:
         self.in_flight = 0
         """Nodes that are open."""
         self.tree_wide: AgentChooser = make_chooser(choice, self.agents, posterior)
-        self._posterior = posterior
         self._per_agent = order is SelectionOrder.AGENT_FIRST
         # A node's own choice of agents counts in agent_first only.
-        self._choice = choice if self._per_agent else AgentChoice.THOMPSON
+        by_node = choice if self._per_agent else AgentChoice.THOMPSON
+        pools = self.agents if self._per_agent else (SHARED,)
+        # One for all nodes, and without the tree: no reference leads from a node back to it, so a
+        # tree is freed with its last reference, without the garbage collector.
+        self._make_arms = partial(Arms, self.agents, pools, posterior, by_node)
         self._rng = rng
         self._rho = rho
         self._max_depth = max_depth
@@ -124,7 +132,7 @@ class SearchTree:
                 f"parent = {parent.id}: it is {parent.state}, only scored nodes expand"
             )
         node = self._add(parent.id, parent.depth + 1, expansion.agent, NodeState.OPEN)
-        parent.children.append(node.id)
+        parent.add_child(node.id)
         self.in_flight += 1
         for chooser, agent in self._choosers(node):
             chooser.begin(agent)
@@ -208,10 +216,6 @@ class SearchTree:
     def _add(
         self, parent: int | None, depth: int, agent: str | None, state: NodeState
     ) -> SearchNode:
-        node = SearchNode(len(self.nodes), parent, depth, agent, self._arms, state)
+        node = SearchNode(len(self.nodes), parent, depth, agent, self._make_arms, state)
         self.nodes.append(node)
         return node
-
-    def _arms(self) -> Arms:
-        pools = self.agents if self._per_agent else (SHARED,)
-        return Arms(self.agents, pools, self._posterior, self._choice)

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from engine.config import Score, SearchConfig
@@ -48,8 +49,14 @@ class WrittenNode:
     answer: Answer
     verification: Verification
     score: float | None
-    draws: dict[str, Any]
-    """Why here and by whom; see `Expansion`."""
+    packed_draws: bytes
+    """`draws` as JSON: one object per node instead of some ten, which the garbage collector of a
+    large tree would go through again and again."""
+
+    @property
+    def draws(self) -> dict[str, Any]:
+        """Why here and by whom; see `Expansion`."""
+        return msgspec.json.decode(self.packed_draws)
 
 
 @dataclass(eq=False)
@@ -168,7 +175,7 @@ class Forest:
             answer,
             verification,
             self.judge(verification),
-            expansion.draws,
+            msgspec.json.encode(expansion.draws),
         )
         claim.tree.close(node)
         return node

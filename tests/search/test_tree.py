@@ -1,4 +1,6 @@
+import gc
 import json
+import weakref
 from itertools import pairwise
 
 import numpy as np
@@ -344,3 +346,16 @@ def test_no_node_is_deeper_than_the_limit(order, max_depth):
         assert {node.agent for node in tree.nodes[1:]} == {"oak", "elm"}
         # A limit that is never met changes no draw.
         assert shape(grown(100, seed)) == shape(grown(None, seed))
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_a_tree_is_freed_with_its_last_reference(order):
+    tree = SearchTree(("oak", "elm"), Posterior.BETA, order, np.random.default_rng(1))
+    grow(tree, 24, np.random.default_rng(1))
+    kept = weakref.ref(tree)
+    gc.disable()  # what is in no cycle needs no collector
+    try:
+        del tree
+        assert kept() is None
+    finally:
+        gc.enable()

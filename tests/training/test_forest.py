@@ -1,5 +1,6 @@
 """A forest grows by its seed and its answers, whatever the scores; failed nodes take no part."""
 
+import gc
 from dataclasses import replace
 
 import numpy as np
@@ -27,9 +28,9 @@ def verification(verdict, fraction=0.5, public=1):
     return Verification(verdict, fraction, (None,) * 3, public, False)
 
 
-def grow(seed, verdict_of, nodes=8, flight=2):
+def grow(seed, verdict_of, nodes=8, flight=2, depth=None):
     """Grow a forest; `verdict_of(rng)` draws the verdict of each node."""
-    search = SearchConfig(nodes_per_tree=nodes, nodes_in_flight=flight)
+    search = SearchConfig(nodes_per_tree=nodes, nodes_in_flight=flight, max_depth=depth)
     forest = Forest(PROBLEMS, AGENTS, search, training_score(Score.BINARY), [seed])
     rng = np.random.default_rng(seed)
     while claims := forest.claim(forest.trees):
@@ -139,3 +140,27 @@ def test_verdicts_that_hang_on_the_load_of_the_machine_are_counted():
     near = [n for t in forest.trees for n in t.written.values() if n.verification.strain > 0.5]
     credits = [Credit(np.zeros(8), np.zeros(8), False) for _ in forest.trees]
     assert 0 < StepFigures.of(forest.trees, credits, AGENTS).near_limits == len(near) < 24
+
+
+def test_a_node_keeps_few_objects_for_the_garbage_collector():
+    gc.collect()
+    gc.freeze()
+    try:
+        forest = grow(3, sometimes, nodes=200, depth=1)
+        gc.collect()  # tuples and dicts without containers are no longer tracked
+        tracked = len(gc.get_objects())
+    finally:
+        gc.unfreeze()
+    nodes = sum(len(tree.written) for tree in forest.trees)
+    assert tracked / nodes < 11, tracked / nodes
+
+
+def test_a_closed_node_has_the_draws_of_its_expansion():
+    search = SearchConfig(nodes_per_tree=30)
+    forest = Forest(PROBLEMS[:1], AGENTS, search, training_score(Score.BINARY), [7])
+    rng = np.random.default_rng(7)
+    while claims := forest.claim(forest.trees):
+        for claim in claims:
+            node = forest.close(claim, answer("a program"), sometimes(rng))
+            assert node.draws == claim.expansion.draws
+    assert max(len(node.draws["levels"]) for node in forest.trees[0].written.values()) > 1
