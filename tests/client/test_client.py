@@ -1,4 +1,4 @@
-"""The Python client and the command, against the real server; and what the README says of them."""
+"""The Python client and the command, against the real server; and the tour of the guide."""
 
 import json
 import os
@@ -201,9 +201,9 @@ def test_the_client_needs_no_django():
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, timeout=30)
 
 
-def test_the_tour_of_the_readme_works_as_it_is_written(site, exporter, tmp_path):
-    section = (ROOT / "README.md").read_text("utf-8").split("## Teams and programs")[1]
-    tour = re.findall(r"```sh\n(.*?)```", section.split("\n## ")[0], re.DOTALL)[1]
+def test_the_tour_of_the_guide_works_as_it_is_written(site, exporter, tmp_path):
+    guide = (ROOT / "docs" / "guides" / "rest.md").read_text("utf-8")
+    tour = re.findall(r"```sh\n(.*?)```", guide, re.DOTALL)[1]
     grove = tmp_path / "grove"
     grove.write_text(f'#!/bin/sh\nexec {sys.executable} -m webapp.client "$@"\n')
     grove.chmod(0o755)

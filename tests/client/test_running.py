@@ -1,4 +1,4 @@
-"""What the README's tour does, over a run that a worker is running."""
+"""What the tour of the guide to REST does, over a run that a worker is running."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     if target := local.handed_on(words):
         return local.hand_on(*target)
-    asked = _parser().parse_args(words)
+    asked = build_parser().parse_args(words)
     try:
         return asked.work(asked)
     except (Refused, login.NotLoggedIn, OSError, ValueError) as error:
@@ -46,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 130
 
 
-def _parser() -> argparse.ArgumentParser:
+def build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="grove", description="Grove on this machine, and runs of a Grove server."
     )

@@ -1,0 +1,117 @@
+"""The page of environment variables: how the code reads each, and what `environment.toml` says."""
+
+from __future__ import annotations
+
+import ast
+import re
+import tomllib
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+from docs.generate import markdown
+from docs.generate.markdown import code, table
+from engine.caps import DEFAULTS, MOST, variable
+
+ROOT = Path(__file__).resolve().parents[2]
+MEANINGS = ROOT / "docs" / "environment.toml"
+NAME = re.compile(
+    r"GROVE_[A-Z0-9]+(?:_[A-Z0-9]+)*|DATABASE_URL|BROKER_URL|RAY_ADDRESS|OPENAI_API_KEY"
+)
+TITLES = {
+    "services": "Services",
+    "site": "The site",
+    "limits": "Limits",
+    "programs": "Programs and files on the server",
+    "workers": "Workers",
+    "clients": "Clients",
+}
+ABOUT = """
+Everything is embedded until a variable points it elsewhere. A value that cannot be used is refused
+at the start, with the variable, the value and the remedy.
+"""
+
+
+class NotDescribed(Exception):
+    """Variables that are read and not described, or described and not read."""
+
+
+def page(described_in: Path = MEANINGS) -> str:
+    meanings = tomllib.loads(described_in.read_text("utf-8"))
+    described = {name for section in meanings.values() for name in section}
+    if odd := described ^ read_names():
+        raise NotDescribed(f"{described_in.name} and the code differ in {', '.join(sorted(odd))}")
+    return markdown.page("Environment variables", ABOUT, *_parts(meanings))
+
+
+def _parts(meanings: dict[str, dict[str, str]]) -> Iterator[str]:
+    reads = {**_typed_reads(), **_caps()}
+    for section, title in TITLES.items():
+        yield f"## {title}"
+        rows = [
+            (code(name), *reads.get(name, ("", "")), about)
+            for name, about in meanings[section].items()
+        ]
+        yield table(("variable", "values", "default", "meaning"), rows)
+
+
+def read_names() -> set[str]:
+    """Names of variables that appear as whole strings in engine, webapp or workers."""
+    found = set(map(variable, DEFAULTS))
+    for tree in _trees():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                found |= {node.value} & set(NAME.findall(node.value))
+    return found
+
+
+def _typed_reads() -> dict[str, tuple[str, str]]:
+    """(values, default) of the variables that typed readers read: `read_flag(env, NAME, ...)`."""
+    found = {}
+    for tree in _trees():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Call) and len(node.args) >= 3:
+                reader = ast.unparse(node.func).rsplit(".", 1)[-1]
+                of_process = not isinstance(node.args[0], ast.Dict)
+                if reader in _READERS and of_process and isinstance(node.args[1], ast.Constant):
+                    found[node.args[1].value] = _READERS[reader](*map(_value, node.args[2:]))
+    return found
+
+
+def _value(node: ast.expr) -> str:
+    """A constant as text, 10**9 too; else the expression."""
+    text = ast.unparse(node)
+    if re.fullmatch(r"[\d_]+(\s*\*\*\s*\d+)?", text):
+        base, _, power = text.partition("**")
+        return f"{int(base) ** int(power or 1):,}"
+    return text
+
+
+def _integer(default: str, low: str, high: str) -> tuple[str, str]:
+    return f"{low} to {high}", default.replace(",", "") if len(default) < 7 else default
+
+
+_READERS = {
+    "read_integer": _integer,
+    "read_mebibytes": lambda default: ("MiB", default),
+    "read_flag": lambda default: ("1 or 0", "1" if default == "True" else "0"),
+    "read_list": lambda default: (
+        "words, separated by commas",
+        ", ".join(map(code, ast.literal_eval(default))),
+    ),
+}
+
+
+def _caps() -> dict[str, tuple[str, str]]:
+    return {
+        variable(key): (f"1 to {MOST[key]:,}", f"{default:,}") for key, default in DEFAULTS.items()
+    }
+
+
+@cache
+def _trees() -> list[ast.Module]:
+    """Of the files in which a name stands."""
+    rooms = ("engine", "webapp", "workers")
+    files = sorted(file for room in rooms for file in (ROOT / room).rglob("*.py"))
+    texts = [file.read_text("utf-8") for file in files]
+    return [ast.parse(text) for text in texts if NAME.search(text)]

@@ -1,0 +1,46 @@
+"""The README's table of figures, from the record of all measurements."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from benchmarks.record import Measurement, load_record
+
+RECORD = Path(__file__).resolve().parents[1] / "benchmarks.json"
+ROWS = (
+    ("sandbox", "vs_fresh_python", "programs verified per second, against a fresh Python for each"),
+    (
+        "search",
+        "vs_treequest_step_64",
+        "selections per second in a tree of 64 nodes, against TreeQuest",
+    ),
+    ("step", "vs_trl", "a training step with verification, against TRL"),
+    ("step", "vs_trl_bare", "the same against TRL's bare loop"),
+    (
+        "prefix_training",
+        "p512_r64_g8",
+        "learning from 8 answers to one long prompt, against padding",
+    ),
+    ("api", "read_100k_series_vs_mlflow", "reading a series of 100,000 points, against MLflow"),
+)
+"""(measurement, ratio, in words)."""
+_MARKED = re.compile(r"(<!-- figures: [^\n]*-->\n).*?(<!-- end of figures -->)", re.DOTALL)
+
+
+def with_figures(text: str) -> str:
+    """The README with the table between its two marks written anew."""
+    return _MARKED.sub(lambda match: match[1] + _table() + match[2], text)
+
+
+def _table() -> str:
+    record = load_record(RECORD)
+    lines = [_line(*row, record.of(row[0])) for row in ROWS]
+    return "\n".join(["| measurement | times as fast | goal |", "|---|---|---|", *lines]) + "\n\n"
+
+
+def _line(name: str, ratio: str, words: str, measured: list[Measurement]) -> str:
+    newest = measured[0]
+    value = newest.ratios.get(ratio)
+    shown = "not measured" if value is None else f"{value:.3g}"
+    return f"| {words} | {shown} | {newest.goal(ratio) or ''} ({newest.judged(ratio)}) |"

@@ -1,0 +1,96 @@
+"""The page of settings, from the JSON schema of `RunConfig`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from docs.generate import markdown
+from docs.generate.markdown import code, paragraphs, sentence, table
+from engine.config import RunConfig, registered
+
+ABOUT = """
+All settings of a run, as the command line (`PATH=VALUE`), the form, REST and a recipe name them. An
+agent's are under its name, `agents.NAME.model`. Unknown paths and impossible values are refused. A
+recipe may have defaults other than these.
+"""
+NAMES = {"credit.advantage": "credit", "loss.policy": "losses"}
+"""Settings that name a registered method, with the package of its registry."""
+
+
+def page() -> str:
+    schema = RunConfig.model_json_schema()
+    return markdown.page("Settings", ABOUT, *_sections(schema, schema, "", "The run"))
+
+
+def _sections(schema: dict[str, Any], whole: dict[str, Any], path: str, title: str) -> Iterator:
+    rows, nested = [], []
+    for name, field in schema["properties"].items():
+        below = _model(field, whole)
+        if below is not None and path + name not in NAMES:
+            nested.append((f"{path}{name}.", below, field))
+            if "anyOf" in field:
+                rows.append(_row(path + name, field, whole))
+        elif name == "agents":
+            nested.append(("agents.NAME.", _resolved(field["items"], whole), field))
+        else:
+            rows.append(_row(path + name, field, whole))
+    yield f"## {title}"
+    yield paragraphs(schema.get("description"))
+    yield table(("setting", "type", "default", "meaning"), rows)
+    for prefix, below, _ in nested:
+        yield from _sections(below, whole, prefix, prefix.rstrip("."))
+
+
+def _row(path: str, field: dict[str, Any], whole: dict[str, Any]) -> tuple[str, ...]:
+    default = code(json.dumps(field["default"])) if "default" in field else "required"
+    if field.get("default", "") is None:
+        default = "unset"
+    about = field.get("description") or _resolved(field, whole).get("description", "")
+    return code(path), _type(path, field, whole), default, sentence(about)
+
+
+def _type(path: str, field: dict[str, Any], whole: dict[str, Any]) -> str:
+    if path in NAMES:
+        return " \\| ".join(code(name) for name in registered(NAMES[path])).replace("\\|", "or")
+    kinds = [_kind(one, whole) for one in field.get("anyOf", [field])]
+    return " or ".join(kind for kind in kinds if kind)
+
+
+def _kind(field: dict[str, Any], whole: dict[str, Any]) -> str:
+    field = _resolved(field, whole)
+    if field.get("type") == "null":
+        return ""
+    if "enum" in field:
+        return ", ".join(map(code, field["enum"]))
+    if field.get("type") == "array":
+        return f"list of {_kind(field['items'], whole)}"
+    if field.get("type") == "object":
+        return "the settings below"
+    bounds = [
+        f"{sign} {field[key]:g}" if abs(field[key]) < 1e6 else f"{sign} {field[key]}"
+        for key, sign in _BOUNDS.items()
+        if key in field and field[key] != 2**31
+    ]
+    return " ".join([field["type"], ", ".join(bounds)]).strip()
+
+
+_BOUNDS = {"minimum": "≥", "exclusiveMinimum": ">", "maximum": "≤", "exclusiveMaximum": "<"}
+
+
+def _model(field: dict[str, Any], whole: dict[str, Any]) -> dict[str, Any] | None:
+    """The schema of the settings below a field, if it has any."""
+    for one in field.get("anyOf", [field]):
+        below = _resolved(one, whole)
+        if "properties" in below:
+            return below
+    return None
+
+
+def _resolved(field: dict[str, Any], whole: dict[str, Any]) -> dict[str, Any]:
+    if "allOf" in field:
+        field = field["allOf"][0]
+    if "$ref" not in field:
+        return field
+    return whole["$defs"][field["$ref"].rsplit("/", 1)[1]]

@@ -1,0 +1,48 @@
+"""The generated pages are what the code says, and the generator notices what nobody described."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from docs.generate import environment, markdown
+from docs.generate.pages import differing, write
+from tests.docs.pages import ROOT
+
+
+def test_the_generated_pages_are_those_of_the_code(tmp_path):
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("GROVE_")}
+    done = subprocess.run(
+        [sys.executable, "-m", "docs.generate", "--check"],
+        cwd=ROOT,
+        env={**clean, "GROVE_VAR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, f"run `make docs`:\n{done.stdout}{done.stderr}"
+
+
+def test_pages_that_were_changed_by_hand_or_are_missing_are_found(tmp_path):
+    made = {"docs/a.md": "A\n", "docs/b.md": "B\n", "docs/c.md": "C\n"}
+    write({"docs/a.md": "A\n", "docs/b.md": "B, by hand\n"}, tmp_path)
+    assert list(differing(made, tmp_path)) == ["docs/b.md", "docs/c.md"]
+
+
+def test_a_variable_that_nobody_described_is_named(tmp_path):
+    text = environment.MEANINGS.read_text("utf-8")
+    (tmp_path / "environment.toml").write_text(text.replace("GROVE_PORT", "GROVE_HARBOUR"))
+    with pytest.raises(environment.NotDescribed, match="GROVE_HARBOUR, GROVE_PORT"):
+        environment.page(tmp_path / "environment.toml")
+
+
+def test_no_generated_page_names_the_machine():
+    for page in (ROOT / "docs" / "reference").glob("*.md"):
+        assert str(ROOT) not in page.read_text("utf-8")
+
+
+def test_text_of_docstrings_is_no_markup():
+    assert markdown.escaped("a*b <c> [d] `e*f` g_h _i_") == r"a\*b \<c> \[d\] `e*f` g_h \_i\_"
+    assert "a \\| b" in markdown.table(("x",), [("a | b",)])
+    assert markdown.table(("x",), []) == ""
