@@ -1,16 +1,25 @@
 """`--agents registry:NAME@VERSION` of the engine's commands, against the real server."""
 
+import json
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
 from engine.__main__ import main
 from engine.inference.agents import inference_config, team_of
 from engine.policy.starters import starter_directory
+from engine.problems.generator import GeneratedProblems, Split
+from engine.problems.jsonl import save_problems
 from tests.builders import a_config, a_model_folder, a_run, a_token
 from webapp.accounts.models import Scope
 from webapp.projects.services import create_project
 from webapp.registry.imports import import_folder
 from webapp.registry.models import ModelVersion
 from webapp.registry.promotion import promote
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture
@@ -93,3 +102,35 @@ def test_a_file_that_is_not_what_the_server_lists_is_not_kept(folder, tmp_path, 
     with pytest.raises(ValueError, match="registry:elm@1"):
         team_of(["registry:elm@1"])
     assert list((tmp_path / "cache" / "grove" / "models").iterdir()) == []
+
+
+def searched(out, *agents):
+    """The tree of a whole search by the command, a function of its seed and models."""
+    command = [sys.executable, "-m", "engine", "search", "--problem", str(out.with_name("p.jsonl"))]
+    command += ["--agents", *agents, "--nodes", "6", "--no-early-stop", "--seed", "4", "--json"]
+    command += ["--out", str(out), "--set", "compute.deterministic=true"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
+    assert done.returncode in (0, 1), done.stderr
+    told, tree = json.loads(done.stdout), json.loads(out.read_text())
+    assert told["nodes_written"] == len(tree["nodes"]) == 6 and told["failure"] is None
+    return tree
+
+
+@pytest.mark.slow
+def test_a_downloaded_version_searches_as_the_files_that_it_was_made_of(site, tmp_path, folder):
+    """The whole command against the running site: address and token are all that it has of it."""
+    import_folder(site.cast.project, "oak", starter_directory("oak"))
+    save_problems(tmp_path / "p.jsonl", GeneratedProblems(5).first(Split.TEST, 1))
+    assert not (tmp_path / "cache").exists()
+    downloaded = searched(tmp_path / "downloaded.json", "registry:oak@1")
+    (kept,) = (tmp_path / "cache" / "grove" / "models").iterdir()
+    assert contents(kept) == contents(starter_directory("oak"))
+    local = searched(tmp_path / "local.json", "starter:oak")
+    assert figures(downloaded) == figures(local)
+    assert len({node["program"] for node in downloaded["nodes"]}) > 1
+
+
+def figures(tree):
+    """What does not depend on the clock."""
+    kept = ("agent", "parent", "program", "public", "output_ids", "logprobs", "prompt_ids")
+    return [{name: node[name] for name in kept} for node in tree["nodes"]]
