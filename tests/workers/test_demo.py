@@ -15,6 +15,7 @@ import psutil
 import pytest
 
 from engine.events import read_all
+from engine.recipes import load_recipe
 from tests.database import a_migrated_postgres
 from tests.e2e.stack import ROOT, free_port
 from tests.workers.engines import small_engine, steps_counted, wait_for
@@ -98,15 +99,15 @@ class DemoCommand:
 
 def test_what_is_killed_on_the_way_costs_no_event_and_no_step(directory):
     with DemoCommand(directory, steps=80, pause=0.15) as demo:
-        demo.wait_for_steps(1, 180)
+        demo.wait_for_steps(1, 400)
         for word in ("serve_web", "small_engine.py", "celery", "bin/postgres"):
-            demo.wait_for_steps(len(demo.steps_ended()) + 3, 180)
+            demo.wait_for_steps(len(demo.steps_ended()) + 3, 400)
             victims = family(demo.find(word).pid) if word == "small_engine.py" else []
             demo.find(word).kill()
             kill_all(victims)
         processes = family(demo.process.pid)
-        assert demo.process.wait(300) == 0, demo.output.read_text()
-        assert wait_gone(processes, 10) == []
+        assert demo.process.wait(600) == 0, demo.output.read_text()
+        assert wait_gone(processes, 60) == []
     result = demo.result()
     events = result["events"]
     assert events["emitted"] == events["stored"] == events["delivered"] > 300
@@ -124,15 +125,16 @@ def test_what_is_killed_on_the_way_costs_no_event_and_no_step(directory):
 
 def test_a_demo_whose_run_fails_ends_with_the_first_cause(directory):
     with DemoCommand(directory, fail="model oak cannot be read") as demo:
-        assert demo.process.wait(240) == 1
+        assert demo.process.wait(400) == 1
     assert "The run failed: model oak cannot be read" in demo.output.read_text()
     assert demo.result()["steps"] == 0
 
 
 def test_the_demo_runs_with_the_real_engine(directory):
-    """Its own recipe, agents and all; only the splits that are measured are smaller."""
+    """Its own recipe, agents and all; only the splits that are measured are smaller, and each step
+    ends with what the recipe has every fifth and every tenth do."""
     with DemoCommand(directory, [sys.executable, str(SMALLER_RUN)], minutes=0.05) as demo:
-        assert demo.process.wait(300) == 0, demo.output.read_text()
+        assert demo.process.wait(600) == 0, demo.output.read_text()
         assert not {p.name() for p in family(demo.process.pid)} & {"postgres", "raylet"}
     result = demo.result()
     log = list(read_all(demo.run_directory()))
@@ -141,10 +143,30 @@ def test_the_demo_runs_with_the_real_engine(directory):
     assert events["emitted"] == events["stored"] == events["delivered"] == len(log)
     assert events["gaps"] == events["doubles"] == 0
     assert result["steps"] == kinds["step.end"] >= 1 and result["resumed_steps"] == 0
-    assert (result["trees"], result["nodes"]) == (6 * result["steps"], 48 * result["steps"])
+    steps, recipe = result["steps"], load_recipe("demo")
+    trees, nodes = recipe.training.trees_per_step, recipe.search.nodes_per_tree
+    assert (result["trees"], result["nodes"]) == (trees * steps, trees * nodes * steps)
     assert 0 < result["seconds_to_first_node"] < result["seconds_total"]
     measured = [e.payload for e in log if e.kind == "eval.result" and e.payload["split"] == "test"]
     before, after = (one["agents"] for one in measured)
+    # By the recipe's own search and samples, of 6 problems: a tree of 8 nodes and two samples each.
+    samples, tree_nodes = recipe.evaluation.samples_per_problem, recipe.evaluation.tree_nodes
+    assert tree_nodes == 8, "the result's names say so"
+    for one in measured:
+        assert (one["problems"], one["tree_nodes"]) == (6, tree_nodes)
+        assert one["rollouts"] >= 6 * (2 * samples + tree_nodes)
+    assert result["team"] == {
+        f"{name}_{when}": one[figure]
+        for name, figure in (("tree8", "tree"), ("samples8", "samples"))
+        for when, one in zip(("before", "after"), measured, strict=True)
+    }
+    validated = [e.payload for e in log if e.kind == "eval.result" and e.payload["split"] != "test"]
+    assert [one["step"] for one in validated] == list(range(steps + 1))
+    assert {one["problems"] for one in validated} == {4}
+    saved = [e.payload for e in log if e.kind == "checkpoint.saved" and not e.payload["final"]]
+    assert [one["step"] for one in saved] == list(range(1, steps + 1))
+    best = [one["path"] for one in saved if one["best"]][-1]
+    assert (demo.run_directory() / best / "fern" / "model.safetensors").is_file()
     assert {(n, a["pass1_before"], a["pass1_after"]) for n, a in result["agents"].items()} == {
         (name, before[name], after[name]) for name in ("oak", "fern")
     }
