@@ -7,7 +7,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-def eventually(look: Callable[[], T], name: str, seconds: float = 60.0) -> T:
+def eventually(look: Callable[[], T], name: str, seconds: float = 120.0) -> T:
     """The first truthy result of `look`; fails when the deadline passes."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:

@@ -20,7 +20,7 @@ from engine.events import Event
 from tests.browser.sample_log import Sample
 from workers.embedded.services import web_command
 
-READY_SECONDS = 60.0
+READY_SECONDS = 180.0
 STOP_SECONDS = 10.0
 
 
@@ -49,7 +49,7 @@ class Server:
         """Start, and wait until the server says that it is well.
 
         Raises:
-            TimeoutError: it does not within 60 s.
+            TimeoutError: it does not within 180 s.
         """
         self._process = subprocess.Popen(web_command(self.port), env=self._environment)
         deadline = time.monotonic() + READY_SECONDS
@@ -67,7 +67,7 @@ class Server:
 
     def _is_well(self) -> bool:
         try:
-            with urllib.request.urlopen(f"{self.url}/healthz", timeout=2) as reply:
+            with urllib.request.urlopen(f"{self.url}/healthz", timeout=10) as reply:
                 return reply.status == 200
         except (urllib.error.URLError, ConnectionError, TimeoutError):
             return False

@@ -53,7 +53,7 @@ def test_the_tour_over_a_run_that_runs(site, exporter, tmp_path, var_directory, 
     }
     with Worker(var_directory, steps=10_000, pause=0.05):
         done = subprocess.run(
-            ["timeout", "120", "bash", "-euc", TOUR], cwd=tmp_path, env=environment,
+            ["timeout", "400", "bash", "-euc", TOUR], cwd=tmp_path, env=environment,
             capture_output=True, text=True,
         )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr

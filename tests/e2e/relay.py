@@ -1,7 +1,8 @@
 """A TCP relay between a browser and the site that breaks connections off where a test says.
 
 Invariant: `sent` counts every byte that came from the browser; at each of `breaks`, in order, all
-open connections are reset, as by a network that goes away. New ones are taken again at once.
+open connections are reset, as by a network that goes away. New ones are taken again at once, or,
+if it `stays_down`, once it is told to `heal`.
 """
 
 from __future__ import annotations
@@ -18,8 +19,11 @@ RESET = struct.pack("ii", 1, 0)  # linger 0: close() sends a reset, as nobody's 
 class Relay:
     """with Relay(port, breaks=(5_000_000,)) as relay: browse relay.url."""
 
-    def __init__(self, port: int, breaks: tuple[int, ...]):
+    def __init__(self, port: int, breaks: tuple[int, ...], stays_down: bool = False):
         self._port = port
+        self._stays_down = stays_down
+        self._up = threading.Event()
+        self._up.set()
         self._breaks = list(breaks)
         self._listener = socket.create_server(("127.0.0.1", 0))
         self._peers: dict[socket.socket, socket.socket] = {}
@@ -45,6 +49,10 @@ class Relay:
         self._selector.close()
         assert not self._thread.is_alive()
 
+    def heal(self) -> None:
+        """Take connections again."""
+        self._up.set()
+
     def _work(self) -> None:
         while not self._ending.is_set():
             for key, _ in self._selector.select(0.1):
@@ -55,6 +63,10 @@ class Relay:
 
     def _connect(self) -> None:
         browser, _ = self._listener.accept()
+        if not self._up.is_set():
+            browser.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
+            browser.close()
+            return
         site = socket.create_connection(("127.0.0.1", self._port))
         self._browsers.add(browser)
         for one, other in ((browser, site), (site, browser)):
@@ -75,6 +87,8 @@ class Relay:
             self.sent += len(data)
             if self._breaks and self.sent >= self._breaks[0]:
                 self._breaks.pop(0)
+                if self._stays_down:
+                    self._up.clear()
                 self._reset_all()
                 self.broken += 1
 

@@ -14,6 +14,7 @@ import socket
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -21,7 +22,7 @@ import psutil
 from workers.processes import family, is_gone, kill_all
 
 ROOT = Path(__file__).resolve().parents[2]
-READY_SECONDS = 120.0
+READY_SECONDS = 300.0
 STOP_SECONDS = 120.0
 
 
@@ -87,8 +88,9 @@ class Stack:
     def find(self, word: str) -> psutil.Process:
         """The process of the stack nearest to its root with `word` in its command line."""
         for process in family(self.process.pid):
-            if not is_gone(process) and any(word in part for part in process.cmdline()):
-                return process
+            with suppress(psutil.NoSuchProcess):  # it may end while it is looked at
+                if not is_gone(process) and any(word in part for part in process.cmdline()):
+                    return process
         raise AssertionError(f"no process of the stack has {word!r} in its command line")
 
     def stop(self, number: signal.Signals = signal.SIGINT) -> list[psutil.Process]:

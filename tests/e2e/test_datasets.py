@@ -123,12 +123,14 @@ def test_an_upload_goes_on_after_a_reload_when_the_file_is_chosen_again(
     faults.expected = ("Failed to load resource", "ERR_CONNECTION", "foreign request")
     file = tmp_path / "big.jsonl"
     big_dataset(file)
-    with Relay(server.port, breaks=(2 * PIECE + PIECE // 4,)) as relay:
+    with Relay(server.port, breaks=(2 * PIECE + PIECE // 4,), stays_down=True) as relay:
         page.goto(f"{relay.url}/datasets/")
         page.get_by_label("Files").set_input_files(file)
         page.get_by_role("button", name="Upload").click()
         page.wait_for_function("() => /7[0-9] %|8[0-9] %/.test(document.body.innerText)")
-        page.reload()
+        page.goto("about:blank")  # before the network is there again: else it would go on by itself
+        relay.heal()
+        page.goto(f"{relay.url}/datasets/")
         before = relay.sent
         page.get_by_label("Files").set_input_files(file)
         page.get_by_role("button", name="Upload").click()

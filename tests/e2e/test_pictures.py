@@ -34,7 +34,7 @@ def test_the_documented_command_takes_the_pictures_and_those_in_docs_are_of_toda
     (checkpoint / "manifest.json").write_text("{}")  # a run of the demo has one that can be forked
     link = server.url + run.sign_in_path()
     command = [sys.executable, str(DOCS / "screenshot.py"), link, str(run.run.pk), str(tmp_path)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     today = json.loads((tmp_path / "pictures.json").read_text())
     kept = json.loads((DOCS / "pictures.json").read_text())

@@ -159,7 +159,7 @@ def test_a_node_that_joins_later_verifies_too(joined):
     assert len(pool.places) == before
     node = joined.add_node(num_cpus=2, **BARE)
     joined.wait_for_nodes()
-    eventually(lambda: pool.renew() or len(pool.places) == before + 1, "a third verifier", 60)
+    eventually(lambda: pool.renew() or len(pool.places) == before + 1, "a third verifier")
     assert pool.places[-1].slots == 2
     assert {v.verdict for v in pool.verify(written(60))} == {Verdict.PASSED} and not pool.lost
     joined.remove_node(node)

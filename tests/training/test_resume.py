@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 
 import psutil
 import pytest
@@ -92,8 +93,11 @@ class Engine:
 
     def raylet(self):
         """Command of the raylet that it has started."""
-        children = psutil.Process(self.process.pid).children(recursive=True)
-        return next((" ".join(c.cmdline()) for c in children if c.name() == "raylet"), "")
+        for child in psutil.Process(self.process.pid).children(recursive=True):
+            with suppress(psutil.NoSuchProcess):
+                if child.name() == "raylet":
+                    return " ".join(child.cmdline())
+        return ""
 
     def is_refused(self, told, capsys):
         """Exit status 2, with the reason on stderr and as the last words of the log. The command
@@ -121,7 +125,10 @@ class Engine:
         return words.encode() in self.news()
 
     def is_saving(self):
-        return any((self.run_dir / "checkpoints").glob("partial-*"))
+        """Or has just saved its first checkpoint: that may take less time than this process has to
+        wait for a processor."""
+        folder = self.run_dir / "checkpoints"
+        return any(folder.glob("partial-*")) or any(folder.glob("step-*"))
 
     def is_testing(self):
         return b'{"name":"final test' in self.news()

@@ -171,7 +171,7 @@ def test_every_node_of_the_cluster_is_told_and_none_is_waited_for(two_nodes, tmp
     with frozen(two_nodes.worker_nodes):
         # No actor can start there, so that a reading that waited for one would not end.
         assert "node_cpu_percent.node1" not in reader.read()
-    eventually(lambda: "node_cpu_percent.node1" in reader.read(), "the other node", 60)
+    eventually(lambda: "node_cpu_percent.node1" in reader.read(), "the other node")
     found = reader.read()
     assert {name.partition(".")[2] for name in found} <= {"node0", "node1"}
     assert found["node_cpu_percent.node0"] >= 0

@@ -73,9 +73,13 @@ def test_a_pid_file_that_names_a_stranger_is_not_adopted(run_dir):
     assert EngineProcess.adopt(run_dir) is None
 
 
+def sleepers_of(engine):
+    return [process for process in family(engine.pid) if process.name() == "sleep"]
+
+
 def test_what_a_killed_engine_started_dies_with_it(run_dir):
     engine = EngineProcess.start(run_dir, small_engine(steps=1000, pause=0.05, children=2))
-    sleepers = wait_for(lambda: [p for p in family(engine.pid) if p.name() == "sleep"][:2])
+    sleepers = wait_for(lambda: both if len(both := sleepers_of(engine)) == 2 else None)
     os.kill(engine.pid, signal.SIGKILL)
     assert exit_code_of(engine) == -signal.SIGKILL
     assert all(is_gone(sleeper) for sleeper in sleepers)

@@ -46,7 +46,7 @@ class Reader(threading.Thread):
 
     def events(self):
         """(seq, kind) of all that came."""
-        self.join(30)
+        self.join(120)
         assert not self.is_alive(), f"the end did not come; {len(self._client.events)} events did"
         return [(seq, kind) for seq, _, kind, _ in self._client.events]
 

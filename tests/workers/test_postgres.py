@@ -84,8 +84,8 @@ def test_a_killed_holder_leaves_no_server_and_the_next_start_works(database):
         connection.execute("create table before_the_kill (n int)")
     process = psutil.Process(server_pid(database))
     holder.send_signal(signal.SIGKILL)
-    holder.communicate(timeout=10)
-    assert wait_gone([process], 10) == []
+    holder.communicate(timeout=60)
+    assert wait_gone([process], 60) == []
     server = EmbeddedPostgres(database)
     with psycopg.connect(server.start()) as connection:
         connection.execute("select n from before_the_kill")
@@ -144,7 +144,7 @@ def test_a_failed_initdb_gets_a_sentence_and_leaves_nothing_half_made(tmp_path):
         [sys.executable, "-c", script, str(tmp_path / "postgres")],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=120,
     )
     last = result.stderr.strip().splitlines()[-1]
     assert "StartError: Postgres did not start in" in last

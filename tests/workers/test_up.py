@@ -42,7 +42,7 @@ def up_again(stack, **environment):
     return subprocess.run(
         [sys.executable, str(ROOT / "manage.py"), "up"],
         env={**stack.environment, **environment},
-        capture_output=True, text=True, timeout=60,
+        capture_output=True, text=True, timeout=180,
     )  # fmt: skip
 
 

@@ -65,7 +65,7 @@ class Worker:
         """Send a message of `run` from a process of its own, as the web side does."""
         code = f"from webapp.celery import app; app.send_task('workers.run', ['{run.pk}'])"
         command = [sys.executable, "-c", code]
-        subprocess.run(command, env=self.environment, check=True, timeout=30)
+        subprocess.run(command, env=self.environment, check=True, timeout=120)
 
     def kill(self):
         self.process.kill()
@@ -138,7 +138,7 @@ def test_web_and_worker_never_pay_for_torch_or_ray():
     out = subprocess.run(
         [sys.executable, "-c", f"import django; django.setup(); {check}"],
         env={**os.environ, "DJANGO_SETTINGS_MODULE": "webapp.settings"},
-        capture_output=True, text=True, timeout=60, check=True,
+        capture_output=True, text=True, timeout=120, check=True,
     )  # fmt: skip
     assert out.stdout.strip() == "[]"
 
