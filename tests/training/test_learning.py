@@ -8,6 +8,21 @@ before anything was learned. Gains of the two agents over ten seeds, lowest and 
     advantages of zero               -0.15    0.09
     each learns from the other       -0.15    0.09
 
+Of the losses ppo and cispo over three seeds, and of what is bent in a learner over two:
+
+    as they are                       0.32    0.51
+    losses of the other sign         -0.26   -0.24
+    gradients of the other sign      -0.27   -0.26
+    optimizer steps skipped          -0.08   -0.06
+    a learning rate of 1e-12         -0.05    0.08
+    labels shifted by one token      -0.09    0.14    (and a mismatch of 13)
+
+No fault here is a patch of our code. A wrong advantage or loss is a method that is added to its
+registry under a name of its own, which the settings then choose; losses are registered in the
+process of a learner, so that each agent can have another one. Gradients, optimizer steps and labels
+are bent by the hooks that torch offers for a tensor, an optimizer and a module. A learning rate of
+zero is refused by the settings; one of 1e-12 is not.
+
 The agents write the same by differently numbered tokens. Agents that share a vocabulary gain from
 each other's nodes, too (0.40 to 0.52 for the shipped starters): there the `mismatch` of an update
 shows whose nodes they were.
@@ -15,14 +30,15 @@ shows whose nodes they were.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
+import ray
 
-from engine.config import RunConfig
+from engine.config import ConfigError, RunConfig
 from engine.credit import ADVANTAGES
 from engine.credit.group import Advantage
 from engine.events import read_all
@@ -36,7 +52,9 @@ MARGIN = 0.2
 MISMATCH = 1e-4
 """The learner computes what the generator did to 4e-7 at most, whatever is learned."""
 OAK, OTHER = "oak", "oak-renumbered"
-STEPS = 6
+OWN = "own"
+"""The name under which a loss is added."""
+STEPS, RATE = 6, 1e-3
 
 
 class SwappedAgents(Learning):
@@ -78,16 +96,24 @@ def _scaled(right, factor, rewards_N, context):
     return factor * right(rewards_N, context)
 
 
-def settings(other: Path | str, seed: int = 0, steps: int = STEPS) -> RunConfig:
+def settings(
+    other: Path | str, seed: int = 0, steps: int = STEPS, oaks_rate: float = RATE
+) -> RunConfig:
     """Four problems, of which each step sees every one four times."""
-    agent = {
-        "sampling": {"max_prompt_tokens": 192, "max_new_tokens": 32},
-        "optimizer": {"learning_rate": 1e-3, "schedule": "constant", "warmup_fraction": 0.0},
-    }
-    models = {OAK: "starter:oak", OTHER: str(other)}
+    sampling = {"max_prompt_tokens": 192, "max_new_tokens": 32}
+    optimizer = {"schedule": "constant", "warmup_fraction": 0.0}
+    models = {OAK: ("starter:oak", oaks_rate), OTHER: (str(other), RATE)}
     return tiny_config(
         seed=seed,
-        agents=[{"name": name, "model": model, **agent} for name, model in models.items()],
+        agents=[
+            {
+                "name": name,
+                "model": model,
+                "sampling": sampling,
+                "optimizer": optimizer | {"learning_rate": rate},
+            }
+            for name, (model, rate) in models.items()
+        ],
         problems={"seed": 3, "train": 4, "validation": 0, "test": 0},
         search={"nodes_per_tree": 8, "nodes_in_flight": 2},
         credit={},
@@ -97,10 +123,12 @@ def settings(other: Path | str, seed: int = 0, steps: int = STEPS) -> RunConfig:
     )
 
 
-def trained(folder: Path, config: RunConfig, address: str, learning=Learning) -> Gained:
-    """A whole run by the real actors."""
+def trained(folder: Path, config: RunConfig, address: str, learning=Learning, planted=()) -> Gained:
+    """A whole run by the real actors; what is `planted`, by agent, is called in its learner."""
     with a_trainer(folder, config, address) as trainer:
         trainer.learning = learning(config, trainer.team)
+        for name, plant in dict(planted).items():
+            ray.get(trainer.team.agents[name].__ray_call__.remote(plant, name), timeout=120)
         trainer.run()
     rewards: dict[str, list[float]] = {}
     mismatch: dict[str, float] = {}
@@ -122,10 +150,114 @@ def with_advantage(config: RunConfig, name: str) -> RunConfig:
     )
 
 
+def with_own_losses(config: RunConfig) -> RunConfig:
+    """Each agent learns by what is registered as `OWN` in the process of its learner."""
+    return config.model_copy(update={"loss": config.loss.model_copy(update={"policy": OWN})})
+
+
+def loss_of(policy: str, sign: float = 1.0):
+    """A policy loss like this one, but for its sign. Like all that is planted it goes to an actor
+    as a value, which tests are not imported for."""
+
+    def plant(actor, owner):
+        from types import SimpleNamespace
+
+        from engine.losses import POLICY_LOSSES
+
+        right = POLICY_LOSSES[policy]
+
+        def token_terms(*given):
+            terms = right.token_terms(*given)
+            return replace(terms, loss_NL=sign * terms.loss_NL)
+
+        POLICY_LOSSES[OWN] = SimpleNamespace(AGGREGATION=right.AGGREGATION, token_terms=token_terms)
+
+    return plant
+
+
+def flipped_gradients(policy: str):
+    register = loss_of(policy)
+
+    def plant(actor, owner):
+        register(actor, owner)
+        for weight in actor.host.groups[owner].learner.weights.trained():
+            weight.register_hook(lambda gradient: -gradient)
+
+    return plant
+
+
+def skipped_steps(policy: str):
+    """An optimizer leaves weights without a gradient as they are."""
+    register = loss_of(policy)
+
+    def plant(actor, owner):
+        register(actor, owner)
+        optimizer = actor.host.groups[owner].learner.optimizer
+        optimizer.register_step_pre_hook(lambda own, *_: own.zero_grad(set_to_none=True))
+
+    return plant
+
+
+def shifted_labels(policy: str, by: int):
+    """While it learns, the model says of each token what it said of another, `by` positions on."""
+    register = loss_of(policy)
+
+    def shifted(module, arguments, output):
+        if module.training:
+            output.last_hidden_state = output.last_hidden_state.roll(by, dims=1)
+        return output
+
+    def plant(actor, owner):
+        register(actor, owner)
+        actor.host.groups[owner].weights.model.base_model.register_forward_hook(shifted)
+
+    return plant
+
+
 def test_both_agents_learn(other, ray_address, tmp_path):
     gained = trained(tmp_path, settings(other), ray_address)
     assert min(gained.reward.values()) > MARGIN, gained
     assert max(gained.mismatch.values()) < MISMATCH, gained
+
+
+def test_both_agents_learn_by_losses_that_are_added(other, ray_address, tmp_path):
+    """What the next tests bend learns as it is."""
+    planted = {OAK: loss_of("ppo"), OTHER: loss_of("cispo")}
+    config = with_own_losses(settings(other))
+    gained = trained(tmp_path, config, ray_address, planted=planted)
+    assert min(gained.reward.values()) > MARGIN, gained
+    assert max(gained.mismatch.values()) < MISMATCH, gained
+
+
+@pytest.mark.parametrize(
+    ("planted", "oaks_rate"),
+    [
+        ({OAK: loss_of("gspo", -1.0), OTHER: loss_of("ppo", -1.0)}, RATE),
+        ({OAK: loss_of("cispo", -1.0), OTHER: flipped_gradients("ppo")}, RATE),
+        ({OAK: loss_of("ppo"), OTHER: skipped_steps("cispo")}, 1e-12),
+    ],
+    ids=["losses", "loss and gradients", "steps"],
+)
+def test_no_agent_learns_by_what_is_bent_in_its_learner(
+    planted, oaks_rate, other, ray_address, tmp_path
+):
+    """Whose sign is another, or whose optimizer's steps are skipped or next to nothing."""
+    config = with_own_losses(settings(other, oaks_rate=oaks_rate))
+    gained = trained(tmp_path, config, ray_address, planted=planted)
+    assert max(gained.reward.values()) < MARGIN, gained
+    assert max(gained.mismatch.values()) < MISMATCH, "this alone would not show it"
+
+
+def test_labels_that_are_shifted_show_in_the_mismatch(other, ray_address, tmp_path):
+    planted = {OAK: shifted_labels("ppo", 1), OTHER: shifted_labels("cispo", -1)}
+    config = with_own_losses(settings(other, steps=2))
+    gained = trained(tmp_path, config, ray_address, planted=planted)
+    assert min(gained.mismatch.values()) > MISMATCH, gained
+
+
+def test_a_learning_rate_of_zero_is_refused():
+    with pytest.raises(ConfigError, match="learning_rate"):
+        settings("starter:oak", oaks_rate=0.0)
 
 
 @pytest.mark.parametrize("advantage", ["flipped", "nothing"])
