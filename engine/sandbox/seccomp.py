@@ -2,9 +2,10 @@
 
 Invariants: what is not named here is refused, so a system call that the kernel learns tomorrow
 is too. Behind this filter a process can signal, trace or open no other process, start none,
-reach no network, enter no namespace, hand out no descriptor, leave nothing in the page cache and
-ask the kernel nothing about the host. Standard library only: loaded
-by path in the zygote.
+reach no network, enter no namespace, hand out no descriptor, make no pipe and no socket (their
+numbers are the host's, and the next program would see how many were made), leave nothing in the
+page cache and ask the kernel nothing about the host. Standard library only: loaded by path in the
+zygote.
 """
 
 import ctypes
@@ -23,6 +24,7 @@ Line = tuple[int, int, int, int]
 
 ALLOW: Line = (_RETURN, 0, 0, 0x7FFF0000)
 REFUSE: Line = (_RETURN, 0, 0, 0x00050000 | errno.EPERM)
+_NO_FILE: Line = (_RETURN, 0, 0, 0x00050000 | errno.ENOENT)
 _ABSENT: Line = (_RETURN, 0, 0, 0x00050000 | errno.ENOSYS)
 _KILL: Line = (_RETURN, 0, 0, 0x80000000)
 
@@ -32,9 +34,7 @@ READING = {
     "pread64": (17, 67), "pwrite64": (18, 68), "preadv": (295, 69), "pwritev": (296, 70),
     "lseek": (8, 62), "close": (3, 57), "close_range": (436, 436),
     "dup": (32, 23), "dup2": (33, None), "dup3": (292, 24),
-    "stat": (4, None), "lstat": (6, None), "fstat": (5, 80), "fstatat": (262, 79),
-    "access": (21, None), "faccessat": (269, 48), "faccessat2": (439, 439),
-    "readlink": (89, None), "readlinkat": (267, 78), "getdents64": (217, 61), "getcwd": (79, 17),
+    "getdents64": (217, 61), "getcwd": (79, 17),
     "umask": (95, 166),
     "ftruncate": (77, 46), "fsync": (74, 82), "fdatasync": (75, 83),
     "mmap": (9, 222), "munmap": (11, 215), "mremap": (25, 216), "mprotect": (10, 226),
@@ -52,10 +52,10 @@ READING = {
     "getresgid": (120, 150), "getgroups": (115, 158),
     "getrusage": (98, 165), "getcpu": (309, 168),
     "getrandom": (318, 278), "getrlimit": (97, 163),
-    "pipe": (22, None), "pipe2": (293, 59), "poll": (7, None), "ppoll": (271, 73),
+    "poll": (7, None), "ppoll": (271, 73),
     "select": (23, None), "pselect6": (270, 72), "epoll_create1": (291, 20),
     "epoll_ctl": (233, 21), "epoll_wait": (232, None), "epoll_pwait": (281, 22),
-    "eventfd2": (290, 19), "recvfrom": (45, 207), "shutdown": (48, 210),
+    "eventfd2": (290, 19),
     "wait4": (61, 260), "waitid": (247, 95), "exit": (60, 93), "exit_group": (231, 94),
 }  # fmt: skip
 # Of its own process; where it has the host's numbers, of which others get the next, it sees none.
@@ -63,19 +63,24 @@ NUMBERS = {
     "getpid": (39, 172), "gettid": (186, 178), "getppid": (110, 173), "getpgrp": (111, None),
     "set_tid_address": (218, 96),
 }  # fmt: skip
+# Only where there is a root without anything of the host.
+LOOKING = {
+    "stat": (4, None), "lstat": (6, None), "fstatat": (262, 79), "access": (21, None),
+    "faccessat": (269, 48), "faccessat2": (439, 439), "readlink": (89, None),
+    "readlinkat": (267, 78),
+}  # fmt: skip
 # Only where the one writable folder is the program's own, and there is no other of the host.
 WRITING = {
     "mkdir": (83, None), "mkdirat": (258, 34), "rmdir": (84, None), "unlink": (87, None),
     "unlinkat": (263, 35), "rename": (82, None), "renameat": (264, 38), "renameat2": (316, 276),
     "truncate": (76, 45), "chdir": (80, 49), "fchdir": (81, 50),
 }  # fmt: skip
-_OPEN, _OPENAT = (2, None), (257, 56)
+_OPEN, _OPENAT, _FSTAT = (2, None), (257, 56), (5, 80)
 _CLONE, _CLONE3, _OPENAT2 = (56, 220), (435, 435), (437, 437)
 _FCNTL, _IOCTL, _PRLIMIT, _SETRLIMIT = (72, 25), (16, 29), (302, 261), (160, 164)
 _GETPGID, _GETSID, _AFFINITY = (121, 155), (124, 156), (204, 123)
 _CLOCK_GETTIME, _CLOCK_GETRES, _CLOCK_NANOSLEEP = (228, 113), (229, 114), (230, 115)
 _STATX, _MADVISE, _FUTEX = (332, 291), (28, 233), (202, 98)
-_SOCKETPAIR, _SENDTO = (53, 199), (44, 206)
 
 _WRITE_FLAGS = 0o1 | 0o2 | 0o100 | 0o1000 | 0o2000 | 0o20000000  # and CREAT, TRUNC, APPEND, TMPFILE
 _NAMELESS = 0o20000000  # a file without a name leaves a trace in numbers, but none in its folder
@@ -84,7 +89,6 @@ _CLOCK_OF_A_PROCESS = 1 << 31  # its number lies in the other bits
 _RLIMIT_CPU = 0
 _DUPFD, _GETFD, _SETFD, _GETFL, _SETFL, _DUPFD_CLOEXEC = 0, 1, 2, 3, 4, 1030
 _TCGETS, _TIOCGWINSZ, _FIONREAD, _FIONBIO, _FIOCLEX = 0x5401, 0x5413, 0x541B, 0x5421, 0x5451
-_UNIX = _STREAM = 1
 # What allocators and the C library use: nothing that drops pages, or reads them in, for others too.
 _ADVICE = (0, 1, 2, 4, 8, 14, 15)
 _FUTEX_COMMAND = 0x7F
@@ -106,22 +110,27 @@ class Program(ctypes.Structure):
     _fields_ = [("length", ctypes.c_ushort), ("instructions", ctypes.POINTER(_Instruction))]
 
 
-def build(writes: bool, numbers: bool = True) -> Program | None:
+def build(writes: bool, numbers: bool = True, files: bool = True) -> Program | None:
     """The filter for this machine; None if its kernel or architecture has no support.
 
     `writes`: whether files may be opened for writing, made and removed, as far as other walls
     allow it. `numbers`: whether processes and threads have the same numbers in every child; else
-    a program that asks for them is refused, which C libraries and Python report as -1.
+    a program that asks for them is refused, which C libraries and Python report as -1. `files`:
+    whether paths lead to files; else there is none at any path, and the kernel does not describe
+    open files either, whose numbers are the host's.
     """
     if not supported():
         return None
     column, _ = _ARCHITECTURES[os.uname().machine]
-    unconditional = READING | WRITING if writes else READING
+    unconditional = READING | LOOKING | (WRITING if writes else {})
     blocks = {call[column]: [ALLOW] for call in unconditional.values()}
     if numbers:
         blocks |= {call[column]: [ALLOW] for call in NUMBERS.values()}
     for call, block in _conditional(writes, numbers):
         blocks[call[column]] = block
+    if not files:
+        blocks |= {call[column]: [_NO_FILE] for call in (*LOOKING.values(), _OPEN, _OPENAT)}
+        blocks[_FSTAT[column]] = [REFUSE]
     blocks.pop(None, None)
     return assemble(blocks, [REFUSE])
 
@@ -142,6 +151,7 @@ def _conditional(
     return [
         (_OPEN, opening[0]),
         (_OPENAT, opening[1]),
+        (_FSTAT, [ALLOW]),
         # glibc falls back to the calls whose arguments a filter can see.
         (_CLONE3, [_ABSENT]),
         (_OPENAT2, [_ABSENT]),
@@ -169,11 +179,6 @@ def _conditional(
         (_CLOCK_GETTIME, _NO_PROCESS),
         (_CLOCK_GETRES, _NO_PROCESS),
         (_CLOCK_NANOSLEEP, _NO_PROCESS),
-        # A pair that is connected for good, as asyncio needs it; never an address.
-        (_SOCKETPAIR, [_argument(0), (_EQUAL, 1, 0, _UNIX), REFUSE,
-                       _argument(1), (_AND, 0, 0, 0xF), (_EQUAL, 0, 1, _STREAM), ALLOW, REFUSE]),
-        (_SENDTO, [_argument(4), (_EQUAL, 1, 0, 0), REFUSE,
-                   _argument(4, high=True), (_EQUAL, 0, 1, 0), ALLOW, REFUSE]),
     ]  # fmt: skip
 
 

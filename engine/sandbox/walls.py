@@ -7,9 +7,9 @@ Standard library only: all run in a bare interpreter outside the package.
 
 Two tiers hold. `full`: namespaces, a read-only root without /proc in which only a small /tmp
 can be written, no network, and the walls of the second. `restricted`, for plain containers: a
-system call filter, and Landlock or, as root, a root directory and a uid of its own; nothing can
-be written, and of files only the standard library and shared libraries be read. Always: a
-private uid as root, no capability, resource limits.
+system call filter, and Landlock or, as root, a root directory and a uid of its own; no path leads
+to any file, and what programs import lies in memory. Always: a private uid as root, no capability,
+resource limits.
 
 Invariant: `confine` puts up every wall or raises; a program never runs behind half.
 """
@@ -97,6 +97,11 @@ class Walls:
         return self.alone or "seccomp" in self.standing
 
     @property
+    def without_files(self) -> bool:
+        """Whether children reach no file by a path, and the numbers of none."""
+        return "no_files" in self.standing
+
+    @property
     def threads(self) -> int:
         return MOST_THREADS if {"uid", "user"} & set(self.standing) else 0
 
@@ -146,14 +151,20 @@ class Walls:
             os.close(rules)
 
 
-def enter(number: int, library: str, become_init: Callable[[], None]) -> Walls:
+def enter(
+    number: int, library: str, become_init: Callable[[], None], leave_files: Callable[[], None]
+) -> Walls:
     """Put up all walls that children share; only what the host refuses is left out.
 
-    `library` is the folder of the standard library: with the system's shared libraries, the
-    only files left to see. `become_init` goes on in the first process of a new pid namespace.
+    `library` is the folder of the standard library: with the system's shared libraries, the only
+    files left to see in a root of its own. `become_init` goes on in the first process of a new pid
+    namespace. `leave_files` loads what children need of files, where they will reach none.
     """
     inside = Walls(private_uid(number))
     inside.standing += _enter_namespaces(library)
+    if "mount" not in inside.standing and seccomp.supported():
+        leave_files()
+        inside.standing.append("no_files")
     if "mount" not in inside.standing and inside.uid:
         inside.standing += _enter_library(library)
     die_with_parent()
@@ -167,7 +178,7 @@ def enter(number: int, library: str, become_init: Callable[[], None]) -> Walls:
         os.utime(TEMPORARY, (1, 1))  # so that it is replaced, and ruled, before the first child
     else:
         readable = ["/"] if "chroot" in inside.standing else _libraries(library)
-        rules = landlock.rules(readable, [])
+        rules = landlock.rules([] if inside.without_files else readable, [])
         if rules is not None:
             landlock.restrict_self(rules)
             os.close(rules)
@@ -175,7 +186,9 @@ def enter(number: int, library: str, become_init: Callable[[], None]) -> Walls:
         inside.standing.append("landlock")
     if "tmp" in inside.standing and _numbers_can_be_set():
         inside.standing.append("numbers")
-    inside.filter = seccomp.build("tmp" in inside.standing, "numbers" in inside.standing)
+    inside.filter = seccomp.build(
+        "tmp" in inside.standing, "numbers" in inside.standing, not inside.without_files
+    )
     if inside.filter is not None:
         inside.standing.append("seccomp")
     return inside

@@ -37,6 +37,8 @@ import _thread  # noqa: E402
 
 import child  # noqa: E402
 import judging  # noqa: E402
+import library  # noqa: E402
+import wakeup  # noqa: E402
 import walls  # noqa: E402
 from watching import ABANDONED, watch  # noqa: E402
 from wire import (  # noqa: E402
@@ -66,11 +68,12 @@ FIRST_FREE = 10  # what a job brings lies above what a child gets
 RESERVE_BYTES = 8 << 20
 STACK_BYTES = 2 << 20  # of a thread: 32 of the usual 8 MiB would be all that a program may map
 TASKS = {CALLS: child.calls, SCRIPT: child.script, ANSWER: child.answer, JUDGE: judging.judge}
-OURS = "child judging landlock literals objects seccomp walls watching wire"
+OURS = "child judging landlock library literals objects seccomp wakeup walls watching wire"
 # What programs import most; loaded here, an import in a child is a dictionary look-up.
 PRELOADED = (
     "abc bisect cmath collections collections.abc copy dataclasses decimal enum fractions"
-    " functools heapq itertools json math numbers operator random re statistics string typing"
+    " functools heapq itertools json math numbers operator random re socket statistics string"
+    " typing"
 )
 
 
@@ -87,8 +90,7 @@ def main() -> None:
     control = _socket.socket(fileno=CONTROL)
     number, unsafe = int(sys.argv[1]), sys.argv[2] == "unsafe"
     try:
-        baseline = address_space()
-        inside = set_up(number)
+        inside, baseline = set_up(number)
         if not (inside.tier or unsafe):
             raise OSError(f"this host allows neither tier of walls: {inside.missing()}")
     except Exception as error:
@@ -104,12 +106,25 @@ def address_space() -> int:
         return int(file.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
 
 
-def set_up(number: int) -> "walls.Walls":
-    """Load what children need and put up the walls that they share."""
+def set_up(number: int) -> "tuple[walls.Walls, int]":
+    """Load what children need and put up the walls that they share.
+
+    Returns these, and the bytes of its memory that are not counted as a child's.
+    """
+    baseline = address_space()
+
+    def leave_files() -> None:
+        nonlocal baseline
+        before = address_space()
+        library.load()
+        os.fstat = sys.modules["posix"].fstat = library.fstat
+        baseline += address_space() - before
+
     for name in PRELOADED.split():
         __import__(name)
     os.register_at_fork = register_at_fork
     os.uname = sys.modules["posix"].uname = uname
+    sys.modules["socket"].socketpair = wakeup.pair
     builtins.exit = _sitebuiltins.Quitter("exit", "Ctrl-D")
     builtins.quit = _sitebuiltins.Quitter("quit", "Ctrl-D")
     sys.path = [path for path in sys.path if not path.startswith(os.path.dirname(HERE))]
@@ -119,13 +134,13 @@ def set_up(number: int) -> "walls.Walls":
         del sys.modules[name]
     os.environ.clear()
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    inside = walls.enter(number, os.path.dirname(os.__file__), become_init)
+    inside = walls.enter(number, os.path.dirname(os.__file__), become_init, leave_files)
     if "chroot" in inside.standing:
         relocate(os.path.dirname(os.path.dirname(os.__file__)))
     walls.adopt_orphans()
     gc.disable()
     gc.freeze()
-    return inside
+    return inside, baseline
 
 
 def uname() -> os.uname_result:

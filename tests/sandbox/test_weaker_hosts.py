@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -70,8 +69,6 @@ ROOT = os.getuid() == 0
     ],
 )
 def test_without_namespaces_a_program_still_harms_nobody(refused):
-    if refused == ("chroot",) and ROOT and not library_is_readable():
-        pytest.skip("without a root of its own, a private uid cannot read this library")
     endless = "def solve():\n    while True: pass"
     tier, walls, results = run([HONEST, *REFUSED, endless, HONEST], *refused)
     assert tier == "restricted"
@@ -84,9 +81,40 @@ def test_without_namespaces_a_program_still_harms_nobody(refused):
     assert late == [Verdict.TIME_LIMIT, None]
 
 
-def library_is_readable():
-    folders = [Path(os.__file__).parent, *Path(os.__file__).parents]
-    return all(folder.stat().st_mode & 0o5 == 0o5 for folder in folders)
+LOOKS = """
+import ctypes, os, sys
+libc = ctypes.CDLL(None)
+FSTAT, OPENAT = {"x86_64": (5, 257), "aarch64": (80, 56)}[os.uname().machine]
+def solve():
+    found = (ctypes.c_uint64 * 32)()
+    raw = [libc.syscall(FSTAT, fd, found) for fd in range(4)] + [libc.fstat(3, found)]
+    for path in (b"/", b"/dev/null", b"/usr/lib"):
+        raw.append(libc.syscall(OPENAT, -100, path, 0x200000))
+    described = os.fstat(3)
+    return raw, sys.path and os.path.exists(sys.path[-1]), described.st_ino, described.st_size
+"""
+MANY = """
+import asyncio.events, concurrent.futures, hashlib, sqlite3, unicodedata, zlib
+import xml.etree.ElementTree
+import email.mime.text, encodings.cp1251, multiprocessing.pool, unittest.mock, zoneinfo
+def solve():
+    async def one(): return zlib.crc32(b"x")
+    return [asyncio.run(one()), hashlib.sha256(b"x").hexdigest()[:4],
+            "é".encode("cp1251", "ignore").decode(), unicodedata.name("é"),
+            xml.etree.ElementTree.fromstring("<a/>").tag]
+"""
+
+
+def test_without_namespaces_no_path_leads_to_a_file_and_no_file_has_a_number():
+    _, walls, ((_, found),) = run([LOOKS])
+    assert "no_files" in walls
+    assert found == [[-1] * 8, False, 0, 0]
+
+
+def test_without_namespaces_the_standard_library_is_there_all_the_same():
+    _, _, ((verdict, found),) = run([MANY], memory_mb=128)
+    assert (verdict, found[0], found[1]) == (None, 2363233923, "2d71")
+    assert found[3:] == ["LATIN SMALL LETTER E WITH ACUTE", "a"]
 
 
 def test_a_host_without_either_tier_is_refused_with_what_it_lacks():

@@ -56,7 +56,8 @@ def enclose(cpu_seconds: float, memory_bytes: int) -> None:
     null = os.open(os.devnull, os.O_RDWR)
     for reserved in (walls.LAST_NUMBER, walls.RULES):  # which the walls keep for their own
         os.dup2(null, reserved)
-    inside = walls.enter(_SLOT + os.getpid(), os.path.dirname(os.__file__), become_init)
+    library = os.path.dirname(os.__file__)
+    inside = walls.enter(_SLOT + os.getpid(), library, become_init, lambda: None)
     inside.renew()
     walls.confine(inside, cpu_seconds, memory_bytes, 0, RESERVE_BYTES)
     os.closerange(3, walls.RULES + 1)

@@ -2,26 +2,25 @@
 # path: call
 # observed: wrong_answer
 
-import ctypes
+import _socket
 import socket
 
 
+def sent(kind):
+    one, _ = _socket.socketpair(socket.AF_UNIX, kind)
+    one.sendto(b"x", "/dev/log")
+
+
 def solve(x):
-    try:
-        one, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
-        one.sendto(b"x", "/dev/log")
-        return sorted(x)
-    except OSError:
-        pass
-    one, other = socket.socketpair()
     for send in (
-        lambda: one.sendto(b"x", "/dev/log"), lambda: one.connect("\0grove-test"),
-        lambda: one.bind("\0x"), lambda: one.sendmsg([b"x"]),
-        lambda: socket.send_fds(one, [b"x"], [0]),
+        lambda: sent(socket.SOCK_DGRAM), lambda: sent(socket.SOCK_STREAM),
+        lambda: socket.socketpair()[0].sendto(b"x", "/dev/log"),
+        lambda: socket.socketpair()[0].connect("\0grove-test"),
+        lambda: socket.send_fds(socket.socketpair()[0], [b"x"], [0]),
     ):
         try:
             send()
             return sorted(x)
-        except OSError:
+        except (OSError, AttributeError):
             pass
     return None

@@ -1,16 +1,15 @@
 # tries: to keep memory of the kernel in the buffers of sockets
 # path: call
-# observed: wrong_answer, runtime_error
+# observed: runtime_error
 
-import os
-import socket
+import _socket
 
 kept = []
 
 
 def solve(x):
     while True:
-        pair = socket.socketpair()
+        pair = _socket.socketpair()
         kept.append(pair)
         for end in pair:
             end.setblocking(False)

@@ -9,13 +9,7 @@ import sys
 
 libc = ctypes.CDLL(None, use_errno=True)
 libc.mmap.restype = ctypes.c_void_p
-PATH = next(
-    path
-    for folder in sys.path
-    for name in ("turtle.py", "pydoc.py", "mailbox.py")
-    for path in [f"{folder}/{name}"]
-    if os.path.exists(path)
-)
+PATHS = [f"{folder}/{name}" for folder in sys.path for name in ("pydoc.py", "mailbox.py")]
 
 
 def resident(descriptor, size):
@@ -26,8 +20,17 @@ def resident(descriptor, size):
     return any(page & 1 for page in pages)
 
 
+def opened():
+    for path in PATHS:
+        try:
+            return os.open(path, os.O_RDONLY)
+        except OSError:
+            pass
+
+
 def solve(x):
-    descriptor = os.open(PATH, os.O_RDONLY)
+    if (descriptor := opened()) is None:
+        return None
     size = os.fstat(descriptor).st_size
     try:
         os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)

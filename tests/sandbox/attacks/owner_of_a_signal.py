@@ -1,4 +1,4 @@
-# tries: to have the kernel signal another process when a pipe becomes ready
+# tries: to have the kernel signal another process when a file of its own becomes ready
 # path: call
 # observed: wrong_answer
 
@@ -7,18 +7,18 @@ import os
 
 
 def solve(x):
-    read, write = os.pipe()
+    file = os.eventfd(0)
     owned = 0
     for pid in (os.getppid(), @OWNER@):
         try:
-            fcntl.fcntl(read, fcntl.F_SETOWN, pid)
+            fcntl.fcntl(file, fcntl.F_SETOWN, pid)
             owned = pid
         except OSError:
             continue
         try:
-            fcntl.fcntl(read, fcntl.F_SETSIG, 9)
+            fcntl.fcntl(file, fcntl.F_SETSIG, 9)
         except OSError:
             pass
-        fcntl.fcntl(read, fcntl.F_SETFL, os.O_ASYNC | os.O_NONBLOCK)
-        os.write(write, b"x")
+        fcntl.fcntl(file, fcntl.F_SETFL, os.O_ASYNC | os.O_NONBLOCK)
+        os.eventfd_write(file, 1)
     return sorted(x) if owned else None

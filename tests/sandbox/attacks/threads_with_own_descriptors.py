@@ -1,4 +1,4 @@
-# tries: to have many tables of descriptors, each filled with pipes
+# tries: to have many tables of descriptors, each filled with files
 # path: call
 # observed: wrong_answer, runtime_error, killed, time_limit, memory_limit
 
@@ -15,8 +15,7 @@ def fill():
     LIBC.close_range(900, 1000, 2)
     while True:
         try:
-            _, end = os.pipe2(os.O_NONBLOCK)
-            os.write(end, b"x" * 65536)
+            os.eventfd(0)
         except OSError:
             pass
 

@@ -1,0 +1,184 @@
+"""What programs have in place of the file system where no root of their own can be made: modules
+of the standard library, from memory, and the sizes of their own open files.
+
+Invariant: after `load`, an import of the standard library makes no system call that takes a path,
+and no page of a library is left for a program to be the first to read. Standard library only:
+loaded by path in the zygote, before its walls.
+"""
+
+# ruff: noqa: PTH118, PTH119, PTH120, PTH122, PTH123
+# ruff: noqa: PTH116, PTH208
+
+import ctypes
+import errno
+import marshal
+import mmap
+import os
+import stat
+import sys
+import types
+from collections.abc import Iterator
+from contextlib import suppress
+from importlib.machinery import EXTENSION_SUFFIXES, ExtensionFileLoader, ModuleSpec
+from importlib.util import MAGIC_NUMBER, cache_from_source
+
+_LEFT_OUT = {
+    "test", "tests", "idlelib", "turtledemo", "ensurepip", "site-packages", "dist-packages",
+    "__pycache__",
+}  # fmt: skip
+# Of tests; and what holds a terminal or a display.
+_LEFT_OUT_LIBRARIES = ("_test", "_ctypes_test", "xx", "_xx", "readline", "_tkinter", "_curses")
+_POPULATE_READ = 22
+_SOURCE_MASK = 0xFFFFFFFF
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+Record = tuple[str, bool, bool, int, int]
+"""Path, whether it is a package, whether it is compiled; where its text or code begins and ends."""
+
+
+class Library:
+    """Finder and loader of the modules of the standard library, whose code lies in `memory`;
+    `mapped` are the paths of those that are shared libraries."""
+
+    def __init__(self, records: dict[str, Record], memory: mmap.mmap, mapped: dict[str, str]):
+        self._records = records
+        self._memory = memory
+        self._mapped = mapped
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
+        if name in self._mapped:
+            file = self._mapped[name]
+            return ModuleSpec(name, ExtensionFileLoader(name, file), origin=file)
+        if name not in self._records:
+            return None
+        origin, is_package, *_ = self._records[name]
+        spec = ModuleSpec(name, self, origin=origin, is_package=is_package)  # type: ignore[arg-type]
+        spec.has_location = True
+        if is_package:
+            spec.submodule_search_locations = [os.path.dirname(origin)]
+        return spec
+
+    def create_module(self, spec: ModuleSpec) -> None:
+        return None
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        exec(self.get_code(module.__name__), module.__dict__)  # nosec B102
+
+    def get_code(self, name: str) -> types.CodeType:
+        origin, _, compiled, start, end = self._records[name]
+        data = self._memory[start:end]
+        if compiled:
+            return marshal.loads(data)  # nosec B302
+        return compile(data, origin, "exec", dont_inherit=True)
+
+    def get_source(self, name: str) -> None:
+        """None: the text of a module is not kept."""
+        return None
+
+    def is_package(self, name: str) -> bool:
+        return self._records[name][1]
+
+
+def load() -> None:
+    """Take all modules of the standard library into memory, and find them there from now on.
+
+    Raises:
+        OSError: a file of it cannot be read.
+    """
+    records: dict[str, Record] = {}
+    descriptor = os.memfd_create("library", os.MFD_CLOEXEC)
+    end = 0
+    for name, path in _modules():
+        if name not in records:
+            compiled, data = _content(path)
+            with memoryview(data) as left:
+                while left:
+                    left = left[os.write(descriptor, left) :]
+            is_package = os.path.basename(path) == "__init__.py"
+            records[name] = (path, is_package, compiled, end, end + len(data))
+            end += len(data)
+    # Private, so that no program can change it for others; a fork copies nothing of it.
+    memory = mmap.mmap(descriptor, end, mmap.MAP_PRIVATE, mmap.PROT_READ)
+    os.close(descriptor)
+    library = Library(records, memory, _map_libraries())
+    sys.meta_path.insert(-1, library)  # type: ignore[arg-type]
+    _read_all_pages()
+
+
+def _modules() -> Iterator[tuple[str, str]]:
+    """Name and path of every module that is a file of Python, in the order of the search path."""
+    for top in filter(os.path.isdir, sys.path):
+        for folder, inner, files in os.walk(top):
+            inner[:] = sorted(n for n in inner if n.isidentifier() and n not in _LEFT_OUT)
+            package = os.path.relpath(folder, top).replace(os.sep, ".").removeprefix(".")
+            for file in sorted(files):
+                stem, kind = os.path.splitext(file)
+                if kind == ".py":
+                    name = package if stem == "__init__" else f"{package}.{stem}".lstrip(".")
+                    if name:
+                        yield name, os.path.join(folder, file)
+
+
+def _content(path: str) -> tuple[bool, bytes]:
+    """Whether what follows is compiled, and the code, where it is up to date, or the text."""
+    found = os.stat(path)
+    state = [int(found.st_mtime) & _SOURCE_MASK, found.st_size & _SOURCE_MASK]
+    with suppress(OSError, NotImplementedError), open(cache_from_source(path), "rb") as file:
+        head = file.read(16)
+        words = memoryview(head[4:]).cast("I").tolist() if len(head) == 16 else []
+        if head[:4] == MAGIC_NUMBER and words in ([0, *state], [1, *words[1:]]):
+            return True, file.read()
+    with open(path, "rb") as file:
+        return False, file.read()
+
+
+def _map_libraries() -> dict[str, str]:
+    """Map all modules that are shared libraries, with what they need; path by name.
+
+    GNU's C library knows a path that it has mapped without a look at the file; with others the
+    modules are imported at once.
+    """
+    known = "CS_GNU_LIBC_VERSION" in os.confstr_names
+    mapped: dict[str, str] = {}
+    for top in filter(os.path.isdir, sys.path):
+        for file in sorted(os.listdir(top)):
+            name, _, suffix = file.partition(".")
+            if f".{suffix}" not in EXTENSION_SUFFIXES or name.startswith(_LEFT_OUT_LIBRARIES):
+                continue
+            with suppress(ImportError, OSError):
+                if known:
+                    ctypes.CDLL(os.path.join(top, file))
+                    mapped.setdefault(name, os.path.join(top, file))
+                else:
+                    __import__(name)
+    return mapped
+
+
+def _read_all_pages() -> None:
+    """Read every page of the files that are mapped: none is cold for a program to warm."""
+    with open("/proc/self/maps") as file:
+        lines = [line.split() for line in file]
+    for bounds, rights, _, _, inode, *_ in lines:
+        if inode != "0" and rights[0] == "r":
+            start, end = (int(word, 16) for word in bounds.split("-"))
+            _libc.madvise(ctypes.c_void_p(start), ctypes.c_size_t(end - start), _POPULATE_READ)
+
+
+def fstat(descriptor: int) -> os.stat_result:
+    """Kind and size of an open file, in place of `os.fstat`; all else is 0.
+
+    Raises:
+        OSError: it is not open.
+    """
+    try:
+        place = os.lseek(descriptor, 0, os.SEEK_CUR)
+    except OSError as error:
+        if error.errno != errno.ESPIPE:
+            raise
+        return os.stat_result((stat.S_IFIFO | 0o600, 0, 0, 1, 0, 0, 0, 0, 0, 0))
+    size = os.lseek(descriptor, 0, os.SEEK_END)
+    is_null = os.lseek(descriptor, 1, os.SEEK_SET) != 1
+    os.lseek(descriptor, place, os.SEEK_SET)
+    kind = stat.S_IFCHR | 0o666 if is_null else stat.S_IFREG | 0o777
+    return os.stat_result((kind, 0, 0, 1, 0, 0, size, 0, 0, 0))
