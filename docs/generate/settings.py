@@ -11,9 +11,9 @@ from docs.generate.markdown import code, paragraphs, sentence, table
 from engine.config import RunConfig, registered
 
 ABOUT = """
-All settings of a run, as the command line (`PATH=VALUE`), the form, REST and a recipe name them. An
-agent's are under its name, `agents.NAME.model`. Unknown paths and impossible values are refused. A
-recipe may have defaults other than these.
+All settings of a run, as the command line (`PATH=VALUE`), the form, REST and a recipe name them:
+the heading, a dot, and the name in its table, such as `training.steps` or `agents.NAME.model`.
+Unknown paths and impossible values are refused. A recipe may have defaults other than these.
 """
 NAMES = {"credit.advantage": "credit", "loss.policy": "losses"}
 """Settings that name a registered method, with the package of its registry."""
@@ -48,7 +48,7 @@ def _row(path: str, field: dict[str, Any], whole: dict[str, Any]) -> tuple[str, 
     if field.get("default", "") is None:
         default = "unset"
     about = field.get("description") or _resolved(field, whole).get("description", "")
-    return code(path), _type(path, field, whole), default, sentence(about)
+    return code(path.rsplit(".", 1)[-1]), _type(path, field, whole), default, sentence(about)
 
 
 def _type(path: str, field: dict[str, Any], whole: dict[str, Any]) -> str:

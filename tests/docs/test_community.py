@@ -1,0 +1,59 @@
+"""Files that a repository's host reads: well-formed, of today's versions, and true."""
+
+import re
+import tomllib
+
+import pytest
+import yaml
+
+from tests.docs.pages import ROOT
+
+
+def read(path):
+    return yaml.safe_load((ROOT / path).read_text("utf-8"))
+
+
+def pins():
+    lines = (ROOT / "constraints.txt").read_text("utf-8").splitlines()
+    return dict(line.split("==") for line in lines if "==" in line)
+
+
+def test_hooks_have_the_versions_of_the_pins():
+    hooks = {
+        one["repo"].rsplit("/", 1)[-1]: one for one in read(".pre-commit-config.yaml")["repos"]
+    }
+    assert hooks["ruff-pre-commit"]["rev"] == f"v{pins()['ruff']}"
+    assert hooks["bandit"]["rev"] == pins()["bandit"]
+
+
+def test_the_workflow_calls_the_whole_check():
+    steps = read(".github/workflows/ci.yml")["jobs"]["check"]["steps"]
+    commands = [step["run"] for step in steps if "run" in step]
+    assert [one.split()[-1] for one in commands] == [".ci/run", "docs"]
+    required = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    python = next(
+        step["with"]["python-version"] for step in steps if "python-version" in step.get("with", {})
+    )
+    assert required["requires-python"] == f">={python}"
+
+
+@pytest.mark.parametrize("form", ["bug", "feature"])
+def test_issue_forms_have_what_their_host_asks_for(form):
+    given = read(f".github/ISSUE_TEMPLATE/{form}.yml")
+    assert given["name"] and given["description"]
+    for part in given["body"]:
+        assert part["type"] in {"markdown", "textarea", "input", "dropdown", "checkboxes"}
+        assert ("id" in part) == (part["type"] != "markdown")
+        assert part["attributes"].get("label") or part["attributes"].get("value")
+
+
+def test_the_citation_and_the_changes_are_of_this_version():
+    from webapp import __version__
+
+    citation = read("CITATION.cff")
+    assert citation["version"] == __version__
+    assert citation["license"] == "Apache-2.0"
+    versions = re.findall(
+        r"^## (\d+\.\d+\.\d+)", (ROOT / "CHANGELOG.md").read_text("utf-8"), re.MULTILINE
+    )
+    assert versions[0] == __version__
