@@ -9,18 +9,18 @@ from benchmarks.record import Measurement, load_record
 
 RECORD = Path(__file__).resolve().parents[1] / "benchmarks.json"
 ROWS = (
-    ("sandbox", "vs_fresh_python", "programs verified per second, against a fresh Python for each"),
+    ("sandbox", "vs_fresh_python", "verifying a program, against a fresh Python without isolation"),
     (
         "search",
         "vs_treequest_step_64",
-        "selections per second in a tree of 64 nodes, against TreeQuest",
+        "search per node, trees of 64, against TreeQuest's `step()`",
     ),
-    ("step", "vs_trl", "a training step with verification, against TRL"),
-    ("step", "vs_trl_bare", "the same against TRL's bare loop"),
+    ("step", "vs_trl", "a GRPO step, statements with examples, against TRL"),
+    ("step", "vs_trl_bare", "the same, statements without examples"),
     (
         "prefix_training",
         "p512_r64_g8",
-        "learning from 8 answers to one long prompt, against padding",
+        "an update from 8 answers to one prompt, against padded rows",
     ),
     ("api", "read_100k_series_vs_mlflow", "reading a series of 100,000 points, against MLflow"),
 )
