@@ -20,6 +20,7 @@ lint:
 	@$(VENV_PYTHON) -m ruff format --check
 	@.venv/bin/lint-imports
 	@$(VENV_PYTHON) -m bandit -q -r engine webapp workers manage.py -c pyproject.toml
+	@.venv/bin/pyrefly check --summary=none --progress-bar=no --error-stale-baseline
 
 # The typed methods of the Python client, from the OpenAPI document.
 client:

@@ -14,12 +14,12 @@ from engine.config import CreditConfig
 MARGIN = 1e-6
 
 
-def usable(scores: Sequence[float], config: CreditConfig) -> bool:
+def usable(scores: Sequence[float] | np.ndarray, config: CreditConfig) -> bool:
     """Whether a tree with these scores is learned from; one without any score never is."""
     return len(scores) > 0 and (not config.dynamic_filter or informative(scores))
 
 
-def informative(scores: Sequence[float], low: float = 0.0, high: float = 1.0) -> bool:
+def informative(scores: Sequence[float] | np.ndarray, low: float = 0.0, high: float = 1.0) -> bool:
     """Whether low < mean(scores) < high, by a margin of 1e-6; False for no scores at all."""
     if len(scores) == 0:
         return False

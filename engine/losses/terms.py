@@ -40,7 +40,8 @@ class LossTerms:
 class PolicyLoss(Protocol):
     """A module of `methods`: the loss of each token, and what its paper takes the mean over."""
 
-    AGGREGATION: Aggregation
+    @property
+    def AGGREGATION(self) -> Aggregation: ...
 
     def token_terms(
         self,

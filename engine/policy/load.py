@@ -10,12 +10,16 @@ import importlib.util
 import json
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from safetensors import SafetensorError, safe_open
 
 from engine.config import AgentConfig
 from engine.generation import uses_vllm
 from engine.policy.starters import starter_directory
+
+if TYPE_CHECKING:  # a run is refused without the seconds that their import takes
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 STARTER_PREFIX = "starter:"
 ADAPTER_CONFIG = "adapter_config.json"
@@ -32,8 +36,8 @@ class ModelError(ValueError):
 class Policy:
     """A causal language model with the tokenizer that it was trained with."""
 
-    model: object
-    tokenizer: object
+    model: PreTrainedModel
+    tokenizer: PreTrainedTokenizerBase
     end_ids: tuple[int, ...]
     pad_id: int
 

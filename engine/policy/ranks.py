@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any
+from typing import Any, cast
 
 import ray
 import torch
@@ -30,6 +30,7 @@ from torch.distributed.device_mesh import init_device_mesh
 from engine.config import AgentConfig, RunConfig
 from engine.policy.allocator import keep_freed_memory
 from engine.policy.crew import Crew
+from engine.policy.handles import RankHandle
 from engine.policy.learner import own_options
 from engine.policy.rows import TrainingRow, UpdateStats
 from engine.policy.weights import Weights
@@ -165,7 +166,8 @@ class RankedLearner:
             runtime_env=runtime_environment(run.compute),
         )
         self.actors = [
-            remote.remote(agent, run, rank, pad_id, seed) for rank in range(agent.learner_ranks)
+            cast(RankHandle, remote.remote(agent, run, rank, pad_id, seed))
+            for rank in range(agent.learner_ranks)
         ]
         deadline = time.monotonic() + START_DEADLINE
         host, port = self._results([self.actors[0].offer.remote()], "to start", START_DEADLINE)[0]
@@ -202,7 +204,7 @@ class RankedLearner:
         self._all("to load", LEARN_DEADLINE, lambda actor: actor.load_state.remote(weights, given))
         self.version = state["version"]
 
-    def _all(self, what: str, deadline: float, call: Callable[[Any], Any]) -> list[Any]:
+    def _all(self, what: str, deadline: float, call: Callable[[RankHandle], Any]) -> list[Any]:
         return self._results([call(actor) for actor in self.actors], what, deadline)
 
     def _results(self, futures: list[Any], what: str, deadline: float) -> list[Any]:

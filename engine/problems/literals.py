@@ -234,27 +234,26 @@ def _character(escape: re.Match[str]) -> str:
 
 
 def _value(node: ast.expr) -> Any:
-    kind = type(node)
-    if kind is ast.Constant and type(node.value) in _CONSTANTS:
+    if isinstance(node, ast.Constant) and type(node.value) in _CONSTANTS:
         return node.value
-    if kind is ast.List:
+    if isinstance(node, ast.List):
         return [_value(item) for item in node.elts]
-    if kind is ast.Tuple:
+    if isinstance(node, ast.Tuple):
         return tuple([_value(item) for item in node.elts])
-    if kind is ast.Set:
+    if isinstance(node, ast.Set):
         return set(_hashable([_value(item) for item in node.elts]))
-    if kind is ast.Dict and None not in node.keys:
-        keys = _hashable([_value(key) for key in node.keys])
+    if isinstance(node, ast.Dict) and None not in node.keys:
+        keys = _hashable([_value(key) for key in node.keys if key])
         return dict(zip(keys, map(_value, node.values), strict=True))
-    if kind is ast.Name and node.id in _NAMES:
+    if isinstance(node, ast.Name) and node.id in _NAMES:
         return _NAMES[node.id]
-    if kind is ast.UnaryOp:
+    if isinstance(node, ast.UnaryOp):
         return _signed(node)
-    if kind is ast.BinOp:
+    if isinstance(node, ast.BinOp):
         return _complex(node)
-    if kind is ast.Call:
+    if isinstance(node, ast.Call):
         return _empty_or_frozen(node)
-    raise LiteralError(f"{kind.__name__} is not part of a plain value")
+    raise LiteralError(f"{type(node).__name__} is not part of a plain value")
 
 
 def _hashable(items: list[Any]) -> list[Any]:

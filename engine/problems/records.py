@@ -258,7 +258,7 @@ class RecordReader:
         accepted = test.get("accepted", [])
         if type(accepted) is not list or any(type(text) is not str for text in accepted):
             self.fault(f"{field}.accepted", accepted, "must be a list of texts, or left out")
-            accepted = []
+            accepted = list[str]()
         stdin, expected = (self._test_text(test, name, field) for name in ("stdin", "expected"))
         return StdinTest(stdin, expected, tuple(accepted))
 

@@ -52,7 +52,8 @@ class StreamedProblems(Sequence[Problem]):
     def __len__(self) -> int:
         return self._size
 
-    def __getitem__(self, position: int) -> Problem:
+    # No slices, and no places from the end.
+    def __getitem__(self, position: int) -> Problem:  # pyrefly: ignore[bad-override]
         if not 0 <= position < self._size:
             raise IndexError(position)
         while len(self._made) <= position:

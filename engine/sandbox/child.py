@@ -309,7 +309,11 @@ def entry(names: dict[str, Any], entry_point: str) -> Callable[..., Any]:
         raise NameError(f"name '{owner or method}' is not defined")
     if not owner:
         return names[method]
-    return lambda *arguments, **keywords: getattr(names[owner](), method)(*arguments, **keywords)
+
+    def called(*arguments: Any, **keywords: Any) -> Any:
+        return getattr(names[owner](), method)(*arguments, **keywords)
+
+    return called
 
 
 def describe(error: BaseException) -> Failure:

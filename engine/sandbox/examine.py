@@ -29,6 +29,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import cast
 
 from engine.caps import SandboxCaps
 from engine.config import SandboxConfig
@@ -198,9 +199,9 @@ class Examination:
         if isinstance(first, StdinTest):
             return Script(self.program, first.stdin, problem.prelude, limits)
         if isinstance(first, CodeTest):
-            codes = tuple(test.code for test in tests)
+            codes = tuple(test.code for test in cast(Sequence[CodeTest], tests))
             return Trial(self.program, problem.entry_point, codes, problem.prelude, limits)
-        calls = tuple(test.arguments for test in tests)
+        calls = tuple(test.arguments for test in cast(Sequence[CallTest], tests))
         return Job(self.program, problem.entry_point, calls, problem.prelude, limits, alone)
 
     def _bounds(self, share: float) -> Bounds:

@@ -12,7 +12,7 @@ import builtins
 import marshal
 import random
 from contextlib import suppress
-from typing import Any
+from typing import Any, NoReturn
 
 from child import (
     INCOMING,
@@ -121,10 +121,10 @@ class Program:
         except LiteralError:
             self.broken()
 
-    def broken(self) -> None:
+    def broken(self) -> NoReturn:
         self.end(RUNTIME_ERROR, "the program wrote into its result channel")
 
-    def end(self, kind: int, text: str) -> None:
+    def end(self, kind: int, text: str) -> NoReturn:
         self.failure = kind, text
         raise Ended
 

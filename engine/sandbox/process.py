@@ -61,7 +61,7 @@ class Zygote:
         self._process = subprocess.Popen(
             [sys.executable, "-s", "-S", "-P", "-B", str(ZYGOTE), str(number),
              "unsafe" if allow_unsafe else "safe"],
-            stdin=theirs, stdout=subprocess.DEVNULL, stderr=self._errors, cwd="/",
+            stdin=theirs.fileno(), stdout=subprocess.DEVNULL, stderr=self._errors, cwd="/",
             # One arena: each thread's own would take 64 MiB of what a program may map.
             env={"PYTHONHASHSEED": "0", "MALLOC_ARENA_MAX": "1"}, start_new_session=True,
         )  # fmt: skip
@@ -156,7 +156,12 @@ def _give_way(session: int) -> None:
 def _ending(head: bytes, told: bytes) -> Ending:
     if told[:1] != READY:
         fault = told.decode("utf-8", "replace") or "it left no message"
-        return Ending(*HEAD.unpack(head), fault)
+        return _counted(head, fault)
     size = len(READY) + HEAD.size
     alone = [told[at + 1 : at + size] for at in range(1, len(told) - HEAD.size, size)]
-    return Ending(*HEAD.unpack(head), "", tuple(Ending(*HEAD.unpack(one), "") for one in alone))
+    return _counted(head, "", tuple(_counted(one, "") for one in alone))
+
+
+def _counted(head: bytes, fault: str, alone: tuple[Ending, ...] = ()) -> Ending:
+    ending, code, seconds, cpu_seconds = HEAD.unpack(head)
+    return Ending(ending, code, seconds, cpu_seconds, fault, alone)

@@ -131,8 +131,8 @@ def build(writes: bool, numbers: bool = True, files: bool = True) -> Program | N
     if not files:
         blocks |= {call[column]: [_NO_FILE] for call in (*LOOKING.values(), _OPEN, _OPENAT)}
         blocks[_FSTAT[column]] = [REFUSE]
-    blocks.pop(None, None)
-    return assemble(blocks, [REFUSE])
+    known = {number: block for number, block in blocks.items() if number is not None}
+    return assemble(known, [REFUSE])
 
 
 def supported() -> bool:

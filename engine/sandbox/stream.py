@@ -46,7 +46,8 @@ def read_frames(stream: bytes, ending: Ending, calls: int, bounds: Bounds) -> Ex
         return _all(failure, calls, ending, bounds)
     try:
         frames = _frames(stream, calls, bounds.output_bytes, ending.ending != wire.EXITED)
-        outcomes, read = [], 0
+        outcomes: list[CallOutcome] = []
+        read = 0
         for kind, payload in frames:
             fits = kind != wire.VALUE or read + len(payload) <= bounds.read_chars
             outcomes.append(_outcome(kind, payload, bounds) if fits else TOO_MUCH)
@@ -64,7 +65,8 @@ def read_alone(streams: Sequence[bytes], ending: Ending, bounds: Bounds) -> Exec
 
     A process that ended well and yet made no call is a failure of the sandbox.
     """
-    ran, read = [], 0
+    ran: list[Execution] = []
+    read = 0
     for stream, its in zip(streams, ending.alone, strict=True):
         left = replace(bounds, read_chars=max(0, bounds.read_chars - read))
         ran.append(read_frames(stream, its, 1, left))
@@ -167,7 +169,7 @@ def _frames(
     frames: list[tuple[int, bytes]] = []
     start = 0
     while start < len(stream):
-        header, payload = start + FRAME.size, b""
+        header, kind, length, payload = start + FRAME.size, 0, 0, b""
         if header <= len(stream):
             index, kind, length = FRAME.unpack_from(stream, start)
             if index != len(frames) or index >= calls or length > wire.max_payload(output_bytes):

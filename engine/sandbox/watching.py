@@ -7,6 +7,7 @@ its seconds of CPU.
 import os
 import select
 import time
+from _socket import socket
 
 from wire import EXITED, MAX_MESSAGE, OUT_OF_TIME, STOPPED
 
@@ -14,7 +15,7 @@ ABANDONED = 4
 """Beside the endings of wire.py: the owner is gone."""
 
 
-def watch(pid, cpu_seconds, deadline, control=None) -> int:
+def watch(pid: int, cpu_seconds: float, deadline: float, control: "socket | None" = None) -> int:
     """Wait until a child has ended, breaks a limit, or is not wanted any more; says which.
 
     Waits for: the child's end, its wall and CPU deadlines, and, with the socket `control`, a word
@@ -35,7 +36,7 @@ def watch(pid, cpu_seconds, deadline, control=None) -> int:
             if pidfd in ready:
                 return EXITED
             if ready:
-                return STOPPED if control.recv(MAX_MESSAGE) else ABANDONED
+                return STOPPED if control and control.recv(MAX_MESSAGE) else ABANDONED
     finally:
         os.close(pidfd)
 

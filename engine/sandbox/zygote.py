@@ -117,14 +117,14 @@ def set_up(number: int) -> "tuple[walls.Walls, int]":
         nonlocal baseline
         before = address_space()
         library.load()
-        os.fstat = sys.modules["posix"].fstat = library.fstat
+        vars(os)["fstat"] = vars(sys.modules["posix"])["fstat"] = library.fstat
         baseline += address_space() - before
 
     for name in PRELOADED.split():
         __import__(name)
     os.register_at_fork = register_at_fork
-    os.uname = sys.modules["posix"].uname = uname
-    sys.modules["socket"].socketpair = wakeup.pair
+    os.uname = vars(sys.modules["posix"])["uname"] = uname
+    vars(sys.modules["socket"])["socketpair"] = wakeup.pair
     builtins.exit = _sitebuiltins.Quitter("exit", "Ctrl-D")
     builtins.quit = _sitebuiltins.Quitter("quit", "Ctrl-D")
     sys.path = [path for path in sys.path if not path.startswith(os.path.dirname(HERE))]
@@ -176,12 +176,18 @@ def serve(control: "_socket.socket", inside: "walls.Walls", baseline: int) -> No
             return
         if len(message) == ORDER.size:  # else a STOP that came after the end
             descriptors = [fd for *_, data in extra for fd in memoryview(data).cast("i")]
-            control.send(run(ORDER.unpack(message), descriptors, control, inside, baseline))
+            order = Order(*ORDER.unpack(message))
+            control.send(run(order, descriptors, control, inside, baseline))
 
 
-def run(order, descriptors, control, inside, baseline) -> bytes:
+def run(
+    order: Order,
+    descriptors: list[int],
+    control: "_socket.socket",
+    inside: "walls.Walls",
+    baseline: int,
+) -> bytes:
     """Carry out one job, by one child or by one for each of its calls, and leave nothing alive."""
-    order = Order(*order)
     try:
         if order.kind == ALONE:
             return run_alone(order, descriptors, control, inside, baseline)
@@ -192,7 +198,13 @@ def run(order, descriptors, control, inside, baseline) -> bytes:
             os.close(descriptor)
 
 
-def run_alone(order, descriptors, control, inside, baseline) -> bytes:
+def run_alone(
+    order: Order,
+    descriptors: list[int],
+    control: "_socket.socket",
+    inside: "walls.Walls",
+    baseline: int,
+) -> bytes:
     """A child for each call, one after the other, until they have taken one time limit together.
 
     A child starts when the one before it is dead, and finds nothing that it left. A call that was
@@ -216,7 +228,14 @@ def run_alone(order, descriptors, control, inside, baseline) -> bytes:
     return HEAD.pack(EXITED, 0, time.monotonic() - started, 0.0) + READY + reply
 
 
-def one_child(order, files, index, control, inside, baseline) -> tuple[bytes, bytes]:
+def one_child(
+    order: Order,
+    files: Sequence[int],
+    index: int,
+    control: "_socket.socket",
+    inside: "walls.Walls",
+    baseline: int,
+) -> tuple[bytes, bytes]:
     """Fork a child, wait for its end, and leave nothing of it.
 
     Returns its HEAD, and READY or why it had no walls.
@@ -255,7 +274,14 @@ def reset(descriptor: int) -> None:
     fcntl.fcntl(descriptor, fcntl.F_SETFL, os.O_RDWR)
 
 
-def be_child(order, files, index, tell, inside, baseline) -> None:
+def be_child(
+    order: Order,
+    files: Sequence[int],
+    index: int,
+    tell: int,
+    inside: "walls.Walls",
+    baseline: int,
+) -> None:
     """Never returns."""
     memory_bytes = order.memory_bytes + baseline
     status = 0

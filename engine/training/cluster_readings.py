@@ -12,8 +12,9 @@ from __future__ import annotations
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
+from engine.policy.handles import NodeReaderHandle
 from engine.training.node_readings import NodeReader
 
 NODES_EVERY_SECONDS = 30.0
@@ -62,8 +63,8 @@ class _Watch:
         self.name = name
         there = NodeAffinitySchedulingStrategy(node_id=node, soft=False)
         kept = ray.remote(num_cpus=0, max_restarts=-1, scheduling_strategy=there)(_Remote)
-        self._actor: Any = kept.remote(folder)
-        self._pending: Any = self._actor.read.remote()
+        self._actor = cast(NodeReaderHandle, kept.remote(folder))
+        self._pending = self._actor.read.remote()
 
     def take(self) -> dict[str, float]:
         """What came since it was requested; nothing yet, or of a node that is lost."""

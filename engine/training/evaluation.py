@@ -35,7 +35,7 @@ class Evaluator:
     team: Team
     config: RunConfig
     should_stop: Callable[[], bool] = lambda: False
-    report: Callable[[RunWaiting], None] = lambda wait: None
+    report: Callable[[RunWaiting], object] = lambda wait: None
     """Takes what a run waits for while it is evaluated."""
 
     def run(

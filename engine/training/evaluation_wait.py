@@ -16,7 +16,7 @@ from engine.events import RunWaiting
 class EvaluationWait:
     """Reports `name` with `done` of `total` programs whenever a call takes long."""
 
-    report: Callable[[RunWaiting], None]
+    report: Callable[[RunWaiting], object]
     name: str
     total: int
     done: int = 0

@@ -20,7 +20,7 @@ class LeaseGuard:
     """A thread that looks at the lease file's age, in wall-clock seconds, and calls `stop` when it
     is too old."""
 
-    def __init__(self, run_dir: Path, seconds: float, stop: Callable[[], None]):
+    def __init__(self, run_dir: Path, seconds: float, stop: Callable[[], object]):
         self.file = run_dir / FILE_NAME
         self.seconds = seconds
         self.stop = stop

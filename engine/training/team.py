@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import ray
 from ray.util.placement_group import placement_group_table
@@ -25,6 +25,7 @@ from ray.util.placement_group import placement_group_table
 from engine.config import AgentConfig, RunConfig
 from engine.generation import start_deadline
 from engine.policy.exchange import Answer, Request, Size, Stream
+from engine.policy.handles import PolicyHandle
 from engine.preload.environment import runtime_environment
 from engine.sharing import actor_groups, weight_groups
 from engine.training.actors import PolicyActor
@@ -59,9 +60,9 @@ class Team:
         self.config = config
         self.waiting = waiting
         connect(config, waiting)
-        self.agents: dict[str, Any] = {}
+        self.agents: dict[str, PolicyHandle] = {}
         """The learner of each agent; of a frozen one, the actor that writes for it."""
-        self.generators: dict[str, list[Any]] = {}
+        self.generators: dict[str, list[PolicyHandle]] = {}
         """Who writes for each agent while it learns: generators, or its learner."""
         self._roles: dict[str, str] = {}
         """What each actor is for, by its id."""
@@ -74,7 +75,7 @@ class Team:
         return any(bundle.resources.get("GPU") for bundle in self._bundles)
 
     @property
-    def actors(self) -> list[Any]:
+    def actors(self) -> list[PolicyHandle]:
         """Every actor that holds weights, once, learners first."""
         writing = [actor for actors in self.generators.values() for actor in actors]
         return list(dict.fromkeys([*self.agents.values(), *writing]))
@@ -102,7 +103,7 @@ class Team:
         With a `stream` the learners write. Otherwise the requests of each agent are divided among
         its generators.
         """
-        asked: dict[Any, dict[str, list[int]]] = {}
+        asked: dict[PolicyHandle, dict[str, list[int]]] = {}
         for name, mine in requests.items():
             actors = [self.agents[name]] if stream is not None else self.generators[name]
             for place, actor in enumerate(actors):
@@ -191,7 +192,7 @@ class Team:
             mine = [groups[owner] for owner in owners]
             seeds = [self.config.seed + 7919 * positions[owner] for owner in owners]
 
-            def start(seat: Seat, number: int | None, mine=mine, seeds=seeds) -> Any:
+            def start(seat: Seat, number: int | None, mine=mine, seeds=seeds) -> PolicyHandle:
                 options = {"max_concurrency": 1, "runtime_env": environment}
                 options |= seated(self._placed, seat)
                 # Everyone of one seed: a node's answer is the same whoever of them writes it.
@@ -200,7 +201,7 @@ class Team:
                 role = "learner" if number is None else f"generator {number}"
                 owned = " and ".join(group[0].name for group in mine)
                 self._roles[started._actor_id.hex()] = f"{role} of {owned}"
-                return started
+                return cast(PolicyHandle, started)
 
             learner = start(learning, None)
             generators = [start(seat, number) for number, seat in enumerate(writing)]

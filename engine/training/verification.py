@@ -14,13 +14,14 @@ import itertools
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import ray
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from engine.caps import SandboxCaps
 from engine.config import RunConfig
+from engine.policy.handles import VerifierHandle
 from engine.problems.problem import Problem
 from engine.sandbox.verify import Verification
 from engine.training.actors import Verifier
@@ -48,7 +49,7 @@ class Place:
 
     node: str
     slots: int
-    actor: Any
+    actor: VerifierHandle
     pieces: int = 0
     """Under way."""
     programs: int = 0
@@ -173,7 +174,7 @@ class VerifierPool:
         where = NodeAffinitySchedulingStrategy(node["NodeID"], soft=False)
         options = {"num_cpus": 0, "scheduling_strategy": where}
         actor = ray.remote(Verifier).options(**options).remote(self.config, slots, self.caps)
-        return Place(node["NodeManagerAddress"], slots, actor)
+        return Place(node["NodeManagerAddress"], slots, cast(VerifierHandle, actor))
 
     def _send(self) -> None:
         while self._programs and (place := self._free_place()):

@@ -14,7 +14,7 @@ START_DEADLINE = 300.0
 CALL_DEADLINE = 3600.0
 REPORT_AFTER = 2.0
 
-Waiting = Callable[[str, float], None]
+Waiting = Callable[[str, float], object]
 """Told the name of a wait and its deadline in seconds; an empty name when it is over."""
 
 

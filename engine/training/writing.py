@@ -19,6 +19,7 @@ from collections.abc import Collection, Iterable
 from typing import Any
 
 from engine.policy.exchange import Answer, Request
+from engine.policy.handles import PolicyHandle
 from engine.training.team import Team
 
 TURN_SECONDS = 0.25
@@ -31,10 +32,10 @@ class Writing:
     def __init__(self, team: Team):
         self.team = team
         self._numbers = itertools.count()
-        self._waiting: dict[Any, dict[int, tuple[str, Request]]] = {}
-        self._loads: Counter[Any] = Counter()
+        self._waiting: dict[PolicyHandle, dict[int, tuple[str, Request]]] = {}
+        self._loads: Counter[PolicyHandle] = Counter()
         """Answers that are wanted of each actor."""
-        self._turns: dict[Any, Any] = {}
+        self._turns: dict[Any, PolicyHandle] = {}
         """The actor of each call that is under way."""
 
     @property

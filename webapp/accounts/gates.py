@@ -7,10 +7,11 @@ from functools import wraps
 
 from django.conf import settings
 from django.core.exceptions import NON_FIELD_ERRORS
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest
+from django.http.response import HttpResponseBase
 from django.views.decorators.http import require_http_methods, require_safe
 
-View = Callable[..., HttpResponse]
+View = Callable[..., HttpResponseBase]
 LOCKED_SECONDS = 300
 """How long wrong passwords lock a name (allauth's limit of failed sign-ins)."""
 
@@ -30,7 +31,7 @@ def with_provider(view: View) -> View:
 
 def _where(setting: str, view: View) -> View:
     @wraps(view)
-    def gate(request: HttpRequest, *args: object, **kwargs: object) -> HttpResponse:
+    def gate(request: HttpRequest, *args: object, **kwargs: object) -> HttpResponseBase:
         if not getattr(settings, setting):
             raise Http404
         return view(request, *args, **kwargs)
@@ -42,7 +43,7 @@ def told_when_locked(view: View) -> View:
     """429 with Retry-After, instead of 200, when too many wrong passwords were given."""
 
     @wraps(view)
-    def gate(request: HttpRequest, *args: object, **kwargs: object) -> HttpResponse:
+    def gate(request: HttpRequest, *args: object, **kwargs: object) -> HttpResponseBase:
         response = view(request, *args, **kwargs)
         form = (getattr(response, "context_data", None) or {}).get("form")
         if form is not None and form.has_error(NON_FIELD_ERRORS, "too_many_login_attempts"):

@@ -42,7 +42,7 @@ def configuration(
 ) -> uvicorn.Config:
     """uvicorn's settings of one server with these limits."""
     guard = Connections(limits)
-    ours = {
+    ours: dict[str, Any] = {
         "http": partial(GuardedHTTP, guard=guard),
         "ws": partial(GuardedSocket, guard=guard),
         "ws_max_size": MAX_FRAME_BYTES,

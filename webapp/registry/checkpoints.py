@@ -69,6 +69,7 @@ def _hold(run: Run, step: int, owner: str) -> _Held:
     checkpoint = checkpoint_path(run, step)
     target = checkpoint.parents[1] / "registered" / checkpoint.name / owner
     partial = target.with_name(f"partial-{owner}-{secrets.token_hex(4)}")
+    sha256: dict[str, str] = {}
     try:
         told = json.loads((checkpoint / MANIFEST).read_text())["files"]
         sha256 = {
@@ -92,7 +93,7 @@ def _hold(run: Run, step: int, owner: str) -> _Held:
             f"{run} has no checkpoint of step {step}; there are {there}."
         ) from None
     except OSError as error:
-        if not target.is_dir():  # else somebody else was faster
+        if not (sha256 and target.is_dir()):  # else somebody else was faster
             raise RegistryRefused(f"The files of the checkpoint cannot be kept: {error}.") from None
     finally:
         shutil.rmtree(partial, ignore_errors=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django import forms
 from django.core.validators import RegexValidator
 
@@ -49,7 +51,7 @@ class EvaluationForm(forms.Form):
         help_text="Of a search tree for each problem; 1 is none.",
     )  # fmt: skip
 
-    def __init__(self, version: ModelVersion, *args: object):
+    def __init__(self, version: ModelVersion, *args: Any):
         super().__init__(*args)
         known = [one.pk for one in datasets_for(version)]
         found = DatasetVersion.objects.filter(pk__in=known).select_related("dataset")

@@ -33,7 +33,8 @@ DETECTED = "auto"
 
 
 class Format(Protocol):
-    FIELDS: tuple[str, ...]
+    @property
+    def FIELDS(self) -> tuple[str, ...]: ...
 
     def recognises(self, row: Mapping[str, Any]) -> bool: ...
 
@@ -51,7 +52,7 @@ FORMATS: dict[str, Format] = {
     "acecode": acecode,
     "kodcode": kodcode,
     "cruxeval": cruxeval,
-}  # type: ignore[assignment]
+}
 
 
 def format_of(row: Mapping[str, Any]) -> str | None:

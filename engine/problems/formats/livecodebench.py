@@ -80,7 +80,7 @@ def _cases(fields: Fields, field: str) -> list[dict[str, Any]]:
         value = parsed(packed.text_of(field, value))
     else:
         value = fields.json(field)
-    value = [] if value is None else value
+    value = list[Any]() if value is None else value
     is_list = isinstance(value, list) and all(isinstance(case, dict) for case in value)
     if not is_list or not all({"input", "output"} <= case.keys() for case in value):
         raise RowError(field, str(value), "must be a list of objects with `input` and `output`")

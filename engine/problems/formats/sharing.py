@@ -12,15 +12,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import TypeVar
 
 from engine.problems.problem import Test
 
+AnyTest = TypeVar("AnyTest", bound=Test)
 _UNSEEN = re.compile(r"(?:[\s`*:=#\"']|-{2,})+")
 
 
 def share(
-    tests: Sequence[Test], shown: Sequence[bool]
-) -> tuple[tuple[Test, ...], tuple[Test, ...]]:
+    tests: Sequence[AnyTest], shown: Sequence[bool]
+) -> tuple[tuple[AnyTest, ...], tuple[AnyTest, ...]]:
     """(public, private) of at least one test; `shown[i]`: test i stands in the statement."""
     if len(tests) == 1:
         return tuple(tests), tuple(tests)

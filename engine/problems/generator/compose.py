@@ -174,6 +174,7 @@ def _run_reference(problem: Problem) -> None:
     namespace: dict[str, Any] = {}
     exec(compile(problem.reference, problem.id, "exec"), namespace)  # nosec B102
     for test in (*problem.public_tests, *problem.private_tests):
+        assert isinstance(test, CallTest)
         actual = namespace[problem.entry_point](*copy.deepcopy(test.arguments))
         if type(actual) is not type(test.expected) or actual != test.expected:
             raise ReferenceFailed(

@@ -35,7 +35,7 @@ def _digits(n: int) -> list[int]:
     return [int(c) for c in str(abs(n))]
 
 
-def _operations(source: str, target: str, *rows: tuple) -> list[Operation]:
+def _operations(source: str, target: str, *rows: tuple[Any, ...]) -> list[Operation]:
     return [Operation(name, source, target, *rest) for name, *rest in rows]
 
 
