@@ -18,8 +18,8 @@ from webapp.experiments.models import Run
 from webapp.templatetags.grove import with_code
 
 PAGES = ("runs", "launch", "models", "searches", "new-search", "datasets")
-LIST_QUERIES = 5
-"""Session, user, runs, and the projects in which one may start another."""
+LIST_QUERIES = 6
+"""Session, user, runs, the minutes that end them, and the projects in which one may start more."""
 
 
 def page_json(response):
