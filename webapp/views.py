@@ -45,14 +45,14 @@ def permission_denied(request: HttpRequest, exception: Exception) -> HttpRespons
 
 
 def method_not_allowed(request: HttpRequest) -> HttpResponse:
-    detail = "It is where a button of a page leads. Open the page and press the button there."
+    detail = "It only accepts a form. Open the page and use the button there."
     if request.path.startswith("/api/"):
         detail = f"{request.method} is not possible here; the Allow header names what is."
-    return _error(request, 405, "This address cannot be opened", detail)
+    return _error(request, 405, "Page not available", detail)
 
 
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
-    detail = "It does not exist, or you may not see it. Check the address, or ask who sent it."
+    detail = "This page does not exist, or you do not have access to it. Check the address."
     return _error(request, 404, "Not found", detail)
 
 
@@ -70,7 +70,7 @@ def server_error(request: HttpRequest) -> HttpResponse:
         detail = "Nothing is lost. Try again in a few seconds."
         return _error(request, 503, "The database does not answer", detail)
     detail = "Try again. If it stays so, logs/web.log in the server's data directory tells why."
-    return _error(request, 500, "Something went wrong on our side", detail)
+    return _error(request, 500, "Server error", detail)
 
 
 def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:

@@ -130,7 +130,7 @@ export class AgentList {
     setText(this.part("agentsSaid"), `${groups.length} ${groups.length === 1 ? "writes" : "write"} in one tree`);
     const back = this.part("removedAgents");
     back.hidden = !this.removed.size;
-    const button = (key) => element("button", { class: "button", type: "button", onclick: () => this.#putBack(key) }, `Put ${key} back`);
+    const button = (key) => element("button", { class: "button", type: "button", onclick: () => this.#putBack(key) }, `Restore ${key}`);
     back.replaceChildren("Removed: ", ...[...this.removed.keys()].map(button));
     this.tell();
   }

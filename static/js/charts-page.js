@@ -32,7 +32,7 @@ function arrange(board, runs, { q }) {
   else waterfall.root.remove();
   for (const section of sections.values()) if (!section.lastElementChild.children.length) section.remove();
   part("none").hidden = charts.length > 0;
-  setText(part("noneText"), q ? "No chart has this name." : "No numbers yet. They appear here as soon as the run tells some.");
+  setText(part("noneText"), q ? "No matching charts." : "No data yet. Charts appear here as soon as the run reports metrics.");
   budget.show(runs);
 }
 

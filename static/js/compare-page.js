@@ -16,7 +16,7 @@ function arrange(board, all) {
   const host = part("charts");
   board.arrange(charts, (root) => host.append(root));
   part("none").hidden = charts.length > 0;
-  setText(part("none"), "No numbers yet. They appear here as soon as the runs tell some.");
+  setText(part("none"), "No data yet. Charts appear here as soon as the runs report metrics.");
 }
 
 function placeOf(name) {

@@ -15,7 +15,7 @@ form.addEventListener("submit", (event) => {
   event.preventDefault();
   work(new AbortController());
 });
-part("uploadCancel").addEventListener("click", () => stop?.abort(new Error("It was cancelled.")));
+part("uploadCancel").addEventListener("click", () => stop?.abort(new Error("Upload cancelled.")));
 
 async function work(controller) {
   stop = controller;
@@ -24,7 +24,7 @@ async function work(controller) {
   busy(true);
   try {
     const uploads = await send(files, { ...task, signal: controller.signal });
-    say("The server reads the problems.");
+    say("Processing the files…");
     const version = await makeVersion(files, task.project, uploads, controller.signal);
     location.assign(`/datasets/versions/${version.id}/`);
   } catch (error) {
@@ -82,7 +82,7 @@ function refuse(error) {
   const reasons = error instanceof Refused ? error.problems.map(({ reason }) => reason) : [];
   const list = reasons.length ? reasons : [error.message];
   const items = list.map((reason) => element("li", {}, reason));
-  const title = element("b", {}, "It was refused; nothing was kept.");
+  const title = element("b", {}, "Upload rejected; nothing was saved.");
   part("uploadRefused").replaceChildren(element("div", {}, title, element("ul", {}, items)));
   part("uploadRefused").hidden = false;
 }

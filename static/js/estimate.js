@@ -18,7 +18,7 @@ export function progressOf(state) {
     steps,
     minutes,
     minutesDone: minutes ? Math.min(minutes, minutesDone) : minutesDone, // the last step may end beyond
-    byMinutes: minutes !== null && byTime >= bySteps,
+    byMinutes: minutes !== null && byTime > bySteps,
     share: Math.min(1, Math.max(bySteps, byTime)),
     secondsLeft: secondsLeft(state),
   };

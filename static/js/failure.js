@@ -40,7 +40,7 @@ export function failurePanel(found, resumeText, resume) {
     ["Phase", found.phase],
     ["Agent", found.agent],
     ["Rank", found.rank === null ? null : String(found.rank)],
-    ["Last good step", found.step === null ? "none" : String(found.step)],
+    ["Last completed step", found.step === null ? "none" : String(found.step)],
   ].filter(([, value]) => value !== null);
   const list = facts.map(([name, value]) =>
     element("div", {}, element("dt", {}, name), element("dd", {}, value)),
@@ -51,7 +51,7 @@ export function failurePanel(found, resumeText, resume) {
     element(
       "div",
       {},
-      element("b", {}, "This run failed:"),
+      element("b", {}, "Run failed:"),
       " ",
       element("span", {}, found.message),
       element("dl", { class: "failure-facts small" }, list),
@@ -67,7 +67,7 @@ function logLines(lines) {
   const rows = lines.map((line) =>
     element("div", { class: `level-${line.level}${line.is ? " at" : ""}` }, `${clock(line.time)} ${line.message}`),
   );
-  return folded("The log around it", element("div", { class: "log", tabindex: "0" }, rows), true);
+  return folded("Log around the error", element("div", { class: "log", tabindex: "0" }, rows), true);
 }
 
 function folded(title, content, open = false) {

@@ -1,4 +1,4 @@
-/** What every page has: menus that close, ages that grow, and whether the services answer. */
+/** What every page has: menus that close, ages that grow, and whether the All systems operational. */
 
 import { ago } from "./format.js";
 
@@ -21,7 +21,7 @@ async function tellHealth(mark) {
     // Not reachable: said below, like a service that answers badly.
   }
   mark.dataset.kind = well ? "live" : "stale";
-  mark.textContent = well ? "services answer" : "services do not answer";
+  mark.textContent = well ? "All systems operational" : "Server not reachable";
 }
 
 document.addEventListener("click", ({ target }) => {

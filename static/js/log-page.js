@@ -89,7 +89,7 @@ function tell(next) {
   older = next;
   part("older").hidden = !older;
   part("none").hidden = host.children.length > 0;
-  setText(part("none"), asked().size ? "No line matches." : "No line yet.");
+  setText(part("none"), asked().size ? "No matching lines." : "No log lines yet.");
 }
 
 function tellLoading(is) {

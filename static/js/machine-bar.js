@@ -42,7 +42,7 @@ export class MachineBar {
     this.banner.hidden = !machine.active;
     if (machine.active) {
       const at = new Date(state.time).toLocaleTimeString();
-      setText(this.bannerText, `You see what was known at event ${state.seq.toLocaleString("en-US")}, at ${at}.`);
+      setText(this.bannerText, `Showing the state at event ${state.seq.toLocaleString("en-US")}, at ${at}.`);
     }
   }
 

@@ -58,14 +58,21 @@ export function smoothed(values, weight) {
 
 /**
  * Several runs as one: {mean, least, most, count} where at least one has a value; count is of runs.
- * `kind` is "std" (sample deviation) or "ci" (95 % of the mean, Student's t).
+ * `columns` are {mean, least, most, interval}; `kind` is "std" (sample deviation) or "ci" (95 % of the
+ * mean, Student's t). Where a single run has a value it keeps its own interval, if it has one.
  */
 export function band(columns, kind) {
-  const length = columns[0]?.length ?? 0;
+  const length = columns[0]?.mean.length ?? 0;
   const made = { mean: [], least: [], most: [], count: [] };
   for (let slot = 0; slot < length; slot += 1) {
-    const values = columns.map((column) => column[slot]).filter((value) => value !== null);
+    const present = columns.filter((column) => column.mean[slot] !== null);
+    const values = present.map((column) => column.mean[slot]);
     const n = values.length;
+    if (n === 1 && kind === "ci" && present[0].interval) {
+      for (const name of ["mean", "least", "most"]) made[name].push(present[0][name][slot]);
+      made.count.push(1);
+      continue;
+    }
     const mean = n ? values.reduce((sum, value) => sum + value, 0) / n : null;
     const spread = n > 1 ? Math.sqrt(values.reduce((sum, v) => sum + (v - mean) ** 2, 0) / (n - 1)) : 0;
     const reach = kind === "ci" && n > 1 ? (spread * t95(n - 1)) / Math.sqrt(n) : spread;

@@ -11,6 +11,7 @@ import { number, percent } from "./format.js";
 import { alerts } from "./health.js";
 import { isStacked, linesOf } from "./metric-lines.js";
 import { align } from "./metric-buckets.js";
+import { sourcesOf, withInterval } from "./metric-intervals.js";
 import { MetricPlot, swatch, xText } from "./metric-plot.js";
 
 const MOST_LINES = 24;
@@ -65,18 +66,45 @@ export class MetricCard {
     const extent = this.world.extent(this.chart);
     const range = { x: view.x, from: view.from ?? extent[0], to: view.to ?? extent[1], points, log: view.logX };
     try {
-      const told = await Promise.all(this.chart.lines.map((line) => this.world.load(line, range)));
+      const errors = this.#errorLines();
+      const all = [...this.chart.lines, ...errors.keys()];
+      const told = await Promise.all(all.map((line) => this.world.load(line, range)));
       if (this.asked !== asked) return;
       this.root.setAttribute("aria-busy", "false");
-      this.#draw(told, range, view);
+      this.#draw(told, range, view, errors);
       if (since !== null) this.#tellDrawn(since);
     } catch (error) {
       if (this.asked !== asked) return;
       this.stale = true;
       this.root.setAttribute("aria-busy", "false");
-      if (!this.lines) this.#say(`This chart could not be loaded: ${error.message}. It is tried again.`);
+      if (!this.lines) this.#say(`This chart could not be loaded: ${error.message}. Retrying…`);
       throw error;
     }
+  }
+
+  /** The series of standard errors behind the chart's intervals: Map({run, metric} -> place of its line). */
+  #errorLines() {
+    const lines = new Map();
+    this.chart.lines.forEach(({ run, metric }, place) => {
+      const error = sourcesOf(metric)?.error;
+      const known = this.world.runs.get(run).metrics.some(({ name }) => name === error);
+      if (known) lines.set({ run, metric: error }, place);
+    });
+    return lines;
+  }
+
+  /** Columns of the lines, with their intervals where the runs report what these need. */
+  #columns(aligned, errors) {
+    const { lines } = this.chart;
+    const places = [...errors.values()];
+    return lines.map(({ run, metric }, place) => {
+      const sources = sourcesOf(metric);
+      if (!sources) return aligned[place];
+      const { metrics } = this.world.runs.get(run);
+      const problems = metrics.find(({ name }) => name === sources.problems)?.last?.value;
+      const index = places.indexOf(place);
+      return withInterval(aligned[place], index < 0 ? null : aligned[lines.length + index].mean, problems);
+    });
   }
 
   resize() {
@@ -102,10 +130,11 @@ export class MetricCard {
     this.root.dispatchEvent(new CustomEvent("grove:drawn", { bubbles: true, detail }));
   }
 
-  #draw(told, range, view) {
-    this.total = told.reduce((sum, one) => sum + one.points, 0);
+  #draw(told, range, view, errors) {
+    this.total = told.slice(0, this.chart.lines.length).reduce((sum, one) => sum + one.points, 0);
     this.root.dataset.points = this.total;
-    const { x, columns } = align(told, range);
+    const { x, columns: aligned } = align(told, range);
+    const columns = this.#columns(aligned, errors);
     const { id, share } = this.chart;
     this.table.hidden = !x.length;
     if (!x.length) {
@@ -180,13 +209,19 @@ export class MetricCard {
     setText(this.at, index === null ? "" : `${x} ${xText(x, this.x[index])}`);
   }
 
+  #cellText({ mean, least, most, interval }, slot) {
+    if (mean[slot] === null) return "–";
+    const value = this.#text(mean[slot]);
+    return interval ? `${value} [${this.#text(least[slot])}, ${this.#text(most[slot])}]` : value;
+  }
+
   #fillTable() {
     this.table.querySelector(".table-wrap")?.remove();
     if (!this.table.open || !this.lines) return;
     const axis = this.world.view().x;
     const head = element("tr", {}, [axis, ...this.lines.map((line) => line.label)].map((text) => element("th", { scope: "col" }, text)));
     const rows = this.x.map((x, slot) => {
-      const cells = this.lines.map((line) => element("td", {}, line.mean[slot] === null ? "–" : this.#text(line.mean[slot])));
+      const cells = this.lines.map((line) => element("td", {}, this.#cellText(line, slot)));
       return element("tr", {}, element("th", { scope: "row" }, xText(axis, x)), cells);
     });
     const name = `${this.chart.title} as a table`;

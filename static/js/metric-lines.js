@@ -2,7 +2,8 @@
  * The lines of a chart from aligned buckets: their labels, their looks, seeds as one, parts as a
  * whole. Pure.
  *
- * A line is {label, part, token, dash, mean, least, most, count}; `token` names a colour of the page.
+ * A line is {label, part, token, dash, mean, least, most, count, interval}; `token` names a colour of
+ * the page, `interval` says that least and most are a 95 % interval.
  */
 
 import { band, smoothed } from "./metric-buckets.js";
@@ -22,8 +23,13 @@ export function linesOf(chart, columns, view, runs) {
   const made = chart.lines.map((line, index) => {
     const run = runs.get(line.run);
     const label = [runs.size > 1 ? run.label : "", line.label].filter(Boolean).join(" · ");
-    const mean = smoothed(columns[index].mean, view.smooth);
-    return { run, part: line.part, label: label || "all", ...columns[index], mean };
+    const column = columns[index];
+    const mean = smoothed(column.mean, view.smooth);
+    // An interval is about its mean, so it moves along; least and greatest of a bucket do not.
+    const edges = column.interval
+      ? { least: smoothed(column.least, view.smooth), most: smoothed(column.most, view.smooth) }
+      : {};
+    return { run, part: line.part, label: label || "all", ...column, ...edges, mean };
   });
   const groupOf = ({ run }) => (view.band === "none" ? run.id : run.group);
   const ids = [...new Set([...runs.values()].map((run) => groupOf({ run })))];
@@ -37,7 +43,8 @@ export function linesOf(chart, columns, view, runs) {
     // What an experiment varies tells its groups of seeds apart.
     const seeds = [run.name, run.variant, `${lines.length} seeds`].filter(Boolean).join(", ");
     const label = [seeds, part].filter(Boolean).join(" · ");
-    return { run, part, label, ...look, ...band(lines.map((line) => line.mean), view.band) };
+    const interval = view.band === "ci" && lines.every((line) => line.interval);
+    return { run, part, label, ...look, interval, ...band(lines, view.band) };
   });
 }
 

@@ -99,7 +99,7 @@ export class MetricPage {
     this.loading.hidden = true;
     part("charts").setAttribute("aria-busy", "false");
     part("connection").hidden = false;
-    const known = this.isLoaded ? `You see what was known at ${clock(this.lostSince)}.` : "The charts could not be loaded.";
+    const known = this.isLoaded ? `Showing the state at ${clock(this.lostSince)}.` : "The charts could not be loaded.";
     setText(part("connectionText"), `${known} ${text}`);
     tellState("stale", final ? "not available" : "reconnecting");
   }
@@ -126,7 +126,7 @@ export class MetricPage {
   /** Zooms to the range that is typed, once it is one. */
   #zoomTyped() {
     const [from, to] = ENDS.map((end) => control(end).valueAsNumber);
-    control("to").setCustomValidity(from >= to ? "Give a greater number than where it begins." : "");
+    control("to").setCustomValidity(from >= to ? "Enter a number greater than the start." : "");
     if (from < to) this.#zoom(from, to);
     else if (ENDS.every((end) => control(end).value === "")) this.#zoom(null, null);
   }

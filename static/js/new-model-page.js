@@ -85,7 +85,7 @@ form?.addEventListener("submit", async (event) => {
     await send();
   } catch (error) {
     const stopped = sending.signal.aborted;
-    show(false, stopped ? "Stopped. Upload goes on where it was." : error.message);
+    show(false, stopped ? "Paused. Upload continues where it stopped." : error.message);
   }
 });
 

@@ -107,7 +107,7 @@ export class NodePanel {
       element("span", { class: "spring" }),
       element(
         "button",
-        { type: "button", class: "button icon-button", "aria-label": "Close the node", onclick: this.actions.close },
+        { type: "button", class: "button icon-button", "aria-label": "Close node", onclick: this.actions.close },
         "✕",
       ),
     );
@@ -125,7 +125,7 @@ export class NodePanel {
       element(
         "button",
         { type: "button", class: "link", onclick: () => collapse(tree, node) },
-        collapsed?.has(node.id) ? "Unfold" : "Fold away",
+        collapsed?.has(node.id) ? "Unfold" : "Collapse",
       );
     const kin = below.slice(0, 24).map((one) => link(`${one.id} ${SIGN[outcome(one)]}`, one));
     return element(

@@ -120,5 +120,5 @@ function shadeChoice(figures, spans, learned) {
   };
   for (const button of buttons) button.addEventListener("click", () => choose(button.value));
   choose("logprobs");
-  return element("div", { class: "token-shades" }, element("span", { class: "segments", role: "group", "aria-label": "Shades tell" }, buttons), hint);
+  return element("div", { class: "token-shades" }, element("span", { class: "segments", role: "group", "aria-label": "Shade by" }, buttons), hint);
 }

@@ -64,9 +64,9 @@ export class Progress {
     const end = hasEnded(status.state) ? state.time : now;
     if (state.startedAt) facts.push(fact("Elapsed", duration((end - state.startedAt) / 1000)));
     const { nodes, tokens } = totals(state);
-    facts.push(fact("Written", `${count(nodes, "node")}, ${count(tokens, "token")}`));
+    facts.push(fact("Generated", `${count(nodes, "node")}, ${count(tokens, "token")}`));
     const best = bestCheckpoint(state);
-    if (best) facts.push(fact("Best kept", `step ${best.step}, ${percent(best.validation)} on validation`));
+    if (best) facts.push(fact("Best checkpoint", `step ${best.step}, ${percent(best.validation)} on validation`));
     if (state.resumes) facts.push(fact("Resumed", count(state.resumes, "time")));
     replaceIfChanged(this.facts, facts);
   }
@@ -80,8 +80,8 @@ export class Progress {
     );
     const end = hasEnded(status.state) ? state.time : now;
     if (state.startedAt) facts.push(fact("Elapsed", duration((end - state.startedAt) / 1000)));
-    facts.push(fact("Written", count(totalTokens(state), "token")));
-    if (state.resumes) facts.push(fact("Begun again", count(state.resumes, "time")));
+    facts.push(fact("Generated", count(totalTokens(state), "token")));
+    if (state.resumes) facts.push(fact("Restarted", count(state.resumes, "time")));
     replaceIfChanged(this.facts, facts);
   }
 
@@ -101,7 +101,7 @@ export class Progress {
   }
 
   #resumeText(state) {
-    return this.search ? "Search again begins with an empty tree." : resumeText(state);
+    return this.search ? "Search again starts with an empty tree." : resumeText(state);
   }
 
   #figures(state, agents, palette) {
@@ -142,8 +142,8 @@ export class Progress {
       const aside = samples === null ? "" : `${percent(samples)} with independent samples`;
       cells.push(outcomeCell([`Team, tree of ${after.tree_nodes}`], before.tree, after.tree, aside));
     }
-    const title = element("h2", {}, "Result on problems never seen");
-    const about = `${count(after.problems, "test problem")}, before the first step and after the last`;
+    const title = element("h2", {}, "Test result");
+    const about = `${count(after.problems, "test problem")}, before and after training`;
     replaceIfChanged(
       this.result,
       [title, element("p", { class: "muted small" }, about), element("div", { class: "result-grid" }, cells)],
@@ -186,7 +186,7 @@ function fromRow(waiting) {
 
 function resumeText(state) {
   const step = state.checkpoints.at(-1)?.step;
-  return step ? `Resume goes on from its checkpoint of step ${step}.` : "Resume starts it from the beginning.";
+  return step ? `Resume continues from the checkpoint of step ${step}.` : "Resume starts from the beginning.";
 }
 
 function changeText(before, now, where = "since the start") {

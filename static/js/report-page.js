@@ -17,7 +17,7 @@ async function look() {
     }
     if (report.state === "running" && bar) {
       bar.value = report.done;
-      setText(said, `${report.done} of ${report.total} problems are checked.`);
+      setText(said, `${report.done} of ${report.total} problems checked.`);
     }
   }
   setTimeout(look, LOOK_MS);

@@ -94,7 +94,7 @@ export class RunCharts {
     const { from, to } = this.zoomed;
     this.note.hidden = from === null;
     if (from === null) return;
-    const whole = element("button", { class: "button", type: "button", onclick: () => this.zoom(null, null) }, "Whole range");
+    const whole = element("button", { class: "button", type: "button", onclick: () => this.zoom(null, null) }, "Reset zoom");
     const steps = element("span");
     setText(steps, `Charts show steps ${Math.ceil(from)} to ${Math.floor(to)}. `);
     this.note.replaceChildren(steps, whole);
@@ -103,7 +103,7 @@ export class RunCharts {
   #lost(error) {
     console.warn("grove: the charts cannot be drawn:", error.message);
     if (!this.loading) return;
-    this.#arrange(`The numbers could not be loaded: ${error.message}. They are asked for again.`);
+    this.#arrange(`The charts could not be loaded: ${error.message}. Retrying…`);
     this.board.refresh().catch(() => {}); // they have nothing to ask for
   }
 }

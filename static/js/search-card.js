@@ -44,7 +44,7 @@ export class SearchCard {
 
   async #copy() {
     const done = await navigator.clipboard?.writeText(this.node.program).then(() => true, () => false);
-    setText(this.part("answerCopy"), done ? "Copied" : "Your browser does not let us copy");
+    setText(this.part("answerCopy"), done ? "Copied" : "The browser does not allow copying");
   }
 }
 
@@ -54,12 +54,12 @@ function titleOf({ agent, ended }) {
 }
 
 const ENDS = {
-  solved: "It ended when a program passed all public tests",
-  nodes: "Its budget of nodes is spent",
-  tokens: "Its budget of tokens is spent",
-  seconds: "Its budget of time is spent",
-  stopped: "It was stopped",
-  failed: "It broke off",
+  solved: "Ended: a program passed all public tests",
+  nodes: "Ended: node budget used up",
+  tokens: "Ended: token budget used up",
+  seconds: "Ended: time limit reached",
+  stopped: "Stopped",
+  failed: "Upload interrupted",
 };
 
 function textOf(answer, node, status) {

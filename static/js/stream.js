@@ -47,12 +47,12 @@ export function statusText(status, state, time) {
 /** What a banner says while the page may be out of date: {kind, title, text}, or null. */
 export function connectionNote(status, now, time) {
   if (status.kind === "refused") {
-    const text = `This page gets no more news: ${status.reason}. Reload it to go on.`;
+    const text = `Updates have stopped: ${status.reason}. Reload the page to continue.`;
     return { kind: "bad", title: "Disconnected.", text };
   }
   if (status.kind !== "stale" || now - status.since < BLINK_MS) return null;
-  const why = status.reason ? `The server says: ${status.reason}. ` : "";
-  const text = `${why}You see what was known at ${time(status.since)}. The page tries again by itself and will miss nothing.`;
+  const why = status.reason ? `${status.reason}. ` : "";
+  const text = `${why}Showing the state at ${time(status.since)}. Reconnecting automatically; nothing will be missed.`;
   return { kind: "warn", title: "Connection lost.", text };
 }
 

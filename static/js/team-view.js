@@ -39,7 +39,7 @@ function draw(host, trees, agents, palette) {
 const iconOf = (agent, palette) => markIcon({ ...agent, outcome: "open" }, palette);
 
 function solvers({ agents: rows, solved, pathNodes }, agents, palette) {
-  const head = ["Agent", "Nodes", "Passed", "Solved first", "On winning paths"];
+  const head = ["Agent", "Nodes", "Passed", "First to solve", "On winning paths"];
   const body = rows.map((row, place) =>
     element(
       "tr",
@@ -51,7 +51,7 @@ function solvers({ agents: rows, solved, pathNodes }, agents, palette) {
       cell(row.path, pathNodes),
     ),
   );
-  return table("Who solved", head, body);
+  return table("Solved by", head, body);
 }
 
 function repairTable({ repairs }, agents, palette) {
@@ -67,7 +67,7 @@ function repairTable({ repairs }, agents, palette) {
       }),
     ),
   );
-  return table("Who repaired whom", head, body);
+  return table("Repairs by agent", head, body);
 }
 
 function cell(value, of = null) {

@@ -53,7 +53,7 @@ export function thompsonSection(node) {
   return element(
     "section",
     {},
-    element("h3", {}, "Why here"),
+    element("h3", {}, "Selection"),
     element("p", { class: "small muted" }, key),
     ...levels.map(({ at, groups }) =>
       element("div", { class: "draws" }, element("p", { class: "small muted" }, at), ...groups.map(groupRows)),

@@ -27,11 +27,11 @@ test("smoothing is corrected for its start and goes over holes", () => {
 });
 
 test("seeds become a mean with deviation or interval", () => {
-  const std = band([[1, null], [3, 4]], "std");
+  const std = band([[1, null], [3, 4]].map((mean) => ({ mean })), "std");
   equal([std.mean, std.count], [[2, 4], [2, 1]]);
   near(std.most[0], 2 + Math.SQRT2);
-  near(band([[1], [3]], "ci").most[0], 2 + 12.706);
-  equal(band([[null], [null]], "std"), { mean: [null], least: [null], most: [null], count: [null] });
+  near(band([{ mean: [1] }, { mean: [3] }], "ci").most[0], 2 + 12.706);
+  equal(band([{ mean: [null] }, { mean: [null] }], "std"), { mean: [null], least: [null], most: [null], count: [null] });
 });
 
 test("Wilson's interval is that of the books", () => {

@@ -25,9 +25,9 @@ test("machines and their devices are lines of one chart for each figure", () => 
   const names = ["node_cpu_percent.node0", "node_cpu_percent.node1", "gpu_percent.node1:0", "gpu_power_w.node1:3"];
   const charts = chartsFrom([run("a", ...names.map((name) => `system.${name}`), "system.cpu_percent")]);
   equal(charts.map(({ id, section, title, lines }) => [id, section, title, lines.map(({ label }) => label)]), [
-    ["system.cpu_percent", "System", "Processor, per cent", [""]],
-    ["system.gpu_percent", "System", "GPU utilisation, per cent", ["node1 GPU 0"]],
-    ["system.gpu_power_w", "System", "GPU power, watts", ["node1 GPU 3"]],
-    ["system.node_cpu_percent", "System", "Processors of each node, per cent", ["node0", "node1"]],
+    ["system.cpu_percent", "System", "CPU utilization (%)", [""]],
+    ["system.gpu_percent", "System", "GPU utilization (%)", ["node1 GPU 0"]],
+    ["system.gpu_power_w", "System", "GPU power (W)", ["node1 GPU 3"]],
+    ["system.node_cpu_percent", "System", "CPU utilization per node (%)", ["node0", "node1"]],
   ]);
 });

@@ -225,7 +225,7 @@ test("a banner says since when the page is out of date, but not of a blink", () 
   const time = (ms) => `${ms / 1000} s`;
   const lost = { kind: "stale", since: 5000 };
   equal(connectionNote(lost, 6500, time), null);
-  ok(connectionNote(lost, 8000, time).text.includes("known at 5 s"));
+  ok(connectionNote(lost, 8000, time).text.includes("state at 5 s"));
   equal(connectionNote({ kind: "live" }, 8000, time), null);
   equal(connectionNote({ kind: "catching-up", percent: 3 }, 8000, time), null);
 });

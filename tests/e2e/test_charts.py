@@ -32,7 +32,7 @@ def test_charts_live_zoom_and_tell_the_same_as_their_tables(page, run, log):
     other.feed(log)
     page.clock.install()
     page.goto(f"/charts/?run={run.run.pk}")
-    page.get_by_text("No numbers yet").wait_for()
+    page.get_by_text("No data yet").wait_for()
     first = [log.popleft() for _ in range(len(log) // 2)]
     run.feed(first)
     page.clock.fast_forward(ASKS_AGAIN_MS)
@@ -57,7 +57,7 @@ def test_charts_live_zoom_and_tell_the_same_as_their_tables(page, run, log):
     page.locator('[data-metric="solved"][data-drawn-ms][data-points="1"]').wait_for()
     page.reload()
     points_of(page, "solved", 1)
-    page.get_by_role("button", name="Whole range").click()
+    page.get_by_role("button", name="Reset zoom").click()
     points_of(page, "solved", SAMPLE.steps)
     page.get_by_label("From").fill("2")
     page.get_by_label("to", exact=True).fill("3")
@@ -68,7 +68,7 @@ def test_charts_live_zoom_and_tell_the_same_as_their_tables(page, run, log):
     page.keyboard.press("Enter")
     points_of(page, "solved", SAMPLE.steps)
 
-    page.get_by_label("Find a chart").fill("gradient")
+    page.get_by_label("Search charts").fill("gradient")
     page.locator('[data-metric="gradient_norm"] canvas').first.wait_for()
     expect(page.locator("[data-metric]")).to_have_count(1)
     page.wait_for_url(re.compile("q=gradient"))
@@ -80,7 +80,7 @@ def test_charts_live_zoom_and_tell_the_same_as_their_tables(page, run, log):
 def test_runs_are_chosen_in_the_list_and_drawn(page, run, log):
     run.feed(log)
     page.goto("/")
-    page.get_by_label("Choose demo #1").check()
+    page.get_by_label("Select demo #1").check()
     page.get_by_role("button", name="Charts").click()
     page.wait_for_url(re.compile(rf"/charts/\?run={run.run.pk}$"))
     page.get_by_role("heading", name="Over the budget of nodes").wait_for()
@@ -107,7 +107,7 @@ def test_the_run_page_draws_the_servers_buckets_of_the_moment_that_it_shows(page
     points_of(page, "share", 2)
     page.locator('[data-metric="solved"]').scroll_into_view_if_needed()
     points_of(page, "solved", 1)
-    page.get_by_role("button", name="Back to now").click()
+    page.get_by_role("button", name="Back to live").click()
     points_of(page, "solved", 3)
 
     page.locator('[data-metric="solved"]').scroll_into_view_if_needed()
@@ -119,7 +119,7 @@ def test_the_run_page_draws_the_servers_buckets_of_the_moment_that_it_shows(page
     page.mouse.up()
     points_of(page, "solved", 1)
     page.wait_for_url(re.compile(r"from=[\d.]+&to=[\d.]+"))
-    page.get_by_role("button", name="Whole range").click()
+    page.get_by_role("button", name="Reset zoom").click()
     points_of(page, "solved", 3)
     assert "from" not in page.url
 
@@ -128,7 +128,7 @@ def shared_link(page, run, until: str) -> str:
     """The path of a new link to the run, live or frozen at an event."""
     page.goto(f"/runs/{run.run.pk}/shares/")
     page.get_by_label("Frozen at event").fill(until)
-    page.get_by_role("button", name="Make the link").click()
+    page.get_by_role("button", name="Create link").click()
     return urlsplit(page.locator("pre").inner_text()).path
 
 
@@ -156,10 +156,10 @@ def test_a_guest_sees_charts_live_frozen_and_before_a_resume_and_nothing_beside(
     live.bring_to_front()
     points_of(live, "solved", LAST)
     live.evaluate(f"location.hash = 'seq={head}'")
-    live.get_by_text("You see what was known at event").wait_for()
+    live.get_by_text("Showing the state at event").wait_for()
     live.locator('[data-metric="solved"]').scroll_into_view_if_needed()
     points_of(live, "solved", steps)
-    live.get_by_role("button", name="Back to now").click()
+    live.get_by_role("button", name="Back to live").click()
     live.locator('[data-metric="solved"]').scroll_into_view_if_needed()
     points_of(live, "solved", LAST)
     frozen.bring_to_front()

@@ -52,16 +52,16 @@ def test_a_dataset_is_uploaded_checked_and_looked_at(page):
     assert storage().listdir("")[0], "the test and the server keep artifacts in one place"
     assert Checks().do_one()
     assert DatasetReport.objects.get().error == ""
-    page.get_by_role("link", name="Show what fails, and why").click()
+    page.get_by_role("link", name="Show failing problems").click()
     (row,) = page.locator("#problems").locator("xpath=../..").locator("tbody tr").all()
     assert "HumanEval/1000" in row.inner_text() and "its tests pass" in row.inner_text()
-    page.get_by_text("No run may learn from it.").wait_for()
+    page.get_by_text("Runs cannot train on this version.").wait_for()
     is_well(page, "a version that was checked")
     row.get_by_role("link").click()
     page.get_by_role("heading", name="Reference solution").wait_for()
     is_well(page, "a problem")
     page.go_back()
-    page.get_by_role("button", name="Keep as a new version").click()
+    page.get_by_role("button", name="Save as a new version").click()
     page.get_by_role("heading", name="HumanEval v2").wait_for()
     page.get_by_role("link", name="HumanEval v1").click()
     page.get_by_role("button", name="Compare", exact=True).click()
@@ -75,7 +75,7 @@ def test_a_dataset_is_uploaded_checked_and_looked_at(page):
 def test_what_is_no_dataset_is_refused_with_its_reason(page, faults):
     faults.expected = ("Failed to load resource",)
     uploaded(page, "problems.jsonl", b"PK\x03\x04 an archive")
-    alert = page.get_by_role("alert").filter(has_text="nothing was kept")
+    alert = page.get_by_role("alert").filter(has_text="nothing was saved")
     alert.get_by_text("zip archive").wait_for()
     is_well(page, "a refusal")
 

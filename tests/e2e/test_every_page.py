@@ -82,7 +82,7 @@ def test_pages_of_an_error_are_accessible_fit_and_lead_on(window, server, site, 
         assert page.goto(server.url + address).status >= 400
         page.locator(".gate h1").wait_for()
         found += faults_of(page, address)
-        page.get_by_role("link", name="To the runs").click()
+        page.get_by_role("link", name="Back to runs").click()
         page.get_by_role("heading", name="Runs").wait_for()
     # What no address brings about at will is answered by its own handler, and shown as it comes.
     request = RequestFactory().get("/broken/")

@@ -49,18 +49,18 @@ def test_an_earlier_moment_shows_only_what_was_known_then(page, events):
     fifth = closes[4]
     page.evaluate(f"location.hash = 'tree={fifth.tree}&node={fifth.node}&seq={fifth.seq}'")
     shown(page, fifth.seq)
-    page.get_by_text("You see what was known at event").wait_for()
+    page.get_by_text("Showing the state at event").wait_for()
     panel = page.locator('[data-part="panel"]')
     panel.get_by_role("heading", name=f"Node {fifth.node} by").wait_for()
     assert "comes when the step's trees are credited" in panel.inner_text()
     trees = [line.split(" · ")[1] for line in rows(page) if not line.startswith("Node ")]
     known = [e for e in events if e.kind == "node.open" and e.seq <= fifth.seq]
     assert sum(int(nodes.split()[0]) for nodes in trees) == len(known)
-    assert page.get_by_role("heading", name="Result on problems never seen").count() == 0
+    assert page.get_by_role("heading", name="Test result").count() == 0
     page.reload()
     shown(page, fifth.seq)
     assert fragment(page)["seq"] == [str(fifth.seq)], "a link leads to the moment"
-    page.get_by_role("button", name="Back to now").click()
+    page.get_by_role("button", name="Back to live").click()
     shown(page, events[-1].seq)
     assert "seq" not in fragment(page)
     panel.get_by_text("Learned from in the update of").wait_for()
@@ -71,11 +71,11 @@ def test_one_steps_by_node_scrubs_jumps_and_plays(page, events):
     page.get_by_role("button", name="First solved").click()
     first = next(e.seq for e in events if e.kind == "node.close" and e.payload["score"] == 1)
     shown(page, first)
-    page.get_by_role("button", name="One node on").click()
+    page.get_by_role("button", name="Next node").click()
     shown(page, next(seq for seq in closes if seq > first))
-    page.get_by_role("button", name="One node back").click()
+    page.get_by_role("button", name="Previous node").click()
     shown(page, first)
-    scrub = page.get_by_label("Moment of the log")
+    scrub = page.get_by_label("Position in the log")
     scrub.fill("60")
     shown(page, 60)
     page.locator('[data-machine="speed"]').select_option("64")
@@ -126,7 +126,7 @@ def test_filters_narrow_the_forest_and_stay_in_the_address(page, events):
     tool(page, "clear").click()
     assert tool(page, "found").inner_text() == "" and len(rows(page)) == SAMPLE.trees
     tool(page, "q").fill("nothing has this")
-    page.get_by_text("No node of these trees is what the filters ask for").wait_for()
+    page.get_by_text("No matching nodes").wait_for()
 
 
 def preorder(events, tree: int) -> list[int]:
@@ -177,12 +177,12 @@ def test_a_tree_is_zoomed_moved_folded_and_fitted(page, events):
     parent = next(e for e in reversed(opened) if e.payload["parent"])
     page.evaluate(f"location.hash = 'tree={parent.tree}&node={parent.payload['parent']}'")
     panel = page.locator('[data-part="panel"]')
-    panel.get_by_role("button", name="Fold away").click()
+    panel.get_by_role("button", name="Collapse").click()
     panel.get_by_role("button", name="Unfold").wait_for()
     panel.get_by_role("button", name=f"{parent.node} ", exact=False).first.click()
     panel.get_by_role("heading", name=f"Node {parent.node} by").wait_for()
     panel.get_by_role("button", name=f"node {parent.payload['parent']} ").click()
-    panel.get_by_role("button", name="Fold away").wait_for()
+    panel.get_by_role("button", name="Collapse").wait_for()
     canvas = page.locator('[data-part="canvas"]')
     tool(page, "zoomIn").click()
     page.locator('[data-part="canvas"][data-drags]').wait_for()

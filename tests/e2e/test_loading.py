@@ -55,20 +55,20 @@ def test_the_log_says_that_it_loads_until_its_lines_are_there(page, run, log):
     page.goto(f"/runs/{run.run.pk}/log/")
     expect(page.get_by_text("Loading the log …")).to_be_visible()
     expect(part(page, "log")).to_have_attribute("aria-busy", "true")
-    expect(page.get_by_text("No line yet.")).to_be_hidden()
+    expect(page.get_by_text("No log lines yet.")).to_be_hidden()
     release()
     expect(part(page, "log")).to_have_attribute("aria-busy", "false", timeout=WAIT_MS)
     expect(page.get_by_text("Loading the log …")).to_be_hidden()
-    page.get_by_label("Find lines").fill("no line says this")
-    expect(page.get_by_text("No line matches.")).to_be_visible(timeout=WAIT_MS)
+    page.get_by_label("Search log").fill("no line says this")
+    expect(page.get_by_text("No matching lines.")).to_be_visible(timeout=WAIT_MS)
 
 
 @pytest.mark.parametrize(
     ("status", "text", "state"),
     [
-        (403, "You may not see this. Ask an owner of the workspace", "not available"),
-        (404, "It is not there any more", "not available"),
-        (500, "The server answered 500. The page tries again by itself.", "reconnecting"),
+        (403, "You do not have access. Ask an owner of the workspace", "not available"),
+        (404, "It no longer exists", "not available"),
+        (500, "The server answered 500. Retrying automatically.", "reconnecting"),
     ],
 )
 def test_the_log_says_why_it_cannot_be_loaded_and_tries_again(page, run, log, status, text, state):
@@ -101,7 +101,7 @@ def test_the_log_of_a_run_that_is_gone_or_of_who_signed_out_says_so(page, run, l
     expect(part(page, "fault")).to_be_hidden(timeout=WAIT_MS)
     Run.objects.filter(pk=run.run.pk).delete()
     page.clock.fast_forward(LOG_EVERY_MS)
-    expect(part(page, "fault")).to_contain_text("It is not there any more", timeout=WAIT_MS)
+    expect(part(page, "fault")).to_contain_text("It no longer exists", timeout=WAIT_MS)
 
 
 @pytest.mark.parametrize("where", ["/charts/?run={0}", "/compare/?run={0}&run={1}"])
@@ -118,7 +118,7 @@ def test_charts_and_comparisons_say_that_they_load_and_why_they_cannot(page, run
     expect(page.locator('[data-metric="solved"]')).to_have_attribute("aria-busy", "false")
     expect(part(page, "charts")).to_have_attribute("aria-busy", "false")
     expect(page.get_by_text("Loading the charts …")).to_have_count(0)
-    for status, text in ((403, "You may not see this"), (500, "The server answered 500")):
+    for status, text in ((403, "You do not have access"), (500, "The server answered 500")):
         refuse(page, SERIES, status)
         page.goto(address)
         note = part(page, "connection")

@@ -98,7 +98,7 @@ def test_a_click_opens_a_node_with_its_program_tests_and_credit(page, run, log):
     assert re.search(r"entropy \d.*, ratio \d", panel.locator(".token-read").inner_text())
     panel.locator("[data-words=prompt] summary").click()
     panel.get_by_text("<|user|>Write solve(x)").wait_for()
-    panel.get_by_role("button", name="Close the node").click()
+    panel.get_by_role("button", name="Close node").click()
     panel.wait_for(state="hidden")
 
 
@@ -196,7 +196,7 @@ def test_a_killed_server_costs_nothing(page, run, log, server, faults):
 def test_a_finished_run_shows_what_it_achieved(page, run, log):
     wait_for_seq(page, ship_all(run, log))
     run.end("finished")
-    page.get_by_role("heading", name="Result on problems never seen").wait_for()
+    page.get_by_role("heading", name="Test result").wait_for()
     page.get_by_text("ended").wait_for()
     assert page.get_by_role("button", name="Stop").count() == 0
     for other in ("All charts", "Log"):

@@ -17,7 +17,7 @@ TESTS = '[{"arguments": [[3, 1]], "expected": [3, 1]}, {"arguments": [[5]], "exp
 def test_a_team_of_starters_searches_a_pasted_problem_and_its_answer_is_taken(window, worker):
     page = window("/")
     page.get_by_role("link", name="Search", exact=True).click()
-    page.get_by_role("heading", name="No search yet").wait_for()
+    page.get_by_role("heading", name="No searches yet").wait_for()
     page.get_by_role("link", name="Start the first search").click()
     page.get_by_label("fern").uncheck()  # one process less to start
     page.get_by_label("pasted").check()
@@ -43,5 +43,5 @@ def test_a_team_of_starters_searches_a_pasted_problem_and_its_answer_is_taken(wi
     assert download.value.path().read_text() == told["program"].rstrip() + "\n"
     expect(page.locator('[data-part="answerText"]')).to_contain_text(f"Node {told['node']} by")
     assert broken_rules(page) == []
-    page.get_by_role("button", name="Show its node").click()
+    page.get_by_role("button", name="Show node").click()
     page.locator('[data-part="panel"]').get_by_role("heading", name="Program").wait_for()

@@ -17,8 +17,8 @@ ASKS_AGAIN_MS = 5_000
 """The list asks what is new as often."""
 NO_FOCUS = "nothing"
 FRAME = [
-    "Skip to the content",
-    "Grove, to the runs",
+    "Skip to content",
+    "Grove home",
     "Runs",
     "Compare",
     "Models",
@@ -31,7 +31,7 @@ FRAME = [
 """What one passes with Tab on every page before its own content."""
 TOOLS = [
     *("Search programs and problems", "Filters", "Score", "Advantage", "Agent", "List"),
-    *("Play the log", "One node back", "One node on", "Moment of the log", "First solved"),
+    *("Play the log", "Previous node", "Next node", "Position in the log", "First solved"),
     *("Speed", "Live"),
 ]
 """The controls of the trees, before the trees."""
@@ -78,7 +78,7 @@ def test_a_tree_far_down_shows_itself_and_its_node_on_a_small_screen(window):
     sheet = panel.bounding_box()
     assert 0 <= top < sheet["y"] - 100, "the tree is on the screen, above the node"
     assert sheet["y"] + sheet["height"] <= 900 and fits(page)
-    panel.get_by_role("button", name="Close the node").click()
+    panel.get_by_role("button", name="Close node").click()
     panel.wait_for(state="hidden")
 
 
@@ -86,9 +86,9 @@ def test_what_is_refused_at_the_new_run_is_shown_within_the_screen(window, fault
     faults.expected = ("Failed to load resource",)
     page = window("/runs/new/", 400)
     changes = "search.nodes_per_tree = 0\nsearch.nodes = 4\nproblems.train = -3"
-    page.get_by_label("Changes, as TOML").fill(changes)
+    page.get_by_label("Overrides (TOML)").fill(changes)
     page.locator('[data-part="start"]').click()
-    alert = page.get_by_role("alert").filter(has_text="3 settings are refused")
+    alert = page.get_by_role("alert").filter(has_text="3 settings are invalid")
     alert.wait_for()
     assert fits(page)
     for words in ("search.nodes_per_tree", "unknown setting", "problems.train"):
@@ -99,12 +99,12 @@ def test_what_is_refused_at_the_new_run_is_shown_within_the_screen(window, fault
 def test_tab_leads_through_the_list_in_reading_order(window, run):
     names = tab_through(window("/"))
     states = ["Queued", "Starting", "Running", "Stopping", "Stopped", "Finished", "Failed"]
-    asked = ["Find runs by name, tag, project or person", "Tag", "Starred", "Archived"]
+    asked = ["Search runs by name, tag, project or user", "Tag", "Starred", "Archived"]
     heads = ["Run", "State", "Progress", "Solved", "Started by", "Created"]
-    chosen = ["Charts", "Compare", "Star", "Remove star", "Archive", "Tag to add", "Tag"]
+    chosen = ["Charts", "Compare", "Star", "Unstar", "Archive", "Tag to add", "Tag"]
     assert names == [
-        *(*FRAME, "Export", "New run", "All", *states, *asked, "Columns", "Show", *heads),
-        *("Choose demo #1, seed 3", "demo #1", *chosen),
+        *(*FRAME, "Export", "New run", "All", *states, *asked, "Columns", "Apply", *heads),
+        *("Select demo #1, seed 3", "demo #1", *chosen),
     ]
 
 
@@ -170,8 +170,8 @@ def test_the_first_run_appears_on_an_empty_list(window, run):
 
     Run.objects.all().delete()
     page = open_list(window)
-    page.get_by_role("heading", name="No run yet").wait_for()
+    page.get_by_role("heading", name="No runs yet").wait_for()
     SampleRun(SAMPLE, "first")
     page.clock.fast_forward(ASKS_AGAIN_MS)
     page.get_by_role("link", name="first #1").wait_for()
-    assert page.get_by_text("No run yet").count() == 0
+    assert page.get_by_text("No runs yet").count() == 0

@@ -1,4 +1,4 @@
-"""Who did what: noted by the database, whatever way it is done, and told to the owners alone."""
+"""Activity: noted by the database, whatever way it is done, and told to the owners alone."""
 
 from datetime import timedelta
 

@@ -99,7 +99,7 @@ def test_the_page_and_rest_tell_the_same(client, cast):
     assert words.startswith("B is 70.0 points above A") and words in page.content.decode()
     assert [run["id"] for run in told["runs"]] == [str(run.pk) for run in runs]
     empty = client.get(reverse("compare"))
-    assert b"Choose two runs" in empty.content
+    assert b"Select two runs" in empty.content
 
 
 def test_runs_of_others_are_not_compared(client, cast):

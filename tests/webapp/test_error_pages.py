@@ -53,10 +53,10 @@ def visit(client, cast, settings):
     [
         ("/?cursor=1", 400, "Bad request", "of an earlier page of the same list"),
         ("/forbidden/", 403, "Not allowed", "ask an owner"),
-        ("/sign-out/", 405, "This address cannot be opened", "press the button"),
+        ("/sign-out/", 405, "Page not available", "use the button"),
         ("/nowhere/", 404, "Not found", "Check the address"),
         ("/sign-in/nothing/", 410, "This sign-in link no longer works", "sign_in_link"),
-        ("/broken/", 500, "Something went wrong on our side", "Try again"),
+        ("/broken/", 500, "Server error", "Try again"),
         ("/without-database/", 503, "The database does not answer", "Try again in a few seconds"),
     ],
 )

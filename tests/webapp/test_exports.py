@@ -268,7 +268,7 @@ def test_whoever_asks_too_often_is_told_when_to_come_back(cast, client, settings
 def test_the_page_asks_shows_and_removes(told, cast, client, django_capture_on_commit_callbacks):
     client.force_login(cast.bob)
     page = client.get("/exports/?state=finished")
-    assert page.context["filters"] == {"state": "finished"} and b"No export yet" in page.content
+    assert page.context["filters"] == {"state": "finished"} and b"No exports yet" in page.content
     body = {"project": told.project.pk, "table": "runs", "format": "csv"}
     assert client.post("/exports/?state=finished", body).status_code == 302
     (export,) = Export.objects.all()

@@ -102,7 +102,7 @@ def test_a_page_after_the_last_leads_back(client, cast):
     run = a_run(cast)
     client.force_login(cast.bob)
     content = client.get("/", {"cursor": f"{run.created.isoformat()}_{run.pk}"}).content
-    assert b"No older run" in content and b"To the newest runs" in content
+    assert b"No older run" in content and b"Back to newest runs" in content
 
 
 def test_a_state_that_does_not_exist_is_a_bad_request(client, cast):
@@ -114,7 +114,7 @@ def test_a_state_that_does_not_exist_is_a_bad_request(client, cast):
 def test_who_has_no_run_is_told_what_to_do(client, cast):
     client.force_login(cast.bob)
     told = client.get("/").content
-    assert b"No run yet" in told and b'href="/runs/new/">Start the first run' in told
+    assert b"No runs yet" in told and b'href="/runs/new/">Start the first run' in told
     client.force_login(cast.vera)
     told = client.get("/").content
     assert b"Ask an owner" in told and b"first run" not in told

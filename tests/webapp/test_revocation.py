@@ -191,7 +191,7 @@ def test_a_comparison_over_two_workspaces_is_listed_and_ended_in_each(client, ca
     (told,) = client.get(f"/api/v1/comparison/shares?run={run.pk}").json()["shares"]
     assert (told["id"], told["runs"], told["hidden"]) == (share.pk, [str(run.pk)], 1)
     page = client.get(f"/runs/{run.pk}/shares/").content.decode()
-    assert "2 runs, frozen" in page and "and 1 more that you do not see" in page
+    assert "2 runs, frozen" in page and "and 1 more that you cannot view" in page
     assert str(other) not in page and str(other.pk) not in page
     assert f"/compare/shares/{share.pk}/revoke/" in page
     if place:

@@ -36,7 +36,7 @@ def test_a_single_user_may_and_every_page_warns(cast, of_one, settings, client):
     assert run.config["sandbox"]["allow_unsafe"]
     client.force_login(cast.alice)
     for path in ("/", f"/runs/{run.pk}/", "/models/", "/datasets/", "/sign-in/", "/nowhere/"):
-        assert b"may run without walls" in client.get(path, follow=True).content, path
+        assert b"may run without isolation" in client.get(path, follow=True).content, path
 
 
 def test_without_the_setting_no_page_warns(cast, client):

@@ -17,7 +17,7 @@ class CommentForm(forms.Form):
         label="Comment",
         max_length=LONGEST,
         widget=forms.Textarea(attrs={"rows": 3}),
-        help_text="Markdown; @name tells a member.",
+        help_text="Markdown is supported. @name notifies a member.",
     )
 
 

@@ -29,7 +29,7 @@ def progress_of(run: Run, minutes: float | None) -> RunProgress | None:
     spent = run.result.get("training_seconds", 0.0) / 60
     by_minutes = spent / minutes if minutes else 0.0
     text = f"{run.step} of {run.steps} steps"
-    if minutes and by_minutes >= by_steps:
+    if minutes and by_minutes > by_steps:
         # The last step may end beyond the limit.
         text = f"{min(spent, minutes):.1f} of {minutes:g} min, {_steps(run.step)}"
     share = 1.0 if run.state == RunState.FINISHED else min(1.0, max(by_steps, by_minutes))
