@@ -1,4 +1,4 @@
-"""Checks of what a server needs on this machine. Nothing is started and nothing is changed.
+"""Checks of what a server needs on this machine. Nothing is started.
 
 Waits: for the version of Postgres (`PROGRAM_SECONDS`), and for a database, a broker or a page that
 is reached by network (`NETWORK_SECONDS` each).
@@ -11,7 +11,6 @@ import shutil
 import subprocess
 import urllib.request
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import psycopg
 from django.conf import settings
@@ -19,6 +18,7 @@ from kombu import Connection
 from kombu.exceptions import OperationalError
 
 from webapp.checks import var_is_private, var_is_writable
+from webapp.client.doctor import FAILED, OK, WARNING, Check
 from workers.embedded.errors import StartError
 from workers.embedded.lock import require_free
 from workers.embedded.postgres import binaries_directory
@@ -27,17 +27,6 @@ PROGRAM_SECONDS = 20.0
 NETWORK_SECONDS = 5
 LEAST_FREE_BYTES = 1 << 30
 """Of the data directory's disk: a new database, logs and the first checkpoints of the demo."""
-OK, WARNING, FAILED = "ok", "warning", "failed"
-
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """One line of the result; `status` is ok, warning or failed."""
-
-    name: str
-    status: str
-    text: str
-    remedy: str = ""
 
 
 def checks() -> Iterator[Check]:

@@ -49,7 +49,7 @@ def examine(as_json: bool = False) -> int:
     for check in _checks():
         checks.append(check)
         if not as_json:
-            print(_line(check), flush=True)
+            print(line_of(check), flush=True)
     failed = sum(check.status == FAILED for check in checks)
     if as_json:
         print(json.dumps({"ok": not failed, "checks": [msgspec.to_builtins(c) for c in checks]}))
@@ -58,7 +58,8 @@ def examine(as_json: bool = False) -> int:
     return 1 if failed else 0
 
 
-def _line(check: Check) -> str:
+def line_of(check: Check) -> str:
+    """A check as it is printed: status, name and text, the remedy below them."""
     remedy = f"\n{'':9}{check.remedy}" if check.remedy and check.status != OK else ""
     return f"{check.status:9}{check.name}: {check.text}{remedy}"
 
@@ -111,7 +112,7 @@ def _engine() -> Iterator[Check]:
     if not sandbox["works"]:
         yield Check("sandbox", FAILED, sandbox["reason"])
     elif sandbox["tier"] != "full":
-        remedy = "the rest takes root or user namespaces; docs/production.md says more"
+        remedy = "run as root, or let this account make user namespaces"
         yield Check("sandbox", WARNING, f"tier {sandbox['tier']}: {_walls(sandbox)}", remedy)
     else:
         yield Check("sandbox", OK, f"tier full: {_walls(sandbox)}")

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from argparse import ArgumentParser
-from dataclasses import asdict
 from typing import Any
 
+import msgspec
 from django.core.management.base import BaseCommand
 
-from workers.doctor import FAILED, checks
+from webapp.client.doctor import FAILED, line_of
+from workers.doctor import checks
 
 
 class Command(BaseCommand):
@@ -22,11 +22,9 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         found = list(checks())
         if options["json"]:
-            self.stdout.write(json.dumps([asdict(check) for check in found]))
+            self.stdout.write(msgspec.json.encode(found).decode())
         else:
             for check in found:
-                self.stdout.write(f"{check.status:9}{check.name}: {check.text}")
-                if check.remedy:
-                    self.stdout.write(f"{'':9}{check.remedy}")
+                self.stdout.write(line_of(check))
         if any(check.status == FAILED for check in found):
             raise SystemExit(1)
