@@ -8,12 +8,14 @@ because a holder has threads and Python code between their fork and exec can dea
 
 ACCOUNT is `-` or UID:GID to change to. REACH `1` keeps the one capability that lets that account
 pass directories it may not enter (a project under /root): it is raised as an ambient capability,
-so nothing on disk has its permissions changed. The parent-death signal comes last: the kernel
-clears it whenever a process changes its account.
+so nothing on disk has its permissions changed. `access(2)`, by which Postgres looks for its own
+programs, ignores capabilities unless a secure bit says otherwise, so that is set as well. The
+parent-death signal comes last: the kernel clears it whenever a process changes its account.
 """
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import signal
@@ -21,8 +23,10 @@ import sys
 
 PR_SET_PDEATHSIG = 1
 PR_SET_KEEPCAPS = 8
+PR_SET_SECUREBITS = 28
 PR_CAP_AMBIENT = 47
 PR_CAP_AMBIENT_RAISE = 2
+SECBIT_NO_SETUID_FIXUP = 1 << 2
 CAP_DAC_OVERRIDE = 1
 CAPABILITY_VERSION_3 = 0x20080522
 
@@ -35,6 +39,9 @@ def become(account: str, reach: bool) -> None:
     uid, gid = (int(part) for part in account.split(":"))
     if reach:
         prctl(PR_SET_KEEPCAPS, 1)
+        # Refused where root lacks CAP_SETPCAP: then the programs have to lie in an open directory.
+        with contextlib.suppress(OSError):
+            prctl(PR_SET_SECUREBITS, SECBIT_NO_SETUID_FIXUP)
     os.setgroups([])
     os.setresgid(gid, gid, gid)
     os.setresuid(uid, uid, uid)
