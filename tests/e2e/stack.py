@@ -14,6 +14,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -27,17 +28,28 @@ STOP_SECONDS = 120.0
 
 
 class Stack:
-    """`manage.py up` on `var`. `environment` adds to ours, e.g. GROVE_ENGINE_COMMAND."""
+    """`manage.py up` on `var`. `environment` adds to ours, e.g. GROVE_ENGINE_COMMAND.
 
-    def __init__(self, var: Path, environment: dict[str, str] | None = None):
+    With a `command` of an installed Grove, `environment` is all of it, and says or implies `var`.
+    """
+
+    def __init__(
+        self,
+        var: Path,
+        environment: dict[str, str] | None = None,
+        command: Sequence[str] = (),
+        directory: Path | None = None,
+    ):
         self.var = var
         self.port = free_port()
         self.address = f"http://localhost:{self.port}"
         self.output = var.with_name(var.name + ".out")
         self.seconds_to_page = 0.0
+        self.command = command or [sys.executable, str(ROOT / "manage.py"), "up"]
+        self.directory = directory
+        ours = {n: v for n, v in os.environ.items() if n not in ("DATABASE_URL", "BROKER_URL")}
         self.environment = {
-            **{n: v for n, v in os.environ.items() if n not in ("DATABASE_URL", "BROKER_URL")},
-            "GROVE_VAR": str(var),
+            **({} if command else {**ours, "GROVE_VAR": str(var)}),
             "GROVE_PORT": str(self.port),
             **(environment or {}),
         }
@@ -56,7 +68,8 @@ class Stack:
         began = time.monotonic()
         with self.output.open("wb") as output:
             self.process = subprocess.Popen(
-                [sys.executable, str(ROOT / "manage.py"), "up"],
+                self.command,
+                cwd=self.directory,
                 env=self.environment,
                 stdout=output,
                 stderr=output,
