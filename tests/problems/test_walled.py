@@ -1,8 +1,14 @@
 """Parquet and Arrow are parsed behind the walls of the sandbox, whoever reads them."""
 
+import datetime
+import json
+import os
+import shutil
 import socket
 import subprocess
 import sys
+import tempfile
+from decimal import Decimal
 from pathlib import Path
 
 import psutil
@@ -12,6 +18,7 @@ from pyarrow import ipc, parquet
 
 from engine.problems.containers import columns, rows_of
 from engine.problems.errors import DatasetError
+from tests.sandbox.test_attacks import NOBODY, PACKAGES, SERVICES
 from tests.waiting import eventually
 from workers.processes import is_gone
 
@@ -119,3 +126,153 @@ def test_what_only_begins_like_a_table_is_refused_with_its_name(tmp_path, start)
     path.write_bytes(start + b"nonsense" * 100)
     with pytest.raises(DatasetError, match=r"broken.*cannot be read"):
         list(rows_of(path))
+
+
+MOMENT = datetime.datetime(2024, 2, 29, 12, 30, 1, 250_000)
+KINDS = {
+    "decimal": (pyarrow.decimal128(10, 3), Decimal("12.340"), "12.340"),
+    "date": (pyarrow.date32(), MOMENT.date(), "2024-02-29"),
+    "time": (pyarrow.time64("us"), MOMENT.time(), "12:30:01.250000"),
+    "span": (pyarrow.duration("s"), datetime.timedelta(days=1, seconds=2), "P1DT2S"),
+    "stamp": (pyarrow.timestamp("us"), MOMENT, "2024-02-29T12:30:01.250000"),
+    "zone": (pyarrow.timestamp("us", "Europe/Berlin"), MOMENT, "2024-02-29T12:30:01.250000Z"),
+    "offset": (
+        pyarrow.timestamp("us", "+02:00"), MOMENT, "2024-02-29T14:30:01.250000+02:00"
+    ),
+    "bytes": (pyarrow.binary(), b"\xff", "ff"),
+    "nested": (
+        pyarrow.struct({"a": pyarrow.list_(pyarrow.decimal128(3, 1)),
+                        "b": pyarrow.map_(pyarrow.string(), pyarrow.timestamp("s", "UTC"))}),
+        {"a": [Decimal("1.5"), None], "b": [("k", datetime.datetime(2024, 1, 1))]},
+        {"a": ["1.5", None], "b": [["k", "2024-01-01T00:00:00Z"]]},
+    ),
+}  # fmt: skip
+"""Type, value, and what arrives of it (bytes as hex, which JSON can hold)."""
+RIGHT = [{name: arrives for name, (*_, arrives) in KINDS.items()}, dict.fromkeys(KINDS)]
+READS = """
+import json, os, pathlib, resource, sys
+folder, tier, attacks = json.load(sys.stdin)
+if tier == "restricted":
+    from tests.sandbox.attacked import refuse_unshare
+    refuse_unshare()
+from engine.problems.containers import rows_of
+from engine.problems.errors import DatasetError
+pid = os.fork()
+if not pid:
+    try:
+        exec(attacks)
+    finally:
+        os._exit(0)
+os.waitpid(pid, 0)
+resource.setrlimit(resource.RLIMIT_AS, (3 << 30, 3 << 30))
+found = {}
+for path in sorted(pathlib.Path(folder).iterdir()):
+    try:
+        found[path.name] = [row.data for row in rows_of(path)]
+    except (DatasetError, MemoryError) as error:
+        found[path.name] = f"{type(error).__name__}: {error}"
+print()
+print(json.dumps(found, default=lambda value: value.hex()))
+"""
+
+
+@pytest.fixture(scope="module")
+def folder():
+    """Files that everybody may read: good, broken and hostile ones."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        table = pyarrow.table({
+            name: pyarrow.array([value, None], kind) for name, (kind, value, _) in KINDS.items()
+        })  # fmt: skip
+        parquet.write_table(table, folder / "good.parquet")
+        with ipc.new_stream(folder / "good.arrow", table.schema) as writer:
+            writer.write_table(table)
+        data = (folder / "good.arrow").read_bytes()
+        (folder / "cut.arrow").write_bytes(data[: len(data) // 2])
+        data = bytearray((folder / "good.parquet").read_bytes())
+        data[4 : len(data) // 3] = bytes(len(data) // 3 - 4)
+        (folder / "zeros.parquet").write_bytes(data)
+        # Few bytes of a file, and each row of the dictionary's one text is 100 MiB.
+        bomb = pyarrow.array(["x" * (100 << 20)]).dictionary_encode()
+        many = pyarrow.DictionaryArray.from_arrays([0] * 64, bomb.dictionary)
+        parquet.write_table(pyarrow.table({"a": many}), folder / "bomb.parquet", compression="zstd")
+        far = pyarrow.table({"a": pyarrow.array([10**15], pyarrow.timestamp("s"))})
+        with ipc.new_stream(folder / "far.arrow", far.schema) as writer:
+            writer.write_table(far)
+        assert (folder / "bomb.parquet").stat().st_size < 1 << 20
+        for path in folder.iterdir():
+            path.chmod(0o644)
+        yield folder
+
+
+@pytest.fixture(scope="module")
+def users_python():
+    """An interpreter that a normal user may start, with the packages of this one."""
+    python = shutil.which("python3", path="/usr/bin:/usr/local/bin")
+    with tempfile.TemporaryDirectory() as name:
+        top = Path(name)
+        packages = top / "lib" / f"python3.{sys.version_info[1]}" / "site-packages"
+        (top / "bin").mkdir()
+        packages.mkdir(parents=True)
+        (packages / "all.pth").write_text(PACKAGES.replace(os.pathsep, "\n") + "\n")
+        (top / "pyvenv.cfg").write_text(f"home = {Path(python or sys.executable).parent}\n")
+        (top / "bin" / "python").symlink_to(python or sys.executable)
+        for path in (top, *top.rglob("*")):
+            path.chmod(0o755)
+        start = [*NOBODY, str(top / "bin" / "python")]
+        tried = subprocess.run([*start, "-c", "import pyarrow, msgspec"], capture_output=True)
+        if tried.returncode:
+            pytest.skip("no interpreter of this version that a normal user may start")
+        yield start
+
+
+@pytest.fixture(scope="module", params=SERVICES, ids=" as ".join)
+def read(request, folder):
+    """What came of each file, and of what takes over a reader, behind each kind of walls."""
+    tier, who = request.param
+    start = [sys.executable]
+    if who == "user" and os.getuid() == 0:
+        start = request.getfixturevalue("users_python")
+    elif who == "root" and os.getuid() != 0:
+        pytest.skip("the tests are run as a normal user")
+    listener = socket.create_server(("127.0.0.1", 0))
+    attacks = ATTACKS.format(
+        reader=str(READER), secret=str(folder / "good.arrow"), folder=str(folder),
+        port=listener.getsockname()[1], pid=os.getpid(),
+    )  # fmt: skip
+    with listener:
+        done = subprocess.run(
+            [*start, "-c", READS],
+            input=json.dumps([str(folder), tier, attacks]), cwd=READER.parents[2],
+            capture_output=True, text=True, timeout=240,
+        )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    *attacked, _, found = done.stdout.splitlines()
+    return json.loads(found), dict(line.split(": ", 1) for line in attacked)
+
+
+def test_decimals_times_and_nested_values_arrive_as_text(read):
+    found, _ = read
+    assert found["good.parquet"] == found["good.arrow"] == RIGHT
+
+
+def test_broken_and_hostile_tables_are_refused_with_their_name(read):
+    found, _ = read
+    for name in ("cut.arrow", "zeros.parquet", "far.arrow"):
+        assert f"{name}: file = " in found[name] and "cannot be read: " in found[name], found[name]
+        assert "ended early" not in found[name], found[name]
+    assert "outside the years 1 to 9999" in found["far.arrow"]
+
+
+def test_a_small_table_of_huge_rows_ends_for_want_of_memory(read):
+    found, _ = read
+    assert found["bomb.parquet"].startswith("MemoryError: "), found["bomb.parquet"]
+    assert "memory" in found["bomb.parquet"].partition(": ")[2], found["bomb.parquet"]
+
+
+def test_what_takes_over_the_reader_finds_nothing_behind_any_walls(read):
+    _, lines = read
+    assert len(lines) >= 10
+    lines.pop("grow") if lines["grow"].startswith("held") else None
+    assert set(lines.values()) == {"held"}, lines
