@@ -6,9 +6,11 @@ buckets. `list_p95_ms` is the 95th percentile of pages of 50 runs over HTTP, wal
 
 Against the peers, on the same machine with the same numbers: listing 1,000 runs; logging 100,000
 scalars (1,000 steps of 100); reading all points of a series of 100,000, each with step, time and
-value. Grove and MLflow are asked over HTTP on this machine (Grove on Postgres, MLflow on its
-sqlite), each by one connection of its own client and in the batches that this client makes; Trackio
-reads and writes its file in its own process, and is spared the network. The clock of logging stops
+value. Logging against Trackio takes turns, ours and theirs, after one of each that does not count;
+the ratio is the median of the rounds. Grove and MLflow are asked over HTTP on this machine (Grove
+on Postgres, MLflow on its sqlite), each by one connection of its own client and in the batches that
+this client makes; Trackio reads and writes its file in its own process, and is spared the network.
+The clock of logging stops
 when the numbers are stored: with Postgres after the commit of the last batch, which its log was
 flushed for (`synchronous_commit` is on). All must have read as many points of the same sum. The
 peers have pins that are not ours, so they live in an environment of their own, `var/peers`, which
@@ -58,6 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--metrics", type=int, default=1000, help="of the busiest run")
     parser.add_argument("--listed", type=int, default=1000, help="runs listed against MLflow")
     parser.add_argument("--steps", type=int, default=1000, help="of 100 scalars each")
+    parser.add_argument("--log-rounds", type=int, default=7, help="turns of logging with Trackio")
     parser.add_argument("--points", type=int, default=100_000, help="of the series that is read")
     parser.add_argument("--without-peers", action="store_true", help="measure Grove alone")
 
@@ -69,8 +72,10 @@ def measure(arguments: argparse.Namespace) -> dict[str, dict[str, Any]]:
     with tempfile.TemporaryDirectory(prefix="grove-bench-") as folder:
         peers = {name: _peer(python, name, folder, load) for name in ("mlflow", "trackio")
                  if python}  # fmt: skip
-        with _site(Path(folder)) as address:
-            ours = _ours(address, arguments)
+        with _site(Path(folder)) as address, _trackio(python, folder, load) as logged_there:
+            ours = _ours(address, arguments, logged_there)
+    if theirs := ours.pop("trackio_log"):
+        peers["trackio"] |= {"log": theirs, "log_ratio": ours["log_ratio"]}
     return _told(ours, peers)
 
 
@@ -81,7 +86,8 @@ def _told(ours: dict[str, Any], peers: dict[str, dict[str, Any]]) -> dict[str, d
     for peer, told in peers.items():
         assert abs(told["sum"] - ours["sum"]) < 1e-3, f"{peer} read other numbers"
         for work in names.keys() & told.keys():
-            ratios[f"{names[work]}_vs_{peer}"] = round(told[work] / ours[work], 2)
+            ratio = told.get(f"{work}_ratio", told[work] / ours[work])
+            ratios[f"{names[work]}_vs_{peer}"] = round(ratio, 2)
             figures[f"{peer}_{work}_seconds"] = round(told[work], 3)
     figures |= {
         name: ours[name]
@@ -122,6 +128,34 @@ def _peer(python: Path, name: str, folder: str, load: tuple[int, ...]) -> dict[s
 
 
 @contextmanager
+def _trackio(
+    python: Path | None, folder: str, load: tuple[int, ...]
+) -> Iterator[Callable[[int], float] | None]:
+    """Has Trackio log a run of this number, and returns the seconds; None without peers."""
+    if python is None:
+        yield None
+        return
+    place = Path(folder) / "trackio_log"
+    place.mkdir()
+    script = str(ROOT / "benchmarks" / "api_peers.py")
+    command = [str(python), script, "trackio_log", str(place), *map(str, load)]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=place
+    ) as process:
+        given, answers = process.stdin, process.stdout
+        assert given and answers
+
+        def logged(number: int) -> float:
+            print(f"wide{number}", file=given, flush=True)
+            if not (answer := answers.readline()):
+                raise RuntimeError(f"trackio: it ended with {process.wait()}")
+            return float(answer)
+
+        yield logged
+        given.close()
+
+
+@contextmanager
 def _site(folder: Path) -> Iterator[str]:
     """Postgres and the web server, as `make run` starts them; this process knows the database."""
     from workers.embedded.postgres import EmbeddedPostgres
@@ -150,7 +184,11 @@ def _site(folder: Path) -> Iterator[str]:
         postgres.stop()
 
 
-def _ours(address: str, arguments: argparse.Namespace) -> dict[str, Any]:
+def _ours(
+    address: str,
+    arguments: argparse.Namespace,
+    logged_there: Callable[[int], float] | None,
+) -> dict[str, Any]:
     from benchmarks.api_scene import make_scene
     from webapp.client import Grove
 
@@ -166,7 +204,7 @@ def _ours(address: str, arguments: argparse.Namespace) -> dict[str, Any]:
         listing = {"project": scene.listed_project, "limit": 200}
         told["list"], found = timed(lambda: list(grove.runs(**listing)))
         assert len(found) == arguments.listed
-        told["log"], _ = timed(lambda: _log(grove, scene.project, arguments.steps))
+        told |= _logged(grove, scene.project, arguments, logged_there)
         told["read"], told["sum"] = _read(grove, scene.project, arguments.points)
     return told
 
@@ -187,6 +225,27 @@ def _log(grove: Any, project: int, steps: int) -> None:
     run = grove.create_run(project, "mars2", outside=True).id
     for batch in batches(_step(step + 1, 100) for step in range(steps)):
         grove.send(run, batch)
+
+
+def _logged(
+    grove: Any,
+    project: int,
+    arguments: argparse.Namespace,
+    logged_there: Callable[[int], float] | None,
+) -> dict[str, Any]:
+    """Median seconds of logging here and with Trackio, in turns, and the median of the ratios;
+    the first turn of both does not count."""
+    ours, theirs = [], []
+    for number in range(1 + arguments.log_rounds):
+        ours.append(timed(lambda: _log(grove, project, arguments.steps))[0])
+        if logged_there:
+            theirs.append(logged_there(number))
+    told: dict[str, Any] = {"log": statistics.median(ours[1:]), "trackio_log": None}
+    if theirs:
+        ratios = [there / here for there, here in zip(theirs[1:], ours[1:], strict=True)]
+        told |= {"trackio_log": statistics.median(theirs[1:]),
+                 "log_ratio": statistics.median(ratios)}  # fmt: skip
+    return told
 
 
 def _read(grove: Any, project: int, points: int) -> tuple[float, float]:

@@ -1,8 +1,11 @@
 """What the peers of `benchmarks.api` take for the same work; run with the Python that has them.
 
     python api_peers.py mlflow|trackio FOLDER RUNS STEPS SERIES POINTS
+    python api_peers.py trackio_log FOLDER RUNS STEPS SERIES POINTS
 
-Prints {"list", "log", "read", "version"} as JSON, seconds each, of which `list` is MLflow's alone.
+Prints {"list", "log", "read", "version"} as JSON, seconds each, of which `list` and `log` are
+MLflow's alone. Trackio logs in turns with Grove: `trackio_log` logs once for each line that it
+reads, and prints the seconds.
 Both are used as their documentation says: MLflow through its server (sqlite), in batches of 1,000
 metrics, the most that it takes; Trackio in this process, without any server, which it logs to and
 reads from its sqlite file: `trackio.log` for each step, until `finish` has stored all of them, and
@@ -22,7 +25,7 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
-READY_SECONDS = 90.0
+READY_SECONDS = 300.0
 BATCH = 1000
 
 
@@ -93,7 +96,8 @@ def with_mlflow(folder: Path, runs: int, steps: int, series: int, points: int) -
         logged, _ = timed(log)
         run = client.create_run(experiment).info.run_id
         for first in range(0, points, BATCH):
-            batch = [Metric("long", value(s, 0), 0, s) for s in range(first, first + BATCH)]
+            some = range(first, min(first + BATCH, points))
+            batch = [Metric("long", value(s, 0), 0, s) for s in some]
             client.log_batch(run, batch)
         read, history = timed(lambda: client.get_metric_history(run, "long"))
         assert len(history) == points
@@ -110,23 +114,39 @@ def with_trackio(folder: Path, runs: int, steps: int, series: int, points: int) 
     import trackio
     from trackio.sqlite_storage import SQLiteStorage
 
-    def log() -> None:
-        trackio.init("bench", name="wide", embed=False, auto_log_gpu=False, auto_log_cpu=False)
-        for step in range(steps):
-            trackio.log({f"m{name}": value(step, name) for name in range(series)}, step=step)
-        trackio.finish()
-
-    logged, _ = timed(log)
-    assert len(SQLiteStorage.get_logs("bench", "wide")) == steps
     rows = [{"long": value(step, 0)} for step in range(points)]
     SQLiteStorage.bulk_log("bench", "long", rows, steps=list(range(points)))
     read, found = timed(lambda: SQLiteStorage.get_metric_values("bench", "long", "long"))
     assert len(found) == points
     total = sum(one["value"] for one in found)
-    return {"log": logged, "read": read, "sum": total, "version": trackio.__version__}
+    return {"read": read, "sum": total, "version": trackio.__version__}
+
+
+def log_in_trackio(folder: Path, steps: int, series: int) -> None:
+    """Logs a run for each line of standard input, and prints the seconds that it took."""
+    os.environ["TRACKIO_DIR"] = str(folder)
+    import trackio
+    from trackio.sqlite_storage import SQLiteStorage
+
+    answers, sys.stdout = sys.stdout, sys.stderr  # Trackio prints
+
+    def log(run: str) -> None:
+        trackio.init("bench", name=run, embed=False, auto_log_gpu=False, auto_log_cpu=False)
+        for step in range(steps):
+            trackio.log({f"m{name}": value(step, name) for name in range(series)}, step=step)
+        trackio.finish()
+
+    for line in sys.stdin:
+        run = line.strip()
+        logged, _ = timed(lambda run=run: log(run))
+        assert len(SQLiteStorage.get_logs("bench", run)) == steps
+        print(logged, file=answers, flush=True)
 
 
 if __name__ == "__main__":
-    work = {"mlflow": with_mlflow, "trackio": with_trackio}[sys.argv[1]]
-    told = work(Path(sys.argv[2]), *map(int, sys.argv[3:7]))
-    print("\n" + json.dumps(told))
+    place, sizes = Path(sys.argv[2]), [int(size) for size in sys.argv[3:7]]
+    if sys.argv[1] == "trackio_log":
+        log_in_trackio(place, sizes[1], sizes[2])
+    else:
+        work = {"mlflow": with_mlflow, "trackio": with_trackio}[sys.argv[1]]
+        print("\n" + json.dumps(work(place, *sizes)))

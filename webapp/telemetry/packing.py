@@ -1,6 +1,7 @@
 """Rows of blocks and chunks, packed for COPY as Postgres describes its binary format.
 
-All rows of metrics that the same events told are packed at once, without an object for each number.
+Rows of metrics that the same events told are packed many at once, without an object for each
+number, and a piece at a time: Postgres stores one while the next is packed.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import struct
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -17,6 +19,9 @@ from webapp.telemetry.told import COLUMNS, KINDS, Array
 
 FANOUT = 32
 """Points of a block, and chunks of a level in one of the next."""
+
+PIECE = 256 * 1024
+"""Bytes of blocks that are packed at once, or those of one metric if they are more."""
 
 _OF_AXES = (1, 2, 3, 4)
 AXES = tuple(COLUMNS[at] for at in _OF_AXES)
@@ -38,20 +43,33 @@ class Lot:
     values_MP: Array
 
 
-def block_rows(lot: Lot) -> Iterator[bytes]:
+def block_rows(lot: Lot) -> Iterator[bytes | bytearray]:
     """The full blocks, then those that are not."""
     points = lot.values_MP.shape[1]
     full, left = divmod(points, FANOUT)
     for first, blocks, length in ((0, full, FANOUT), (full, 1, left)):
         if blocks and length:
-            span = slice(first * FANOUT, first * FANOUT + blocks * length)
-            rows = np.full((len(lot.metrics_M), blocks), _block_row(length))
-            rows["metric"] = lot.metrics_M[:, None]
-            rows["index"] = lot.index_M[:, None] + np.arange(first, first + blocks)
-            for name, column in zip(COLUMNS, (*lot.moments, lot.values_MP), strict=True):
-                items = column[..., span]
-                rows[name]["items"]["value"] = items.reshape(*items.shape[:-1], blocks, length)
-            yield rows.tobytes()
+            yield from _pieces(lot, first, blocks, length)
+
+
+def _pieces(lot: Lot, first: int, blocks: int, length: int) -> Iterator[bytearray]:
+    """So many blocks of this length of each metric, from its block `first` on."""
+    span = slice(first * FANOUT, first * FANOUT + blocks * length)
+    rows_B = np.full(blocks, _block_row(length))
+    for name, moments in zip(COLUMNS[:-1], lot.moments, strict=True):
+        rows_B[name]["items"]["value"] = moments[span].reshape(blocks, length)
+    of_one = rows_B.tobytes()  # but for metric, index and values the rows of all metrics
+    at_once = max(1, PIECE // len(of_one))
+    for start in range(0, len(lot.metrics_M), at_once):
+        some = slice(start, start + at_once)
+        metrics = lot.metrics_M[some, None]
+        packed = bytearray(of_one * len(metrics))
+        rows_MB = np.frombuffer(packed, rows_B.dtype).reshape(-1, blocks)
+        rows_MB["metric"] = metrics
+        rows_MB["index"] = lot.index_M[some, None] + np.arange(first, first + blocks)
+        values = lot.values_MP[some, span].reshape(-1, blocks, length)
+        rows_MB[COLUMNS[-1]]["items"]["value"] = values
+        yield packed
 
 
 def chunk_rows(lot: Lot) -> bytes:
@@ -113,10 +131,11 @@ def _row(plain: list[tuple[str, str]], arrays: list[tuple[str, Any]]) -> Array:
     return row
 
 
-def copy_in(cursor: Any, query: str, rows: Iterable[bytes]) -> None:
-    """Send packed rows by a COPY, if there are any."""
-    lots = [lot for lot in rows if lot]
-    if lots:
+def copy_in(cursor: Any, query: str, rows: Iterable[bytes | bytearray]) -> None:
+    """Send packed rows by a COPY as they are packed, if there are any."""
+    pieces = filter(None, rows)
+    first = next(pieces, None)
+    if first is not None:
         with cursor.copy(query) as copy:
-            for piece in (_BEGIN, *lots, _END):
+            for piece in chain((_BEGIN, first), pieces, (_END,)):
                 copy.write(piece)
