@@ -17,8 +17,10 @@ before and after), on which machine and with which version of Grove and of what 
 measurement that is repeated (`python -m benchmarks all --only NAME`) replaces its rows, and keeps
 the earlier ones in the last column. A ratio is how many times better Grove is than the peer that
 it names, both measured in turns in one run, and is only reported where that run found that both
-did the same work. Rows with a unit in their name are absolute. `python -m benchmarks NAME`
-measures without recording.
+did the same work. Rows with a unit in their name are absolute. The figures of each section below
+the table, the first paint and the heap of `ui` among them, are observations without a goal: they
+explain a row, or no peer does the same work. `python -m benchmarks NAME` measures without
+recording.
 """
 COLUMNS = ("measurement", "row", "measured", "goal", "", "when", "load", "machine", "version",
            "earlier")  # fmt: skip

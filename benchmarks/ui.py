@@ -4,8 +4,9 @@
 while a tree of 5,000 nodes is in focus and its last 500 arrive, 50 a second;
 `frame_ms_p95_20000_nodes` the same for the small multiples of a step of 20,000 nodes.
 `first_paint_ms` and `first_tree_ms` are those of the page of the tree of 5,000 nodes: when the
-browser painted anything, and when the nodes were on the canvas. `js_kb_compressed` is all the
-JavaScript that the run page loads, vendored code included, each file compressed with gzip.
+browser painted anything, and when the nodes were on the canvas. These and the heap are observations
+without a goal: no peer draws such a tree, or follows a run event by event. `js_kb_compressed` is
+all the JavaScript that the run page loads, vendored code included, each file compressed with gzip.
 `open_1m_events_ms` is the time from the navigation until the page of a run of a million events
 shows its newest trees and is up to date with its log; the median of three new windows that have
 shown the list of runs for a second, and have nothing in their caches but what it loads.
