@@ -143,16 +143,22 @@ def test_one_that_does_not_end_is_named_in_the_table_and_by_the_exit_status(tmp_
 def test_goals_that_were_missed_end_all_with_a_status_of_their_own(tmp_path):
     assert SLOW.missed() == ["sandbox: vs_manager is 9.0, the goal is at least 10"]
     assert FAST.missed() == []
-    # Answers that take no time: what sixteen trees cost is all bookkeeping, in turns.
+    # Answers that take no time: all is bookkeeping, in turns, so that one goal is missed at least;
+    # which one depends on what else runs on the machine.
     page, options = tmp_path / "benchmarks.md", "--trees 1 --median 0.00001"
     done = run("--only", "expansion", f"--with={options}", "--out", str(page))
     assert done.returncode == 4, done.stderr
-    assert "missed: expansion: trees16_over_1 is" in done.stderr
     result = json.loads(done.stdout.splitlines()[-1])
-    assert any("at most 1.3" in missed for missed in result["figures"]["missed"])
     (one,) = check_written(page).measurements
-    assert one.judged("trees16_over_1") == "missed" and one.load_after["average"] >= 0
-    assert rows(page.read_text("utf-8"), "expansion")[1][4] == f"missed, with `{options}`"
+    missed = [name for name in one.goals if one.judged(name) == "missed"]
+    assert missed and result["figures"]["missed"] == one.missed() and one.load_after["average"] >= 0
+    for name in missed:
+        assert f"missed: expansion: {name} is {one.ratios[name]}" in done.stderr
+        assert f"the goal is {one.goal(name)}" in done.stderr
+        (row,) = [
+            row for row in rows(page.read_text("utf-8"), "expansion") if row[1] == f"`{name}`"
+        ]
+        assert row[4] == f"missed, with `{options}`"
 
 
 def test_the_page_is_written_again_from_the_record_alone(tmp_path):
