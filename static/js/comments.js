@@ -5,7 +5,9 @@
  * is being written is never taken away: while one is there, only the list is renewed.
  */
 
+import { FaultNote } from "./fault-note.js";
 import { tellAges } from "./frame.js";
+import { faultText } from "./load-fault.js";
 
 export class Comments {
   #shown = "";
@@ -16,6 +18,7 @@ export class Comments {
     this.base = host.dataset.comments;
     this.title = host.querySelector("[data-comments-title]");
     this.body = host.querySelector("[data-comments-body]");
+    this.fault = new FaultNote(() => this.body, "Comments could not be loaded.");
     host.addEventListener("submit", (event) => this.#submit(event));
     this.show(null, null);
   }
@@ -31,16 +34,33 @@ export class Comments {
     if (address === this.#shown) return;
     this.#shown = address;
     this.title.textContent = node === null ? "Comments" : `Comments on node ${node}`;
+    this.#tellLoading();
     this.#load(true);
+  }
+
+  #tellLoading() {
+    const said = document.createElement("p");
+    said.className = "card-body muted";
+    said.setAttribute("role", "status");
+    said.textContent = "Loading comments…";
+    this.host.setAttribute("aria-busy", "true");
+    this.body.replaceChildren(said);
   }
 
   async #load(whole) {
     const address = this.#shown;
     try {
-      this.#take(address, await fetch(address), whole);
+      await this.#take(address, await fetch(address), whole);
     } catch (error) {
-      if (whole) this.#fault(error);
+      if (address === this.#shown && whole) this.#fault(error, () => this.#again());
+    } finally {
+      if (address === this.#shown) this.host.removeAttribute("aria-busy");
     }
+  }
+
+  #again() {
+    this.#tellLoading();
+    this.#load(true);
   }
 
   async #submit(event) {
@@ -52,17 +72,19 @@ export class Comments {
       const response = await fetch(form.action, { method: "POST", body: new FormData(form) });
       await this.#take(address, response, true);
     } catch (error) {
-      this.#fault(error);
+      this.#fault(error, () => form.requestSubmit(submitter));
     } finally {
       submitter.disabled = false;
     }
   }
 
   async #take(address, response, whole) {
+    if (response.redirected && new URL(response.url).pathname.startsWith("/sign-in/")) throw { status: 401 };
     const page = new DOMParser().parseFromString(await response.text(), "text/html");
     const thread = page.querySelector("[data-thread]");
-    if (!thread) throw new Error(page.querySelector("h1")?.textContent ?? `answer ${response.status}`);
+    if (!thread) throw { status: response.status };
     if (address !== this.#shown) return;
+    this.fault.hide();
     const list = this.body.querySelector("[data-thread-list]");
     if (whole || !list) this.body.replaceChildren(document.adoptNode(thread));
     else if (!list.contains(document.activeElement)) {
@@ -71,12 +93,9 @@ export class Comments {
     tellAges();
   }
 
-  #fault(error) {
-    const said = document.createElement("p");
-    said.className = "card-body down";
-    said.setAttribute("role", "alert");
-    said.textContent = `The comments do not answer: ${error.message}`;
-    this.body.querySelector("[role=alert]")?.remove();
-    this.body.append(said);
+  /** What is being written stays; a list that never came leaves its place to the note. */
+  #fault(error, retry) {
+    this.body.querySelector("[role=status]")?.remove();
+    this.fault.show(faultText(error.status), retry);
   }
 }

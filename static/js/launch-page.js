@@ -22,6 +22,7 @@ function write(words) {
   later();
 }
 
+let touched = false; // whether somebody has changed anything
 let asked = 0; // answers to older questions are not shown
 let timer = null;
 let slow = null;
@@ -36,7 +37,7 @@ async function check(preflight = false) {
   const told = await answer(body).catch(() => null);
   if (number !== asked) return;
   if (told) show(told);
-  else say("warn", "These settings could not be checked: the server does not answer.");
+  else say("warn", "These settings could not be checked: the server is not reachable.");
 }
 
 async function answer(body) {
@@ -64,11 +65,13 @@ function show(told) {
   part("whole").hidden = !told.toml;
   setText(part("toml"), told.toml);
   if (told.problems.length) {
-    say("bad", "This cannot run:", told.problems.map(problemLine));
+    // Before anything was chosen, what is missing is no mistake.
+    const [kind, title] = touched ? ["bad", "Invalid settings:"] : ["", "Required before it can start:"];
+    say(kind, title, told.problems.map(problemLine));
     part("preflight").replaceChildren();
   } else {
     const changes = Object.keys(told.changes).length;
-    const what = changes ? `${changes} ${changes === 1 ? "setting" : "settings"} changed` : "Nothing changed";
+    const what = changes ? `${changes} ${changes === 1 ? "setting" : "settings"} changed` : "Default settings";
     const { one } = form.dataset; // run or search
     say("good", `${what}; ${told.runs} ${told.runs === 1 ? one : `${one}s`} to start.`);
     setText(part("start"), told.runs === 1 ? `Start the ${one}` : `Start ${told.runs} ${one}s`);
@@ -85,7 +88,7 @@ function showPreflight(findings) {
     element("li", { "data-mark": kind }, element("b", {}, what), ` ${words}`),
   );
   part("preflight").replaceChildren(
-    element("h3", {}, "Before it starts"),
+    element("h3", {}, "Preflight checks"),
     element("ul", { class: "preflight" }, rows),
   );
 }
@@ -160,6 +163,7 @@ function begin() {
     });
   }
   form.addEventListener("input", (event) => {
+    touched ||= event.isTrusted;
     if (event.target.dataset.path) wrote(event);
     else if (event.target.name) later();
   });

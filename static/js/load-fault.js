@@ -6,10 +6,14 @@ const FINAL = {
   404: "It no longer exists, or you no longer have access to it.",
 };
 
+/** What is wrong, by the status of an answer; undefined where there was none. */
+export function faultText(status) {
+  return FINAL[status] ?? (status ? `The server answered ${status}.` : "The server is not reachable.");
+}
+
 /** {text, final}: `final` where asking again by itself would not help. */
 export function loadFault(error) {
   const { status } = error;
   if (FINAL[status]) return { text: FINAL[status], final: true };
-  const cause = status ? `The server answered ${status}.` : "The server is not reachable.";
-  return { text: `${cause} Retrying automatically.`, final: false };
+  return { text: `${faultText(status)} Retrying automatically.`, final: false };
 }

@@ -61,8 +61,8 @@ const TITLES = {
   "step.filtered_share": "Share of trees without a signal",
 };
 const HINTS = {
-  "validation.agent": "one sample, no search; 95 % interval over problems",
-  "test.agent": "95 % interval over problems",
+  "validation.agent": "no search, 95 % interval",
+  "test.agent": "95 % interval",
   reward: "mean raw score of a step's nodes",
   solved: "trees with a node that passes every test",
   entropy: "nats per token",

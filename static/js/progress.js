@@ -57,7 +57,7 @@ export class Progress {
     const facts = [fact("Step", way.byMinutes ? `${way.done}` : `${way.done} of ${most}`)];
     if (way.minutes) facts.push(fact("Training", `${way.minutesDone.toFixed(1)} of ${way.minutes} min`));
     const running = status.state === "running" || status.state === "starting";
-    if (running && way.secondsLeft !== null) {
+    if (running && way.secondsLeft !== null && way.share < 1) {
       facts.push(fact("Left", `about ${duration(way.secondsLeft)}`));
     }
     if (running) facts.push(fact("Now", phaseOf(state)));

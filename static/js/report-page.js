@@ -1,16 +1,19 @@
 /** A page with work under way: how far it is, and the whole page anew once it is done. */
 
 import { setText } from "./dom.js";
+import { FaultNote, fetched } from "./fault-note.js";
+import { loadFault } from "./load-fault.js";
 
 const LOOK_MS = 1500;
 const host = document.querySelector("[data-report]");
 const bar = host.querySelector("progress");
 const said = host.querySelector('[data-part="said"]');
+const fault = new FaultNote(() => host, "Progress could not be loaded.");
 
 async function look() {
-  const answer = await fetch(host.dataset.report).catch(() => null);
-  if (answer?.ok) {
-    const report = await answer.json();
+  try {
+    const report = await (await fetched(host.dataset.report)).json();
+    fault.hide();
     if (report.state === "done" || report.state === "failed") {
       location.reload();
       return;
@@ -19,6 +22,10 @@ async function look() {
       bar.value = report.done;
       setText(said, `${report.done} of ${report.total} problems checked.`);
     }
+  } catch (error) {
+    const { text, final } = loadFault(error);
+    fault.show(text, look);
+    if (final) return;
   }
   setTimeout(look, LOOK_MS);
 }

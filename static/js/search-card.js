@@ -59,7 +59,7 @@ const ENDS = {
   tokens: "Ended: token budget used up",
   seconds: "Ended: time limit reached",
   stopped: "Stopped",
-  failed: "Upload interrupted",
+  failed: "Search failed",
 };
 
 function textOf(answer, node, status) {

@@ -143,3 +143,38 @@ def test_a_list_that_cannot_be_renewed_says_so_and_asks_again(page, run):
     note.get_by_role("button", name="Try again").click()
     expect(note).to_have_count(0, timeout=WAIT_MS)
     expect(part(page, "list")).not_to_have_attribute("aria-busy", "true")
+
+
+THREAD = "**/comments/?*"
+
+
+@pytest.mark.parametrize(
+    ("status", "text"),
+    [
+        (403, "You do not have access"),
+        (404, "It no longer exists"),
+        (500, "The server answered 500."),
+        (None, "The server is not reachable."),
+    ],
+)
+def test_comments_say_that_they_load_and_why_they_cannot(page, run, status, text):
+    release = hold(page, THREAD)
+    page.goto(f"/runs/{run.run.pk}/")
+    card = page.locator("#comments")
+    expect(card).to_have_attribute("aria-busy", "true")
+    expect(card.get_by_text("Loading comments…")).to_be_visible()
+    release()
+    expect(card.get_by_text("No comments yet.")).to_be_visible(timeout=WAIT_MS)
+    expect(card).not_to_have_attribute("aria-busy", "true")
+    if status is None:
+        page.route(THREAD, lambda route: route.abort())
+    else:
+        refuse(page, THREAD, status)
+    page.reload()
+    note = card.locator('[data-part="listFault"]')
+    expect(note).to_contain_text(f"Comments could not be loaded. {text}", timeout=WAIT_MS)
+    expect(card.get_by_text("Loading comments…")).to_have_count(0)
+    page.unroute(THREAD)
+    note.get_by_role("button", name="Try again").click()
+    expect(card.get_by_text("No comments yet.")).to_be_visible(timeout=WAIT_MS)
+    expect(note).to_have_count(0)

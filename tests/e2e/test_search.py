@@ -20,7 +20,7 @@ def test_a_team_of_starters_searches_a_pasted_problem_and_its_answer_is_taken(wi
     page.get_by_role("heading", name="No searches yet").wait_for()
     page.get_by_role("link", name="Start the first search").click()
     page.get_by_label("fern").uncheck()  # one process less to start
-    page.get_by_label("pasted").check()
+    page.get_by_label("Paste a problem").check()
     page.get_by_label("Statement").fill("Write solve(x), which takes a list of integers x.\n")
     page.get_by_label("Entry point").fill("solve")
     page.get_by_label("Public tests").fill(TESTS)

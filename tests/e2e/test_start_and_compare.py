@@ -36,7 +36,7 @@ def outcomes(step: int, seq: int, solved: int) -> Event:
 
 def test_fields_and_text_say_the_same_and_start_the_run(page, run):
     page.goto("/runs/new/?recipe=demo")
-    expect(page.get_by_text("Nothing changed; 1 run to start.")).to_be_visible()
+    expect(page.get_by_text("Default settings; 1 run to start.")).to_be_visible()
     page.get_by_label("Search settings").fill("nodes per tree")
     field = page.locator('[data-path="search.nodes_per_tree"]')
     field.fill("0")
@@ -49,7 +49,7 @@ def test_fields_and_text_say_the_same_and_start_the_run(page, run):
     expect(page.get_by_text("2 settings changed; 1 run to start.")).to_be_visible()
     page.get_by_label("Seeds").fill("1-2")
     page.get_by_text("2 settings changed; 2 runs to start.").wait_for()
-    page.get_by_text("Before it starts").wait_for()
+    page.get_by_text("Preflight checks").wait_for()
     breaks_no_rule(page)
     page.get_by_role("button", name="Start 2 runs").click()
     page.get_by_text("2 runs of demo are queued").wait_for()
@@ -64,7 +64,7 @@ def test_fields_and_text_say_the_same_and_start_the_run(page, run):
 def test_agents_are_a_list_that_the_keyboard_changes(page, run):
     page.set_viewport_size({"width": 400, "height": 900})
     page.goto("/runs/new/?recipe=demo")
-    page.get_by_text("Nothing changed; 1 run to start.").wait_for()
+    page.get_by_text("Default settings; 1 run to start.").wait_for()
     agents = page.locator("[data-agent]")
     page.get_by_label("Another agent").focus()
     page.keyboard.type("oak")

@@ -137,6 +137,44 @@ def test_a_problem_of_a_dataset_is_searched_by_a_version_with_its_role(client, c
     assert "no such problem" in client.post(reverse("new-search"), wrong).content.decode()
 
 
+def started_as_offered(client, cast) -> Search:
+    """The search that one press on the page starts."""
+    page = client.get(reverse("new-search")).context
+    shown = {name: page["form"][name].value() or "" for name in page["form"].fields}
+    asked = {**shown, "project": cast.project.pk, "team": page["chosen"], "source": page["source"]}
+    assert client.post(reverse("new-search"), asked).status_code == 302
+    return Search.objects.latest("pk")
+
+
+def test_the_page_begins_with_the_newest_trained_versions_and_a_problem_that_exists(
+    client, cast, tmp_path
+):
+    known = a_search(cast).run.dataset_version
+    run, models = (
+        a_run(cast),
+        {name: a_model_directory(tmp_path / name) for name in ("oak", "fern")},
+    )
+    register_final_weights(run, 4, models)
+    register_final_weights(a_run(cast, number=2), 8, {"oak": models["oak"]})
+    client.force_login(cast.alice)
+    search = started_as_offered(client, cast)
+    assert search.run.dataset_version == known and search.problem["statement"]
+    uses = {
+        use.agent: use.version.number for use in search.run.model_uses.select_related("version")
+    }
+    assert uses == {"oak": 2}
+
+
+def test_without_dataset_and_versions_it_begins_with_the_starters_and_an_example(client, cast):
+    client.force_login(cast.alice)
+    search = started_as_offered(client, cast)
+    assert search.problem["entry_point"] == "solve"
+    assert [agent["model"] for agent in search.run.config["agents"]] == [
+        "starter:oak",
+        "starter:fern",
+    ]
+
+
 def answered(search: Search) -> Run:
     """The search's run once an engine has told its answer."""
     fencing = take_lease(search.run_id, "worker", 60)

@@ -21,14 +21,17 @@ from webapp.experiments.queue import refuse_too_many
 from webapp.experiments.toml import document, lines
 from webapp.projects.models import Project
 from webapp.projects.permissions import Action, require
+from webapp.searches import defaults
 from webapp.searches.forms import DATASET, SearchForm
 from webapp.searches.models import Search
 from webapp.searches.preflight import preflight
 from webapp.searches.services import create_search, planned
-from webapp.searches.team import Choice, choices, starters
+from webapp.searches.team import Choice, choices
 
 _GROUPS = ("search", "", "sandbox")
 """Tables of settings that a search has use for; others can be written as text."""
+
+_OF_PROBLEMS = ("source", "version", "problem", "statement")
 
 
 def start(form: SearchForm) -> Search:
@@ -85,6 +88,8 @@ def page(form: SearchForm, projects: list[Project], user: User) -> dict[str, Any
     project = project or (projects[0] if projects else None)
     chosen = form.data.getlist("team") if form.is_bound else form.initial.get("team")
     versions = DatasetVersion.objects.filter(dataset__project=project).select_related("dataset")
+    if not form.is_bound and not any(name in form.initial for name in _OF_PROBLEMS):
+        form.initial |= defaults.problem(versions)
     return {
         "form": form,
         "project": project,
@@ -93,7 +98,7 @@ def page(form: SearchForm, projects: list[Project], user: User) -> dict[str, Any
         "values": posted(form),
         "field": FIELD,
         "choices": _choices(project),
-        "chosen": list(starters()) if chosen is None else chosen,
+        "chosen": defaults.team(project) if chosen is None else chosen,
         "versions": versions.order_by("dataset__name", "-number"),
         "source": told.get("source") or (DATASET if versions else "paste"),
     }

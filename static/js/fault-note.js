@@ -1,0 +1,32 @@
+/** The note of a list that could not be loaded: what is wrong, and a button to try again. */
+
+import { element } from "./dom.js";
+
+export class FaultNote {
+  /** @param before the element above which it stands; `title` as "Comments could not be loaded." */
+  constructor(before, title) {
+    this.before = before;
+    this.title = title;
+    this.note = element("div", { class: "note warn", role: "status", "data-part": "listFault" });
+  }
+
+  show(text, retry) {
+    if (this.note.isConnected && this.text === text) return; // a screen reader hears it once
+    this.text = text;
+    const button = element("button", { class: "button", type: "button", onclick: retry }, "Try again");
+    this.note.replaceChildren(element("div", {}, element("b", {}, this.title), ` ${text} `), button);
+    this.before().before(this.note);
+  }
+
+  hide() {
+    this.note.remove();
+  }
+}
+
+/** A response that holds what was asked for; throws {status} of one that does not. */
+export async function fetched(address, options) {
+  const reply = await fetch(address, options);
+  if (reply.redirected && new URL(reply.url).pathname.startsWith("/sign-in/")) throw { status: 401 };
+  if (!reply.ok) throw { status: reply.status };
+  return reply;
+}

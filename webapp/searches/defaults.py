@@ -1,0 +1,49 @@
+"""Initial values of the form of a new search: a team and a problem, so that one press starts it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from engine.faults import ConfigError
+from webapp.datasets.models import DatasetVersion
+from webapp.projects.models import Project
+from webapp.registry.models import ModelVersion
+from webapp.registry.references import reference_to
+from webapp.searches.problems import some_problems
+from webapp.searches.team import starters
+
+_MOST_LOOKED_AT = 5
+"""Versions of datasets that are opened in search of a problem."""
+
+EXAMPLE = {
+    "statement": "Write solve(x), which returns the list of integers x in ascending order.",
+    "entry_point": "solve",
+    "public_tests": '[{"arguments": [[3, 1, 2]], "expected": [1, 2, 3]}]',
+    "private_tests": '[{"arguments": [[]], "expected": []},'
+    ' {"arguments": [[2, 2, 1]], "expected": [1, 2, 2]}]',
+}
+"""A problem to paste, by field, for a project that has no dataset."""
+
+
+def team(project: Project | None) -> list[str]:
+    """Keys of the newest version of each agent of the last run that trained; of the starters where
+    no run of the project has."""
+    trained = ModelVersion.objects.filter(model__project=project, run__isnull=False)
+    last = trained.order_by("-pk").values("run")[:1]
+    newest = trained.filter(run__in=last).select_related("model").order_by("model", "-number")
+    keys = [reference_to(one) for one in newest.distinct("model")]
+    return keys or list(starters())
+
+
+def problem(versions: Iterable[DatasetVersion]) -> dict[str, Any]:
+    """Fields of the form: the first problem of the newest of `versions` that can be read here;
+    else an example to paste."""
+    for version in sorted(versions, key=lambda one: -one.pk)[:_MOST_LOOKED_AT]:
+        try:
+            found = some_problems(version)
+        except ConfigError:
+            continue  # of a file that only some machine has
+        if found:
+            return {"source": "dataset", "version": version.pk, "problem": found[0]["id"]}
+    return {"source": "paste", **EXAMPLE}
