@@ -23,7 +23,7 @@ from django.db import connection
 from django.http import HttpRequest, HttpResponse
 from django.urls import URLResolver, get_resolver
 
-from webapp.accounts.callers import caller_of
+from webapp.callers import caller_of
 from webapp.problems import TooMany
 from webapp.views import too_many_requests
 

@@ -30,21 +30,16 @@ from ninja.errors import (
 from pydantic import ConfigDict
 
 from engine.faults import ConfigError, printable, shown
-from webapp.artifacts.errors import OffsetMismatch, UploadRefused
-from webapp.closing.errors import CloseRefused
-from webapp.datasets.errors import DatasetRefused
-from webapp.experiments.states import DoesNotFit, NotNow, TransitionRefused
-from webapp.projects.allowances import AllowanceSpent
-from webapp.projects.membership import MembershipRefused
-from webapp.registry.errors import RegistryRefused
-from webapp.registry.weights import WeightsError
+from webapp.errors import Refused
 
 logger = logging.getLogger(__name__)
 
 
-class Invalid(Exception):
+class Invalid(Refused):
     """A parameter that cannot be used although its type is right. `status` is that of HTTP: 422 for
     what can never be used, 404 where it names nothing, 409 where it does not fit what there is."""
+
+    sentence = "Some parameters cannot be used."
 
     def __init__(self, path: str, value: Any, reason: str, status: int = 422):
         self.status = status
@@ -270,20 +265,9 @@ def _failed(error: Exception) -> HttpResponse:
 
 
 _ANSWERS: dict[type[Exception], Callable[[Any], HttpResponse]] = {
+    Refused: lambda e: problem(e.status, e.detail, e.problems, **e.members),
     ConfigError: lambda e: problem(422, "These settings cannot run.", e.problems),
-    DoesNotFit: lambda e: problem(409, "These settings cannot run.", e.problems),
-    NotNow: lambda e: problem(409, "Nothing changed.", e.problems),
-    Invalid: lambda e: problem(e.status, "Some parameters cannot be used.", e.problems),
     ValidationError: lambda e: problem(422, "Some parameters cannot be used.", e.errors),
-    TransitionRefused: lambda e: problem(409, f"Nothing changed: {e}."),
-    RegistryRefused: lambda e: problem(409, f"Nothing changed: {e}"),
-    WeightsError: lambda e: problem(422, "This is no model that can be used.", e.problems),
-    AllowanceSpent: lambda e: problem(e.status, "There are as many as may be.", e.problems),
-    UploadRefused: lambda e: problem(e.status, "The upload is refused.", e.problems),
-    DatasetRefused: lambda e: problem(e.status, "The dataset is refused.", e.problems),
-    OffsetMismatch: lambda e: problem(409, f"Nothing was added: {e}.", offset=e.offset),
-    CloseRefused: lambda e: problem(409, f"Nothing changed: {e}"),
-    MembershipRefused: lambda e: problem(409, f"Nothing changed: {e}"),
     PermissionDenied: lambda e: problem(403, str(e) or "Your role does not allow this."),
     Http404: lambda e: problem(404, "It does not exist, or you may not see it."),
     AuthenticationError: _unknown,

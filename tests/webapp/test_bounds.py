@@ -22,8 +22,8 @@ from webapp.comments.selectors import PAGE_ROWS
 from webapp.comments.services import LONGEST
 from webapp.experiments.comparison import pairs
 from webapp.experiments.intervals import MOST_FIGURES, RESAMPLES, Budget, interval
-from webapp.experiments.markdown import MOST_CELLS, render
 from webapp.experiments.services import mark_finished
+from webapp.markdown import MOST_CELLS, render
 from webapp.telemetry.ingest import ingest
 from webapp.telemetry.stream_slots import MAX_PER_TOKEN, MAX_PER_USER, open_streams
 

@@ -11,8 +11,8 @@ from engine.events import RunState
 from tests.builders import a_held_run, a_run, an_event, many_runs
 from webapp.experiments import marks
 from webapp.experiments.listing import SORTS
-from webapp.experiments.markdown import render
 from webapp.experiments.models import Run, Star
+from webapp.markdown import render
 from webapp.telemetry.ingest import ingest
 
 

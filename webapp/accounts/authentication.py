@@ -14,9 +14,9 @@ from django.http import HttpRequest
 from ninja.errors import AuthenticationError
 from ninja.security import HttpBearer, SessionAuth
 
-from webapp.accounts.callers import caller_of
 from webapp.accounts.models import User
 from webapp.audit.context import note_token
+from webapp.callers import caller_of
 from webapp.limits import address_of, count_guess
 from webapp.projects.permissions import Action, require_scope
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from engine.faults import shown
+from webapp.errors import Refused
 
 
-class UploadRefused(Exception):
+class UploadRefused(Refused):
     """It cannot be taken; `status` is that of HTTP (413 too large, 422 wrong)."""
+
+    sentence = "The upload is refused."
 
     def __init__(self, path: str, value: Any, reason: str, status: int = 422):
         self.problems = [{"path": path, "value": shown(value), "reason": reason}]
@@ -16,9 +19,12 @@ class UploadRefused(Exception):
         super().__init__(reason)
 
 
-class OffsetMismatch(Exception):
+class OffsetMismatch(Refused):
     """The bytes do not go on where the upload stands; `offset` is where that is."""
+
+    sentence = "Nothing was added: {}."
 
     def __init__(self, offset: int, told: str):
         self.offset = offset
+        self.members = {"offset": offset}
         super().__init__(told)

@@ -1,2 +1,5 @@
-class CloseRefused(Exception):
+from webapp.errors import Refused
+
+
+class CloseRefused(Refused):
     """Why the workspace cannot be deleted now, and what to do about it."""

@@ -1,7 +1,7 @@
 """What people write about a run, a node of one of its trees, or a comparison of runs.
 
 Invariants: a comment is seen by who may see every run that it is about, and by no guest of a share
-link; text is stored as it was written, and made safe where it is shown (`experiments.markdown`).
+link; text is stored as it was written, and made safe where it is shown (`webapp.markdown`).
 """
 
 from __future__ import annotations

@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from engine.faults import printable, shown
+from webapp.errors import Refused
 
 
-class DatasetRefused(Exception):
+class DatasetRefused(Refused):
     """It cannot be taken, or not be used so; `status` is that of HTTP."""
+
+    sentence = "The dataset is refused."
 
     def __init__(self, problems: list[dict[str, Any]], status: int = 422):
         self.problems = [

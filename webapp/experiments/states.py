@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from engine.events import RunState
 from engine.faults import ConfigError
+from webapp.errors import Refused
 
 Q, ST, R, SG, SD, FN, FL = (
     RunState.QUEUED,
@@ -31,21 +32,27 @@ HELD = frozenset({ST, R, SG})
 ENDED = frozenset({SD, FN, FL})
 
 
-class NotNow(ConfigError):
+class NotNow(Refused, ConfigError):
     """What is asked of a run could be, but not of this one as it stands."""
 
+    sentence = "Nothing changed."
 
-class DoesNotFit(ConfigError):
+
+class DoesNotFit(Refused, ConfigError):
     """Each of the settings is possible, but they do not fit each other, the recipe or what the
     project holds."""
+
+    sentence = "These settings cannot run."
 
 
 class NotAllowed(ConfigError):
     """What no user of this server may set: a path or an address, or what its operator forbids."""
 
 
-class TransitionRefused(Exception):
+class TransitionRefused(Refused):
     """A state change that the table does not allow."""
+
+    sentence = "Nothing changed: {}."
 
     def __init__(self, now: RunState, wanted: RunState):
         self.now, self.wanted = now, wanted

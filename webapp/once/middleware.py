@@ -17,11 +17,9 @@ from django.db import connection, transaction
 from django.db.models.functions import Now
 from django.http import HttpRequest, HttpResponse, UnreadablePostError
 
-from webapp.accounts.callers import caller_of
-from webapp.accounts.models import User
+from webapp.callers import caller_of, projects_seen_by
 from webapp.once.models import KeptAnswer
 from webapp.problems import Invalid, problem
-from webapp.projects.models import Project
 
 KEY = "Idempotency-Key"
 KEPT = timedelta(days=7)
@@ -82,8 +80,8 @@ def _once(request: HttpRequest, do: Callable[[], HttpResponse]) -> HttpResponse 
     return response
 
 
-def _keep(kept: KeptAnswer, response: HttpResponse, user: User) -> None:
-    kept.projects = _seen_by(user)
+def _keep(kept: KeptAnswer, response: HttpResponse, user: Any) -> None:
+    kept.projects = projects_seen_by(user)
     kept.status, kept.content_type = response.status_code, response.get("Content-Type", "")
     told = response.content
     kept.tells = not any(word in told.replace(b'": ', b'":') for word in _SECRETS)
@@ -93,12 +91,7 @@ def _keep(kept: KeptAnswer, response: HttpResponse, user: User) -> None:
         KeptAnswer.objects.filter(at__lt=Now() - KEPT).delete()
 
 
-def _seen_by(user: User) -> list[int]:
-    """Ids of the projects that `user` sees."""
-    return list(Project.objects.visible_to(user).values_list("pk", flat=True))
-
-
-def _again(kept: KeptAnswer, digest: str, user: User) -> HttpResponse:
+def _again(kept: KeptAnswer, digest: str, user: Any) -> HttpResponse:
     if kept.digest and kept.digest != digest:
         reason = "it stands for another request already: give each its own"
         return _refused(KEY, kept.key, reason, 409)
@@ -106,7 +99,7 @@ def _again(kept: KeptAnswer, digest: str, user: User) -> HttpResponse:
         return problem(409, "It was made under this key already, and its answer was told then.")
     if kept.token_id != (user.token and user.token.pk):
         return problem(409, "It was made under this key already, but not through this token.")
-    if not set(kept.projects) <= set(_seen_by(user)):
+    if not set(kept.projects) <= set(projects_seen_by(user)):
         return problem(409, "It was made under this key already; you may see less by now.")
     return HttpResponse(bytes(kept.body), status=kept.status, content_type=kept.content_type)
 

@@ -9,13 +9,14 @@ from django.conf import settings
 
 from engine.faults import shown
 from webapp.accounts.models import User
+from webapp.errors import Refused
 from webapp.projects.models import Role, Workspace
 
 
-class AllowanceSpent(Exception):
+class AllowanceSpent(Refused):
     """There are as many as the server allows; says of what, how many, and what to do."""
 
-    status = 409
+    sentence = "There are as many as may be."
 
     def __init__(self, path: str, value: object, reason: str):
         self.problems = [{"path": path, "value": shown(value), "reason": reason}]

@@ -20,6 +20,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from webapp.accounts.models import User
+from webapp.errors import Refused
 from webapp.projects.models import Invitation, Membership, Role, Workspace
 from webapp.projects.permissions import Action, givable_roles, require, require_over
 from webapp.projects.revocation import revoke_beyond
@@ -31,7 +32,7 @@ class InvitationRefused(Exception):
     """A link that is unknown, spent, revoked or too old; which of them is not told."""
 
 
-class MembershipRefused(Exception):
+class MembershipRefused(Refused):
     """What would leave a workspace without an owner, or is about nobody in it."""
 
 

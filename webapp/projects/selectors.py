@@ -28,6 +28,11 @@ def visible_workspace(user: User, slug: str) -> Workspace:
     return get_object_or_404(Workspace.objects.visible_to(user), slug=slug)
 
 
+def ids_visible_to(user: User) -> list[int]:
+    """Ids of the projects that `user` sees."""
+    return list(Project.objects.visible_to(user).values_list("pk", flat=True))
+
+
 def visible_projects(user: User) -> QuerySet[Project]:
     """By name."""
     return Project.objects.visible_to(user).select_related("workspace").order_by("name", "pk")

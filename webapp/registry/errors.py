@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from webapp.errors import Refused
 
-class RegistryRefused(Exception):
+
+class RegistryRefused(Refused):
     """What is asked for is against a rule of the registry; the message names what stands in the
     way and what to do."""

@@ -15,6 +15,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
+from webapp.errors import Refused
+
 FILE_NAME = "model.safetensors"
 MOST_HEADER_BYTES = 32_000_000
 MOST_TENSORS = 200_000
@@ -46,17 +48,17 @@ _LOCATOR_BYTES = 20
 _ZIP_TAIL_BYTES = _LOCATOR_BYTES + 22 + 65_535
 
 
-class WeightsError(ValueError):
+class WeightsError(Refused, ValueError):
     """A file that is not what a model directory must hold: names it, what is wrong, the remedy."""
+
+    status = 422
+    sentence = "This is no model that can be used."
 
     def __init__(self, file: str, what: str, remedy: str):
         self.file, self.what, self.remedy = file, what, remedy
-        super().__init__(f"{file}: {what}; {remedy}")
-
-    @property
-    def problems(self) -> list[dict[str, str]]:
-        """As refusals of REST tell them."""
-        return [{"path": "files", "value": self.file, "reason": str(self)}]
+        reason = f"{file}: {what}; {remedy}"
+        self.problems = [{"path": "files", "value": file, "reason": reason}]
+        super().__init__(reason)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from engine.config import ProblemsConfig
-from webapp.experiments.markdown import render
+from webapp.markdown import render
 from webapp.modules import imported
 
 register = template.Library()
