@@ -1,0 +1,21 @@
+"""Published data sets, which are not shipped: read from a folder beside the checkout, or from the
+one that `GROVE_PUBLISHED_DATA` names. Without them their tests are skipped, in CI too."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+VARIABLE = "GROVE_PUBLISHED_DATA"
+FOLDER = Path(os.environ.get(VARIABLE) or Path(__file__).resolve().parents[2] / "shared" / "data")
+
+
+def needs(*files: Path) -> pytest.MarkDecorator:
+    """Skips a test where one of the files is missing; with `GROVE_PUBLISHED_DATA` set it fails."""
+    missing = [str(file) for file in files if not file.exists()]
+    return pytest.mark.skipif(
+        bool(missing) and not os.environ.get(VARIABLE),
+        reason=f"{', '.join(missing)} is missing: name the folder of data sets in {VARIABLE}",
+    )
