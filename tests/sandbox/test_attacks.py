@@ -20,6 +20,7 @@ import pytest
 
 from tests.sandbox.attacked import PROBLEMS
 
+pytestmark = pytest.mark.service
 ATTACKS = sorted(Path(__file__).with_name("attacks").glob("[!_]*.py"))
 ROOT = Path(__file__).resolve().parents[2]
 SERVICES = [(tier, who) for who in ("root", "user") for tier in ("full", "restricted")]

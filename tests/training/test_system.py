@@ -166,6 +166,7 @@ def frozen(nodes):
             os.kill(pid, signal.SIGCONT)
 
 
+@pytest.mark.service
 def test_every_node_of_the_cluster_is_told_and_none_is_waited_for(two_nodes, tmp_path):
     reader = ClusterReader(tmp_path)
     with frozen(two_nodes.worker_nodes):

@@ -26,6 +26,9 @@ time.sleep(60)
 """
 
 
+pytestmark = pytest.mark.service
+
+
 @pytest.fixture(scope="module")
 def database():
     """One database directory for the whole module: making one takes most of a second."""

@@ -18,6 +18,8 @@ from tests.e2e.stack import ROOT, Stack
 from tests.workers.engines import small_engine, steps_counted, wait_for
 from workers.processes import wait_gone
 
+pytestmark = pytest.mark.service
+
 
 @pytest.fixture(scope="module")
 def var():
