@@ -90,8 +90,10 @@ def calls(job: bytes) -> None:
     function, failure = load(prelude, program, entry_point)
     for index, packed in enumerate(arguments):
         output.room = limit
-        renewed(index)
-        send(STREAM, index, *(failure or call(function, packed, limit)))
+        kind, text = failure or call(function, packed, limit)
+        send(STREAM, index, kind, text)
+        if _patterns or kind != VALUE:
+            renew()
 
 
 def one_call(job: bytes, index: int) -> int:
@@ -143,21 +145,24 @@ def answer(job: bytes) -> None:
     while not failure and (packed := receive(INCOMING)) is not None:
         index += 1
         output.room = limit
-        renewed(index)
-        send(OUTGOING, index, *respond(function, packed, limit))
+        kind, text = respond(function, packed, limit)
+        send(OUTGOING, index, kind, text)
+        if _patterns or kind != VALUE:
+            renew()
 
 
-def renewed(calls_before: int) -> None:
+def renew() -> None:
     """Drop what a call of plain functions leaves behind in modules: patterns that it compiled,
     and which warnings were printed. A hostile program, which may have put anything there, is
     never called twice where that matters."""
-    if calls_before:
-        with suppress(BaseException):
-            _purge()
-            _mutate_filters("ignore", ResourceWarning, append=True)  # is there; a new version
+    with suppress(BaseException):
+        _purge()
+        _mutate_filters("ignore", ResourceWarning, append=True)  # is there; a new version
 
 
 _purge, _mutate_filters = re.purge, warnings.simplefilter
+_patterns = getattr(re, "_cache", True)
+"""Those that are kept; none when a child starts, and no warning comes but of one."""
 
 
 def respond(function: Any, packed: bytes, limit: int) -> tuple[int, str]:

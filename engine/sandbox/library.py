@@ -26,8 +26,15 @@ _LEFT_OUT = {
     "test", "tests", "idlelib", "turtledemo", "ensurepip", "site-packages", "dist-packages",
     "__pycache__",
 }  # fmt: skip
-# Of tests; and what holds a terminal or a display.
-_LEFT_OUT_LIBRARIES = ("_test", "_ctypes_test", "xx", "_xx", "readline", "_tkinter", "_curses")
+# Modules that are shared libraries cost every fork their mappings. Left out are those of tests, of
+# terminals, displays, sound, networks and accounts, of databases in files, of East Asian texts, and
+# those in place of which another one serves.
+_LEFT_OUT_LIBRARIES = (
+    "_test", "_ctypes_test", "xx", "_xx", "readline", "_tkinter", "_curses", "termios", "audioop",
+    "ossaudiodev", "_ssl", "nis", "_posixshmem", "_lsprof", "_crypt", "spwd",
+    "syslog", "_dbm", "_gdbm", "_codecs_", "_multibytecodec", "_md5", "_sha1", "_sha256", "_sha3",
+    "_uuid", "_zoneinfo", "_asyncio", "_queue", "_elementtree",
+)  # fmt: skip
 _POPULATE_READ = 22
 _SOURCE_MASK = 0xFFFFFFFF
 

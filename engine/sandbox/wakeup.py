@@ -6,6 +6,9 @@ every loop, needs no more than this. Standard library only: loaded by path in th
 """
 
 import os
+import sys
+import types
+from importlib.machinery import ModuleSpec
 from typing import Any
 
 
@@ -54,3 +57,32 @@ def pair(*_: Any, **__: Any) -> tuple[End, End]:
     """Two connected ends, whatever the family and kind of sockets that are named."""
     descriptor = os.eventfd(0, os.EFD_CLOEXEC)
     return End(descriptor), End(os.dup(descriptor))
+
+
+class Finder:
+    """Has `socket` make such pairs once a program imports it; loaded before, it slows each fork."""
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
+        if name != "socket":
+            return None
+        others = (finder for finder in sys.meta_path if finder is not self)
+        specs = (finder.find_spec(name, path, target) for finder in others)
+        spec = next(filter(None, specs), None)
+        if spec is not None:
+            spec.loader = _Loader(spec.loader)  # type: ignore[assignment]
+        return spec
+
+
+class _Loader:
+    def __init__(self, loader: Any):
+        self._loader = loader
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._loader, name)
+
+    def create_module(self, spec: ModuleSpec) -> types.ModuleType | None:
+        return self._loader.create_module(spec)
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        self._loader.exec_module(module)
+        module.socketpair = pair  # type: ignore[attr-defined]

@@ -72,8 +72,7 @@ OURS = "child judging landlock library literals objects seccomp wakeup walls wat
 # What programs import most; loaded here, an import in a child is a dictionary look-up.
 PRELOADED = (
     "abc bisect cmath collections collections.abc copy dataclasses decimal enum fractions"
-    " functools heapq itertools json math numbers operator random re socket statistics string"
-    " typing"
+    " functools heapq itertools json math numbers operator random re statistics string typing"
 )
 
 
@@ -124,7 +123,8 @@ def set_up(number: int) -> "tuple[walls.Walls, int]":
         __import__(name)
     os.register_at_fork = register_at_fork
     os.uname = vars(sys.modules["posix"])["uname"] = uname
-    vars(sys.modules["socket"])["socketpair"] = wakeup.pair
+    sys.meta_path.insert(0, wakeup.Finder())
+    sys.modules["re"].purge()
     builtins.exit = _sitebuiltins.Quitter("exit", "Ctrl-D")
     builtins.quit = _sitebuiltins.Quitter("quit", "Ctrl-D")
     sys.path = [path for path in sys.path if not path.startswith(os.path.dirname(HERE))]
