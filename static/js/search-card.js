@@ -71,7 +71,7 @@ function textOf(answer, node, status) {
       `${ENDS[answer.ended]}. Chosen by: ${answer.rule}.`
     );
   }
-  if (answer) return `${ENDS[answer.ended]} before any program was verified.`;
+  if (answer) return `No program was verified. ${ENDS[answer.ended]}.`;
   if (node) return `Node ${node.id} by ${node.agent} passes ${percent(node.score, 0)} of the public tests so far.`;
   return hasEnded(status.state)
     ? "The search ended before any program was verified."
