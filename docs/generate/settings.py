@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 from docs.generate import markdown
@@ -22,6 +23,22 @@ NAMES = {"credit.advantage": "credit", "loss.policy": "losses"}
 def page() -> str:
     schema = RunConfig.model_json_schema()
     return markdown.page("Settings", ABOUT, *_sections(schema, schema, "", "The run"))
+
+
+@cache
+def paths() -> frozenset[str]:
+    """Of all settings and of their sections, an agent's as `agents.NAME...`."""
+    schema = RunConfig.model_json_schema()
+    return frozenset(_paths(schema, schema, ""))
+
+
+def _paths(schema: dict[str, Any], whole: dict[str, Any], prefix: str) -> Iterator[str]:
+    for name, field in schema["properties"].items():
+        below = _resolved(field["items"], whole) if name == "agents" else _model(field, whole)
+        path = prefix + ("agents.NAME" if name == "agents" else name)
+        yield path
+        if below is not None:
+            yield from _paths(below, whole, f"{path}.")
 
 
 def _sections(schema: dict[str, Any], whole: dict[str, Any], path: str, title: str) -> Iterator:

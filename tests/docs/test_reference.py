@@ -1,14 +1,15 @@
 """The generated pages are what the code says, and the generator notices what nobody described."""
 
 import os
+import re
 import subprocess
 import sys
 
 import pytest
 
-from docs.generate import environment, markdown
+from docs.generate import environment, markdown, settings
 from docs.generate.pages import differing, write
-from tests.docs.pages import ROOT
+from tests.docs.pages import ROOT, pages
 
 
 def test_the_generated_pages_are_those_of_the_code(tmp_path):
@@ -46,3 +47,25 @@ def test_text_of_docstrings_is_no_markup():
     assert markdown.escaped("a*b <c> [d] `e*f` g_h _i_") == r"a\*b \<c> \[d\] `e*f` g_h \_i\_"
     assert "a \\| b" in markdown.table(("x",), [("a | b",)])
     assert markdown.table(("x",), []) == ""
+
+
+def unknown_settings(text):
+    """Paths of settings that a text names in code, and that are none."""
+    named = re.findall(r"`((?:agents\.[\w-]+|\w+)(?:\.\w+)+)(?: ?=[^`]*)?`", text)
+    sections = {path.partition(".")[0] for path in settings.paths()}
+    paths = {re.sub(r"^agents\.[\w-]+", "agents.NAME", path) for path in named}
+    return {path for path in paths if path.partition(".")[0] in sections} - settings.paths()
+
+
+def test_settings_that_pages_name_exist():
+    faults = {
+        page.relative_to(ROOT).as_posix(): odd
+        for page in pages()
+        if (odd := unknown_settings(page.read_text("utf-8")))
+    }
+    assert not faults
+
+
+def test_a_setting_that_is_none_is_found():
+    text = "`training.step`, `agents.oak.model = x`, `search.rho=0.97`, `agents.first.modle`, `a.b`"
+    assert unknown_settings(text) == {"training.step", "agents.NAME.modle"}
