@@ -118,7 +118,7 @@ def as_text(value: Any) -> str:
 def warm_up() -> None:
     """Load what pyarrow loads at its first file, of each kind; of our own making."""
     nested = [{"d": 1.5, "e": decimal.Decimal("1.5")}, None]
-    columns = {"a": ["x", None], "b": [[1], []], "c": nested}
+    columns: dict[str, list[Any]] = {"a": ["x", None], "b": [[1], None], "c": nested}
     pyarrow.table(columns)  # takes pandas along, if there is one
     forget_zones()
     times = pyarrow.array([datetime.datetime(2000, 1, 1), None], pyarrow.timestamp("ns"))
