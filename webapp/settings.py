@@ -192,6 +192,10 @@ MOST_EVENTS = environment.read_integer(os.environ, "GROVE_MOST_EVENTS", 10**9, 1
 # What the process may take that reads an uploaded dataset.
 DATASET_READ_SECONDS = 90
 DATASET_READ_BYTES = 4 << 30
+# What a worker may take that checks or compares a dataset, and so how long those of others wait.
+DATASET_CHECK_SECONDS = 60.0 * environment.read_integer(
+    os.environ, "GROVE_CHECK_MINUTES", 360, 1, 10**5
+)
 # What the process may take that checks the files of a model.
 MODEL_CHECK_SECONDS = 60
 MODEL_CHECK_BYTES = 2 << 30

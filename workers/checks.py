@@ -2,7 +2,8 @@
 
 A check runs every reference in the sandbox, in processes of the engine's own
 (`python -m engine problems`). It waits for the engine (to the report's deadline) and for the
-worker's end, in which case the work is given back.
+worker's end, in which case the work is given back. A report that is cancelled or deleted ends
+within `RENEW_SECONDS`.
 
 Invariant: no engine outlives the report that it was started for.
 """
@@ -117,7 +118,10 @@ def _wait(engine: subprocess.Popen[bytes], report: DatasetReport, notes: IO[byte
             return False
         if timezone.now() > report.deadline:
             seconds = reports.seconds_for(report)
-            raise CannotCheck(f"it was not done within {seconds:.0f} s, and was given up")
+            raise CannotCheck(
+                f"it was not done within {seconds:.0f} s, and was given up: split the dataset, or "
+                "have the operator raise GROVE_CHECK_MINUTES"
+            )
         if time.monotonic() - renewed > RENEW_SECONDS:
             reports.renew(report, _progress(notes))
             renewed = time.monotonic()

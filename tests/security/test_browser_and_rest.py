@@ -63,6 +63,7 @@ BY_REST = {
     "second-pair": ("change_second_pair",),
     "new-search": ("create_search_in_project",),
     "check-search": ("check_search_in_project", "list_search_members"),
+    "cancel-dataset-report": ("cancel_dataset_report",),
     "check-dataset": ("start_dataset_validation",),
     "derive-dataset": ("derive_dataset_version",),
     "delete-dataset": ("delete_dataset_version",),

@@ -344,7 +344,7 @@ def test_what_others_keep_private_is_named_to_nobody_else(bob, cast):
     )
     version = stored_version(cast, "open")
     secret = stored_version(replace(cast, project=hidden), "secret-name", some_problems(2, seed=7))
-    reports.request_overlap(version, secret, 0.5, cast.alice)
+    overlap = reports.request_overlap(version, secret, 0.5, cast.alice).pk
     DatasetVersion.objects.filter(pk=secret.pk).update(parent=version)
     address, rest = f"/datasets/versions/{version.pk}/", f"/api/v1/datasets/versions/{version.pk}"
 
@@ -352,10 +352,14 @@ def test_what_others_keep_private_is_named_to_nobody_else(bob, cast):
         asked = [bob.get(address), bob.get(f"{rest}/uses"), bob.delete(rest)]
         return [answer.content.decode() for answer in asked]
 
+    of_overlap = f"/datasets/reports/{overlap}/", f"/api/v1/datasets/reports/{overlap}"
     assert not [text for text in told() if "secret-name" in text]
+    assert [bob.get(path).status_code for path in of_overlap] == [404, 404]
+    assert bob.post(f"{of_overlap[1]}/cancel").status_code == 404
     assert "it is used by 1 more" in told()[-1]
     bob.force_login(cast.alice)
     assert all("secret-name" in text for text in told())
+    assert [bob.get(path).status_code for path in of_overlap] == [200, 200]
 
 
 def test_problems_are_searched_filtered_and_paged(bob, cast):

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import threading
+import time
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
 
+import psutil
 import pytest
+from django.db import connection
+from django.urls import reverse
 from django.utils import timezone
 
 from tests.builders import a_cast
 from tests.datasets import some_problems, stored_version
+from tests.workers.engines import wait_for
 from webapp.artifacts.store import local_path
 from webapp.datasets import reports
 from webapp.datasets.models import DatasetReport
-from workers.checks import Checks
+from webapp.projects.services import create_project
+from workers.checks import RENEW_SECONDS, Checks
 
 pytestmark = pytest.mark.django_db
 
@@ -64,3 +72,89 @@ def test_a_check_ends_at_its_deadline(var_directory):
     Checks().work(taken)
     report = DatasetReport.objects.get()
     assert report.state == "failed" and "was not done within" in report.error
+
+
+def slow_problems(number=200):
+    """Each reference runs until the sandbox ends it: together far longer than a test waits."""
+    endless = "def solve(*given):\n    while True:\n        pass\n"
+    return [replace(one, reference=endless) for one in some_problems(number)]
+
+
+def engines():
+    """Processes of the engine's command line that this process has."""
+    return {one for one in psutil.Process().children() if "problems" in cmdline(one)}
+
+
+def cmdline(process):
+    try:
+        return process.cmdline()
+    except psutil.NoSuchProcess:
+        return []
+
+
+@contextmanager
+def under_way(report):
+    """A worker's thread, from when the engine has begun with the report."""
+    taken = reports.take_report()
+    assert taken.pk == report.pk
+    work = threading.Thread(target=lambda: (Checks().work(taken), connection.close()), daemon=True)
+    work.start()
+    (engine,) = wait_for(engines)
+    family = [engine, *wait_for(engine.children)]
+    yield work
+    work.join(20)
+    assert not work.is_alive(), "the worker is still at it"
+    _, alive = psutil.wait_procs(family, timeout=5)
+    assert not alive and not engines(), "its engine is left"
+
+
+def cancelled(client, report):
+    told = client.post(f"/api/v1/datasets/reports/{report.pk}/cancel")
+    assert (told.status_code, told.json()["state"]) == (200, "failed")
+    assert told.json()["error"] == "it was cancelled by bob"
+
+
+def cancelled_on_the_page(client, report):
+    page = client.get(reverse("dataset-version", args=[report.version_id])).content.decode()
+    assert reverse("cancel-dataset-report", args=[report.pk]) in page
+    assert client.post(reverse("cancel-dataset-report", args=[report.pk])).status_code == 302
+
+
+def deleted(client, report):
+    assert client.delete(f"/api/v1/datasets/versions/{report.version_id}").status_code == 204
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("end", [cancelled, cancelled_on_the_page, deleted])
+def test_a_check_under_way_ends_with_its_report_and_the_next_one_is_done(
+    var_directory, client, end
+):
+    cast = a_cast()
+    client.force_login(cast.bob)
+    slow = stored_version(cast, "slow", slow_problems())
+    check = reports.request_validation(slow, cast.bob)
+    elsewhere = create_project(cast.charlie.memberships.get().workspace, "Elms", "elms")
+    theirs = stored_version(replace(cast, project=elsewhere, bob=cast.charlie), "elms")
+    late = reports.request_validation(theirs, cast.charlie)
+    with under_way(check):
+        began = time.monotonic()
+        end(client, check)
+    took = time.monotonic() - began
+    assert took < 3 * RENEW_SECONDS + 4, f"{took:.1f} s"
+    found = DatasetReport.objects.filter(pk=check.pk).first()
+    assert found is None or (found.state, found.error) == ("failed", "it was cancelled by bob")
+    assert Checks().do_one()
+    late.refresh_from_db()
+    assert late.state == "done"
+    if found:  # asking again is no error, and changes nothing
+        assert client.post(f"/api/v1/datasets/reports/{found.pk}/cancel").status_code == 200
+        again = reports.request_validation(slow, cast.bob)
+        assert again.pk != found.pk and again.state == "queued"
+
+
+def test_the_operator_bounds_how_long_others_wait(var_directory, settings):
+    settings.DATASET_CHECK_SECONDS = 60.0
+    cast = a_cast()
+    reports.request_validation(stored_version(cast, "trees"), cast.bob)
+    taken = reports.take_report()
+    assert 58 < (taken.deadline - timezone.now()).total_seconds() <= 60

@@ -199,6 +199,15 @@ def get_dataset_report(request: HttpRequest, report_id: Id):
     return report
 
 
+@router.post("/reports/{int:report_id}/cancel", response=ReportOut)
+def cancel_dataset_report(request: HttpRequest, report_id: Id):
+    """End a check or an overlap that is queued or under way; one that has ended stays as it is."""
+    report = get_dataset_report(request, report_id)
+    _changeable(request, report.version_id)
+    reports.cancel(report, request.user)
+    return get_dataset_report(request, report_id)
+
+
 def _changeable(request: HttpRequest, dataset_version_id: int) -> DatasetVersion:
     require_scope(request.user, Action.ADD_DATASETS)
     version = visible_version(request.user, dataset_version_id)

@@ -3,7 +3,8 @@
 Invariants: the row is the truth, there is no message: a worker takes what is queued, or what a lost
 worker held, under a lease that it renews; whoever was overtaken is refused (`ReportLost`). What a
 check found is written in one transaction, all of it or nothing. Workspaces take turns: however many
-reports one has queued, that of another waits for those under way and no more.
+reports one has queued, that of another waits for those under way and no more, each of which ends at
+its deadline (`settings.DATASET_CHECK_SECONDS` at most), or when it is cancelled or deleted.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
+from django.conf import settings
 from django.db import transaction
 from django.db.models import F, OuterRef, Q, Subquery
 from django.db.models.functions import Greatest
@@ -26,7 +28,7 @@ MOST_ATTEMPTS = 3
 MOST_TOLD = 2000
 """Overlaps that a report names; it counts them all."""
 _WORKSPACE = "version__dataset__project__workspace"
-_BASE_SECONDS, _SECONDS_EACH, _MOST_SECONDS = 120.0, 20.0, 6 * 3600.0
+_BASE_SECONDS, _SECONDS_EACH = 120.0, 20.0
 State = DatasetReport.State
 Kind = DatasetReport.Kind
 Check = DatasetProblem.Check
@@ -102,7 +104,7 @@ def _last_turn() -> Greatest:
 def seconds_for(report: DatasetReport) -> float:
     """How long the work may take."""
     problems = report.version.statistics["problems"]
-    return min(_MOST_SECONDS, _BASE_SECONDS + _SECONDS_EACH * problems)
+    return min(settings.DATASET_CHECK_SECONDS, _BASE_SECONDS + _SECONDS_EACH * problems)
 
 
 def renew(report: DatasetReport, done: int) -> None:
@@ -110,6 +112,15 @@ def renew(report: DatasetReport, done: int) -> None:
     lease = timezone.now() + timedelta(seconds=LEASE_SECONDS)
     if not _mine(report).update(lease_expires=lease, done=done):
         raise ReportLost
+
+
+@transaction.atomic
+def cancel(report: DatasetReport, by: User) -> None:
+    """End a report that is queued or under way; one that has ended stays as it is. Its worker ends
+    the engine as soon as it renews its lease."""
+    open_ones = DatasetReport.objects.filter(pk=report.pk, state__in=_OPEN)
+    if found := open_ones.select_for_update(no_key=True, of=("self",)).first():
+        _end(found, State.FAILED, error=f"it was cancelled by {by.username}")
 
 
 def give_back(report: DatasetReport) -> None:

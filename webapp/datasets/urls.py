@@ -34,4 +34,9 @@ urlpatterns = [
         name="compare-dataset",
     ),
     path("datasets/reports/<int:report_id>/", views.dataset_report, name="dataset-report"),
+    path(
+        "datasets/reports/<int:report_id>/cancel/",
+        views.cancel_report,
+        name="cancel-dataset-report",
+    ),
 ]

@@ -57,13 +57,24 @@ def dataset_problem(request: HttpRequest, dataset_version_id: int, number: int) 
 
 @require_safe
 def dataset_report(request: HttpRequest, report_id: int) -> HttpResponse:
-    """dataset_report.html: `report`, an overlap with its `other`."""
+    """dataset_report.html: `report`, an overlap with its `other`; `can_change`."""
     kind = DatasetReport.Kind.OVERLAP
     found = DatasetReport.objects.visible_to(request.user).filter(kind=kind)
     found = found.select_related("version__dataset", "other__dataset", "created_by")
     report = get_object_or_404(found, pk=report_id)
     visible_version(request.user, report.other_id)
-    return render(request, "dataset_report.html", {"report": report})
+    can_change = may(request.user, Action.ADD_DATASETS, report.version.dataset.project)
+    return render(request, "dataset_report.html", {"report": report, "can_change": can_change})
+
+
+@require_POST
+def cancel_report(request: HttpRequest, report_id: int) -> HttpResponse:
+    """Cancel a check or an overlap; back to the version."""
+    found = DatasetReport.objects.visible_to(request.user)
+    report = get_object_or_404(found, pk=report_id)
+    version = _changeable(request, report.version_id)
+    reports.cancel(report, request.user)
+    return redirect("dataset-version", version.pk)
 
 
 @require_POST

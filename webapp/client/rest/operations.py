@@ -1728,6 +1728,16 @@ class Operations(Transport):
         """A check or an overlap: how far it is, or what it found."""
         return self._ask(ReportOut, "GET", f"/datasets/reports/{part(report_id)}")
 
+    def cancel_dataset_report(self, report_id: int, *, key: str | UnsetType = UNSET) -> ReportOut:
+        """End a check or an overlap that is queued or under way; one that has ended stays as it
+        is."""
+        return self._ask(
+            ReportOut,
+            "POST",
+            f"/datasets/reports/{part(report_id)}/cancel",
+            headers=given(**{"Idempotency-Key": key}),
+        )
+
     def list_exports(
         self,
         *,
