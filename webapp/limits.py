@@ -2,6 +2,7 @@
 
 Invariants: what is over a limit is answered 429 with Retry-After before anything is done for it;
 callers are counted by who was identified, never by what they say of themselves.
+Who comes by a token spends of the token's allowance and of one that all tokens of its user share.
 A limit of N in S seconds lets N through at once, and then one every S / N seconds (the generic
 cell rate algorithm, ITU-T I.371): one row for each limit and caller, one statement for each call.
 Signing in has limits of its own, allauth's (`settings.CACHES`).
@@ -95,6 +96,22 @@ def count_guess(address: str) -> None:
         raise TooMany(wait)
 
 
+TOKENS_OF_ONE_USER = 4
+"""All tokens of a user together get so many times what one of them gets."""
+
+
+def spend(one: Limit, request: HttpRequest) -> int:
+    """0 if the request may be answered; else seconds until it may. What is refused by the token's
+    own allowance spends nothing of the user's, so one token never holds up the others by itself."""
+    if wait := one.spend(counted_as(request)):
+        return wait
+    user = caller_of(request).user
+    if user is None or user.token is None:
+        return 0
+    of_all = Limit(one.name, one.amount * TOKENS_OF_ONE_USER, one.seconds)
+    return of_all.spend(f"all tokens of user {user.pk}")
+
+
 GUESSES = "guesses"
 """Of `settings.RATE_LIMITS`: tokens and secrets of links that let nobody in, for each address that
 they come from."""
@@ -147,7 +164,7 @@ class Limits:
         name = next((LIMITS[one] for one in at if one in LIMITS), None)
         if name is None:
             return None
-        wait = limit(name).spend(counted_as(request))
+        wait = spend(limit(name), request)
         return too_many_requests(request, wait) if wait else None
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:

@@ -15,7 +15,7 @@ from django.urls import reverse
 
 from engine.problems.paired import paired_bootstrap, paired_normal
 from tests.builders import a_cast, a_held_run, a_run, a_token, an_event, some_events
-from tests.webapp.stream_server import a_server, wait_until
+from tests.webapp.stream_server import Client, a_server, wait_until
 from webapp.accounts.models import Scope
 from webapp.comments.models import Comment
 from webapp.comments.selectors import PAGE_ROWS
@@ -25,6 +25,7 @@ from webapp.experiments.intervals import MOST_FIGURES, RESAMPLES, Budget, interv
 from webapp.experiments.services import mark_finished
 from webapp.markdown import MOST_CELLS, render
 from webapp.telemetry.ingest import ingest
+from webapp.telemetry.protocol import Close
 from webapp.telemetry.stream_slots import MAX_PER_TOKEN, MAX_PER_USER, open_streams
 
 WIDE = ("|a" * 1250 + "\n" + "|-" * 1250 + "\n" + "|\n" * 2400)[:LONGEST]
@@ -175,6 +176,52 @@ def test_a_token_a_user_and_a_session_hold_so_many_event_streams_at_once():
             assert held.enter_context(tail(other)).status_code == 200
         wait_until(lambda: open_streams(cast.vera) == 0 and open_streams(cast.bob) == 0)
         with tail(secrets[0]) as again:
+            assert again.status_code == 200
+        mark_finished(run.pk, fencing)
+        served.wait_until_idle()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_address_holds_so_many_streams_and_sockets_whoever_is_behind_it(settings):
+    settings.STREAMS_PER_ADDRESS, settings.TRUSTED_PROXIES = 3, ["127.0.0.1"]
+    cast = a_cast()
+    run, fencing = a_held_run(cast)
+    ingest(run.pk, fencing, some_events(1, 2))
+    users = {one: a_token(one, cast.project, Scope.RUNS_READ) for one in (cast.vera, cast.bob,
+                                                                         cast.mia)}  # fmt: skip
+    crowded, other = "2001:db8::1", "2001:db8:0:1::1"
+
+    def headers(user, address):
+        return {"Authorization": f"Bearer {users[user]}", "X-Forwarded-For": address}
+
+    with a_server() as served, httpx.Client(timeout=20, limits=NO_REUSE) as http:
+        url = f"http://127.0.0.1:{served.port}/api/v1/runs/{run.pk}/events"
+
+        def tail(user, address):
+            told = {**headers(user, address), "Accept": "text/event-stream"}
+            return http.stream("GET", url, headers=told)
+
+        def a_socket(user, address):
+            return Client(served.port, None, additional_headers=headers(user, address))
+
+        with ExitStack() as held:
+            for user in (cast.vera, cast.bob):
+                assert held.enter_context(tail(user, crowded)).status_code == 200
+            third = held.enter_context(a_socket(cast.mia, crowded))
+            third.say(type="hello", v=1)
+            assert third.hear()["type"] == "welcome"
+            with tail(cast.mia, "2001:db8::2") as refused:  # of the same network
+                assert (refused.status_code, refused.headers["Retry-After"]) == (429, "10")
+                told = refused.read().decode()
+                assert "3 event streams and sockets at once per address" in told
+            with a_socket(cast.bob, crowded) as late:
+                assert late.hear_of("bye")["code"] == Close.TOO_MANY
+            assert held.enter_context(tail(cast.mia, other)).status_code == 200
+            with a_socket(cast.mia, other) as elsewhere:
+                elsewhere.say(type="hello", v=1)
+                assert elsewhere.hear()["type"] == "welcome"
+        wait_until(lambda: open_streams(cast.vera) + open_streams(cast.bob) == 0)
+        with tail(cast.mia, crowded) as again:
             assert again.status_code == 200
         mark_finished(run.pk, fencing)
         served.wait_until_idle()

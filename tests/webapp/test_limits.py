@@ -67,6 +67,28 @@ def test_who_asks_too_often_is_told_when_to_come_back(client, cast, settings):
     assert told.json()["status"] == 429 and 55 <= int(told["Retry-After"]) <= 60
 
 
+def test_all_tokens_of_a_user_share_an_allowance_and_one_alone_does_not_use_it_up(
+    client, cast, settings
+):
+    settings.RATE_LIMITS = {**settings.RATE_LIMITS, "exports": (2, 60.0)}
+    run, _ = a_held_run(cast)
+    address = f"/api/v1/runs/{run.pk}/events"
+    every = [a_token(cast.bob, cast.project, Scope.RUNS_READ) for _ in range(6)]
+
+    def answers(secret, number):
+        return [ask(client, secret, address).status_code for _ in range(number)]
+
+    assert answers(every[0], 30).count(200) == 2, "its own allowance, as ever"
+    told = [answers(secret, 3) for secret in every[1:]]
+    assert told == [[200, 200, 429]] * 3 + [[429] * 3] * 2, "8 of all: what was refused is free"
+    refused = ask(client, every[5], address)
+    assert 1 <= int(refused["Retry-After"]) <= 60
+    client.force_login(cast.bob)
+    assert client.get(address).status_code == 200, "a session is counted by itself"
+    other = a_token(cast.mia, cast.project, Scope.RUNS_READ)
+    assert answers(other, 1) == [200], "and so is somebody else"
+
+
 @pytest.mark.parametrize("path", ["tokens", "exports", "runs/{run}/shares", "runs/{run}/events"])
 def test_what_rest_makes_is_counted_apart_from_what_it_lists(client, cast, settings, path):
     run, _ = a_held_run(cast)
@@ -161,8 +183,8 @@ def test_no_header_makes_another_caller_of_the_one_who_was_refused(client, cast,
         assert client.get(path, headers={"authorization": value}).status_code == 429
 
     token = ApiToken.objects.get()
-    assert keys() == {f"exports:token {token.pk}", f"exports:user {cast.mia.pk}",
-                      f"tokens:user {cast.mia.pk}"}  # fmt: skip
+    assert keys() == {f"exports:token {token.pk}", f"exports:all tokens of user {cast.bob.pk}",
+                      f"exports:user {cast.mia.pk}", f"tokens:user {cast.mia.pk}"}  # fmt: skip
 
 
 def test_wrong_tokens_are_counted_by_their_address_and_make_no_keys_of_their_own(client, cast):

@@ -11,6 +11,7 @@ from ninja import Query, Router
 from webapp.experiments.models import Run
 from webapp.experiments.outside import Ended, NotOutside
 from webapp.experiments.selectors import visible_run
+from webapp.limits import address_of
 from webapp.problems import problem
 from webapp.projects.permissions import Action, require
 from webapp.telemetry import selectors, steps, tail
@@ -119,12 +120,12 @@ def get_step_trees(
 
 
 def _tail(request: HttpRequest, run: Run, after: int, topics: list[str]) -> HttpResponse:
-    """The log as it grows; 429 for a caller who holds as many streams as they may."""
+    """The log as it grows; 429 for a caller or an address with as many streams as it may hold."""
     last = request.headers.get("Last-Event-ID", "")
     if last.isascii() and last.isdigit() and len(last) < 19:
         after = int(last)
     try:
-        slot = take_slot(request.user)
+        slot = take_slot(request.user, address_of(request))
     except TooManyStreams as refused:
         refusal = problem(429, str(refused))
         refusal.headers["Retry-After"] = str(RETRY_SECONDS)

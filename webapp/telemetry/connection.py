@@ -24,6 +24,7 @@ from webapp.sharing.services import Guest
 from webapp.telemetry import protocol
 from webapp.telemetry.access import (
     Nobody,
+    address_of,
     ends_at,
     may_read,
     view_of,
@@ -33,6 +34,7 @@ from webapp.telemetry.access import (
 from webapp.telemetry.hub import DatabaseTrouble, Hub
 from webapp.telemetry.protocol import Close, Closing, Inbound, Pong, Refused, Reply, Sid, Welcome
 from webapp.telemetry.pump import Pump
+from webapp.telemetry.stream_slots import RETRY_SECONDS, Slot, TooManyStreams, take_socket
 
 RETRY_MS = 1000
 
@@ -77,8 +79,9 @@ class Connection:
         user = self.scope["user"]
         await self._send({"type": "websocket.accept", "subprotocol": protocol.SUBPROTOCOL})
         _sockets[user.pk] += 1
+        slot = None
         try:
-            self._admit(user)
+            slot = self._admit(user)
             async with asyncio.TaskGroup() as self._tasks:
                 for work in (self._read(), self._recheck(), self._heartbeat()):
                     self._tasks.create_task(work)
@@ -90,11 +93,14 @@ class Connection:
             trouble = "the database does not answer"
             await self._close(Closing(Close.TRY_LATER, trouble, RETRY_MS))
         finally:
+            if slot:
+                slot.free()
             _sockets[user.pk] -= 1
             if not _sockets[user.pk]:
                 del _sockets[user.pk]
 
-    def _admit(self, user: Any) -> None:
+    def _admit(self, user: Any) -> Slot:
+        """Counts the socket of its address; raises `Closing` if it may not be open."""
         if isinstance(user, Nobody):
             raise user.why
         if not user.is_authenticated:
@@ -106,6 +112,10 @@ class Connection:
             limit = protocol.MAX_SOCKETS_PER_SHARE
         if _sockets[user.pk] > limit:
             raise Closing(Close.TOO_MANY, f"at most {limit} sockets per user", 10_000)
+        try:
+            return take_socket(address_of(self.scope))
+        except TooManyStreams as refused:
+            raise Closing(Close.TOO_MANY, str(refused), 1000 * RETRY_SECONDS) from None
 
     async def say(self, reply: Reply) -> None:
         """Send one frame, in turn; raises `Closing` if the client does not take it in time."""

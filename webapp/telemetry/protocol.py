@@ -55,8 +55,8 @@ _MEANINGS = {
     Close.NOT_SIGNED_IN: "Session, token or link let nobody in, or do so no longer.",
     Close.NO_ACCESS: "The token reads no runs, or the run is no longer yours to see.",
     Close.TOO_SLOW: "Frames were not taken in time: come again.",
-    Close.TOO_MANY: "Too many sockets or messages, or too many wrong tokens from the address: "
-    "come again after the time that is told.",
+    Close.TOO_MANY: "Too many sockets of a user or an address, too many messages, or too many "
+    "wrong tokens: come again after the time that is told.",
 }
 
 

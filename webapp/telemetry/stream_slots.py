@@ -1,4 +1,5 @@
-"""How many event streams one caller holds open at once, as `connection` counts sockets.
+"""How many event streams one caller holds open at once, and how many of them and of websockets one
+address does, whoever is behind it.
 
 Invariant: a slot is taken before the answer begins and is free again once its stream ends, its
 reader leaves, or it never began. Each web process counts its own, as it does sockets.
@@ -12,6 +13,8 @@ from collections.abc import AsyncIterator, Hashable
 from contextlib import aclosing
 from weakref import finalize
 
+from django.conf import settings
+
 from webapp.accounts.models import User
 
 MAX_PER_TOKEN = 20
@@ -19,13 +22,15 @@ MAX_PER_TOKEN = 20
 MAX_PER_USER = 40
 """Of all tokens and sessions of one user."""
 RETRY_SECONDS = 10
+ADDRESS = "address"
 
 
 class TooManyStreams(Exception):
     """The caller has to close a stream first."""
 
     def __init__(self, limit: int, whose: str):
-        super().__init__(f"At most {limit} event streams at once per {whose}: close one first.")
+        what = "event streams and sockets" if whose == ADDRESS else "event streams"
+        super().__init__(f"At most {limit} {what} at once per {whose}: close one first.")
 
 
 _open: Counter[Hashable] = Counter()
@@ -37,18 +42,33 @@ def open_streams(user: User) -> int:
     return _open["user", user.pk]
 
 
-def take_slot(user: User) -> Slot:
-    """Count a stream.
+def take_slot(user: User, address: str) -> Slot:
+    """Count a stream; `address` as `limits.counted_address` gives it.
 
     Raises:
-        TooManyStreams: the caller holds as many as they may.
+        TooManyStreams: the caller, or the address, holds as many as they may.
     """
     token = user.token
     whose = "token" if token else "session"
-    limits = [
-        ((whose, token.pk if token else user.pk), MAX_PER_TOKEN, whose),
-        (("user", user.pk), MAX_PER_USER, "user"),
-    ]
+    return _taken(
+        [
+            ((whose, token.pk if token else user.pk), MAX_PER_TOKEN, whose),
+            (("user", user.pk), MAX_PER_USER, "user"),
+            _of_address(address),
+        ]
+    )
+
+
+def take_socket(address: str) -> Slot:
+    """Count a websocket of an address. Raises TooManyStreams as `take_slot`."""
+    return _taken([_of_address(address)])
+
+
+def _of_address(address: str) -> tuple[Hashable, int, str]:
+    return (ADDRESS, address), settings.STREAMS_PER_ADDRESS, ADDRESS
+
+
+def _taken(limits: list[tuple[Hashable, int, str]]) -> Slot:
     with _lock:
         for key, limit, whose in limits:
             if _open[key] >= limit:
@@ -64,6 +84,10 @@ class Slot:
 
     def __init__(self, keys: list[Hashable]):
         self._free = finalize(self, _release, keys)
+
+    def free(self) -> None:
+        """It counts no longer; doing it again changes nothing."""
+        self._free()
 
     async def streamed(self, blocks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
         """The blocks; the slot is free when they end, or their reader leaves."""
