@@ -12,8 +12,10 @@ from django.urls import reverse
 from django.utils import timezone
 
 from engine.events import RunState
+from engine.policy.starters import starter_directory
 from tests.builders import a_config, a_search, a_token
 from webapp.accounts.models import Scope
+from webapp.datasets.models import Dataset, DatasetVersion
 from webapp.experiments import services
 from webapp.experiments.creation import create_experiment_with_run
 from webapp.experiments.models import Experiment, Run
@@ -22,6 +24,8 @@ from webapp.experiments.selectors import sweepable_runs
 from webapp.experiments.states import NotNow
 from webapp.projects.models import Workspace
 from webapp.projects.services import create_project, create_workspace
+from webapp.registry.evaluations import Wish, evaluate
+from webapp.registry.services import register_starters
 
 LONG_AGO = timezone.now() - timedelta(days=1)
 
@@ -121,6 +125,66 @@ def test_a_search_takes_its_turn_like_any_run(cast):
     queued(elsewhere(cast), cast.charlie, 5, priority=9)
     search = a_search(cast)
     assert {next_taken().run_id, next_taken().run_id} >= {search.run_id}
+
+
+def evaluations(cast, number):
+    """So many of Bob's, by REST's own service."""
+    version, dataset = something_to_measure(cast)
+    return [evaluate(version, dataset, Wish(seed=seed), cast.bob) for seed in range(number)]
+
+
+def something_to_measure(cast):
+    """A version of a model, and one of a dataset."""
+    dataset = Dataset.objects.create(project=cast.project, name="measured")
+    spec = {"dataset": "generated", "seed": 0, "train": 10, "validation": 0, "test": 3}
+    problems = DatasetVersion.objects.create(
+        dataset=dataset, number=1, spec=spec, content_hash="a" * 64
+    )
+    (version,) = register_starters(cast.project, {"oak": starter_directory("oak")}, {})
+    return version, problems
+
+
+def test_evaluations_take_turns_with_the_runs_of_other_workspaces(cast):
+    mine = {one.run_id for one in evaluations(cast, 6)}
+    theirs = {one.pk for one in queued(elsewhere(cast), cast.charlie, 3)}
+    served = []
+    for _ in range(6):
+        taken = next_taken()
+        served.append("Oaks" if taken.run_id in mine else "Ashes")
+        assert taken.run_id in mine | theirs
+        end(taken)
+    assert served in (["Oaks", "Ashes"] * 3, ["Ashes", "Oaks"] * 3)
+
+
+@pytest.mark.parametrize("name", ["PROJECT_RUNNING", "USER_RUNNING"])
+def test_no_more_evaluations_of_a_project_or_a_user_are_at_work_than_may(cast, settings, name):
+    setattr(settings, name, 2)
+    evaluations(cast, 4)
+    taken = [next_taken(), next_taken()]
+    assert all(taken) and next_taken() is None
+    end(taken[0])
+    assert next_taken() is not None
+
+
+@pytest.mark.parametrize(
+    ("name", "path", "variable"),
+    [("PROJECT_RUNS", "project", "GROVE_PROJECT_RUNS"), ("USER_RUNS", "user", "GROVE_USER_RUNS")],
+)
+def test_no_more_evaluations_are_accepted_than_runs_may_be_queued(
+    client, cast, settings, name, path, variable
+):
+    setattr(settings, name, 3)
+    queued(cast.project, cast.bob, 1)
+    first, _ = evaluations(cast, 2)
+    client.force_login(cast.bob)
+    address = f"/api/v1/models/{first.version.model_id}/versions/1/evaluations"
+    asked = {"dataset_version": first.dataset_version_id, "problems": 3}
+    told = client.post(address, asked, "application/json")
+    (problem,) = told.json()["problems"]
+    assert (told.status_code, problem["path"]) == (409, path) and variable in problem["reason"]
+    assert Run.objects.count() == 3
+    services.request_stop(first.run_id)
+    assert client.post(address, asked, "application/json").status_code == 201
 
 
 @pytest.mark.parametrize("name", ["PROJECT_RUNNING", "USER_RUNNING"])
