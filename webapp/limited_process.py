@@ -15,16 +15,22 @@ import resource
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+from webapp.disk import EXIT_STATUS, DiskFull, is_full
 
 _HERE = Path(__file__).resolve().parents[1]
 
 
 def run_limited(module: str, job: dict[str, Any]) -> bool:
-    """Whether the module came to an end by itself, with exit status 0, within the job's limits."""
+    """Whether the module came to an end by itself, with exit status 0, within the job's limits.
+
+    Raises:
+        DiskFull: it could not write its result.
+    """
     process = subprocess.Popen(
         [sys.executable, "-m", module],
         cwd=_HERE,
@@ -39,7 +45,19 @@ def run_limited(module: str, job: dict[str, Any]) -> bool:
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
+    if process.returncode == EXIT_STATUS:
+        raise DiskFull
     return process.returncode == 0
+
+
+def exit_status_of(main: Callable[[], int]) -> int:
+    """What a module ends with: what its `main` returns, or `EXIT_STATUS` of a full disk."""
+    try:
+        return main()
+    except OSError as error:
+        if is_full(error):
+            return EXIT_STATUS
+        raise
 
 
 def limit_self(job: dict[str, Any]) -> None:

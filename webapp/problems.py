@@ -30,6 +30,7 @@ from ninja.errors import (
 from pydantic import ConfigDict
 
 from engine.faults import ConfigError, printable, shown
+from webapp import disk
 from webapp.errors import Refused
 
 logger = logging.getLogger(__name__)
@@ -170,7 +171,7 @@ def _refusals(method: str, operation: dict[str, Any]) -> list[int]:
     ):
         statuses.add(409)  # of another list
     if method in ("post", "patch"):
-        statuses |= {400, 404, 409, 413, 422}
+        statuses |= {400, 404, 409, 413, 422, disk.STATUS}
     if method in ("patch", "delete"):
         statuses.add(409)
     return sorted(statuses)
@@ -261,6 +262,8 @@ def _no_database(error: Exception) -> HttpResponse:
 
 def _failed(error: Exception) -> HttpResponse:
     logger.error("a request failed", exc_info=error)
+    if disk.is_full(error):
+        return problem(disk.STATUS, disk.FULL)
     return problem(500, "Something went wrong on our side; the server's log tells what.")
 
 

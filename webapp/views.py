@@ -11,6 +11,7 @@ from django.shortcuts import render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
+from webapp import disk
 from webapp.problems import problem
 
 
@@ -69,6 +70,8 @@ def server_error(request: HttpRequest) -> HttpResponse:
     if isinstance(sys.exc_info()[1], OperationalError | InterfaceError):
         detail = "Nothing is lost. Try again in a few seconds."
         return _error(request, 503, "The database does not answer", detail)
+    if disk.is_full(sys.exc_info()[1]):
+        return _error(request, disk.STATUS, "The disk is full", disk.FULL)
     detail = "Try again. If it stays so, logs/web.log in the server's data directory tells why."
     return _error(request, 500, "Server error", detail)
 

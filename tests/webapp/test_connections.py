@@ -16,7 +16,10 @@ import pytest
 from django.db import connection
 
 from tests.builders import a_held_run, store
+from tests.datasets import stored_version
 from tests.webapp.stream_server import Client, a_server, a_session, wait_until
+from tests.webapp.test_upload_memory import resident
+from webapp.artifacts import store as artifacts
 from webapp.http.connections import Connections, Limits, Phase
 from webapp.http.server import limits_for
 from workers.embedded.services import web_command
@@ -132,6 +135,31 @@ def test_who_does_not_take_a_response_is_closed():
                 pass
             wait_until(lambda: served.server.server_state.connections, PAGE_SECONDS)
             wait_until(lambda: not served.server.server_state.connections, 20)
+        served.wait_until_idle()
+
+
+def test_who_takes_a_download_slowly_holds_a_block_of_it_and_is_closed(cast, var_directory):
+    readers, size = 16, 48 << 20
+    version = stored_version(cast)
+    version.artifact = artifacts.put(os.urandom(1 << 20) for _ in range(size >> 20))
+    version.save()
+    path = f"/api/v1/datasets/versions/{version.pk}/content"
+    request = f"GET {path} HTTP/1.1\r\nHost: localhost\r\nCookie: sessionid="
+    request = f"{request}{a_session(cast.bob).session_key}\r\n\r\n".encode()
+    with a_server(QUICK) as served, ExitStack() as stack:
+        assert status(served.port, "/", cast.bob) == 200
+        before, opened = resident("VmRSS"), []
+        for _ in range(readers):
+            one = stack.enter_context(socket.socket())
+            one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            one.connect(("127.0.0.1", served.port))
+            one.sendall(request)
+            opened.append(one)
+        assert all(one.recv(12) == b"HTTP/1.1 200" for one in opened)
+        assert status(served.port, "/", cast.bob) == 200
+        grown = resident("VmRSS") - before
+        assert grown < readers * (6 << 20), f"{grown >> 20} MiB for {readers} readers"
+        wait_until(lambda: not served.server.server_state.connections, 20)
         served.wait_until_idle()
 
 

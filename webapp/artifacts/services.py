@@ -7,7 +7,9 @@ appends never mix; a finished upload has an artifact and no file.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection
+from contextlib import suppress
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -71,6 +73,7 @@ def append(upload: Upload, offset: int, content: IO[bytes]) -> Upload:
     Raises:
         OffsetMismatch: it stands elsewhere, or somebody else is adding to it.
         UploadRefused: it is more than one request may bring, or than was announced.
+        OSError: it cannot be written; the upload stands where it stood.
     """
     with transaction.atomic():
         upload = _locked(upload)
@@ -81,15 +84,25 @@ def append(upload: Upload, offset: int, content: IO[bytes]) -> Upload:
             raise OffsetMismatch(upload.received, told)
         block = content.read(settings.ARTIFACT_CHUNK_BYTES + 1)
         _refuse_block(upload, len(block))
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("r+b" if path.exists() else "xb") as file:
-            file.seek(offset)
-            file.write(block)
-            file.truncate()
+        _write_at(path, offset, block)
         upload.received += len(block)
         upload.expires = timezone.now() + LIFETIME
         upload.save(update_fields=["received", "expires"])
     return upload
+
+
+def _write_at(path: Path, offset: int, block: bytes) -> None:
+    """All of the block or, on a full disk, none of it: what it took is free again."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with path.open("r+b" if path.exists() else "xb") as file:
+            file.seek(offset)
+            file.write(block)
+            file.truncate()
+    except OSError:
+        with suppress(OSError):
+            os.truncate(path, offset)
+        raise
 
 
 def standing(upload: Upload) -> Upload:

@@ -82,14 +82,25 @@ def put_file(path: Path, expected: str = "") -> Artifact:
         lock(sha256)
         size, now = path.stat().st_size, timezone.now()
         if not storage().exists(name_of(sha256)):
-            with path.open("rb") as file:
-                storage().save(name_of(sha256), _Staged(file, path))
+            _save(path, name_of(sha256))
         fresh = {"size": size, "last_put": now}
         artifact, _ = Artifact.objects.update_or_create(
             sha256=sha256, defaults={"last_put": now}, create_defaults=fresh
         )
     path.unlink(missing_ok=True)
     return artifact
+
+
+def _save(path: Path, name: str) -> None:
+    """Move or copy a file to a name that was free; a copy that failed leaves no part of itself,
+    which would be taken for the whole."""
+    try:
+        with path.open("rb") as file:
+            storage().save(name, _Staged(file, path))
+    except OSError:
+        with suppress(OSError):
+            storage().delete(name)
+        raise
 
 
 def put_in_place(path: Path, expected: str) -> Artifact:

@@ -25,6 +25,7 @@ from engine.problems.errors import DatasetError
 from webapp.datasets.errors import DatasetRefused
 from webapp.datasets.indexing import FIRST, INDEX, PROBLEMS, REFUSAL, WIDTH, key_of
 from webapp.datasets.reading import TOO_MUCH, a_place, limits
+from webapp.disk import is_full
 from webapp.limited_process import run_limited
 
 
@@ -63,9 +64,10 @@ def of(dataset: str, format: str) -> FileIndex:
 
     Raises:
         ConfigError: it cannot be read, or not within the limits, or others are read at the moment.
+        OSError: the disk is full (`disk.is_full`).
     """
     try:
-        folder = Path(settings.PROBLEM_INDEX_DIR) / _identity(Path(dataset), format)
+        folder = Path(settings.PROBLEM_INDEX_DIR) / identity_of(Path(dataset), format)
         if not folder.is_dir():
             _make(dataset, format, folder)
         os.utime(folder)  # used last
@@ -73,11 +75,14 @@ def of(dataset: str, format: str) -> FileIndex:
         reasons = "; ".join(one["reason"] for one in error.problems)
         raise _refusal(dataset, reasons) from None
     except (DatasetError, OSError) as error:
+        if is_full(error):
+            raise
         raise _refusal(dataset, str(error)) from None
     return FileIndex(folder)
 
 
-def _identity(path: Path, format: str) -> str:
+def identity_of(path: Path, format: str) -> str:
+    """A digest of the paths, sizes and times of the files. Raises OSError."""
     files = files_below(path) if is_folder(path) else [path]
     told = [[str(path.resolve()), format]]
     for file in files:

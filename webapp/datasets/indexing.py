@@ -19,7 +19,7 @@ from engine.problems.literals import LiteralError
 from engine.problems.load import load_dataset
 from engine.problems.problem import Problem
 from engine.problems.records import record
-from webapp.limited_process import limit_self
+from webapp.limited_process import exit_status_of, limit_self
 
 PROBLEMS, FIRST, INDEX, REFUSAL = "problems.jsonl", "first.json", "index.txt", "refusal.txt"
 _DIGEST, _OFFSET, _LENGTH = 64, 20, 12
@@ -63,4 +63,4 @@ def _write(out: Path, problems: list[Problem]) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(exit_status_of(main))

@@ -29,7 +29,7 @@ from engine.problems.load import LoadedDataset, Place, load_dataset
 from engine.problems.problem import CallTest, Problem, StdinTest
 from engine.problems.records import RecordReader, record
 from webapp.datasets.statistics import statistics
-from webapp.limited_process import limit_self
+from webapp.limited_process import exit_status_of, limit_self
 
 _FOREIGN = (
     (b"PK\x03\x04", "a zip archive"), (b"PK\x05\x06", "a zip archive"), (b"\x80", "a pickle"),
@@ -198,4 +198,4 @@ def _told(job: dict[str, Any], out: Path, fault: DatasetFault) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(exit_status_of(main))

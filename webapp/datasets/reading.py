@@ -22,6 +22,8 @@ from webapp.limited_process import a_slot, run_limited
 PLACES = 2
 """How many are read at once, by all web processes together."""
 LOCK = 0x6461_7461
+BUSY = 409
+"""Status of a refusal because no place is free: asking again is enough."""
 
 
 @dataclass(frozen=True)
@@ -109,5 +111,5 @@ def a_place() -> Iterator[None]:
     with a_slot(LOCK, PLACES) as is_free:
         if not is_free:
             reason = "other datasets are being read at the moment; ask again in some seconds"
-            raise refused("uploads", "", reason, 409)
+            raise refused("uploads", "", reason, BUSY)
         yield

@@ -24,9 +24,9 @@ from webapp.artifacts.models import Artifact, Upload
 from webapp.artifacts.names import fault_of_name
 from webapp.artifacts.selectors import bytes_of, visible_uploads
 from webapp.artifacts.services import use_up
-from webapp.datasets.errors import refused
+from webapp.datasets.errors import DatasetRefused, refused
 from webapp.datasets.models import Dataset, DatasetProblem, DatasetVersion
-from webapp.datasets.reading import Reading, Source, read
+from webapp.datasets.reading import BUSY, Reading, Source, read
 from webapp.datasets.reports import request_validation
 from webapp.datasets.selectors import uses
 from webapp.datasets.services import next_number
@@ -53,10 +53,11 @@ def add_version(
     note: str = "",
 ) -> tuple[DatasetVersion, bool]:
     """The version with the problems of finished uploads, and whether it is new. The uploads are
-    used up, whatever comes of them.
+    used up, unless it was the server that could not read them: then they may be named again.
 
     Raises:
         DatasetRefused: a name, or what was uploaded, cannot be used; nothing is left behind.
+        OSError: a file cannot be read or written here.
     """
     if reason := fault_of_name(name):
         raise refused("name", name, reason)
@@ -71,10 +72,18 @@ def add_version(
     try:
         sources = [Source(store.local_path(one.artifact_id), one.name) for one in uploads]
         with read(sources, format) as reading:
-            return _stored(project, user, name, reading, spec, note, None)
-    finally:
-        for upload in uploads:
-            use_up(upload)
+            made = _stored(project, user, name, reading, spec, note, None)
+    except DatasetRefused as error:
+        if error.status != BUSY:
+            _use_up(uploads)
+        raise
+    _use_up(uploads)
+    return made
+
+
+def _use_up(uploads: Sequence[Upload]) -> None:
+    for upload in uploads:
+        use_up(upload)
 
 
 def derive_version(

@@ -18,6 +18,7 @@ from threading import Event
 
 from django.db import connection, transaction
 
+from webapp import disk
 from webapp.experiments.listing import Unusable, Wish, matching_runs
 from webapp.experiments.models import Run
 from webapp.experiments.selectors import visible_runs
@@ -43,8 +44,8 @@ class ExportFailed(Exception):
 def make(export: Export, closing: Event) -> None:
     """Write the file of an export that the caller took, and say how it ended."""
     draft = export.path.with_suffix(f".{export.attempt}.part")
-    draft.parent.mkdir(parents=True, exist_ok=True)
     try:
+        draft.parent.mkdir(parents=True, exist_ok=True)
         rows = _write(export, draft, closing)
         told = rows, draft.stat().st_size, _sha256(draft)
         draft.replace(export.path)
@@ -56,7 +57,8 @@ def make(export: Export, closing: Event) -> None:
         services.fail(export, str(error))
     except Exception as error:
         logger.exception("export %s failed", export.pk)
-        services.fail(export, f"{type(error).__name__}: {error}")
+        cause = disk.FULL if disk.is_full(error) else f"{type(error).__name__}: {error}"
+        services.fail(export, cause)
     finally:
         draft.unlink(missing_ok=True)
 

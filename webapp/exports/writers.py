@@ -86,7 +86,8 @@ class _Parquet:
         self._schema = pyarrow.schema(list(zip(names, self._kinds, strict=True)))
         self._as = [float if column.kind is Kind.NUMBER else None for column in columns]
         self._rows: list[Row] = []
-        self._file = parquet.ParquetWriter(path, self._schema, compression="zstd")
+        self._sink = pyarrow.OSFile(str(path), "wb")
+        self._file = parquet.ParquetWriter(self._sink, self._schema, compression="zstd")
 
     def add(self, rows: Sequence[Row]) -> None:
         self._rows += rows
@@ -94,9 +95,12 @@ class _Parquet:
             self._flush()
 
     def close(self) -> None:
-        if self._rows:
-            self._flush()
-        self._file.close()
+        try:
+            if self._rows:
+                self._flush()
+            self._file.close()
+        finally:  # on a full disk the writer stays open, and the file's room would stay taken
+            self._sink.close()
 
     def _flush(self) -> None:
         columns = zip(*self._rows, strict=True)

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 
-from webapp.limited_process import a_slot, limit_self, run_limited
+from webapp.limited_process import a_slot, exit_status_of, limit_self, run_limited
 from webapp.registry.layout import Layout, ModelFile, check_model, refuse_names
 from webapp.registry.weights import WeightsError
 
@@ -84,4 +84,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(exit_status_of(main))
