@@ -86,6 +86,8 @@ class Contents:
     hash: str = ""
     """Identity of all its problems."""
     left_out: list[DatasetFault] = field(default_factory=list)
+    problems: int = 0
+    """How many there are."""
 
 
 def check_problem_set(config: ProblemsConfig) -> Contents:
@@ -96,30 +98,42 @@ def check_problem_set(config: ProblemsConfig) -> Contents:
     """
     if config.dataset == GENERATED:
         return Contents()
+    contents = contents_of(config.dataset, config.format)
+    refuse_too_few(contents.problems, config)
+    return contents
+
+
+def contents_of(dataset: str, format: str) -> Contents:
+    """What a file or folder holds. Raises ConfigError with its first faults."""
     try:
-        dataset = load_dataset(config.dataset, config.format)
+        loaded = load_dataset(dataset, format)
     except DatasetError as error:
         faults = [
-            {"path": "problems.dataset", "value": config.dataset, "reason": str(fault)}
+            {"path": "problems.dataset", "value": dataset, "reason": str(fault)}
             for fault in error.faults[:MAX_SHOWN]
         ]
         if len(error.faults) > MAX_SHOWN:
             more = f"... and {len(error.faults) - MAX_SHOWN} more; `problems check` lists them"
-            faults.append({"path": "problems.dataset", "value": config.dataset, "reason": more})
+            faults.append({"path": "problems.dataset", "value": dataset, "reason": more})
         raise ConfigError(faults) from None
-    _split(dataset, config)
-    return Contents(set_hash(dataset.problems), dataset.left_out)
+    return Contents(set_hash(loaded.problems), loaded.left_out, len(loaded.problems))
+
+
+def refuse_too_few(problems: int, config: ProblemsConfig) -> None:
+    """Raises ConfigError unless a file of so many problems leaves one to train on."""
+    held_back = config.validation + config.test
+    if problems <= held_back:
+        reason = (
+            f"{config.dataset} holds {problems} problems, but validation and test alone take "
+            f"{held_back}; lower problems.validation or problems.test"
+        )
+        raise ConfigError([{"path": "problems", "value": problems, "reason": reason}])
 
 
 def _split(dataset: LoadedDataset, config: ProblemsConfig) -> ProblemSet:
     problems = dataset.problems
     held_back = config.validation + config.test
-    if len(problems) <= held_back:
-        reason = (
-            f"{config.dataset} holds {len(problems)} problems, but validation and test alone take "
-            f"{held_back}; lower problems.validation or problems.test"
-        )
-        raise ConfigError([{"path": "problems", "value": len(problems), "reason": reason}])
+    refuse_too_few(len(problems), config)
     ordered = shuffled(problems, config.seed)
     return ProblemSet(
         train=ordered[held_back : held_back + config.train],

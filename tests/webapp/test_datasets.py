@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import tracemalloc
 
 import pytest
 
@@ -111,3 +112,44 @@ def test_of_very_many_faults_the_first_are_told(cast, tmp_path):
         version_of(cast.project, ProblemsConfig(dataset=str(file), **SIZES))
     assert len(refusal.value.problems) == 21
     assert "2980 more" in refusal.value.problems[-1]["reason"]
+
+
+def many_problems(tmp_path):
+    """A file of 4 MB."""
+    file = tmp_path / "many.jsonl"
+    save_problems(file, [make_problem(1, index)[0] for index in range(4000)])
+    return file
+
+
+def test_a_file_of_the_server_is_read_beside_the_web_process_and_once(cast, tmp_path, settings):
+    file = many_problems(tmp_path)
+    tracemalloc.start()
+    version = version_of(cast.project, ProblemsConfig(dataset=str(file), **SIZES))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 2_000_000 < file.stat().st_size, f"{peak:,} bytes"
+    assert version.content_hash and not version.left_out
+    settings.DATASET_READ_SECONDS = 0.01
+    other = version_of(cast.project, ProblemsConfig(dataset=str(file), seed=2, **SIZES))
+    assert other.number == 2, "64 runs of an experiment read it once"
+    with pytest.raises(ConfigError, match=r"holds 4000 problems.*lower problems\.validation"):
+        version_of(cast.project, ProblemsConfig(dataset=str(file), train=1, test=4000))
+
+
+@pytest.mark.parametrize(
+    ("limit", "value"), [("DATASET_READ_SECONDS", 0.01), ("DATASET_READ_BYTES", 50 << 20)]
+)
+def test_a_file_that_takes_too_much_to_read_starts_no_run(
+    cast, client, tmp_path, settings, limit, value
+):
+    file = many_problems(tmp_path)
+    settings.DATASETS_DIRS = [tmp_path]
+    setattr(settings, limit, value)
+    client.force_login(cast.bob)
+    overrides = {"problems.dataset": f"local:{file.name}"}
+    new = {"project": cast.project.pk, "recipe": "demo", "overrides": overrides}
+    told = client.post("/api/v1/runs", new, "application/json")
+    (problem,) = told.json()["problems"]
+    assert (told.status_code, problem["path"]) == (409, "problems.dataset")
+    assert "reading it takes more than" in problem["reason"] and "split it" in problem["reason"]
+    assert not cast.project.datasets.exists()

@@ -11,7 +11,7 @@ from django.db import transaction
 
 from engine.config import ProblemsConfig
 from engine.faults import ConfigError
-from engine.problems.source import check_problem_set
+from webapp.datasets.contents import checked_contents
 from webapp.datasets.models import Dataset, DatasetVersion
 from webapp.datasets.references import is_reference, trainable
 from webapp.projects.models import Project
@@ -28,7 +28,7 @@ def version_of(project: Project, problems: ProblemsConfig) -> DatasetVersion:
     """
     if is_reference(problems.dataset):
         return _stored(project, problems)
-    contents = check_problem_set(problems)
+    contents = checked_contents(problems)
     spec, content_hash = _identity(problems, contents.hash)
     name = (Path(problems.dataset).absolute().name or "/")[:_NAME_CHARS]
     Project.objects.select_for_update(no_key=True).get(pk=project.pk)
@@ -39,7 +39,7 @@ def version_of(project: Project, problems: ProblemsConfig) -> DatasetVersion:
         number=next_number(dataset),
         spec=spec,
         content_hash=content_hash,
-        left_out=[str(fault) for fault in contents.left_out],
+        left_out=list(contents.left_out),
     )
 
 

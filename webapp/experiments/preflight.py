@@ -14,9 +14,10 @@ from django.conf import settings
 
 from engine.config import RunConfig
 from engine.faults import ConfigError
-from engine.problems.source import GENERATED, check_problem_set
+from engine.problems.source import GENERATED
 from engine.requirements import needs_of, this_machine
 from webapp.accounts.models import User
+from webapp.datasets.contents import checked_contents
 from webapp.datasets.references import is_reference
 from webapp.experiments.models import Run
 
@@ -59,7 +60,7 @@ def _data(config: RunConfig) -> Finding:
     if config.problems.dataset == GENERATED:
         return Finding("Problems", "good", "made by the generator, each with its tests")
     try:
-        contents = check_problem_set(config.problems)
+        contents = checked_contents(config.problems)
     except ConfigError as error:
         return Finding("Problems", "bad", error.problems[0]["reason"])
     left_out = len(contents.left_out)

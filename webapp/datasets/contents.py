@@ -1,0 +1,125 @@
+"""What a file of the server holds, read in a process with limits:
+`python -m webapp.datasets.contents < JOB`.
+
+Invariants: the process that answers requests holds a digest, a number and sentences of a file,
+never its problems; what it knows of a file is of its content as it was, by paths, sizes and times.
+Waits: for a slot of `reading` (none: refused at once), for the process (`DATASET_READ_SECONDS`).
+
+JOB: {"dataset", "format", "out", and the limits of `limited_process`}. `out` then holds `RESULT`:
+{"hash", "problems", "left_out"} or {"faults"}.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+from collections import OrderedDict
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+from engine.config import ProblemsConfig
+from engine.faults import ConfigError
+from engine.problems.errors import DatasetError
+from engine.problems.source import GENERATED, contents_of, refuse_too_few
+from webapp.limited_process import exit_status_of, limit_self, run_limited
+
+RESULT = "contents.json"
+MOST_LEFT_OUT = 10_000
+"""Faults that are kept of a file; of further ones their number."""
+_KEPT = 32
+
+
+@dataclass(frozen=True, slots=True)
+class FileContents:
+    hash: str = ""
+    """Identity of all its problems; empty for generated ones."""
+    problems: int = 0
+    left_out: tuple[str, ...] = ()
+    """Why rows could not be used."""
+
+
+_known: OrderedDict[str, FileContents] = OrderedDict()
+_lock = Lock()
+
+
+def checked_contents(problems: ProblemsConfig) -> FileContents:
+    """What the settings' file holds, if a run can be trained on it; nothing for generated problems.
+
+    Raises:
+        ConfigError: the file cannot be read, or not within the limits, or holds too few problems.
+    """
+    if problems.dataset == GENERATED:
+        return FileContents()
+    contents = _contents(problems.dataset, problems.format)
+    refuse_too_few(contents.problems, problems)
+    return contents
+
+
+def _contents(dataset: str, format: str) -> FileContents:
+    """Read once for each content: an experiment has up to 64 runs on the same file."""
+    from webapp.datasets.file_index import identity_of  # the process itself has no Django
+
+    try:
+        identity = identity_of(Path(dataset), format)
+    except (OSError, DatasetError):
+        return _read(dataset, format)  # which says what is wrong with it
+    with _lock:
+        if identity in _known:
+            _known.move_to_end(identity)
+            return _known[identity]
+    contents = _read(dataset, format)
+    with _lock:
+        _known[identity] = contents
+        while len(_known) > _KEPT:
+            _known.popitem(last=False)
+    return contents
+
+
+def _read(dataset: str, format: str) -> FileContents:
+    from django.conf import settings
+
+    from webapp.datasets.errors import DatasetRefused
+    from webapp.datasets.reading import TOO_MUCH, a_place, limits
+
+    settings.UPLOADS_DIR.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="contents-", dir=settings.UPLOADS_DIR) as folder:
+        job = {"dataset": dataset, "format": format, "out": folder, **limits()}
+        try:
+            with a_place():
+                done = run_limited("webapp.datasets.contents", job)
+        except DatasetRefused as error:
+            raise _refusal(dataset, str(error)) from None
+        result = Path(folder) / RESULT
+        if not done or not result.exists():
+            raise _refusal(dataset, TOO_MUCH.format(**limits()))
+        told = json.loads(result.read_text())
+    if "faults" in told:
+        raise ConfigError(told["faults"])
+    return FileContents(told["hash"], told["problems"], tuple(told["left_out"]))
+
+
+def _refusal(dataset: str, reason: str) -> ConfigError:
+    return ConfigError([{"path": "problems.dataset", "value": dataset, "reason": reason}])
+
+
+def main() -> int:
+    """Exit status 0: it is read or refused, `out` says which."""
+    job: dict[str, Any] = json.load(sys.stdin)
+    limit_self(job)
+    try:
+        found = contents_of(job["dataset"], job["format"])
+        left_out = [str(fault) for fault in found.left_out[:MOST_LEFT_OUT]]
+        if more := len(found.left_out) - len(left_out):
+            left_out.append(f"... and {more} more")
+        told = asdict(FileContents(found.hash, found.problems, tuple(left_out)))
+    except ConfigError as error:
+        told = {"faults": error.problems}
+    (Path(job["out"]) / RESULT).write_text(json.dumps(told))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(exit_status_of(main))
