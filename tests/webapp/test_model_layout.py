@@ -184,6 +184,14 @@ DAMAGES = {
         1, edited("config.json", text_config={"x": [{"trust_remote_code": True}]}), "trust_remote"),
     "code of a hub": (
         1, edited("config.json", attn_implementation="somebody/kernels"), "from elsewhere"),
+    "code of a hub for a part": (
+        1, edited("config.json", attn_implementation={"": "somebody/kernels"}), "from elsewhere"),
+    "code of a hub further down": (
+        1, edited("config.json", text_config={"_attn_implementation": ["a/b"]}), "from elsewhere"),
+    "code of a hub by its inner name": (
+        1, edited("config.json", _attn_implementation_internal="a/b"), "from elsewhere"),
+    "weights from elsewhere": (
+        1, edited("config.json", transformers_weights="../2/model.safetensors"), "another file"),
     "code of the tokenizer": (
         1, edited("tokenizer_config.json", auto_map={"AutoTokenizer": ["x.Y", None]}), "auto_map"),
     "a tokenizer from elsewhere": (

@@ -125,10 +125,26 @@ def check_free_settings(file: ModelFile) -> dict[str, Any]:
         if key in _CODE:
             what = f"{key} asks for code to be run that comes with a model"
             raise WeightsError(file.name, what, "only what transformers itself knows is loaded")
-        if key.endswith("implementation") and isinstance(value, str) and "/" in value:
-            what = f"{key} = {value[:60]!r} asks for code from elsewhere"
+        if "implementation" in key and (found := next(_repositories(value), "")):
+            what = f"{key} = {found[:60]!r} asks for code from elsewhere"
+            raise WeightsError(file.name, what, "leave it out")
+        if key == "transformers_weights":
+            what = f"{key} = {str(value)[:60]!r} names another file of weights"
             raise WeightsError(file.name, what, "leave it out")
     return told
+
+
+def _repositories(value: Any) -> Iterator[str]:
+    """Texts that may name something of a hub, in a setting or in one for each part of a model."""
+    waiting = [value]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, str) and "/" in one:
+            yield one
+        elif isinstance(one, dict):
+            waiting += one.values()
+        elif isinstance(one, list):
+            waiting += one
 
 
 def check_tokens(file: ModelFile) -> None:
