@@ -110,7 +110,7 @@ def site(transactional_db, tmp_path):
         **os.environ,
         "DATABASE_URL": f"postgresql://{parts['USER']}@/{parts['NAME']}?host={parts['HOST']}",
         "GROVE_VAR": str(tmp_path / "var"),
-        "GROVE_SECRET_KEY": "a key of the test that is long enough",
+        "GROVE_SECRET_KEY": settings.SECRET_KEY,
         "GROVE_HTTPS": "1",
         "GROVE_ALLOWED_HOSTS": NAME,
         "GROVE_TRUSTED_PROXIES": "127.0.0.1",
@@ -176,7 +176,9 @@ def _guesses_are_of_the_visitor(client):
 def _uploads_in_whole_chunks(client, cast, token):
     content = os.urandom(8 << 20)
     new = {"project": cast.project.pk, "kind": "dataset", "name": "a.jsonl", "size": len(content)}
-    upload = client.post("/api/v1/uploads", json=new, headers=token).json()["id"]
+    made = client.post("/api/v1/uploads", json=new, headers=token)
+    assert made.status_code == 201, made.text
+    upload = made.json()["id"]
     octets = {"Content-Type": "application/octet-stream", "Upload-Offset": "0", **token}
     told = client.patch(f"/api/v1/uploads/{upload}", content=content, headers=octets)
     assert (told.status_code, told.json()["offset"]) == (200, len(content))
