@@ -22,7 +22,7 @@ TRUSTED_PROXIES = environment.read_addresses(os.environ, "GROVE_TRUSTED_PROXIES"
 CONNECTIONS = environment.read_integer(os.environ, "GROVE_CONNECTIONS", 2000, 16, 60_000)
 # Of these, event streams and websockets of one address.
 STREAMS_PER_ADDRESS = environment.read_integer(
-    os.environ, "GROVE_STREAMS_PER_ADDRESS", max(1, CONNECTIONS // 4), 1, 60_000
+    os.environ, "GROVE_STREAMS_PER_ADDRESS", 500, 1, 60_000
 )
 ALLOW_UNSAFE = environment.read_flag(os.environ, "GROVE_ALLOW_UNSAFE", False)
 RUNS_DIR = GROVE_VAR / "runs"

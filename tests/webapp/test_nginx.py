@@ -1,4 +1,4 @@
-"""The example for nginx in docs/production.md, before a real web process.
+"""The example for nginx in docs/operations.md, before a real web process.
 
 nginx is not among what the tests need: where it is missing they are skipped.
 """
@@ -38,7 +38,7 @@ VISITOR, CLAIMED = "127.0.0.2", "192.0.2.77"
 
 def example() -> str:
     """The configuration as it stands in the document."""
-    text = (settings.BASE_DIR / "docs" / "production.md").read_text()
+    text = (settings.BASE_DIR / "docs" / "operations.md").read_text()
     (found,) = re.findall(r"```nginx\n(.*?)```", text, re.DOTALL)
     return found
 
