@@ -60,9 +60,11 @@ def configured(folder: Path, upstream: int, port: int, **changes: str) -> Path:
         f"{what}_temp_path {folder}/{what};\n"
         for what in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
     )
+    # What belongs to root is closed to the account that nginx would take.
+    account = "user root;\n" if os.geteuid() == 0 else ""
     file = folder / "nginx.conf"
     file.write_text(
-        f"daemon off; pid {folder}/pid; error_log {folder}/error.log;\n"
+        f"daemon off; pid {folder}/pid; error_log {folder}/error.log;\n{account}"
         f"events {{}}\nhttp {{\naccess_log off;\n{temporary}{text}}}\n"
     )
     folder.chmod(0o755)
