@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
+from contextlib import ExitStack
 
 import pytest
 
@@ -131,12 +132,19 @@ def faults():
 
 
 @pytest.fixture
-def worker(transactional_db, server):
-    """A Celery worker of the server's broker, with the real engine: it takes what the site queues
-    until the test ends."""
+def start_worker(transactional_db, server):
+    """Starts a Celery worker of the server's broker, with the real engine: from then on until the
+    test ends it takes what the site queues. What a page says before that can be looked at first."""
     from tests.workers.test_worker import Worker
     from workers.engine_process import DEFAULT_COMMAND
 
-    with Worker(server.var, "filesystem://localhost", DEFAULT_COMMAND) as worker:
-        yield worker
-        assert worker.close() == 0
+    with ExitStack() as stack:
+        workers: list[Worker] = []
+
+        def start() -> Worker:
+            worker = Worker(server.var, "filesystem://localhost", DEFAULT_COMMAND)
+            workers.append(stack.enter_context(worker))
+            return worker
+
+        yield start
+        assert [worker.close() for worker in workers] == [0] * len(workers)

@@ -10,11 +10,11 @@ from webapp.searches.models import Search
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
-ENGINE_MS = 120_000
+ENGINE_MS = 300_000
 TESTS = '[{"arguments": [[3, 1]], "expected": [3, 1]}, {"arguments": [[5]], "expected": [5]}]'
 
 
-def test_a_team_of_starters_searches_a_pasted_problem_and_its_answer_is_taken(window, worker):
+def test_a_team_of_starters_searches_a_pasted_problem_and_its_answer_is_taken(window, start_worker):
     page = window("/")
     page.get_by_role("link", name="Search", exact=True).click()
     page.get_by_role("heading", name="No searches yet").wait_for()
@@ -31,6 +31,7 @@ def test_a_team_of_starters_searches_a_pasted_problem_and_its_answer_is_taken(wi
     assert broken_rules(page) == []
     page.get_by_role("button", name="Start the search").click()
     page.get_by_role("heading", name="No answer yet").wait_for()
+    start_worker()
     search = Search.objects.get()
     twin = page.locator('[data-part="twin"]')
     expect(twin).to_contain_text("Node 1", timeout=ENGINE_MS)
