@@ -89,7 +89,7 @@ def page(form: SearchForm, projects: list[Project], user: User) -> dict[str, Any
     chosen = form.data.getlist("team") if form.is_bound else form.initial.get("team")
     versions = DatasetVersion.objects.filter(dataset__project=project).select_related("dataset")
     if not form.is_bound and not any(name in form.initial for name in _OF_PROBLEMS):
-        form.initial |= defaults.problem(versions)
+        form.initial.update(defaults.problem(versions))
     return {
         "form": form,
         "project": project,
