@@ -83,7 +83,7 @@ def test_agents_are_a_list_that_the_keyboard_changes(page, run):
     page.keyboard.press("Enter")
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
-    expect(page.get_by_role("button", name="Put oak back")).to_be_visible()
+    expect(page.get_by_role("button", name="Restore oak")).to_be_visible()
     expect(page.get_by_label("Overrides (TOML)")).to_have_value(re.compile("agents.oak = unset"))
     breaks_no_rule(page)
     for name in ("", "", "", "", "", ""):

@@ -50,7 +50,7 @@ def figures(log, tree: int) -> dict[str, int]:
 
 def compares(page, log, trees: list[int]) -> None:
     """The page shows the two trees, of one problem, with their figures."""
-    page.get_by_role("heading", name="Two trees of one problem").wait_for()
+    page.get_by_role("heading", name="Compare trees").wait_for()
     expect(page.locator(".tree-pair canvas")).to_have_count(2)
     assert page.get_by_text("These trees are of different problems").count() == 0
     for row in ("Nodes", "Tokens"):
