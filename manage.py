@@ -7,5 +7,5 @@ import sys
 from webapp.manage import main
 
 if __name__ == "__main__":
-    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "webapp.settings")
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "webapp.config.settings")
     main(sys.argv)

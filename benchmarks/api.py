@@ -158,13 +158,13 @@ def _trackio(
 @contextmanager
 def _site(folder: Path) -> Iterator[str]:
     """Postgres and the web server, as `make run` starts them; this process knows the database."""
-    from workers.embedded.postgres import EmbeddedPostgres
-    from workers.embedded.services import web_command
+    from workers.local.postgres import EmbeddedPostgres
+    from workers.local.services import web_command
 
     postgres = EmbeddedPostgres(folder / "postgres")
     os.environ["DATABASE_URL"] = postgres.start()
     os.environ["GROVE_VAR"] = str(folder)
-    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "webapp.settings")
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "webapp.config.settings")
     import django
     from django.core.management import call_command
     from django.db import connection

@@ -31,15 +31,15 @@ from typing import Any
 import numpy as np
 
 from benchmarks import at_least, at_most
-from engine.config import RunConfig, parse_config
-from engine.events import StopReason, TestReport, Verdict
-from engine.inference.crew import Crew
-from engine.inference.players import Ask
-from engine.policy.exchange import Answer, Generation
+from engine.config.schema import RunConfig, parse_config
+from engine.events.vocabulary import StopReason, TestReport, Verdict
+from engine.inference.backends import Ask
+from engine.inference.local_team import Crew
+from engine.policy.types import Answer, Generation
 from engine.problems.generator import make_problem
 from engine.problems.problem import Problem
-from engine.sandbox.verify import Verification
-from engine.training.forest import Forest, public_score
+from engine.rollout.forest import Forest, public_score
+from engine.sandbox.host.verify import Verification
 
 SUMMARY = "several expansions of a tree in flight, and several trees, against one at a time"
 GOALS = {"k4_speedup": at_least(3), "trees16_over_1": at_most(1.3)}

@@ -33,9 +33,9 @@ from benchmarks import at_least
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from engine.policy.layout import MicroBatches
-    from engine.policy.learner import Learner
-    from engine.policy.rows import TrainingRow
+    from engine.policy.learner.layout import MicroBatches
+    from engine.policy.learner.learner import Learner
+    from engine.policy.learner.rows import TrainingRow
 
 SUMMARY = "updates that forward shared prefixes once, against rows beside one another"
 GOALS = {"p512_r64_g8": at_least(2), "worst": at_least(0.95)}
@@ -178,7 +178,7 @@ def _error(ratios: list[float]) -> float:
 
 
 def _rows(shape: Shape) -> list[TrainingRow]:
-    from engine.policy.rows import TrainingRow
+    from engine.policy.learner.rows import TrainingRow
 
     prompt, response, group, prompts = shape
     draw = random.Random(repr(shape))
@@ -199,9 +199,9 @@ def _learners() -> dict[str, Learner]:
     import torch
     from transformers import LlamaConfig, LlamaForCausalLM
 
-    from engine.config import AgentConfig, LossConfig, OptimizerConfig, TrainingConfig
-    from engine.policy.learner import Learner
-    from engine.policy.weights import FullWeights
+    from engine.config.schema import AgentConfig, LossConfig, OptimizerConfig, TrainingConfig
+    from engine.policy.learner.learner import Learner
+    from engine.policy.models.weights import FullWeights
 
     torch.manual_seed(0)
     config = LlamaConfig(

@@ -29,11 +29,11 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks import at_least
-from engine.config import SandboxConfig
+from engine.config.schema import SandboxConfig
 from engine.problems.problem import CallTest, Problem
-from engine.sandbox.process import ZYGOTE
-from engine.sandbox.sandbox import Sandbox
-from engine.sandbox.verify import verify
+from engine.sandbox.host.process import ZYGOTE
+from engine.sandbox.host.sandbox import Sandbox
+from engine.sandbox.host.verify import verify
 
 GOALS = {
     "vs_fresh_python": at_least(2.5),

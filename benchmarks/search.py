@@ -37,13 +37,13 @@ from typing import Any
 import numpy as np
 
 from benchmarks import PeerMissing, at_least, at_most
-from engine.config import Posterior, SearchConfig, SelectionOrder
-from engine.events import StopReason, TestReport, Verdict
-from engine.policy.exchange import Answer, Generation
+from engine.config.schema import Posterior, SearchConfig, SelectionOrder
+from engine.events.vocabulary import StopReason, TestReport, Verdict
+from engine.policy.types import Answer, Generation
 from engine.problems.generator import make_problem
-from engine.sandbox.verify import Verification
+from engine.rollout.forest import Forest, public_score
+from engine.sandbox.host.verify import Verification
 from engine.search.tree import SearchTree
-from engine.training.forest import Forest, public_score
 
 SUMMARY = "CPU seconds of bookkeeping per node of a search tree, against TreeQuest"
 GOALS = {

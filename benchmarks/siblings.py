@@ -105,8 +105,8 @@ def _ways(model: Any, prompt: list[int]) -> dict[str, Callable[[], list[tuple[An
     """Each writes all children: (ids, log-probabilities) by child."""
     import torch
 
-    from engine.config import SamplingConfig
-    from engine.policy.generators.streams import row_seed
+    from engine.config.schema import SamplingConfig
+    from engine.policy.generators.counter_rng import row_seed
     from engine.policy.generators.torch_generator import TorchGenerator
 
     generator = TorchGenerator(model, [], pad_id=0, seed=0)
@@ -139,8 +139,8 @@ def _plain_batch(model: Any, prompt: list[int], seeds: list[int]) -> list[tuple[
     import numpy as np
     import torch
 
-    from engine.policy.generators.drawing import Settings, draw
-    from engine.policy.generators.streams import uniforms
+    from engine.policy.generators.counter_rng import uniforms
+    from engine.policy.generators.sampling import Settings, draw
 
     numbers = uniforms(np.array(seeds), np.zeros(len(seeds), np.int64), TOKENS)
     plain = Settings(None, None, None, None)
@@ -171,7 +171,7 @@ def _check_same(ways: dict[str, Callable[[], list[tuple[Any, Any]]]]) -> None:
 def _check_likeliest(model: Any, prompt: list[int]) -> None:
     import torch
 
-    from engine.config import SamplingConfig
+    from engine.config.schema import SamplingConfig
     from engine.policy.generators.torch_generator import TorchGenerator
 
     greedy = SamplingConfig(max_new_tokens=TOKENS, top_k=1)

@@ -45,12 +45,12 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import PeerMissing, at_least
-from engine.config import RunConfig, parse_config
-from engine.events import read_all
+from engine.config.schema import RunConfig, parse_config
+from engine.events.vocabulary import read_all
 from engine.problems.jsonl import save_problems
-from engine.problems.literals import to_literal
 from engine.problems.problem import CallTest, Problem
 from engine.problems.source import GENERATED, load_problem_set
+from engine.sandbox.guest.literals import to_literal
 
 SUMMARY = "a GRPO step, rollouts per second against TRL"
 GOALS = {"vs_trl": at_least(3), "vs_trl_bare": at_least(3)}

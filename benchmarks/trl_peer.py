@@ -13,17 +13,17 @@ from datasets import Dataset
 from transformers import TrainerCallback
 from trl import GRPOConfig, GRPOTrainer
 
-from engine.config import RunConfig
+from engine.config.schema import RunConfig
 from engine.losses.total import Rows, count_units, total_loss
-from engine.policy.forward import output_logprobs, pad_rows
 from engine.policy.generators.torch_generator import TorchGenerator
-from engine.policy.load import load_policy
+from engine.policy.learner.forward import output_logprobs, pad_rows
+from engine.policy.learner.rows import TrainingRow
+from engine.policy.models.load import load_policy
 from engine.policy.prompts import root_prompt
-from engine.policy.rows import TrainingRow
 from engine.problems.extraction import extract_program
 from engine.problems.source import load_problem_set
-from engine.sandbox.memory import RememberingVerifier
-from engine.sandbox.sandbox import Sandbox
+from engine.sandbox.host.sandbox import Sandbox
+from engine.sandbox.host.verdict_cache import RememberingVerifier
 
 TOLERANCE = 1e-5
 """Of the loss, and of the gradient as a share of its norm."""

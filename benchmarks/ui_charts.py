@@ -75,10 +75,10 @@ def _zoom(page: Any, part: tuple[float, float], points: int) -> float:
 
 def _series(run: Any, points: int) -> str:
     """Makes a run's series of so many points; returns its name."""
-    from engine.events import Event
+    from engine.events.vocabulary import Event
     from tests.browser.sample_log import START
-    from webapp.telemetry.blocks import store
-    from webapp.telemetry.told import Told
+    from webapp.telemetry.series.blocks import store
+    from webapp.telemetry.series.buffer import Told
 
     name, draw = f"{METRIC}.oak", random.Random(1)
     payload = {"agent": "oak", "step": 0, METRIC: 1.0}

@@ -12,7 +12,7 @@ from itertools import count, islice
 
 import msgspec
 
-from engine.events import Event
+from engine.events.vocabulary import Event
 from tests.browser.sample_log import START, Sample, sample_events
 
 NODES_PER_SECOND = 50

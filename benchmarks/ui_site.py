@@ -19,7 +19,7 @@ from playwright.sync_api import Browser, Page
 from benchmarks.ui_log import sample_of_long_log
 from tests.browser.chromium import Faults, chromium
 from tests.browser.site import SampleRun, Server
-from workers.embedded.postgres import EmbeddedPostgres
+from workers.local.postgres import EmbeddedPostgres
 
 VIEWPORT = {"width": 1600, "height": 1000}
 
@@ -70,7 +70,7 @@ def site() -> Iterator[Site]:
 
 def _served(var: Path, database_url: str, browser: Browser) -> Iterator[Site]:
     os.environ |= {"GROVE_VAR": str(var), "DATABASE_URL": database_url}
-    os.environ["DJANGO_SETTINGS_MODULE"] = "webapp.settings"
+    os.environ["DJANGO_SETTINGS_MODULE"] = "webapp.config.settings"
     # Playwright keeps an event loop in this thread, which Django takes for async code.
     os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"
     import django

@@ -75,7 +75,7 @@ def measure(arguments: argparse.Namespace) -> dict[str, dict[str, Any]]:
 
 def _rates(name: str, arguments: argparse.Namespace) -> tuple[dict[int, float], float]:
     """Tokens per second by number of sequences, and the gap to the learner's log-probabilities."""
-    from engine.config import SamplingConfig
+    from engine.config.schema import SamplingConfig
 
     host = _host(name, arguments)
     try:
@@ -104,7 +104,7 @@ def _rates(name: str, arguments: argparse.Namespace) -> tuple[dict[int, float], 
 
 
 def _host(name: str, arguments: argparse.Namespace) -> Any:
-    from engine.config import parse_config
+    from engine.config.schema import parse_config
     from engine.policy.host import PolicyHost
 
     room = arguments.prompt + arguments.tokens
@@ -124,8 +124,8 @@ def _gap(group: Any, generations: list[Any], dtype: str) -> float:
     """Nats: the largest of any token in float32, the mean in bfloat16."""
     import torch
 
-    from engine.policy.forward import output_logprobs, pad_rows
-    from engine.policy.rows import TrainingRow
+    from engine.policy.learner.forward import output_logprobs, pad_rows
+    from engine.policy.learner.rows import TrainingRow
 
     rows = [TrainingRow(g.prompt_ids, g.output_ids, g.logprobs, 0.0, 0) for g in generations]
     model = group.weights.model

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from engine.config import RunConfig
+from engine.config.schema import RunConfig
 from engine.recipes import load_recipe, parse_override, recipe_names
 
 
@@ -39,14 +39,14 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _add_train(commands: Any) -> None:
-    from engine.training.command import add_arguments
+    from engine.cli.train import add_arguments
 
     command = commands.add_parser("train", help="train, or resume, the run of a directory")
     add_arguments(command)
 
 
 def _add_same(commands: Any) -> None:
-    from engine.training.sameness import add_arguments
+    from engine.cli.compare_runs import add_arguments
 
     add_arguments(commands.add_parser("same", help="whether two runs are the same, bit for bit"))
 
@@ -121,7 +121,7 @@ def _add_golden(commands: Any) -> None:
 
 
 def _golden(arguments: argparse.Namespace) -> int:
-    from engine.golden import check_file
+    from engine.golden.cases import check_file
 
     return check_file(arguments.file, arguments.json)
 
@@ -139,7 +139,7 @@ def _add_doctor(commands: Any) -> None:
 
 
 def _doctor(arguments: argparse.Namespace) -> int:
-    from engine.doctor import examine, examine_recipe
+    from engine.resources.doctor import examine, examine_recipe
 
     if arguments.recipe is None:
         return examine(arguments.json)
@@ -148,25 +148,25 @@ def _doctor(arguments: argparse.Namespace) -> int:
 
 
 def _add_problems(commands: Any) -> None:
-    from engine.problems.command import add_arguments
+    from engine.cli.problems import add_arguments
 
     add_arguments(commands.add_parser("problems", help="check and compare data sets"))
 
 
 def _add_search(commands: Any) -> None:
-    from engine.inference.command import add_search
+    from engine.cli.search import add_search
 
     add_search(commands.add_parser("search", help="let a team answer one problem"))
 
 
 def _add_evaluate(commands: Any) -> None:
-    from engine.inference.evaluation_command import add_evaluate
+    from engine.cli.evaluate import add_evaluate
 
     add_evaluate(commands.add_parser("evaluate", help="measure a team on a data set"))
 
 
 def _add_compare(commands: Any) -> None:
-    from engine.inference.evaluation_command import add_compare
+    from engine.cli.evaluate import add_compare
 
     add_compare(
         commands.add_parser("compare", help="difference of two evaluations, with intervals")
@@ -174,7 +174,7 @@ def _add_compare(commands: Any) -> None:
 
 
 def _add_reward_model(commands: Any) -> None:
-    from engine.inference.reward_command import add_reward_model
+    from engine.cli.reward_model import add_reward_model
 
     add_reward_model(commands.add_parser("reward-model", help="train a judge of a run's programs"))
 

@@ -18,16 +18,16 @@ from django.db import connection
 from django.db.models import Model as DatabaseModel
 from safetensors.numpy import save_file
 
-from engine.config import ProblemsConfig, RunConfig, parse_config
-from engine.events import Event, RunState
+from engine.config.schema import ProblemsConfig, RunConfig, parse_config
+from engine.events.vocabulary import Event, RunState
 from engine.policy.starters import starter_directory
 from engine.problems.problem import CallTest, Problem
 from webapp.accounts.models import Scope, User
 from webapp.accounts.tokens import create_token
 from webapp.datasets.models import Dataset, DatasetVersion
 from webapp.datasets.services import version_of
-from webapp.experiments.leases import take_lease
 from webapp.experiments.models import Experiment, Run
+from webapp.experiments.scheduling.leases import take_lease
 from webapp.experiments.services import mark_starting
 from webapp.projects.models import Membership, Project, Role, Workspace
 from webapp.projects.services import create_project, create_workspace
@@ -35,7 +35,7 @@ from webapp.registry import evaluations
 from webapp.registry.models import Model, ModelVersion, Promotion, PromotionState
 from webapp.searches.models import Search
 from webapp.searches.services import Wish, create_search
-from webapp.telemetry.ingest import ingest
+from webapp.telemetry.ingest.ingest import ingest
 
 
 @dataclass

@@ -35,7 +35,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def queue_in_memory():
     """Messages that a process of tests sends must not reach a worker that happens to run here; from
     the first on, because who sends them is kept."""
-    from webapp.celery import app
+    from webapp.config.celery import app
 
     app.conf.update(broker_url="memory://", broker_transport_options={})
 
@@ -58,7 +58,7 @@ def django_db_modify_db_settings(postgres_url):
     from django.conf import settings
     from django.db import connections
 
-    from webapp.environment import database
+    from webapp.config.environment import database
 
     wanted = database(postgres_url)
     settings.DATABASES["default"].update(wanted)
@@ -115,7 +115,7 @@ def var_settings(folder: Path) -> dict[str, Any]:
     """The settings by which everything that is kept lies below the folder."""
     from django.conf import settings
 
-    from webapp.environment import read_artifact_storage
+    from webapp.config.environment import read_artifact_storage
 
     artifacts = read_artifact_storage({}, folder / "artifacts")
     return {

@@ -15,13 +15,13 @@ import sys
 import tempfile
 from pathlib import Path
 
-from workers.embedded.postgres import EmbeddedPostgres
+from workers.local.postgres import EmbeddedPostgres
 
 ROOT = Path(__file__).resolve().parents[1]
 DECIDING = (
     "webapp/*/migrations/*.py",
-    "webapp/settings.py",
-    "workers/embedded/postgres.py",
+    "webapp/config/settings.py",
+    "workers/local/postgres.py",
     "tests/database.py",
     "constraints.txt",
 )

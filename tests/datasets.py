@@ -14,8 +14,8 @@ from webapp.accounts.models import User
 from webapp.artifacts import store
 from webapp.artifacts.models import Upload
 from webapp.artifacts.services import append, begin, finish
-from webapp.datasets.intake import row_of
 from webapp.datasets.models import Dataset, DatasetProblem, DatasetVersion
+from webapp.datasets.parser_process import row_of
 from webapp.datasets.services import next_number
 from webapp.datasets.statistics import statistics
 

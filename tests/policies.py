@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 from transformers import AutoModelForCausalLM, LlamaConfig, LlamaForCausalLM
 
-from engine.config import RunConfig, parse_config
+from engine.config.schema import RunConfig, parse_config
 from engine.policy.starters import starter_directory
 from engine.policy.starters.demonstrations import CLEAN, demonstrations
 from engine.policy.starters.vocabulary import train_tokenizer

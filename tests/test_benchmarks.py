@@ -34,7 +34,7 @@ def test_the_sandbox_benchmark_ends_with_one_json_line():
 
 
 def test_the_search_benchmark_opens_the_nodes_that_its_peer_opens():
-    needed("treequest", "python3 workers/embedded/install.py dev")
+    needed("treequest", "python3 workers/local/install.py dev")
     done = run("search", "--json", "--largest", "64", "--nodes", "64", "--peer-trees", "1")
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout.splitlines()[-1])
@@ -120,7 +120,7 @@ def test_a_deeper_starter_answers_as_the_starter_does(tmp_path):
     import torch
 
     from benchmarks.deeper import deeper
-    from engine.policy.load import load_policy
+    from engine.policy.models.load import load_policy
 
     ids_BL = torch.randint(4, 400, (2, 40), generator=torch.Generator().manual_seed(1))
     starter = load_policy("starter:fern", "cpu", "float32").model

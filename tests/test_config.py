@@ -6,13 +6,8 @@ import math
 import pytest
 
 from engine.__main__ import main
-from engine.config import (
-    RunConfig,
-    parse_config,
-    read_config,
-    registered,
-)
-from engine.faults import ConfigError
+from engine.config.errors import ConfigError
+from engine.config.schema import RunConfig, parse_config, read_config, registered
 from engine.recipes import load_recipe, recipe_names
 
 AGENT = {"name": "oak", "model": "starter:oak"}

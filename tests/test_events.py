@@ -2,7 +2,7 @@
 
 import pytest
 
-from engine.events import (
+from engine.events.vocabulary import (
     KINDS,
     EventLog,
     EventReader,

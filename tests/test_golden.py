@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from engine.golden import check_file, deviations, run_case
-from engine.golden_kinds import KINDS
+from engine.golden.cases import check_file, deviations, run_case
+from engine.golden.kinds import KINDS
 
 FILE = Path(__file__).parent / "data" / "golden.json"
 CASES = json.loads(FILE.read_text())["cases"]

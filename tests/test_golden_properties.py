@@ -12,8 +12,8 @@ from statistics import mean, stdev
 import numpy as np
 import pytest
 
-from engine.golden import run_case
-from engine.golden_kinds import KINDS
+from engine.golden.cases import run_case
+from engine.golden.kinds import KINDS
 
 CASES = 12
 

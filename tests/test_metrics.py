@@ -4,8 +4,7 @@ from math import sqrt
 import numpy as np
 import pytest
 
-from engine.inference.selection import Candidate, rank_answers, select_answer
-from engine.metrics import (
+from engine.evaluation.metrics import (
     area_under_distinct,
     distinct_at_k,
     effective_clusters,
@@ -13,6 +12,7 @@ from engine.metrics import (
     standard_error,
     tree_outcome,
 )
+from engine.inference.selection import Candidate, rank_answers, select_answer
 from engine.problems.paired import paired_bootstrap
 
 

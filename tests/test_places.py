@@ -9,8 +9,8 @@ from typing import Annotated, Any, Union, get_args, get_origin
 import pytest
 from pydantic import BaseModel
 
-from engine.config import RunConfig
-from engine.places import Kind, Location, ModelPath, locations, relocated
+from engine.config.locations import Kind, Location, ModelPath, locations, relocated
+from engine.config.schema import RunConfig
 from engine.recipes import load_recipe
 
 PLAIN = (bool, int, float, types.NoneType)
@@ -27,8 +27,9 @@ FREE_TEXTS = {
     "compute.dtype": "one of a few, by a pattern",
     "compute.strategy": "one of a few, by a pattern",
 }
-"""Texts that name nothing on the machine. A new text field is marked by a type of `engine.places`,
-or is added here with the reason why no file and no address can ever be made of it."""
+"""Texts that name nothing on the machine. A new text field is marked by a type of
+`engine.config.locations`, or is added here with the reason why no file and no address can ever be
+made of it."""
 
 
 def leaves(

@@ -6,11 +6,11 @@ from dataclasses import replace
 import pytest
 
 from engine.__main__ import main
-from engine.config import STARTERS
-from engine.policy.load import load_policy
+from engine.config.schema import STARTERS
+from engine.policy.models.load import load_policy
 from engine.recipes import load_recipe, recipe_names
-from engine.requirements import Machine, needs_of, report, seen_gpus
-from engine.shapes import KNOWN, shape_of
+from engine.resources.requirements import Machine, needs_of, report, seen_gpus
+from engine.resources.shapes import KNOWN, shape_of
 
 NODES = Machine(cores=384, memory=4000.0, gpus=(141.0,) * 16, disk=20_000.0)
 CLUSTER = replace(NODES, gpus=(141.0,) * 32)

@@ -2,10 +2,10 @@
 
 import pytest
 
-from engine.config import RunConfig, parse_config
-from engine.faults import ConfigError
+from engine.config.errors import ConfigError
+from engine.config.schema import RunConfig, parse_config
+from engine.config.weight_sharing import actor_groups, weight_groups
 from engine.recipes import load_recipe
-from engine.sharing import actor_groups, weight_groups
 
 OWNER = {
     "name": "solver",

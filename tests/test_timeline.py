@@ -3,7 +3,9 @@
 import json
 
 from engine.__main__ import main
-from engine.events import (
+from engine.cli.compare_runs import first_difference
+from engine.events.timeline import figures, standing
+from engine.events.vocabulary import (
     AgentUpdated,
     EvaluationResult,
     EventLog,
@@ -15,8 +17,6 @@ from engine.events import (
     TreeOpened,
     read_all,
 )
-from engine.timeline import figures, standing
-from engine.training.sameness import first_difference
 
 
 def evaluated(log, step, split, score, seconds):

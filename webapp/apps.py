@@ -7,4 +7,4 @@ class WebappConfig(AppConfig):
     name = "webapp"
 
     def ready(self) -> None:
-        from webapp import checks  # noqa: F401
+        from webapp.config import checks  # noqa: F401

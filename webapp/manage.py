@@ -8,8 +8,8 @@ import sys
 from django.core.management import execute_from_command_line
 from django.db import OperationalError
 
-from webapp.environment import SettingError
-from webapp.installation import UP
+from webapp.config.environment import SettingError
+from webapp.config.installation import UP
 
 
 def main(arguments: list[str]) -> None:
@@ -18,7 +18,7 @@ def main(arguments: list[str]) -> None:
     Raises:
         SystemExit: with the command's status, or with one line that says what is wrong.
     """
-    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "webapp.settings")
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "webapp.config.settings")
     try:
         execute_from_command_line(arguments)
     except SettingError as error:

@@ -14,8 +14,8 @@ from typing import Any
 
 from celery import bootsteps, signals
 
-from webapp.celery import app
-from workers.engine_process import STOP_SECONDS
+from webapp.config.celery import app
+from workers.runs.engine_process import STOP_SECONDS
 
 logger = logging.getLogger(__name__)
 
@@ -30,10 +30,10 @@ class DutiesStep(bootsteps.StartStopStep):
     requires = {"celery.worker.components:Pool"}
 
     def start(self, worker: Any) -> None:
-        from workers.archivist import Archivist
-        from workers.checks import Checks
-        from workers.exporter import Exporter, ExportTidier
-        from workers.sweep import Sweep
+        from workers.jobs.exports import Exporter, ExportTidier
+        from workers.jobs.model_files import Archivist
+        from workers.jobs.reports import Checks
+        from workers.jobs.requeue import Sweep
 
         Sweep(worker.concurrency).start()
         Archivist().start()
@@ -48,7 +48,7 @@ app.steps["worker"].add(DutiesStep)
 @signals.worker_shutting_down.connect
 def close(**_: Any) -> None:
     """The first signal to end: every keeper hears of it."""
-    from workers.duty import closing
+    from workers.runs.active_runs import closing
 
     if not closing.is_set():
         closing.set()
@@ -58,7 +58,7 @@ def close(**_: Any) -> None:
 
 
 def _end_by_force() -> None:
-    from workers.duty import kept
+    from workers.runs.active_runs import kept
 
     logger.error("the worker did not end within %.0f s", CLOSE_SECONDS)
     for keeper in kept():

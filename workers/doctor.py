@@ -17,11 +17,11 @@ from django.conf import settings
 from kombu import Connection
 from kombu.exceptions import OperationalError
 
-from webapp.checks import var_is_private, var_is_writable
 from webapp.client.doctor import FAILED, OK, WARNING, Check
-from workers.embedded.errors import StartError
-from workers.embedded.lock import require_free
-from workers.embedded.postgres import binaries_directory
+from webapp.config.checks import var_is_private, var_is_writable
+from workers.local.errors import StartError
+from workers.local.lock import require_free
+from workers.local.postgres import binaries_directory
 
 PROGRAM_SECONDS = 20.0
 NETWORK_SECONDS = 5

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from django.conf import settings
 
-from webapp.environment import SettingError, read_integer
-from webapp.installation import IS_CHECKOUT
-from workers.engine_process import DEFAULT_COMMAND, EngineCommand
+from webapp.config.environment import SettingError, read_integer
+from webapp.config.installation import IS_CHECKOUT
+from workers.runs.engine_process import DEFAULT_COMMAND, EngineCommand
 
 
 def engine_command() -> EngineCommand:

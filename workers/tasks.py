@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import uuid
 
-from webapp.celery import RUN_TASK, app
-from workers.duty import keep_run
+from webapp.config.celery import RUN_TASK, app
+from workers.runs.active_runs import keep_run
 
 
 @app.task(name=RUN_TASK)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from docs.generate import markdown
 from docs.generate.markdown import code, table
-from engine.caps import DEFAULTS, MOST, variable
+from engine.sandbox.limits import DEFAULTS, MOST, variable
 
 ROOT = Path(__file__).resolve().parents[2]
 MEANINGS = ROOT / "docs" / "environment.toml"

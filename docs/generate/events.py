@@ -1,4 +1,6 @@
-"""The page of events, from the structs of `engine.events` and the docstrings of their fields."""
+"""The page of events, from the structs of `engine.events.vocabulary` and the docstrings of their
+fields.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ import msgspec
 
 from docs.generate import markdown
 from docs.generate.markdown import code, paragraphs, sentence, table
-from engine import events
+from engine.events import vocabulary
 
 ABOUT = """
 The kinds of events in a run's log, `RUN_DIR/events.jsonl`, on the stream and in REST. An event has
@@ -28,17 +30,17 @@ def page() -> str:
 
 
 def _parts() -> Iterator[str]:
-    kinds = {cls.__struct_config__.tag: cls for cls in typing.get_args(events.AnyPayload)}
+    kinds = {cls.__struct_config__.tag: cls for cls in typing.get_args(vocabulary.AnyPayload)}
     for kind, cls in kinds.items():
         yield f"## {kind}"
         yield paragraphs(cls.__dict__.get("__doc__"))
         yield table(("field", "type", "default", "meaning"), _fields(cls)) or "No fields."
-    parts = [one for one in vars(events).values() if _is_part(one)]
+    parts = [one for one in vars(vocabulary).values() if _is_part(one)]
     for cls in parts:
         yield f"## {cls.__name__}"
         yield paragraphs(cls.__dict__.get("__doc__"))
         yield table(("field", "type", "default", "meaning"), _fields(cls))
-    for enum in [one for one in vars(events).values() if _is_enum(one)]:
+    for enum in [one for one in vars(vocabulary).values() if _is_enum(one)]:
         yield f"## {enum.__name__}"
         yield sentence((enum.__doc__ or "").split("\n\n")[0])
         yield ", ".join(code(member.value) for member in enum)
@@ -53,14 +55,14 @@ def _is_part(one: object) -> bool:
     is_struct = isinstance(one, type) and issubclass(one, msgspec.Struct)
     return (
         is_struct
-        and not issubclass(one, events.Payload)
-        and one is not events.Event
+        and not issubclass(one, vocabulary.Payload)
+        and one is not vocabulary.Event
         and any(one.__name__ in str(cls.__annotations__) for cls in _payloads())
     )
 
 
 def _payloads() -> tuple[type, ...]:
-    return typing.get_args(events.AnyPayload)
+    return typing.get_args(vocabulary.AnyPayload)
 
 
 def _fields(cls: type) -> Iterator[tuple[str, ...]]:

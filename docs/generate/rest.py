@@ -8,7 +8,7 @@ from typing import Any
 
 from docs.generate import markdown
 from docs.generate.markdown import code, paragraphs, sentence, table
-from webapp.api import api
+from webapp.config.api import api
 
 ABOUT = """
 Every operation under `/api/v1`, by subject. `/api/v1/openapi.json` of a server has the schemas of

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from engine.config import CreditConfig
+from engine.config.schema import CreditConfig
 
 MARGIN = 1e-6
 

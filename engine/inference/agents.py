@@ -17,13 +17,13 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from engine.config import RunConfig, parse_config, read_config
-from engine.faults import ConfigError
+from engine.config.errors import ConfigError
+from engine.config.schema import RunConfig, parse_config, read_config
+from engine.config.weight_sharing import weight_owner
 from engine.inference.registry import PREFIX as REGISTRY_PREFIX
 from engine.inference.registry import registered_model
-from engine.policy.load import STARTER_PREFIX, check_agent
+from engine.policy.models.load import STARTER_PREFIX, check_agent
 from engine.recipes import override
-from engine.sharing import weight_owner
 from engine.training.checkpoint import STATE, Checkpoints
 
 _NAMED = re.compile(r"([a-z][a-z0-9-]{0,39})=(.+)", re.DOTALL)

@@ -19,11 +19,11 @@ from typing import Any, TypeVar
 
 import httpx
 
-from engine.config import AgentConfig, InferenceConfig
-from engine.events import StopReason
-from engine.inference.players import Ask, PlayerError
-from engine.policy.exchange import Answer, Generation
+from engine.config.schema import AgentConfig, InferenceConfig
+from engine.events.vocabulary import StopReason
+from engine.inference.backends import Ask, PlayerError
 from engine.policy.prompts import Message, refinement_prompts, root_prompt
+from engine.policy.types import Answer, Generation
 from engine.problems.extraction import extract_program
 
 KEY_VARIABLE = "OPENAI_API_KEY"

@@ -23,6 +23,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
+from engine.evaluation.metrics import area_under_roc, binary_cross_entropy
 from engine.inference.reward_data import (
     ABOUT_FILE,
     HEAD_FILE,
@@ -30,9 +31,8 @@ from engine.inference.reward_data import (
     Example,
     check_reward_model,
 )
-from engine.metrics import area_under_roc, binary_cross_entropy
 from engine.policy.batching import left_pad, length_buckets
-from engine.policy.load import ModelError, Policy, load_policy
+from engine.policy.models.load import ModelError, Policy, load_policy
 from engine.policy.prompts import asking
 
 BATCH_TOKENS = 8192

@@ -12,22 +12,22 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from engine.config import RunConfig, read_config
-from engine.events import EventLog, LogLine, RunState, RunStateChanged, RunWaiting
+from engine.config.schema import RunConfig, read_config
+from engine.events.vocabulary import EventLog, LogLine, RunState, RunStateChanged, RunWaiting
 from engine.inference.agents import is_endpoint
-from engine.inference.crew import Crew
-from engine.inference.interrupting import ended_alike, stopping
-from engine.inference.players import scoring
+from engine.inference.backends import scoring
+from engine.inference.local_team import Crew
 from engine.inference.search import Outcome, search_problem
+from engine.inference.signals import ended_alike, stopping
 from engine.inference.telemetry import SearchRecorder
-from engine.policy.load import check_agent
+from engine.policy.models.load import check_agent
 from engine.problems.errors import DatasetError, DatasetFault
 from engine.problems.jsonl import SEARCHED_FILE, load_problems, save_problems
 from engine.problems.problem import Problem
-from engine.training.endings import ExitCode, tell_refusal, walls_line
-from engine.training.failure import error_raised
-from engine.training.lease import LeaseGuard
-from engine.training.system import sampling
+from engine.run.exit_status import ExitCode, tell_refusal, walls_line
+from engine.run.failure import error_raised
+from engine.run.lease import LeaseGuard
+from engine.run.system_samples import sampling
 
 PHASE = "search"
 

@@ -15,16 +15,16 @@ from typing import Any
 
 import msgspec
 
-from engine.inference.crew import Crew
-from engine.inference.flow import Interrupted
-from engine.inference.measurement import Scorer, rewards_of, tree_answer
-from engine.inference.players import PlayerError
-from engine.policy.exchange import Answer
+from engine.evaluation.measurement import Scorer, rewards_of, tree_answer
+from engine.inference.backends import PlayerError
+from engine.inference.local_team import Crew
+from engine.inference.scheduler import Interrupted
+from engine.policy.types import Answer
 from engine.problems.problem import Problem
-from engine.sandbox.errors import SandboxUnavailable
+from engine.rollout.forest import Forest, GrowingTree, WrittenNode, public_score
+from engine.rollout.waves import RolloutSink
+from engine.sandbox.host.errors import SandboxUnavailable
 from engine.search.scheduler import TreeEnd
-from engine.training.forest import Forest, GrowingTree, WrittenNode, public_score
-from engine.training.rollout import RolloutSink
 
 RECORD_VERSION = 1
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from engine.events import EventLog, RunPlanned, RunResumed, SearchAnswered, StepStarted
+from engine.events.vocabulary import EventLog, RunPlanned, RunResumed, SearchAnswered, StepStarted
 from engine.inference.search import Outcome
 from engine.inference.selection import rule_of
-from engine.training.forest import Claim, GrowingTree, WrittenNode
+from engine.rollout.forest import Claim, GrowingTree, WrittenNode
 from engine.training.telemetry import StepRecorder
 
 STEP = 1

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar
 if TYPE_CHECKING:  # a search of one process loads no Ray
     from ray import ObjectRef
 
-    from engine.policy.exchange import Answer, Request, Size, Stream
-    from engine.policy.rows import TrainingRow, UpdateStats
+    from engine.policy.learner.rows import TrainingRow, UpdateStats
+    from engine.policy.types import Answer, Request, Size, Stream
     from engine.problems.problem import Problem
-    from engine.sandbox.verify import Verification
+    from engine.sandbox.host.verify import Verification
 
     Weights = tuple[int, list[Any]]
     """A version, and the tensors of a policy."""
@@ -54,7 +54,7 @@ class PolicyHandle(Protocol):
 
 
 class RankHandle(Protocol):
-    """Of `engine.policy.ranks.LearnerRank`."""
+    """Of `engine.policy.learner.ranks.LearnerRank`."""
 
     offer: RemoteMethod[[], tuple[str, int]]
     join: RemoteMethod[[str, int], int]
@@ -73,6 +73,6 @@ class VerifierHandle(Protocol):
 
 
 class NodeReaderHandle(Protocol):
-    """Of the actor of `engine.training.cluster_readings` on another node."""
+    """Of the actor of `engine.run.cluster_readings` on another node."""
 
     read: RemoteMethod[[], dict[str, float]]

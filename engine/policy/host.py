@@ -15,12 +15,12 @@ from typing import Any
 import torch
 from transformers import PreTrainedModel
 
-from engine.config import AgentConfig, ComputeConfig, RunConfig
-from engine.policy.agent import PolicyGroup
-from engine.policy.exchange import Answer, Request, Size, Stream
-from engine.policy.load import Policy, load_policy
-from engine.policy.rows import TrainingRow, UpdateStats
-from engine.policy.weights import FullWeights, Weights
+from engine.config.schema import AgentConfig, ComputeConfig, RunConfig
+from engine.policy.learner.rows import TrainingRow, UpdateStats
+from engine.policy.models.load import Policy, load_policy
+from engine.policy.models.weights import FullWeights, Weights
+from engine.policy.policy import PolicyGroup
+from engine.policy.types import Answer, Request, Size, Stream
 
 
 class PolicyHost:
@@ -138,7 +138,11 @@ class PolicyHost:
         owners = [agents[0] for agents in groups]
         if not any(agent.lora for agent in owners):
             return [self._full(agent, policy) for agent in owners]
-        from engine.policy.adapters import AdapterBase, AdapterWeights, BaseWeights  # an extra
+        from engine.policy.models.adapters import (  # an extra
+            AdapterBase,
+            AdapterWeights,
+            BaseWeights,
+        )
 
         base = AdapterBase(owners[0].model, policy.model)
         weights: list[Weights] = []

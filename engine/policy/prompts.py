@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from engine.events import TestReport, Verdict
+from engine.events.vocabulary import TestReport, Verdict
 from engine.problems.problem import Problem
 
 FEEDBACK_TESTS = 2

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from engine.events import Verdict
+from engine.events.vocabulary import Verdict
 from engine.problems.errors import DatasetFault
 from engine.problems.load import LoadedDataset, Place
 from engine.problems.problem import Problem
-from engine.sandbox.verify import Verification
+from engine.sandbox.host.verify import Verification
 
 _BATCH = 64
 

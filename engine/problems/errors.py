@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from engine.faults import printable
+from engine.config.errors import printable
 
 MAX_SHOWN = 20
 _MAX_VALUE_CHARS = 80

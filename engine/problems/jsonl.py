@@ -13,9 +13,9 @@ from typing import Any
 
 from engine.problems.containers.text import lines_of
 from engine.problems.errors import DatasetError, DatasetFault
-from engine.problems.literals import MAX_DEPTH
 from engine.problems.problem import Problem
 from engine.problems.records import RecordReader, record
+from engine.sandbox.guest.literals import MAX_DEPTH
 
 SEARCHED_FILE = "problem.jsonl"
 """In the directory of a search at test time: the one problem that is searched."""

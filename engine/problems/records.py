@@ -30,7 +30,6 @@ import math
 from typing import Any
 
 from engine.problems.errors import DatasetFault
-from engine.problems.literals import LiteralError, from_literal, to_literal
 from engine.problems.problem import (
     CallTest,
     CodeTest,
@@ -40,6 +39,7 @@ from engine.problems.problem import (
     StdinTest,
     Test,
 )
+from engine.sandbox.guest.literals import LiteralError, from_literal, to_literal
 
 REQUIRED = ("id", "statement", "entry_point", "public_tests", "private_tests")
 OPTIONAL = ("reference", "difficulty", "tags", "prelude", "comparison", "limits")

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import count, islice
 
-from engine.config import ProblemsConfig
-from engine.faults import ConfigError
+from engine.config.errors import ConfigError
+from engine.config.schema import ProblemsConfig
 from engine.problems.errors import MAX_SHOWN, DatasetError, DatasetFault
 from engine.problems.generator import GeneratedProblems, Split
 from engine.problems.identity import set_hash

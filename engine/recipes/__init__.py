@@ -13,8 +13,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from engine.config import RunConfig, parse_config
-from engine.faults import ConfigError, unstorable
+from engine.config.errors import ConfigError, unstorable
+from engine.config.schema import RunConfig, parse_config
 
 FOLDER = Path(__file__).parent
 

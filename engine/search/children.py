@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from engine.config import Posterior
+from engine.config.schema import Posterior
 from engine.search.posteriors import (
     DIGITS,
     ThompsonPosterior,

@@ -7,16 +7,16 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from engine.caps import SandboxCaps
-from engine.config import AgentConfig, RunConfig
+from engine.config.schema import AgentConfig, RunConfig
 from engine.policy.allocator import keep_freed_memory
-from engine.policy.exchange import Answer, Request, Size, Stream
-from engine.policy.rows import TrainingRow, UpdateStats
+from engine.policy.learner.rows import TrainingRow, UpdateStats
+from engine.policy.types import Answer, Request, Size, Stream
 from engine.problems.problem import Problem
-from engine.sandbox.checking import SelfCheck
-from engine.sandbox.memory import RememberingVerifier
-from engine.sandbox.sandbox import Sandbox
-from engine.sandbox.verify import Verification
+from engine.sandbox.host.sandbox import Sandbox
+from engine.sandbox.host.self_check import SelfCheck
+from engine.sandbox.host.verdict_cache import RememberingVerifier
+from engine.sandbox.host.verify import Verification
+from engine.sandbox.limits import SandboxCaps
 
 GIVES_WAY = 5
 """By how much those are nicer who write and verify beside a learner: learning is one piece, which

@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from engine.policy.rows import TrainingRow
+from engine.policy.learner.rows import TrainingRow
 
 
 class AgentBuffer:

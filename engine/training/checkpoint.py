@@ -35,7 +35,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from engine.forking import MANIFEST
+from engine.config.run_forks import MANIFEST
 
 STATE = "state.json"
 _PARTIAL, _DAMAGED = "partial-", "damaged-"

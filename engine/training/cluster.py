@@ -21,11 +21,11 @@ import ray
 from ray.util.placement_group import PlacementGroup, placement_group
 from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
-from engine.config import ComputeConfig, Placement, RunConfig
-from engine.generation import generator_gpus
+from engine.config.generator_support import generator_gpus
+from engine.config.schema import ComputeConfig, Placement, RunConfig
+from engine.config.weight_sharing import actor_groups, rank_processes, weight_groups
 from engine.preload.environment import set_workers_up_quickly
-from engine.sharing import actor_groups, rank_processes, weight_groups
-from engine.training.waits import START_DEADLINE, TeamError, Waiting
+from engine.run.waits import START_DEADLINE, TeamError, Waiting
 
 Resources = dict[str, float]
 RAY_SETTINGS = {

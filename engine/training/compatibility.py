@@ -15,9 +15,9 @@ from typing import Any
 
 import msgspec
 
-from engine.config import AgentConfig, RunConfig, parse_config
-from engine.faults import ConfigError
-from engine.policy.load import model_folders
+from engine.config.errors import ConfigError
+from engine.config.schema import AgentConfig, RunConfig, parse_config
+from engine.policy.models.load import model_folders
 from engine.problems.identity import set_hash
 from engine.problems.source import GENERATED, ProblemSet
 from engine.training.checkpoint import sha256_of

@@ -1,4 +1,4 @@
-"""Evaluates the team of a run: its actors as a bench of `engine.inference.measurement`.
+"""Evaluates the team of a run: its actors as a bench of `engine.evaluation.measurement`.
 
 Invariant: nothing here changes weights or enters a buffer, and nothing is drawn from the random
 numbers of training: an evaluation is a function of the weights and of (seed, split, step).
@@ -10,16 +10,16 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from engine.config import RunConfig, SearchConfig
-from engine.events import EvaluationOutcomes, EvaluationResult, RunWaiting
-from engine.inference.measurement import Judged, known, mean, measure, solved_shares
-from engine.metrics import standard_error
-from engine.policy.exchange import Request, Stream
+from engine.config.schema import RunConfig, SearchConfig
+from engine.evaluation.measurement import Judged, known, mean, measure, solved_shares
+from engine.evaluation.metrics import standard_error
+from engine.events.vocabulary import EvaluationOutcomes, EvaluationResult, RunWaiting
+from engine.policy.types import Request, Stream
 from engine.problems.identity import content_hash
 from engine.problems.problem import Problem
+from engine.rollout.forest import Claim, Forest, GrowingTree, WrittenNode
+from engine.rollout.waves import Rollout
 from engine.training.evaluation_wait import EvaluationWait, program_count
-from engine.training.forest import Claim, Forest, GrowingTree, WrittenNode
-from engine.training.rollout import Rollout
 from engine.training.team import Team
 
 VALIDATION, TEST = "validation", "test"

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from engine.config import EvaluationConfig
-from engine.events import RunWaiting
+from engine.config.schema import EvaluationConfig
+from engine.events.vocabulary import RunWaiting
 
 
 @dataclass
@@ -23,7 +23,7 @@ class EvaluationWait:
     is_reported: bool = False
 
     def waiting(self, name: str, deadline: float) -> None:
-        """In place of the team's own report (`engine.training.waits.Waiting`)."""
+        """In place of the team's own report (`engine.run.waits.Waiting`)."""
         self.begin()
 
     def begin(self) -> None:

@@ -1,9 +1,9 @@
 """Forks: runs that begin with the weights and the optimizer of another run's checkpoint.
 
 RUN_DIR/fork.json names the checkpoint, and RUN_DIR/origin holds it from when the fork is made
-(`engine.forking`): it needs nothing of its parent any more. A fork counts steps on from its origin,
-and draws random numbers of its own; what stood in the parent's buffers is left there. Once it has a
-checkpoint of its own, it is a run like any other.
+(`engine.config.run_forks`): it needs nothing of its parent any more. A fork counts steps on from
+its origin, and draws random numbers of its own; what stood in the parent's buffers is left there.
+Once it has a checkpoint of its own, it is a run like any other.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from engine.config import parse_config
-from engine.events import FILE_NAME, LogLine
-from engine.forking import FORK_FILE, ORIGIN, CheckpointGone, fork_faults, hold, write_fork
+from engine.config.run_forks import FORK_FILE, ORIGIN, CheckpointGone, fork_faults, hold, write_fork
+from engine.config.schema import parse_config
+from engine.events.vocabulary import FILE_NAME, LogLine
 from engine.recipes import override, parse_override
 from engine.training.checkpoint import STATE, Checkpoint, CheckpointError, Checkpoints
 from engine.training.compatibility import ResumeError, RunRecord, changed_models, known_settings

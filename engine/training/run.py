@@ -13,25 +13,25 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 
-from engine.caps import SandboxCaps
-from engine.config import RunConfig, read_config
-from engine.events import EventLog, LogLine, RunState, RunStateChanged, RunWaiting
-from engine.policy.load import check_agent
+from engine.config.schema import RunConfig, read_config
+from engine.events.vocabulary import EventLog, LogLine, RunState, RunStateChanged, RunWaiting
+from engine.policy.models.load import check_agent
 from engine.problems.check import Verify
 from engine.problems.errors import DatasetFault
 from engine.problems.problem import Problem
 from engine.problems.source import ProblemSet, load_problem_set
-from engine.requirements import require
-from engine.sandbox.verify import Verification
+from engine.resources.requirements import require
+from engine.rollout.waves import Stopped
+from engine.run.exit_status import ExitCode, log_refusal, tell_refusal, walls_line
+from engine.run.failure import error_raised
+from engine.run.lease import LeaseGuard
+from engine.run.system_samples import sampling
+from engine.sandbox.host.verify import Verification
+from engine.sandbox.limits import SandboxCaps
 from engine.training.checkpoint import Checkpoint, CheckpointError, Checkpoints
 from engine.training.compatibility import ResumeError, RunRecord, check_compatible
-from engine.training.endings import ExitCode, log_refusal, tell_refusal, walls_line
-from engine.training.failure import error_raised
 from engine.training.fork import is_fork, origin_of, told_of
-from engine.training.lease import LeaseGuard
-from engine.training.references import without_failing_references
-from engine.training.rollout import Stopped
-from engine.training.system import sampling
+from engine.training.reference_check import without_failing_references
 from engine.training.team import Team
 from engine.training.trainer import Trainer
 

@@ -22,16 +22,16 @@ from typing import Any, cast
 import ray
 from ray.util.placement_group import placement_group_table
 
-from engine.config import AgentConfig, RunConfig
-from engine.generation import start_deadline
-from engine.policy.exchange import Answer, Request, Size, Stream
+from engine.config.generator_support import start_deadline
+from engine.config.schema import AgentConfig, RunConfig
+from engine.config.weight_sharing import actor_groups, weight_groups
 from engine.policy.handles import PolicyHandle
+from engine.policy.types import Answer, Request, Size, Stream
 from engine.preload.environment import runtime_environment
-from engine.sharing import actor_groups, weight_groups
+from engine.rollout.verification import VerifierPool
+from engine.run.waits import CALL_DEADLINE, Waiting, wait_for
 from engine.training.actors import PolicyActor
 from engine.training.cluster import Seat, connect, reserve, seated, seats_of
-from engine.training.verification import VerifierPool
-from engine.training.waits import CALL_DEADLINE, Waiting, wait_for
 
 
 @dataclass(frozen=True)

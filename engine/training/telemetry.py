@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from engine.credit.assign import Credit
-from engine.events import (
+from engine.events.vocabulary import (
     AgentUpdated,
     EventLog,
     LearnedNode,
@@ -20,8 +20,8 @@ from engine.events import (
     TreeLearned,
     TreeOpened,
 )
-from engine.policy.rows import UpdateStats
-from engine.training.forest import Claim, GrowingTree, WrittenNode
+from engine.policy.learner.rows import UpdateStats
+from engine.rollout.forest import Claim, GrowingTree, WrittenNode
 
 
 @dataclass

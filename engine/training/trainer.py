@@ -19,9 +19,10 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from engine.config import RunConfig
+from engine.config.schema import RunConfig
 from engine.credit.assign import Credit
-from engine.events import (
+from engine.events.timeline import standing
+from engine.events.vocabulary import (
     CheckpointSaved,
     EventLog,
     LogLine,
@@ -32,18 +33,17 @@ from engine.events import (
     read_all,
 )
 from engine.problems.source import ProblemSet
-from engine.timeline import standing
+from engine.rollout.continuous import Then
+from engine.rollout.forest import GrowingTree
+from engine.rollout.step_rollout import StepTrees
+from engine.rollout.waves import Stopped, timed
 from engine.training.checkpoint import Checkpoint, Checkpoints
 from engine.training.compatibility import RunRecord
 from engine.training.evaluation import TEST, VALIDATION, Evaluator
-from engine.training.forest import GrowingTree
-from engine.training.growth import Then
-from engine.training.learning import Learning
 from engine.training.progress import Progress
-from engine.training.rollout import Stopped, timed
-from engine.training.step_trees import StepTrees
 from engine.training.team import Team
 from engine.training.telemetry import StepFigures, StepRecorder
+from engine.training.update_coordinator import Learning
 
 
 class Trainer:

@@ -1,4 +1,4 @@
-import { addressOf, readAddress } from "/static/js/address.js";
+import { addressOf, readAddress } from "/static/js/lib/address.js";
 import { equal, test } from "./check.js";
 
 const NONE = { agent: "", score: "", verdict: "", depth: "", q: "" };

@@ -1,4 +1,4 @@
-import { bestSoFar, spent, within } from "/static/js/budget.js";
+import { bestSoFar, spent, within } from "/static/js/run/budget.js";
 import { equal, test } from "./check.js";
 
 /** Nodes as [id, parent, depth, order of the verdict or 0, share of tests]. */

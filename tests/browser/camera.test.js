@@ -1,6 +1,6 @@
-import { HOME, panned, revealing, through, zoomed } from "/static/js/camera.js";
-import { placing } from "/static/js/layout.js";
-import { mixed } from "/static/js/marks.js";
+import { HOME, panned, revealing, through, zoomed } from "/static/js/forest/camera.js";
+import { placing } from "/static/js/forest/layout.js";
+import { mixed } from "/static/js/forest/marks.js";
 import { equal, ok, test } from "./check.js";
 
 const box = { x: 0, y: 0, width: 400, height: 300 };

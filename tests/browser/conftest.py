@@ -27,7 +27,7 @@ def module_page():
     threading.Thread(target=server.serve_forever, daemon=True).start()
     with chromium() as browser:
         page = browser.new_page()
-        page.goto(f"http://127.0.0.1:{server.server_port}/static/js/layout.js")
+        page.goto(f"http://127.0.0.1:{server.server_port}/static/js/forest/layout.js")
         yield page
     server.shutdown()
     server.server_close()

@@ -1,4 +1,4 @@
-import { creditTerms } from "/static/js/credit.js";
+import { creditTerms } from "/static/js/node/credit.js";
 import { equal, ok, test } from "./check.js";
 
 // Worked by hand: lambda 0.25, gamma 0.5. Node 2 repairs node 1 beside node 3.

@@ -1,5 +1,5 @@
-import { alternatives, curve, density, logGamma, meanOf, rangeOf, seen, upperBounds } from "/static/js/densities.js";
-import { readDraws } from "/static/js/thompson.js";
+import { alternatives, curve, density, logGamma, meanOf, rangeOf, seen, upperBounds } from "/static/js/node/densities.js";
+import { readDraws } from "/static/js/node/thompson.js";
 import { equal, ok, test } from "./check.js";
 
 const near = (value, expected, about = "") =>

@@ -1,4 +1,4 @@
-import { describe, describeTree, telling } from "/static/js/describe.js";
+import { describe, describeTree, telling } from "/static/js/forest/describe.js";
 import { equal, test } from "./check.js";
 
 const node = (id, more) => ({ id, agent: "oak", closed: true, score: 0, fraction: 0.5, advantage: null, verdict: "wrong_answer", ...more });

@@ -1,4 +1,4 @@
-import { diffCounts, diffLines } from "/static/js/diff.js";
+import { diffCounts, diffLines } from "/static/js/node/diff.js";
 import { equal, ok, test } from "./check.js";
 
 const text = (lines, side) =>

@@ -1,5 +1,5 @@
-import { phaseOf, progressOf, totals } from "/static/js/estimate.js";
-import { emptyState } from "/static/js/fold.js";
+import { phaseOf, progressOf, totals } from "/static/js/run/estimate.js";
+import { emptyState } from "/static/js/stream/fold.js";
 import { equal, test } from "./check.js";
 
 function state(steps, plan) {

@@ -1,5 +1,5 @@
-import { failureOf } from "/static/js/failure.js";
-import { emptyState, fold } from "/static/js/fold.js";
+import { failureOf } from "/static/js/run/failure.js";
+import { emptyState, fold } from "/static/js/stream/fold.js";
 import { equal, test } from "./check.js";
 
 const line = (seq) => [seq, 1000 * seq, "log.line", { level: "info", message: `line ${seq}` }];

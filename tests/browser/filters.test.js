@@ -1,5 +1,5 @@
-import { found, isAsking, matcher, readFilters, writeFilters } from "/static/js/filters.js";
-import { addressOf, readAddress } from "/static/js/address.js";
+import { found, isAsking, matcher, readFilters, writeFilters } from "/static/js/run/filters.js";
+import { addressOf, readAddress } from "/static/js/lib/address.js";
 import { equal, ok, test } from "./check.js";
 
 const node = (id, agent, score, extra = {}) => ({

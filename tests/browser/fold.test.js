@@ -1,4 +1,4 @@
-import { agentsOf, emptyState, fold, forestSteps, outcome, treesOf } from "/static/js/fold.js";
+import { agentsOf, emptyState, fold, forestSteps, outcome, treesOf } from "/static/js/stream/fold.js";
 import { equal, ok, test } from "./check.js";
 
 let seq = 0;

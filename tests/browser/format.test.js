@@ -1,4 +1,4 @@
-import { ago, count, duration, number, percent, points, seconds } from "/static/js/format.js";
+import { ago, count, duration, number, percent, points, seconds } from "/static/js/lib/format.js";
 import { equal, test } from "./check.js";
 
 test("shares and points", () => {

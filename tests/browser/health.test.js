@@ -1,4 +1,4 @@
-import { alerts } from "/static/js/health.js";
+import { alerts } from "/static/js/run/health.js";
 import { equal, test } from "./check.js";
 
 const line = (label, ...values) => ({ label, values });

@@ -1,4 +1,4 @@
-import { highlight, highlightLines } from "/static/js/highlight.js";
+import { highlight, highlightLines } from "/static/js/node/highlight.js";
 import { equal, test } from "./check.js";
 
 const kinds = (source) =>

@@ -1,4 +1,4 @@
-import { fit, grid, layout, neighbour } from "/static/js/layout.js";
+import { fit, grid, layout, neighbour } from "/static/js/forest/layout.js";
 import { equal, ok, test } from "./check.js";
 
 const chain = (count) => Array.from({ length: count }, (_, id) => ({ id: id + 1, parent: id }));

@@ -1,4 +1,4 @@
-import { childrenOf, descendants, fedBy, pathTo } from "/static/js/lineage.js";
+import { childrenOf, descendants, fedBy, pathTo } from "/static/js/run/lineage.js";
 import { equal, test } from "./check.js";
 
 function tree() {

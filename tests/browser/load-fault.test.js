@@ -1,5 +1,5 @@
 import { equal, test } from "./check.js";
-import { loadFault } from "/static/js/load-fault.js";
+import { loadFault } from "/static/js/lib/load-fault.js";
 
 test("what asking again would not help is final, and says the remedy", () => {
   for (const [status, word] of [[401, "Sign in"], [403, "Ask an owner"], [404, "no longer exists"]]) {

@@ -1,4 +1,4 @@
-import { align, band, overBudget, smoothed, wilson } from "/static/js/metric-buckets.js";
+import { align, band, overBudget, smoothed, wilson } from "/static/js/metrics/metric-buckets.js";
 import { equal, ok, test } from "./check.js";
 
 const near = (a, b) => ok(Math.abs(a - b) < 1e-3, `${a} is not ${b}`);

@@ -1,6 +1,6 @@
-import { band } from "/static/js/metric-buckets.js";
-import { pass1Interval, sourcesOf, withInterval } from "/static/js/metric-intervals.js";
-import { linesOf } from "/static/js/metric-lines.js";
+import { band } from "/static/js/metrics/metric-buckets.js";
+import { pass1Interval, sourcesOf, withInterval } from "/static/js/metrics/metric-intervals.js";
+import { linesOf } from "/static/js/metrics/metric-lines.js";
 import { equal, ok, test } from "./check.js";
 
 function near(actual, expected, error = 1e-6) {

@@ -1,5 +1,5 @@
-import { isStacked, linesOf, stack } from "/static/js/metric-lines.js";
-import { chartsFrom } from "/static/js/metric-names.js";
+import { isStacked, linesOf, stack } from "/static/js/metrics/metric-lines.js";
+import { chartsFrom } from "/static/js/metrics/metric-names.js";
 import { equal, test } from "./check.js";
 
 const VIEW = { smooth: 0, logY: false, band: "none" };

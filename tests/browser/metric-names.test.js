@@ -1,4 +1,4 @@
-import { chartsFrom } from "/static/js/metric-names.js";
+import { chartsFrom } from "/static/js/metrics/metric-names.js";
 import { equal, test } from "./check.js";
 
 const run = (id, ...names) => ({ id, agents: ["oak", "fern"], metrics: names.map((name) => ({ name })) });

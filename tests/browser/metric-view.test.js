@@ -1,4 +1,4 @@
-import { readView, readZoom, withZoom, writeView } from "/static/js/metric-view.js";
+import { readView, readZoom, withZoom, writeView } from "/static/js/metrics/metric-view.js";
 import { equal, test } from "./check.js";
 
 test("what the address asks for is read and written", () => {

@@ -1,5 +1,5 @@
-import { emptyState } from "/static/js/fold.js";
-import { bestCheckpoint, result, validationChange } from "/static/js/outcomes.js";
+import { emptyState } from "/static/js/stream/fold.js";
+import { bestCheckpoint, result, validationChange } from "/static/js/run/outcomes.js";
 import { equal, test } from "./check.js";
 
 function state() {

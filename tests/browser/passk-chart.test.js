@@ -1,5 +1,5 @@
-import { overBudget } from "/static/js/metric-buckets.js";
-import { passkChart, paths, scales } from "/static/js/passk-chart.js";
+import { overBudget } from "/static/js/metrics/metric-buckets.js";
+import { passkChart, paths, scales } from "/static/js/metrics/passk-chart.js";
 import { equal, ok, test } from "./check.js";
 
 const last = (value) => ({ step: 4, value });

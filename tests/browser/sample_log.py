@@ -14,9 +14,9 @@ from dataclasses import dataclass
 import msgspec
 import numpy as np
 
-from engine import events as ev
-from engine.config import CreditConfig, Posterior, SelectionOrder
+from engine.config.schema import CreditConfig, Posterior, SelectionOrder
 from engine.credit.assign import TreeRecord, assign_credit
+from engine.events import vocabulary as ev
 from engine.problems.generator.compose import (
     PRIVATE_TESTS,
     PUBLIC_TESTS,
@@ -28,7 +28,7 @@ from engine.problems.generator.compose import (
     statement,
 )
 from engine.problems.generator.operations import BY_SOURCE
-from engine.problems.literals import to_literal
+from engine.sandbox.guest.literals import to_literal
 from engine.search.tree import SearchTree
 
 START = 1_763_700_000.0

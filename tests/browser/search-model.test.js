@@ -1,4 +1,4 @@
-import { bestNode, shareOf, spentOf } from "/static/js/search-model.js";
+import { bestNode, shareOf, spentOf } from "/static/js/run/search-model.js";
 import { equal, test } from "./check.js";
 
 const treeOf = (...scores) => ({

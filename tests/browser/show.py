@@ -16,7 +16,7 @@ import time
 from itertools import islice
 from pathlib import Path
 
-from engine import events as ev
+from engine.events import vocabulary as ev
 from tests.browser.sample_log import Sample, sample_events
 
 STAGES = ("empty", "waiting", "growing", "middle", "finished", "failed", "stopped", "big")
@@ -27,7 +27,7 @@ def main() -> None:
     parser.add_argument("--stage", choices=STAGES, default="growing")
     parser.add_argument("--seed", type=int, default=0)
     chosen = parser.parse_args()
-    from workers.embedded.postgres import EmbeddedPostgres
+    from workers.local.postgres import EmbeddedPostgres
 
     with tempfile.TemporaryDirectory() as directory:
         var = Path(directory)
@@ -44,7 +44,7 @@ def main() -> None:
 def show(stage: str, seed: int, var: Path, database_url: str) -> None:
     """Serve until interrupted."""
     os.environ |= {"GROVE_VAR": str(var), "DATABASE_URL": database_url}
-    os.environ["DJANGO_SETTINGS_MODULE"] = "webapp.settings"
+    os.environ["DJANGO_SETTINGS_MODULE"] = "webapp.config.settings"
     os.environ["GROVE_DEBUG"] = "1"  # static files are read afresh, so an edit shows on reload
     import django
     from django.core.management import call_command

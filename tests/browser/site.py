@@ -15,10 +15,10 @@ import urllib.request
 from collections.abc import Iterable
 from pathlib import Path
 
-from engine.config import parse_config
-from engine.events import Event
+from engine.config.schema import parse_config
+from engine.events.vocabulary import Event
 from tests.browser.sample_log import Sample
-from workers.embedded.services import web_command
+from workers.local.services import web_command
 
 READY_SECONDS = 180.0
 STOP_SECONDS = 10.0
@@ -40,7 +40,7 @@ class Server:
             **os.environ,
             "GROVE_VAR": str(var),
             "DATABASE_URL": database_url,
-            "DJANGO_SETTINGS_MODULE": "webapp.settings",
+            "DJANGO_SETTINGS_MODULE": "webapp.config.settings",
             **(environment or {}),
         }
         self._process: subprocess.Popen | None = None
@@ -78,8 +78,8 @@ class SampleRun:
 
     def __init__(self, sample: Sample, name: str = "demo"):
         from webapp.datasets.services import version_of
-        from webapp.experiments.leases import take_lease
         from webapp.experiments.models import Experiment, Run
+        from webapp.experiments.scheduling.leases import take_lease
         from webapp.experiments.services import mark_starting
         from webapp.projects.services import ensure_demo
 
@@ -102,7 +102,7 @@ class SampleRun:
 
     def feed(self, events: Iterable[Event]) -> int:
         """Ship events; returns the run's new head."""
-        from webapp.telemetry.ingest import ingest
+        from webapp.telemetry.ingest.ingest import ingest
 
         return ingest(self.run.pk, self.fencing, list(events))
 

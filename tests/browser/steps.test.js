@@ -1,6 +1,6 @@
-import { stepsOf } from "/static/js/filters.js";
-import { fold } from "/static/js/fold.js";
-import { Steps } from "/static/js/steps.js";
+import { stepsOf } from "/static/js/run/filters.js";
+import { fold } from "/static/js/stream/fold.js";
+import { Steps } from "/static/js/run/steps.js";
 import { equal, ok, test } from "./check.js";
 
 const NODES = 3;

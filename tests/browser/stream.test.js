@@ -1,4 +1,4 @@
-import { backoff, connectionNote, RunStream, statusText } from "/static/js/stream.js";
+import { backoff, connectionNote, RunStream, statusText } from "/static/js/stream/stream.js";
 import { equal, ok, test } from "./check.js";
 
 /** A world under the test's hand: sockets that it opens, time that it moves. */

@@ -1,4 +1,4 @@
-import { t95, Z95 } from "/static/js/student.js";
+import { t95, Z95 } from "/static/js/metrics/student.js";
 import { ok, test } from "./check.js";
 
 const near = (a, b) => ok(Math.abs(a - b) < 1e-6, `${a} is not ${b}`);

@@ -1,4 +1,4 @@
-import { firstPassed, teamFigures } from "/static/js/team.js";
+import { firstPassed, teamFigures } from "/static/js/run/team.js";
 import { equal, test } from "./check.js";
 
 const tree = (rows) => ({

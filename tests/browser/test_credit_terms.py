@@ -2,15 +2,15 @@
 
 import pytest
 
-from engine.config import CreditConfig
+from engine.config.schema import CreditConfig
 from tests.browser.sample_log import Sample, sample_events
 from tests.browser.test_resumed import on_the_wire
 
 pytestmark = pytest.mark.browser
 
 TERMS = """async ([events, config]) => {
-    const { fold } = await import("/static/js/fold.js");
-    const { creditTerms } = await import("/static/js/credit.js");
+    const { fold } = await import("/static/js/stream/fold.js");
+    const { creditTerms } = await import("/static/js/node/credit.js");
     const found = [];
     for (const tree of fold(events).trees.values())
         for (const node of tree.nodes.values())

@@ -5,11 +5,11 @@ import json
 import msgspec
 import pytest
 
-from engine import events as ev
+from engine.events import vocabulary as ev
 from tests.browser.sample_log import Sample, sample_events
-from webapp.telemetry.projections import project
-from webapp.telemetry.rows import encode_row
-from workers.tally import Tally
+from webapp.telemetry.ingest.projections import project
+from webapp.telemetry.ingest.rows import encode_row
+from workers.demo.summary import Tally
 
 FRESH = {
     "state": "starting", "step": 0, "steps": 0, "waiting_name": "", "waiting_since": None,
@@ -60,7 +60,7 @@ def test_page_row_and_tally_count_the_same_steps(module_page):
         tally.add(event)
     shown = module_page.evaluate(
         """async (events) => {
-            const { fold } = await import("/static/js/fold.js");
+            const { fold } = await import("/static/js/stream/fold.js");
             const state = fold(events);
             return { steps: state.steps, resumes: state.resumes, evaluations: state.evaluations };
         }""",

@@ -5,7 +5,7 @@ import json
 import msgspec
 import pytest
 
-from engine.events import Event, SearchAnswered
+from engine.events.vocabulary import Event, SearchAnswered
 from tests.browser.sample_log import Sample, sample_events
 from tests.browser.test_resumed import interrupted_log, on_the_wire
 from webapp.telemetry.fold import fold
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.browser
 SHORT = 100
 """A log of fewer events is compared at every event, a longer one at every 23rd."""
 FOLDED = """async ([events, cuts]) => {
-    const { asJson, emptyState, fold } = await import("/static/js/fold.js");
+    const { asJson, emptyState, fold } = await import("/static/js/stream/fold.js");
     const state = emptyState();
     let from = 0;
     return cuts.map((to) => {

@@ -10,7 +10,7 @@ DEGREES = [*range(1, 260), 500, 1000, 10_000, 1_000_000]
 def test_the_quantile_is_scipys_for_every_number_of_values(module_page):
     found = module_page.evaluate(
         """async (degrees) => {
-            const { t95 } = await import("/static/js/student.js");
+            const { t95 } = await import("/static/js/metrics/student.js");
             return degrees.map(t95);
         }""",
         DEGREES,
@@ -23,7 +23,7 @@ def test_a_band_over_seeds_reaches_as_far_as_scipys_interval(module_page, seeds)
     values = [(7 * n * n) % 11 / 3 for n in range(seeds)]
     least, most = module_page.evaluate(
         """async (values) => {
-            const { band } = await import("/static/js/metric-buckets.js");
+            const { band } = await import("/static/js/metrics/metric-buckets.js");
             const { least, most } = band(values.map((value) => [value]), "ci");
             return [least[0], most[0]];
         }""",

@@ -1,4 +1,4 @@
-import { readDraws } from "/static/js/thompson.js";
+import { readDraws } from "/static/js/node/thompson.js";
 import { equal, test } from "./check.js";
 
 test("Thompson draws are told level by level, with their winners", () => {

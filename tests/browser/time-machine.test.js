@@ -1,5 +1,5 @@
-import { asJson, fold } from "/static/js/fold.js";
-import { firstAfter, TimeMachine } from "/static/js/time-machine.js";
+import { asJson, fold } from "/static/js/stream/fold.js";
+import { firstAfter, TimeMachine } from "/static/js/run/time-machine.js";
 import { equal, ok, test } from "./check.js";
 
 /** A log of trees of three nodes, ten seconds between events; every 100 events end a step. */

@@ -1,4 +1,4 @@
-import { bounds, columnOf, readOf } from "/static/js/token-figures.js";
+import { bounds, columnOf, readOf } from "/static/js/node/token-figures.js";
 import { equal, test } from "./check.js";
 
 test("the shade of a token follows what is asked for", () => {

@@ -1,4 +1,4 @@
-import { lineOf, withLine, withLines, withoutAgent } from "/static/js/toml-lines.js";
+import { lineOf, withLine, withLines, withoutAgent } from "/static/js/lib/toml-lines.js";
 import { equal, test } from "./check.js";
 
 test("a field's text is a line of TOML", () => {

@@ -1,4 +1,4 @@
-import { callTest, programTest, withTest } from "/static/js/typed-tests.js";
+import { callTest, programTest, withTest } from "/static/js/pages/typed-tests.js";
 import { equal, test } from "./check.js";
 
 function refusal(run) {

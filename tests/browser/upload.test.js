@@ -1,4 +1,4 @@
-import { Refused, Uploader } from "/static/js/upload.js";
+import { Refused, Uploader } from "/static/js/lib/upload.js";
 import { equal, ok, test } from "./check.js";
 
 const TASK = { project: 1, kind: "dataset" };

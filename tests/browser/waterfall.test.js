@@ -1,4 +1,4 @@
-import { partsOf, waitsText } from "/static/js/waterfall.js";
+import { partsOf, waitsText } from "/static/js/run/waterfall.js";
 import { equal, test } from "./check.js";
 
 test("a step's phases come in their order, then what is in none", () => {

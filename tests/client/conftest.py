@@ -9,7 +9,7 @@ from django.db import connection
 from tests.builders import Cast, a_cast, a_token
 from tests.webapp.stream_server import a_server
 from webapp.accounts.models import Scope
-from workers.exporter import write_one
+from workers.jobs.exports import write_one
 
 
 @dataclass

@@ -11,7 +11,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from engine.events import EventLog, LogLine, RunStateChanged, StepStarted
+from engine.events.vocabulary import EventLog, LogLine, RunStateChanged, StepStarted
 from engine.problems.load import load_dataset
 from engine.problems.records import record
 from tests.builders import (
@@ -27,10 +27,10 @@ from tests.webapp.test_searches import ANSWER
 from webapp.accounts.models import Scope
 from webapp.client import Grove, Refused
 from webapp.client.cli import main
-from webapp.experiments.leases import take_lease
 from webapp.experiments.models import Run
+from webapp.experiments.scheduling.leases import take_lease
 from webapp.experiments.services import mark_finished, mark_starting
-from webapp.telemetry.ingest import ingest
+from webapp.telemetry.ingest.ingest import ingest
 from webapp.telemetry.models import Event
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -15,7 +15,7 @@ from engine.problems.jsonl import save_problems
 from tests.builders import a_config, a_model_folder, a_run, a_token
 from webapp.accounts.models import Scope
 from webapp.projects.services import create_project
-from webapp.registry.imports import import_folder
+from webapp.registry.model_files.imports import import_folder
 from webapp.registry.models import ModelVersion
 from webapp.registry.promotion import promote
 

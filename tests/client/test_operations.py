@@ -11,11 +11,11 @@ import pytest
 
 from tests.builders import a_run, a_token
 from webapp.accounts.models import Scope
-from webapp.api import api
 from webapp.client import Grove, Refused
 from webapp.client.rest import models, operations
 from webapp.client.rest.generate import FOLDER, Document
 from webapp.client.rest.operations import Operations
+from webapp.config.api import api
 
 HOW = "make client"
 

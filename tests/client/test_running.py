@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from engine.events import RunState
+from engine.events.vocabulary import RunState
 from tests.workers.test_worker import Worker
 from webapp.experiments.models import Run
-from workers.engine_process import EngineProcess
+from workers.runs.engine_process import EngineProcess
 
 ROOT = Path(__file__).resolve().parents[2]
 

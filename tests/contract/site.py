@@ -17,7 +17,7 @@ from typing import Any
 import schemathesis.cli
 from click.testing import CliRunner
 
-from engine.events import RunState
+from engine.events.vocabulary import RunState
 from tests.builders import (
     Cast,
     a_held_run,
@@ -36,11 +36,11 @@ from webapp.comments.services import write_comment
 from webapp.comments.targets import Target
 from webapp.datasets.models import DatasetVersion
 from webapp.datasets.reports import request_validation
-from webapp.experiments.listing import Wish
 from webapp.experiments.models import Run
+from webapp.experiments.runs_list.listing import Wish
 from webapp.exports.models import Format, Table
 from webapp.exports.services import ask_for
-from webapp.telemetry.ingest import ingest
+from webapp.telemetry.ingest.ingest import ingest
 
 # It asks every case again, without a token and with a wrong one: so does the fuzzing, of every
 # operation.

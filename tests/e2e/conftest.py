@@ -136,7 +136,7 @@ def start_worker(transactional_db, server):
     """Starts a Celery worker of the server's broker, with the real engine: from then on until the
     test ends it takes what the site queues. What a page says before that can be looked at first."""
     from tests.workers.test_worker import Worker
-    from workers.engine_process import DEFAULT_COMMAND
+    from workers.runs.engine_process import DEFAULT_COMMAND
 
     with ExitStack() as stack:
         workers: list[Worker] = []

@@ -11,9 +11,9 @@ from tests.browser.accessibility import broken_rules
 from tests.e2e.relay import Relay
 from tests.problems import rows
 from webapp.artifacts.store import storage
+from webapp.config.environment import read_artifact_storage
 from webapp.datasets.models import DatasetReport, DatasetVersion
-from webapp.environment import read_artifact_storage
-from workers.checks import Checks
+from workers.jobs.reports import Checks
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
@@ -81,7 +81,7 @@ def test_what_is_no_dataset_is_refused_with_its_reason(page, faults):
 
 
 PIECE = 4 << 20
-"""Bytes that the page sends at a time (static/js/upload.js)."""
+"""Bytes that the page sends at a time (static/js/lib/upload.js)."""
 PROBLEMS = 25
 """Of which each statement is within what a dataset may have."""
 

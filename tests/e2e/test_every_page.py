@@ -25,7 +25,7 @@ from tests.e2e.addresses import a_site
 from tests.e2e.wellness import faults_of
 from tests.webapp.openid_provider import CLIENT, SECRET, a_provider
 from tests.webapp.stream_server import a_session
-from webapp import views
+from webapp.http import error_pages
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
@@ -86,7 +86,7 @@ def test_pages_of_an_error_are_accessible_fit_and_lead_on(window, server, site, 
         page.get_by_role("heading", name="Runs").wait_for()
     # What no address brings about at will is answered by its own handler, and shown as it comes.
     request = RequestFactory().get("/broken/")
-    for answer in (views.server_error(request), views.too_many_requests(request)):
+    for answer in (error_pages.server_error(request), error_pages.too_many_requests(request)):
         page.unroute_all()
         page.route("**/broken/", partial(answered, answer))
         page.goto(f"{server.url}/broken/")

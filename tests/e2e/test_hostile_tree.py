@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import expect
 
-from engine.events import Event
+from engine.events.vocabulary import Event
 from tests.browser.sample_log import sample_events
 from tests.e2e.conftest import SAMPLE
 

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import expect
 
 from webapp.experiments.models import Run
-from workers.duty import owner
+from workers.runs.active_runs import owner
 
 pytestmark = [
     pytest.mark.browser,

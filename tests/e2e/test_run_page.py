@@ -8,7 +8,7 @@ from collections import deque
 
 import pytest
 
-from engine.events import Event
+from engine.events.vocabulary import Event
 from tests.browser.sample_log import sample_events
 from tests.browser.site import SampleRun
 from tests.e2e.conftest import SAMPLE

@@ -8,7 +8,7 @@ from collections import deque
 import pytest
 from playwright.sync_api import expect
 
-from engine.events import Event
+from engine.events.vocabulary import Event
 from tests.browser.accessibility import broken_rules
 from tests.browser.site import SampleRun
 from tests.e2e.conftest import SAMPLE

@@ -10,10 +10,10 @@ from itertools import islice, repeat
 
 import torch
 
-from engine.config import SamplingConfig
+from engine.config.schema import SamplingConfig
 from engine.inference.agents import inference_config
 from engine.policy.generators.torch_generator import TorchGenerator
-from engine.policy.load import load_policy
+from engine.policy.models.load import load_policy
 
 MODEL = "trees/oak"
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from engine.__main__ import main
-from engine.inference.diversity import canonical, cluster_sizes
-from engine.inference.figures import compare
+from engine.evaluation.diversity import canonical, cluster_sizes
+from engine.evaluation.figures import compare
 from engine.problems.jsonl import save_problems
 from engine.problems.paired import paired_bootstrap
 from tests.inference.conftest import PROBLEMS

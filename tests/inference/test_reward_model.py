@@ -7,7 +7,9 @@ import pytest
 from safetensors.numpy import load_file
 
 from engine.__main__ import main
-from engine.events import (
+from engine.evaluation.measurement import measure
+from engine.evaluation.metrics import area_under_roc, binary_cross_entropy
+from engine.events.vocabulary import (
     EventLog,
     NodeClosed,
     NodeOpened,
@@ -16,12 +18,10 @@ from engine.events import (
     TreeOpened,
     Verdict,
 )
-from engine.inference.crew import Crew
-from engine.inference.measurement import measure
+from engine.inference.local_team import Crew
 from engine.inference.reward_data import Example, examples_of_run, split_by_problem
 from engine.inference.reward_model import RewardModel
-from engine.metrics import area_under_roc, binary_cross_entropy
-from engine.policy.load import load_policy
+from engine.policy.models.load import load_policy
 from engine.problems.generator import make_problem
 from tests.inference.server import MODEL, endpoints
 from tests.policies import tiny_config, tiny_policy

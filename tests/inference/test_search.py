@@ -13,7 +13,7 @@ import pytest
 
 from engine.__main__ import main
 from engine.inference.agents import inference_config, team_of
-from engine.inference.crew import Crew
+from engine.inference.local_team import Crew
 from engine.inference.search import search_problem
 from engine.search.scheduler import TreeEnd
 from tests.inference.server import MODEL, endpoints
@@ -343,7 +343,7 @@ DRIVER = """
 import json, os, signal, sys
 from multiprocessing import active_children
 from engine.__main__ import main
-from engine.inference.players import ModelProcess
+from engine.inference.backends import ModelProcess
 
 code = main(sys.argv[1:])
 paid = sorted({"torch", "ray"} & set(sys.modules))

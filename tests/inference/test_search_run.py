@@ -8,9 +8,9 @@ import threading
 import pytest
 
 from engine.__main__ import main
-from engine.events import RunState, read_all
+from engine.events.vocabulary import RunState, read_all
 from engine.inference.run import prepare_search, search_run
-from engine.training.endings import ExitCode
+from engine.run.exit_status import ExitCode
 from tests.browser.test_resumed import on_the_wire
 from tests.inference.server import MODEL, endpoints
 from tests.inference.test_search import SHORT

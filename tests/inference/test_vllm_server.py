@@ -12,12 +12,12 @@ import httpx
 import pytest
 
 from engine.__main__ import main
-from engine.events import StopReason
+from engine.events.vocabulary import StopReason
 from engine.inference.agents import inference_config
-from engine.inference.crew import Crew
-from engine.inference.players import PlayerError
+from engine.inference.backends import PlayerError
+from engine.inference.local_team import Crew
 from engine.inference.search import search_problem
-from engine.policy.load import load_policy, model_directory
+from engine.policy.models.load import load_policy, model_directory
 from tests.extras import needs_vllm
 from tests.waiting import eventually
 

@@ -11,12 +11,12 @@ import pytest
 import torch
 from transformers import GPT2Config, GPT2LMHeadModel
 
-from engine.config import Aggregation, KlEstimator, Level, LossConfig, WeightMode
+from engine.config.schema import Aggregation, KlEstimator, Level, LossConfig, WeightMode
 from engine.losses import POLICY_LOSSES
 from engine.losses.importance import importance_weights
 from engine.losses.total import Rows, count_units, total_loss
-from engine.policy.forward import output_logprobs, pad_rows
-from engine.policy.rows import TrainingRow
+from engine.policy.learner.forward import output_logprobs, pad_rows
+from engine.policy.learner.rows import TrainingRow
 from tests.losses.batches import make_batch
 
 VOCABULARY, TEMPERATURE, STEP = 11, 0.9, 1e-5

@@ -67,7 +67,9 @@ def test_what_is_imported_is_what_was_installed(elsewhere):
     ],
 )
 def test_an_installed_grove_keeps_its_data_in_the_user_s_directory(elsewhere, given, expected):
-    program = "import os; from webapp.environment import read_grove_var as r; print(r(os.environ))"
+    program = (
+        "import os; from webapp.config.environment import read_grove_var as r; print(r(os.environ))"
+    )
     given = {name: value.format(home=elsewhere.home) for name, value in given.items()}
     done = elsewhere.run(elsewhere.python, "-c", program, **given)
     assert done.stdout.strip() == expected.format(home=elsewhere.home), done.stderr
@@ -83,7 +85,7 @@ def test_every_asset_of_every_page_is_served_as_it_is_in_the_checkout(stack, bro
     served = served_with_imports(browser, {a for a in assets if "/static/" in a})
     names = {re.sub(r"^.*/static/[0-9a-f]{12}/", "", address) for address in served}
     own = {name for name in names if (ROOT / "static" / name).is_file()}
-    assert {"css/grove.css", "img/grove.svg", "js/run-page.js", "js/fold.js"} <= own
+    assert {"css/grove.css", "img/grove.svg", "js/pages/run-page.js", "js/stream/fold.js"} <= own
     assert {posixpath.dirname(name) for name in own} >= {"css", "js", "img", "vendor/uplot"}
     for address, response in served.items():
         name = re.sub(r"^.*/static/[0-9a-f]{12}/", "", address)

@@ -10,12 +10,12 @@ import torch
 from peft import PeftModel
 from transformers import AutoModelForCausalLM
 
-from engine.config import SamplingConfig
-from engine.policy.adapters import MERGED_FROM
-from engine.policy.agent import STATE_FILE
-from engine.policy.forward import output_logprobs, pad_rows
+from engine.config.schema import SamplingConfig
 from engine.policy.host import PolicyHost
-from engine.policy.load import (
+from engine.policy.learner.forward import output_logprobs, pad_rows
+from engine.policy.learner.rows import TrainingRow
+from engine.policy.models.adapters import MERGED_FROM
+from engine.policy.models.load import (
     ADAPTER_CONFIG,
     ADAPTER_WEIGHTS,
     ModelError,
@@ -23,8 +23,8 @@ from engine.policy.load import (
     check_model_directory,
     load_policy,
 )
-from engine.policy.rows import TrainingRow
-from engine.policy.weights import checkpoint_tensors
+from engine.policy.models.weights import checkpoint_tensors
+from engine.policy.policy import STATE_FILE
 from tests.policies import tiny_config, tiny_policy
 
 PROMPTS = [[5, 6, 7], [9] * 30, [11, 12], [5, 6, 7, 8]]
@@ -242,8 +242,8 @@ def test_without_the_extra_an_agent_with_adapters_is_refused_with_the_remedy(bas
     # None in sys.modules is how Python itself is told that a package is not there.
     program = (
         "import json, sys; sys.modules['peft'] = None\n"
-        "from engine.config import AgentConfig\n"
-        "from engine.policy.load import check_agent\n"
+        "from engine.config.schema import AgentConfig\n"
+        "from engine.policy.models.load import check_agent\n"
         "check_agent(AgentConfig(**json.loads(sys.argv[1])))"
     )
     done = subprocess.run(

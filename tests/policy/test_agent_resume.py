@@ -10,9 +10,9 @@ from itertools import islice
 import pytest
 import torch
 
-from engine.policy.exchange import Request
 from engine.policy.host import PolicyHost
-from engine.policy.rows import TrainingRow
+from engine.policy.learner.rows import TrainingRow
+from engine.policy.types import Request
 from engine.problems.generator import GeneratedProblems, Split
 from tests.policies import tiny_config, tiny_policy
 

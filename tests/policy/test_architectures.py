@@ -2,7 +2,7 @@
 
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES as known
 
-from webapp.registry.settings_files import architectures
+from webapp.registry.model_files.settings_files import architectures
 
 
 def test_the_architectures_are_those_of_the_pinned_transformers():

@@ -18,13 +18,13 @@ from transformers import (
     Qwen2Config,
 )
 
-from engine.config import SamplingConfig
-from engine.events import StopReason
-from engine.policy.generators.drawing import draw
+from engine.config.schema import SamplingConfig
+from engine.events.vocabulary import StopReason
+from engine.policy.generators.counter_rng import row_seed, uniforms
 from engine.policy.generators.own_cache import OwnCacheRows
 from engine.policy.generators.packed import PackedRows
 from engine.policy.generators.rows import Order, Rows
-from engine.policy.generators.streams import row_seed, uniforms
+from engine.policy.generators.sampling import draw
 from engine.policy.generators.torch_generator import TorchGenerator
 
 VOCABULARY, PAD, END = 90, 0, 1

@@ -7,15 +7,21 @@ from dataclasses import replace
 import pytest
 import torch
 
-from engine.config import AgentConfig, LossConfig, OptimizerConfig, SamplingConfig, TrainingConfig
-from engine.events import StopReason
+from engine.config.schema import (
+    AgentConfig,
+    LossConfig,
+    OptimizerConfig,
+    SamplingConfig,
+    TrainingConfig,
+)
+from engine.events.vocabulary import StopReason
 from engine.policy.batching import PASS_TOKENS, length_buckets, prompt_groups
-from engine.policy.forward import output_logprobs, pad_rows
 from engine.policy.generators.torch_generator import TorchGenerator
-from engine.policy.learner import Learner, schedule_factor
-from engine.policy.load import load_policy
-from engine.policy.rows import TrainingRow
-from engine.policy.weights import FullWeights
+from engine.policy.learner.forward import output_logprobs, pad_rows
+from engine.policy.learner.learner import Learner, schedule_factor
+from engine.policy.learner.rows import TrainingRow
+from engine.policy.models.load import load_policy
+from engine.policy.models.weights import FullWeights
 from engine.training.buffers import AgentBuffer
 from tests.policies import tiny_policy
 

@@ -3,14 +3,14 @@
 import pytest
 import torch
 
-from engine.events import TestReport as Report
-from engine.events import Verdict
-from engine.policy.agent import STATE_FILE
-from engine.policy.exchange import Request
+from engine.events.vocabulary import TestReport as Report
+from engine.events.vocabulary import Verdict
 from engine.policy.host import PolicyHost
-from engine.policy.load import ModelError, check_agent, load_policy
+from engine.policy.learner.rows import TrainingRow
+from engine.policy.models.load import ModelError, check_agent, load_policy
+from engine.policy.policy import STATE_FILE
 from engine.policy.prompts import Feedback
-from engine.policy.rows import TrainingRow
+from engine.policy.types import Request
 from engine.problems.problem import CallTest, Problem
 from tests.policies import tiny_config, tiny_policy
 

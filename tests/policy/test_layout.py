@@ -18,14 +18,14 @@ from transformers import (
     MistralForCausalLM,
 )
 
-from engine.config import AgentConfig, Aggregation, LossConfig, RowLayout, TrainingConfig
+from engine.config.schema import AgentConfig, Aggregation, LossConfig, RowLayout, TrainingConfig
 from engine.losses import POLICY_LOSSES
-from engine.policy.forward import inputs_of, output_logprobs, pack_rows, pad_rows
-from engine.policy.layout import Layout
-from engine.policy.learner import Learner
-from engine.policy.rows import TrainingRow
-from engine.policy.trie import LEAST_SAVED, pack, share_prefixes
-from engine.policy.weights import FullWeights
+from engine.policy.learner.forward import inputs_of, output_logprobs, pack_rows, pad_rows
+from engine.policy.learner.layout import Layout
+from engine.policy.learner.learner import Learner
+from engine.policy.learner.rows import TrainingRow
+from engine.policy.learner.trie import LEAST_SAVED, pack, share_prefixes
+from engine.policy.models.weights import FullWeights
 
 SMALL = {"vocab_size": 64, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4,
          "intermediate_size": 48, "max_position_embeddings": 256, "initializer_range": 0.3,

@@ -7,8 +7,8 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from engine.policy.filling import empty_model, fill, tensor_files
-from engine.policy.load import ModelError, check_model_directory, load_policy
+from engine.policy.models.load import ModelError, check_model_directory, load_policy
+from engine.policy.models.shard_loading import empty_model, fill, tensor_files
 from tests.policies import tiny_policy
 
 

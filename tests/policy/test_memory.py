@@ -14,17 +14,17 @@ from transformers import (
     Qwen3ForCausalLM,
 )
 
-from engine.config import AgentConfig, LossConfig, RowLayout, TrainingConfig
-from engine.memory import GIB, learning
-from engine.policy.forward import inputs_of, output_logprobs, pack_rows, pad_rows
-from engine.policy.head import ends_with_head
-from engine.policy.learner import Learner
-from engine.policy.recompute import recompute_activations
-from engine.policy.rows import TrainingRow
-from engine.policy.trie import pack, share_prefixes
-from engine.policy.weights import FullWeights
+from engine.config.schema import AgentConfig, LossConfig, RowLayout, TrainingConfig
+from engine.policy.learner.forward import inputs_of, output_logprobs, pack_rows, pad_rows
+from engine.policy.learner.learner import Learner
+from engine.policy.learner.recompute import recompute_activations
+from engine.policy.learner.rows import TrainingRow
+from engine.policy.learner.trie import pack, share_prefixes
+from engine.policy.models.chunked_logits import ends_with_head
+from engine.policy.models.weights import FullWeights
 from engine.recipes import load_recipe
-from engine.shapes import Shape, shape_of
+from engine.resources.memory import GIB, learning
+from engine.resources.shapes import Shape, shape_of
 from tests.policy.test_layout import SMALL, gpt2, llama, tree_rows
 
 LOSS = LossConfig(policy="ppo", clip_low=0.2, clip_high=0.3, kl_coefficient=0.1,

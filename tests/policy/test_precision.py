@@ -5,11 +5,11 @@ import copy
 import pytest
 import torch
 
-from engine.config import AgentConfig, LossConfig, OptimizerConfig, TrainingConfig
-from engine.policy.learner import Learner
-from engine.policy.load import load_policy
-from engine.policy.rows import TrainingRow
-from engine.policy.weights import FullWeights
+from engine.config.schema import AgentConfig, LossConfig, OptimizerConfig, TrainingConfig
+from engine.policy.learner.learner import Learner
+from engine.policy.learner.rows import TrainingRow
+from engine.policy.models.load import load_policy
+from engine.policy.models.weights import FullWeights
 from tests.policies import tiny_policy
 
 RATE, STEPS = 1e-6, 12

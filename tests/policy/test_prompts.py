@@ -1,7 +1,7 @@
 """Prompts: complete, in order of what may be left out, and blind to private tests."""
 
-from engine.events import TestReport as Report
-from engine.events import Verdict
+from engine.events.vocabulary import TestReport as Report
+from engine.events.vocabulary import Verdict
 from engine.policy.prompts import FEEDBACK_CHARACTERS, Feedback, refinement_prompts, root_prompt
 from engine.problems.generator import make_problem
 

@@ -11,7 +11,7 @@ import torch
 import torch.distributed as dist
 from torch.distributed.device_mesh import init_device_mesh
 
-from engine.config import (
+from engine.config.schema import (
     AgentConfig,
     Aggregation,
     ComputeConfig,
@@ -20,12 +20,12 @@ from engine.config import (
     TrainingConfig,
 )
 from engine.losses import POLICY_LOSSES
-from engine.policy.crew import Crew, divide
-from engine.policy.forward import inputs_of
 from engine.policy.host import PolicyHost
-from engine.policy.learner import Learner
-from engine.policy.ranks import RankError
-from engine.policy.sharded import ShardedWeights
+from engine.policy.learner.forward import inputs_of
+from engine.policy.learner.learner import Learner
+from engine.policy.learner.rank_group import Crew, divide
+from engine.policy.learner.ranks import RankError
+from engine.policy.learner.sharded import ShardedWeights
 from engine.preload.environment import runtime_environment
 from tests.policies import tiny_config, tiny_policy
 from tests.policy.test_layout import gpt2, tree_rows, updated

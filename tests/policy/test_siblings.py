@@ -18,12 +18,12 @@ from transformers import (
     Qwen2Config,
 )
 
-from engine.config import SamplingConfig
+from engine.config.schema import SamplingConfig
 from engine.policy.generators.cache import Layout, layout_of
+from engine.policy.generators.counter_rng import row_seed
 from engine.policy.generators.packed import PackedRows
-from engine.policy.generators.prefixes import Prefixes
+from engine.policy.generators.prefix_cache import Prefixes
 from engine.policy.generators.siblings import Plan, Siblings
-from engine.policy.generators.streams import row_seed
 from engine.policy.generators.torch_generator import TorchGenerator
 
 VOCABULARY, PAD, END = 90, 0, 1

@@ -11,9 +11,9 @@ import torch
 from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from engine.config import SamplingConfig, SandboxConfig
+from engine.config.schema import SamplingConfig, SandboxConfig
 from engine.policy.generators.torch_generator import TorchGenerator
-from engine.policy.load import load_policy
+from engine.policy.models.load import load_policy
 from engine.policy.prompts import root_prompt
 from engine.policy.starters import STARTERS, starter_directory
 from engine.policy.starters.demonstrations import CLEAN, demonstrations, steps_of
@@ -29,8 +29,8 @@ from engine.policy.starters.make import (
 from engine.problems.extraction import extract_program
 from engine.problems.generator import GeneratedProblems, Split, make_problem
 from engine.problems.generator.compose import program, split_of
-from engine.sandbox.sandbox import Sandbox
-from engine.sandbox.verify import verify
+from engine.sandbox.host.sandbox import Sandbox
+from engine.sandbox.host.verify import verify
 
 PROBLEMS = 200
 REMADE_STEPS = 40

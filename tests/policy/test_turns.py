@@ -2,8 +2,8 @@
 
 import pytest
 
-from engine.policy.exchange import Request
 from engine.policy.host import PolicyHost
+from engine.policy.types import Request
 from tests.policy.test_groups import FEEDBACK, PROBLEM, ROLES, host_of, models, rows_of, run_of
 
 __all__ = ["models"]

@@ -7,13 +7,13 @@ import pytest
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from engine.config import ConfigError, SamplingConfig, parse_config
-from engine.events import StopReason
-from engine.policy.exchange import Request
-from engine.policy.forward import output_logprobs, pad_rows
+from engine.config.schema import ConfigError, SamplingConfig, parse_config
+from engine.events.vocabulary import StopReason
 from engine.policy.generators import GeneratorError
 from engine.policy.host import PolicyHost
-from engine.policy.rows import TrainingRow
+from engine.policy.learner.forward import output_logprobs, pad_rows
+from engine.policy.learner.rows import TrainingRow
+from engine.policy.types import Request
 from engine.problems.generator import GeneratedProblems, Split
 from tests.extras import needs_vllm
 from tests.policies import tiny_config

@@ -2,15 +2,15 @@
 
 import pytest
 
-from engine.config import SandboxConfig, Score, SearchConfig
+from engine.config.schema import SandboxConfig, Score, SearchConfig
 from engine.credit.assign import TreeRecord, assign_credit
 from engine.policy.host import PolicyHost
-from engine.policy.rows import TrainingRow
+from engine.policy.learner.rows import TrainingRow
 from engine.problems.extraction import extract_program
 from engine.problems.generator import make_problem
-from engine.sandbox.memory import RememberingVerifier
-from engine.sandbox.sandbox import Sandbox
-from engine.training.forest import Forest, training_score
+from engine.rollout.forest import Forest, training_score
+from engine.sandbox.host.sandbox import Sandbox
+from engine.sandbox.host.verdict_cache import RememberingVerifier
 from tests.policies import tiny_config
 
 NAMES = ("oak", "fern")

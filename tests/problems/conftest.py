@@ -1,7 +1,7 @@
 import pytest
 
-from engine.config import SandboxConfig
-from engine.sandbox.sandbox import Sandbox
+from engine.config.schema import SandboxConfig
+from engine.sandbox.host.sandbox import Sandbox
 
 
 @pytest.fixture(scope="session")

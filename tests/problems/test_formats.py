@@ -11,9 +11,9 @@ import pytest
 
 from engine.problems.formats import FORMATS, format_of
 from engine.problems.formats.fields import Fields, RowError
-from engine.problems.formats.sharing import shows_call, shows_run, squeezed
+from engine.problems.formats.visible_tests import shows_call, shows_run, squeezed
 from engine.problems.problem import CallTest, CodeTest, Limits, StdinTest
-from engine.sandbox.verify import verify
+from engine.sandbox.host.verify import verify
 from tests.problems import rows
 
 ROWS = {

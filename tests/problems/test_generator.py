@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from engine.config import SandboxConfig
+from engine.config.schema import SandboxConfig
 from engine.problems.generator import GeneratedProblems, Split, make_problem
 from engine.problems.generator.compose import Step, draw_input, program, split_of
 from engine.problems.generator.operations import LIST, NUMBER, OPERATIONS, TEXT
 from engine.problems.problem import CallTest, Problem
-from engine.sandbox.sandbox import Sandbox
-from engine.sandbox.verify import verify
+from engine.sandbox.host.sandbox import Sandbox
+from engine.sandbox.host.verify import verify
 
 
 @pytest.fixture(scope="module")

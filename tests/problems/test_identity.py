@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from engine.config import ProblemsConfig
-from engine.faults import ConfigError
+from engine.config.errors import ConfigError
+from engine.config.schema import ProblemsConfig
 from engine.problems.generator import make_problem
 from engine.problems.identity import content_hash, set_hash
 from engine.problems.jsonl import save_problems

@@ -7,8 +7,8 @@ import pytest
 
 from engine.problems.errors import DatasetError
 from engine.problems.jsonl import load_problems, save_problems
-from engine.problems.literals import LiteralError
 from engine.problems.problem import CallTest, Problem
+from engine.sandbox.guest.literals import LiteralError
 
 
 def problem(name="p-1", **changes):

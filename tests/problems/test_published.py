@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from engine.config import SandboxConfig
+from engine.config.schema import SandboxConfig
 from engine.problems.check import check
 from engine.problems.containers import rows_of
 from engine.problems.load import load_dataset
-from engine.sandbox.sandbox import Sandbox
-from engine.sandbox.verify import verify
+from engine.sandbox.host.sandbox import Sandbox
+from engine.sandbox.host.verify import verify
 from tests.published import FOLDER, needs
 
 SOURCES = json.loads((Path(__file__).parents[1] / "data" / "sources.json").read_text())

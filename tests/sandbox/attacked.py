@@ -20,11 +20,11 @@ from pathlib import Path
 
 import psutil
 
-from engine.config import SandboxConfig
+from engine.config.schema import SandboxConfig
 from engine.problems.problem import CallTest, CodeTest, Comparison, Problem, StdinTest
-from engine.sandbox import seccomp
-from engine.sandbox.sandbox import Sandbox
-from engine.sandbox.verify import verify
+from engine.sandbox.guest import seccomp
+from engine.sandbox.host.sandbox import Sandbox
+from engine.sandbox.host.verify import verify
 
 LIMITS = {"cpu_seconds": 0.3, "wall_seconds": 1.5, "memory_mb": 96, "output_bytes": 4096}
 ROWS = ([2, 1], [3, 1], [9, 8, 7])

@@ -2,9 +2,9 @@
 
 import pytest
 
-from engine.config import SandboxConfig
-from engine.sandbox.job import Job
-from engine.sandbox.sandbox import Sandbox
+from engine.config.schema import SandboxConfig
+from engine.sandbox.host.job import Job
+from engine.sandbox.host.sandbox import Sandbox
 
 LIMITS = {"cpu_seconds": 0.4, "wall_seconds": 3.0, "memory_mb": 64, "output_bytes": 4096}
 

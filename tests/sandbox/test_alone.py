@@ -2,12 +2,12 @@
 
 import pytest
 
-from engine.events import Verdict
+from engine.events.vocabulary import Verdict
 from engine.problems.problem import CallTest, Limits, Problem, StdinTest
-from engine.sandbox.examine import LEAST_SHARE, MOST_WASTED, Examination
-from engine.sandbox.job import Job
-from engine.sandbox.verify import verify
-from engine.sandbox.wire import MOST_ALONE
+from engine.sandbox.guest.wire import MOST_ALONE
+from engine.sandbox.host.examine import LEAST_SHARE, MOST_WASTED, Examination
+from engine.sandbox.host.job import Job
+from engine.sandbox.host.verify import verify
 
 
 @pytest.fixture

@@ -6,15 +6,15 @@ from dataclasses import replace
 import pytest
 
 from engine.__main__ import main
-from engine.caps import DEFAULTS, SandboxCaps
-from engine.config import SandboxConfig
-from engine.events import Verdict
-from engine.faults import ConfigError
+from engine.config.errors import ConfigError
+from engine.config.schema import SandboxConfig
+from engine.events.vocabulary import Verdict
 from engine.problems.jsonl import save_problems
 from engine.problems.problem import CallTest, Limits, Problem
-from engine.sandbox.job import bounds
-from engine.sandbox.sandbox import Sandbox
-from engine.sandbox.verify import verify
+from engine.sandbox.host.job import bounds
+from engine.sandbox.host.sandbox import Sandbox
+from engine.sandbox.host.verify import verify
+from engine.sandbox.limits import DEFAULTS, SandboxCaps
 
 SETTINGS = {"cpu_seconds": 0.4, "wall_seconds": 3.0, "memory_mb": 96, "output_bytes": 4096}
 HOUR, TEBIBYTE = Limits.MOST_SECONDS, Limits.MOST_MEMORY_MB

@@ -6,18 +6,15 @@ from contextlib import suppress
 
 import pytest
 
-from engine.events import Verdict
-from engine.problems.literals import (
+from engine.events.vocabulary import Verdict
+from engine.sandbox.guest.literals import (
     LiteralError,
     LiteralTooLong,
     from_literal,
     read_literal,
     to_literal,
 )
-from engine.sandbox.job import Bounds
-from engine.sandbox.process import Ending
-from engine.sandbox.stream import read_frames
-from engine.sandbox.wire import (
+from engine.sandbox.guest.wire import (
     EXITED,
     FRAME,
     NOT_LOADED,
@@ -28,6 +25,9 @@ from engine.sandbox.wire import (
     VALUE,
     max_payload,
 )
+from engine.sandbox.host.job import Bounds
+from engine.sandbox.host.process import Ending
+from engine.sandbox.host.stream import read_frames
 
 BOUNDS = Bounds(1.0, 2.0, 1 << 26, 1000)
 

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from engine.sandbox.compare import same_value
+from engine.sandbox.host.compare import same_value
 
 NAN = math.nan
 

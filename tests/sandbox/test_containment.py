@@ -16,12 +16,12 @@ from pathlib import Path
 import psutil
 import pytest
 
-from engine.config import SandboxConfig
-from engine.events import Verdict
+from engine.config.schema import SandboxConfig
+from engine.events.vocabulary import Verdict
 from engine.problems.problem import CallTest, Problem
-from engine.sandbox.job import Job
-from engine.sandbox.sandbox import Sandbox
-from engine.sandbox.verify import verify
+from engine.sandbox.host.job import Job
+from engine.sandbox.host.sandbox import Sandbox
+from engine.sandbox.host.verify import verify
 
 TESTS = (CallTest(([2, 1],), [1, 2]), CallTest(([3, 1],), [1, 3]))
 SORT = Problem("sort", "Sort.", "solve", TESTS, TESTS)
@@ -315,9 +315,9 @@ def test_closing_leaves_no_process(limits):
 
 
 OWNER = """
-from engine.config import SandboxConfig
-from engine.sandbox.job import Job
-from engine.sandbox.sandbox import Sandbox
+from engine.config.schema import SandboxConfig
+from engine.sandbox.host.job import Job
+from engine.sandbox.host.sandbox import Sandbox
 
 sandbox = Sandbox(SandboxConfig(workers=1, wall_seconds=60))
 sandbox.run([Job("def solve(): return 1", "solve", ((),))])

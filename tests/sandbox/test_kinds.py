@@ -2,12 +2,12 @@
 
 import pytest
 
-from engine.config import SandboxConfig
-from engine.events import Verdict
+from engine.config.schema import SandboxConfig
+from engine.events.vocabulary import Verdict
 from engine.problems.problem import CallTest, CodeTest, Comparison, Limits, Problem, StdinTest
-from engine.sandbox.sandbox import Sandbox
-from engine.sandbox.verify import verify
-from engine.sandbox.wire import MOST_WRITTEN
+from engine.sandbox.guest.wire import MOST_WRITTEN
+from engine.sandbox.host.sandbox import Sandbox
+from engine.sandbox.host.verify import verify
 
 
 def problem(tests, entry_point="solve", **fields):

@@ -5,11 +5,11 @@ import time
 import psutil
 import pytest
 
-from engine.config import SandboxConfig
-from engine.events import Verdict
+from engine.config.schema import SandboxConfig
+from engine.events.vocabulary import Verdict
 from engine.problems.problem import CallTest, Problem
-from engine.sandbox.sandbox import Sandbox
-from engine.sandbox.verify import verify
+from engine.sandbox.host.sandbox import Sandbox
+from engine.sandbox.host.verify import verify
 
 PROGRAMS, HOSTILE_EVERY = 1000, 10
 LIMITS = {"cpu_seconds": 0.2, "wall_seconds": 0.6, "memory_mb": 64, "output_bytes": 4096}

@@ -1,8 +1,8 @@
 """Equal programs share one run. CLOCK answers with the time of its run, which gives a run away."""
 
-from engine.events import Verdict
+from engine.events.vocabulary import Verdict
 from engine.problems.problem import CallTest, Problem
-from engine.sandbox.memory import RememberingVerifier
+from engine.sandbox.host.verdict_cache import RememberingVerifier
 
 CLOCK = "import time\ndef solve(x):\n    return time.monotonic_ns()\n"
 GOOD = "def solve(x):\n    return sorted(x)\n"

@@ -9,7 +9,7 @@ import pytest
 OWNER = """
 import os
 from pathlib import Path
-from engine.sandbox.process import Zygote
+from engine.sandbox.host.process import Zygote
 os.nice({niceness})
 zygote = Zygote(0)
 print(Path(f"/proc/{{zygote.pid}}/autogroup").read_text().split()[-1])

@@ -2,11 +2,11 @@
 
 import pytest
 
-from engine.events import Verdict
+from engine.events.vocabulary import Verdict
 from engine.problems.problem import CallTest, CodeTest, Problem
-from engine.sandbox.job import Job
-from engine.sandbox.stateless import is_stateless, is_stateless_test
-from engine.sandbox.verify import verify
+from engine.sandbox.host.job import Job
+from engine.sandbox.host.stateless import is_stateless, is_stateless_test
+from engine.sandbox.host.verify import verify
 
 PLAIN = {
     "one function": "def solve(x):\n    x = str(x)\n    return ''.join(c * 2 for c in x)\n",

@@ -5,14 +5,14 @@ import os
 
 import pytest
 
-from engine.config import SandboxConfig
-from engine.events import Verdict
+from engine.config.schema import SandboxConfig
+from engine.events.vocabulary import Verdict
 from engine.problems.problem import CallTest, Problem
-from engine.sandbox.checking import SelfCheck, self_check
-from engine.sandbox.errors import SandboxUnavailable
-from engine.sandbox.job import Job
-from engine.sandbox.sandbox import Sandbox
-from engine.sandbox.verify import verify
+from engine.sandbox.host.errors import SandboxUnavailable
+from engine.sandbox.host.job import Job
+from engine.sandbox.host.sandbox import Sandbox
+from engine.sandbox.host.self_check import SelfCheck, self_check
+from engine.sandbox.host.verify import verify
 
 
 def problem(*private):

@@ -7,17 +7,17 @@ import sys
 
 import pytest
 
-from engine.events import Verdict
-from engine.training.endings import walls_line
+from engine.events.vocabulary import Verdict
+from engine.run.exit_status import walls_line
 
 # Refuses unshare(2) to itself and all it starts, as container runtimes do.
 OWNER = """
 import ctypes, json, os, sys
-from engine.config import SandboxConfig
-from engine.sandbox import seccomp
-from engine.sandbox.errors import SandboxUnavailable
-from engine.sandbox.job import Job
-from engine.sandbox.sandbox import Sandbox
+from engine.config.schema import SandboxConfig
+from engine.sandbox.guest import seccomp
+from engine.sandbox.host.errors import SandboxUnavailable
+from engine.sandbox.host.job import Job
+from engine.sandbox.host.sandbox import Sandbox
 
 UNSHARE, CHROOT = {"x86_64": (272, 161), "aarch64": (97, 51)}[os.uname().machine]
 refused = {UNSHARE: [seccomp.REFUSE]}

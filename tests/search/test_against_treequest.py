@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from engine.config import AgentChoice, SelectionOrder
+from engine.config.schema import AgentChoice, SelectionOrder
 from engine.search.scheduler import TreeBudget
 from engine.search.tree import Expansion, SearchTree
 from tests.extras import needed
 from tests.search.growing import FAMILIES, ORDERS, make_tree
 
-treequest = needed("treequest", "the oracle: python3 workers/embedded/install.py dev")
+treequest = needed("treequest", "the oracle: python3 workers/local/install.py dev")
 
 AGENTS = ["oak", "elm"]
 STRATEGIES = {

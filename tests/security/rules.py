@@ -13,9 +13,9 @@ from typing import Any
 from tests.builders import a_run
 from tests.datasets import a_finished_upload, stored_version
 from webapp.accounts.models import Scope
+from webapp.config.parents import PAGES, name_of
 from webapp.datasets.models import DatasetVersion
 from webapp.experiments.models import Run
-from webapp.parents import PAGES, name_of
 from webapp.registry.models import ModelVersion
 
 EVERYBODY = ("alice", "mia", "bob", "vera", "charlie", "nobody")

@@ -9,7 +9,7 @@ from django.urls import Resolver404, resolve
 
 from tests.security.rules import ROWS
 from tests.security.test_walk import filled_in, undone
-from webapp.parents import PAGES
+from webapp.config.parents import PAGES
 
 pytestmark = pytest.mark.django_db
 

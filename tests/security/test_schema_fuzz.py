@@ -12,7 +12,7 @@ from urllib.parse import quote, urlencode
 import pytest
 from django.test import Client
 
-from webapp.api import api
+from webapp.config.api import api
 
 DEEP = 20_000
 NASTY_JSON = (

@@ -17,8 +17,8 @@ from webapp.experiments.models import Experiment
 from webapp.projects.models import Project, Workspace
 from webapp.sharing.models import Share
 from webapp.sharing.services import ShareRefused, create_share, guest_by, revoke_share
-from webapp.telemetry.ingest import ingest
-from webapp.telemetry.protocol import Close
+from webapp.telemetry.ingest.ingest import ingest
+from webapp.telemetry.stream.protocol import Close
 
 DAY = timedelta(days=1)
 OPENED = {"step": 1, "problem": "p", "statement": "s"}

@@ -17,7 +17,7 @@ from webapp.accounts.models import ApiToken, Scope
 from webapp.accounts.tokens import revoke_token
 from webapp.projects import membership, services
 from webapp.projects.models import Project, Role, Visibility
-from webapp.telemetry.protocol import Close
+from webapp.telemetry.stream.protocol import Close
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

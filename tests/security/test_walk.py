@@ -30,8 +30,8 @@ from tests.security.rules import (
 from tests.webapp.openid_provider import CLIENT, SECRET, a_provider
 from webapp.accounts.models import ApiToken, Scope
 from webapp.comments.models import Comment, Notice
+from webapp.config.environment import read_provider
 from webapp.datasets.models import Dataset
-from webapp.environment import read_provider
 from webapp.experiments.models import Experiment, Run
 from webapp.projects.models import Project, Visibility
 from webapp.projects.services import create_project

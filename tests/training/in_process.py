@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from engine.config import RunConfig
-from engine.events import EventLog
+from engine.config.schema import RunConfig
+from engine.events.vocabulary import EventLog
 from engine.problems.source import load_problem_set
 from engine.training.compatibility import RunRecord
 from engine.training.team import Team

@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from engine.config import TrainingConfig
-from engine.events import Event
+from engine.config.schema import TrainingConfig
+from engine.events.vocabulary import Event
 
 OLDEST = 2
 """Steps over whose ends a tree may be carried: it is further than those that are planted after it,

@@ -4,9 +4,9 @@ import os
 import threading
 import time
 
-from engine.policy.rows import TrainingRow
+from engine.policy.learner.rows import TrainingRow
+from engine.run.lease import FILE_NAME, LeaseGuard
 from engine.training.buffers import AgentBuffer
-from engine.training.lease import FILE_NAME, LeaseGuard
 from engine.training.progress import Progress
 from tests.waiting import eventually
 
@@ -83,7 +83,7 @@ def test_a_lapsed_lease_asks_the_engine_to_stop(tmp_path):
 
 
 def test_progress_counts_steps_or_minutes_whichever_is_ahead():
-    from engine.config import TrainingConfig
+    from engine.config.schema import TrainingConfig
 
     progress = Progress()
     progress.finish_step(5, 32, 30.0)

@@ -15,15 +15,15 @@ import ray
 from ray.cluster_utils import Cluster
 from ray.util.placement_group import placement_group_table
 
-from engine.config import ComputeConfig
-from engine.events import Verdict
-from engine.policy.exchange import Request
+from engine.config.schema import ComputeConfig
+from engine.events.vocabulary import Verdict
+from engine.policy.types import Request
 from engine.problems.generator import make_problem
+from engine.rollout.generation_dispatcher import Writing
+from engine.rollout.verification import VerifierPool
+from engine.run.waits import TeamError, wait_for_any
 from engine.training.cluster import RAY_SETTINGS, Bundle, reserve
 from engine.training.team import Team
-from engine.training.verification import VerifierPool
-from engine.training.waits import TeamError, wait_for_any
-from engine.training.writing import Writing
 from tests.clusters import BARE
 from tests.policies import tiny_config
 from tests.training.scheduling import scheduling_faults

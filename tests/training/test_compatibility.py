@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from engine.config import RunConfig, parse_config
+from engine.config.schema import RunConfig, parse_config
 from engine.policy.starters import starter_directory
 from engine.problems.source import load_problem_set
 from engine.training.compatibility import (

@@ -1,6 +1,6 @@
 """The fold behind `train`'s progress line and its result."""
 
-from engine.events import (
+from engine.events.vocabulary import (
     CheckpointSaved,
     ErrorRaised,
     EvaluationResult,
@@ -12,7 +12,7 @@ from engine.events import (
     RunWaiting,
     StepEnded,
 )
-from engine.training.digest import RunDigest
+from engine.run.summary import RunDigest
 
 
 def step(number: int, reward: float) -> StepEnded:

@@ -7,9 +7,9 @@ import sys
 
 import pytest
 
-from engine.config import RunConfig
-from engine.events import read_all
-from engine.training.endings import ExitCode
+from engine.config.schema import RunConfig
+from engine.events.vocabulary import read_all
+from engine.run.exit_status import ExitCode
 from tests.policies import tiny_config, tiny_policy
 from tests.problems import rows
 from tests.waiting import eventually

@@ -1,7 +1,7 @@
 """What a run's evaluation takes over from its settings, and what it reports while it lasts."""
 
-from engine.config import SelectionOrder
-from engine.inference.measurement import measure
+from engine.config.schema import SelectionOrder
+from engine.evaluation.measurement import measure
 from engine.recipes import load_recipe
 from engine.training.evaluation import TEST, TeamBench, without_limits
 from engine.training.evaluation_wait import EvaluationWait, program_count

@@ -6,14 +6,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from engine.config import Score, SearchConfig
+from engine.config.schema import Score, SearchConfig
 from engine.credit.assign import Credit
-from engine.events import StopReason, Verdict
-from engine.policy.exchange import Answer, Generation
+from engine.events.vocabulary import StopReason, Verdict
+from engine.policy.types import Answer, Generation
 from engine.problems.generator import make_problem
-from engine.sandbox.verify import Verification
+from engine.rollout.forest import Forest, public_score, training_score
+from engine.sandbox.host.verify import Verification
 from engine.search.scheduler import TreeEnd
-from engine.training.forest import Forest, public_score, training_score
 from engine.training.telemetry import StepFigures
 
 PROBLEMS = [make_problem(2, i)[0] for i in range(3)]

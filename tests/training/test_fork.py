@@ -2,8 +2,8 @@
 
 import pytest
 
-from engine.config import parse_config
-from engine.forking import fork_faults
+from engine.config.run_forks import fork_faults
+from engine.config.schema import parse_config
 
 
 @pytest.mark.parametrize(

@@ -7,11 +7,11 @@ import sys
 
 import pytest
 
-from engine.config import ConfigError, parse_config
-from engine.events import EventLog, read_all
+from engine.config.schema import ConfigError, parse_config
+from engine.events.vocabulary import EventLog, read_all
 from engine.problems.source import load_problem_set
+from engine.rollout.waves import Stopped
 from engine.training.compatibility import RunRecord
-from engine.training.rollout import Stopped
 from engine.training.team import Team
 from engine.training.trainer import Trainer
 from tests.policies import tiny_config

@@ -17,14 +17,14 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
-from engine.config import RunConfig, read_config
+from engine.config.schema import RunConfig, read_config
+from engine.config.weight_sharing import weight_groups
 from engine.credit import ADVANTAGES
 from engine.credit.shaping import tree_shaping
-from engine.events import read_all
+from engine.events.vocabulary import read_all
 from engine.losses import POLICY_LOSSES
-from engine.policy.load import model_directory
+from engine.policy.models.load import model_directory
 from engine.recipes import FOLDER, load_recipe, recipe_data, recipe_names
-from engine.sharing import weight_groups
 from tests.helpers.small_recipes import RANKED, REFILLED, TREES, small_overrides
 
 DEADLINE = 500

@@ -5,14 +5,14 @@ from functools import partial
 
 import pytest
 
-from engine.config import ProblemsConfig, SandboxConfig
+from engine.config.schema import ProblemsConfig, SandboxConfig
 from engine.problems.errors import DatasetError
 from engine.problems.jsonl import save_problems
 from engine.problems.problem import CallTest, Problem
 from engine.problems.source import load_problem_set
-from engine.sandbox.sandbox import Sandbox
-from engine.sandbox.verify import verify
-from engine.training.references import without_failing_references
+from engine.sandbox.host.sandbox import Sandbox
+from engine.sandbox.host.verify import verify
+from engine.training.reference_check import without_failing_references
 
 
 @pytest.fixture(scope="module")

@@ -18,14 +18,14 @@ import pytest
 import torch
 
 from engine.__main__ import main
-from engine.config import parse_config
-from engine.events import FILE_NAME, read_all
-from engine.forking import FORK_FILE, ORIGIN
-from engine.policy.agent import STATE_FILE
+from engine.cli.compare_runs import first_difference
+from engine.config.run_forks import FORK_FILE, ORIGIN
+from engine.config.schema import parse_config
+from engine.events.timeline import figures, standing
+from engine.events.vocabulary import FILE_NAME, read_all
+from engine.policy.policy import STATE_FILE
 from engine.preload.environment import SETUP_WORKER
-from engine.timeline import figures, standing
-from engine.training.endings import ExitCode
-from engine.training.sameness import first_difference
+from engine.run.exit_status import ExitCode
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.slow

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from engine.events import read_all
-from engine.training.growth import Growth, Then
-from engine.training.step_trees import StepTrees
+from engine.events.vocabulary import read_all
+from engine.rollout.continuous import Growth, Then
+from engine.rollout.step_rollout import StepTrees
 from tests.policies import tiny_config
 from tests.training.in_process import a_trainer
 from tests.training.scheduling import lags, scheduling_faults

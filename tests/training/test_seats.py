@@ -2,8 +2,8 @@
 
 import pytest
 
+from engine.run.waits import TeamError
 from engine.training.cluster import Bundle, misfit, seats_of
-from engine.training.waits import TeamError
 from tests.policies import tiny_config
 
 AGENTS = ("oak", "fern")

@@ -3,7 +3,7 @@
 import pytest
 
 from engine.recipes import load_recipe
-from engine.training.step_trees import grows_on
+from engine.rollout.step_rollout import grows_on
 
 VLLM = {f"agents.{number}.generator.name": "vllm" for number in (0, 1)}
 

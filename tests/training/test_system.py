@@ -14,12 +14,12 @@ import pytest
 import ray
 from ray.cluster_utils import Cluster
 
-from engine.events import EventLog, LogLine, SystemSample, read_all
-from engine.timeline import figures
-from engine.training.cluster_readings import ClusterReader
-from engine.training.gpus import GpuReader
-from engine.training.node_readings import NodeReader
-from engine.training.system import SystemSampler, sampling
+from engine.events.timeline import figures
+from engine.events.vocabulary import EventLog, LogLine, SystemSample, read_all
+from engine.run.cluster_readings import ClusterReader
+from engine.run.gpus import GpuReader
+from engine.run.node_readings import NodeReader
+from engine.run.system_samples import SystemSampler, sampling
 from tests.clusters import BARE
 from tests.waiting import eventually
 

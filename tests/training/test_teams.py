@@ -8,11 +8,11 @@ from collections import Counter
 
 import pytest
 
-from engine.events import read_all
+from engine.events.vocabulary import read_all
 from engine.inference.agents import inference_config
-from engine.policy.adapters import MERGED_FROM
-from engine.policy.agent import STATE_FILE
-from engine.policy.load import ADAPTER_WEIGHTS, load_policy
+from engine.policy.models.adapters import MERGED_FROM
+from engine.policy.models.load import ADAPTER_WEIGHTS, load_policy
+from engine.policy.policy import STATE_FILE
 from tests.policies import tiny_config
 
 pytestmark = pytest.mark.slow

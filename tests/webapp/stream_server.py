@@ -18,10 +18,10 @@ from django.contrib.sessions.backends.db import SessionStore
 from websockets.sync.client import ClientConnection, connect
 
 from webapp.accounts.models import User
-from webapp.asgi import Application
+from webapp.config.asgi import Application
 from webapp.http.connections import Limits
 from webapp.http.server import configuration, limits_for
-from webapp.telemetry.connection import Deadlines
+from webapp.telemetry.stream.connection import Deadlines
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ import uuid
 import pytest
 from django.test import Client
 
-from engine.events import RunState
+from engine.events.vocabulary import RunState
 from tests.builders import a_held_run, a_run, an_event
 from webapp.accounts.models import User
 from webapp.datasets.models import Dataset
@@ -13,7 +13,7 @@ from webapp.experiments.models import Run
 from webapp.projects.services import create_project, create_workspace
 from webapp.registry.models import Model
 from webapp.registry.services import register_starters
-from webapp.telemetry.ingest import ingest
+from webapp.telemetry.ingest.ingest import ingest
 
 
 def post(client, path, body=None):

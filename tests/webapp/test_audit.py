@@ -8,14 +8,16 @@ import pytest
 from django.db import ProgrammingError, connection, transaction
 from django.utils import timezone
 
-from engine.events import RunState
+from engine.events.vocabulary import RunState
 from tests.builders import a_cast, a_held_run, a_run, a_token, store
 from tests.webapp.stream_server import a_server
 from webapp.accounts.models import ApiToken, Scope, User
 from webapp.audit import models, selectors
 from webapp.audit.selectors import Wish, entries
-from webapp.experiments import leases, marks, services
+from webapp.experiments import services
+from webapp.experiments.annotations import annotations
 from webapp.experiments.models import Run
+from webapp.experiments.scheduling import leases
 from webapp.projects.membership import invite
 from webapp.projects.models import Membership, Project, Role, Workspace
 from webapp.registry.models import Model, Promotion, PromotionState, SecondPairOfEyes
@@ -133,8 +135,8 @@ def test_what_an_engine_tells_meets_no_note(cast):
             " 'experiments_run'::regclass AND NOT tgisinternal"
         )
         assert cursor.fetchall() == [(1,)] * 3, "each is asked of one column that people write"
-    marks.archive([run.pk], True)
-    marks.describe(run.pk, notes="A **secret** thought")
+    annotations.archive([run.pk], True)
+    annotations.describe(run.pk, notes="A **secret** thought")
     assert told(cast)[:2] == [f"Grove changed the notes of {run}", f"Grove archived {run}"]
     assert "secret" not in str(list(models.RunMarkEvent.objects.values()))
 
@@ -177,7 +179,7 @@ def test_pages_hold_every_row_once_and_choices_narrow_them(cast):
 def test_a_page_costs_the_same_however_much_was_noted(cast, django_assert_max_num_queries):
     runs = [a_run(cast, RunState.FINISHED) for _ in range(3)]
     for run in runs:
-        marks.archive([run.pk], True)
+        annotations.archive([run.pk], True)
         services.write_note(run.pk, "well", cast.bob)
     with django_assert_max_num_queries(len(selectors.SOURCES) + 1):
         entries(cast.project.workspace, Wish(), None, 50)

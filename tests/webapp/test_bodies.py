@@ -10,7 +10,7 @@ from tests.builders import a_cast, a_token
 from tests.webapp.stream_server import a_server
 from webapp.accounts.models import Scope
 from webapp.artifacts.models import Upload
-from webapp.bodies import longest
+from webapp.http.body_limit import longest
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -20,13 +20,13 @@ from webapp.accounts.models import Scope
 from webapp.comments.models import Comment
 from webapp.comments.selectors import PAGE_ROWS
 from webapp.comments.services import LONGEST
-from webapp.experiments.comparison import pairs
-from webapp.experiments.intervals import MOST_FIGURES, RESAMPLES, Budget, interval
+from webapp.experiments.comparison.comparison import pairs
+from webapp.experiments.comparison.intervals import MOST_FIGURES, RESAMPLES, Budget, interval
 from webapp.experiments.services import mark_finished
 from webapp.markdown import MOST_CELLS, render
-from webapp.telemetry.ingest import ingest
-from webapp.telemetry.protocol import Close
-from webapp.telemetry.stream_slots import MAX_PER_TOKEN, MAX_PER_USER, open_streams
+from webapp.telemetry.ingest.ingest import ingest
+from webapp.telemetry.stream.protocol import Close
+from webapp.telemetry.stream.stream_slots import MAX_PER_TOKEN, MAX_PER_USER, open_streams
 
 WIDE = ("|a" * 1250 + "\n" + "|-" * 1250 + "\n" + "|\n" * 2400)[:LONGEST]
 """A table of 65,000 cells, most of which nobody wrote."""

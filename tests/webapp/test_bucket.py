@@ -10,7 +10,7 @@ import boto3
 import pytest
 from moto.server import ThreadedMotoServer
 
-from engine.config import ProblemsConfig
+from engine.config.schema import ProblemsConfig
 from engine.problems.source import load_problem_set
 from tests.builders import a_model_folder
 from tests.datasets import lines_of, some_problems
@@ -19,13 +19,13 @@ from webapp.artifacts import store
 from webapp.artifacts.bucket import RANGE_BYTES
 from webapp.artifacts.collecting import collect
 from webapp.artifacts.models import Artifact, Upload
+from webapp.config.environment import read_artifact_storage
 from webapp.datasets.models import DatasetVersion
 from webapp.datasets.references import for_engine
-from webapp.environment import read_artifact_storage
 from webapp.registry.deletion import delete_model
-from webapp.registry.export import archive
-from webapp.registry.imports import import_first
-from workers.checks import Checks
+from webapp.registry.model_files.export import archive
+from webapp.registry.model_files.imports import import_first
+from workers.jobs.reports import Checks
 
 JSON = {"content_type": "application/json"}
 KEYS = {"GROVE_S3_KEY": "key", "GROVE_S3_SECRET": "secret", "GROVE_S3_REGION": "eu-north-1"}

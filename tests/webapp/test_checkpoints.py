@@ -6,7 +6,7 @@ import json
 import pytest
 from django.urls import reverse
 
-from engine.events import RunState
+from engine.events.vocabulary import RunState
 from tests.builders import a_model_folder, a_run, a_token
 from webapp.accounts.models import Scope
 from webapp.registry.models import ModelVersion

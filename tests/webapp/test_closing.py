@@ -10,26 +10,27 @@ import pytest
 from django.apps import apps
 from django.utils import timezone
 
-from engine.events import RunState
+from engine.events.vocabulary import RunState
 from tests.builders import a_cast, a_held_run, a_run, a_token, an_event, some_events
 from tests.webapp.stream_server import a_server
 from webapp.accounts.models import ApiToken, Scope
 from webapp.artifacts.models import Artifact
 from webapp.artifacts.store import open_artifact, put
 from webapp.audit.models import WorkspaceEvent
-from webapp.closing.errors import CloseRefused
-from webapp.closing.export import export
-from webapp.closing.services import delete_workspace, refusal
 from webapp.comments.services import write_comment
 from webapp.comments.targets import Target
 from webapp.datasets.models import Dataset, DatasetVersion
-from webapp.experiments import marks, services
+from webapp.experiments import services
+from webapp.experiments.annotations import annotations
+from webapp.offboarding.errors import CloseRefused
+from webapp.offboarding.export import export
+from webapp.offboarding.services import delete_workspace, refusal
 from webapp.projects.membership import invite
 from webapp.projects.models import Invitation, Role, Workspace
 from webapp.registry.models import Alias, Model, ModelUse, ModelVersion, VersionFile
 from webapp.sharing.models import ComparisonShare, Share
 from webapp.sharing.services import create_share
-from webapp.telemetry.ingest import ingest
+from webapp.telemetry.ingest.ingest import ingest
 
 WEIGHTS, PROBLEMS = b"weights of an oak", b'{"id": "one"}\n'
 
@@ -79,7 +80,7 @@ def _fill(cast, var):
     a_token(cast.alice, project, Scope.ADMIN)
     invite(project.workspace, cast.alice, Role.VIEWER, single_use=True)
     write_comment(Target((run,)), cast.bob, "@mia look", "http://testserver")
-    marks.star([run.pk], cast.vera, True)
+    annotations.star([run.pk], cast.vera, True)
     return run
 
 
@@ -177,7 +178,7 @@ def test_all_of_it_is_gone_and_nothing_of_others(
 
 
 CHANGES = {
-    "a note on a run": lambda cast, run: marks.describe(run.pk, notes="later"),
+    "a note on a run": lambda cast, run: annotations.describe(run.pk, notes="later"),
     "a new member": lambda cast, run: cast.project.workspace.memberships.create(
         user=cast.charlie, role=Role.VIEWER
     ),
@@ -209,7 +210,7 @@ def test_nothing_is_deleted_while_a_run_is_at_work_or_under_a_wrong_name(cast, f
     with pytest.raises(CloseRefused, match="as it stands here: Trees"):
         delete_workspace(cast.project.workspace, "trees")
     half = export(cast.project.workspace, cast.alice)
-    marks.describe(full.pk, notes="later")
+    annotations.describe(full.pk, notes="later")
     next(half)
     half.close()
     assert "no export" in refusal(cast.project.workspace), "it broke off"

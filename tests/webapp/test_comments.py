@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from engine.events import RunState
+from engine.events.vocabulary import RunState
 from tests.builders import a_held_run, a_run, a_token, an_event
 from webapp.accounts.models import Scope
 from webapp.audit.selectors import Wish, entries
@@ -15,7 +15,7 @@ from webapp.projects import membership
 from webapp.projects.models import Project, Visibility
 from webapp.projects.services import create_project
 from webapp.sharing.services import create_share
-from webapp.telemetry.ingest import ingest
+from webapp.telemetry.ingest.ingest import ingest
 
 SITE = "http://testserver"
 NODE = {"agent": "oak", "parent": 0, "depth": 1, "draws": {}}

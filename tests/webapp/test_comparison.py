@@ -7,9 +7,9 @@ from django.urls import reverse
 from engine.problems.paired import paired_bootstrap
 from engine.recipes import load_recipe
 from tests.builders import a_held_run, a_run, an_event
-from webapp.experiments.comparison import is_curve, pairs, sentence, settings_that_differ
+from webapp.experiments.comparison.comparison import is_curve, pairs, sentence, settings_that_differ
 from webapp.experiments.models import Run
-from webapp.telemetry.ingest import ingest
+from webapp.telemetry.ingest.ingest import ingest
 
 CONTENTS = [f"{place:016x}" for place in range(40)]
 

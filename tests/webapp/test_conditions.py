@@ -14,9 +14,9 @@ from webapp.artifacts import services
 from webapp.artifacts.models import Upload
 from webapp.experiments.models import Run
 from webapp.exports.models import Export
-from webapp.once.models import KeptAnswer
+from webapp.idempotency.models import KeptAnswer
 from webapp.projects.models import Invitation, Project, Visibility
-from webapp.registry import imports
+from webapp.registry.model_files import imports
 from webapp.registry.models import Promotion
 from webapp.sharing.models import ComparisonShare, Share
 

@@ -22,7 +22,7 @@ from tests.webapp.test_upload_memory import resident
 from webapp.artifacts import store as artifacts
 from webapp.http.connections import Connections, Limits, Phase
 from webapp.http.server import limits_for
-from workers.embedded.services import web_command
+from workers.local.services import web_command
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

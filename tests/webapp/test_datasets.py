@@ -6,8 +6,8 @@ import tracemalloc
 
 import pytest
 
-from engine.config import ProblemsConfig
-from engine.faults import ConfigError
+from engine.config.errors import ConfigError
+from engine.config.schema import ProblemsConfig
 from engine.problems.generator import make_problem
 from engine.problems.jsonl import save_problems
 from tests.problems import rows

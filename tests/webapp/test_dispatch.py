@@ -9,14 +9,14 @@ import pytest
 from django.db import connection
 
 from tests.builders import a_cast, a_run
-from webapp.celery import RUN_TASK, app
-from webapp.experiments.dispatch import dispatch, dispatch_on_commit
+from webapp.config.celery import RUN_TASK, app
+from webapp.experiments.scheduling.dispatch import dispatch, dispatch_on_commit
 from webapp.experiments.selectors import sweepable_runs
 
 DISPATCH = """
 import sys, time, django
 django.setup()
-from webapp.experiments.dispatch import dispatch
+from webapp.experiments.scheduling.dispatch import dispatch
 began = time.monotonic()
 print(dispatch(sys.argv[1]), time.monotonic() - began < 10)
 """
@@ -53,7 +53,7 @@ def test_without_a_broker_the_run_stays_for_the_sweep():
     database = connection.settings_dict
     environment = {
         **os.environ,
-        "DJANGO_SETTINGS_MODULE": "webapp.settings",
+        "DJANGO_SETTINGS_MODULE": "webapp.config.settings",
         "BROKER_URL": f"redis://127.0.0.1:{nobody}/0",
         "DATABASE_URL": f"postgresql://{database['USER']}@/{database['NAME']}"
         f"?host={database['HOST']}",

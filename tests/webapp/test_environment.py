@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from django.conf import settings
 
-from webapp import environment as env
-from workers.embedded.services import worker_command
-from workers.engine_process import engine_environment
+from webapp.config import environment as env
+from workers.local.services import worker_command
+from workers.runs.engine_process import engine_environment
 
 
 @pytest.mark.parametrize("text, value", [("1", True), ("Yes", True), ("off", False), ("", False)])
@@ -237,7 +237,11 @@ def test_nobody_else_reads_what_is_written_and_old_installs_are_mended(tmp_path)
     (var / "runs/old/link").symlink_to(theirs)
     var.chmod(0o755)
     assert len(open_to_others(var)) > 9
-    environment = {**os.environ, "GROVE_VAR": str(var), "DJANGO_SETTINGS_MODULE": "webapp.settings"}
+    environment = {
+        **os.environ,
+        "GROVE_VAR": str(var),
+        "DJANGO_SETTINGS_MODULE": "webapp.config.settings",
+    }
     subprocess.run(
         [sys.executable, "-c", STARTS], env=environment, check=True, timeout=60, umask=0o022
     )

@@ -10,7 +10,7 @@ from django.http import HttpRequest
 from django.urls import path
 
 from tests.builders import a_run
-from webapp import urls
+from webapp.config import urls
 
 handler400, handler403 = urls.handler400, urls.handler403
 handler404, handler500 = urls.handler404, urls.handler500

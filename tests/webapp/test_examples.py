@@ -5,8 +5,8 @@ from collections import defaultdict
 import jsonschema
 import pytest
 
-from webapp.api import api
-from webapp.examples import example_of
+from webapp.config.api import api
+from webapp.rest.openapi.examples import example_of
 
 
 @pytest.fixture(scope="module")

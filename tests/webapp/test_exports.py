@@ -10,19 +10,19 @@ import pytest
 from django.utils import timezone
 from pyarrow import parquet
 
-from engine.events import Event as LogEvent
-from engine.events import RunState
+from engine.events.vocabulary import Event as LogEvent
+from engine.events.vocabulary import RunState
 from tests.browser.sample_log import Sample, sample_events
 from tests.builders import a_held_run, a_run, an_event
-from webapp.experiments.listing import Wish
 from webapp.experiments.models import Run
+from webapp.experiments.runs_list.listing import Wish
 from webapp.exports import services
 from webapp.exports.making import make
 from webapp.exports.models import Export, ExportState, Format, Table, exports_directory
 from webapp.exports.writers import safe_cell
-from webapp.telemetry.ingest import ingest
+from webapp.telemetry.ingest.ingest import ingest
 from webapp.telemetry.models import Block, Event
-from workers.exporter import tidy, write_one
+from workers.jobs.exports import tidy, write_one
 
 SAMPLE = Sample(seed=5, steps=3, trees=2, nodes=4)
 EXACT = 0.1 + 0.2

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.config import ProblemsConfig
+from engine.config.schema import ProblemsConfig
 from tests.browser.sample_log import Sample, sample_events
 from tests.builders import a_held_run
 from tests.conftest import var_settings
@@ -20,11 +20,11 @@ from webapp import disk
 from webapp.artifacts.models import Artifact, Charge, Upload
 from webapp.artifacts.selectors import bytes_of
 from webapp.datasets.models import Dataset, DatasetVersion
-from webapp.experiments.listing import Wish
+from webapp.experiments.runs_list.listing import Wish
 from webapp.exports import services
 from webapp.exports.models import ExportState, Format, Table
-from webapp.telemetry.ingest import ingest
-from workers.exporter import write_one
+from webapp.telemetry.ingest.ingest import ingest
+from workers.jobs.exports import write_one
 
 MIB = 1 << 20
 JSON = {"content_type": "application/json"}

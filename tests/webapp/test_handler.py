@@ -7,7 +7,7 @@ import httpx
 import pytest
 from django.core.handlers.asgi import ASGIHandler
 
-from webapp.handler import OneThreadHandler
+from webapp.http.single_thread_handler import OneThreadHandler
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from webapp.telemetry.hub import Hub
+from webapp.telemetry.stream.hub import Hub
 
 pytestmark = pytest.mark.django_db(transaction=True)
 MOST_TURNS = 12

@@ -5,11 +5,11 @@ import threading
 import pytest
 from django.db import connection
 
-from engine.events import Event as LogEvent
-from engine.events import RunState
+from engine.events.vocabulary import Event as LogEvent
+from engine.events.vocabulary import RunState
 from tests.builders import a_cast, a_held_run, an_event, some_events
-from webapp.experiments.leases import LeaseLost, release, take_lease
-from webapp.telemetry.ingest import GapError, ingest
+from webapp.experiments.scheduling.leases import LeaseLost, release, take_lease
+from webapp.telemetry.ingest.ingest import GapError, ingest
 from webapp.telemetry.models import Event
 
 

@@ -7,10 +7,10 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
-from engine.events import RunState
+from engine.events.vocabulary import RunState
 from tests.builders import a_cast, a_held_run, a_run
-from webapp.experiments.leases import LeaseLost, release, renew_lease, take_lease
 from webapp.experiments.models import Run
+from webapp.experiments.scheduling.leases import LeaseLost, release, renew_lease, take_lease
 from webapp.experiments.selectors import sweepable_runs
 from webapp.experiments.services import request_stop
 

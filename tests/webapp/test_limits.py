@@ -12,9 +12,9 @@ from django.urls import get_resolver
 from tests.builders import a_held_run, a_token
 from tests.security.test_walk import addresses
 from tests.webapp.stream_server import a_server
-from webapp import limits
 from webapp.accounts.models import ApiToken, Scope
-from webapp.limits import Limit
+from webapp.http import rate_limits
+from webapp.http.rate_limits import Limit
 from webapp.sharing.services import create_share
 
 
@@ -101,8 +101,10 @@ def test_what_rest_makes_is_counted_apart_from_what_it_lists(client, cast, setti
 
 
 def test_every_limit_is_of_an_address_that_exists(settings):
-    assert {name for _, name in limits.LIMITS} <= {name for name, _ in addresses(get_resolver())}
-    assert set(limits.LIMITS.values()) | {limits.GUESSES} == set(settings.RATE_LIMITS)
+    assert {name for _, name in rate_limits.LIMITS} <= {
+        name for name, _ in addresses(get_resolver())
+    }
+    assert set(rate_limits.LIMITS.values()) | {rate_limits.GUESSES} == set(settings.RATE_LIMITS)
 
 
 def ask(client, secret, path="/api/v1/runs", address="192.0.2.1", scheme="Bearer "):
@@ -201,7 +203,7 @@ def test_wrong_tokens_are_counted_by_their_address_and_make_no_keys_of_their_own
      ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"), ("", "unknown"), ("x" * 9000, "unknown")],
 )  # fmt: skip
 def test_an_address_is_counted_as_its_network(address, counted):
-    assert limits.counted_address(address) == counted
+    assert rate_limits.counted_address(address) == counted
 
 
 def test_names_that_are_tried_by_the_hundred_clear_no_count_of_signing_in(db):

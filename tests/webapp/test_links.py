@@ -2,8 +2,8 @@
 
 import json
 
-from webapp.api import api
-from webapp.links import FIELDS, THINGS
+from webapp.config.api import api
+from webapp.rest.openapi.links import FIELDS, THINGS
 
 DOCUMENT = json.loads(json.dumps(api.get_openapi_schema(), default=str))
 OPERATIONS = {

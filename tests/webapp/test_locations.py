@@ -1,7 +1,7 @@
 """No path and no address comes in from the browser or REST, by whatever way settings come.
 
-Each case is made for every field that `engine.places` marks, with a file that only the server's own
-account may read: it fails as soon as one field or one way is forgotten.
+Each case is made for every field that `engine.config.locations` marks, with a file that only the
+server's own account may read: it fails as soon as one field or one way is forgotten.
 """
 
 import json
@@ -9,18 +9,18 @@ import json
 import pytest
 from django.urls import reverse
 
-from engine.caps import SandboxCaps
-from engine.config import RunConfig
-from engine.events import RunState
-from engine.faults import ConfigError
-from engine.places import Kind, locations
+from engine.config.errors import ConfigError
+from engine.config.locations import Kind, locations
+from engine.config.schema import RunConfig
+from engine.events.vocabulary import RunState
 from engine.problems.records import record
 from engine.recipes import load_recipe
+from engine.sandbox.limits import SandboxCaps
 from tests.builders import A_PROBLEM, a_run
 from tests.test_places import MARKED
-from webapp.experiments.creation import create_experiment_with_run
+from webapp.experiments.launch.creation import create_experiment_with_run
 from webapp.experiments.models import Run
-from webapp.experiments.paths import RULES, refuse_foreign
+from webapp.experiments.run_settings.paths import RULES, refuse_foreign
 
 FIELDS = [path.replace("*", "0") for path in MARKED]
 

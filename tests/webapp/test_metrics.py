@@ -11,16 +11,16 @@ import pytest
 from django.db import IntegrityError, connection, transaction
 from django.test.utils import CaptureQueriesContext
 
-from engine.events import Event
+from engine.events.vocabulary import Event
 from tests.browser.sample_log import Sample, sample_events
 from tests.builders import a_held_run, an_event
-from webapp.telemetry.ingest import ingest
-from webapp.telemetry.known import known_metrics, metric_or_none
-from webapp.telemetry.metrics import catch_up
+from webapp.telemetry.ingest.ingest import ingest
 from webapp.telemetry.models import Block, Chunk, Clock, Metric
 from webapp.telemetry.presentation import config_hash
-from webapp.telemetry.scalars import Scalars
-from webapp.telemetry.series import Axis, Range, Scale, buckets, metrics_of, points
+from webapp.telemetry.series.as_of import known_metrics, metric_or_none
+from webapp.telemetry.series.metrics import catch_up
+from webapp.telemetry.series.reads import Axis, Range, Scale, buckets, metrics_of, points
+from webapp.telemetry.series.scalars import Scalars
 
 SAMPLE = Sample(seed=5, steps=4, trees=3, nodes=5)
 

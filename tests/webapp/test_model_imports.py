@@ -18,15 +18,15 @@ from webapp.artifacts.collecting import collect
 from webapp.artifacts.models import Artifact, Upload
 from webapp.artifacts.services import append, begin, finish
 from webapp.artifacts.store import open_artifact
-from webapp.experiments.creation import create_experiment_with_run
-from webapp.registry import folders
+from webapp.experiments.launch.creation import create_experiment_with_run
 from webapp.registry.deletion import delete_model, delete_version
 from webapp.registry.errors import RegistryRefused
-from webapp.registry.export import archive
-from webapp.registry.imports import create_model, import_folder, import_uploads
+from webapp.registry.model_files import folders
+from webapp.registry.model_files.export import archive
+from webapp.registry.model_files.imports import create_model, import_folder, import_uploads
+from webapp.registry.model_files.safetensors import WeightsError
 from webapp.registry.models import Model, ModelVersion
 from webapp.registry.services import register_final_weights
-from webapp.registry.weights import WeightsError
 
 pytestmark = pytest.mark.usefixtures("var_directory")
 
@@ -181,7 +181,7 @@ def test_a_run_begins_with_a_version_by_number_or_alias(cast, folder, model):
 @pytest.mark.parametrize("reference", ["registry:elm@7", "registry:oak@1", "registry:elm",
                                        "registry:elm@1" + "0" * 30, "registry:../x@1"])  # fmt: skip
 def test_a_reference_to_no_version_is_refused_by_its_path(cast, model, reference):
-    from engine.faults import ConfigError
+    from engine.config.errors import ConfigError
 
     with pytest.raises(ConfigError) as refusal:
         overrides = {"agents.first.model": reference}

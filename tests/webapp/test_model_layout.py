@@ -10,8 +10,8 @@ import zipfile
 import pytest
 
 from tests.builders import a_model_folder
-from webapp.registry.layout import check_model, digest_of, files_of, refuse_name
-from webapp.registry.weights import WeightsError, read_tensors
+from webapp.registry.model_files.layout import check_model, digest_of, files_of, refuse_name
+from webapp.registry.model_files.safetensors import WeightsError, read_tensors
 
 F32 = {"dtype": "F32", "shape": [2]}
 

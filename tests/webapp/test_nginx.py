@@ -26,7 +26,7 @@ from websockets.sync.client import connect
 from tests.builders import a_cast, a_held_run, a_token, some_events
 from tests.webapp.stream_server import wait_until
 from webapp.accounts.models import Scope
-from webapp.telemetry.ingest import ingest
+from webapp.telemetry.ingest.ingest import ingest
 
 pytestmark = pytest.mark.skipif(
     not shutil.which("nginx") or not shutil.which("openssl"),

@@ -9,16 +9,16 @@ import pyarrow
 import pytest
 from django.utils import timezone
 
-from engine.events import RunState
+from engine.events.vocabulary import RunState
 from tests.builders import a_held_run, a_run, a_token
 from webapp.accounts.models import Scope
-from webapp.experiments.leases import take_lease
+from webapp.experiments.external_engines import fail_silent_runs
 from webapp.experiments.models import Run
-from webapp.experiments.outside import fail_silent_runs
+from webapp.experiments.scheduling.leases import take_lease
 from webapp.experiments.selectors import sweepable_runs
+from webapp.telemetry.ingest.external_engines import read_batch
+from webapp.telemetry.ingest.tree_checks import refuse_broken_trees
 from webapp.telemetry.models import Event
-from webapp.telemetry.outside import read_batch
-from webapp.telemetry.tree_checks import refuse_broken_trees
 
 
 class Engine:

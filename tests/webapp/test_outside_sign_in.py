@@ -14,7 +14,7 @@ from tests.webapp.openid_provider import CLIENT, SECRET, a_provider
 from webapp.accounts.models import User
 from webapp.comments.services import write_comment
 from webapp.comments.targets import Target
-from webapp.environment import read_mail, read_provider
+from webapp.config.environment import read_mail, read_provider
 from webapp.projects.membership import invite
 from webapp.projects.models import Role
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from engine.faults import ConfigError
-from webapp.experiments.overrides import parse_overrides
+from engine.config.errors import ConfigError
+from webapp.experiments.run_settings.overrides import parse_overrides
 
 
 @pytest.mark.parametrize(

@@ -9,12 +9,12 @@ import uuid
 import pytest
 from django.urls import reverse
 
-from engine.config import parse_config
-from engine.events import RunState
+from engine.config.schema import parse_config
+from engine.events.vocabulary import RunState
 from engine.recipes import load_recipe
 from tests.builders import a_run, many_runs
-from webapp.experiments.catalogue import flat
 from webapp.experiments.models import Run
+from webapp.experiments.run_settings.settings_schema import flat
 from webapp.templatetags.grove import with_code
 
 PAGES = ("runs", "launch", "models", "searches", "new-search", "datasets")

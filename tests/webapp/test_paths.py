@@ -4,11 +4,11 @@ import json
 
 import pytest
 
-from engine.faults import ConfigError
+from engine.config.errors import ConfigError
 from engine.problems.generator import make_problem
 from engine.problems.jsonl import save_problems
 from tests.builders import a_model_directory
-from webapp.experiments.creation import (
+from webapp.experiments.launch.creation import (
     clone_request,
     clone_run,
     create_experiment_with_run,

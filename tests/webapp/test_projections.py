@@ -2,9 +2,9 @@
 
 import pytest
 
-from engine.events import KINDS
+from engine.events.vocabulary import KINDS
 from tests.builders import an_event
-from webapp.telemetry.projections import project
+from webapp.telemetry.ingest.projections import project
 from webapp.telemetry.selectors import _BY_NODE, _BY_RUN, _OF_STEPS, _TAIL, _WHOLE
 
 FRESH = {

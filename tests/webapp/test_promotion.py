@@ -17,7 +17,7 @@ from webapp.registry.metrics import evaluations_of, metrics_of
 from webapp.registry.models import Alias, Model, ModelVersion, Promotion, PromotionState
 from webapp.registry.promotion import approve, promote, refuse, set_second_pair
 from webapp.registry.selectors import visible_version
-from webapp.telemetry.ingest import ingest
+from webapp.telemetry.ingest.ingest import ingest
 
 
 @pytest.fixture

@@ -11,17 +11,17 @@ from django.db import connections
 from django.urls import reverse
 from django.utils import timezone
 
-from engine.events import RunState
+from engine.events.vocabulary import RunState
 from engine.policy.starters import starter_directory
 from tests.builders import a_config, a_search, a_token
 from webapp.accounts.models import Scope
 from webapp.datasets.models import Dataset, DatasetVersion
 from webapp.experiments import services
-from webapp.experiments.creation import create_experiment_with_run
+from webapp.experiments.launch.creation import create_experiment_with_run
 from webapp.experiments.models import Experiment, Run
-from webapp.experiments.queue import take, take_next
+from webapp.experiments.scheduling.queue import take, take_next
+from webapp.experiments.scheduling.states import NotNow
 from webapp.experiments.selectors import sweepable_runs
-from webapp.experiments.states import NotNow
 from webapp.projects.models import Workspace
 from webapp.projects.services import create_project, create_workspace
 from webapp.registry.evaluations import Wish, evaluate

@@ -6,10 +6,10 @@ import pytest
 from django.urls import reverse
 
 from tests.builders import a_model_directory, a_run, many_runs
-from webapp.registry.layout import inspect
+from webapp.registry.model_files.layout import inspect
+from webapp.registry.model_files.safetensors import WeightsError
 from webapp.registry.models import Model, ModelVersion
 from webapp.registry.services import register_final_weights, register_starters
-from webapp.registry.weights import WeightsError
 
 
 def starters(cast, path):

@@ -3,12 +3,12 @@
 import httpx
 import pytest
 
-from engine.events import RunState
+from engine.events.vocabulary import RunState
 from tests.builders import a_cast, a_held_run, a_run, a_token, an_event, some_events
 from tests.webapp.stream_server import a_server
 from webapp.accounts.models import Scope
 from webapp.experiments.services import mark_finished
-from webapp.telemetry.ingest import ingest
+from webapp.telemetry.ingest.ingest import ingest
 
 
 @pytest.fixture
@@ -118,7 +118,7 @@ def finish(run, fencing):
 
 
 def test_the_reference_shows_every_operation_and_loads_nothing_foreign(client, cast):
-    from webapp.api import api
+    from webapp.config.api import api
 
     page = client.get("/api/")
     assert page.status_code == 200

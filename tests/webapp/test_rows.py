@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from engine.events import KINDS, Event
+from engine.events.vocabulary import KINDS, Event
 from tests.browser.sample_log import Sample, sample_events
-from webapp.telemetry.rows import decode_event, encode_row
+from webapp.telemetry.ingest.rows import decode_event, encode_row
 
 
 @pytest.mark.parametrize(

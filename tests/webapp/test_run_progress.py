@@ -2,7 +2,7 @@
 
 import pytest
 
-from engine.events import RunState
+from engine.events.vocabulary import RunState
 from tests.builders import a_run
 
 

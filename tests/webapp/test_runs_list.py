@@ -7,13 +7,13 @@ from urllib.parse import urlencode
 import pytest
 from django.urls import reverse
 
-from engine.events import RunState
+from engine.events.vocabulary import RunState
 from tests.builders import a_held_run, a_run, an_event, many_runs
-from webapp.experiments import marks
-from webapp.experiments.listing import SORTS
+from webapp.experiments.annotations import annotations
 from webapp.experiments.models import Run, Star
+from webapp.experiments.runs_list.listing import SORTS
 from webapp.markdown import render
-from webapp.telemetry.ingest import ingest
+from webapp.telemetry.ingest.ingest import ingest
 
 
 def names(response):
@@ -67,7 +67,7 @@ def test_the_list_is_sorted_as_it_is_asked(client, cast, sort, seeds):
 )  # fmt: skip
 def test_the_list_is_filtered_as_it_is_asked(client, cast, query, seeds):
     beech, *_ = some_runs(cast)
-    marks.star([beech.pk], cast.vera, True)
+    annotations.star([beech.pk], cast.vera, True)
     client.force_login(cast.vera)
     assert names(client.get(f"/?{query}")) == seeds
     told = client.get(f"/api/v1/runs?{query}").json()["runs"]

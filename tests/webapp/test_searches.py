@@ -11,13 +11,13 @@ from django.urls import reverse
 from engine.problems.records import record
 from tests.builders import A_PROBLEM, Cast, a_model_directory, a_run, a_search, an_event
 from tests.webapp.test_pages import page_json
-from webapp.experiments.leases import take_lease
 from webapp.experiments.models import Run
+from webapp.experiments.scheduling.leases import take_lease
 from webapp.experiments.services import mark_starting
 from webapp.registry.services import register_final_weights
 from webapp.searches.models import Search
 from webapp.sharing.services import create_share
-from webapp.telemetry.ingest import ingest
+from webapp.telemetry.ingest.ingest import ingest
 
 FIRST = "public_tests[0]"
 ANSWER = {

@@ -9,7 +9,7 @@ from django.utils import timezone
 from tests.builders import a_config, a_held_run, a_run, an_event
 from webapp.experiments.models import Run
 from webapp.sharing.models import ComparisonShare
-from webapp.telemetry.ingest import ingest
+from webapp.telemetry.ingest.ingest import ingest
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from tests.builders import a_token
 from webapp.accounts.models import Scope, User
 from webapp.accounts.services import create_sign_in_link
 from webapp.accounts.tokens import user_behind
-from webapp.environment import SettingError, read_mail, read_provider
+from webapp.config.environment import SettingError, read_mail, read_provider
 from webapp.projects.membership import invite
 from webapp.projects.models import Role
 

@@ -6,7 +6,7 @@ import pytest
 
 from tests.builders import a_held_run, an_event, some_events
 from webapp.telemetry.fold import fold
-from webapp.telemetry.ingest import ingest
+from webapp.telemetry.ingest.ingest import ingest
 from webapp.telemetry.selectors import PAGE, TAIL_EVENTS
 
 

@@ -1,15 +1,16 @@
 """Static files: always whole, and never a mixture of two versions."""
 
 import asyncio
+import posixpath
 import re
 
 import httpx
 import pytest
 from django.conf import settings as project
 
-from webapp.asgi import Application
-from webapp.fingerprint import fingerprint
-from webapp.modules import imported
+from webapp.config.asgi import Application
+from webapp.http.fingerprint import fingerprint
+from webapp.http.module_preload import imported
 
 
 @pytest.fixture
@@ -79,13 +80,19 @@ def test_a_part_of_a_file_is_sent_alone(directory):
 
 def test_a_page_names_all_modules_that_it_needs():
     root = project.BASE_DIR / "static"
-    found = imported("js/run-page.js")
+    found = imported("js/pages/run-page.js")
     assert len(found) == len(set(found)) > 30 and all((root / path).is_file() for path in found)
-    assert {"js/fold.js", "vendor/d3-hierarchy/d3-hierarchy.min.js"} < set(found)
-    assert not {"js/run-charts.js", "js/node-panel.js"} & set(found), "they come after the trees"
-    texts = [(root / path).read_text() for path in ("js/run-page.js", *found) if path[:2] == "js"]
-    named = {name for text in texts for name in re.findall(r'from "\./([^"]+)"', text)}
-    assert {f"js/{name}" for name in named} <= {*found, "js/run-page.js"}
+    assert {"js/stream/fold.js", "vendor/d3-hierarchy/d3-hierarchy.min.js"} < set(found)
+    assert not {"js/run/run-charts.js", "js/node/node-panel.js"} & set(found), (
+        "they come after the trees"
+    )
+    scripts = [path for path in ("js/pages/run-page.js", *found) if path[:2] == "js"]
+    named = {
+        posixpath.normpath(posixpath.join(posixpath.dirname(path), name))
+        for path in scripts
+        for name in re.findall(r'from "(\.{1,2}/[^"]+)"', (root / path).read_text())
+    }
+    assert named <= {*found, "js/pages/run-page.js"}
 
 
 @pytest.mark.parametrize(

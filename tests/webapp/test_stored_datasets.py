@@ -18,8 +18,8 @@ import pytest
 from django.db import connection
 from pyarrow import parquet
 
-from engine.config import ProblemsConfig
-from engine.faults import ConfigError
+from engine.config.errors import ConfigError
+from engine.config.schema import ProblemsConfig
 from engine.problems.load import load_dataset
 from engine.problems.source import load_problem_set
 from tests.builders import a_held_run, a_model_directory, a_run, an_event
@@ -28,7 +28,7 @@ from tests.problems import rows
 from tests.webapp.test_uploads import files_below
 from webapp.artifacts.models import Artifact, Upload
 from webapp.artifacts.store import local_path
-from webapp.datasets import reading, reports
+from webapp.datasets import parsing, reports
 from webapp.datasets.models import Dataset, DatasetProblem, DatasetReport, DatasetVersion
 from webapp.datasets.references import for_engine
 from webapp.datasets.services import version_of
@@ -36,7 +36,7 @@ from webapp.experiments.models import Run
 from webapp.projects.models import Visibility
 from webapp.projects.services import create_project, create_workspace
 from webapp.registry.services import register_starters
-from webapp.telemetry.ingest import ingest
+from webapp.telemetry.ingest.ingest import ingest
 
 GOOD = lines_of(some_problems())
 SIZES = {"train": 10, "validation": 1, "test": 1}
@@ -459,7 +459,7 @@ def test_a_report_whose_worker_is_lost_is_taken_again_then_given_up(cast, var_di
 @pytest.mark.django_db(transaction=True)
 def test_no_more_than_some_are_read_at_once(bob, cast):
     with psycopg.connect(**connection.get_connection_params()) as others:
-        for place in range(reading.PLACES):
-            others.execute("SELECT pg_advisory_xact_lock(%s, %s)", [reading.LOCK, place])
+        for place in range(parsing.PLACES):
+            others.execute("SELECT pg_advisory_xact_lock(%s, %s)", [parsing.LOCK, place])
         refusal = made(bob, cast)
     assert refusal.status_code == 409 and "ask again" in refusal.json()["problems"][0]["reason"]

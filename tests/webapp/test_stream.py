@@ -17,8 +17,8 @@ from webapp.comments.targets import Target
 from webapp.experiments.models import Run
 from webapp.experiments.services import request_stop
 from webapp.projects.models import Membership
-from webapp.telemetry import protocol
-from webapp.telemetry.ingest import ingest
+from webapp.telemetry.ingest.ingest import ingest
+from webapp.telemetry.stream import protocol
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

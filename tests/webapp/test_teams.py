@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from engine.faults import ConfigError
+from engine.config.errors import ConfigError
 from engine.recipes import agent_keys, load_recipe
-from webapp.experiments.overrides import parse_overrides
+from webapp.experiments.run_settings.overrides import parse_overrides
 
 
 def team(text, recipe="demo"):

@@ -2,15 +2,15 @@
 
 import pytest
 
-from engine.events import RunState
-from engine.faults import ConfigError
+from engine.config.errors import ConfigError
+from engine.events.vocabulary import RunState
 from tests.builders import a_held_run, a_run, an_event
 from webapp.experiments import services
-from webapp.experiments.creation import create_experiment_with_run
-from webapp.experiments.leases import LeaseLost, release, renew_lease, take_lease
+from webapp.experiments.launch.creation import create_experiment_with_run
 from webapp.experiments.models import Experiment, Run
-from webapp.experiments.states import ALLOWED, ENDED, TransitionRefused, check
-from webapp.telemetry.ingest import ingest
+from webapp.experiments.scheduling.leases import LeaseLost, release, renew_lease, take_lease
+from webapp.experiments.scheduling.states import ALLOWED, ENDED, TransitionRefused, check
+from webapp.telemetry.ingest.ingest import ingest
 
 pytestmark = pytest.mark.django_db
 

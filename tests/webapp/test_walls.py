@@ -2,9 +2,9 @@
 
 import pytest
 
-from engine.faults import ConfigError
+from engine.config.errors import ConfigError
 from tests.builders import a_run
-from webapp.experiments.creation import create_experiment_with_run
+from webapp.experiments.launch.creation import create_experiment_with_run
 from webapp.projects.models import Project
 from webapp.projects.services import create_project, create_workspace
 

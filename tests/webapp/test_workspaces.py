@@ -10,16 +10,16 @@ from tests.builders import a_held_run, a_token, an_event
 from webapp.accounts.models import Scope, SignInLink, User
 from webapp.accounts.tokens import user_behind
 from webapp.artifacts.models import Artifact
-from webapp.closing.models import WorkspaceExport
 from webapp.comments.models import ComparedRun
 from webapp.experiments.models import Turn
-from webapp.once.models import KeptAnswer
+from webapp.idempotency.models import KeptAnswer
+from webapp.offboarding.models import WorkspaceExport
 from webapp.projects.membership import accept_invitation, invite
 from webapp.projects.models import Invitation, Membership, Project, Role, Visibility, Workspace
 from webapp.projects.permissions import Action, may
 from webapp.registry.models import SecondPairOfEyes
 from webapp.sharing.models import ComparisonShare
-from webapp.telemetry.ingest import ingest
+from webapp.telemetry.ingest.ingest import ingest
 
 JOINS = {"username": "dora", "password1": "lightly-shaded-42", "password2": "lightly-shaded-42"}
 

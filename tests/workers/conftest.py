@@ -2,7 +2,7 @@
 
 import pytest
 
-from workers.engine_process import EngineProcess
+from workers.runs.engine_process import EngineProcess
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import sys
 import time
 from pathlib import Path
 
-from engine import events as ev
+from engine.events import vocabulary as ev
 
 GO = "go"
 """The file that ends `hold_at`."""
@@ -92,7 +92,7 @@ def has_lapsed(run_dir, lease_seconds):
 
 def train_problems(run_dir):
     """Ids of the problems to learn from, read as the engine reads them."""
-    from engine.config import read_config
+    from engine.config.schema import read_config
     from engine.problems.source import load_problem_set
 
     config = read_config(run_dir / "config.json")

@@ -14,11 +14,11 @@ from webapp.artifacts.collecting import collect
 from webapp.artifacts.models import Artifact
 from webapp.artifacts.selectors import bytes_of
 from webapp.artifacts.store import local_path
-from webapp.registry import folders
 from webapp.registry.deletion import delete_version
-from webapp.registry.export import archive
+from webapp.registry.model_files import folders
+from webapp.registry.model_files.export import archive
 from webapp.registry.services import register_final_weights
-from workers.archivist import Archivist
+from workers.jobs.model_files import Archivist
 
 pytestmark = [pytest.mark.usefixtures("var_directory"), pytest.mark.django_db]
 

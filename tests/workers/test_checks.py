@@ -21,7 +21,7 @@ from webapp.artifacts.store import local_path
 from webapp.datasets import reports
 from webapp.datasets.models import DatasetReport
 from webapp.projects.services import create_project
-from workers.checks import RENEW_SECONDS, Checks
+from workers.jobs.reports import RENEW_SECONDS, Checks
 
 pytestmark = pytest.mark.django_db
 

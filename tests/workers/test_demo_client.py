@@ -8,7 +8,7 @@ import itertools
 import pytest
 
 from tests.e2e.stack import free_port
-from workers.demo_client import DemoClient
+from workers.demo.client import DemoClient
 
 
 def a_client():

@@ -11,15 +11,15 @@ import time
 import psutil
 import pytest
 
-from engine.events import EventLog, read_all
+from engine.events.vocabulary import EventLog, read_all
 from tests.workers.engines import let_go, small_engine, wait_for
-from workers.engine_process import EXIT_UNKNOWN, EngineProcess, engine_environment, first_cause
 from workers.processes import family, is_gone
+from workers.runs.engine_process import EXIT_UNKNOWN, EngineProcess, engine_environment, first_cause
 
 STARTER = """
 import sys
 from pathlib import Path
-from workers.engine_process import EngineProcess
+from workers.runs.engine_process import EngineProcess
 EngineProcess.start(Path(sys.argv[1]), sys.argv[2:])
 """
 

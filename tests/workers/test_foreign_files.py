@@ -12,7 +12,7 @@ from itertools import islice
 
 import pytest
 
-from engine.events import RunState
+from engine.events.vocabulary import RunState
 from engine.problems.records import record
 from tests.builders import A_PROBLEM
 from tests.policies import tiny_policy
@@ -21,7 +21,7 @@ from tests.workers.test_worker import Worker, state_of
 from webapp.experiments.models import Run
 from webapp.projects.services import ensure_demo
 from webapp.telemetry.models import Event
-from workers.engine_process import DEFAULT_COMMAND
+from workers.runs.engine_process import DEFAULT_COMMAND
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 

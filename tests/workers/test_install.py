@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from workers.embedded import install
+from workers.local import install
 
 
 @pytest.fixture

@@ -10,8 +10,8 @@ import threading
 import pytest
 from django.db import connection
 
-from engine.events import EventLog, LogLine, RunState, read_all
-from engine.faults import ConfigError
+from engine.config.errors import ConfigError
+from engine.events.vocabulary import EventLog, LogLine, RunState, read_all
 from tests.builders import a_model_folder
 from tests.workers.engines import (
     a_run,
@@ -23,15 +23,15 @@ from tests.workers.engines import (
     wait_for,
 )
 from webapp.datasets.models import Dataset, DatasetVersion
-from webapp.experiments.leases import LeaseLost, take_lease
+from webapp.experiments.scheduling.leases import LeaseLost, take_lease
 from webapp.experiments.services import request_stop, resume_run
 from webapp.projects.services import ensure_demo
 from webapp.registry.evaluations import Wish, evaluate
-from webapp.registry.imports import import_folder
-from workers.duty import keep_run
-from workers.engine_process import EngineProcess
-from workers.keeper import Keeper, run_directory
-from workers.shipper import Shipper, offset_after, restore_log
+from webapp.registry.model_files.imports import import_folder
+from workers.runs.active_runs import keep_run
+from workers.runs.engine_process import EngineProcess
+from workers.runs.log_shipper import Shipper, offset_after, restore_log
+from workers.runs.supervisor import Keeper, run_directory
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("var")]
 

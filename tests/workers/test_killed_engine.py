@@ -15,13 +15,13 @@ import psutil
 import pytest
 from django.db import connection
 
-from engine.events import FILE_NAME, RunState, read_all
+from engine.events.vocabulary import FILE_NAME, RunState, read_all
 from tests.policies import tiny_config, tiny_policy
 from tests.webapp.stream_server import Client, a_server, a_session
 from tests.workers.engines import a_run, steps_counted, wait_for
 from tests.workers.test_worker import Worker, lapse, state_of
-from workers.engine_process import DEFAULT_COMMAND, EngineProcess
-from workers.keeper import run_directory
+from workers.runs.engine_process import DEFAULT_COMMAND, EngineProcess
+from workers.runs.supervisor import run_directory
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 

@@ -13,14 +13,14 @@ import psutil
 import psycopg
 import pytest
 
-from workers.embedded.errors import StartError
-from workers.embedded.postgres import EmbeddedPostgres, end_leftover, first_cause
+from workers.local.errors import StartError
+from workers.local.postgres import EmbeddedPostgres, end_leftover, first_cause
 from workers.processes import wait_gone
 
 HOLDER = """
 import sys, time
 from pathlib import Path
-from workers.embedded.postgres import EmbeddedPostgres
+from workers.local.postgres import EmbeddedPostgres
 print(EmbeddedPostgres(Path(sys.argv[1])).start(), flush=True)
 time.sleep(60)
 """

@@ -10,8 +10,8 @@ import shutil
 import pytest
 from django.db import transaction
 
-from engine.config import ProblemsConfig
-from engine.events import RunState
+from engine.config.schema import ProblemsConfig
+from engine.events.vocabulary import RunState
 from engine.problems.generator import GeneratedProblems, Split
 from engine.problems.identity import content_hash
 from tests.datasets import lines_of, some_problems
@@ -22,8 +22,8 @@ from webapp.datasets.models import DatasetVersion
 from webapp.datasets.services import version_of
 from webapp.experiments.models import Run
 from webapp.projects.services import ensure_demo
-from webapp.registry.imports import import_folder
-from workers.engine_process import DEFAULT_COMMAND
+from webapp.registry.model_files.imports import import_folder
+from workers.runs.engine_process import DEFAULT_COMMAND
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 JSON = {"content_type": "application/json"}

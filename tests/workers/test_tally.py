@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from engine import events as ev
-from workers.tally import Tally
+from engine.events import vocabulary as ev
+from workers.demo.summary import Tally
 
 
 def tally_of(*told):

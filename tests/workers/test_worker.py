@@ -13,18 +13,18 @@ import sys
 import pytest
 from django.db import connection
 
-from engine.events import RunState
+from engine.events.vocabulary import RunState
 from tests.workers.engines import a_run, kinds_of, small_engine, steps_counted, wait_for
-from webapp.experiments.leases import release_all
-from webapp.experiments.listing import Wish
+from webapp.experiments.runs_list.listing import Wish
+from webapp.experiments.scheduling.leases import release_all
 from webapp.experiments.services import request_stop
 from webapp.exports.models import Export, Format, Table
 from webapp.exports.services import ask_for
 from webapp.projects.services import create_project, create_workspace
-from workers.duty import owner
-from workers.embedded.services import worker_command
-from workers.engine_process import EngineProcess
-from workers.keeper import run_directory
+from workers.local.services import worker_command
+from workers.runs.active_runs import owner
+from workers.runs.engine_process import EngineProcess
+from workers.runs.supervisor import run_directory
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -63,7 +63,7 @@ class Worker:
 
     def tell(self, run):
         """Send a message of `run` from a process of its own, as the web side does."""
-        code = f"from webapp.celery import app; app.send_task('workers.run', ['{run.pk}'])"
+        code = f"from webapp.config.celery import app; app.send_task('workers.run', ['{run.pk}'])"
         command = [sys.executable, "-c", code]
         subprocess.run(command, env=self.environment, check=True, timeout=120)
 
@@ -134,10 +134,10 @@ def test_the_next_free_place_of_a_worker_is_another_workspaces(var):
 
 def test_web_and_worker_never_pay_for_torch_or_ray():
     paid = "sorted({'torch', 'ray'} & set(sys.modules))"
-    check = f"import sys, workers.app, workers.tasks, workers.sweep; print({paid})"
+    check = f"import sys, workers.app, workers.tasks, workers.jobs.requeue; print({paid})"
     out = subprocess.run(
         [sys.executable, "-c", f"import django; django.setup(); {check}"],
-        env={**os.environ, "DJANGO_SETTINGS_MODULE": "webapp.settings"},
+        env={**os.environ, "DJANGO_SETTINGS_MODULE": "webapp.config.settings"},
         capture_output=True, text=True, timeout=120, check=True,
     )  # fmt: skip
     assert out.stdout.strip() == "[]"

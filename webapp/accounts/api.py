@@ -15,12 +15,12 @@ from webapp.accounts.models import ApiToken, Scope
 from webapp.accounts.selectors import valid_tokens
 from webapp.accounts.tokens import create_token as make_token
 from webapp.accounts.tokens import revoke_token
-from webapp.json_types import Integer, integer
-from webapp.paging import LARGEST_ID, Cursor, page
-from webapp.problems import Invalid
 from webapp.projects.models import Project, Workspace
 from webapp.projects.permissions import grantable_scopes, role_in
 from webapp.projects.selectors import visible_projects, visible_workspaces
+from webapp.rest.json_types import Integer, integer
+from webapp.rest.pagination import LARGEST_ID, Cursor, page
+from webapp.rest.problem_details import Invalid
 
 router = Router()
 

@@ -8,6 +8,6 @@ class AccountsConfig(AppConfig):
 
     def ready(self) -> None:
         from webapp.accounts.callers import identify
-        from webapp.callers import identify_by
+        from webapp.http.callers import identify_by
 
         identify_by(identify)

@@ -16,8 +16,8 @@ from ninja.security import HttpBearer, SessionAuth
 
 from webapp.accounts.models import User
 from webapp.audit.context import note_token
-from webapp.callers import caller_of
-from webapp.limits import address_of, count_guess
+from webapp.http.callers import caller_of
+from webapp.http.rate_limits import address_of, count_guess
 from webapp.projects.permissions import Action, require_scope
 
 

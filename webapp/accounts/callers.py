@@ -1,4 +1,4 @@
-"""Identifies the caller of a request (`webapp.callers`).
+"""Identifies the caller of a request (`webapp.http.callers`).
 
 Invariant: a request to REST that shows a token comes from that token or from nobody, never from the
 session that it carries as well; anywhere else a token is not looked at.
@@ -9,7 +9,7 @@ from __future__ import annotations
 from django.http import HttpRequest
 
 from webapp.accounts.tokens import user_behind
-from webapp.callers import Caller
+from webapp.http.callers import Caller
 
 _SCHEME = "bearer"
 

@@ -20,10 +20,10 @@ from webapp.artifacts import services
 from webapp.artifacts.models import Upload
 from webapp.artifacts.names import LIKE, LONGEST
 from webapp.artifacts.selectors import visible_uploads
-from webapp.json_types import Integer
-from webapp.paging import LARGEST_ID
 from webapp.projects.models import Project
 from webapp.projects.permissions import Action, require, require_scope
+from webapp.rest.json_types import Integer
+from webapp.rest.pagination import LARGEST_ID
 
 router = Router()
 _WHO_ASKS = [Bearer(Action.READ, Action.UPLOAD), ActiveSession()]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from engine.faults import shown
+from engine.config.errors import shown
 from webapp.errors import Refused
 
 

@@ -10,10 +10,10 @@ from ninja import Path, Query, Router, Schema
 from pydantic import AwareDatetime, Field
 
 from webapp.audit.selectors import KINDS, BadCursor, Wish, entries
-from webapp.paging import A_MOMENT, LARGEST_ID
-from webapp.problems import Invalid
 from webapp.projects.permissions import Action, require
 from webapp.projects.selectors import visible_workspace
+from webapp.rest.pagination import A_MOMENT, LARGEST_ID
+from webapp.rest.problem_details import Invalid
 
 router = Router()
 

@@ -17,8 +17,8 @@ from webapp.accounts.models import User
 from webapp.audit import models
 from webapp.audit.presentation import Names, actor_id, people_in, sentence
 from webapp.experiments.models import Run
-from webapp.paging import moment_in
 from webapp.projects.models import Workspace
+from webapp.rest.pagination import moment_in
 
 
 class BadCursor(ValueError):

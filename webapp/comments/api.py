@@ -17,10 +17,10 @@ from webapp.comments.models import Comment, Reason
 from webapp.comments.selectors import notices_of, visible_comments
 from webapp.comments.targets import MOST_RUNS, find_target, run_ids_of, target_of
 from webapp.comments.views import own_or_refused, require_all, require_may_delete, site_of
-from webapp.json_types import integer
 from webapp.markdown import render
-from webapp.paging import LARGEST_ID, Cursor, page
 from webapp.projects.permissions import Action
+from webapp.rest.json_types import integer
+from webapp.rest.pagination import LARGEST_ID, Cursor, page
 
 router = Router()
 inbox = Router()

@@ -11,8 +11,8 @@ from ninja import Path, Query, Router, Status
 
 from webapp.artifacts.store import streamed
 from webapp.datasets import reports, storing
+from webapp.datasets.difficulty import hardness
 from webapp.datasets.errors import refused
-from webapp.datasets.hardness import hardness
 from webapp.datasets.models import Dataset, DatasetReport, DatasetVersion
 from webapp.datasets.schemas import (
     DatasetList,
@@ -40,9 +40,9 @@ from webapp.datasets.selectors import (
     visible_datasets,
     visible_version,
 )
-from webapp.paging import LARGEST_ID, page
 from webapp.projects.models import Project
 from webapp.projects.permissions import Action, require, require_scope
+from webapp.rest.pagination import LARGEST_ID, page
 
 router = Router()
 Id = Annotated[int, Path(ge=0, le=LARGEST_ID)]

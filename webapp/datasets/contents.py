@@ -20,8 +20,8 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from engine.config import ProblemsConfig
-from engine.faults import ConfigError
+from engine.config.errors import ConfigError
+from engine.config.schema import ProblemsConfig
 from engine.problems.errors import DatasetError
 from engine.problems.source import GENERATED, contents_of, refuse_too_few
 from webapp.limited_process import exit_status_of, limit_self, run_limited
@@ -82,7 +82,7 @@ def _read(dataset: str, format: str) -> FileContents:
     from django.conf import settings
 
     from webapp.datasets.errors import DatasetRefused
-    from webapp.datasets.reading import TOO_MUCH, a_place, limits
+    from webapp.datasets.parsing import TOO_MUCH, a_place, limits
 
     settings.UPLOADS_DIR.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="contents-", dir=settings.UPLOADS_DIR) as folder:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from engine.faults import printable, shown
+from engine.config.errors import printable, shown
 from webapp.errors import Refused
 
 

@@ -3,7 +3,7 @@
 Invariants: an index is there whole or not at all, and is of the files as they were when it was
 made: its name is a digest of their paths, sizes and times. At most `settings.PROBLEM_INDEXES` are
 kept, those that were used last.
-Waits: for a slot of `reading` (none: refused at once), for the process (`DATASET_READ_SECONDS`), by
+Waits: for a slot of `parsing` (none: refused at once), for the process (`DATASET_READ_SECONDS`), by
 whom the file is asked for first.
 """
 
@@ -19,12 +19,12 @@ from pathlib import Path
 
 from django.conf import settings
 
-from engine.faults import ConfigError
+from engine.config.errors import ConfigError
 from engine.problems.containers import files_below, is_folder
 from engine.problems.errors import DatasetError
 from webapp.datasets.errors import DatasetRefused
 from webapp.datasets.indexing import FIRST, INDEX, PROBLEMS, REFUSAL, WIDTH, key_of
-from webapp.datasets.reading import TOO_MUCH, a_place, limits
+from webapp.datasets.parsing import TOO_MUCH, a_place, limits
 from webapp.disk import is_full
 from webapp.limited_process import run_limited
 

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from engine.problems.errors import DatasetError
-from engine.problems.literals import LiteralError
 from engine.problems.load import load_dataset
 from engine.problems.problem import Problem
 from engine.problems.records import record
+from engine.sandbox.guest.literals import LiteralError
 from webapp.limited_process import exit_status_of, limit_self
 
 PROBLEMS, FIRST, INDEX, REFUSAL = "problems.jsonl", "first.json", "index.txt", "refusal.txt"

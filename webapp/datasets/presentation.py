@@ -6,10 +6,10 @@ from typing import Any
 
 from django.http import QueryDict
 
-from engine.config import ProblemsConfig
+from engine.config.schema import ProblemsConfig
 from webapp.accounts.models import User
+from webapp.datasets.difficulty import hardness
 from webapp.datasets.forms import OverlapForm, SearchForm
-from webapp.datasets.hardness import hardness
 from webapp.datasets.models import DatasetProblem, DatasetReport, DatasetVersion
 from webapp.datasets.references import fault_of
 from webapp.datasets.selectors import (

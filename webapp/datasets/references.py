@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from engine.faults import ConfigError
+from engine.config.errors import ConfigError
 from engine.problems.formats import OWN
 from webapp.artifacts.store import local_path
 from webapp.datasets.models import DatasetVersion

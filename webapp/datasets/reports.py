@@ -18,7 +18,7 @@ from django.db.models import F, OuterRef, Q, Subquery
 from django.db.models.functions import Greatest
 from django.utils import timezone
 
-from engine.faults import printable
+from engine.config.errors import printable
 from webapp.accounts.models import User
 from webapp.datasets.errors import refused
 from webapp.datasets.models import DatasetProblem, DatasetReport, DatasetVersion

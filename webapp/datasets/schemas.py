@@ -13,8 +13,8 @@ from engine.problems.formats import DETECTED, FORMATS, OWN
 from engine.problems.overlap import THRESHOLD
 from webapp.artifacts.names import LIKE, LONGEST
 from webapp.datasets.models import Dataset, DatasetProblem, DatasetReport, DatasetVersion
-from webapp.json_types import Integer, Real
-from webapp.paging import LARGEST_ID, Cursor
+from webapp.rest.json_types import Integer, Real
+from webapp.rest.pagination import LARGEST_ID, Cursor
 
 WITHOUT_NUL = r"^[^\x00]*$"
 _UPLOADS = {"minItems": 1, "uniqueItems": True}

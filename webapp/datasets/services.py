@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 from django.db import transaction
 
-from engine.config import ProblemsConfig
-from engine.faults import ConfigError
+from engine.config.errors import ConfigError
+from engine.config.schema import ProblemsConfig
 from webapp.datasets.contents import checked_contents
 from webapp.datasets.models import Dataset, DatasetVersion
 from webapp.datasets.references import is_reference, trainable

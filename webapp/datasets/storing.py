@@ -16,7 +16,7 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import ProtectedError, RestrictedError
 
-from engine.faults import printable
+from engine.config.errors import printable
 from engine.problems.formats import DETECTED, FORMATS, OWN
 from webapp.accounts.models import User
 from webapp.artifacts import store
@@ -26,7 +26,7 @@ from webapp.artifacts.selectors import bytes_of, visible_uploads
 from webapp.artifacts.services import use_up
 from webapp.datasets.errors import DatasetRefused, refused
 from webapp.datasets.models import Dataset, DatasetProblem, DatasetVersion
-from webapp.datasets.reading import BUSY, Reading, Source, read
+from webapp.datasets.parsing import BUSY, Reading, Source, read
 from webapp.datasets.reports import request_validation
 from webapp.datasets.selectors import uses
 from webapp.datasets.services import next_number

@@ -1,4 +1,4 @@
-"""The launch form. What is possible is decided by `engine.config`, not here.
+"""The launch form. What is possible is decided by `engine.config.schema`, not here.
 
 Invariant: only what differs from the recipe, or from the run that is cloned or forked, is stored;
 a line of text wins over the field of the same setting.
@@ -10,16 +10,16 @@ from typing import Any
 
 from django import forms
 
-from engine.config import RunConfig, parse_config
-from engine.faults import ConfigError
+from engine.config.errors import ConfigError
+from engine.config.schema import RunConfig, parse_config
 from engine.recipes import load_recipe, recipe_names
 from webapp.accounts.models import User
-from webapp.experiments.catalogue import Setting, catalogue
-from webapp.experiments.creation import Origin, of_run
+from webapp.experiments.launch.creation import Origin, of_run
+from webapp.experiments.launch.sweeps import Request, parse_seeds, parse_sweep
 from webapp.experiments.models import Run
-from webapp.experiments.overrides import parse_overrides, typed_value
+from webapp.experiments.run_settings.overrides import parse_overrides, typed_value
+from webapp.experiments.run_settings.settings_schema import Setting, catalogue
 from webapp.experiments.selectors import visible_runs
-from webapp.experiments.sweeps import Request, parse_seeds, parse_sweep
 from webapp.projects.models import Project
 
 FIELD = "set:"

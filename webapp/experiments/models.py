@@ -13,7 +13,7 @@ from django.contrib.postgres.fields import ArrayField
 from django.contrib.postgres.indexes import GinIndex
 from django.db import models
 
-from engine.events import RunState
+from engine.events.vocabulary import RunState
 from webapp.datasets.models import DatasetVersion
 from webapp.projects.models import InProjectQuerySet, Project, Workspace
 

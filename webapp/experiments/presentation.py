@@ -7,7 +7,7 @@ from typing import Any
 
 from django.urls import reverse
 
-from engine.events import RunState, Verdict
+from engine.events.vocabulary import RunState, Verdict
 from webapp.experiments.models import Run
 from webapp.registry.services import version_behind
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from engine.events import RunState
+from engine.events.vocabulary import RunState
 from webapp.experiments.models import Run
 
 
@@ -21,7 +21,7 @@ def progress_of(run: Run, minutes: float | None) -> RunProgress | None:
     """None before the run has planned its steps.
 
     `minutes` limits its training, if set. The bound that is nearer counts, as in
-    `static/js/estimate.js` and `engine.training.progress`.
+    `static/js/run/estimate.js` and `engine.training.progress`.
     """
     if not run.steps:
         return None

@@ -11,11 +11,11 @@ from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 from django.shortcuts import get_object_or_404
 
-from engine.events import RunState
+from engine.events.vocabulary import RunState
 from webapp.accounts.models import User
-from webapp.experiments.leases import unheld
 from webapp.experiments.models import Run
-from webapp.experiments.states import HELD
+from webapp.experiments.scheduling.leases import unheld
+from webapp.experiments.scheduling.states import HELD
 
 RESEND_AFTER = timedelta(seconds=5)
 TOO_BIG_FOR_A_LIST = ("config", "experiment__config", "notes")

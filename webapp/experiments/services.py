@@ -14,14 +14,14 @@ from typing import Any
 from django.db import connection, transaction
 from django.utils import timezone
 
-from engine.events import RunState
+from engine.events.vocabulary import RunState
 from webapp.accounts.models import User
-from webapp.experiments.actions import note_action
-from webapp.experiments.dispatch import dispatch_on_commit
-from webapp.experiments.leases import lock_leased, take_lease_outside
+from webapp.experiments.annotations.actions import note_action
 from webapp.experiments.models import Run, RunAction
-from webapp.experiments.queue import admit
-from webapp.experiments.states import check
+from webapp.experiments.scheduling.dispatch import dispatch_on_commit
+from webapp.experiments.scheduling.leases import lock_leased, take_lease_outside
+from webapp.experiments.scheduling.queue import admit
+from webapp.experiments.scheduling.states import check
 
 CHANNEL = "grove_events"
 """What the web processes listen to; the payload is the run's id."""

@@ -16,20 +16,23 @@ from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from engine.events import RunState
-from engine.faults import ConfigError
+from engine.config.errors import ConfigError
+from engine.events.vocabulary import RunState
 from webapp.accounts.models import User
-from webapp.experiments import comparison, launching, marks, services
-from webapp.experiments.actions import actions_of
-from webapp.experiments.checkpoints import checkpoint_steps
+from webapp.experiments import services
+from webapp.experiments.annotations import annotations
+from webapp.experiments.annotations.actions import actions_of
+from webapp.experiments.annotations.forms import AboutForm, ChosenRunsForm
+from webapp.experiments.comparison import comparison
 from webapp.experiments.forms import HIGHEST, LOWEST, LaunchForm, NoteForm, PriorityForm
-from webapp.experiments.listing import Unusable, runs_page
-from webapp.experiments.mark_forms import AboutForm, ChosenRunsForm
+from webapp.experiments.launch import launch_page
+from webapp.experiments.launch.checkpoints import checkpoint_steps
 from webapp.experiments.models import Run
 from webapp.experiments.presentation import page_data
-from webapp.experiments.runs_table import runs_table, wish_of
+from webapp.experiments.runs_list.listing import Unusable, runs_page
+from webapp.experiments.runs_list.table import runs_table, wish_of
+from webapp.experiments.scheduling.states import NotNow, TransitionRefused
 from webapp.experiments.selectors import comparable_runs, compared_runs, runs_by_id, visible_run
-from webapp.experiments.states import NotNow, TransitionRefused
 from webapp.projects.permissions import Action, may, operable_projects, require
 from webapp.searches.presentation import page_search
 
@@ -81,7 +84,7 @@ def about_run(request: HttpRequest, run_id: uuid.UUID) -> HttpResponse:
     require(request.user, Action.OPERATE, found.project)
     form = AboutForm(found, request.POST if request.method == "POST" else None)
     if form.is_valid():
-        marks.describe(found.pk, **form.cleaned_data)
+        annotations.describe(found.pk, **form.cleaned_data)
         return redirect("run", found.pk)
     status = 422 if form.is_bound else 200
     return render(request, "about.html", {"run": found, "form": form}, status=status)
@@ -131,16 +134,16 @@ def launch(request: HttpRequest) -> HttpResponse:
         try:
             return _started(request, form)
         except ConfigError as error:
-            problems = launching.problems_of(form, error)
-        except launching.FormRefused:
-            problems = launching.form_problems(form)
-    context = launching.page(form, request.GET.dict(), request.user)
+            problems = launch_page.problems_of(form, error)
+        except launch_page.FormRefused:
+            problems = launch_page.form_problems(form)
+    context = launch_page.page(form, request.GET.dict(), request.user)
     context |= {"problems": problems, "can_launch": bool(projects)}
     return render(request, "launch.html", context, status=422 if form.is_bound else 200)
 
 
 def _started(request: HttpRequest, form: LaunchForm) -> HttpResponse:
-    made = launching.start(form)
+    made = launch_page.start(form)
     runs = list(made.runs.values_list("pk", flat=True)[:2])
     if len(runs) == 1:
         return redirect("run", runs[0])
@@ -150,9 +153,9 @@ def _started(request: HttpRequest, form: LaunchForm) -> HttpResponse:
 
 @require_POST
 def check_launch(request: HttpRequest) -> HttpResponse:
-    """What would come of the form, as JSON (`launching.told`): nothing is made."""
+    """What would come of the form, as JSON (`launch_page.told`): nothing is made."""
     form = LaunchForm(request.user, operable_projects(request.user), request.POST)
-    return JsonResponse(launching.told(form, with_preflight="preflight" in request.POST))
+    return JsonResponse(launch_page.told(form, with_preflight="preflight" in request.POST))
 
 
 @require_safe

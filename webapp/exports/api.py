@@ -10,16 +10,16 @@ from django.shortcuts import get_object_or_404
 from ninja import Query, Router, Schema, Status
 from pydantic import ConfigDict, Field
 
-from engine.events import RunState
-from webapp.experiments.listing import LONGEST, ORDERS, Unusable, Wish
+from engine.events.vocabulary import RunState
+from webapp.experiments.runs_list.listing import LONGEST, ORDERS, Unusable, Wish
 from webapp.experiments.selectors import visible_run
 from webapp.exports import selectors, services
 from webapp.exports.models import Export, ExportState, Format, Table
-from webapp.json_types import Flag, integer
-from webapp.paging import A_MOMENT, A_UUID, LARGEST_ID
-from webapp.problems import Invalid, problem
 from webapp.projects.permissions import Action, require
 from webapp.projects.selectors import visible_projects
+from webapp.rest.json_types import Flag, integer
+from webapp.rest.pagination import A_MOMENT, A_UUID, LARGEST_ID
+from webapp.rest.problem_details import Invalid, problem
 
 router = Router()
 _WITHOUT_NUL = r"^[^\x00]*$"

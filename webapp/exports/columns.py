@@ -18,8 +18,8 @@ from django.db import connection
 
 from webapp.experiments.models import Run
 from webapp.exports.models import Table
-from webapp.telemetry.metrics import catch_up
 from webapp.telemetry.models import Clock
+from webapp.telemetry.series.metrics import catch_up
 
 AT_ONCE = 2000
 """Rows that a server-side cursor hands over at a time."""

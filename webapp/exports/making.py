@@ -19,8 +19,8 @@ from threading import Event
 from django.db import connection, transaction
 
 from webapp import disk
-from webapp.experiments.listing import Unusable, Wish, matching_runs
 from webapp.experiments.models import Run
+from webapp.experiments.runs_list.listing import Unusable, Wish, matching_runs
 from webapp.experiments.selectors import visible_runs
 from webapp.exports import services
 from webapp.exports.columns import AT_ONCE, SOURCES, Row, Source

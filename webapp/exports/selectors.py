@@ -11,7 +11,7 @@ from django.shortcuts import get_object_or_404
 
 from webapp.accounts.models import User
 from webapp.exports.models import Export, ExportState
-from webapp.paging import moment_in
+from webapp.rest.pagination import moment_in
 
 READ_BYTES = 1 << 18
 

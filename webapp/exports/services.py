@@ -13,8 +13,8 @@ from django.db import transaction
 from django.db.models.functions import Now
 
 from webapp.accounts.models import User
-from webapp.experiments.listing import Wish
 from webapp.experiments.models import Run
+from webapp.experiments.runs_list.listing import Wish
 from webapp.exports.models import Export, ExportState, Format, Table, exports_directory
 from webapp.exports.selectors import visible_export
 from webapp.projects.models import Project

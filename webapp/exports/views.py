@@ -11,8 +11,8 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_POST
 
-from webapp.experiments.listing import Unusable, Wish
-from webapp.experiments.runs_table import wish_of
+from webapp.experiments.runs_list.listing import Unusable, Wish
+from webapp.experiments.runs_list.table import wish_of
 from webapp.experiments.selectors import visible_run
 from webapp.exports import services
 from webapp.exports.forms import ExportForm

@@ -38,7 +38,7 @@ def serve(host: str, port: int) -> int:
 
 
 def configuration(
-    limits: Limits, app: Callable[..., Any] | str = "webapp.asgi:application", **options: Any
+    limits: Limits, app: Callable[..., Any] | str = "webapp.config.asgi:application", **options: Any
 ) -> uvicorn.Config:
     """uvicorn's settings of one server with these limits."""
     guard = Connections(limits)

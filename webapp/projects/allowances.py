@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from django.conf import settings
 
-from engine.faults import shown
+from engine.config.errors import shown
 from webapp.accounts.models import User
 from webapp.errors import Refused
 from webapp.projects.models import Role, Workspace

@@ -11,13 +11,13 @@ from ninja import Path, Query, Router, Schema, Status
 from pydantic import ConfigDict, Field, StringConstraints
 
 from webapp.accounts.authentication import require_person
-from webapp.json_types import Flag
-from webapp.paging import LARGEST_ID, Cursor, page
-from webapp.problems import Invalid
 from webapp.projects import membership, services
 from webapp.projects.models import Invitation, Membership, Project, Role, Visibility
 from webapp.projects.permissions import Action, givable_roles, require, require_scope
 from webapp.projects.selectors import visible_projects, visible_workspace, visible_workspaces
+from webapp.rest.json_types import Flag
+from webapp.rest.pagination import LARGEST_ID, Cursor, page
+from webapp.rest.problem_details import Invalid
 
 router = Router()
 projects = Router()

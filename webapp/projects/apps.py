@@ -7,7 +7,7 @@ class ProjectsConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        from webapp.callers import see_by
+        from webapp.http.callers import see_by
         from webapp.projects.selectors import ids_visible_to
 
         see_by(ids_visible_to)

@@ -17,13 +17,13 @@ from typing import Any
 
 from django.db import transaction
 
-from engine.forking import MANIFEST
+from engine.config.run_forks import MANIFEST
 from webapp.accounts.models import User
-from webapp.experiments.checkpoints import checkpoint_path, checkpoint_steps
+from webapp.experiments.launch.checkpoints import checkpoint_path, checkpoint_steps
 from webapp.experiments.models import Run
-from webapp.registry.checking import Busy, checked
 from webapp.registry.errors import RegistryRefused
-from webapp.registry.layout import REQUIRED, files_of, is_of_a_model, known
+from webapp.registry.model_files.checking import Busy, checked
+from webapp.registry.model_files.layout import REQUIRED, files_of, is_of_a_model, known
 from webapp.registry.models import ModelVersion
 from webapp.registry.services import add_folder, lock, origin_of
 

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from webapp.experiments.comparison import Difference, differences, labels_of
-from webapp.experiments.comparison import settings_that_differ as settings_of_runs
-from webapp.experiments.intervals import CONFIDENCE, Budget
+from webapp.experiments.comparison.comparison import Difference, differences, labels_of
+from webapp.experiments.comparison.comparison import settings_that_differ as settings_of_runs
+from webapp.experiments.comparison.intervals import CONFIDENCE, Budget
 from webapp.registry.metrics import outcomes_of
 from webapp.registry.models import ModelVersion
 

@@ -11,9 +11,9 @@ from functools import partial
 
 from django.db import transaction
 
-from webapp.experiments.states import ENDED
+from webapp.experiments.scheduling.states import ENDED
 from webapp.registry.errors import RegistryRefused
-from webapp.registry.folders import remove_unused
+from webapp.registry.model_files.folders import remove_unused
 from webapp.registry.models import Evaluation, Model, ModelVersion, PromotionState
 from webapp.registry.services import lock
 

@@ -15,14 +15,14 @@ from typing import Any
 from django.db import transaction
 from django.utils import timezone
 
-from engine.config import RunConfig, parse_config
+from engine.config.schema import RunConfig, parse_config
 from webapp.accounts.models import User
 from webapp.datasets.models import DatasetVersion
-from webapp.experiments.actions import note_action
-from webapp.experiments.dispatch import dispatch_on_commit
+from webapp.experiments.annotations.actions import note_action
 from webapp.experiments.models import Experiment, Run, RunAction
-from webapp.experiments.paths import refuse_paths
-from webapp.experiments.queue import admit
+from webapp.experiments.run_settings.paths import refuse_paths
+from webapp.experiments.scheduling.dispatch import dispatch_on_commit
+from webapp.experiments.scheduling.queue import admit
 from webapp.registry.errors import RegistryRefused
 from webapp.registry.models import Evaluation, ModelUse, ModelVersion
 from webapp.telemetry.models import Event

@@ -126,7 +126,7 @@ class Evaluation(models.Model):
     run = models.OneToOneField(Run, on_delete=models.CASCADE, related_name="evaluation")
     created = models.DateTimeField(auto_now_add=True)
     figures = models.JSONField(default=dict)
-    """By name (`engine.inference.figures`): {value, standard_error, problems}."""
+    """By name (`engine.evaluation.figures`): {value, standard_error, problems}."""
     outcomes = models.JSONField(default=dict)
     """By name of the figure: the value of each problem, by its content."""
 

@@ -7,7 +7,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST
 
-from engine.faults import ConfigError
+from engine.config.errors import ConfigError
 from webapp.projects.permissions import Action, require
 from webapp.projects.selectors import visible_workspace
 from webapp.registry import deletion, evaluations, promotion

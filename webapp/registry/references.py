@@ -6,8 +6,8 @@ same weights whenever it is run again.
 
 from __future__ import annotations
 
-from engine.config import RunConfig
-from engine.faults import ConfigError
+from engine.config.errors import ConfigError
+from engine.config.schema import RunConfig
 from webapp.projects.models import Project
 from webapp.registry.models import ModelVersion
 

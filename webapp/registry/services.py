@@ -17,9 +17,9 @@ from webapp.artifacts import store
 from webapp.experiments.models import Run
 from webapp.projects.models import Project
 from webapp.registry.errors import RegistryRefused
-from webapp.registry.layout import Folder, inspect
+from webapp.registry.model_files.layout import Folder, inspect
+from webapp.registry.model_files.safetensors import WeightsError
 from webapp.registry.models import Model, ModelUse, ModelVersion, VersionFile
-from webapp.registry.weights import WeightsError
 
 STARTER = "starter:"
 

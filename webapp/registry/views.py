@@ -13,10 +13,11 @@ from django.views.decorators.http import require_POST, require_safe
 from webapp.experiments.selectors import visible_run
 from webapp.projects.permissions import Action, permitted_projects, require
 from webapp.registry import comparison, deletion, services
-from webapp.registry.api import zipped
+from webapp.registry.api.models import zipped
 from webapp.registry.checkpoints import register_checkpoint
 from webapp.registry.errors import RegistryRefused
 from webapp.registry.forms import NotesForm
+from webapp.registry.model_files.safetensors import WeightsError
 from webapp.registry.presentation import model_page, version_page
 from webapp.registry.selectors import (
     compared_versions,
@@ -24,7 +25,6 @@ from webapp.registry.selectors import (
     visible_models,
     visible_version,
 )
-from webapp.registry.weights import WeightsError
 
 MOST_MODELS = 100
 

@@ -12,19 +12,19 @@ from django.shortcuts import get_object_or_404
 from ninja import Path, Query, Router, Schema, Status
 from pydantic import ConfigDict, Field, WithJsonSchema
 
-from engine.events import RunState
+from engine.events.vocabulary import RunState
 from webapp.datasets.models import DatasetVersion
 from webapp.datasets.selectors import visible_version
-from webapp.experiments.api import Wait
-from webapp.experiments.experiments_api import FindingOut
-from webapp.experiments.override_schema import Overrides, checked, conflicts
-from webapp.experiments.queue import refuse_too_many
-from webapp.experiments.toml import document
-from webapp.json_types import integer, integral
-from webapp.paging import LARGEST_ID
-from webapp.problems import Invalid
+from webapp.experiments.api.experiments import FindingOut
+from webapp.experiments.api.runs import Wait
+from webapp.experiments.run_settings.override_schema import Overrides, checked, conflicts
+from webapp.experiments.run_settings.toml import document
+from webapp.experiments.scheduling.queue import refuse_too_many
 from webapp.projects.models import Project
 from webapp.projects.permissions import Action, require
+from webapp.rest.json_types import integer, integral
+from webapp.rest.pagination import LARGEST_ID
+from webapp.rest.problem_details import Invalid
 from webapp.searches.preflight import preflight
 from webapp.searches.presentation import answer_of, summary
 from webapp.searches.problem_schema import PROBLEM

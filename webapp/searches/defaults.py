@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from engine.faults import ConfigError
+from engine.config.errors import ConfigError
 from webapp.datasets.models import DatasetVersion
 from webapp.projects.models import Project
 from webapp.registry.models import ModelVersion

@@ -6,7 +6,7 @@ from typing import Any
 
 from django import forms
 
-from engine.config import RunConfig, parse_config
+from engine.config.schema import RunConfig, parse_config
 from engine.problems.problem import Problem
 from webapp.datasets.models import DatasetVersion
 from webapp.experiments.forms import LINES, SettingsForm

@@ -6,10 +6,10 @@ from pathlib import Path
 
 from django.conf import settings
 
-from engine.config import RunConfig
+from engine.config.schema import RunConfig
 from engine.problems.problem import Problem
-from engine.requirements import this_machine
-from webapp.experiments.preflight import Finding
+from engine.resources.requirements import this_machine
+from webapp.experiments.launch.preflight import Finding
 from webapp.projects.models import Project
 from webapp.registry.services import version_behind
 

@@ -11,14 +11,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from engine.faults import ConfigError
+from engine.config.errors import ConfigError
 from engine.problems.errors import DatasetFault
 from engine.problems.problem import Problem
 from engine.problems.records import RecordReader
 from engine.problems.source import GENERATED
 from webapp.datasets.lookup import SHOWN_CHARACTERS, first_problems, problem_by_id
 from webapp.datasets.models import DatasetVersion
-from webapp.experiments.paths import refuse_dataset
+from webapp.experiments.run_settings.paths import refuse_dataset
 
 PASTED = "pasted"
 _EXAMPLE = '[{"arguments": [[3, 1]], "expected": [1, 3]}]'

@@ -15,19 +15,19 @@ from typing import Any
 from django.db import transaction
 from django.utils import timezone
 
-from engine.config import RunConfig, parse_config
-from engine.faults import ConfigError, printable
+from engine.config.errors import ConfigError, printable
+from engine.config.schema import RunConfig, parse_config
 from engine.problems.problem import Problem
 from engine.problems.records import record
 from engine.recipes import override
 from webapp.accounts.models import User
 from webapp.datasets.models import DatasetVersion
-from webapp.experiments.actions import note_action
-from webapp.experiments.dispatch import dispatch_on_commit
+from webapp.experiments.annotations.actions import note_action
 from webapp.experiments.models import Experiment, Run, RunAction
-from webapp.experiments.paths import located
-from webapp.experiments.queue import admit
-from webapp.experiments.walls import refuse_beyond_caps, refuse_unsafe
+from webapp.experiments.run_settings.isolation import refuse_beyond_caps, refuse_unsafe
+from webapp.experiments.run_settings.paths import located
+from webapp.experiments.scheduling.dispatch import dispatch_on_commit
+from webapp.experiments.scheduling.queue import admit
 from webapp.projects.models import Project
 from webapp.registry.services import note_uses
 from webapp.searches.models import Search

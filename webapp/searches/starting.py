@@ -5,20 +5,20 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from engine.faults import ConfigError
+from engine.config.errors import ConfigError
 from webapp.accounts.models import User
 from webapp.datasets.models import DatasetVersion
-from webapp.experiments.catalogue import Group, catalogue
 from webapp.experiments.forms import FIELD
-from webapp.experiments.launching import (
+from webapp.experiments.launch.launch_page import (
     FormRefused,
     changed_fields,
     form_problems,
     named,
     posted,
 )
-from webapp.experiments.queue import refuse_too_many
-from webapp.experiments.toml import document, lines
+from webapp.experiments.run_settings.settings_schema import Group, catalogue
+from webapp.experiments.run_settings.toml import document, lines
+from webapp.experiments.scheduling.queue import refuse_too_many
 from webapp.projects.models import Project
 from webapp.projects.permissions import Action, require
 from webapp.searches import defaults

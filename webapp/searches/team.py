@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
-from engine.faults import ConfigError
+from engine.config.errors import ConfigError
 from engine.recipes import load_recipe
 from webapp.projects.models import Project
 from webapp.registry.models import ModelVersion

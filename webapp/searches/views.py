@@ -8,9 +8,9 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from engine.faults import ConfigError
+from engine.config.errors import ConfigError
 from webapp.datasets.models import DatasetVersion
-from webapp.experiments.launching import FormRefused, form_problems, named
+from webapp.experiments.launch.launch_page import FormRefused, form_problems, named
 from webapp.projects.permissions import operable_projects
 from webapp.searches import starting
 from webapp.searches.forms import SearchForm

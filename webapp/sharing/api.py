@@ -14,15 +14,15 @@ from ninja import Query, Router, Schema, Status
 from pydantic import Field
 
 from webapp.experiments.selectors import visible_run
-from webapp.json_types import Integer, integer
-from webapp.paging import Cursor, page
-from webapp.problems import Invalid
 from webapp.projects.permissions import Action, require
+from webapp.rest.json_types import Integer, integer
+from webapp.rest.pagination import Cursor, page
+from webapp.rest.problem_details import Invalid
 from webapp.sharing import services
 from webapp.sharing.models import Share
 from webapp.sharing.selectors import guest_or_404, shares_of
 from webapp.telemetry import selectors
-from webapp.telemetry.metrics_api import (
+from webapp.telemetry.api.metrics import (
     BucketedSeries,
     MetricList,
     MetricsIn,

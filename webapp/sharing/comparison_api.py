@@ -10,15 +10,15 @@ from django.http import Http404, HttpRequest
 from ninja import Path, Query, Router, Schema, Status
 from pydantic import ConfigDict, Field
 
-from webapp.experiments.comparison import MOST_RUNS, is_curve
-from webapp.experiments.comparison_api import router
-from webapp.json_types import Flag, Integer
-from webapp.paging import LARGEST_ID, Cursor, page
-from webapp.problems import Invalid
+from webapp.experiments.api.comparison import router
+from webapp.experiments.comparison.comparison import MOST_RUNS, is_curve
+from webapp.rest.json_types import Flag, Integer
+from webapp.rest.pagination import LARGEST_ID, Cursor, page
+from webapp.rest.problem_details import Invalid
 from webapp.sharing import comparisons, links
 from webapp.sharing.models import ComparisonShare
 from webapp.sharing.selectors import comparison_or_404
-from webapp.telemetry.metrics_api import (
+from webapp.telemetry.api.metrics import (
     BucketedSeries,
     MetricList,
     MetricsIn,

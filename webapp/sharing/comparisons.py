@@ -22,14 +22,14 @@ from django.http import Http404
 from django.urls import reverse
 
 from webapp.accounts.models import User
-from webapp.experiments import comparison
+from webapp.experiments.comparison import comparison
 from webapp.experiments.models import Run
 from webapp.experiments.selectors import visible_run
 from webapp.projects.models import Project
 from webapp.projects.permissions import Action, may, require
 from webapp.sharing import links
 from webapp.sharing.models import ComparisonShare
-from webapp.telemetry.view import View
+from webapp.telemetry.stream.view import View
 
 _SALT = "webapp.sharing.comparisons"
 _OF_THE_HOUSE = re.compile(r"^(agents\.[^.]+\.model|problems\..*|compute\..*|inference\..*)$")

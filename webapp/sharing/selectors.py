@@ -9,13 +9,13 @@ from django.http import Http404, HttpRequest
 
 from webapp.experiments.models import Run
 from webapp.experiments.presentation import page_data
-from webapp.limits import address_of, count_guess
+from webapp.http.rate_limits import address_of, count_guess
 from webapp.searches.presentation import page_search
 from webapp.sharing.comparisons import Shown, shown_by
 from webapp.sharing.models import Share
 from webapp.sharing.services import Guest, guest_by
 from webapp.telemetry.selectors import folded
-from webapp.telemetry.view import EMPTY_STATUS, View
+from webapp.telemetry.stream.view import EMPTY_STATUS, View
 
 
 def shares_of(run: Run) -> QuerySet[Share]:

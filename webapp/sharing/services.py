@@ -17,7 +17,7 @@ from webapp.experiments.models import Run
 from webapp.sharing import links
 from webapp.sharing.models import Share
 from webapp.telemetry.models import Event
-from webapp.telemetry.view import View
+from webapp.telemetry.stream.view import View
 
 _SALT = "webapp.sharing.services"
 

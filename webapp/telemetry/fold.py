@@ -1,6 +1,7 @@
 """state(seq) = fold(the log up to seq): the same fold that the run page does in the browser.
 
-Invariants (those of static/js/fold.js, which a test holds against this module on the same logs):
+Invariants (those of static/js/stream/fold.js, which a test holds against this module on the same
+logs):
 - Applying an event whose seq is not above the state's changes nothing.
 - `run.resumed {step}` voids what was said of later steps.
 - Only the trees of the two newest steps are kept.

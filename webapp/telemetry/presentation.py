@@ -7,7 +7,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from engine.events import RunState
+from engine.events.vocabulary import RunState
 from webapp.experiments.models import Run
 from webapp.experiments.presentation import legend
 

@@ -10,12 +10,12 @@ from channels.db import database_sync_to_async
 from django.db import connection
 from psycopg.types.json import Jsonb
 
-from engine.events import KINDS
+from engine.events.vocabulary import KINDS
 from webapp.experiments.models import Run
-from webapp.telemetry import rows
 from webapp.telemetry.fold import fold
+from webapp.telemetry.ingest import rows
 from webapp.telemetry.models import Event
-from webapp.telemetry.view import View
+from webapp.telemetry.stream.view import View
 
 STATE_STEPS = 2
 """Steps of which a state holds all trees and nodes."""

@@ -1,4 +1,4 @@
-"""What templates need to say numbers as the scripts say them (static/js/format.js)."""
+"""What templates need to say numbers as the scripts say them (static/js/lib/format.js)."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from django import template
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from engine.config import ProblemsConfig
+from engine.config.schema import ProblemsConfig
+from webapp.http.module_preload import imported
 from webapp.markdown import render
-from webapp.modules import imported
 
 register = template.Library()
 
@@ -62,7 +62,7 @@ def parameters(value: int) -> str:
 
 @register.filter
 def settings_in_order(spec: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    """A dataset version's settings as `engine.config` orders them; the database does not."""
+    """A dataset version's settings as `engine.config.schema` orders them; the database does not."""
     return [(name, spec[name]) for name in ProblemsConfig.model_fields if name in spec]
 
 

@@ -13,15 +13,15 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from engine.config import AgentConfig, GeneratorName, RunConfig, SamplingConfig
-from engine.policy.exchange import Generation
-from engine.policy.generators.streams import row_seed
+from engine.config.schema import AgentConfig, GeneratorName, RunConfig, SamplingConfig
+from engine.policy.generators.counter_rng import row_seed
+from engine.policy.types import Generation
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
-    from engine.policy.load import Policy
-    from engine.policy.weights import Weights
+    from engine.policy.models.load import Policy
+    from engine.policy.models.weights import Weights
 
 GENERATORS = {
     GeneratorName.TORCH: "engine.policy.generators.torch_generator",

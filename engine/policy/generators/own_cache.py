@@ -16,7 +16,7 @@ from transformers import PreTrainedModel
 
 from engine.policy.batching import left_pad
 from engine.policy.generators.packed import Prompts
-from engine.policy.generators.prefixes import Prefixes
+from engine.policy.generators.prefix_cache import Prefixes
 
 
 class OwnCacheRows:

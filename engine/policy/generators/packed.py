@@ -19,7 +19,7 @@ from transformers import PreTrainedModel
 
 from engine.policy.batching import prompt_groups
 from engine.policy.generators.cache import Layout, RowMemory
-from engine.policy.generators.prefixes import Known, Prefixes
+from engine.policy.generators.prefix_cache import Known, Prefixes
 from engine.policy.generators.siblings import Plan, Siblings, attending
 
 CHUNK = 256

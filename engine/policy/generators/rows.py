@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from engine.config import SamplingConfig
-from engine.policy.generators.drawing import Settings
-from engine.policy.generators.streams import uniforms
+from engine.config.schema import SamplingConfig
+from engine.policy.generators.counter_rng import uniforms
+from engine.policy.generators.sampling import Settings
 
 AHEAD = 64
 """Random numbers that are made at once for every row."""

@@ -30,7 +30,7 @@ from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import sdpa_mask
 
 from engine.policy.generators.cache import Layout
-from engine.policy.segments import HANDLED
+from engine.policy.learner.segments import HANDLED
 
 NAME = "grove_siblings"
 FAMILY_COST, RUN_COST = 1 << 21, 1 << 18

@@ -31,16 +31,16 @@ import numpy as np
 import torch
 from transformers import PreTrainedModel
 
-from engine.config import SamplingConfig
-from engine.events import StopReason
-from engine.policy.exchange import Generation
+from engine.config.schema import SamplingConfig
+from engine.events.vocabulary import StopReason
 from engine.policy.generators import Generator, Setup
 from engine.policy.generators.cache import Layout, layout_of
-from engine.policy.generators.drawing import draw
 from engine.policy.generators.own_cache import OwnCacheRows
 from engine.policy.generators.packed import PackedRows, Prompts
-from engine.policy.generators.prefixes import Prefixes
+from engine.policy.generators.prefix_cache import Prefixes
 from engine.policy.generators.rows import Order, Rows
+from engine.policy.generators.sampling import draw
+from engine.policy.types import Generation
 
 BATCH_TOKENS = 16384
 """Rows times columns of the running batch, before its rows grow; of known prompts, too."""

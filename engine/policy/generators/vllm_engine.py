@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-from engine.generation import VLLM_START_SECONDS
+from engine.config.generator_support import VLLM_START_SECONDS
 from engine.policy.generators import GeneratorError
 
 Result = TypeVar("Result")

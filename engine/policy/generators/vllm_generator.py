@@ -7,7 +7,7 @@ Invariants:
   was computed of earlier prompts is forgotten.
 - A log-probability is that of the softmax of the whole vocabulary at the sampling temperature.
   Where some tokens cannot be drawn vLLM tells it at temperature 1 alone; at any other there is
-  none (settings to learn from that are refused by `engine.generation`).
+  none (settings to learn from that are refused by `engine.config.generator_support`).
 
 In float32 the log-probabilities differ from the learner's by less than 1e-3 nats for every token.
 """
@@ -23,10 +23,9 @@ from typing import Any
 
 from transformers import PreTrainedModel
 
-from engine.config import SamplingConfig
-from engine.events import StopReason
-from engine.generation import truncates
-from engine.policy.exchange import Generation
+from engine.config.generator_support import truncates
+from engine.config.schema import SamplingConfig
+from engine.events.vocabulary import StopReason
 from engine.policy.generators import Generator, GeneratorError, Setup
 from engine.policy.generators.vllm_engine import CONTROL_SECONDS, VllmEngine
 from engine.policy.generators.vllm_settings import (
@@ -42,6 +41,7 @@ from engine.policy.generators.vllm_weights import (
     TransferSender,
     write_model,
 )
+from engine.policy.types import Generation
 
 ANSWER_SECONDS = 1800.0
 """Deadline of an answer."""

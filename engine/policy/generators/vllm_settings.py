@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from transformers import PreTrainedModel
 
-from engine.config import AgentConfig
+from engine.config.schema import AgentConfig
 from engine.policy.generators import GeneratorError, Setup
 
 
@@ -104,7 +104,7 @@ def engine_arguments(setup: Setup, place: Place, folder: Path) -> dict[str, Any]
 
 def logprobs_mode(setup: Setup) -> str:
     """At which point of vLLM's sampling log-probabilities are taken, for all its answers."""
-    from engine.generation import truncates
+    from engine.config.generator_support import truncates
 
     if any(truncates(agent.sampling) for agent in setup.agents):
         return "raw_logprobs"  # of the whole vocabulary, at temperature 1

@@ -25,7 +25,7 @@ from vllm.distributed.weight_transfer.base import (
 )
 
 from engine.policy.generators.vllm_engine import CONTROL_SECONDS, VllmEngine
-from engine.policy.weights import checkpoint_tensors
+from engine.policy.models.weights import checkpoint_tensors
 
 RECEIVE = "receive new weights"
 

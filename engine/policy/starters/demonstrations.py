@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from engine.events import TestReport, Verdict
+from engine.events.vocabulary import TestReport, Verdict
 from engine.policy.prompts import Feedback, Message, refinement_prompts, root_prompt
 from engine.problems.generator.compose import (
     GeneratedProblems,

@@ -3,8 +3,9 @@
 
 A file of strangers meets pyarrow's C++ here and nowhere else. Invariant: before a byte of the file
 is read this process has no file but it and its output, no network, no other process, no right of
-its account, and limits of memory and time: all walls that the host allows (`engine.sandbox.walls`).
-All modules are loaded before, because afterwards none is there to load.
+its account, and limits of memory and time: all walls that the host allows
+(`engine.sandbox.guest.walls`). All modules are loaded before, because afterwards none is there to
+load.
 
 Output: messages of msgpack, each after its length (8 bytes, little-endian): {"rows": [...]}, at
 last {"end": ""}, {"error": REASON} or {"memory": REASON}. Numbers, texts, bytes, lists and dicts
@@ -28,7 +29,7 @@ from collections.abc import Iterator
 from typing import IO, Any
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.append(os.path.join(os.path.dirname(os.path.dirname(HERE)), "sandbox"))
+sys.path.append(os.path.join(os.path.dirname(os.path.dirname(HERE)), "sandbox", "guest"))
 
 import msgspec  # noqa: E402
 import pyarrow  # noqa: E402

@@ -15,7 +15,7 @@ from typing import Any
 from engine.problems.extraction import extract_program
 from engine.problems.formats import assertions, statements
 from engine.problems.formats.fields import Fields, RowError
-from engine.problems.formats.sharing import share, shows_call, squeezed
+from engine.problems.formats.visible_tests import share, shows_call, squeezed
 from engine.problems.problem import CodeTest, Problem
 
 FIELDS = ("id", "source", "question", "test_cases", "inferences")

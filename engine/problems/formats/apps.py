@@ -22,9 +22,9 @@ from engine.problems.formats.input_output import (
     stdin_test,
 )
 from engine.problems.formats.references import USUAL_IMPORTS, first_usable, method_or_function
-from engine.problems.formats.sharing import share, shows_call, shows_run, squeezed
-from engine.problems.literals import to_literal
+from engine.problems.formats.visible_tests import share, shows_call, shows_run, squeezed
 from engine.problems.problem import CallTest, Limits, Problem, StdinTest
+from engine.sandbox.guest.literals import to_literal
 
 FIELDS = (
     "problem_id", "id", "question", "input_output", "solutions", "starter_code", "difficulty",

@@ -18,7 +18,7 @@ from engine.problems.formats import statements
 from engine.problems.formats.fields import Fields, RowError, megabytes, seconds
 from engine.problems.formats.input_output import comparison_of_texts
 from engine.problems.formats.references import first_usable
-from engine.problems.formats.sharing import share
+from engine.problems.formats.visible_tests import share
 from engine.problems.problem import Limits, Problem, StdinTest
 
 FIELDS = (

@@ -19,8 +19,8 @@ from typing import Any
 
 from engine.problems.formats import assertions, statements
 from engine.problems.formats.fields import Fields, RowError
-from engine.problems.literals import LiteralError, from_literal
 from engine.problems.problem import CallTest, Problem
+from engine.sandbox.guest.literals import LiteralError, from_literal
 
 FIELDS = ("code", "input", "output", "id")
 NAME, EXAMPLE = "f", "example"

@@ -25,9 +25,9 @@ from typing import Any
 from engine.problems.formats import assertions, humaneval, statements
 from engine.problems.formats.fields import Fields, RowError, plain
 from engine.problems.formats.numpy_shim import CLOSE
-from engine.problems.formats.sharing import share, shows_call, squeezed
-from engine.problems.literals import to_literal
+from engine.problems.formats.visible_tests import share, shows_call, squeezed
 from engine.problems.problem import CodeTest, Problem
+from engine.sandbox.guest.literals import to_literal
 
 FIELDS = (
     "task_id", "prompt", "entry_point", "canonical_solution", "base_input", "plus_input", "atol",

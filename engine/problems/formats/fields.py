@@ -11,8 +11,8 @@ import math
 from typing import Any
 
 from engine.problems.containers.text import parsed
-from engine.problems.literals import LiteralError, to_literal
 from engine.problems.problem import Limits
+from engine.sandbox.guest.literals import LiteralError, to_literal
 
 _SHOWN_CHARS = 200
 _BEYOND = 1e18  # no limit is that large; an int beyond it may be no float

@@ -15,7 +15,7 @@ from typing import Any
 
 from engine.problems.formats import assertions, numpy_shim, statements
 from engine.problems.formats.fields import Fields, RowError
-from engine.problems.formats.sharing import share, shows_call, squeezed
+from engine.problems.formats.visible_tests import share, shows_call, squeezed
 from engine.problems.problem import CodeTest, Problem
 
 FIELDS = ("task_id", "prompt", "entry_point", "canonical_solution", "test")

@@ -19,7 +19,7 @@ from engine.problems.formats import packed, statements
 from engine.problems.formats.fields import Fields, RowError, plain
 from engine.problems.formats.input_output import comparison_of_calls, comparison_of_texts
 from engine.problems.formats.references import USUAL_IMPORTS, method_or_function
-from engine.problems.formats.sharing import share
+from engine.problems.formats.visible_tests import share
 from engine.problems.problem import CallTest, Limits, Problem, StdinTest
 
 FIELDS = (

@@ -18,7 +18,7 @@ from typing import Any
 
 from engine.problems.formats import assertions, numpy_shim, statements
 from engine.problems.formats.fields import Fields, RowError
-from engine.problems.formats.sharing import share
+from engine.problems.formats.visible_tests import share
 from engine.problems.problem import CodeTest, Problem
 
 FIELDS = (

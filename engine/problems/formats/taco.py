@@ -11,8 +11,8 @@ from typing import Any
 
 from engine.problems.formats import apps
 from engine.problems.formats.fields import Fields, megabytes, seconds
-from engine.problems.literals import LiteralError, from_literal
 from engine.problems.problem import Limits, Problem
+from engine.sandbox.guest.literals import LiteralError, from_literal
 
 FIELDS = (*apps.FIELDS, "time_limit", "memory_limit", "tags", "skill_types", "raw_tags", "source")
 

@@ -1,4 +1,4 @@
-"""The table in which `webapp.limits` counts. What it holds is worth nothing after a crash."""
+"""The table in which `webapp.http.rate_limits` counts. What it holds is worth nothing after a crash."""
 
 from django.db import migrations
 

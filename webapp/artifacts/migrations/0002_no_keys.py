@@ -1,4 +1,4 @@
-"""Idempotency keys are kept with the answers (webapp.once), wherever they are given."""
+"""Idempotency keys are kept with the answers (webapp.idempotency), wherever they are given."""
 
 from django.db import migrations
 

@@ -272,7 +272,7 @@ class FindingOut(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Folded(msgspec.Struct, frozen=True, kw_only=True):
-    """What a log comes to, as `static/js/fold.js` names it; times are milliseconds."""
+    """What a log comes to, as `static/js/stream/fold.js` names it; times are milliseconds."""
 
     epoch: UUID
     seq: int

@@ -17,19 +17,19 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 from django.db import close_old_connections, connection
 
-from engine.events import Event, EventReader
-from engine.faults import ConfigError
-from webapp.experiments.creation import create_experiment_with_run
+from engine.config.errors import ConfigError
+from engine.events.vocabulary import Event, EventReader
+from webapp.config.installation import default_var
+from webapp.experiments.launch.creation import create_experiment_with_run
 from webapp.experiments.models import Run
-from webapp.installation import default_var
-from workers.demo_client import DemoClient
-from workers.embedded.ending import Ended, ignore_signals, raise_on_signals
-from workers.embedded.errors import StartError
-from workers.embedded.progress import Progress
-from workers.embedded.supervisor import Supervisor
-from workers.keeper import run_directory
+from workers.demo.client import DemoClient
+from workers.demo.summary import Tally
+from workers.local.ending import Ended, ignore_signals, raise_on_signals
+from workers.local.errors import StartError
+from workers.local.progress import Progress
+from workers.local.supervisor import Supervisor
 from workers.management.commands.up import DEMO_RECIPE, explain
-from workers.tally import Tally
+from workers.runs.supervisor import run_directory
 from workers.versions import versions
 
 TELL_SECONDS = 10.0

@@ -11,13 +11,13 @@ from typing import Any
 from django.core.management.base import BaseCommand
 from django.db import OperationalError
 
-from webapp.experiments.creation import create_experiment_with_run
+from webapp.config.installation import UP
+from webapp.experiments.launch.creation import create_experiment_with_run
 from webapp.experiments.models import Run
-from webapp.installation import UP
-from workers.embedded.ending import Ended, ignore_signals, raise_on_signals
-from workers.embedded.errors import StartError
-from workers.embedded.progress import Progress
-from workers.embedded.supervisor import Supervisor
+from workers.local.ending import Ended, ignore_signals, raise_on_signals
+from workers.local.errors import StartError
+from workers.local.progress import Progress
+from workers.local.supervisor import Supervisor
 
 DEMO_RECIPE = "demo"
 

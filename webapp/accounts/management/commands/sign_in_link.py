@@ -10,7 +10,7 @@ from django.db import OperationalError
 
 from webapp.accounts.models import User
 from webapp.accounts.services import create_sign_in_link
-from webapp.installation import UP
+from webapp.config.installation import UP
 from webapp.projects.services import DEMO
 
 

@@ -12,8 +12,8 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from webapp.projects.models import Project
 from webapp.registry.errors import RegistryRefused
-from webapp.registry.imports import import_folder
-from webapp.registry.weights import WeightsError
+from webapp.registry.model_files.imports import import_folder
+from webapp.registry.model_files.safetensors import WeightsError
 
 
 class Command(BaseCommand):

@@ -1,0 +1,209 @@
+"""`python -m engine evaluate` and `compare`: figures of a team, and the difference of two.
+
+Exit status: 0, or 2 if nothing could be measured or compared.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from engine.cli.search import add_agents, check_writable, count, crew_of, inference_settings
+from engine.config.schema import RunConfig
+from engine.problems.problem import Problem
+
+GENERATED = "generated"
+SAMPLES, NODES, IN_FLIGHT, GENERATED_PROBLEMS = 1, 8, 4, 300
+
+
+def add_evaluate(command: Any) -> None:
+    """Declare `evaluate`."""
+    add_agents(command)
+    command.add_argument(
+        "--dataset", required=True, metavar="DATASET",
+        help="a file or folder of problems, or `generated` (its seed: --set problems.seed=N)",
+    )  # fmt: skip
+    command.add_argument("--problems", type=count, metavar="N", help="so many of them only")
+    command.add_argument(
+        "--samples", type=count, default=SAMPLES, help=f"per problem and agent ({SAMPLES})"
+    )
+    command.add_argument("--nodes", type=count, default=NODES, help=f"budget per tree ({NODES})")
+    command.add_argument("--no-search", action="store_true", help="independent samples only")
+    command.add_argument("--against", type=Path, metavar="RESULT", help="compare with this result")
+    command.add_argument(
+        "--json", type=Path, metavar="FILE", help="write the result, to be compared; - for stdout"
+    )
+    command.set_defaults(run=_evaluate)
+
+
+def add_compare(command: Any) -> None:
+    """Declare `compare`."""
+    command.add_argument("first", type=Path, metavar="A", help="a result of `evaluate --json`")
+    command.add_argument("second", type=Path, metavar="B")
+    command.add_argument("--confidence", type=_confidence, default=0.95)
+    command.add_argument("--json", action="store_true", help="one JSON object, for machines")
+    command.set_defaults(run=_compare)
+
+
+def _confidence(text: str) -> float:
+    confidence = float(text)  # argparse tells of what is no number
+    if not 0 < confidence < 1:
+        raise argparse.ArgumentTypeError(f"{text}: give a share between 0 and 1, e.g. 0.95")
+    return confidence
+
+
+@dataclass(frozen=True)
+class _Chosen:
+    """What is evaluated on."""
+
+    problems: list[Problem]
+    about: dict[str, Any]
+
+
+def _evaluate(arguments: argparse.Namespace) -> int:
+    from engine.evaluation.figures import compare, read_report, report
+    from engine.evaluation.measurement import measure
+
+    against = read_report(arguments.against) if arguments.against else None
+    config = _config(arguments)
+    chosen = _problems(arguments, config)
+    to_stdout = str(arguments.json) == "-"
+    if not to_stdout:
+        check_writable(arguments.json)
+    with crew_of(config, "measuring", tells=True) as (crew, scorer, _):
+        found = measure(
+            crew,
+            config,
+            chosen.problems,
+            [config.seed, 0xEA1],
+            search=not arguments.no_search,
+            scorer=scorer,
+        )
+    result = report(found, {"dataset": chosen.about, **_about(config)})
+    if against:
+        result["against"] = {"file": str(arguments.against), **compare(against, result)}
+    if to_stdout:
+        print(json.dumps(result))
+        return 0
+    if arguments.json:
+        arguments.json.write_text(json.dumps(result, indent=1) + "\n")
+    _print_figures(result)
+    if against:
+        _print_comparison(result["against"])
+    return 0
+
+
+def _config(arguments: argparse.Namespace) -> RunConfig:
+    wanted = {
+        "evaluation.samples_per_problem": arguments.samples,
+        "evaluation.tree_nodes": arguments.nodes,
+        "evaluation.nodes_in_flight": min(IN_FLIGHT, arguments.nodes),
+        "problems.dataset": arguments.dataset,
+        "problems.format": arguments.format,
+    }
+    return inference_settings(arguments, wanted)
+
+
+def _problems(arguments: argparse.Namespace, config: RunConfig) -> _Chosen:
+    """The problems, in an order that hangs on their content and `problems.seed` alone."""
+    from engine.problems.generator import GeneratedProblems, Split
+    from engine.problems.identity import set_hash
+    from engine.problems.load import load_dataset
+    from engine.problems.splits import shuffled
+
+    seed, left_out = config.problems.seed, 0
+    if arguments.dataset == GENERATED:
+        wanted = arguments.problems or GENERATED_PROBLEMS
+        problems = GeneratedProblems(seed).first(Split.TEST, wanted)
+    else:
+        dataset = load_dataset(arguments.dataset, config.problems.format)
+        left_out = len(dataset.left_out)
+        problems = shuffled(dataset.problems, seed)[: arguments.problems]
+    about = {
+        "path": arguments.dataset,
+        "seed": seed,
+        "problems": len(problems),
+        "hash": set_hash(problems),
+        "left_out": left_out,
+    }
+    return _Chosen(problems, about)
+
+
+def _about(config: RunConfig) -> dict[str, Any]:
+    parts = ("seed", "search", "evaluation", "inference", "sandbox")
+    dumped = config.model_dump(mode="json")
+    return {
+        "agents": {agent.name: agent.model for agent in config.agents},
+        "settings": {
+            **{part: dumped[part] for part in parts},
+            "sampling": {agent["name"]: agent["sampling"] for agent in dumped["agents"]},
+        },
+    }
+
+
+def _compare(arguments: argparse.Namespace) -> int:
+    from engine.evaluation.figures import compare, read_report
+
+    first, second = read_report(arguments.first), read_report(arguments.second)
+    found = compare(first, second, confidence=arguments.confidence)
+    if arguments.json:
+        print(json.dumps(found))
+    else:
+        _print_comparison(found)
+    return 0
+
+
+def _print_figures(result: Mapping[str, Any]) -> None:
+    rows = [
+        (
+            name,
+            _number(told["value"]),
+            _number(told["standard_error"]),
+            *(f"{told[key]:,}" for key in ("problems", "nodes", "tokens")),
+            f"{told['seconds']:.1f}",
+        )
+        for name, told in result["figures"].items()
+    ]
+    titles = ("figure", "value", "± 1 s.e.", "problems", "nodes", "tokens", "seconds")
+    dropped = result["nodes_dropped"]
+    end = f"{result['nodes']:,} answers, {result['tokens']:,} tokens, {result['seconds']:.1f} s"
+    _print_table(titles, rows, f"{end}; {dropped} could not be verified" if dropped else end)
+
+
+def _print_comparison(found: Mapping[str, Any]) -> None:
+    rows = [
+        (
+            name,
+            _number(told["first"]),
+            _number(told["second"]),
+            f"{told['difference']:+.4f}",
+            f"[{told['low']:+.4f}, {told['high']:+.4f}]",
+            str(told["problems"]),
+        )
+        for name, told in found["figures"].items()
+    ]
+    interval = f"{found['confidence']:.0%} interval"
+    titles = ("figure", "first", "second", "difference", interval, "problems")
+    end = f"{found['problems']} problems in common"
+    for key, name in (("only_in_first", "the first"), ("only_in_second", "the second")):
+        if found[key]:
+            end += f"; {found[key]} only in {name}"
+    _print_table(titles, rows, end)
+
+
+def _number(value: float | None) -> str:
+    return "unknown" if value is None else f"{value:.4f}"
+
+
+def _print_table(titles: Sequence[str], rows: Sequence[Sequence[str]], end: str) -> None:
+    """Aligned columns; no figure is ever cut, however narrow the terminal."""
+    widths = [max(map(len, column)) for column in zip(titles, *rows, strict=True)]
+    for row in (titles, *rows):
+        name, *numbers = row
+        cells = [name.ljust(widths[0]), *map(str.rjust, numbers, widths[1:])]
+        print("  ".join(cells).rstrip())
+    print(end)

@@ -1,0 +1,286 @@
+"""`python -m engine search`: a team answers one problem.
+
+Exit status: 0 if the answer passes all public tests; 1 if it does not, or if the search broke off
+(an agent failed, the sandbox is lost); 2 if nothing could be searched: bad input, an agent that
+cannot start, no sandbox; 3 if it was interrupted. Ctrl-C finishes the open nodes and answers from
+what is there; a second one, or SIGTERM, leaves them open. Whichever it is, the tree is written.
+
+With `--run-dir` it writes the events of a run as it goes, and the exit status is that of `train`
+(`engine.run.exit_status.ExitCode`), whether the answer is right or not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from engine.config.schema import RunConfig
+from engine.inference.signals import ended_alike, stopping
+from engine.problems.formats import DETECTED
+from engine.problems.load import format_names, load_dataset
+from engine.problems.problem import Problem
+from engine.recipes import parse_override
+
+if TYPE_CHECKING:  # the other commands do not pay for these
+    from rich.status import Status
+
+    from engine.evaluation.measurement import Scorer
+    from engine.inference.local_team import Crew
+    from engine.rollout.forest import Claim, GrowingTree, WrittenNode
+
+NODES, MOST_NODES, IN_FLIGHT = 60, 5000, 8
+INTERRUPTED = 3
+"""Exit status of a search that was asked to end."""
+_SHOWN_IDS = 5
+
+
+def add_search(command: Any) -> None:
+    """Declare `search`."""
+    command.add_argument("--problem", type=Path, metavar="FILE", help="a file that holds it")
+    command.add_argument("--id", help="which problem of the file, if it holds several")
+    add_agents(command, required=False)
+    command.add_argument(
+        "--nodes", type=count, help=f"budget ({NODES}, or none beside tokens or seconds)"
+    )
+    command.add_argument("--tokens", type=count, help="budget of output tokens")
+    command.add_argument("--seconds", type=_seconds, help="budget of seconds")
+    command.add_argument(
+        "--in-flight", type=count, help=f"nodes under way at once ({IN_FLIGHT}); 1: sequential"
+    )
+    command.add_argument(
+        "--no-early-stop", action="store_true", help="go on when a node passes all public tests"
+    )
+    command.add_argument("--out", type=Path, metavar="TREE", help="write the whole tree, as JSON")
+    command.add_argument("--json", action="store_true", help="one JSON object, for machines")
+    command.add_argument(
+        "--run-dir", type=Path, metavar="RUN_DIR",
+        help="write events.jsonl there; without --problem and --agents, search what it holds",
+    )  # fmt: skip
+    command.add_argument(
+        "--lease-seconds", type=_seconds, help="as of `train`, with --run-dir alone"
+    )
+    command.set_defaults(run=_search)
+
+
+def add_agents(command: Any, required: bool = True) -> None:
+    """Declare who takes part, and free settings."""
+    command.add_argument(
+        "--agents", nargs="+", action="extend", required=required, metavar="AGENT",
+        help="[NAME=]starter:NAME, a model's directory, a run's directory or checkpoint (all its "
+        "agents), registry:NAME@VERSION of a server (GROVE_ADDRESS, GROVE_TOKEN), or "
+        "http://HOST:PORT/v1#MODEL (key: OPENAI_API_KEY)",
+    )  # fmt: skip
+    command.add_argument("--format", default=DETECTED, choices=format_names())
+    command.add_argument("--seed", type=whole, default=0)
+    command.add_argument(
+        "--reward-model", metavar="DIR", help="decides among nodes that are equal on public tests"
+    )
+    command.add_argument(
+        "--set", nargs="+", action="extend", default=[], metavar="PATH=VALUE", dest="overrides",
+        help="any setting, e.g. search.rho=0.97 agents.oak.sampling.temperature=0.7",
+    )  # fmt: skip
+
+
+def count(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and 0 < int(text[:10]) < 2**31):
+        raise argparse.ArgumentTypeError(f"{text}: give a whole number of at least 1")
+    return int(text)
+
+
+def whole(text: str) -> int:
+    return 0 if text == "0" else count(text)
+
+
+def _seconds(text: str) -> float:
+    seconds = float(text)  # argparse tells of what is no number
+    if not 0 < seconds < 1e9:
+        raise argparse.ArgumentTypeError(f"{text}: give seconds, more than 0")
+    return seconds
+
+
+def _search(arguments: argparse.Namespace) -> int:
+    if arguments.run_dir:
+        return _search_in(arguments)
+    from engine.inference.search import record, search_problem, summary
+
+    _require(arguments)
+    config = _search_config(arguments)
+    problem = _one_problem(arguments)
+    check_writable(arguments.out)
+    try:
+        with ended_alike(), crew_of(config, "searching") as (crew, scorer, status):
+            progress = TreeProgress(config.search.nodes_per_tree, status)
+            with stopping(crew):
+                outcome = search_problem(crew, problem, scorer, progress)
+                if arguments.out:
+                    arguments.out.write_text(json.dumps(record(outcome, crew), indent=1) + "\n")
+    except KeyboardInterrupt:
+        print("interrupted before the search was over", file=sys.stderr)
+        return INTERRUPTED
+    _tell(arguments, problem, summary(outcome))
+    if crew.stopping:
+        return INTERRUPTED
+    return 0 if outcome.solved and not outcome.failure else 1
+
+
+def _search_in(arguments: argparse.Namespace) -> int:
+    """Search in a run directory, which is prepared first if a problem and a team are named."""
+    from engine.inference.run import prepare_search, search_run
+    from engine.inference.search import summary
+
+    run_dir = arguments.run_dir.absolute()
+    if arguments.out:
+        raise ValueError("--out: the events in --run-dir tell the whole tree; leave it out")
+    if arguments.problem or arguments.agents:
+        _require(arguments)
+        prepare_search(run_dir, _search_config(arguments), _one_problem(arguments))
+    code, problem, outcome = search_run(run_dir, arguments.lease_seconds)
+    if outcome:
+        _tell(arguments, problem, summary(outcome))
+    return code
+
+
+def _require(arguments: argparse.Namespace) -> None:
+    missing = [name for name in ("problem", "agents") if not getattr(arguments, name)]
+    if missing:
+        raise ValueError(f"--{' and --'.join(missing)} missing: say what is searched, and by whom")
+
+
+def _tell(arguments: argparse.Namespace, problem: Problem, told: dict[str, Any]) -> None:
+    if arguments.json:
+        print(json.dumps({"problem": problem.id, **told}))
+    else:
+        _print_answer(told)
+
+
+def inference_settings(arguments: argparse.Namespace, wanted: dict[str, Any]) -> RunConfig:
+    """Settings of a command: what its own options say, then `--set`.
+
+    Raises:
+        ConfigError, ValueError: see `inference_config`.
+    """
+    from engine.inference.agents import inference_config
+
+    told = {"seed": arguments.seed, "inference.reward_model": arguments.reward_model}
+    return inference_config(
+        arguments.agents, told | wanted | dict(map(parse_override, arguments.overrides))
+    )
+
+
+def _search_config(arguments: argparse.Namespace) -> RunConfig:
+    otherwise = MOST_NODES if arguments.tokens or arguments.seconds else NODES
+    nodes = arguments.nodes or otherwise
+    wanted = {
+        "search.nodes_per_tree": nodes,
+        "search.nodes_in_flight": arguments.in_flight or min(IN_FLIGHT, nodes),
+        "search.tokens_per_tree": arguments.tokens,
+        "search.seconds_per_tree": arguments.seconds,
+        "search.stop_when_solved": not arguments.no_early_stop,
+    }
+    return inference_settings(arguments, wanted)
+
+
+def _one_problem(arguments: argparse.Namespace) -> Problem:
+    problems = load_dataset(arguments.problem, arguments.format).problems
+    if arguments.id is not None:
+        problems = [problem for problem in problems if problem.id == arguments.id]
+        if not problems:
+            raise ValueError(f"--id {arguments.id}: {arguments.problem} holds no such problem")
+    if len(problems) > 1:
+        some = ", ".join(problem.id for problem in problems[:_SHOWN_IDS])
+        raise ValueError(
+            f"{arguments.problem} holds {len(problems)} problems; choose one with --id, "
+            f"for example {some}; `evaluate` takes them all"
+        )
+    return problems[0]
+
+
+def check_writable(file: Path | None) -> None:
+    """Refuse a file that cannot be written before hours are spent. Raises OSError."""
+    if file is not None:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with file.open("a"):
+            pass
+
+
+@contextmanager
+def crew_of(
+    config: RunConfig, doing: str, tells: bool = False
+) -> Iterator[tuple[Crew, Scorer | None, Status]]:
+    """A crew that is ready, its reward model if there is one, and a line of progress.
+
+    With `tells` the crew writes that line itself.
+
+    Raises:
+        ValueError: an agent, the reward model or the sandbox cannot be used; with the reason.
+    """
+    from rich.console import Console
+
+    from engine.inference.backends import PlayerError, scoring
+    from engine.inference.local_team import Crew
+    from engine.sandbox.host.errors import SandboxUnavailable
+
+    try:
+        with (
+            Console(stderr=True).status("starting agents and sandbox") as status,
+            scoring(config) as scorer,
+            Crew(config, status.update if tells else lambda _: None) as crew,
+        ):
+            crew.ready()
+            status.update(doing)
+            yield crew, scorer, status
+    except (PlayerError, SandboxUnavailable) as error:
+        raise ValueError(str(error)) from error
+
+
+@dataclass
+class TreeProgress:
+    """Tells how far a search is (a `RolloutSink`)."""
+
+    nodes: int
+    status: Status
+    written: int = 0
+    best: float = 0.0
+    dropped: int = 0
+    by_agent: dict[str, int] = field(default_factory=dict)
+
+    def opened(self, claim: Claim) -> None:
+        pass
+
+    def closed(self, tree: GrowingTree, node: WrittenNode) -> None:
+        self.written += 1
+        self.by_agent[node.agent] = self.by_agent.get(node.agent, 0) + 1
+        if node.score is None:
+            self.dropped += 1
+        else:
+            self.best = max(self.best, node.score)
+        shares = ", ".join(f"{name} {count}" for name, count in self.by_agent.items())
+        dropped = f"; {self.dropped} could not be verified" if self.dropped else ""
+        self.status.update(
+            f"{self.written} of {self.nodes} nodes ({shares}), best passes "
+            f"{self.best:.0%} of the public tests{dropped}"
+        )
+
+
+def _print_answer(told: dict[str, Any]) -> None:
+    answer = told["answer"]
+    if told["failure"]:
+        print(f"the search broke off: {told['failure']}", file=sys.stderr)
+    cost = f"{told['nodes_written']} nodes, {told['tokens']} tokens, {told['seconds']:.1f} s"
+    if answer is None:
+        print(f"no answer: nothing was verified; {cost}", file=sys.stderr)
+        return
+    # The program alone on stdout, so that it can be piped into a file.
+    encoding = sys.stdout.encoding or "utf-8"
+    print(answer["program"].encode(encoding, "backslashreplace").decode(encoding))
+    print(
+        f"node {answer['node']} of {answer['agent']} passes {answer['public']:.0%} of the public "
+        f"tests; {cost}; ended: {told['ended']}",
+        file=sys.stderr,
+    )

@@ -1,0 +1,87 @@
+"""`python -m engine train`: trains the run of a directory, and says how it ended.
+
+The exit status is the engine's own (`engine.run.exit_status.ExitCode`), 2 if the run was refused.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from engine.run.summary import RunDigest
+
+_EVERY_SECONDS = 0.5
+EVALUATION = "evaluation.json"
+"""A run directory that holds it is measured, not trained."""
+
+
+def add_arguments(command: Any) -> None:
+    """Declare the arguments of `train`."""
+    command.add_argument("run_dir", type=Path, metavar="RUN_DIR", help="holds config.json")
+    command.add_argument(
+        "--lease-seconds",
+        type=_seconds,
+        help="stop when RUN_DIR/lease is not touched for this long",
+    )
+    command.add_argument("--json", action="store_true", help="print how it ended as JSON")
+    command.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Train; a terminal sees the progress."""
+    run_dir = arguments.run_dir.absolute()
+    if (run_dir / EVALUATION).is_file():
+        from engine.evaluation.run import evaluate_run
+
+        return evaluate_run(run_dir, arguments.lease_seconds)
+    from engine.training.run import train
+
+    with _progress(run_dir) if sys.stderr.isatty() else _nothing():
+        code = train(run_dir, arguments.lease_seconds)
+    if arguments.json:
+        print(json.dumps(RunDigest.of(run_dir).result()))
+    return code
+
+
+def _seconds(text: str) -> float:
+    seconds = float(text)  # argparse tells of what is no number
+    if not 0 < seconds < 1e9:
+        raise argparse.ArgumentTypeError(f"{text}: give seconds, more than 0")
+    return seconds
+
+
+@contextmanager
+def _nothing() -> Iterator[None]:
+    yield
+
+
+@contextmanager
+def _progress(run_dir: Path) -> Iterator[None]:
+    """Shows the line of the run's digest while the block lasts.
+
+    A thread follows the log, as the web does: the trainer knows nothing of who watches.
+    """
+    from rich.console import Console
+
+    done = threading.Event()
+    digest = RunDigest(run_dir)
+    with Console(stderr=True).status("starting") as status:
+
+        def follow() -> None:
+            while not done.wait(_EVERY_SECONDS):
+                digest.read()
+                status.update(digest.line())
+
+        watcher = threading.Thread(target=follow, daemon=True)
+        watcher.start()
+        try:
+            yield
+        finally:
+            done.set()
+            watcher.join()

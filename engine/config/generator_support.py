@@ -1,0 +1,91 @@
+"""Which settings a generator cannot serve, and how long one may take to start.
+
+Invariant: after `generation_faults` found none, every log-probability that is learned from is that
+of the whole vocabulary at the sampling temperature, whoever samples.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from engine.config.weight_sharing import actor_groups, weight_groups
+
+if TYPE_CHECKING:
+    from engine.config.schema import AgentConfig, RunConfig
+
+VLLM = "vllm"
+VLLM_START_SECONDS = 900.0
+"""Loading, profiling and graphs of a large model."""
+TORCH_START_SECONDS = 300.0
+COLDEST = 0.01
+"""vLLM samples at no temperature between 0 and this."""
+
+
+def start_deadline(agents: Sequence[AgentConfig]) -> float:
+    """Seconds in which the agents must be ready."""
+    return VLLM_START_SECONDS if any(map(uses_vllm, agents)) else TORCH_START_SECONDS
+
+
+def generator_gpus(owners: Sequence[AgentConfig]) -> int:
+    """GPUs that the generators of these policies have to themselves, beside the learner's."""
+    sizes = [agent.generator.tensor_parallel_size for agent in owners if uses_vllm(agent)]
+    return sum(size for size in sizes if size > 1)
+
+
+def uses_vllm(agent: AgentConfig) -> bool:
+    return agent.generator.name == VLLM
+
+
+def truncates(sampling: Any) -> bool:
+    """Whether some tokens can never be drawn."""
+    return sampling.top_p < 1 or sampling.top_k > 0 or sampling.min_p > 0
+
+
+def generation_faults(config: RunConfig) -> list[dict[str, Any]]:
+    """What vLLM cannot do as it is asked, by its path."""
+    faults = []
+    for position, agent in enumerate(config.agents):
+        if uses_vllm(agent):
+            path = f"agents.{position}"
+            faults += _sampling_faults(path, agent)
+            if config.compute.deterministic:
+                reason = (
+                    "with compute.deterministic = true: vLLM adds up in an order that depends on "
+                    "what else it writes; set it to torch, or deterministic to false"
+                )
+                faults.append({"path": f"{path}.generator.name", "value": VLLM, "reason": reason})
+    return faults + _crowded(config.agents)
+
+
+def _sampling_faults(path: str, agent: AgentConfig) -> list[dict[str, Any]]:
+    sampling = agent.sampling
+    fault = {"path": f"{path}.sampling.temperature", "value": sampling.temperature}
+    if sampling.temperature < COLDEST:
+        return [fault | {"reason": f"vLLM samples at {COLDEST} or more; raise it"}]
+    if agent.trainable and truncates(sampling) and sampling.temperature != 1:
+        reason = (
+            "with top_p, top_k or min_p vLLM tells no log-probabilities of the whole vocabulary "
+            "at this temperature, which are learned from; set it to 1, leave those three out, or "
+            "set generator.name to torch"
+        )
+        return [fault | {"reason": reason}]
+    return []
+
+
+def _crowded(agents: Sequence[AgentConfig]) -> list[dict[str, Any]]:
+    """Adapters over one base are on one GPU, each with a vLLM of its own."""
+    positions = {agent.name: position for position, agent in enumerate(agents)}
+    owners = {name: group[0] for name, group in weight_groups(agents).items()}
+    faults = []
+    for group in actor_groups(agents):
+        together = [owners[name] for name in group if uses_vllm(owners[name])]
+        shares = [agent.generator.gpu_memory_utilization for agent in together]
+        if sum(shares) > 1:
+            reason = (
+                f"{', '.join(agent.name for agent in together)} share one GPU, and their shares "
+                f"add up to {sum(shares):.2f}; lower them to less than 1 in all"
+            )
+            path = f"agents.{positions[together[-1].name]}.generator.gpu_memory_utilization"
+            faults.append({"path": path, "value": shares[-1], "reason": reason})
+    return faults

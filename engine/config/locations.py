@@ -1,0 +1,127 @@
+"""Settings that name a location on the machine that runs: a type marks them, a walk finds them.
+
+Invariant: every field of `RunConfig` that names a file, a directory or an address has a type of
+this module. Code that accepts settings from other people resolves or refuses all that `locations`
+returns, and keeps no list of fields of its own (`webapp.experiments.run_settings.paths`).
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
+
+from pydantic import BaseModel
+
+M = TypeVar("M", bound=BaseModel)
+
+
+class Kind(Enum):
+    """What lies at a location."""
+
+    MODEL = auto()
+    """A directory of weights, or the address of an endpoint."""
+    DATASET = auto()
+    """A file or folder of problems."""
+    CHAT_TEMPLATE = auto()
+    """A Jinja file, whose text becomes part of every prompt."""
+    REWARD_MODEL = auto()
+    """A directory of a reward model."""
+    CLUSTER = auto()
+    """The address of a Ray cluster, which runs code of its own in whatever joins it."""
+
+
+ModelPath = Annotated[str, Kind.MODEL]
+DatasetPath = Annotated[str, Kind.DATASET]
+ChatTemplatePath = Annotated[str, Kind.CHAT_TEMPLATE]
+RewardModelPath = Annotated[str, Kind.REWARD_MODEL]
+ClusterAddress = Annotated[str, Kind.CLUSTER]
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """One setting that names a location: `path` is dotted, items of a list by their index."""
+
+    path: str
+    kind: Kind
+    value: str
+
+
+def locations(model: type[BaseModel], data: Any) -> list[Location]:
+    """Each location that settings of type `model` name; those that are unset are left out.
+
+    `data`: an instance, or plain data, which may lack fields or hold others.
+    """
+    found: list[Location] = []
+
+    def note(one: Location) -> str:
+        found.append(one)
+        return one.value
+
+    _walk(model, "", data, note)
+    return found
+
+
+def relocated(config: M, change: Callable[[Location], str]) -> M:
+    """The settings with what `change` returns for each location, not validated again."""
+    return _walk(type(config), "", config, change)
+
+
+def _walk(kind: Any, path: str, value: Any, change: Callable[[Location], str]) -> Any:
+    """`value`, of the annotation `kind`, after the change; what does not fit it stays as it is."""
+    origin, arguments = get_origin(kind), get_args(kind)
+    if origin is Annotated:
+        inner, *marks = arguments
+        marked = next((mark for mark in marks if isinstance(mark, Kind)), None)
+        if marked and isinstance(value, str):
+            return change(Location(path, marked, value))
+        return _walk(inner, path, value, change)
+    if origin in (Union, types.UnionType):
+        for arm in arguments:
+            value = _walk(arm, path, value, change)
+        return value
+    if isinstance(kind, type) and issubclass(kind, BaseModel):
+        return _walk_model(kind, path, value, change)
+    if origin in (list, tuple) and isinstance(value, list | tuple):
+        items = [
+            _walk(item, _join(path, index), one, change)
+            for index, (item, one) in enumerate(_paired(origin, arguments, value))
+        ]
+        return value if items == list(value) else type(value)(items)
+    if origin in (dict, Mapping) and isinstance(value, Mapping):
+        return {key: _walk(arguments[1], _join(path, key), one, change)
+                for key, one in value.items()}  # fmt: skip
+    return value
+
+
+def _walk_model(
+    model: type[BaseModel], path: str, value: Any, change: Callable[[Location], str]
+) -> Any:
+    is_plain = isinstance(value, Mapping)
+    if not is_plain and not isinstance(value, BaseModel):
+        return value
+    changed = {}
+    for name, info in model.model_fields.items():
+        if is_plain and name not in value:
+            continue
+        before = value[name] if is_plain else getattr(value, name)
+        kind = Annotated[info.annotation, *info.metadata] if info.metadata else info.annotation
+        after = _walk(kind, _join(path, name), before, change)
+        if after is not before:
+            changed[name] = after
+    if not changed:
+        return value
+    return {**value, **changed} if is_plain else value.model_copy(update=changed)
+
+
+def _paired(origin: Any, kinds: tuple[Any, ...], values: Any) -> Iterator[tuple[Any, Any]]:
+    """Each item with its annotation."""
+    if origin is tuple and not (len(kinds) == 2 and kinds[1] is Ellipsis):
+        return zip(kinds, values, strict=False)
+    return ((kinds[0], one) for one in values)
+
+
+def _join(path: str, name: object) -> str:
+    return f"{path}.{name}" if path else str(name)

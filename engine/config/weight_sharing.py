@@ -1,0 +1,139 @@
+"""Agents that share one set of weights: what they have in common, and who is refused.
+
+Homogeneous multi-role agents (docs/algorithm.md, section 1) name the agent whose weights they have
+in `shares_weights_with`. That agent, the owner, is the one that is trained, saved and reported.
+Invariant: after `sharing_faults` found none, everything that is of the weights rather than of the
+role is equal within a group, and no owner shares with a third.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from engine.config.schema import AgentConfig
+
+OWN = ("name", "role", "shares_weights_with")
+"""Settings that an agent never takes from its partner."""
+COMMON = ("model", "trainable", "lora", "chat_template", "generator", "optimizer", "learner_ranks")
+"""Settings of the weights, which cannot differ between agents that share them."""
+
+
+def with_shared_settings(data: Any) -> Any:
+    """Plain settings in which an agent has its partner's where it leaves its own out.
+
+    What is no list of agents is returned as it is: to be refused elsewhere.
+    """
+    if not isinstance(data, dict) or not isinstance(data.get("agents"), list | tuple):
+        return data
+    named = {a["name"]: a for a in data["agents"] if isinstance(a, dict) and _is_text(a, "name")}
+    return data | {"agents": [_filled(agent, named) for agent in data["agents"]]}
+
+
+def sharing_faults(agents: Sequence[AgentConfig]) -> list[dict[str, Any]]:
+    """What is impossible about the agents' partners, by its path."""
+    by_name = {agent.name: agent for agent in agents}
+    faults = []
+    for position, agent in enumerate(agents):
+        path = f"agents.{position}"
+        if reason := _impossible_partner(agent, by_name):
+            value = agent.shares_weights_with
+            faults.append({"path": f"{path}.shares_weights_with", "value": value, "reason": reason})
+        elif agent.shares_weights_with:
+            faults += _differences(path, agent, by_name[agent.shares_weights_with])
+        if agent.lora and not agent.trainable:
+            reason = "a frozen agent has nothing to adapt; leave lora out, or set trainable = true"
+            faults.append({"path": f"{path}.lora", "value": "...", "reason": reason})
+        if agent.learner_ranks > 1 and (reason := _needs_no_ranks(agent)):
+            faults.append(
+                {"path": f"{path}.learner_ranks", "value": agent.learner_ranks, "reason": reason}
+            )
+    return faults
+
+
+def weight_owner(agent: AgentConfig) -> str:
+    """Name of the agent whose weights these are."""
+    return agent.shares_weights_with or agent.name
+
+
+def weight_groups(agents: Sequence[AgentConfig]) -> dict[str, list[AgentConfig]]:
+    """The agents of each set of weights, by its owner, the owner first."""
+    groups = {agent.name: [agent] for agent in agents if not agent.shares_weights_with}
+    for agent in agents:
+        if agent.shares_weights_with:
+            groups[agent.shares_weights_with].append(agent)
+    return groups
+
+
+def actor_groups(agents: Sequence[AgentConfig]) -> list[list[str]]:
+    """The owners that live in one process: those with adapters over the same model, and frozen
+    agents that are that model as it is; else one."""
+    bases = {agent.model for agent in agents if agent.lora}
+    processes: dict[tuple[str, str], list[str]] = {}
+    for owner, (first, *_) in weight_groups(agents).items():
+        on_base = first.lora or (first.model in bases and not first.trainable)
+        key = ("base", first.model) if on_base else ("alone", owner)
+        processes.setdefault(key, []).append(owner)
+    return list(processes.values())
+
+
+def rank_processes(agents: Sequence[AgentConfig]) -> int:
+    """Processes that only learn: the ranks of every policy that has several."""
+    owners = (group[0] for group in weight_groups(agents).values())
+    return sum(owner.learner_ranks for owner in owners if owner.learner_ranks > 1)
+
+
+def _needs_no_ranks(agent: AgentConfig) -> str:
+    """Why an agent cannot have several learner ranks, or empty."""
+    if not agent.trainable:
+        return "a frozen agent learns nothing; leave it out, or set trainable = true"
+    if agent.lora:
+        return "adapters share one base in one process and are small; leave it out, or lora"
+    return ""
+
+
+def _is_text(agent: dict[str, Any], key: str) -> bool:
+    return isinstance(agent.get(key), str)
+
+
+def _filled(agent: Any, named: dict[str, Any]) -> Any:
+    if not isinstance(agent, dict) or not _is_text(agent, "shares_weights_with"):
+        return agent
+    partner = named.get(agent["shares_weights_with"], {})
+    taken = {key: _merged(value, agent.get(key)) for key, value in partner.items()}
+    # Without a partner to take it from, the partner is the fault to be told, not the model.
+    return {"model": "-"} | agent | {k: v for k, v in taken.items() if k not in OWN}
+
+
+def _merged(theirs: Any, own: Any) -> Any:
+    """A section may be left out in part."""
+    if isinstance(theirs, dict) and isinstance(own, dict):
+        return theirs | own
+    return theirs if own is None else own
+
+
+def _impossible_partner(agent: AgentConfig, by_name: dict[str, AgentConfig]) -> str:
+    """Why this agent cannot have the weights that it names, or empty."""
+    if agent.shares_weights_with is None:
+        return ""
+    partner = by_name.get(agent.shares_weights_with)
+    if partner is None:
+        return f"no such agent; choose one of {', '.join(n for n in by_name if n != agent.name)}"
+    if partner is agent:
+        return "an agent has its own weights already; leave this out, or name another agent"
+    if partner.shares_weights_with:
+        return f"has no weights of its own; name {partner.shares_weights_with}, whose it has"
+    return ""
+
+
+def _differences(path: str, agent: AgentConfig, partner: AgentConfig) -> list[dict[str, Any]]:
+    return [
+        {
+            "path": f"{path}.{field}",
+            "value": getattr(agent, field) if field in ("model", "chat_template") else "...",
+            "reason": f"belongs to the weights, which are {partner.name}'s; leave it out here",
+        }
+        for field in COMMON
+        if getattr(agent, field) != getattr(partner, field)
+    ]

@@ -1,0 +1,1 @@
+"""Measures a team: metrics, figures, diversity."""

@@ -1,0 +1,74 @@
+"""How different a team's programs are: clusters of programs that are the same but for their names.
+
+Two programs are one where their syntax trees are equal once comments, layout and docstrings are
+gone and the names that each binds itself are numbered in order of appearance. Sources of the
+figures over clusters: `engine.evaluation.metrics` (Lee et al. 2025, arXiv 2503.00691, cluster by
+algorithm with a judge model; this is the exact, cheaper end of the same idea). Nothing is run here.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from collections.abc import Iterable
+
+_SCOPES = (ast.Module, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+
+
+def cluster_sizes(programs: Iterable[str]) -> list[int]:
+    """Sizes of the clusters; answers without a program belong to none."""
+    return list(Counter(canonical(p) for p in programs if p.strip()).values())
+
+
+def canonical(program: str) -> str:
+    """The same text for programs that differ in names, comments and layout only.
+
+    A program that does not parse, or too deep to be compared, is its own text.
+    """
+    try:
+        tree = ast.parse(program)
+        numbers = {name: f"_{n}" for n, name in enumerate(_bound(tree))}
+        for node in ast.walk(tree):
+            _without_docstring(node)
+            _rename(node, numbers)
+        return ast.dump(tree)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return program
+
+
+def _bound(tree: ast.AST) -> dict[str, None]:
+    """Names that the program gives itself, in the order in which they appear."""
+    found: dict[str, None] = {}
+    for node in _depth_first(tree):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            found.setdefault(node.id)
+        elif isinstance(node, ast.arg):
+            found.setdefault(node.arg)
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            found.setdefault(node.name)
+    return found
+
+
+def _depth_first(tree: ast.AST) -> Iterable[ast.AST]:
+    waiting = [tree]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        waiting.extend(reversed(list(ast.iter_child_nodes(node))))
+
+
+def _rename(node: ast.AST, numbers: dict[str, str]) -> None:
+    for attribute in ("id", "arg", "name"):
+        name = getattr(node, attribute, None)
+        if isinstance(name, str) and name in numbers:
+            setattr(node, attribute, numbers[name])
+    if isinstance(node, ast.Global | ast.Nonlocal):
+        node.names = [numbers.get(name, name) for name in node.names]
+
+
+def _without_docstring(node: ast.AST) -> None:
+    if isinstance(node, _SCOPES) and node.body:
+        first = node.body[0]
+        text = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant)
+        if text and isinstance(first.value.value, str):
+            node.body = node.body[1:]

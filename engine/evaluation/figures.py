@@ -1,0 +1,236 @@
+"""The figures of an evaluation, each with what it cost, and the comparison of two evaluations.
+
+Source: docs/algorithm.md, section 9.
+
+A figure is one value per problem, None where a verification failed technically. Names:
+`pass@K/AGENT` and `pass@K/team` from independent samples (unbiased); `tree/pass@1` the answer that
+the search selects, `tree/pass@n` any node, `tree/pass@n/AGENT` any node of that agent,
+`tree/share/AGENT` its share of the nodes, `tree/solved/AGENT` the share of them that is right;
+`samples/pass@1` and `samples/pass@n` the same for as many independent samples of the team;
+`.../distinct@K` and `.../effective_clusters` the diversity of their programs.
+Invariant: two evaluations are compared problem by problem, by content, never by order or name.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from engine.evaluation.diversity import cluster_sizes
+from engine.evaluation.measurement import Judged, Measurement, known, mean, verified
+from engine.evaluation.metrics import distinct_at_k, effective_clusters, pass_at_k, standard_error
+from engine.problems.identity import content_hash
+from engine.problems.paired import paired_bootstrap, paired_values
+
+KIND, VERSION = "evaluation", 1
+
+Values = list[float | None]
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What was spent on the answers behind a figure."""
+
+    nodes: int
+    tokens: int
+    seconds: float
+    """Wall-clock; of figures that were measured together, of all of them."""
+
+
+@dataclass(frozen=True)
+class Figure:
+    values: Values
+    cost: Cost
+
+    def told(self) -> dict[str, Any]:
+        """Mean, standard error and cost as plain data; no mean where nothing is known."""
+        numbers = known(self.values)
+        return {
+            "value": mean(self.values) if numbers else None,
+            "standard_error": standard_error(numbers),
+            "problems": len(numbers),
+            **asdict(self.cost),
+        }
+
+
+def figures(found: Measurement) -> dict[str, Figure]:
+    """Every figure that the measurement allows, by name."""
+    result: dict[str, Figure] = {}
+    for name, rows in found.alone.items():
+        cost = _cost(rows, found.seconds["alone"])
+        result |= {f"{k}/{name}": Figure(v, cost) for k, v in _pass_at(rows).items()}
+    if len(found.alone) > 1:
+        pooled = [
+            [p for row in rows for p in row] for rows in zip(*found.alone.values(), strict=True)
+        ]
+        cost = _cost(pooled, found.seconds["alone"])
+        result |= {f"{k}/team": Figure(v, cost) for k, v in _pass_at(pooled).items()}
+    if found.trees:
+        result |= _tree_figures(found)
+    return result
+
+
+def _pass_at(rows: Sequence[Sequence[Judged]]) -> dict[str, Values]:
+    """pass@k for k = 1, 2, 4, ... as far as every problem has so many verified samples."""
+    counts = [(len(v), sum(one.passed for one in v)) for v in map(verified, rows)]
+    most = max((len(row) for row in rows), default=0)
+    return {
+        f"pass@{k}": [pass_at_k(n, c, k) if n >= k else None for n, c in counts]
+        for k in _powers(most)
+    }
+
+
+def _tree_figures(found: Measurement) -> dict[str, Figure]:
+    grown = found.grown()
+    cost = _cost(grown, found.seconds["tree"])
+    drawn = _cost(found.drawn, found.seconds["samples"])
+    figures = {
+        "tree/pass@1": Figure(found.solved_by_tree(), cost),
+        "samples/pass@1": Figure(found.solved_by_samples(), drawn),
+    }
+    for part, rows, spent in (("tree", grown, cost), ("samples", found.drawn, drawn)):
+        any_passes = [max(s) if s else None for s in map(_passes, rows)]
+        figures[f"{part}/pass@n"] = Figure(any_passes, spent)
+        figures |= {f"{part}/{k}": Figure(v, spent) for k, v in _diversity(rows).items()}
+    for agent in found.alone:
+        figures |= {k: Figure(v, cost) for k, v in _agent_in_trees(found, agent).items()}
+    return figures
+
+
+def _passes(row: Sequence[Judged]) -> list[float]:
+    return [float(one.passed) for one in verified(row)]
+
+
+def _agent_in_trees(found: Measurement, agent: str) -> dict[str, Values]:
+    mine = [[node for node in tree.verified() if node.agent == agent] for tree in found.trees]
+    passes = [[float(node.verification.passed) for node in nodes] for nodes in mine]
+    totals = [len(tree.verified()) for tree in found.trees]
+    return {
+        # An agent that was not asked has solved nothing; its share of right nodes is not known.
+        f"tree/pass@n/{agent}": [
+            max(row, default=0.0) if total else None
+            for row, total in zip(passes, totals, strict=True)
+        ],
+        f"tree/share/{agent}": [
+            len(row) / total if total else None for row, total in zip(passes, totals, strict=True)
+        ],
+        f"tree/solved/{agent}": [sum(row) / len(row) if row else None for row in passes],
+    }
+
+
+def _diversity(rows: Sequence[Sequence[Judged]]) -> dict[str, Values]:
+    sizes = [cluster_sizes(answer.program for answer, _ in row) for row in rows]
+    result: dict[str, Values] = {
+        "effective_clusters": [effective_clusters(one) if one else None for one in sizes]
+    }
+    for k in _powers(max(map(len, rows), default=0))[1:]:
+        result[f"distinct@{k}"] = [
+            distinct_at_k(one, k) if sum(one) >= k else None for one in sizes
+        ]
+    return result
+
+
+def _powers(most: int) -> list[int]:
+    """1, 2, 4, ... up to `most`, and `most` itself."""
+    if most < 1:
+        return []
+    return sorted({2**i for i in range(most.bit_length()) if 2**i <= most} | {most})
+
+
+def _cost(rows: Iterable[Sequence[Judged]], seconds: float) -> Cost:
+    answers = [answer for row in rows for answer, _ in row]
+    tokens = sum(answer.generation.tokens for answer in answers)
+    return Cost(len(answers), tokens, round(seconds, 3))
+
+
+def report(found: Measurement, about: dict[str, Any]) -> dict[str, Any]:
+    """The result file of an evaluation; `about` says of what (dataset, agents, settings)."""
+    all_figures = figures(found)
+    everything = list(found.all())
+    return {
+        "kind": KIND,
+        "version": VERSION,
+        **about,
+        "figures": {name: figure.told() for name, figure in all_figures.items()},
+        "nodes": len(everything),
+        "nodes_dropped": sum(v not in verified([(a, v)]) for a, v in everything),
+        "tokens": sum(answer.generation.tokens for answer, _ in everything),
+        "seconds": round(sum(found.seconds.values()), 3),
+        "problems": [
+            {
+                "id": problem.id,
+                "content": content_hash(problem),
+                "values": {name: figure.values[row] for name, figure in all_figures.items()},
+            }
+            for row, problem in enumerate(found.problems)
+        ],
+    }
+
+
+def read_report(file: Path) -> dict[str, Any]:
+    """A result file.
+
+    Raises:
+        ValueError: it is none, or of another version.
+        OSError: it cannot be read.
+    """
+    try:
+        data = json.loads(file.read_text("utf-8"))
+        right = (data["kind"], data["version"]) == (KIND, VERSION)
+        rows = {row["content"]: dict(row["values"]) for row in data["problems"]}
+        numbers = [v for row in rows.values() for v in row.values() if v is not None]
+        right = right and all(isinstance(v, int | float) for v in numbers)
+    except (ValueError, LookupError, TypeError, RecursionError):
+        right = False
+    if not right:
+        raise ValueError(
+            f"{file} is no result of version {VERSION} of `python -m engine evaluate --json FILE`"
+        )
+    return data
+
+
+def _column(rows: dict[str, dict[str, float | None]], name: str) -> dict[str, float | None]:
+    return {content: values.get(name) for content, values in rows.items()}
+
+
+def compare(
+    first: dict[str, Any], second: dict[str, Any], seed: int = 0, confidence: float = 0.95
+) -> dict[str, Any]:
+    """Second minus first, figure by figure, with paired bootstrap intervals over the problems.
+
+    Raises:
+        ValueError: the two have no problem, or no figure, in common.
+    """
+    a, b = ({row["content"]: row["values"] for row in one["problems"]} for one in (first, second))
+    common = [content for content in a if content in b]
+    names = [name for name in first["figures"] if name in second["figures"]]
+    if not common or not names:
+        raise ValueError(
+            f"the two evaluations have {len(common)} problems and {len(names)} figures in common; "
+            "evaluate both on the same data set, with agents of the same names (NAME=AGENT)"
+        )
+    rng = np.random.default_rng(seed)
+    found: dict[str, Any] = {}
+    for name in names:
+        before, after = paired_values(_column(a, name), _column(b, name))
+        if not before:
+            continue
+        interval = paired_bootstrap(before, after, rng, confidence=confidence)
+        found[name] = {
+            "first": mean(before),
+            "second": mean(after),
+            **asdict(interval),
+            "problems": len(before),
+        }
+    return {
+        "confidence": confidence,
+        "problems": len(common),
+        "only_in_first": len(a) - len(common),
+        "only_in_second": len(b) - len(common),
+        "figures": found,
+    }

@@ -1,0 +1,207 @@
+"""Measures a team: each agent alone, its search, and independent samples on the same budget.
+
+Public tests guide, private tests judge (docs/algorithm.md, sections 4 and 9). Invariants: nothing
+here changes weights or enters a buffer; whoever writes and verifies (the actors of a run, or a crew
+without a trainer) is measured by these functions.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import Protocol
+
+from engine.config.schema import RunConfig
+from engine.inference.selection import Candidate, select_answer
+from engine.policy.types import Answer, Request
+from engine.problems.problem import Problem
+from engine.rollout.forest import Forest, GrowingTree, public_score
+from engine.sandbox.host.verify import Verification
+
+Judged = tuple[Answer, Verification]
+
+Scorer = Callable[[Sequence[tuple[Problem, str]]], list[float]]
+"""A reward model: how likely each program is right, from 0 to 1."""
+
+
+class Bench(Protocol):
+    """Who writes and who verifies, wherever they are; `part` names what the answers are for."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The agents."""
+        ...
+
+    def samples(
+        self, part: str, requests: Sequence[Request], temperature: float
+    ) -> dict[str, list[Judged]]:
+        """One judged answer of every agent to every request, by agent, in the requests' order."""
+        ...
+
+    def grow(self, part: str, forest: Forest, temperature: float) -> None:
+        """Grow every tree to its end."""
+        ...
+
+
+@dataclass
+class Measurement:
+    """All that was written, problem by problem; a row is in the order of the problems."""
+
+    problems: Sequence[Problem]
+    alone: dict[str, list[list[Judged]]]
+    """Independent samples of each agent: rows of `samples_per_problem`."""
+    trees: list[GrowingTree] = field(default_factory=list)
+    drawn: list[list[Judged]] = field(default_factory=list)
+    """The trees' budget as independent samples, shared out among the agents in turn."""
+    rewards: list[dict[int, float]] = field(default_factory=list)
+    """Of each tree's nodes, if there is a reward model."""
+    seconds: dict[str, float] = field(default_factory=dict)
+    """Wall-clock of `alone`, `tree` and `samples`."""
+
+    def grown(self) -> list[list[Judged]]:
+        """The trees' nodes in the order of creation."""
+        return [
+            [(tree.written[n].answer, tree.written[n].verification) for n in sorted(tree.written)]
+            for tree in self.trees
+        ]
+
+    def solved_by_tree(self) -> list[float | None]:
+        """Pass@1(tree) of each problem: whether the answer that the search selects is right."""
+        solved: list[float | None] = []
+        for tree, rewards in zip(self.trees, self.rewards, strict=True):
+            chosen = tree_answer(tree, rewards)
+            right = None if chosen is None else tree.written[chosen].verification.passed
+            solved.append(None if right is None else float(right))
+        return solved
+
+    def solved_by_samples(self) -> list[float | None]:
+        """The same, selected from as many independent samples."""
+        solved: list[float | None] = []
+        for row in self.drawn:
+            chosen = select_answer(Candidate(n, public_score(v)) for n, (_, v) in enumerate(row))
+            solved.append(None if chosen is None else float(row[chosen.node][1].passed))
+        return solved
+
+    def all(self) -> Iterator[Judged]:
+        """Everything that was written."""
+        alone = (pair for rows in self.alone.values() for row in rows for pair in row)
+        return chain(alone, chain(*self.grown()), chain(*self.drawn))
+
+
+def measure(
+    bench: Bench,
+    config: RunConfig,
+    problems: Sequence[Problem],
+    seed: list[int],
+    *,
+    search: bool,
+    scorer: Scorer | None = None,
+) -> Measurement:
+    """Write and judge all that the figures need; with `search`, trees and as many samples too."""
+    options = config.evaluation
+    seconds: dict[str, float] = {}
+    with _timed(seconds, "alone"):
+        alone = _rows(bench, "alone", config, problems, options.samples_per_problem)
+    found = Measurement(problems, alone, seconds=seconds)
+    if search:
+        with _timed(seconds, "tree"):
+            found.trees = _trees(bench, config, problems, seed)
+            found.rewards = rewards_of(found.trees, scorer)
+        with _timed(seconds, "samples"):
+            found.drawn = _drawn(bench, config, problems)
+    return found
+
+
+def _rows(
+    bench: Bench, part: str, config: RunConfig, problems: Sequence[Problem], each: int
+) -> dict[str, list[list[Judged]]]:
+    """`each` independent samples per agent and problem."""
+    requests = [Request(problem) for problem in problems for _ in range(each)]
+    judged = bench.samples(part, requests, config.evaluation.temperature)
+    return {
+        name: [rows[i : i + each] for i in range(0, len(rows), each)]
+        for name, rows in judged.items()
+    }
+
+
+def _drawn(bench: Bench, config: RunConfig, problems: Sequence[Problem]) -> list[list[Judged]]:
+    options = config.evaluation
+    each = math.ceil(options.tree_nodes / len(bench.names))
+    drawn = _rows(bench, "samples", config, problems, each)
+    return [
+        [pair for turn in zip(*rows, strict=True) for pair in turn][: options.tree_nodes]
+        for rows in zip(*drawn.values(), strict=True)
+    ]
+
+
+def _trees(
+    bench: Bench, config: RunConfig, problems: Sequence[Problem], seed: list[int]
+) -> list[GrowingTree]:
+    options = config.evaluation
+    flight = min(options.nodes_in_flight, options.tree_nodes)
+    limits = {"nodes_per_tree": options.tree_nodes, "nodes_in_flight": flight}
+    search = config.search.model_copy(update=limits)
+    forest = Forest(problems, bench.names, search, public_score, seed)
+    bench.grow("tree", forest, options.temperature)
+    return forest.trees
+
+
+def rewards_of(trees: Sequence[GrowingTree], scorer: Scorer | None) -> list[dict[int, float]]:
+    """What a reward model says of every verified node, tree by tree; nothing without one."""
+    if scorer is None:
+        return [{} for _ in trees]
+    nodes = [(tree, node) for tree in trees for node in tree.verified()]
+    scores = scorer([(tree.problem, node.answer.program) for tree, node in nodes])
+    rewards: dict[GrowingTree, dict[int, float]] = {tree: {} for tree in trees}
+    for (tree, node), score in zip(nodes, scores, strict=True):
+        rewards[tree][node.node] = score
+    return list(rewards.values())
+
+
+def tree_answer(tree: GrowingTree, rewards: dict[int, float]) -> int | None:
+    """The node that is the answer of a search; None if nothing was verified."""
+    chosen = select_answer(
+        Candidate(node, public_score(tree.written[node].verification), rewards.get(node, 0.0))
+        for node in sorted(tree.written)
+    )
+    return None if chosen is None else chosen.node
+
+
+def solved_shares(judged: Sequence[Sequence[Judged]]) -> list[float | None]:
+    """Per problem the share of its samples that pass every test."""
+    shares = []
+    for row in judged:
+        scored = verified(row)
+        shares.append(sum(v.passed for v in scored) / len(scored) if scored else None)
+    return shares
+
+
+def verified(row: Sequence[Judged]) -> list[Verification]:
+    """The verdicts of a row but for technical failures."""
+    return [v for _, v in row if public_score(v) is not None]
+
+
+def mean(values: Sequence[float | None]) -> float:
+    """Of what is known; 0 if nothing is."""
+    numbers = known(values)
+    return sum(numbers) / len(numbers) if numbers else 0.0
+
+
+def known(values: Sequence[float | None]) -> list[float]:
+    return [value for value in values if value is not None]
+
+
+class _timed:
+    """Notes the seconds of a block."""
+
+    def __init__(self, seconds: dict[str, float], name: str):
+        self.seconds, self.name = seconds, name
+
+    def __enter__(self) -> None:
+        self.started = time.monotonic()
+
+    def __exit__(self, *_: object) -> None:
+        self.seconds[self.name] = time.monotonic() - self.started

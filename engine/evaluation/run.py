@@ -1,0 +1,168 @@
+"""A run that measures and does not learn: `python -m engine train RUN_DIR` of a directory that
+holds evaluation.json.
+
+It keeps what is asked of any run: the log says how it ended, a lease that nobody touches ends it,
+SIGTERM stops it. Begun again it measures anew. `config.json` says who is measured
+(`agents`), on what (`problems`: the first `problems.test` of them, in the order of `problems.seed`)
+and how (`evaluation`; trees of one node are none).
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+
+from engine.config.generator_support import start_deadline
+from engine.config.schema import ProblemsConfig, RunConfig, read_config
+from engine.evaluation.figures import Figure, figures
+from engine.evaluation.measurement import Measurement, known, mean, measure
+from engine.evaluation.metrics import standard_error
+from engine.events.vocabulary import (
+    ErrorRaised,
+    EvaluationOutcomes,
+    EvaluationResult,
+    EventLog,
+    LogLine,
+    RunState,
+    RunStateChanged,
+    RunWaiting,
+)
+from engine.inference.local_team import Crew
+from engine.inference.scheduler import Interrupted
+from engine.policy.models.load import check_agent
+from engine.problems.generator import GeneratedProblems, Split
+from engine.problems.identity import content_hash
+from engine.problems.load import load_dataset
+from engine.problems.problem import Problem
+from engine.problems.source import GENERATED
+from engine.problems.splits import shuffled
+from engine.run.lease import LeaseGuard
+from engine.training.evaluation import CONTENT_CHARS
+
+SPLIT = "test"
+TELL_SECONDS = 5.0
+FINISHED, FAILED, REFUSED, STOPPED = 0, 1, 2, 3
+"""Exit status, as of any engine."""
+
+
+def evaluate_run(run_dir: Path, lease_seconds: float | None = None) -> int:
+    """Measure as the directory says; the exit status."""
+    stop = threading.Event()
+    signals = (signal.SIGTERM, signal.SIGINT)
+    before = {number: signal.signal(number, lambda *_: stop.set()) for number in signals}
+    log = EventLog(run_dir)
+    guard = LeaseGuard(run_dir, lease_seconds, stop) if lease_seconds else None
+    try:
+        log.append(RunStateChanged(RunState.STARTING))
+        return _evaluate(run_dir, log, stop)
+    finally:
+        if guard:
+            guard.close()
+        log.close()
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _evaluate(run_dir: Path, log: EventLog, stop: threading.Event) -> int:
+    try:
+        config = read_config(run_dir / "config.json")
+        for agent in config.agents:
+            check_agent(agent)
+        problems = _problems(config.problems)
+    except (ValueError, OSError) as error:
+        return _fail(log, error, REFUSED)
+    try:
+        found, seconds = _measured(config, problems, log, stop)
+    except Interrupted:
+        log.append(RunStateChanged(RunState.STOPPED, "asked to stop"))
+        return STOPPED
+    except Exception as error:
+        return _fail(log, error, FAILED)
+    for told in _told(config, found, seconds):
+        log.append(told)
+    log.append(RunStateChanged(RunState.FINISHED))
+    return FINISHED
+
+
+def _fail(log: EventLog, error: Exception, code: int) -> int:
+    message = f"{type(error).__name__}: {error}"
+    log.append(ErrorRaised(message))
+    log.append(RunStateChanged(RunState.FAILED, message))
+    print(message, file=sys.stderr)
+    return code
+
+
+def _problems(config: ProblemsConfig) -> list[Problem]:
+    if config.dataset == GENERATED:
+        return GeneratedProblems(config.seed).first(Split.TEST, config.test)
+    return shuffled(load_dataset(config.dataset, config.format).problems, config.seed)[
+        : config.test
+    ]
+
+
+def _measured(
+    config: RunConfig, problems: list[Problem], log: EventLog, stop: threading.Event
+) -> tuple[Measurement, float]:
+    if stop.is_set():
+        raise Interrupted
+    log.append(RunWaiting("agents to start", start_deadline(config.agents)))
+    with Crew(config, _Teller(log)) as crew:
+        threading.Thread(target=_leave, args=(crew, stop), daemon=True).start()
+        crew.ready()
+        log.append(RunWaiting(""))
+        for cut in crew.sandbox.caps.cuts(config.sandbox, problems):
+            log.append(LogLine("warning", cut))
+        log.append(RunStateChanged(RunState.RUNNING))
+        started = time.monotonic()
+        search = config.evaluation.tree_nodes > 1
+        found = measure(crew, config, problems, [config.seed, 0xEA1], search=search)
+        return found, time.monotonic() - started
+
+
+def _leave(crew: Crew, stop: threading.Event) -> None:
+    stop.wait()
+    crew.leaving = True
+
+
+class _Teller:
+    """Says every few seconds how far it is; called by the one thread that writes the log."""
+
+    def __init__(self, log: EventLog):
+        self.log = log
+        self._told = 0.0
+
+    def __call__(self, text: str) -> None:
+        if time.monotonic() - self._told >= TELL_SECONDS:
+            self._told = time.monotonic()
+            self.log.append(LogLine("info", text))
+
+
+def _told(
+    config: RunConfig, found: Measurement, seconds: float
+) -> tuple[EvaluationResult, EvaluationOutcomes]:
+    all_figures = figures(found)
+    alone = {name: all_figures[f"pass@1/{name}"] for name in found.alone}
+    answers = [answer for answer, _ in found.all()]
+    result = EvaluationResult(
+        step=0,
+        split=SPLIT,
+        agents={name: mean(figure.values) for name, figure in alone.items()},
+        standard_errors={n: standard_error(known(f.values)) for n, f in alone.items()},
+        problems=len(found.problems),
+        tree=_value(all_figures, "tree/pass@1"),
+        samples=_value(all_figures, "samples/pass@1"),
+        tree_nodes=config.evaluation.tree_nodes if found.trees else 0,
+        rollouts=len(answers),
+        tokens=sum(answer.generation.tokens for answer in answers),
+        seconds=seconds,
+    )
+    contents = [content_hash(problem)[:CONTENT_CHARS] for problem in found.problems]
+    values = {name: figure.values for name, figure in all_figures.items()}
+    return result, EvaluationOutcomes(0, SPLIT, contents, values)
+
+
+def _value(all_figures: dict[str, Figure], name: str) -> float | None:
+    return mean(all_figures[name].values) if name in all_figures else None

@@ -1,0 +1,1 @@
+"""The telemetry vocabulary, the append-only log, and the surviving timeline."""

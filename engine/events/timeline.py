@@ -1,0 +1,73 @@
+"""What stands of a log: the one timeline that is left of a run, however often it was interrupted.
+
+Invariant: two runs of the same settings in deterministic mode have the same `figures`, bit for bit,
+whether or when either of them was killed, stopped and resumed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from engine.events.vocabulary import Event
+
+OF_THE_PROCESS = frozenset(
+    {
+        "run.state", "run.resumed", "run.waiting", "run.planned", "checkpoint.saved",
+        "system.sample", "log.line", "error",
+    }
+)  # fmt: skip
+"""Kinds that tell how the engine fares, not what the run came to."""
+
+TIMES = frozenset({"seconds", "phases", "training_seconds"})
+"""Fields of payloads that were measured by a clock."""
+
+
+def standing(events: Iterable[Event]) -> list[Event]:
+    """The events that a resume did not void, in order; what was told again stands once."""
+    kept: list[tuple[int | None, Event]] = []
+    step_of_tree: dict[int, int] = {}
+    told: set[tuple[str, ...]] = set()
+    for event in events:
+        if event.kind == "run.resumed":
+            last = event.payload["step"]
+            kept = [(step, one) for step, one in kept if step is None or step <= last]
+        elif event.kind == "tree.open":
+            step_of_tree[event.tree] = event.payload["step"]
+        elif place := _place(event):
+            # The evaluation of the starting weights, for one, is older than the first checkpoint.
+            if place in told:
+                kept = [(step, one) for step, one in kept if _place(one) != place]
+            told.add(place)
+        kept.append((event.payload.get("step", step_of_tree.get(event.tree)), event))
+    return [event for _, event in kept]
+
+
+def figures(events: Iterable[Event]) -> list[tuple[str, int | None, int | None, Any]]:
+    """(kind, tree, node, payload) of what the run came to, in order, without times.
+
+    A tree's id in the log is the seq of a line, and lines are numbered on after a resume: here the
+    trees are numbered from 1 in the order in which they stand.
+    """
+    numbers: dict[int | None, int | None] = {None: None}
+    found = []
+    for event in standing(events):
+        if event.kind in OF_THE_PROCESS:
+            continue
+        tree = numbers.setdefault(event.tree, len(numbers))
+        payload = {name: value for name, value in event.payload.items() if name not in TIMES}
+        if "trees" in payload and event.kind == "agent.update":
+            payload["trees"] = [numbers.get(tree) for tree in payload["trees"]]
+        found.append((event.kind, tree, event.node, payload))
+    return found
+
+
+def _place(event: Event) -> tuple[str, ...] | None:
+    """What an event is alone in telling of, if it is of such a kind."""
+    match event.kind:
+        case "eval.result" | "eval.outcomes":
+            return event.kind, event.payload["split"], str(event.payload["step"])
+        case "checkpoint.saved":
+            return event.kind, event.payload["path"]
+        case _:
+            return None

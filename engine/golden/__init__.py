@@ -1,0 +1,1 @@
+"""Worked numeric cases, run through the functions that training uses."""

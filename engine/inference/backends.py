@@ -1,0 +1,274 @@
+"""Agents at test time: each behind one small interface, wherever its weights are.
+
+Invariants: the process that drives a search, and verifies its programs, holds no model; a local
+model is in memory once, however many agents are it, in a process of its own, which ends with the
+one that started it.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from dataclasses import dataclass
+from multiprocessing import active_children, get_context, parent_process
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+from engine.config.generator_support import uses_vllm
+from engine.config.schema import AgentConfig, RunConfig
+from engine.policy.allocator import sums_in_one_order
+from engine.policy.types import Answer, Request
+from engine.preload.server import MODULES
+from engine.problems.problem import Problem
+from engine.resources.requirements import this_machine
+
+START_DEADLINE = 300.0
+SCORE_DEADLINE = 3600.0
+LOCAL_BATCH = 64
+
+Result = TypeVar("Result")
+
+
+class PlayerError(RuntimeError):
+    """An agent can no longer write; names it, the cause and the remedy."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """One answer that is wanted of an agent."""
+
+    agent: str
+    request: Request
+    seed: int | None = None
+    """Of the answer's random numbers, from 0 to 2^31 - 1; None leaves them to the player."""
+
+
+def process_ended(name: str) -> PlayerError:
+    """What is said of a process that died by itself: nearly always for want of memory."""
+    return PlayerError(
+        f"{name}: the process of its model ended; look at this machine's free memory"
+    )
+
+
+class Player(Protocol):
+    """Whoever writes for one agent of a search, or for several that have the same weights."""
+
+    calls_at_once: int
+    requests_per_call: int
+
+    def ready(self, deadline: float) -> None:
+        """Wait until it can answer. Raises PlayerError or ModelError."""
+        ...
+
+    def answer(self, asks: Sequence[Ask], temperature: float | None) -> Future[list[Answer]]:
+        """The answers, in order; a temperature overrides the agents' own."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class ModelProcess:
+    """One process that holds one model, made by `load`; `call` runs a function on it.
+
+    It is forked from one that has imported what all need, once for all models of this process. One
+    that is `apart` imports for itself.
+    """
+
+    def __init__(self, name: str, load: Callable[..., Any], *arguments: Any, apart: bool = False):
+        self.name = name
+        context = get_context("spawn" if apart else "forkserver")
+        if not apart:
+            context.set_forkserver_preload(list(MODULES))
+        self._pool = ProcessPoolExecutor(1, mp_context=context)
+        before = active_children()
+        self._loaded = self._pool.submit(_load, load, arguments)
+        self._processes = [child for child in active_children() if child not in before]
+
+    def ready(self, deadline: float) -> None:
+        """Wait until the model is loaded.
+
+        Raises:
+            PlayerError: it took too long, or the process ended. What `load` raised comes through.
+        """
+        try:
+            self._loaded.result(deadline)
+        except TimeoutError:
+            raise PlayerError(
+                f"{self.name}: its model was not loaded within {deadline:.0f} s; look at the load "
+                "of this machine"
+            ) from None
+        except BrokenProcessPool:
+            raise self.ended() from None
+
+    def call(self, function: Callable[..., Result], *arguments: Any) -> Future[Result]:
+        """`function(model, *arguments)` in the process."""
+        try:
+            return self._pool.submit(_call, function, arguments)
+        except BrokenProcessPool:
+            raise self.ended() from None
+
+    def ended(self) -> PlayerError:
+        return process_ended(self.name)
+
+    def close(self) -> None:
+        """End the process, whatever it is doing."""
+        for process in self._processes:
+            process.kill()
+        self._pool.shutdown(wait=True, cancel_futures=True)
+
+
+class LocalPlayer:
+    """Agents whose weights are in one process here; they answer in batches, one at a time."""
+
+    calls_at_once = 1
+    requests_per_call = LOCAL_BATCH
+
+    def __init__(self, agents: Sequence[AgentConfig], run: RunConfig, position: int):
+        names = ", ".join(agent.name for agent in agents)
+        told = f"agent{'s' if len(agents) > 1 else ''} {names}"
+        # In which order sums are taken is settled before torch is imported, and vLLM starts
+        # processes of its own.
+        apart = run.compute.deterministic or any(map(uses_vllm, agents)) or _has_gpus(run)
+        self._process = ModelProcess(told, _load_agents, agents, run, position, apart=apart)
+
+    def ready(self, deadline: float) -> None:
+        self._process.ready(deadline)
+
+    def answer(self, asks: Sequence[Ask], temperature: float | None) -> Future[list[Answer]]:
+        return self._process.call(_answer, list(asks), temperature)
+
+    def close(self) -> None:
+        self._process.close()
+
+
+class RewardProcess:
+    """A reward model in a process of its own."""
+
+    def __init__(self, directory: Path, run: RunConfig):
+        arguments, apart = (directory, run.compute.device), _has_gpus(run)
+        self._process = ModelProcess("reward model", _load_reward_model, *arguments, apart=apart)
+
+    def ready(self, deadline: float) -> None:
+        self._process.ready(deadline)
+
+    def score(self, programs: Sequence[tuple[Problem, str]]) -> list[float]:
+        """How likely each program is right, from 0 to 1.
+
+        Raises:
+            PlayerError: it took too long, or the process ended.
+        """
+        pairs = [(problem.statement, program) for problem, program in programs]
+        try:
+            return self._process.call(_score, pairs).result(SCORE_DEADLINE)
+        except BrokenProcessPool:
+            raise self._process.ended() from None
+        except TimeoutError:
+            raise PlayerError(f"waited {SCORE_DEADLINE:.0f} s for the reward model") from None
+
+    def close(self) -> None:
+        self._process.close()
+
+
+@contextmanager
+def scoring(config: RunConfig) -> Iterator[Callable[..., list[float]] | None]:
+    """The reward model of the settings, in a process of its own; None if there is none.
+
+    Raises:
+        PlayerError: it cannot be started. ValueError: it is no reward model.
+    """
+    if config.inference.reward_model is None:
+        yield None
+        return
+    from engine.inference.reward_data import check_reward_model
+
+    directory = Path(config.inference.reward_model).expanduser()
+    check_reward_model(directory)
+    process = RewardProcess(directory, config)
+    try:
+        process.ready(START_DEADLINE)
+        yield process.score
+    finally:
+        process.close()
+
+
+def _has_gpus(run: RunConfig) -> bool:
+    """Whether a model may lie on a GPU: its driver does not survive a fork."""
+    return bool(this_machine(run, Path.cwd()).gpus)
+
+
+_model: Any = None
+"""What a model's process holds; nothing anywhere else."""
+
+
+def _load(load: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
+    global _model
+    threading.Thread(target=_end_with_driver, daemon=True).start()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the driver's affair
+    _model = load(*arguments)
+
+
+def _end_with_driver() -> None:
+    """Killed outright, the driver could not end this process, nor does the kernel: its parent is
+    the one that forked it, which lives until all have ended."""
+    driver = parent_process()
+    assert driver is not None
+    driver.join()
+    os._exit(1)
+
+
+def _call(function: Callable[..., Result], arguments: tuple[Any, ...]) -> Result:
+    return function(_model, *arguments)
+
+
+def _load_agents(agents: Sequence[AgentConfig], run: RunConfig, position: int) -> Any:
+    if run.compute.deterministic:
+        sums_in_one_order()
+    quiet_libraries()
+    import torch
+
+    from engine.policy.host import PolicyHost
+
+    if run.compute.device != "cpu" and torch.cuda.is_available():
+        torch.cuda.set_device(position % torch.cuda.device_count())
+    # Frozen: no optimizer and no reference, for nothing learns here.
+    frozen = {"trainable": False, "lora": None, "shares_weights_with": None}
+    group = [agent.model_copy(update=frozen) for agent in agents]
+    return PolicyHost([group], run, [run.seed + 7919 * position])
+
+
+def _answer(host: Any, asks: Sequence[Ask], temperature: float | None) -> list[Answer]:
+    requests: dict[str, list[Request]] = {}
+    for ask in asks:
+        requests.setdefault(ask.agent, []).append(ask.request)
+    seed = asks[0].seed
+    answers = host.answer(requests, temperature, stream=None if seed is None else ("asked", seed))
+    written = {name: iter(mine) for name, mine in answers.items()}
+    return [next(written[ask.agent]) for ask in asks]
+
+
+def _load_reward_model(directory: Path, device: str) -> Any:
+    quiet_libraries()
+    import torch
+
+    from engine.inference.reward_model import RewardModel
+
+    torch.set_num_threads(1)  # one core beside the sandbox; a large model belongs on a GPU
+    cuda = device != "cpu" and torch.cuda.is_available()
+    return RewardModel.load(directory, "cuda" if cuda else "cpu")
+
+
+def _score(reward_model: Any, pairs: list[tuple[str, str]]) -> list[float]:
+    return reward_model.score(pairs)
+
+
+def quiet_libraries() -> None:
+    """No progress bars of libraries between the lines of ours."""
+    from transformers.utils import logging
+
+    logging.disable_progress_bar()
+    logging.set_verbosity_error()

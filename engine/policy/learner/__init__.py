@@ -1,0 +1,1 @@
+"""The learner of a policy: rows, layout of forward passes, ranks."""

@@ -1,0 +1,186 @@
+"""Log-probabilities of written tokens under a model: one forward pass over a micro-batch.
+
+Rows are laid out `padded`, prompts flush right beside one another, or `packed`, behind one another
+as a trie (`engine.policy.learner.trie`), which may hold what rows begin with alike only once. The
+gradient of a packed prefix is the sum over the rows that it stands for, as autograd forms it.
+
+Invariant: `logprobs_NL[n, t]` is that of `output_ids[n][t]` at the temperature at which row n
+was sampled, over the whole vocabulary, in either layout; what stands right of a row's output has
+no meaning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from transformers import PreTrainedModel
+
+from engine.policy.batching import left_pad, right_pad
+from engine.policy.learner.rows import TrainingRow
+from engine.policy.learner.segments import AttentionPlan, attending, plan_attention
+from engine.policy.learner.trie import Trie
+from engine.policy.models.chunked_logits import Asked, tell
+
+
+@dataclass(frozen=True)
+class RowTensors:
+    """What a loss needs of a micro-batch, outputs flush left."""
+
+    rows: tuple[TrainingRow, ...]
+    """What row n is made of."""
+    outputs_NL: Tensor
+    mask_NL: Tensor
+    rollout_logprobs_NL: Tensor
+    advantages_NL: Tensor
+    temperatures_N: Tensor
+
+
+@dataclass(frozen=True)
+class PaddedRows(RowTensors):
+    """A micro-batch: prompts flush right, outputs flush left behind them."""
+
+    ids: Tensor
+    """(N, P + L)"""
+    attention: Tensor
+    positions: Tensor
+
+
+@dataclass(frozen=True)
+class PackedRows(RowTensors):
+    """A micro-batch as one sequence of T tokens; of a row's last token nothing is asked."""
+
+    ids_1T: Tensor
+    positions_1T: Tensor
+    plan: AttentionPlan
+    asked_Q: Tensor
+    """Places whose next token is asked for, each once per temperature."""
+    temperatures_Q: Tensor
+    tokens_QR: Tensor
+    """The different tokens that follow there: siblings begin with several."""
+    answers_NL: Tensor
+    """Which of the Q says what follows at output t of row n..."""
+    choices_NL: Tensor
+    """... and which of the R that is."""
+
+
+def pad_rows(rows: Sequence[TrainingRow], pad_id: int, device) -> PaddedRows:
+    """Tensors of one micro-batch."""
+    prompts, prompt_mask = left_pad([row.prompt_ids for row in rows], pad_id, device)
+    tensors = _row_tensors(rows, pad_id, device)
+    attention = torch.cat([prompt_mask, tensors.mask_NL], dim=1)
+    return PaddedRows(
+        **vars(tensors),
+        ids=torch.cat([prompts, tensors.outputs_NL], dim=1),
+        attention=attention,
+        positions=(attention.cumsum(1) - 1).clamp(min=0),
+    )
+
+
+def inputs_of(row: TrainingRow) -> list[int]:
+    """The tokens of a row that a model must read to tell the probability of its output."""
+    return [*row.prompt_ids, *row.output_ids[:-1]]
+
+
+def pack_rows(rows: Sequence[TrainingRow], trie: Trie, pad_id: int, device) -> PackedRows:
+    """Tensors of one micro-batch; `trie` is of the rows' `inputs_of`, in order."""
+    tensors = _row_tensors(rows, pad_id, device)
+    asked: dict[tuple[int, float], int] = {}
+    answers = [
+        [
+            asked.setdefault((place, row.temperature), len(asked))
+            for place in path[len(row.prompt_ids) - 1 :][: len(row.output_ids)].tolist()
+        ]
+        for row, path in zip(rows, trie.paths, strict=True)
+    ]
+    width = tensors.outputs_NL.shape[1]
+    answers_NL = right_pad(answers, width, 0, torch.long, device)
+    tokens_QR, choices_NL = _choices(answers_NL, tensors.outputs_NL, len(asked))
+    return PackedRows(
+        **vars(tensors),
+        ids_1T=torch.from_numpy(trie.ids([inputs_of(row) for row in rows]))[None].to(device),
+        positions_1T=torch.from_numpy(trie.positions())[None].to(device),
+        plan=plan_attention(trie, torch.device(device)),
+        asked_Q=torch.tensor([place for place, _ in asked], device=device),
+        temperatures_Q=torch.tensor([temperature for _, temperature in asked], device=device),
+        tokens_QR=tokens_QR,
+        answers_NL=answers_NL,
+        choices_NL=choices_NL,
+    )
+
+
+def output_logprobs(
+    model: PreTrainedModel,
+    rows: PaddedRows | PackedRows,
+    entropy_gradient: bool = False,
+    at_once: int | None = None,
+) -> tuple[Tensor, Tensor]:
+    """(logprobs_NL with gradient, entropy_NL in nats, without unless it is asked for).
+
+    `at_once`: the most logits that exist at a time (`engine.policy.models.chunked_logits`); None is
+    all of them.
+    """
+    if isinstance(rows, PackedRows):
+        return _packed_logprobs(model, rows, entropy_gradient, at_once)
+    # The output layer is given every row's last token too, of which nothing is asked.
+    tokens_NW = torch.nn.functional.pad(rows.outputs_NL, (0, 1))
+    temperatures_M = rows.temperatures_N[:, None].expand_as(tokens_NW).flatten()
+    logprobs_M1, entropy_M = tell(
+        model,
+        Asked(temperatures_M, tokens_NW.flatten()[:, None], entropy_gradient),
+        at_once,
+        input_ids=rows.ids,
+        attention_mask=rows.attention,
+        position_ids=rows.positions,
+        use_cache=False,
+        logits_to_keep=tokens_NW.shape[1],
+    )
+    shape = tokens_NW.shape
+    return logprobs_M1.view(shape)[:, :-1], entropy_M.view(shape)[:, :-1]
+
+
+def _packed_logprobs(
+    model: PreTrainedModel, rows: PackedRows, entropy_gradient: bool, at_once: int | None
+) -> tuple[Tensor, Tensor]:
+    with attending(model, rows.plan):
+        logprobs_QR, entropy_Q = tell(
+            model,
+            Asked(rows.temperatures_Q, rows.tokens_QR, entropy_gradient),
+            at_once,
+            input_ids=rows.ids_1T,
+            position_ids=rows.positions_1T,
+            use_cache=False,
+            logits_to_keep=rows.asked_Q,
+        )
+    return logprobs_QR[rows.answers_NL, rows.choices_NL], entropy_Q[rows.answers_NL]
+
+
+def _choices(answers_NL: Tensor, tokens_NL: Tensor, positions: int) -> tuple[Tensor, Tensor]:
+    """(tokens_QR: the different tokens that follow at each position, choices_NL: which of them it
+    is in a row)."""
+    stride = int(tokens_NL.max()) + 1
+    pairs_K, places = torch.unique(answers_NL * stride + tokens_NL, return_inverse=True)
+    answers_K = pairs_K // stride
+    first_Q = torch.searchsorted(answers_K, torch.arange(positions, device=pairs_K.device))
+    choices_K = torch.arange(len(pairs_K), device=pairs_K.device) - first_Q[answers_K]
+    tokens_QR = tokens_NL.new_zeros(positions, int(choices_K.max()) + 1)
+    tokens_QR[answers_K, choices_K] = pairs_K % stride
+    return tokens_QR, choices_K[places]
+
+
+def _row_tensors(rows: Sequence[TrainingRow], pad_id: int, device) -> RowTensors:
+    width = max(len(row.output_ids) for row in rows)
+    lengths_N = torch.tensor([len(row.output_ids) for row in rows], device=device)
+    advantages_N = torch.tensor([row.advantage for row in rows], dtype=torch.float32, device=device)
+    return RowTensors(
+        rows=tuple(rows),
+        outputs_NL=right_pad([row.output_ids for row in rows], width, pad_id, torch.long, device),
+        mask_NL=(torch.arange(width, device=device)[None] < lengths_N[:, None]).long(),
+        rollout_logprobs_NL=right_pad(
+            [row.rollout_logprobs for row in rows], width, 0.0, torch.float32, device
+        ),
+        advantages_NL=advantages_N[:, None].expand(-1, width),
+        temperatures_N=torch.tensor([row.temperature for row in rows], device=device),
+    )

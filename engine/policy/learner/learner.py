@@ -1,0 +1,298 @@
+"""The learner of one policy: loss, gradient, optimizer.
+
+Invariants:
+- A batch gives the same gradient however it is cut into micro-batches and laid out in them.
+- ... and on however many ranks: sums and denominators are those of the whole batch.
+- log pi_old is taken from the weights at the start of the update, before its first step.
+- The reference never changes: it is the starting policy.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.distributed.tensor import DTensor
+from transformers import PreTrainedModel
+
+from engine.config.schema import AgentConfig, LossConfig, Schedule, TrainingConfig
+from engine.losses.total import Rows, count_units, total_loss
+from engine.policy.learner.forward import (
+    PackedRows,
+    PaddedRows,
+    inputs_of,
+    output_logprobs,
+    pad_rows,
+)
+from engine.policy.learner.layout import Layout, MicroBatches
+from engine.policy.learner.rank_group import Crew
+from engine.policy.learner.recompute import recompute_activations
+from engine.policy.learner.rows import LearnedTokens, TrainingRow, UpdateStats
+from engine.policy.learner.token_stats import tokens_seen
+from engine.policy.models.chunked_logits import ends_with_head
+from engine.policy.models.precision import MasterWeights
+from engine.policy.models.weights import Weights
+from engine.resources.shapes import LOGITS_AT_ONCE
+
+
+@dataclass
+class MicroBatch:
+    rows: PaddedRows | PackedRows
+    old_logprobs_NL: Tensor | None = None
+    reference_logprobs_NL: Tensor | None = None
+
+
+class Learner:
+    """Owns the weights' optimizer, schedule and version; changes the weights in place.
+
+    `agent` is the owner of the weights, whose optimizer settings they have.
+    """
+
+    def __init__(
+        self,
+        weights: Weights,
+        pad_id: int,
+        agent: AgentConfig,
+        loss: LossConfig,
+        training: TrainingConfig,
+        crew: Crew | None = None,
+    ):
+        self.crew = crew or Crew()
+        self.weights = weights
+        self.pad_id = pad_id
+        self.agent = agent
+        self.loss = loss
+        self.training = training
+        self.version = 0
+        self.progress = 0.0
+        """Share of the run that is done, from 0 to 1; drives the schedule."""
+        options = agent.optimizer
+        self.logits_at_once = LOGITS_AT_ONCE
+        """Most logits that exist at a time; changes memory, not the gradient."""
+        self._layout: Layout | None = None
+        self._at_once: int | None = None
+        self.precise = MasterWeights(weights.trained())
+        self.optimizer = torch.optim.AdamW(
+            self.precise.masters,
+            lr=options.learning_rate,
+            betas=(options.beta1, options.beta2),
+            eps=options.epsilon,
+            weight_decay=options.weight_decay,
+        )
+
+    def update(self, rows: Sequence[TrainingRow], progress: float) -> UpdateStats:
+        """Learn from a batch of the policy's own nodes.
+
+        `progress` is the share of the run that is done. Rows older than `max_staleness` policy
+        versions are left out and counted.
+
+        Raises:
+            FloatingPointError: the gradient is not finite; the weights are left as they were.
+        """
+        self.progress = progress
+        fresh = [
+            row for row in rows if self.version - row.policy_version <= self.training.max_staleness
+        ]
+        rate = self._set_learning_rate()
+        totals = {
+            "loss": 0.0,
+            "policy": 0.0,
+            "kl": 0.0,
+            "clip": 0.0,
+            "mismatch": 0.0,
+            "entropy": 0.0,
+            "norm": 0.0,
+        }
+        cut = self._cut(fresh)
+        batches = self._together(cut)
+        if len(batches) > 1:
+            self._score_old(batches)
+        (forwarded,) = self.crew.sum([sum(one.forwarded for one in cut)])
+        lag = sum(self.version - row.policy_version for row in fresh) / max(1, len(fresh))
+        seen: list[LearnedTokens] = []
+        for batch in batches:
+            with self.weights.current() as model:
+                figures = self._step(model, batch, seen)
+            for name, value in figures.items():
+                totals[name] += value / len(batches)
+        if batches:
+            self.version += 1
+        return UpdateStats(
+            version=self.version,
+            nodes=len(fresh),
+            loss=totals["loss"],
+            policy_loss=totals["policy"],
+            kl=totals["kl"],
+            clip_fraction=totals["clip"],
+            entropy=totals["entropy"],
+            gradient_norm=totals["norm"],
+            learning_rate=rate,
+            lag=lag,
+            mismatch=totals["mismatch"],
+            stale_nodes=len(rows) - len(fresh),
+            layout=" and ".join(sorted({one.layout for one in cut})),
+            layout_reason=self.layout.reason,
+            row_tokens=sum(len(inputs_of(row)) for row in fresh),
+            forwarded_tokens=int(forwarded),
+            tokens=tuple(seen),
+        )
+
+    def _cut(self, rows: Sequence[TrainingRow]) -> list[MicroBatches]:
+        """This rank's part of each minibatch."""
+        parts = _split(rows, self.training.minibatches)
+        return [self.layout.micro_batches(self.crew.share(part)) for part in parts]
+
+    def _together(self, cut: list[MicroBatches]) -> list[list[MicroBatch]]:
+        """The same number of forward passes on every rank."""
+        most = self.crew.most([len(one.parts) for one in cut])
+        return [
+            [MicroBatch(rows) for rows in [*one.parts, *[self._nothing()] * (n - len(one.parts))]]
+            for one, n in zip(cut, most, strict=True)
+        ]
+
+    @property
+    def layout(self) -> Layout:
+        """How rows are laid out for the model; tried out at the first use."""
+        if self._layout is None:
+            plan = self.training
+            with self.weights.current() as model:
+                if plan.recompute_activations:
+                    recompute_activations(model)
+                # On all ranks together: both are tried out by forward passes.
+                self._at_once = self.logits_at_once if ends_with_head(model) else None
+                self._layout = Layout(
+                    model, plan.row_layout, plan.micro_batch_tokens, self.pad_id, self.weights.dtype
+                )
+        return self._layout
+
+    def state(self) -> dict[str, Any]:
+        """What a resume needs besides the weights."""
+        return {
+            "optimizer": self.optimizer.state_dict(),
+            "version": self.version,
+            "masters": self.precise.state(),
+        }
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        with own_options(self.optimizer):
+            self.optimizer.load_state_dict(state["optimizer"])
+        self.version = state["version"]
+        self.precise.load_state(state["masters"])
+
+    def _step(
+        self, model: PreTrainedModel, batch: list[MicroBatch], seen: list[LearnedTokens]
+    ) -> dict[str, float]:
+        """One optimizer step; what it saw of the tokens is added to `seen`."""
+        model.train()
+        masks = [micro.rows.mask_NL for micro in batch]
+        units = count_units(masks, self.loss, self.crew.sum)
+        totals = dict.fromkeys(("loss", "policy", "kl", "clip", "mismatch", "entropy"), 0.0)
+        self.optimizer.zero_grad(set_to_none=True)
+        for micro in batch:
+            self._score_reference(micro)
+            logprobs_NL, entropy_NL = output_logprobs(
+                model, micro.rows, self.loss.entropy_coefficient > 0, self._at_once
+            )
+            terms = total_loss(
+                logprobs_NL, self._loss_rows(micro, logprobs_NL), units, self.loss, entropy_NL
+            )
+            terms.loss.backward()
+            self.precise.take_gradients()
+            totals["loss"] += terms.loss.item()
+            totals["policy"] += terms.policy.item()
+            totals["kl"] += terms.kl.item()
+            totals["clip"] += float(terms.clip_fraction)
+            totals["mismatch"] += float(terms.mismatch)
+            seen += tokens_seen(micro.rows, logprobs_NL.detach(), entropy_NL.detach())
+            entropy = (entropy_NL.detach() * micro.rows.mask_NL).sum()
+            totals["entropy"] += float(entropy) / units.tokens
+        limit = self.agent.optimizer.max_gradient_norm
+        norm = _number(torch.nn.utils.clip_grad_norm_(self.precise.masters, limit))
+        if not math.isfinite(norm):
+            raise FloatingPointError(
+                f"agent {self.agent.name}: the gradient norm is {norm} at version {self.version}; "
+                "lower optimizer.learning_rate, or look at the mismatch with the generator"
+            )
+        self.optimizer.step()
+        self.precise.round()
+        model.eval()
+        totals = dict(zip(totals, self.crew.sum(list(totals.values())), strict=True))
+        return {**totals, "norm": norm}
+
+    def _loss_rows(self, micro: MicroBatch, logprobs_NL: Tensor) -> Rows:
+        # With one optimizer step per batch the current weights are the old ones.
+        old_NL = (
+            micro.old_logprobs_NL if micro.old_logprobs_NL is not None else logprobs_NL.detach()
+        )
+        return Rows(
+            old_logprobs_NL=old_NL,
+            rollout_logprobs_NL=micro.rows.rollout_logprobs_NL,
+            advantages_NL=micro.rows.advantages_NL,
+            mask_NL=micro.rows.mask_NL,
+            reference_logprobs_NL=micro.reference_logprobs_NL,
+        )
+
+    def _nothing(self) -> PaddedRows:
+        """A row that is not learned from, for a rank that has fewer passes than another."""
+        row = TrainingRow([self.pad_id], [self.pad_id], [0.0], 0.0, 0)
+        padded = pad_rows([row], self.pad_id, self.weights.model.device)
+        return replace(padded, rows=(), mask_NL=torch.zeros_like(padded.mask_NL))
+
+    def _scored(self, model: PreTrainedModel, micro: MicroBatch) -> Tensor:
+        return output_logprobs(model, micro.rows, at_once=self._at_once)[0]
+
+    @torch.no_grad()
+    def _score_old(self, batches: list[list[MicroBatch]]) -> None:
+        with self.weights.current() as model:
+            for micro in (micro for batch in batches for micro in batch):
+                micro.old_logprobs_NL = self._scored(model, micro)
+
+    @torch.no_grad()
+    def _score_reference(self, micro: MicroBatch) -> None:
+        if self.loss.kl_coefficient:
+            with self.weights.starting() as model:
+                micro.reference_logprobs_NL = self._scored(model, micro)
+
+    def _set_learning_rate(self) -> float:
+        rate = self.agent.optimizer.learning_rate * schedule_factor(self.agent, self.progress)
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate
+        return rate
+
+
+@contextmanager
+def own_options(optimizer: torch.optim.Optimizer) -> Iterator[None]:
+    """While the block loads a state, betas and the like stay those of this run's settings."""
+    own = [{k: v for k, v in group.items() if k != "params"} for group in optimizer.param_groups]
+    yield
+    for group, options in zip(optimizer.param_groups, own, strict=True):
+        group.update(options)
+
+
+def schedule_factor(agent: AgentConfig, progress: float) -> float:
+    """Learning rate as a share of its peak, after `progress` (0 to 1) of the run."""
+    options = agent.optimizer
+    if progress < options.warmup_fraction:
+        return max(progress / options.warmup_fraction, 0.05)
+    if options.schedule is Schedule.CONSTANT:
+        return 1.0
+    share = (progress - options.warmup_fraction) / (1 - options.warmup_fraction)
+    left = 1 - min(1.0, share)
+    if options.schedule is Schedule.COSINE:
+        left = 0.5 * (1 + math.cos(math.pi * min(1.0, share)))
+    return options.final_fraction + (1 - options.final_fraction) * left
+
+
+def _number(norm: Tensor) -> float:
+    """Of a norm that may be sharded."""
+    return (norm.full_tensor() if isinstance(norm, DTensor) else norm).item()
+
+
+def _split(rows: Sequence[TrainingRow], parts: int) -> list[Sequence[TrainingRow]]:
+    """The batch in `parts` interleaved parts of like size, none empty."""
+    return [rows[start::parts] for start in range(min(parts, len(rows)))]

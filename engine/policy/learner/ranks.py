@@ -1,0 +1,274 @@
+"""A learner on several ranks: Ray actors that hold its sharded weights and learn together.
+
+The process that writes with the policy holds whole weights, and no optimizer; the ranks hold the
+rest. After each update it takes the new weights from rank 0. Rank 0 offers a store at a port of its
+own choice, at which the others meet (gloo on CPUs, NCCL on GPUs).
+
+Invariants:
+- What is saved is what one rank would save, so a run goes on on any number of ranks.
+- Every wait has a name and a deadline. Once one rank fails, the others are stopped, whatever they
+  wait for, and what is told is the first cause, not that a connection was lost.
+- A rank's random numbers (dropout) follow from seed, version and rank: they need no checkpoint.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any, cast
+
+import ray
+import torch
+import torch.distributed as dist
+from ray.exceptions import RayActorError, RayError, RayTaskError
+from torch import Tensor
+from torch.distributed.device_mesh import init_device_mesh
+
+from engine.config.schema import AgentConfig, RunConfig
+from engine.policy.allocator import keep_freed_memory
+from engine.policy.handles import RankHandle
+from engine.policy.learner.learner import own_options
+from engine.policy.learner.rank_group import Crew
+from engine.policy.learner.rows import TrainingRow, UpdateStats
+from engine.policy.models.weights import Weights
+from engine.preload.environment import runtime_environment
+
+START_DEADLINE = 280.0
+LEARN_DEADLINE = 3500.0
+GRACE = 5.0
+"""Seconds in which the other ranks may tell their part of a failure."""
+
+
+class RankError(RuntimeError):
+    """A rank failed, or took too long; says which, and the first cause."""
+
+
+def rank_resources(run: RunConfig) -> dict[str, float]:
+    """What Ray is to reserve for one learner rank, as options of its actor."""
+    cpu = run.compute.device == "cpu" or run.compute.deterministic
+    gpus = 0 if cpu or not ray.cluster_resources().get("GPU", 0) else 1
+    return {"num_cpus": run.compute.threads_per_agent, "num_gpus": gpus}
+
+
+class LearnerRank:
+    """One rank, in a process of its own."""
+
+    def __init__(self, agent: AgentConfig, run: RunConfig, rank: int, pad_id: int, seed: int):
+        if run.compute.device != "cuda":
+            keep_freed_memory()
+        torch.set_num_threads(run.compute.threads_per_agent)
+        torch.use_deterministic_algorithms(run.compute.deterministic)
+        self.agent, self.run, self.rank, self.pad_id, self.seed = agent, run, rank, pad_id, seed
+        self.ranks = agent.learner_ranks
+        self.device = _device(run)
+
+    def offer(self) -> tuple[str, int]:
+        """Of rank 0: the address and port at which the ranks meet."""
+        host = ray.util.get_node_ip_address()
+        self.store = dist.TCPStore(
+            host, 0, self.ranks, is_master=True, wait_for_workers=False,
+            timeout=timedelta(seconds=START_DEADLINE),
+        )  # fmt: skip
+        return host, self.store.port
+
+    def join(self, host: str, port: int) -> int:
+        """Meet the others, load and shard the weights; the process's id."""
+        if self.rank > 0:
+            limit = timedelta(seconds=START_DEADLINE)
+            self.store = dist.TCPStore(host, port, self.ranks, is_master=False, timeout=limit)
+        dist.init_process_group(
+            "nccl" if self.device == "cuda" else "gloo",
+            store=self.store,
+            rank=self.rank,
+            world_size=self.ranks,
+            timeout=timedelta(seconds=LEARN_DEADLINE),
+        )
+        self._load()
+        return os.getpid()
+
+    def update(
+        self, rows: Sequence[TrainingRow], progress: float
+    ) -> tuple[UpdateStats, dict[str, Tensor]]:
+        """Learn from this rank's part of the rows; on rank 0 with the new weights, by name."""
+        torch.manual_seed(hash((self.seed, self.learner.version, self.rank)) % 2**63)
+        stats = self.learner.update(rows, progress)
+        return stats, {name: w.to(self.weights.dtype) for name, w in self._full().items()}
+
+    def state(self) -> dict[str, Any]:
+        """As `Learner.state` would be of one rank; on rank 0."""
+        optimizer = self.weights.full_optimizer_state(self.learner.optimizer)
+        full, masters = self._full(), []
+        if full and self.weights.dtype.itemsize < 4:
+            masters = [full[name] for name, _ in self.weights.model.named_parameters()]
+        return {"optimizer": optimizer, "version": self.learner.version, "masters": masters}
+
+    def load_state(self, weights: dict[str, Tensor], state: dict[str, Any]) -> None:
+        """Go on from whole weights and the `state` of any number of ranks."""
+        full = {name: weight.float() for name, weight in weights.items()}
+        if state["masters"]:
+            names = [name for name, _ in self.weights.model.named_parameters()]
+            full |= dict(zip(names, state["masters"], strict=True))
+        self.weights.load_full_state(full)
+        with own_options(self.learner.optimizer):
+            self.weights.load_full_optimizer_state(self.learner.optimizer, state["optimizer"])
+        self.learner.version = state["version"]
+
+    def _full(self) -> dict[str, Tensor]:
+        return self.weights.full_state()
+
+    def _load(self) -> None:
+        # Late: a rank that cannot meet the others should say so before it loads anything.
+        from engine.policy.learner.learner import Learner
+        from engine.policy.learner.sharded import ShardedWeights
+        from engine.policy.models.load import check_model_directory, load_policy
+        from engine.policy.models.shard_loading import empty_model, fill, tensor_files
+
+        directory = check_model_directory(self.agent.model)
+        if files := tensor_files(directory):
+            model = empty_model(directory, torch.float32)
+        else:
+            model = load_policy(self.agent.model, "cpu", "float32").model
+        mesh = init_device_mesh(self.device, (self.ranks,))
+        self.weights = ShardedWeights(
+            model,
+            mesh,
+            getattr(torch, self.run.compute.dtype),
+            reference=self.run.loss.kl_coefficient > 0,
+            fill=lambda model: fill(model, files, self.device) if files else None,
+        )
+        crew = Crew(self.rank, self.ranks, self.device)
+        self.learner = Learner(
+            self.weights, self.pad_id, self.agent, self.run.loss, self.run.training, crew
+        )
+
+
+class RankedLearner:
+    """What a `Learner` is to the policy that it belongs to; the learning is done by its ranks.
+
+    `weights` are whole, and are those that the policy writes with.
+
+    Raises:
+        RankError: a rank did not start.
+    """
+
+    def __init__(
+        self, weights: Weights, pad_id: int, agent: AgentConfig, run: RunConfig, seed: int
+    ):
+        self.weights = weights
+        self.agent = agent
+        self.version = 0
+        remote = ray.remote(LearnerRank).options(
+            **rank_resources(run),
+            max_concurrency=1,
+            runtime_env=runtime_environment(run.compute),
+        )
+        self.actors = [
+            cast(RankHandle, remote.remote(agent, run, rank, pad_id, seed))
+            for rank in range(agent.learner_ranks)
+        ]
+        deadline = time.monotonic() + START_DEADLINE
+        host, port = self._results([self.actors[0].offer.remote()], "to start", START_DEADLINE)[0]
+        self.processes = self._all(
+            "to meet", deadline - time.monotonic(), lambda actor: actor.join.remote(host, port)
+        )
+        """Ids of the ranks' processes, on their machines."""
+
+    def update(self, rows: Sequence[TrainingRow], progress: float) -> UpdateStats:
+        """As `Learner.update`, on all ranks.
+
+        Raises:
+            RankError: one failed; none of them is left.
+        """
+        given = ray.put(rows)
+        found = self._all(
+            "to learn", LEARN_DEADLINE, lambda actor: actor.update.remote(given, progress)
+        )
+        stats, weights = found[0]
+        # Each rank saw its own part of the rows.
+        stats = replace(stats, tokens=tuple(one for told, _ in found for one in told.tokens))
+        self.weights.model.load_state_dict(weights)
+        self.version = stats.version
+        return stats
+
+    def state(self) -> dict[str, Any]:
+        """What a resume needs besides the weights, on any number of ranks."""
+        return self._all("to save", LEARN_DEADLINE, lambda actor: actor.state.remote())[0]
+
+    def load_state(self, state: dict[str, Any]) -> None:
+        """Go on from `state` and the weights as they are now."""
+        cpu = {name: w.detach().cpu() for name, w in self.weights.model.state_dict().items()}
+        weights, given = ray.put(cpu), ray.put(state)
+        self._all("to load", LEARN_DEADLINE, lambda actor: actor.load_state.remote(weights, given))
+        self.version = state["version"]
+
+    def _all(self, what: str, deadline: float, call: Callable[[RankHandle], Any]) -> list[Any]:
+        return self._results([call(actor) for actor in self.actors], what, deadline)
+
+    def _results(self, futures: list[Any], what: str, deadline: float) -> list[Any]:
+        """Results by rank; at the first failure or at the deadline all ranks are stopped."""
+        pending, end = list(futures), time.monotonic() + deadline
+        while pending:
+            left = end - time.monotonic()
+            done, pending = ray.wait(pending, timeout=max(0.0, left))
+            if not done:
+                self.stop()
+                raise RankError(
+                    f"agents.{self.agent.name}: waited {deadline:.0f} s for {len(pending)} of "
+                    f"{len(self.actors)} learner ranks {what}; look at their machines' load"
+                )
+            if _failure(done[0]):
+                raise self._told(futures, what)
+        return ray.get(futures)
+
+    def _told(self, futures: list[Any], what: str) -> RankError:
+        # One failure brings others with it: whoever waits for a rank that is gone fails as well.
+        finished, _ = ray.wait(futures, num_returns=len(futures), timeout=GRACE)
+        self.stop()
+        failures = [(n, _failure(f)) for n, f in enumerate(futures) if f in finished]
+        rank, error = min(
+            ((n, e) for n, e in failures if e is not None), key=lambda pair: _order(pair[1])
+        )
+        return RankError(
+            f"agents.{self.agent.name}: rank {rank} of {len(self.actors)} failed {what}: "
+            f"{_cause(error)}"
+        )
+
+    def stop(self) -> None:
+        """End every rank, whatever it waits for."""
+        for actor in self.actors:
+            ray.kill(actor)
+
+
+def _device(run: RunConfig) -> str:
+    wanted = run.compute.device
+    if run.compute.deterministic or wanted == "cpu":
+        return "cpu"
+    return "cuda" if wanted == "cuda" or torch.cuda.is_available() else "cpu"
+
+
+def _failure(future: Any) -> RayError | None:
+    try:
+        ray.get(future, timeout=0)
+    except RayError as error:
+        return error
+    return None
+
+
+def _order(error: RayError) -> int:
+    """What went wrong by itself, before a process that is gone, before what lost touch with it."""
+    if isinstance(error, RayActorError):
+        return 1
+    text = str(error)
+    lost = isinstance(getattr(error, "cause", None), dist.DistError) or any(
+        word in text for word in ("gloo", "Connection closed", "Connection reset", "NCCL")
+    )
+    return 2 if lost else 0
+
+
+def _cause(error: RayError) -> str:
+    cause = error.cause if isinstance(error, RayTaskError) else error
+    first = next((line for line in str(cause).splitlines() if line.strip()), "")
+    return f"{type(cause).__name__}: {first.strip()}"

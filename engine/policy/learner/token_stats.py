@@ -1,0 +1,33 @@
+"""What a learner saw of the tokens that it learned from, for people to look at.
+
+Invariant: nothing that is learned hangs on it. It leaves the device in one copy per micro-batch and
+is rounded, so that a step's log stays small.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from engine.policy.learner.forward import RowTensors
+from engine.policy.learner.rows import LearnedTokens
+from engine.policy.types import SHOWN_TOKENS
+
+DECIMALS = 3
+_WIDEST = 10.0
+"""Natural logarithm of the largest ratio that is told."""
+
+
+def tokens_seen(rows: RowTensors, logprobs_NL: Tensor, entropy_NL: Tensor) -> list[LearnedTokens]:
+    """Entropy in nats and importance ratio of the rows' outputs, at most `SHOWN_TOKENS` of each.
+
+    `logprobs_NL` and `entropy_NL` as `engine.policy.learner.forward.output_logprobs` gives them.
+    """
+    log_ratio_NL = (logprobs_NL - rows.rollout_logprobs_NL).clamp(-_WIDEST, _WIDEST)
+    both_2NL = torch.stack([entropy_NL.float(), log_ratio_NL.float().exp()])[:, :, :SHOWN_TOKENS]
+    entropies, ratios = both_2NL.double().round(decimals=DECIMALS).tolist()
+    found = []
+    for row, entropy, ratio in zip(rows.rows, entropies, ratios, strict=False):
+        length = len(row.output_ids)
+        found.append(LearnedTokens(row.tree, row.node, entropy[:length], ratio[:length]))
+    return found

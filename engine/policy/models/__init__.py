@@ -1,0 +1,1 @@
+"""Models of a policy: loading, adapters, weights, output layer."""

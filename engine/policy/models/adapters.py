@@ -1,0 +1,239 @@
+"""LoRA adapters of several agents over one frozen model (arXiv 2106.09685), with peft.
+
+Invariants:
+- The frozen model is in memory once, however many adapters there are, and never changes: with
+  every adapter off it is the policy that each of them started from, so no reference is copied; and
+  so is an agent that is that model and frozen.
+- At most one adapter is at work at a time.
+- An adapter on disk is peft's own layout. Of the file that describes it only plain settings of
+  LoRA are taken, so no file can name code to import.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+
+from peft import LoraConfig as PeftLoraConfig
+from peft import PeftModel, get_peft_model, get_peft_model_state_dict, set_peft_model_state_dict
+from safetensors.torch import load_file, save_file
+from torch.nn import Parameter
+from transformers import PreTrainedModel
+
+from engine.config.schema import AgentConfig, LoraConfig
+from engine.policy.models.load import (
+    ADAPTER_CONFIG,
+    ADAPTER_WEIGHTS,
+    ModelError,
+    load_policy,
+    model_directory,
+)
+from engine.policy.models.weights import Weights
+
+MERGED_FROM = "adapter"
+"""Where a merged model keeps the adapter that went into it."""
+SETTINGS = (
+    "r", "lora_alpha", "lora_dropout", "target_modules", "exclude_modules", "rank_pattern",
+    "alpha_pattern", "use_rslora", "use_dora", "bias", "fan_in_fan_out", "modules_to_save",
+    "layers_to_transform", "layers_pattern", "task_type",
+)  # fmt: skip
+"""What an adapter's file may set: all that plain LoRA, as it is published, makes use of."""
+NOTES = (
+    "peft_type", "auto_mapping", "peft_version", "base_model_name_or_path", "revision",
+    "inference_mode", "megatron_core", "qalora_group_size",
+)  # fmt: skip
+"""What stands in the file and changes nothing about the finished adapter."""
+
+
+class AdapterBase:
+    """A model that stays as it is, and the adapters of the agents that start from it."""
+
+    def __init__(self, reference: str, model: PreTrainedModel):
+        self.reference = reference
+        """As the agents' `model` names it."""
+        self.frozen = model.requires_grad_(False)
+        self.parameters = model.num_parameters()
+        self.peft: PeftModel | None = None
+        self._active: str | None = None
+
+    def add(self, agent: AgentConfig, lora: LoraConfig) -> str:
+        """A fresh adapter, which changes nothing yet; its name within peft.
+
+        Raises:
+            ModelError: the model has no module of a name in `target_modules`.
+        """
+        name = f"adapter_{len(self.peft.peft_config) if self.peft else 0}"
+        options = _settings(lora)
+        try:
+            if self.peft is None:
+                self.peft = get_peft_model(self.frozen, options, adapter_name=name)
+            else:
+                self.peft.add_adapter(name, options)
+        except ValueError as error:
+            raise ModelError(
+                f"agents.{agent.name}.lora.target_modules = {list(lora.target_modules)}: "
+                f"{str(error).splitlines()[0]}"
+            ) from None
+        self._switch(None)
+        return name
+
+    @contextmanager
+    def at_work(self, name: str | None) -> Iterator[PreTrainedModel]:
+        """The model with this adapter, or with none; then as it was."""
+        before = self._active, self.frozen.training
+        self._switch(name)
+        self.frozen.eval()
+        try:
+            yield self.frozen
+        finally:
+            self._switch(before[0])
+            self.frozen.train(before[1])
+
+    def _switch(self, name: str | None) -> None:
+        if self.peft is None:  # nobody has an adapter yet: there is nothing to turn off
+            return
+        if name is None:
+            self.peft.base_model.disable_adapter_layers()
+        else:
+            self.peft.base_model.enable_adapter_layers()
+            self.peft.set_adapter(name)
+        self._active = name
+
+
+class BaseWeights(Weights):
+    """A frozen agent that is the base itself, with every adapter off."""
+
+    def __init__(self, base: AdapterBase):
+        self.base = base
+        self.model = base.frozen
+
+    def trained(self) -> list[Parameter]:
+        return []
+
+    def parameters(self) -> int:
+        return self.base.parameters
+
+    def current(self) -> AbstractContextManager[PreTrainedModel]:
+        return self.base.at_work(None)
+
+    def starting(self) -> AbstractContextManager[PreTrainedModel]:
+        return self.current()
+
+    def save(self, directory: Path) -> None:
+        """Nothing: it is what it was given."""
+
+    def load(self, directory: Path) -> None:
+        """Nothing, as `save`."""
+
+    def save_model(self, directory: Path) -> None:
+        """A fresh copy: this one is full of the others' adapters."""
+        dtype = str(self.model.dtype).removeprefix("torch.")
+        load_policy(self.base.reference, "cpu", dtype).model.save_pretrained(directory)
+
+
+class AdapterWeights(Weights):
+    """One agent's adapter over a base that others may share."""
+
+    def __init__(self, base: AdapterBase, agent: AgentConfig, lora: LoraConfig):
+        self.base = base
+        self.name = base.add(agent, lora)
+        self.model = base.frozen
+        with self.current():
+            self._trained = [p for p in self.model.parameters() if p.requires_grad]
+
+    def trained(self) -> list[Parameter]:
+        return self._trained
+
+    def parameters(self) -> int:
+        return self.base.parameters + sum(weight.numel() for weight in self._trained)
+
+    def current(self) -> AbstractContextManager[PreTrainedModel]:
+        return self.base.at_work(self.name)
+
+    def starting(self) -> AbstractContextManager[PreTrainedModel]:
+        return self.base.at_work(None)
+
+    def save(self, directory: Path) -> None:
+        """`adapter_model.safetensors` and `adapter_config.json`, as peft reads them."""
+        directory.mkdir(parents=True, exist_ok=True)
+        weights = get_peft_model_state_dict(
+            self.base.peft, adapter_name=self.name, save_embedding_layers=False
+        )
+        plain = {key: value.detach().cpu().contiguous() for key, value in weights.items()}
+        save_file(plain, directory / ADAPTER_WEIGHTS, metadata={"format": "pt"})
+        options = copy.copy(self.base.peft.peft_config[self.name])
+        options.base_model_name_or_path = str(model_directory(self.base.reference).absolute())
+        options.inference_mode = True
+        options.target_modules = sorted(options.target_modules)  # a set is written in any order
+        options.save_pretrained(str(directory))
+
+    def load(self, directory: Path) -> None:
+        with self.current():
+            _fill(self.base.peft, self.name, directory)
+
+    def save_model(self, directory: Path) -> None:
+        """The base with the adapter added into its weights, and the adapter beside it.
+
+        Whole, so that it is a model like any other: for the registry, another run, transformers
+        or an inference server, and if the base is ever moved. Added on the CPU, from a fresh copy
+        of the base, which leaves the one that is trained on as it is. In bfloat16 the sum is
+        rounded to that type; `adapter/` is exact.
+        """
+        self.save(directory / MERGED_FROM)
+        dtype = str(self.model.dtype).removeprefix("torch.")
+        load_policy(str(directory / MERGED_FROM), "cpu", dtype).model.save_pretrained(directory)
+
+
+def with_adapter(model: PreTrainedModel, directory: Path) -> PreTrainedModel:
+    """The model with the adapter of a directory added into its weights.
+
+    Raises:
+        ModelError: the adapter is of another kind, or of another model.
+    """
+    options = _described(directory)
+    try:
+        adapted = get_peft_model(model, options)
+    except (ValueError, TypeError) as error:
+        raise ModelError(f"{directory / ADAPTER_CONFIG}: {str(error).splitlines()[0]}") from None
+    _fill(adapted, "default", directory)
+    return adapted.merge_and_unload()
+
+
+def _settings(lora: LoraConfig) -> PeftLoraConfig:
+    every = lora.target_modules == ("all-linear",)
+    return PeftLoraConfig(
+        r=lora.rank,
+        lora_alpha=lora.alpha,
+        lora_dropout=lora.dropout,
+        target_modules="all-linear" if every else list(lora.target_modules),
+        task_type="CAUSAL_LM",
+    )
+
+
+def _described(directory: Path) -> PeftLoraConfig:
+    """The settings that an adapter was trained with."""
+    file = directory / ADAPTER_CONFIG
+    data = json.loads(file.read_text("utf-8"))
+    defaults = PeftLoraConfig().to_dict()
+    for key, value in data.items():
+        known = key in SETTINGS or key in NOTES or not value
+        if not known and value != defaults.get(key):
+            raise ModelError(f"{file}: {key} is no setting of plain LoRA; merge the adapter first")
+    return PeftLoraConfig(**{key: data[key] for key in SETTINGS if key in data})
+
+
+def _fill(model: PeftModel, name: str, directory: Path) -> None:
+    file = directory / ADAPTER_WEIGHTS
+    weights = load_file(file)
+    wanted = set(get_peft_model_state_dict(model, adapter_name=name, save_embedding_layers=False))
+    if wanted != set(weights):
+        odd = min(wanted ^ set(weights))
+        what = "lacks" if odd in wanted else "holds, but its settings have no place for,"
+        raise ModelError(f"{file}: {what} {odd}; it is not of this model or of its settings")
+    try:
+        set_peft_model_state_dict(model, weights, adapter_name=name)
+    except RuntimeError as error:
+        raise ModelError(f"{file}: {str(error).splitlines()[-1].strip()}") from None

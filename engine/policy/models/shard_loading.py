@@ -1,0 +1,106 @@
+"""Shards of a model, filled from its safetensors file by file: no rank ever holds the whole.
+
+A model is built without memory (on torch's `meta` device), sharded, and each rank then reads its
+own part of every tensor. It holds its shards and the part that it is reading.
+
+Invariant: what cannot be read so, tensor by tensor under the model's own names, is not half
+filled: `tensor_files` is None for it, before anything is built.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import torch
+from safetensors import safe_open
+from torch import Tensor
+from torch.distributed.tensor import DTensor
+from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel
+
+from engine.policy.models.load import is_adapter, weight_files
+
+
+def empty_model(directory: Path, dtype: torch.dtype) -> PreTrainedModel:
+    """The model of `config.json` with no memory behind its weights."""
+    config = AutoConfig.from_pretrained(directory)  # nosec B615
+    with torch.device("meta"):
+        return AutoModelForCausalLM.from_config(config, dtype=dtype).eval()
+
+
+def tensor_files(directory: Path) -> dict[str, Path] | None:
+    """The file of each of the model's tensors, by its name; None where the files hold other names
+    than the model (an adapter, experts that are stored one by one), so that it must be loaded
+    whole."""
+    if is_adapter(directory):
+        return None
+    files: dict[str, Path] = {}
+    for file in weight_files(directory):
+        with safe_open(file, framework="pt") as stored:
+            files |= dict.fromkeys(stored.keys(), file)
+    model = empty_model(directory, torch.float32)
+    if not _bare_buffers_only(model):
+        return None
+    wanted = {name for name, _ in model.named_parameters()}
+    # Tied weights may be stored under each of their names; parameters have one.
+    every = {name for name, _ in model.named_parameters(remove_duplicate=False)}
+    return files if wanted <= files.keys() <= every else None
+
+
+@torch.no_grad()
+def fill(model: PreTrainedModel, files: Mapping[str, Path], device: str) -> None:
+    """Give memory to a sharded model that has none, and this rank's part of every tensor to it.
+
+    Raises:
+        ValueError: a tensor has another shape than the model's; names it and its file.
+    """
+    model.to_empty(device=device)
+    model.tie_weights()  # memory of its own was given to each name
+    for name, weight in model.named_parameters():
+        with safe_open(files[name], framework="pt") as stored:
+            tensor = stored.get_slice(name)
+            if tuple(tensor.get_shape()) != tuple(weight.shape):
+                raise ValueError(
+                    f"{files[name]}: {name} has shape {tuple(tensor.get_shape())}, and config.json "
+                    f"asks for {tuple(weight.shape)}; not a pair"
+                )
+            _local(weight).copy_(tensor[_rows(weight)])
+    _fill_buffers(model)
+
+
+def _rows(weight: Tensor) -> slice:
+    """Which rows of the whole this rank holds: FSDP divides the first dimension as `chunk` does."""
+    if not isinstance(weight, DTensor):
+        return slice(None)
+    mesh = weight.device_mesh
+    part = -(-weight.shape[0] // mesh.size())
+    first = min(weight.shape[0], part * mesh.get_local_rank())
+    return slice(first, min(weight.shape[0], first + part))
+
+
+def _local(weight: Tensor) -> Tensor:
+    return weight.to_local() if isinstance(weight, DTensor) else weight
+
+
+def _bare_buffers_only(model: PreTrainedModel) -> bool:
+    """Whether no buffer is stored, and all are in modules that transformers can set up alone."""
+    stored = model.state_dict().keys() - {
+        name for name, _ in model.named_parameters(remove_duplicate=False)
+    }
+    return not stored and all(_is_bare(module) for module in model.modules())
+
+
+def _is_bare(module: torch.nn.Module) -> bool:
+    return not module._buffers or not list(module.parameters(recurse=False))
+
+
+def _fill_buffers(model: PreTrainedModel) -> None:
+    """What follows from the config alone, such as the frequencies of positions."""
+    for module in model.modules():
+        if module._buffers:
+            for buffer in module.buffers(recurse=False):
+                if buffer.is_floating_point():
+                    buffer.fill_(torch.nan)
+            model._init_weights(module)
+    if unset := [name for name, b in model.named_buffers() if b.isnan().any()]:
+        raise ValueError(f"{type(model).__name__} does not say how {unset[0]} is set up")

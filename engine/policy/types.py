@@ -1,0 +1,95 @@
+"""What passes between the training loop and an agent. Invariant: no torch here: the loop's
+process holds no model and must not pay for one."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+from engine.events.vocabulary import StopReason
+from engine.policy.prompts import Feedback, Message
+from engine.problems.problem import Plain, Problem
+
+Stream = tuple[str | int, ...]
+"""Name of a sequence of random numbers; those of different names have nothing to do with another.
+"""
+
+
+SHOWN_CHARACTERS = 20_000
+SHOWN_TOKENS = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Generation:
+    """One answer. `output_ids` ends with the end-of-text id when that is why it stopped.
+
+    `logprobs[i]` is the natural log-probability of `output_ids[i]` in the softmax of the whole
+    vocabulary at `temperature`, which is what the learner computes. `top_p`, `top_k` and `min_p`
+    decide which tokens can be drawn and leave these numbers as they are.
+    """
+
+    prompt_ids: Sequence[int]
+    output_ids: Sequence[int]
+    logprobs: Sequence[float]
+    stop: StopReason
+    policy_version: int
+    seconds: float
+    temperature: float = 1.0
+    reported_tokens: int | None = None
+    """Length of the output where a server tells it but not its ids; None: `output_ids` has all."""
+
+    @property
+    def tokens(self) -> int:
+        """Length of the output."""
+        return len(self.output_ids) if self.reported_tokens is None else self.reported_tokens
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """What crosses to another process arrives as arrays: a fifth of the memory, and nothing for
+        a garbage collector to go through, which in a tree of many long answers it would again and
+        again."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        values["prompt_ids"] = array("q", self.prompt_ids)
+        values["output_ids"] = array("q", self.output_ids)
+        values["logprobs"] = array("d", self.logprobs)
+        return Generation, tuple(values.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Request(Plain):
+    """Ask for one answer: to the problem, or as a repair of a parent's program."""
+
+    problem: Problem
+    feedback: Feedback | None = None
+    name: Stream = ()
+    """Names the answer's random numbers, whatever is written beside it; unset, its place among all
+    that was asked does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer(Plain):
+    """What the agent wrote, as tokens and as the program found in it ("" if none)."""
+
+    generation: Generation
+    program: str
+    text: str = ""
+    """The whole answer, without special tokens."""
+    messages: tuple[Message, ...] = ()
+    """What was sent to a server, where no prompt ids are known."""
+    prompt: str = ""
+    """What the agent read, as text; the end of one that is longer than `SHOWN_CHARACTERS`."""
+    tokens: tuple[str, ...] = ()
+    """Text of each of the first `SHOWN_TOKENS` tokens of the output, special ones included."""
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """Number of weights of an agent's policy, and of those that learn (0 if it is frozen)."""
+
+    total: int
+    trained: int
+
+    def __str__(self) -> str:
+        learn = {0: " (frozen)", self.total: ""}.get(self.trained, f" ({self.trained:,} learn)")
+        return f"{self.total:,} parameters{learn}"

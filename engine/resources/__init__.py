@@ -1,0 +1,1 @@
+"""What models need and what this machine has."""

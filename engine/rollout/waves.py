@@ -1,0 +1,134 @@
+"""Grows a forest in waves: agents write while the sandbox verifies, in lanes that take turns.
+
+So grow the trees of evaluations, and those of training that do not grow on (`continuous.py`).
+
+With two lanes the trees of one are verified while those of the other are written, so neither the
+agents nor the sandbox wait for long. The lanes are served in strict turns, which keeps the order
+of every actor's calls, and so the result, a function of the seed alone.
+
+What the loop waits for: the answers of the lane whose turn it is, then its verdicts. What it
+unblocks: the next expansions of that lane.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+from engine.policy.types import Answer, Stream
+from engine.rollout.forest import Claim, Forest, GrowingTree, WrittenNode
+
+if TYPE_CHECKING:  # a search without a trainer does not pay for Ray
+    from engine.training.team import Asked, Team
+
+
+class Stopped(Exception):
+    """The run was asked to stop in the middle of a step."""
+
+
+class RolloutSink(Protocol):
+    """What is told as the trees grow."""
+
+    def opened(self, claim: Claim) -> None: ...
+
+    def closed(self, tree: GrowingTree, node: WrittenNode) -> None: ...
+
+
+@dataclass
+class Lane:
+    """Trees that advance together."""
+
+    trees: Sequence[GrowingTree]
+    claims: dict[str, list[Claim]] = field(default_factory=dict)
+    asked: Asked | None = None
+
+
+@dataclass
+class Rollout:
+    """One pass over one forest; `seconds` holds how long the driver waited, by phase."""
+
+    team: Team
+    forest: Forest
+    sink: RolloutSink | None = None
+    should_stop: Callable[[], bool] = lambda: False
+    temperature: float | None = None
+    starting_weights: bool = False
+    stream: Stream | None = None
+    """Names the random numbers of the answers; unset, they are those of training."""
+    seconds: dict[str, float] = field(default_factory=lambda: {"generate": 0.0, "verify": 0.0})
+
+    def run(self) -> None:
+        """Grow every tree to the end of its budget.
+
+        Raises:
+            Stopped: between two waves, when a stop was asked for.
+        """
+        count = self.team.config.compute.lanes
+        lanes = [Lane(self.forest.trees[start::count]) for start in range(count)]
+        self._waves = 0
+        for lane in lanes:
+            self._write(lane)
+        while any(lane.claims for lane in lanes):
+            for lane in lanes:
+                if lane.claims:
+                    self._finish_wave(lane)
+                    self._write(lane)
+
+    def _write(self, lane: Lane) -> None:
+        if self.should_stop():
+            raise Stopped
+        claims = self.forest.claim(lane.trees)
+        lane.claims = by_agent(claims, self.team.agents)
+        if self.sink:
+            for claim in claims:
+                self.sink.opened(claim)
+        stream = None if self.stream is None else (*self.stream, self._waves)
+        self._waves += 1
+        requests = {
+            agent: [claim.tree.request(claim.expansion) for claim in mine]
+            for agent, mine in lane.claims.items()
+        }
+        lane.asked = self.team.answer(requests, self.temperature, self.starting_weights, stream)
+
+    def _finish_wave(self, lane: Lane) -> None:
+        assert lane.asked
+        with timed(self.seconds, "generate"):
+            answers = self.team.answered(lane.asked)
+        pairs = list(in_order_of_opening(lane.claims, answers))
+        programs = [(claim.tree.problem, answer.program) for claim, answer in pairs]
+        with timed(self.seconds, "verify"):
+            verifications = self.team.verifier.verify(programs)
+        for (claim, answer), verification in zip(pairs, verifications, strict=True):
+            node = self.forest.close(claim, answer, verification)
+            if self.sink:
+                self.sink.closed(claim.tree, node)
+
+
+@contextmanager
+def timed(phases: dict[str, float], name: str) -> Iterator[None]:
+    """Adds the seconds of the block to a phase, whose name an error of the block takes along."""
+    started = time.perf_counter()
+    try:
+        yield
+    except Exception as error:
+        error.phase = getattr(error, "phase", name)
+        raise
+    finally:
+        phases[name] = phases.get(name, 0.0) + time.perf_counter() - started
+
+
+def by_agent(claims: Sequence[Claim], agents: dict[str, Any]) -> dict[str, list[Claim]]:
+    grouped = {name: [c for c in claims if c.expansion.agent == name] for name in agents}
+    return {name: mine for name, mine in grouped.items() if mine}
+
+
+def in_order_of_opening(
+    claims: dict[str, list[Claim]], answers: Mapping[str, Sequence[Answer]]
+) -> Iterator[tuple[Claim, Answer]]:
+    pairs = [
+        pair for agent, mine in claims.items() for pair in zip(mine, answers[agent], strict=True)
+    ]
+    return iter(sorted(pairs, key=lambda pair: pair[0].node))

@@ -1,0 +1,1 @@
+"""What training, search and evaluation share: exit status, failure, lease, samples."""

@@ -1,0 +1,98 @@
+"""Readings of all nodes of the Ray cluster: this one here, each other by one small actor there.
+
+Nodes are called node0 (where the engine runs), node1, ... in the order in which they were seen: a
+share of a run shows its samples to guests, whom names of machines do not concern.
+
+Invariant: nothing here waits for another node: what was requested at one reading is told at the
+next, if it has come by then; a node that does not answer is left out.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import Any, cast
+
+from engine.policy.handles import NodeReaderHandle
+from engine.run.node_readings import NodeReader
+
+NODES_EVERY_SECONDS = 30.0
+"""Between two looks at which nodes there are."""
+
+
+class ClusterReader:
+    """Call it from the process that runs the engine; without Ray it reads this node alone."""
+
+    def __init__(self, folder: str | Path = "/", node: NodeReader | None = None):
+        self._folder = str(folder)
+        self._here = node or NodeReader(folder)
+        self._others: dict[str, _Watch] = {}
+        self._next_look = 0.0
+        self._seen = 0
+
+    def read(self) -> dict[str, float]:
+        """`METRIC.NODE`, of a device `METRIC.NODE:INDEX`."""
+        found = _of_node("node0", self._here.read())
+        self._look()
+        for watch in self._others.values():
+            found |= _of_node(watch.name, watch.take())
+        return found
+
+    def _look(self) -> None:
+        ray: Any = sys.modules.get("ray")  # a search of one process has none, and loads none
+        if ray is None or time.monotonic() < self._next_look or not ray.is_initialized():
+            return
+        self._next_look = time.monotonic() + NODES_EVERY_SECONDS
+        mine = ray.get_runtime_context().get_node_id()
+        there = [one["NodeID"] for one in ray.nodes() if one["Alive"] and one["NodeID"] != mine]
+        self._others = {node: one for node, one in self._others.items() if node in there}
+        for node in there:
+            if node not in self._others:
+                self._seen += 1
+                self._others[node] = _Watch(f"node{self._seen}", node, self._folder)
+
+
+class _Watch:
+    """The actor on another node, and its answer that is on its way."""
+
+    def __init__(self, name: str, node: str, folder: str):
+        import ray
+        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+        self.name = name
+        there = NodeAffinitySchedulingStrategy(node_id=node, soft=False)
+        kept = ray.remote(num_cpus=0, max_restarts=-1, scheduling_strategy=there)(_Remote)
+        self._actor = cast(NodeReaderHandle, kept.remote(folder))
+        self._pending = self._actor.read.remote()
+
+    def take(self) -> dict[str, float]:
+        """What came since it was requested; nothing yet, or of a node that is lost."""
+        import ray
+
+        done, _ = ray.wait([self._pending], timeout=0)
+        if not done:
+            return {}
+        pending, self._pending = self._pending, self._actor.read.remote()
+        try:
+            return ray.get(pending)
+        except ray.exceptions.RayError:
+            return {}
+
+
+class _Remote:
+    """Lives on another node, where the folder of the run may not be."""
+
+    def __init__(self, folder: str):
+        self._reader = NodeReader(folder if Path(folder).is_dir() else "/")
+
+    def read(self) -> dict[str, float]:
+        return self._reader.read()
+
+
+def _of_node(node: str, readings: dict[str, float]) -> dict[str, float]:
+    found = {}
+    for name, value in readings.items():
+        metric, colon, index = name.partition(":")
+        found[f"{metric}.{node}{colon}{index}"] = value
+    return found

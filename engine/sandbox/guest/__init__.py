@@ -1,0 +1,1 @@
+"""Runs inside the sandbox: the standard library and this folder alone."""

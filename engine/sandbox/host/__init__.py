@@ -1,0 +1,1 @@
+"""The trusted side of the sandbox: slots, limits, comparison, verdicts."""

@@ -1,0 +1,132 @@
+"""From what came back of a test to its result: comparison, checkers, and what a stop leaves.
+
+Invariant: nothing here runs a program; a checker is run where no program ever is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from engine.config.schema import SandboxConfig
+from engine.events.vocabulary import Verdict
+from engine.problems.problem import CallTest, CodeTest, Problem, StdinTest, Test
+from engine.sandbox.host.compare import matches, same_text
+from engine.sandbox.host.job import CallOutcome, Check, Execution, bounds
+from engine.sandbox.host.stateless import is_stateless
+
+STOPPED = "not run: an earlier test failed"
+NOT_CHECKED = "not checked: the checks of this program's results had taken too long"
+LIMITS = (Verdict.TIME_LIMIT, Verdict.MEMORY_LIMIT, Verdict.OUTPUT_LIMIT, Verdict.KILLED)
+"""Ends in which a run gave no answer to the test that it came to."""
+MOST_CHECKING = 5.0
+"""Time limits that the checks of one program's results may take together."""
+
+
+@dataclass(frozen=True, slots=True)
+class TestResult:
+    """How one test ended, compared; `outcome` holds what came back and what was raised."""
+
+    __test__ = False  # not a test of ours
+
+    verdict: Verdict
+    outcome: CallOutcome
+
+    @property
+    def passed(self) -> bool:
+        return self.verdict == Verdict.PASSED
+
+
+@dataclass
+class Grader:
+    """Turns outcomes into results; `execute` runs a check and raises if the sandbox failed."""
+
+    execute: Callable[[Check], Execution]
+    config: SandboxConfig
+    problem: Problem
+    _taken: float = 0.0
+
+    def results(self, tests: Sequence[Test], outcomes: Sequence[CallOutcome]) -> list[TestResult]:
+        """One result per outcome."""
+        results = [
+            TestResult(outcome.verdict or self._compared(test, outcome), outcome)
+            for test, outcome in zip(tests, outcomes, strict=False)
+        ]
+        if self.problem.comparison.checker:
+            self._check(tests, results)
+        return results
+
+    def _compared(self, test: Test, outcome: CallOutcome) -> Verdict:
+        """The verdict on a value that came back; a checker's replaces it."""
+        if isinstance(test, CodeTest):
+            right = outcome.value is True
+        else:
+            right = any(
+                self._right(test, outcome.value, e) for e in (test.expected, *test.accepted)
+            )
+        return Verdict.PASSED if right else Verdict.WRONG_ANSWER
+
+    def _right(self, test: CallTest | StdinTest, actual: object, expected: object) -> bool:
+        comparison = self.problem.comparison
+        if comparison.checker:
+            return False
+        if isinstance(test, StdinTest):
+            return same_text(str(actual), str(expected), comparison.tolerance)
+        return matches(actual, expected, comparison)
+
+    def _check(self, tests: Sequence[Test], results: list[TestResult]) -> None:
+        """Replace the result of every value that came back from a call or a script.
+
+        All in one process if no check can leave anything behind for the next, and what that one
+        did not come to in one of its own; else each in one of its own.
+        """
+        open_ = [
+            (i, (_given(test), test.expected, result.outcome.value))
+            for i, (test, result) in enumerate(zip(tests, results, strict=False))
+            if result.outcome.verdict is None and not isinstance(test, CodeTest)
+        ]
+        if len(open_) > 1 and self._stateless_checker:
+            together = self._checked([call for _, call in open_])
+            for (i, _), outcome in zip(open_, together, strict=True):
+                results[i] = _by_checker(results[i].outcome, outcome)
+            open_ = [
+                one
+                for one, outcome in zip(open_, together, strict=True)
+                if not outcome.told or outcome.verdict in LIMITS
+            ]
+        for i, call in open_:
+            results[i] = _by_checker(results[i].outcome, self._checked([call])[0])
+
+    def _checked(self, calls: list[tuple[object, object, object]]) -> Sequence[CallOutcome]:
+        if self._taken > MOST_CHECKING:
+            return [CallOutcome(Verdict.TIME_LIMIT, error=NOT_CHECKED)] * len(calls)
+        check = Check(self.problem.comparison.checker, tuple(calls), bounds=bounds(self.config))
+        execution = self.execute(check)
+        self._taken += execution.strain
+        return execution.outcomes
+
+    @cached_property
+    def _stateless_checker(self) -> bool:
+        return is_stateless("", self.problem.comparison.checker)
+
+
+def stopped(results: list[TestResult]) -> list[TestResult]:
+    """The first test that failed, and what stands after it: tests that were not run."""
+    first = next((i for i, r in enumerate(results) if not r.passed), len(results))
+    not_run = [
+        TestResult(results[first].verdict, CallOutcome(Verdict.TIME_LIMIT, error=STOPPED))
+        for _ in results[first + 1 :]
+    ]
+    return [*results[: first + 1], *not_run]
+
+
+def _by_checker(given: CallOutcome, outcome: CallOutcome) -> TestResult:
+    if outcome.verdict is None and outcome.value is True:
+        return TestResult(Verdict.PASSED, given)
+    error = f"the checker did not accept it: {outcome.error}" if outcome.error else ""
+    return TestResult(Verdict.WRONG_ANSWER, replace(given, error=error))
+
+
+def _given(test: CallTest | StdinTest) -> object:
+    return test.stdin if isinstance(test, StdinTest) else test.arguments

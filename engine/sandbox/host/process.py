@@ -1,0 +1,167 @@
+"""The owner's end of one zygote.
+
+Invariant: whatever a zygote or its child does, `ask` ends within the order's wall time and a
+fixed grace; what does not answer as it should is `Broken`, and must be closed.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from engine.sandbox.guest.wire import HEAD, MAX_MESSAGE, ORDER, READY, STOP
+from engine.sandbox.host.errors import SandboxUnavailable
+from engine.sandbox.host.job import Bounds
+
+ZYGOTE = Path(__file__).parents[1] / "guest" / "zygote.py"
+START_SECONDS = 20.0
+GIVE_WAY_SECONDS = 2.0
+GRACE_SECONDS = 10.0  # over the wall limit, for the zygote to kill, reap and answer
+
+
+class Broken(Exception):
+    """The zygote died or does not answer."""
+
+
+class Ending(NamedTuple):
+    """How a child ended, in the words of wire.py."""
+
+    ending: int
+    code: int
+    seconds: float
+    cpu_seconds: float
+    fault: str
+    """Why its walls could not be put up; empty if they stood."""
+    alone: tuple[Ending, ...] = ()
+    """How the children of an ALONE ended, in order."""
+
+
+class Zygote:
+    """A zygote that runs. Ends with the thread that made it, and must be used by it alone."""
+
+    def __init__(self, number: int, allow_unsafe: bool = False):
+        """Start it.
+
+        Raises:
+            SandboxUnavailable: it did not come up within START_SECONDS.
+        """
+        self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115
+        self._process = subprocess.Popen(
+            [sys.executable, "-s", "-S", "-P", "-B", str(ZYGOTE), str(number),
+             "unsafe" if allow_unsafe else "safe"],
+            stdin=theirs.fileno(), stdout=subprocess.DEVNULL, stderr=self._errors, cwd="/",
+            # One arena: each thread's own would take 64 MiB of what a program may map.
+            env={"PYTHONHASHSEED": "0", "MALLOC_ARENA_MAX": "1"}, start_new_session=True,
+        )  # fmt: skip
+        theirs.close()
+        _give_way(self._process.pid)
+        try:
+            hello = self._receive(time.monotonic() + START_SECONDS)
+        except (Broken, OSError):
+            hello = b"E"
+        if hello[:1] != b"W":
+            cause = hello[1:].decode("utf-8", "replace") or self.last_words()
+            self.close()
+            raise SandboxUnavailable(
+                f"the sandbox process did not start: {cause}; "
+                f"check that {sys.executable} runs, that /proc is mounted, and that the host "
+                "allows user namespaces, or Landlock and seccomp filters"
+            )
+        self.tier, *walls = hello[1:].decode().split()
+        self.walls = tuple(walls)
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def order(self, kind: int, bounds: Bounds, file_bytes: int, files: Sequence[int]) -> None:
+        """Start one job; `files` are the descriptors that its kind needs (wire.py)."""
+        backstop = max(bounds.backstop_seconds, bounds.cpu_seconds)
+        message = ORDER.pack(
+            kind, bounds.cpu_seconds, bounds.wall_seconds, bounds.memory_bytes, file_bytes, backstop
+        )
+        try:
+            socket.send_fds(self._socket, [message], list(files))
+        except OSError:
+            raise Broken from None
+
+    def stop(self) -> None:
+        """End the job that is under way; `ending` still has to be called."""
+        try:
+            self._socket.send(STOP)
+        except OSError:
+            raise Broken from None
+
+    def ending(self, wall_seconds: float) -> Ending:
+        """Wait for the end of the job that was ordered."""
+        reply = self._receive(time.monotonic() + wall_seconds + GRACE_SECONDS)
+        if len(reply) < HEAD.size:
+            raise Broken
+        return _ending(reply[: HEAD.size], reply[HEAD.size :])
+
+    def last_words(self) -> str:
+        """The end of what the zygote wrote to its stderr."""
+        size = self._errors.seek(0, os.SEEK_END)
+        self._errors.seek(max(0, size - 300))
+        return self._errors.read().decode("utf-8", "replace").strip() or "it left no message"
+
+    def close(self) -> None:
+        self._socket.close()
+        self._process.send_signal(signal.SIGKILL)  # takes its pid namespace along
+        self._process.wait()
+        self._errors.close()
+
+    def _receive(self, deadline: float) -> bytes:
+        left = max(0.0, deadline - time.monotonic())
+        if not math.isfinite(left) or not select.select([self._socket], [], [], left)[0]:
+            raise Broken
+        try:
+            data = self._socket.recv(MAX_MESSAGE)
+        except OSError:
+            raise Broken from None
+        if not data:
+            raise Broken
+        return data
+
+
+def _give_way(session: int) -> None:
+    """Let a session be as nice as this process, where the kernel divides cores among sessions
+    (autogroup): between them the niceness of processes counts for nothing."""
+    if not (niceness := os.nice(0)):
+        return
+    until = time.monotonic() + GIVE_WAY_SECONDS
+    with suppress(OSError):  # a kernel without, or still too many at once
+        while True:
+            try:
+                Path(f"/proc/{session}/autogroup").write_text(str(niceness))
+                return
+            except BlockingIOError:  # users may do this ten times a second, all together
+                if time.monotonic() > until:
+                    raise
+            time.sleep(0.1)
+
+
+def _ending(head: bytes, told: bytes) -> Ending:
+    if told[:1] != READY:
+        fault = told.decode("utf-8", "replace") or "it left no message"
+        return _counted(head, fault)
+    size = len(READY) + HEAD.size
+    alone = [told[at + 1 : at + size] for at in range(1, len(told) - HEAD.size, size)]
+    return _counted(head, "", tuple(_counted(one, "") for one in alone))
+
+
+def _counted(head: bytes, fault: str, alone: tuple[Ending, ...] = ()) -> Ending:
+    ending, code, seconds, cpu_seconds = HEAD.unpack(head)
+    return Ending(ending, code, seconds, cpu_seconds, fault, alone)

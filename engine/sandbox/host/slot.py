@@ -1,0 +1,168 @@
+"""One slot of the sandbox: a zygote for programs, one for judges, and what to do when one dies.
+
+Invariants: judges and checkers, which know what is expected, run under a zygote that never runs
+a program; a zygote that broke is replaced and its job run again, once.
+"""
+
+from __future__ import annotations
+
+import itertools
+import marshal
+import os
+from contextlib import ExitStack
+
+from engine.config.schema import SandboxConfig
+from engine.events.vocabulary import Verdict
+from engine.sandbox.guest import wire
+from engine.sandbox.guest.wire import FRAME, max_payload
+from engine.sandbox.host.job import (
+    AnyJob,
+    Bounds,
+    CallOutcome,
+    Check,
+    Execution,
+    Job,
+    Script,
+    Trial,
+)
+from engine.sandbox.host.job import bounds as default_bounds
+from engine.sandbox.host.memfile import channel, content, memory_file
+from engine.sandbox.host.process import GRACE_SECONDS, Broken, Zygote
+from engine.sandbox.host.stream import read_alone, read_frames, read_script, read_trial
+
+_numbers = itertools.count()
+
+
+class Slot:
+    """Not thread-safe; must be used by the thread that started it, and ends with that thread."""
+
+    def __init__(self, config: SandboxConfig):
+        self._config = config
+        self._zygotes: dict[str, Zygote] = {}
+
+    @property
+    def pids(self) -> list[int]:
+        return [zygote.pid for zygote in self._zygotes.values()]
+
+    def programs(self) -> Zygote:
+        """The zygote of programs, started if need be.
+
+        Raises:
+            SandboxUnavailable: it cannot be started.
+        """
+        return self._zygote("programs")
+
+    def run(self, job: AnyJob) -> Execution:
+        """Run one job; a broken zygote costs a restart and at most one repetition.
+
+        Raises:
+            SandboxUnavailable: a zygote cannot be started.
+            ValueError: an argument is not a plain value.
+        """
+        for _ in range(2):
+            try:
+                return self._run(job, job.bounds or default_bounds(self._config))
+            except Broken:
+                cause = "; ".join({zygote.last_words() for zygote in self._zygotes.values()})
+                self.close()
+        failure = CallOutcome(Verdict.SANDBOX_FAILURE, error=f"the sandbox died twice: {cause}")
+        return Execution((failure,) * job.tests, 0.0)
+
+    def close(self) -> None:
+        while self._zygotes:
+            self._zygotes.popitem()[1].close()
+
+    def _run(self, job: AnyJob, bounds: Bounds) -> Execution:
+        if isinstance(job, Script):
+            return self._run_script(job, bounds)
+        if isinstance(job, Trial):
+            return self._run_trial(job, bounds)
+        if isinstance(job, Job) and job.alone:
+            return self._run_alone(job, bounds)
+        return self._run_calls(job, bounds)
+
+    def _run_calls(self, job: Job | Check, bounds: Bounds) -> Execution:
+        zygote = self._zygote("judges" if isinstance(job, Check) else "programs")
+        # Version 2 shares no references: equal rows of an argument are separate objects.
+        calls = [marshal.dumps(arguments, 2) for arguments in job.calls]
+        packed = marshal.dumps(
+            (job.prelude, job.program, job.entry_point, calls, bounds.output_bytes)
+        )
+        with memory_file(packed) as request, memory_file() as result:
+            most = min(_most(job.tests, bounds), max(wire.MOST_WRITTEN, _most(1, bounds)))
+            zygote.order(wire.CALLS, bounds, most, (request, result))
+            ending = zygote.ending(bounds.wall_seconds)
+            return read_frames(content(result, most), ending, job.tests, bounds)
+
+    def _run_alone(self, job: Job, bounds: Bounds) -> Execution:
+        zygote = self._zygote("programs")
+        calls = [marshal.dumps(arguments, 2) for arguments in job.calls[: wire.MOST_ALONE]]
+        sizes = [len(call) for call in calls]
+        packed = marshal.dumps(
+            (job.prelude, job.program, job.entry_point, bounds.output_bytes, sizes)
+        )
+        most = _most(1, bounds)
+        with ExitStack() as files:
+            # The third is for the compiled program.
+            request, arguments, codes, *results = [
+                files.enter_context(memory_file(content))
+                for content in (packed, b"".join(calls), b"", *(b"" for _ in calls))
+            ]
+            zygote.order(wire.ALONE, bounds, most, (request, arguments, codes, *results))
+            ending = zygote.ending(2 * bounds.wall_seconds)
+            streams = [content(result, most) for result in results[: len(ending.alone)]]
+        return read_alone(streams, ending, bounds)
+
+    def _run_script(self, job: Script, bounds: Bounds) -> Execution:
+        zygote = self._zygote("programs")
+        stdin = job.stdin.encode("utf-8", "surrogateescape")
+        with (
+            memory_file(marshal.dumps((job.prelude, job.program))) as request,
+            memory_file() as result,
+            memory_file(stdin) as given,
+            memory_file() as printed,
+        ):
+            most = max(bounds.output_bytes + 1, _most(1, bounds))
+            zygote.order(
+                wire.SCRIPT, bounds, bounds.output_bytes + 1, (request, result, given, printed)
+            )
+            ending = zygote.ending(bounds.wall_seconds)
+            text = content(printed, bounds.output_bytes + 1)
+            return read_script(content(result, most), text, ending, bounds)
+
+    def _run_trial(self, job: Trial, bounds: Bounds) -> Execution:
+        programs, judges = self._zygote("programs"), self._zygote("judges")
+        limit = bounds.output_bytes
+        program = marshal.dumps((job.prelude, job.program, job.entry_point, limit))
+        judge = marshal.dumps((job.prelude, job.codes, job.entry_point, limit))
+        most = _most(job.tests, bounds)
+        with (
+            memory_file(program) as asked,
+            memory_file() as unused,
+            memory_file(judge) as request,
+            memory_file() as result,
+        ):
+            with ExitStack() as ends:
+                (take_request, send_request), (take_response, send_response) = (
+                    ends.enter_context(channel()),
+                    ends.enter_context(channel()),
+                )
+                programs.order(wire.ANSWER, bounds, 0, (asked, unused, take_request, send_response))
+                judges.order(
+                    wire.JUDGE, bounds, most, (request, result, take_response, send_request)
+                )
+            judged = judges.ending(bounds.wall_seconds)
+            programs.stop()
+            answered = programs.ending(GRACE_SECONDS)
+            return read_trial(content(result, most), judged, answered, job.tests, bounds)
+
+    def _zygote(self, role: str) -> Zygote:
+        if role not in self._zygotes:
+            number = os.getpid() % (1 << 22) * 256 + next(_numbers) % 256
+            self._zygotes[role] = Zygote(number, self._config.allow_unsafe)
+        return self._zygotes[role]
+
+
+def _most(tests: int, bounds: Bounds) -> int:
+    """Most bytes that an honest child writes."""
+    return tests * (FRAME.size + max_payload(bounds.output_bytes))

@@ -1,0 +1,74 @@
+"""Runs equal programs once: agents that learn write the same right program again and again.
+
+Invariants: only a verdict that another run would give again is remembered. One that hangs on the
+load of the machine (a limit that was reached, a failure of the sandbox) never is. Several threads
+may verify at once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections import OrderedDict
+from collections.abc import Iterable
+from dataclasses import replace
+
+from engine.events.vocabulary import Verdict
+from engine.problems.problem import Problem
+from engine.sandbox.host.sandbox import Sandbox
+from engine.sandbox.host.verify import Verification, verify
+
+LASTING = {
+    Verdict.PASSED,
+    Verdict.WRONG_ANSWER,
+    Verdict.RUNTIME_ERROR,
+    Verdict.SYNTAX_ERROR,
+}
+
+Key = bytes
+"""Digest of all that a verdict depends on: the problem but for its words, and the program."""
+
+
+class RememberingVerifier:
+    """Verifies through one sandbox and remembers the last `most` verdicts."""
+
+    def __init__(self, sandbox: Sandbox, most: int = 10_000):
+        self.sandbox = sandbox
+        self.most = most
+        self._known: OrderedDict[Key, Verification] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def verify(self, programs: Iterable[tuple[Problem, str]]) -> list[Verification]:
+        """As `verify`, in order; programs that are equal, on equal tests, share one run.
+
+        Raises:
+            SandboxUnavailable: the sandbox cannot be started.
+        """
+        pairs = [(_key(problem, program), problem, program) for problem, program in programs]
+        with self._lock:
+            results = {key: self._recall(key) for key, *_ in pairs if key in self._known}
+        todo = {key: (problem, program) for key, problem, program in pairs if key not in results}
+        fresh = dict(zip(todo, verify(self.sandbox, todo.values()), strict=True))
+        with self._lock:
+            for key, verification in fresh.items():
+                self._remember(key, verification)
+        results |= fresh
+        return [results[key] for key, *_ in pairs]
+
+    def _recall(self, key: Key) -> Verification:
+        self._known.move_to_end(key)
+        return self._known[key]
+
+    def _remember(self, key: Key, verification: Verification) -> None:
+        if verification.verdict not in LASTING or verification.near_its_limit:
+            return
+        self._known[key] = verification
+        if len(self._known) > self.most:
+            self._known.popitem(last=False)
+
+
+def _key(problem: Problem, program: str) -> Key:
+    # Whatever a later problem may hold is in the key, unless it is known to change no verdict.
+    judged = replace(problem, id="", statement="", reference="", difficulty=0, tags=())
+    told = (judged, program)
+    return hashlib.sha256(repr(told).encode("utf-8", "surrogatepass")).digest()

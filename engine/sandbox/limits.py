@@ -1,0 +1,134 @@
+"""The most that a program gets in the sandbox, whatever settings and problems ask for.
+
+The operator of a machine says it by environment variables. One that is set lowers the settings of a
+run too: on a server those are a member's. One that is not holds for the problems' own limits alone,
+which come with a data set: they may exceed the settings up to a default.
+
+Invariant: a cap only lowers; what it lowers is reported (`cuts`).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+from engine.config.errors import ConfigError
+
+if TYPE_CHECKING:
+    from engine.config.schema import SandboxConfig
+    from engine.problems.problem import Limits, Problem
+
+DEFAULTS = {"seconds": 60, "memory_mb": 2048, "output_mb": 64}
+MOST = {"seconds": 3600, "memory_mb": 1 << 20, "output_mb": 1024}
+"""What a cap may be; none may be 0."""
+WALL_PER_CPU = 2.0
+"""Seconds of wall time for each of processor time, at most."""
+_PREFIX = "GROVE_SANDBOX_"
+
+
+@dataclass(frozen=True, slots=True)
+class SandboxCaps:
+    """Seconds of processor time and MiB of memory of one run of a program, MiB that it returns or
+    prints for one test; None: the default, for the problems' own limits alone."""
+
+    seconds: int | None = None
+    memory_mb: int | None = None
+    output_mb: int | None = None
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str] = os.environ) -> SandboxCaps:
+        """The caps of GROVE_SANDBOX_SECONDS, _MEMORY_MB and _OUTPUT_MB.
+
+        Raises:
+            ConfigError: one is no whole number in its range.
+        """
+        given = {name: environment.get(variable(name), "") for name in DEFAULTS}
+        if faults := [
+            {
+                "path": variable(name),
+                "value": text,
+                "reason": f"give 1 to {MOST[name]}, or unset it",
+            }
+            for name, text in given.items()
+            if text and not (text.isascii() and text.isdigit() and 1 <= int(text[:9]) <= MOST[name])
+        ]:
+            raise ConfigError(faults)
+        return cls(**{name: int(text) for name, text in given.items() if text})
+
+    def environment(self) -> dict[str, str]:
+        """The variables that `from_environment` reads."""
+        named = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {variable(name): str(value) for name, value in named.items() if value is not None}
+
+    def of_settings(self, config: SandboxConfig) -> SandboxConfig:
+        """The settings, lowered to the caps that are set."""
+        lower = {
+            name: most
+            for name, most in self.limits_of_settings().items()
+            if getattr(config, name) > most
+        }
+        return config.model_copy(update=lower) if lower else config
+
+    def limits_of_settings(self) -> dict[str, Any]:
+        """By field of `SandboxConfig`, the most that it may be; only of caps that are set."""
+        found: dict[str, Any] = {}
+        if self.seconds is not None:
+            found |= {"cpu_seconds": self.seconds, "wall_seconds": WALL_PER_CPU * self.seconds}
+        if self.memory_mb is not None:
+            found["memory_mb"] = self.memory_mb
+        if self.output_mb is not None:
+            found["output_bytes"] = self.output_mb << 20
+        return found
+
+    def most_seconds(self, config: SandboxConfig) -> float:
+        """Of processor time, for a problem that has a limit of its own; `config` was lowered."""
+        return self.seconds or max(DEFAULTS["seconds"], config.cpu_seconds)
+
+    def most_wall_seconds(self, config: SandboxConfig) -> float:
+        return max(config.wall_seconds, WALL_PER_CPU * self.most_seconds(config))
+
+    def most_memory_mb(self, config: SandboxConfig) -> int:
+        return self.memory_mb or max(DEFAULTS["memory_mb"], config.memory_mb)
+
+    def most_output_bytes(self, config: SandboxConfig) -> int:
+        """Also for what a problem expects, of which a program may print twice as much."""
+        return max((self.output_mb or DEFAULTS["output_mb"]) << 20, config.output_bytes)
+
+    def lowers(self, config: SandboxConfig, limits: Limits) -> bool:
+        """Whether a problem's own limits are above the caps."""
+        return (limits.seconds or 0) > self.most_seconds(config) or (
+            limits.memory_mb or 0
+        ) > self.most_memory_mb(config)
+
+    def cuts(self, config: SandboxConfig, problems: Iterable[Problem] = ()) -> list[str]:
+        """A sentence for each of the settings, and one for all problems, that the caps lower."""
+        lowered = self.of_settings(config)
+        told = [
+            f"sandbox.{name} = {getattr(config, name)} is above what this machine's operator "
+            f"allows ({VARIABLES[name]}): programs get {getattr(lowered, name)}"
+            for name in self.limits_of_settings()
+            if getattr(lowered, name) != getattr(config, name)
+        ]
+        if count := sum(self.lowers(lowered, problem.limits) for problem in problems):
+            told.append(
+                f"{count} problems have limits of their own above what this machine's operator "
+                f"allows ({variable('seconds')}, {variable('memory_mb')}): their programs get "
+                f"{self.most_seconds(lowered):g} s and {self.most_memory_mb(lowered)} MiB at most"
+            )
+        return told
+
+
+def variable(name: str) -> str:
+    """The environment variable of a cap."""
+    return f"{_PREFIX}{name.upper()}"
+
+
+VARIABLES = {
+    "cpu_seconds": variable("seconds"),
+    "wall_seconds": variable("seconds"),
+    "memory_mb": variable("memory_mb"),
+    "output_bytes": variable("output_mb"),
+}
+"""By field of `SandboxConfig`, the environment variable of its cap."""

@@ -1,0 +1,156 @@
+"""What the learners are given, and what becomes of it.
+
+Invariants:
+- The loop knows no method: credit and losses are chosen by name from the config.
+- An update is waited for before the next one is started, and before its figures or weights are
+  needed; the generators get its weights as soon as it has ended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from engine.config.schema import RunConfig
+from engine.config.weight_sharing import weight_groups
+from engine.credit.assign import Credit, TreeRecord, assign_credit, credit_batch
+from engine.policy.learner.rows import TrainingRow
+from engine.policy.types import Generation
+from engine.rollout.continuous import Growth
+from engine.rollout.forest import GrowingTree
+from engine.rollout.waves import timed
+from engine.run.waits import of_agents
+from engine.training.buffers import AgentBuffer
+from engine.training.team import Team
+from engine.training.telemetry import StepRecorder
+
+
+@dataclass(frozen=True)
+class _Update:
+    """An update of every agent that had a batch, under way."""
+
+    recorder: StepRecorder
+    calls: dict[str, Any]
+    """By the owner of the weights."""
+    trees: dict[str, list[int]]
+    """Whose nodes are learned from, by the owner too."""
+
+
+class Learning:
+    """Credits trees, keeps their nodes and has the learners learn from them."""
+
+    def __init__(self, config: RunConfig, team: Team):
+        self.config = config
+        self.team = team
+        groups = weight_groups([agent for agent in config.agents if agent.trainable])
+        self.learners = {owner: [agent.name for agent in group] for owner, group in groups.items()}
+        """The agents of every policy that learns, by the owner of its weights."""
+        plan = config.training
+        self.buffers = {
+            name: AgentBuffer(plan.batch_nodes, plan.max_batch_nodes, plan.max_staleness)
+            for name in self.learners
+        }
+        self._update: _Update | None = None
+        self._sent: list[Any] = []
+        """Calls that give weights to generators or end their step: only looked at for failures."""
+
+    def credit(self, trees: Sequence[GrowingTree], recorder: StepRecorder) -> list[Credit]:
+        """The credit of every tree; the nodes of those that are learned from enter the buffers."""
+        config = self.config.credit
+        limits = {agent.name: agent.sampling.max_new_tokens for agent in self.config.agents}
+        records = [_record(tree) for tree in trees]
+        credits = [
+            assign_credit(record, config, [limits[agent] for agent in record.agents])
+            for record in records
+        ]
+        credits = credit_batch(records, credits, config)
+        for tree, credit in zip(trees, credits, strict=True):
+            recorder.credited(tree, credit)
+            if not credit.filtered:
+                self._keep(tree, credit)
+        return credits
+
+    def start(self, recorder: StepRecorder, progress: float) -> None:
+        """Have everyone learn whose buffer holds a batch; `progress` is the share of the run."""
+        batches = {name: rows for name, buffer in self.buffers.items() if (rows := buffer.take())}
+        calls = {
+            name: self.team.agents[name].learn.remote(name, rows, progress)
+            for name, rows in batches.items()
+        }
+        trees = {name: sorted({row.tree for row in rows}) for name, rows in batches.items()}
+        self._update = _Update(recorder, calls, trees)
+
+    @property
+    def calls(self) -> list[Any]:
+        """Of the update that is under way; when all have ended, `take` what they came to."""
+        return list(self._update.calls.values()) if self._update else []
+
+    def finish(
+        self, phases: dict[str, float], growth: Growth, then: Callable[[], None] = lambda: None
+    ) -> None:
+        """Wait for the update that is under way, if there is one, and `take` it; trees that no step
+        waits for grow on meanwhile."""
+        if self._update:
+            with timed(phases, "learn"), of_agents(self._update.calls):
+                growth.attend(self.calls, "agents to learn", self._update.recorder)
+        self.take(phases, then)
+
+    def take(self, phases: dict[str, float], then: Callable[[], None]) -> None:
+        """Let the generators have the weights of the update that has ended, if there is one. What
+        comes `then` is done before the update is told of, for the generators wait for it."""
+        if self._update is None:
+            return then()
+        recorder, calls = self._update.recorder, self._update.calls
+        with timed(phases, "learn"), of_agents(calls):
+            updates = self.team.get(list(calls.values()), "agents to learn")
+        trees, self._update = self._update.trees, None
+        with timed(phases, "sync"):
+            self.give_weights(calls)
+        then()
+        for name, stats in zip(calls, updates, strict=True):
+            stale = stats.stale_nodes + self.buffers[name].learned(stats.version)
+            told = replace(stats, stale_nodes=stale)
+            recorder.updated(name, told, self.learners[name], trees[name])
+
+    def give_weights(self, owners: Sequence[str] | dict[str, Any]) -> None:
+        """Let generators write with these learners' weights: whatever is asked of them later, so
+        that nobody waits; what of this was begun before is waited for."""
+        self.team.get(self._sent, "generators to take the last weights")
+        self._sent = [*self.team.sync(owners), *self.team.end_step()]
+
+    def _keep(self, tree: GrowingTree, credit: Credit) -> None:
+        """Every policy's own nodes go to its buffer."""
+        owners = {name: owner for owner, names in self.learners.items() for name in names}
+        rows: dict[str, list[TrainingRow]] = {owner: [] for owner in self.learners}
+        nodes = [tree.written[node] for node in sorted(tree.written)]
+        for node, advantage in zip(nodes, credit.advantages_N, strict=True):
+            if node.agent in owners and node.score is not None:
+                row = _training_row(node.answer.generation, float(advantage), tree.id, node.node)
+                rows[owners[node.agent]].append(row)
+        for name, mine in rows.items():
+            self.buffers[name].add_tree(mine)
+
+
+def _record(tree: GrowingTree) -> TreeRecord:
+    nodes = [tree.written[node] for node in sorted(tree.written)]
+    return TreeRecord(
+        node_ids=[node.node for node in nodes],
+        parents=[node.parent for node in nodes],
+        agents=[node.agent for node in nodes],
+        scores=[node.score for node in nodes],
+        lengths=[len(node.answer.generation.output_ids) for node in nodes],
+    )
+
+
+def _training_row(generation: Generation, advantage: float, tree: int, node: int) -> TrainingRow:
+    return TrainingRow(
+        list(generation.prompt_ids),
+        list(generation.output_ids),
+        list(generation.logprobs),
+        advantage,
+        generation.policy_version,
+        generation.temperature,
+        tree,
+        node,
+    )

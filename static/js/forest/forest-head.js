@@ -1,0 +1,52 @@
+/** What stands around the trees: their title, the choice of steps, and what there is none of. */
+
+import { setText } from "../lib/dom.js";
+
+export class ForestHead {
+  /**
+   * @param part a function from the name of an element to it; `choose(step)` looks at the trees of
+   *   a step, or with null at those of the newest.
+   */
+  constructor(part, choose) {
+    this.part = part;
+    for (const [name, step] of [["current", () => null], ["previous", () => this.before]]) {
+      part(name).addEventListener("click", () => choose(step()));
+    }
+    part("chosen").addEventListener("click", () => choose(this.here));
+  }
+
+  /**
+   * @param trees that are looked at; `newest` step (0: none yet); `range` of steps that was asked
+   *   for, or null; `full`: there were more than are shown; `focus` the tree in focus, or null.
+   */
+  show({ trees, newest, range, full, loading, focus, over }) {
+    const { part } = this;
+    const steps = trees.map((tree) => tree.step);
+    const [first, last] = steps.length ? [steps[0], steps.at(-1)] : [range?.from ?? 0, range?.to ?? 0];
+    this.before = (first || newest) - 1;
+    this.here = first;
+    button(part("previous"), this.before >= 1 ? `Step ${this.before}` : "Step before", this.before < 1, false);
+    button(part("current"), newest ? `Step ${newest}` : "Newest step", !newest, Boolean(newest) && !range);
+    part("chosen").hidden = !range;
+    if (range) button(part("chosen"), span(range.from, range.to), false, true);
+    if (!focus) setText(part("forestTitle"), range ? `Search trees of ${span(first, last).toLowerCase()}` : "Search trees");
+    const solved = trees.filter((tree) => tree.solved).length;
+    const told = trees.length ? `${solved} of ${trees.length} solved` : "";
+    const more = loading ? "Loading…" : full ? "Older steps are left out: at most 20,000 nodes" : "";
+    setText(part("solved"), [told, more].filter(Boolean).join(" · "));
+    part("noTrees").hidden = trees.length > 0 || Boolean(focus);
+    part("stage").hidden = !part("noTrees").hidden;
+    setText(part("noTreesTitle"), range ? `No tree of ${span(range.from, range.to).toLowerCase()}` : "No tree yet");
+    setText(part("noTreesText"), loading ? "Loading…" : over);
+  }
+}
+
+function span(from, to) {
+  return from === to ? `Step ${from}` : `Steps ${from}–${to}`;
+}
+
+function button(host, text, disabled, pressed) {
+  setText(host, text);
+  host.disabled = disabled;
+  host.setAttribute("aria-pressed", String(pressed));
+}

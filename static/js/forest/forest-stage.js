@@ -1,0 +1,239 @@
+/**
+ * The canvas of the forest: places the trees and paints them.
+ *
+ * Invariants:
+ * - The picture follows from the view that it is given. Where many nodes are shown it may be some
+ *   hundred milliseconds behind; `late` says so, and the forest paints again.
+ * - Where many nodes are shown, only boxes whose tree changed are painted, unless the scene did:
+ *   sizes, what is in focus, open or pointed at, colours, filters, the place on the screen.
+ */
+
+import { through } from "./camera.js";
+import { focusFit, paintFocus, paintSmall, paintTile } from "./forest-paint.js";
+import { grid, layout } from "./layout.js";
+import { descendants } from "../run/lineage.js";
+import { Pictures } from "./tile-cache.js";
+import { ring } from "./tree-paint.js";
+
+export const MANY = 600; // nodes on the stage from which on trees are kept as pictures
+const SMALL_TILES = { least: 98, ratio: 0.86 };
+const NARROW = 520; // px of a stage that shows smaller tiles
+const FOCUS_GAP = 12; // px between the tree in focus and the others below it
+const REST = 12; // times what a layout took before a growing tree is laid out again
+const LEAST_REST_MS = 150;
+const SMALL_TREE = 400; // nodes up to which a layout costs next to nothing
+const NEAR = 300; // px off the screen within which a tile is painted
+const LOOK_MS = 500; // between two looks at whether what stands above has moved the stage
+
+export class ForestStage {
+  constructor(stage, canvas) {
+    this.stage = stage;
+    this.canvas = canvas;
+    this.shapes = new WeakMap();
+    this.pictures = new Pictures();
+    this.groups = new Map(); // key of a picture -> {tree, box, spots} that can be pointed at
+    this.tiles = [];
+    this.looked = 0; // when, and the top of the canvas then
+    this.top = 0;
+    this.width = stage.clientWidth;
+    new ResizeObserver(() => this.resized()).observe(stage);
+  }
+
+  /** Reads the width, which while painting would make the browser lay the page out. */
+  resized() {
+    this.width = this.stage.clientWidth;
+    this.moved = true;
+  }
+
+  /** To be called when the stage moved on the screen. */
+  scrolled() {
+    this.moved = true;
+  }
+
+  /** Where the node of a tree is, {tree, node, x, y, r}; null if it is not drawn. */
+  spotOf(node) {
+    for (const { spots } of this.groups.values()) {
+      const spot = spots.of(node);
+      if (spot) return spot;
+    }
+    return null;
+  }
+
+  /** Whether a node is drawn of which its program is being written. */
+  get writes() {
+    const isOpen = (node) => !node.closed;
+    return [...this.groups.values()].some(({ spots }) => spots.nodes.some(isOpen));
+  }
+
+  /**
+   * Paints a view: {trees, shown, focus, camera, folds, matchedIn(tree), asked, open, over,
+   * palette, colour, lookOf, pulse}.
+   */
+  paint(view) {
+    if (!this.width) this.resized(); // it was hidden
+    if (!this.width) return;
+    this.late = false;
+    const nodes = view.shown.reduce((sum, tree) => sum + tree.nodes.size, view.focus?.nodes.size ?? 0);
+    this.many = nodes > MANY;
+    this.pictures.begin();
+    const box = view.focus ? this.focusBox(view.focus, view.folds) : null;
+    this.#look();
+    const scene = this.#sceneOf(view, box);
+    this.whole = !this.many || this.moved || scene !== this.scene;
+    Object.assign(this, { scene, moved: false });
+    if (this.whole) this.#place(view, box);
+    if (box) this.#focus(box, view);
+    for (const tile of this.near) this.#tile(tile, view);
+    if (this.whole) this.pictures.end();
+    this.late ||= this.pictures.late;
+    this.canvas.dataset.nodes = nodes - (view.focus && view.shown.includes(view.focus) ? view.focus.nodes.size : 0);
+  }
+
+  /** Reads where the stage is on the screen, which what stands above it moves without a scroll. */
+  #look() {
+    const now = performance.now();
+    if (!this.many || now - this.looked < LOOK_MS) return;
+    this.looked = now;
+    this.moved ||= Math.abs(this.canvas.getBoundingClientRect().top - this.top) > NEAR / 2;
+  }
+
+  /** What a picture hangs on beside its tree, as text. */
+  #sceneOf({ trees, shown, focus, camera, folds, asked, open, over, palette, colour }, box) {
+    if (!this.many) return "";
+    const folded = [...folds].map(([tree, ids]) => `${tree}:${[...ids]}`);
+    const places = [this.width, box?.height, devicePixelRatio, camera.k, camera.x, camera.y, folded];
+    const pointed = [focus?.id, open?.id, over?.tree.id];
+    return [...places, ...pointed, palette.text, colour, asked, trees.length, ...shown.map((tree) => tree.id)].join();
+  }
+
+  /** Places all boxes anew on an empty canvas. */
+  #place(view, box) {
+    const plan = grid(view.shown.length, this.width, box || this.width < NARROW ? SMALL_TILES : {});
+    const below = box ? box.height + FOCUS_GAP : 0;
+    this.#clear(this.width, Math.max(90, below + plan.height));
+    const numbers = new Map(view.trees.map((tree, index) => [tree.id, index + 1]));
+    this.tiles = plan.tiles.map((place, index) => {
+      const tree = view.shown[index];
+      return { ...place, y: place.y + below, tree, number: numbers.get(tree.id) };
+    });
+    // Tiles far from the screen wait until they are scrolled to.
+    this.top = this.canvas.getBoundingClientRect().top;
+    const from = (y) => this.top + y;
+    const isNear = ({ y, height }) => from(y) <= innerHeight + NEAR && from(y + height) >= -NEAR;
+    this.near = this.tiles.filter(isNear);
+    this.groups = new Map();
+  }
+
+  #focus(box, view) {
+    const { focus: tree, camera } = view;
+    const ids = [...(view.folds.get(tree.id) ?? [])];
+    const folded = new Map(ids.map((id) => [id, descendants(tree, id).size]));
+    const picture = { ...view, folded, matched: view.matchedIn(tree) };
+    const paint = (on) => paintFocus(on, box, tree, this.shape(tree, view.folds), picture);
+    const about = [camera.k, camera.x, camera.y, ids];
+    this.#shown({ key: `focus ${tree.id}`, tree, box, about, view, paint });
+  }
+
+  #tile(tile, view) {
+    // After a reset the same tree is another object.
+    const tree = view.shown.find(({ id }) => id === tile.tree.id) ?? tile.tree;
+    tile.tree = tree;
+    const over = view.over?.tree === tree || view.focus === tree;
+    const under = () => paintTile(this.context, tile, tree, { ...view, over, number: tile.number });
+    const paint = (on) => {
+      const picture = { ...view, matched: view.matchedIn(tree) };
+      return paintSmall(on, tile, tree, this.shape(tree, view.folds), picture);
+    };
+    const about = [...(view.folds.get(tree.id) ?? [])];
+    this.#shown({ key: tree.id, tree, box: tile, about, view, paint, under });
+  }
+
+  /** Paints a box, in which `under` lies below the picture, and notes what can be pointed at. */
+  #shown({ key, tree, box, about, view, paint, under }) {
+    const { context } = this;
+    let spots;
+    if (!this.many) {
+      under?.();
+      spots = paint(context);
+    } else {
+      const { palette, colour, asked } = view;
+      const frame = [box.width, box.height, devicePixelRatio, palette.text, colour, asked, about].join();
+      const version = `${tree.seq} ${this.shapes.get(tree)?.size}`;
+      const kept = this.pictures.take({ key, tree, box, frame, version, paint });
+      if (!this.whole && !kept.fresh) return;
+      // A pixel more: the frame of a tile that is pointed at is wider than its box.
+      if (!this.whole) context.clearRect(box.x - 1, box.y - 1, box.width + 2, box.height + 2);
+      under?.();
+      context.drawImage(kept.canvas, box.x, box.y, box.width, box.height);
+      spots = kept.spots;
+    }
+    this.groups.set(key, { tree, box, spots });
+    const { open } = view;
+    const spot = open?.tree === tree.id ? spots.of(open) : null;
+    if (spot) ring(context, spot.x, spot.y, spot.r, view.palette);
+  }
+
+  /** Where the tree in focus is drawn. */
+  focusBox(tree, folds) {
+    const { height } = this.shape(tree, folds);
+    const tall = Math.max(280, Math.min(640, 110 + Math.max(2, height) * 80));
+    return { x: 0, y: 0, width: this.width, height: tall };
+  }
+
+  /** Where a node of the tree in focus is on the canvas; null where it has no place. */
+  placeOf(tree, folds, camera, id) {
+    const shape = this.shape(tree, folds);
+    const unit = shape.places.get(id);
+    return unit ? through(focusFit(this.focusBox(tree, folds), shape), camera)(unit) : null;
+  }
+
+  /** The layout of a tree; that of a big one that grows may lack its newest nodes for a moment. */
+  shape(tree, folds) {
+    const known = this.shapes.get(tree);
+    if (known?.size === tree.nodes.size) return known.shape;
+    const began = performance.now();
+    const rests = known && began - known.at < Math.max(LEAST_REST_MS, REST * known.cost);
+    if (known && tree.nodes.size > SMALL_TREE && (rests || this.pictures.busy)) {
+      this.late = true;
+      return known.shape;
+    }
+    const shape = layout(tree.nodes.values(), folds.get(tree.id));
+    const at = performance.now();
+    this.shapes.set(tree, { size: tree.nodes.size, shape, at, cost: at - began });
+    this.pictures.spend(at - began);
+    return shape;
+  }
+
+  /** To be called when nodes of a tree were folded away or out. */
+  forget(tree) {
+    this.shapes.delete(tree);
+  }
+
+  #clear(width, height) {
+    const ratio = window.devicePixelRatio || 1;
+    const { canvas } = this;
+    this.context ??= canvas.getContext("2d");
+    if (canvas.width !== Math.round(width * ratio) || canvas.height !== Math.round(height * ratio)) {
+      canvas.width = Math.round(width * ratio);
+      canvas.height = Math.round(height * ratio);
+      canvas.style.height = `${height}px`;
+    }
+    this.context.reset();
+    this.context.setTransform(ratio, 0, 0, ratio, 0, 0);
+  }
+
+  /** What lies at a point of the canvas: {tree, node, x, y, r}, `node` null within a tile; or null. */
+  at(x, y, reach) {
+    let best = null;
+    let least = Infinity;
+    const isIn = (box, more = 0) =>
+      x >= box.x - more && x <= box.x + box.width + more && y >= box.y - more && y <= box.y + box.height + more;
+    for (const { box, spots } of this.groups.values()) {
+      const found = isIn(box, reach) ? spots.nearest(x, y) : null;
+      if (found && found.away < least) [best, least] = [found.spot, found.away];
+    }
+    const tile = this.tiles.find((box) => isIn(box));
+    if (best && least <= reach && (!tile || tile.tree === best.tree)) return best;
+    return tile ? { tree: tile.tree, node: null, x, y, r: 8 } : null;
+  }
+}

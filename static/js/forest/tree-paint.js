@@ -1,0 +1,187 @@
+/** Draws one tree on a canvas: its lines, and its nodes as marks, or as specks where it is dense. */
+
+import { drawMark } from "./marks.js";
+import { CELL, pick } from "./sampling.js";
+import { Spots } from "./hit-test.js";
+
+export const FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", "DejaVu Sans", sans-serif';
+const DENSE_BELOW = 5; // px from one node to the next
+const DIMMED = 0.16; // of nodes that a filter leaves out
+
+/**
+ * Draws a tree and returns its `Spots`.
+ *
+ * @param place from a unit of the layout to pixels; `least` and `most` bound a node's radius.
+ * @param picture {palette, lookOf(node), pulse, matched, folded, clip}
+ */
+export function paintTree(context, tree, shape, place, picture, least, most) {
+  const r = Math.max(least, Math.min(most, place.scale * 0.3));
+  const spots = placed(tree, shape, place, r, picture.clip);
+  const root = place(shape.places.get(0));
+  const rootSize = Math.max(2.5, Math.min(12, r * 0.8));
+  // Where nodes would touch, detail is noise and costs seconds: lines in bulk, nodes as specks.
+  if (place.scale < DENSE_BELOW) {
+    bulkEdges(context, tree, shape, place, picture);
+    rootMark(context, root, rootSize, picture.palette);
+    bulkSpecks(context, tree, spots, picture);
+    return spots;
+  }
+  for (const [from, to, refines] of edgesOf(tree, shape, place, picture.clip)) {
+    edge(context, from, to, r, refines, picture.palette);
+  }
+  rootMark(context, root, rootSize, picture.palette);
+  for (let index = 0; index < spots.length; index += 1) {
+    const { node, x, y } = spots.at(index);
+    context.globalAlpha = picture.matched && !picture.matched.has(node.id) ? DIMMED : 1;
+    drawMark(context, x, y, r, { ...picture.lookOf(node), pulse: picture.pulse }, picture.palette);
+    const folded = picture.folded?.get(node.id);
+    if (folded) foldedBadge(context, x, y, r, folded, picture.palette);
+    context.globalAlpha = 1;
+  }
+  return spots;
+}
+
+/** The nodes that have a place, as spots to point at; of a zoomed tree only what is in view. */
+function placed(tree, shape, { line: [left, across, top, down] }, r, clip) {
+  const spots = new Spots(tree, tree.nodes.size, r);
+  for (const node of tree.nodes.values()) {
+    const unit = shape.places.get(node.id);
+    if (!unit) continue;
+    const [x, y] = [left + unit.x * across, top + unit.y * down];
+    if (clip && (x < clip.x - r || x > clip.x + clip.width + r)) continue;
+    if (clip && (y < clip.y - r || y > clip.y + clip.height + r)) continue;
+    spots.add(node, x, y);
+  }
+  return spots;
+}
+
+/** [from, to, whether it refines] of every line that may be in view. */
+function* edgesOf(tree, shape, place, clip) {
+  for (const node of tree.nodes.values()) {
+    const unit = shape.places.get(node.id);
+    if (!unit) continue;
+    const refines = node.parent !== 0 && shape.places.has(node.parent);
+    const from = place(shape.places.get(refines ? node.parent : 0));
+    const to = place(unit);
+    if (clip && (Math.max(from.x, to.x) < clip.x || Math.min(from.x, to.x) > clip.x + clip.width)) continue;
+    if (clip && (to.y < clip.y || from.y > clip.y + clip.height)) continue;
+    yield [from, to, refines];
+  }
+}
+
+function foldedBadge(context, x, y, r, count, palette) {
+  context.font = `600 10.5px ${FONT}`;
+  context.textAlign = "center";
+  context.textBaseline = "middle";
+  context.fillStyle = palette.muted;
+  context.fillText(`+${count}`, x, y + r * 1.9 + 6);
+}
+
+/** One number for a place, to a pixel: thousands of nodes share a few hundred of them. */
+function pixel(x, y) {
+  return (Math.round(x) & 8191) * 8192 + (Math.round(y) & 8191);
+}
+
+/** All lines of a tree as two paths; of those between the same pixels, one. */
+function bulkEdges(context, tree, shape, place, { clip, palette }) {
+  const made = { refine: new Path2D(), generate: new Path2D() };
+  const taken = new Set();
+  for (const [from, to, refines] of edgesOf(tree, shape, place, clip)) {
+    const key = pixel(to.x, to.y) * 8192 + (Math.round(from.x) & 8191);
+    if (taken.has(key)) continue;
+    taken.add(key);
+    const path = refines ? made.refine : made.generate;
+    path.moveTo(from.x, from.y);
+    path.lineTo(to.x, to.y);
+  }
+  context.lineWidth = 0.6;
+  for (const [kind, path] of Object.entries(made)) {
+    context.strokeStyle = palette[kind];
+    context.stroke(path);
+  }
+}
+
+/** Nodes as specks, one for each cell, colour by colour; those that a filter leaves out are dim. */
+function bulkSpecks(context, tree, spots, { lookOf, palette, matched }) {
+  const { lit, dimmed } = pick(spots, tree.id, (node) => !matched || matched.has(node.id));
+  for (const [layer, alpha] of [[dimmed, DIMMED], [lit, 1]]) {
+    const colours = new Map();
+    for (const index of layer.values()) {
+      const look = lookOf(spots.nodes[index]);
+      const colour = look.fill ?? (look.outcome === "open" ? look.hue : palette[look.outcome]);
+      if (!colours.has(colour)) colours.set(colour, []);
+      colours.get(colour).push(index);
+    }
+    context.globalAlpha = alpha;
+    for (const [colour, indices] of colours) {
+      context.fillStyle = colour;
+      for (const index of indices) {
+        const [x, y] = [spots.x[index], spots.y[index]].map((at) => Math.floor(at / CELL) * CELL);
+        context.fillRect(x, y, CELL, CELL);
+      }
+    }
+  }
+  context.globalAlpha = 1;
+}
+
+/** Generation leaves the problem as a thin dashed line; refinement is a solid arrow. */
+function edge(context, from, to, r, refines, palette) {
+  context.beginPath();
+  context.moveTo(from.x, from.y);
+  const middle = (from.y + to.y) / 2;
+  if (!refines) {
+    context.bezierCurveTo(from.x, middle, to.x, middle, to.x, to.y);
+    context.setLineDash(r > 3 ? [3, 3] : []);
+    context.lineWidth = 1.1;
+    context.strokeStyle = palette.generate;
+    context.stroke();
+    context.setLineDash([]);
+    return;
+  }
+  context.bezierCurveTo(from.x, middle, to.x, middle, to.x, to.y - r);
+  context.lineWidth = Math.max(0.8, Math.min(2.2, r * 0.3));
+  context.strokeStyle = palette.refine;
+  context.stroke();
+  if (r < 3) return;
+  const tip = to.y - r - 1.5;
+  const size = Math.max(3, r * 0.55);
+  context.beginPath();
+  context.moveTo(to.x, tip);
+  context.lineTo(to.x - size * 0.7, tip - size);
+  context.lineTo(to.x + size * 0.7, tip - size);
+  context.closePath();
+  context.fillStyle = palette.refine;
+  context.fill();
+}
+
+function rootMark(context, { x, y }, r, palette) {
+  context.beginPath();
+  context.roundRect(x - r * 1.5, y - r * 0.8, r * 3, r * 1.6, r * 0.6);
+  context.fillStyle = palette.muted;
+  context.fill();
+}
+
+/** Around the node that is open. */
+export function ring(context, x, y, r, palette) {
+  context.beginPath();
+  context.arc(x, y, r * 1.75 + 1, 0, 2 * Math.PI);
+  context.lineWidth = 2;
+  context.strokeStyle = palette.text;
+  context.stroke();
+}
+
+/** A short line as in the trees, for the legend. */
+export function edgeIcon(refines, palette) {
+  const canvas = document.createElement("canvas");
+  const ratio = window.devicePixelRatio || 1;
+  canvas.width = 26 * ratio;
+  canvas.height = 12 * ratio;
+  canvas.className = "edge";
+  canvas.setAttribute("aria-hidden", "true");
+  const context = canvas.getContext("2d");
+  context.scale(ratio, ratio);
+  context.translate(0, 6);
+  context.rotate(-Math.PI / 2);
+  edge(context, { x: 0, y: 1 }, { x: 0, y: 26 }, refines ? 4.5 : 4, refines, palette);
+  return canvas;
+}

@@ -1,0 +1,123 @@
+/**
+ * The charts of a page, of one run or of several: cards over the series that the server has.
+ *
+ * Invariants:
+ * - `ask` learns names, lengths and newest points of the series; only cards on the screen ask for
+ *   buckets, and only when something of theirs is new. The others catch up when they come into view.
+ * - With `until()` a seq, all that is shown was known at that event of the log.
+ */
+
+import { MetricCard } from "./metric-card.js";
+import { browser } from "../stream/stream.js";
+
+const AHEAD = { rootMargin: "250px" };
+
+export class MetricBoard {
+  /**
+   * @param options {runs: Map(id -> {id, url, agents, ...}), view(), zoom(from, to), until(), onFault(error)}:
+   *   `view` as `readView` gives it; `until` is a seq or null.
+   */
+  constructor(options) {
+    Object.assign(this, { until: () => null }, options);
+    for (const run of this.runs.values()) run.metrics ??= [];
+    this.cards = new Map();
+    const { runs, view, zoom } = this;
+    this.world = { runs, view, zoom, load: (line, range) => this.#load(line, range), extent: (chart) => this.#extent(chart) };
+    this.watcher = new IntersectionObserver((entries) => {
+      for (const { target, isIntersecting } of entries) {
+        const card = this.cards.get(target.dataset.metric);
+        if (!card) continue;
+        card.visible = isIntersecting;
+        if (isIntersecting && card.stale !== false) card.refresh().catch(this.onFault);
+      }
+    }, AHEAD);
+  }
+
+  /** Asks each run for its series; `isNew(chart)` of the answer tells of which something is new. */
+  async ask() {
+    const fresh = new Set();
+    await Promise.all([...this.runs.values()].map(async (run) => {
+      const metrics = await this.#metricsOf(run);
+      const before = new Map(run.metrics.map((one) => [one.name, told(one)]));
+      for (const one of metrics) if (before.get(one.name) !== told(one)) fresh.add(`${run.id} ${one.name}`);
+      const names = new Set(metrics.map((one) => one.name));
+      for (const name of before.keys()) if (!names.has(name)) fresh.add(`${run.id} ${name}`);
+      run.metrics = metrics;
+    }));
+    const isNew = ({ lines }) => lines.some((line) => fresh.has(`${line.run} ${line.metric}`));
+    return { any: fresh.size > 0, isNew };
+  }
+
+  /** Makes the cards that are missing and drops the others; `put(root, chart)` gives each its place. */
+  arrange(charts, put) {
+    const wanted = new Set(charts.map((chart) => chart.id));
+    for (const [id, card] of this.cards) {
+      if (wanted.has(id)) continue;
+      this.watcher.unobserve(card.root);
+      card.root.remove();
+      this.cards.delete(id);
+    }
+    for (const chart of charts) {
+      let card = this.cards.get(chart.id);
+      if (card) card.take(chart);
+      else {
+        card = new MetricCard(chart, this.world);
+        this.cards.set(chart.id, card);
+        this.watcher.observe(card.root);
+      }
+      put(card.root, chart);
+    }
+  }
+
+  /** Draws all anew, or those of whose chart `which` is true or whose lines have become others; those
+   *  out of sight when they are seen. */
+  refresh(which = () => true, since = null) {
+    const cards = [...this.cards.values()].filter((card) => card.changed || which(card.chart));
+    return Promise.all(cards.map((card) => card.refresh(since)));
+  }
+
+  /** What could not be drawn is tried again. */
+  catchUp() {
+    for (const card of this.cards.values()) if (card.visible && card.stale) card.refresh().catch(this.onFault);
+  }
+
+  resize() {
+    this.cards.forEach((card) => card.resize());
+  }
+
+  themeChanged() {
+    Promise.all([...this.cards.values()].map((card) => card.rebuild())).catch(this.onFault);
+  }
+
+  async #metricsOf(run) {
+    const found = [];
+    const fields = new URLSearchParams({ limit: 200 });
+    if (this.until() !== null) fields.set("until", this.until());
+    let next = null;
+    do {
+      const reply = await browser.load(`${run.url}?${fields}`);
+      found.push(...reply.metrics);
+      run.state = reply.state;
+      next = reply.next;
+      fields.set("cursor", next);
+    } while (next !== null);
+    return found;
+  }
+
+  #load({ run, metric }, { x, from, to, points, log }) {
+    const fields = new URLSearchParams({ x, from, to, points, scale: log ? "log" : "linear" });
+    if (this.until() !== null) fields.set("until", this.until());
+    return browser.load(`${this.runs.get(run).url}/${encodeURIComponent(metric)}?${fields}`);
+  }
+
+  #extent({ lines }) {
+    const { x } = this.view();
+    const lastOf = ({ run, metric }) => this.runs.get(run).metrics.find((one) => one.name === metric)?.last;
+    return [0, Math.max(1, ...lines.map((line) => lastOf(line)?.[x] ?? 0))];
+  }
+}
+
+/** What differs where anything of a series does: a resumed run may tell as many points anew. */
+function told({ points, last }) {
+  return [points, last.step, last.time, last.value].join();
+}

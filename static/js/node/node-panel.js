@@ -1,0 +1,169 @@
+/** One node in full: what was asked and written, how it was judged, what credit, and why here. */
+
+import { element } from "../lib/dom.js";
+import { outcome } from "../stream/fold.js";
+import { number, percent, seconds, words } from "../lib/format.js";
+import { childrenOf } from "../run/lineage.js";
+import { markIcon } from "../forest/marks.js";
+import { programSection } from "./node-code.js";
+import { creditSection } from "./node-credit.js";
+import { testsSection } from "./node-tests.js";
+import { NodeWords } from "./node-words.js";
+import { thompsonSection } from "./thompson.js";
+
+const OUTCOMES = {
+  open: "being written",
+  passed: "passed all tests",
+  partial: "passed some tests",
+  failed: "passed no test",
+  failure: "sandbox failure",
+};
+
+export class NodePanel {
+  /** @param actions {close(), pick(tree, node), collapse(tree, node), toStep(step),
+   *   load(tree id, node id), discuss() or null} */
+  constructor(host, actions) {
+    this.host = host;
+    this.actions = actions;
+    this.words = new NodeWords(actions.load);
+    this.view = "program";
+    this.shown = null;
+  }
+
+  clear() {
+    this.shown = null;
+    this.host.hidden = true;
+    this.host.replaceChildren();
+  }
+
+  /**
+   * Shows a node; drawn again only when it says something new.
+   *
+   * @param context {lookOf, palette, state, config, collapsed}: lookOf(node) as in the forest,
+   *   the state that the page shows, the run's settings, the ids of collapsed nodes of this tree.
+   */
+  show(tree, node, context) {
+    const key = this.#version(tree, node, context);
+    if (this.shown === key) return;
+    const same = this.shown?.startsWith(`${tree.id},${node.id},`);
+    const place = same ? this.host.scrollTop : 0;
+    const focused = same ? this.#focused() : null;
+    this.shown = key;
+    this.host.hidden = false;
+    const choose = (view) => {
+      this.view = view;
+      this.show(tree, node, context);
+    };
+    this.host.replaceChildren(
+      this.#head(node, context),
+      facts(node),
+      this.#links(tree, node, context),
+      this.#discussion(),
+      node.error ? element("section", {}, element("pre", { class: "code" }, node.error)) : "",
+      node.closed ? programSection(tree, node, this.view, choose) : waiting(),
+      node.closed && node.tests ? testsSection(node) : "",
+      creditSection(tree, node, context, this.actions.toStep),
+      thompsonSection(node),
+      ...(node.closed ? this.words.sections(tree, node) : []),
+    );
+    this.host.scrollTop = place;
+    if (focused) this.host.querySelectorAll("button")[focused - 1]?.focus();
+  }
+
+  #discussion() {
+    if (!this.actions.discuss) return "";
+    const attributes = { type: "button", class: "link", onclick: this.actions.discuss };
+    return element("section", { class: "small" }, element("button", attributes, "Comments on this node"));
+  }
+
+  #version(tree, node, { palette, state, collapsed }) {
+    const parent = tree.nodes.get(node.parent);
+    const kin = childrenOf(tree, node).map((one) => `${one.id}${outcome(one)}`);
+    const told = [tree.id, node.id, node.closed, node.advantage, parent?.closed, kin];
+    const credit = node.closed ? [tree.nodes.size, tree.closed, state.updates.length, state.checkpoints.length] : [];
+    return [...told, ...credit, collapsed?.has(node.id), palette.text, this.view].join();
+  }
+
+  /** Place of the focused button, 1-based: a redraw does not take the focus away. */
+  #focused() {
+    return [...this.host.querySelectorAll("button")].indexOf(document.activeElement) + 1;
+  }
+
+  #head(node, { lookOf, palette }) {
+    return element(
+      "div",
+      { class: "card-head" },
+      element(
+        "div",
+        { class: "panel-title" },
+        markIcon(lookOf(node), palette, 30),
+        element(
+          "div",
+          {},
+          element("h2", { id: "node-title" }, `Node ${node.id} by ${node.agent || "an agent"}`),
+          element("div", { class: "muted small" }, headline(node)),
+        ),
+      ),
+      element("span", { class: "spring" }),
+      element(
+        "button",
+        { type: "button", class: "button icon-button", "aria-label": "Close node", onclick: this.actions.close },
+        "✕",
+      ),
+    );
+  }
+
+  /** The way up and down, and folding what hangs below. */
+  #links(tree, node, { collapsed }) {
+    const { pick, collapse } = this.actions;
+    const parent = tree.nodes.get(node.parent);
+    const below = childrenOf(tree, node);
+    if (!parent && !below.length) return "";
+    const link = (text, one) =>
+      element("button", { type: "button", class: "link", onclick: () => pick(tree, one) }, text);
+    const fold = () =>
+      element(
+        "button",
+        { type: "button", class: "link", onclick: () => collapse(tree, node) },
+        collapsed?.has(node.id) ? "Unfold" : "Collapse",
+      );
+    const kin = below.slice(0, 24).map((one) => link(`${one.id} ${SIGN[outcome(one)]}`, one));
+    return element(
+      "section",
+      { class: "kin small" },
+      parent ? element("span", {}, "Repairs ", link(`node ${parent.id} ${SIGN[outcome(parent)]}`, parent)) : "",
+      below.length ? element("span", {}, "Repaired by ", kin, below.length > 24 ? "…" : "", " ", fold()) : "",
+    );
+  }
+}
+
+const SIGN = { open: "…", passed: "✓", partial: "◐", failed: "✗", failure: "⚠" };
+
+function headline(node) {
+  const how = node.parent === 0 ? "generated from the problem" : `refines node ${node.parent}`;
+  return `${OUTCOMES[outcome(node)]}, ${how}`;
+}
+
+function waiting() {
+  return element("section", { class: "muted" }, "The agent is writing this program now.");
+}
+
+function facts(node) {
+  const rows = [["Depth", node.depth]];
+  if (node.closed) {
+    rows.push(
+      ["Verdict", words(node.verdict)],
+      ["Score", number(node.score)],
+      ["Tests passed", percent(node.fraction, 0)],
+      ["Policy version", node.policyVersion],
+      ["Tokens", node.tokens],
+      ["Mean log-prob", number(node.meanLogprob)],
+      ["Ended by", words(node.stop)],
+      ["Took", seconds(node.seconds)],
+    );
+  }
+  const cells = rows.map(([name, value]) =>
+    element("div", {}, element("dt", {}, name), element("dd", {}, String(value ?? "–"))),
+  );
+  return element("section", {}, element("dl", { class: "facts" }, cells));
+}

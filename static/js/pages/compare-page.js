@@ -1,0 +1,40 @@
+/** The page of a comparison, for its people and for guests: the curves that it names, and comments. */
+
+import { Comments } from "../run/comments.js";
+import { setText } from "../lib/dom.js";
+import { chartsFrom } from "../metrics/metric-names.js";
+import { MetricPage } from "./metric-page.js";
+
+const RENEW_MS = 15_000;
+const part = (name) => document.querySelector(`[data-part="${name}"]`);
+const { curves, runs, frozen } = JSON.parse(document.getElementById("page").textContent);
+
+/** The charts in the order in which the page names their series. */
+function arrange(board, all) {
+  const charts = chartsFrom(all).filter(({ id }) => placeOf(id) >= 0);
+  charts.sort((a, b) => placeOf(a.id) - placeOf(b.id));
+  const host = part("charts");
+  board.arrange(charts, (root) => host.append(root));
+  part("none").hidden = charts.length > 0;
+  setText(part("none"), "No data yet. Charts appear here as soon as the runs report metrics.");
+}
+
+function placeOf(name) {
+  return curves.findIndex((one) => name === one || name.startsWith(`${one}.`));
+}
+
+if (part("charts")) new MetricPage(runs, { arrange, fresh: frozen ? "frozen" : "live" });
+const comments = document.querySelector("[data-comments]");
+if (comments) keepUp(new Comments(comments));
+
+/** A comparison has no stream that would tell of comments. */
+function keepUp(thread) {
+  setInterval(() => document.hidden || thread.renew(), RENEW_MS);
+}
+
+// The address keeps only what was chosen.
+document.querySelector(".compare-choice")?.addEventListener("formdata", ({ formData }) => {
+  const chosen = formData.getAll("run").filter(Boolean);
+  formData.delete("run");
+  for (const run of chosen) formData.append("run", run);
+});

@@ -1,0 +1,122 @@
+/** The page that compares two trees of one problem on one axis, the number of nodes. */
+
+import { bestSoFar, spent, within } from "../run/budget.js";
+import { HOME } from "../forest/camera.js";
+import { element, setText, svg } from "../lib/dom.js";
+import { fold } from "../stream/fold.js";
+import { paintFocus } from "../forest/forest-paint.js";
+import { count, number, percent } from "../lib/format.js";
+import { layout } from "../forest/layout.js";
+import { drawLegend } from "../forest/legend.js";
+import { looksOf, readPalette } from "../forest/marks.js";
+import { lookup } from "../node/node-look.js";
+import { browser } from "../stream/stream.js";
+
+const CURVE = { height: 200, left: 42, bottom: 22, top: 8 }; // px
+const TALL = 360; // px of a tree
+const ROWS = [
+  ["First solved", (one) => (one.solvedAt === null ? "not" : `node ${one.solvedAt}`)],
+  ["Tokens up to there", (one) => (one.tokensToSolved === null ? "–" : number(one.tokensToSolved))],
+  ["Best share of tests", (one) => percent(one.best, 0)],
+  ["Nodes", (one) => number(one.nodes)],
+  ["Tokens", (one) => number(one.tokens)],
+  ["From the problem", (one) => number(one.width)],
+  ["Depth", (one) => number(one.depth)],
+];
+
+const part = (name) => document.querySelector(`[data-part="${name}"]`);
+const page = JSON.parse(document.getElementById("page").textContent);
+const names = [...new Set(page.trees.flatMap((tree) => tree.agents))];
+const slider = part("budget");
+const canvases = [...part("pair").querySelectorAll("canvas")];
+let trees = [];
+let palette = readPalette();
+
+const team = () => looksOf(names, palette);
+
+function draw() {
+  const budget = Number(slider.value);
+  setText(part("said"), `the first ${count(budget, "node")} of each`);
+  slider.setAttribute("aria-valuetext", count(budget, "node"));
+  part("curves").replaceChildren(curves(budget));
+  part("figures").replaceChildren(table(budget));
+  trees.forEach((tree, place) => drawTree(canvases[place], within(tree, budget)));
+  drawLegend(part("legend"), team(), palette, "score");
+}
+
+function drawTree(canvas, tree) {
+  const ratio = devicePixelRatio || 1;
+  const width = canvas.parentElement.clientWidth - 2;
+  canvas.width = Math.round(width * ratio);
+  canvas.height = Math.round(TALL * ratio);
+  canvas.style.height = `${TALL}px`;
+  const context = canvas.getContext("2d");
+  context.setTransform(ratio, 0, 0, ratio, 0, 0);
+  const picture = { palette, lookOf: lookup(team(), palette), camera: HOME, pulse: 0 };
+  paintFocus(context, { x: 0, y: 0, width, height: TALL }, tree, layout(tree.nodes.values()), picture);
+}
+
+/** Best share of tests over nodes, a line of steps for each tree, and the budget as an upright. */
+function curves(budget) {
+  const { height, left, bottom, top } = CURVE;
+  const width = Math.max(240, part("curves").clientWidth - 32); // without its padding
+  const most = Math.max(1, Number(slider.max));
+  const x = (k) => left + ((width - left - 8) * k) / most;
+  const y = (share) => top + (height - top - bottom) * (1 - share);
+  const text = (at, up, said, anchor) => svg("text", { x: at, y: up, "text-anchor": anchor }, said);
+  const ticks = [0, 0.5, 1].map((share) => [
+    svg("line", { x1: left, x2: width - 8, y1: y(share), y2: y(share), class: "grid" }),
+    text(left - 6, y(share) + 4, percent(share, 0), "end"),
+  ]);
+  const lines = trees.map((tree, place) => {
+    const way = bestSoFar(tree).map((best, k) => (k ? `H${x(k)}V${y(best)}` : `M${x(0)},${y(best)}`));
+    return svg("path", { d: way.join(""), class: `curve of-${place}` });
+  });
+  const uprights = [svg("line", { x1: x(budget), x2: x(budget), y1: top, y2: height - bottom, class: "at" })];
+  const ends = [text(left, height - 5, "0", "middle"), text(width - 10, height - 5, count(most, "node"), "end")];
+  const told = trees.map((tree, place) => `${page.trees[place].label}: ${percent(bestSoFar(tree).at(-1), 0)}`);
+  const about = { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `Best share of tests over nodes. ${told.join("; ")}` };
+  return svg("svg", about, ...ticks.flat(), ...uprights, ...lines, ...ends);
+}
+
+function table(budget) {
+  const figures = trees.map((tree) => spent(tree, budget));
+  const head = page.trees.map((tree, place) =>
+    element("th", { scope: "col" }, element("span", { class: `swatch of-${place}`, "aria-hidden": "true" }), tree.label),
+  );
+  const rows = ROWS.map(([name, say]) =>
+    element("tr", {}, element("th", { scope: "row" }, name), figures.map((one) => element("td", {}, say(one)))),
+  );
+  return element(
+    "table",
+    { class: "small-table" },
+    element("thead", {}, element("tr", {}, element("td"), head)),
+    element("tbody", {}, rows),
+  );
+}
+
+async function load() {
+  trees = await Promise.all(
+    page.trees.map(async ({ url, tree }) => fold((await browser.load(url)).events).trees.get(tree)),
+  );
+  const most = Math.max(...trees.map((tree) => bestSoFar(tree).length - 1));
+  slider.max = most;
+  slider.value = most;
+  for (const name of ["compared", "pair"]) part(name).hidden = false;
+  draw();
+}
+
+slider.addEventListener("input", draw);
+addEventListener("resize", () => trees.length && draw());
+addEventListener("themechange", () => {
+  palette = readPalette();
+  if (trees.length) draw();
+});
+load()
+  .catch((error) => {
+    part("fault").hidden = false;
+    setText(part("fault").firstElementChild, `The trees could not be loaded (${error.message}). Reload the page to try again.`);
+  })
+  .finally(() => {
+    part("loading").hidden = true;
+  });

@@ -1,0 +1,183 @@
+/**
+ * The page of a new experiment: fields and TOML text say the same, and the server says of both what
+ * would come of them. The text is what counts; a field writes its line there.
+ */
+
+import { AgentList } from "../run/agent-list.js";
+import { element, setText } from "../lib/dom.js";
+import { lineOf, withLine, withLines } from "../lib/toml-lines.js";
+
+const WAIT_MS = 350;
+const PREFLIGHT_MS = 1_500;
+
+const part = (name) => document.querySelector(`[data-part="${name}"]`);
+const form = part("form");
+const text = form?.elements.overrides;
+const fields = () => [...form.querySelectorAll("[data-path]")];
+const agents = form && part("agents") && new AgentList(part, { text: plainText, write });
+
+/** What the text of changes is from now on. */
+function write(words) {
+  text.value = words;
+  later();
+}
+
+let touched = false; // whether somebody has changed anything
+let asked = 0; // answers to older questions are not shown
+let timer = null;
+let slow = null;
+let lines = ""; // the changes as the server writes them
+
+/** Ask the server what would come of the form; the preflight, which costs more, once one rests. */
+async function check(preflight = false) {
+  const number = ++asked;
+  const body = new FormData(form);
+  for (const field of fields()) body.delete(field.name);
+  if (preflight) body.set("preflight", "1");
+  const told = await answer(body).catch(() => null);
+  if (number !== asked) return;
+  if (told) show(told);
+  else say("warn", "These settings could not be checked: the server is not reachable.");
+}
+
+async function answer(body) {
+  const reply = await fetch(form.dataset.check, { method: "POST", body });
+  return reply.ok ? reply.json() : null;
+}
+
+function later() {
+  asked += 1; // what is being answered is of another text
+  clearTimeout(timer);
+  clearTimeout(slow);
+  timer = setTimeout(check, WAIT_MS);
+  slow = setTimeout(() => check(true), PREFLIGHT_MS);
+}
+
+function show(told) {
+  lines = told.lines;
+  const faults = new Map(told.problems.map((problem) => [problem.path, problem.reason]));
+  if (told.agents) agents?.sync(told.agents);
+  if (!told.problems.length) fields().forEach((field) => take(field, told.changes[field.dataset.path]));
+  for (const field of fields()) mark(field, faults.get(field.dataset.path));
+  countChanges();
+  agents?.tell();
+  part("start").disabled = false;
+  part("whole").hidden = !told.toml;
+  setText(part("toml"), told.toml);
+  if (told.problems.length) {
+    // Before anything was chosen, what is missing is no mistake.
+    const [kind, title] = touched ? ["bad", "Invalid settings:"] : ["", "Required before it can start:"];
+    say(kind, title, told.problems.map(problemLine));
+    part("preflight").replaceChildren();
+  } else {
+    const changes = Object.keys(told.changes).length;
+    const what = changes ? `${changes} ${changes === 1 ? "setting" : "settings"} changed` : "Default settings";
+    const { one } = form.dataset; // run or search
+    say("good", `${what}; ${told.runs} ${told.runs === 1 ? one : `${one}s`} to start.`);
+    setText(part("start"), told.runs === 1 ? `Start the ${one}` : `Start ${told.runs} ${one}s`);
+    if (told.preflight) showPreflight(told.preflight);
+  }
+}
+
+function problemLine({ path, reason }) {
+  return element("li", {}, element("code", {}, path), ` ${reason}`);
+}
+
+function showPreflight(findings) {
+  const rows = findings.map(({ what, mark: kind, text: words }) =>
+    element("li", { "data-mark": kind }, element("b", {}, what), ` ${words}`),
+  );
+  part("preflight").replaceChildren(
+    element("h3", {}, "Preflight checks"),
+    element("ul", { class: "preflight" }, rows),
+  );
+}
+
+function say(kind, words, items = []) {
+  const note = part("verdict");
+  note.hidden = false;
+  note.className = `note ${kind}`;
+  const list = items.length ? element("ul", { class: "faults" }, items) : "";
+  note.firstElementChild.replaceChildren(words, list);
+}
+
+/** A field shows what the text says, unless one is writing in it. */
+function take(field, value) {
+  if (field !== document.activeElement) field.value = value ?? field.dataset.base;
+}
+
+function mark(field, reason) {
+  const row = field.closest(".setting");
+  const error = row.querySelector("[data-error]");
+  row.toggleAttribute("data-changed", field.value !== field.dataset.base);
+  error.hidden = !reason;
+  setText(error, reason ?? "");
+  if (reason) {
+    field.setAttribute("aria-invalid", "true");
+    row.closest("details").open = true;
+  } else field.removeAttribute("aria-invalid");
+}
+
+function countChanges() {
+  for (const group of form.querySelectorAll("details.settings")) {
+    const changed = group.querySelectorAll("[data-changed]").length;
+    setText(group.querySelector('[data-part="changed"]'), changed ? `${changed} changed` : "");
+  }
+}
+
+/** The text, one setting per line: a table's header would swallow a line that is put behind it. */
+function plainText() {
+  return /^\s*\[/m.test(text.value) ? lines : text.value;
+}
+
+function wrote({ target: field }) {
+  const { path, kind, base, optional } = field.dataset;
+  const same = field.value === base;
+  text.value = withLine(plainText(), path, same ? null : lineOf(path, kind, field.value, optional));
+  mark(field, null);
+  later();
+}
+
+function search() {
+  const words = part("search").value.toLowerCase().split(/\s+/).filter(Boolean);
+  let found = 0;
+  for (const group of form.querySelectorAll("details.settings")) {
+    const rows = [...group.querySelectorAll(".setting")];
+    for (const row of rows) {
+      row.hidden = !words.every((word) => row.dataset.words.includes(word));
+      if (!row.hidden) found += 1;
+    }
+    group.hidden = rows.every((row) => row.hidden);
+    if (words.length) group.open = !group.hidden;
+  }
+  setText(part("found"), words.length ? `${found} found` : "");
+}
+
+function begin() {
+  part("searchLabel").hidden = false;
+  for (const button of document.querySelectorAll("[data-preset]")) {
+    button.hidden = false;
+    button.addEventListener("click", () => {
+      text.value = withLines(plainText(), button.dataset.preset);
+      later();
+    });
+  }
+  form.addEventListener("input", (event) => {
+    touched ||= event.isTrusted;
+    if (event.target.dataset.path) wrote(event);
+    else if (event.target.name) later();
+  });
+  part("search").addEventListener("input", search);
+  form.addEventListener("submit", () => {
+    // The text holds them all.
+    for (const field of fields()) field.disabled = true;
+  });
+  addEventListener("pageshow", () => fields().forEach((field) => (field.disabled = false)));
+  if (part("recipeForm")) {
+    part("take").hidden = true;
+    part("recipeForm").addEventListener("change", () => part("recipeForm").submit());
+  }
+  check(true);
+}
+
+if (form) begin();

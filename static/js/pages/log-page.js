@@ -1,0 +1,150 @@
+/**
+ * The log of a run: lines of the levels and words asked for, newest last, followed while it grows.
+ *
+ * What is asked stands in the address. Only lines after the newest one shown are added; older ones
+ * come when they are asked for. Until the first answer the page says that it loads; what fails is
+ * said with the remedy, and what would fail again is not asked for again by itself.
+ */
+
+import { element, setText } from "../lib/dom.js";
+import { clock } from "../lib/format.js";
+import { loadFault } from "../lib/load-fault.js";
+import { browser, hasEnded } from "../stream/stream.js";
+
+const EVERY_MS = 2_000;
+const PAGE = 200;
+
+const host = document.querySelector('[data-part="log"]');
+const part = (name) => document.querySelector(`[data-part="${name}"]`);
+const form = document.querySelector('[data-part="asked"]');
+let older = null;
+let newest = 0;
+let asking = 0;
+let follows = true;
+let ended = false; // the run
+let refused = false; // asking again by itself would not help
+
+function asked() {
+  const fields = new URLSearchParams();
+  for (const [name, value] of new FormData(form)) if (value) fields.append(name, value);
+  return fields;
+}
+
+async function load(before) {
+  const fields = asked();
+  fields.set("limit", PAGE);
+  if (before) fields.set("cursor", before);
+  const told = await browser.load(`${host.dataset.url}?${fields}`);
+  ended = hasEnded(told.state);
+  return told;
+}
+
+function lineOf({ time, level, message }) {
+  const date = Date.parse(time);
+  return element(
+    "div",
+    { class: `level-${level}` },
+    element("time", { datetime: time, title: new Date(date).toLocaleString() }, clock(date)),
+    ` ${level} ${message}`,
+  );
+}
+
+/** All anew: what is asked for has changed. */
+async function start() {
+  const mine = (asking += 1);
+  tellLoading(true);
+  const { lines, next } = await load(null);
+  if (mine !== asking) return;
+  tellLoading(false);
+  host.replaceChildren(...lines.reverse().map(lineOf));
+  newest = lines.at(-1)?.seq ?? 0;
+  tell(next);
+  host.scrollTop = host.scrollHeight;
+}
+
+/** What has come since; more than a page of it is shown anew. */
+async function grow() {
+  const mine = asking;
+  const { lines } = await load(null);
+  if (mine !== asking) return;
+  const fresh = lines.filter((line) => line.seq > newest);
+  if (fresh.length === PAGE) return start();
+  host.append(...fresh.reverse().map(lineOf));
+  newest = fresh.at(-1)?.seq ?? newest;
+  tell(older);
+  if (follows && fresh.length) host.scrollTop = host.scrollHeight;
+}
+
+async function earlier() {
+  const mine = asking;
+  const { lines, next } = await load(older);
+  if (mine !== asking) return;
+  const height = host.scrollHeight;
+  host.prepend(...lines.reverse().map(lineOf));
+  host.scrollTop += host.scrollHeight - height;
+  tell(next);
+}
+
+function tell(next) {
+  older = next;
+  part("older").hidden = !older;
+  part("none").hidden = host.children.length > 0;
+  setText(part("none"), asked().size ? "No matching lines." : "No log lines yet.");
+}
+
+function tellLoading(is) {
+  host.setAttribute("aria-busy", String(is));
+  part("loading").hidden = !is || host.children.length > 0;
+  if (is) part("none").hidden = true;
+}
+
+async function attempt(action) {
+  try {
+    await action();
+    refused = false;
+    part("fault").hidden = true;
+    tellState(...(ended ? ["ended", "ended"] : ["live", "live"]));
+  } catch (error) {
+    console.warn("grove log:", error.message);
+    const { text, final } = loadFault(error);
+    refused = final;
+    tellLoading(false);
+    part("fault").hidden = false;
+    setText(part("faultText"), text);
+    tellState("stale", final ? "not available" : "reconnecting");
+  }
+}
+
+function due() {
+  return newest || host.children.length ? grow : start;
+}
+
+function tellState(kind, text) {
+  part("stream").dataset.kind = kind;
+  setText(part("stream"), text);
+}
+
+async function tick() {
+  if (!document.hidden && !refused) await attempt(due());
+  setTimeout(tick, EVERY_MS);
+}
+
+function change() {
+  const fields = asked();
+  history.replaceState(null, "", `${location.pathname}${fields.size ? `?${fields}` : ""}`);
+  attempt(start);
+}
+
+const given = new URLSearchParams(location.search);
+form.elements.q.value = given.get("q") ?? "";
+for (const box of form.querySelectorAll('[name="level"]')) box.checked = given.getAll("level").includes(box.value);
+form.addEventListener("input", change);
+form.addEventListener("submit", (event) => event.preventDefault());
+part("older").addEventListener("click", () => attempt(earlier));
+part("retry").addEventListener("click", () => attempt(due()));
+part("follow").addEventListener("click", ({ currentTarget }) => {
+  follows = !follows;
+  currentTarget.setAttribute("aria-pressed", String(follows));
+  if (follows) host.scrollTop = host.scrollHeight;
+});
+tick();

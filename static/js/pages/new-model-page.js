@@ -1,0 +1,92 @@
+/**
+ * The page that adds a model: sends its files one after the other, then has them made a version.
+ *
+ * What was sent stays with the server for a day: pressed again after a failure, it goes on.
+ */
+
+import { setText } from "../lib/dom.js";
+import { Refused, Uploader } from "../lib/upload.js";
+
+const part = (name) => document.querySelector(`[data-part="${name}"]`);
+const form = part("form");
+let sending = null;
+
+/** What REST answers to a JSON body; throws `Refused`. */
+async function post(address, body) {
+  const answer = await fetch(address, {
+    method: "POST",
+    body: JSON.stringify(body),
+    headers: { "Content-Type": "application/json", "X-CSRFToken": token() },
+  });
+  const told = await answer.json();
+  if (!answer.ok) throw new Refused({ problems: [], ...told });
+  return told;
+}
+
+const token = () => form.elements.csrfmiddlewaretoken.value;
+
+async function uploaded(files, project, signal) {
+  const uploader = new Uploader(token());
+  const ids = [];
+  for (const [place, file] of files.entries()) {
+    const onProgress = (bytes) => {
+      const share = Math.floor((100 * bytes) / Math.max(1, file.size));
+      setText(part("progress"), `${file.name}: ${share} % (file ${place + 1} of ${files.length})`);
+    };
+    const upload = await uploader.send(file, { project, kind: "model", signal, onProgress });
+    ids.push(upload.id);
+  }
+  return ids;
+}
+
+/** The model of that name in the project, null if there is none. */
+async function modelOf(project) {
+  if (form.dataset.model) return Number(form.dataset.model);
+  const name = form.elements.name.value;
+  const found = await fetch(`/api/v1/models?project=${project}&name=${encodeURIComponent(name)}`);
+  const { models } = await found.json();
+  return models?.find((one) => one.name === name)?.id ?? null;
+}
+
+/** A version of the uploads, the first of a new model or the next of one: [model, number]. */
+async function versionOf(uploads, project) {
+  const known = await modelOf(project);
+  if (known === null) {
+    const model = await post("/api/v1/models", { project, name: form.elements.name.value, uploads });
+    return [model.id, model.versions[0].number];
+  }
+  const parent = Number(form.elements.parent?.value) || null;
+  const version = await post(`/api/v1/models/${known}/versions`, { uploads, parent });
+  return [known, version.number];
+}
+
+async function send() {
+  const project = Number(form.dataset.project ?? form.elements.project.value);
+  const files = [...form.elements.files.files];
+  const uploads = await uploaded(files, project, sending.signal);
+  setText(part("progress"), "Checking the files");
+  const [model, number] = await versionOf(uploads, project);
+  location.assign(`/models/${model}/versions/${number}/`);
+}
+
+function show(busy, error = "") {
+  part("send").disabled = busy;
+  part("stop").hidden = !busy;
+  part("error").hidden = !error;
+  setText(part("error"), error);
+  if (!busy) setText(part("progress"), "");
+}
+
+form?.addEventListener("submit", async (event) => {
+  event.preventDefault();
+  sending = new AbortController();
+  show(true);
+  try {
+    await send();
+  } catch (error) {
+    const stopped = sending.signal.aborted;
+    show(false, stopped ? "Paused. Upload continues where it stopped." : error.message);
+  }
+});
+
+part("stop")?.addEventListener("click", () => sending?.abort());

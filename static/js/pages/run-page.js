@@ -1,0 +1,205 @@
+/**
+ * The run page: the stream feeds the fold, and everything on the page but its charts, whose numbers
+ * the server has in buckets, is drawn from the fold.
+ *
+ * What the server knows beside the log (queued, stopping, who holds the run) comes with `status`
+ * frames; the log never waits for it. Scripts of what is not looked at first, which are half of the
+ * page's, come when the first trees are drawn.
+ */
+
+import { agentsOf, emptyState, fold } from "../stream/fold.js";
+import { clock } from "../lib/format.js";
+import { MachineBar } from "../run/machine-bar.js";
+import { looksOf, readPalette } from "../forest/marks.js";
+import { Pace } from "../forest/scheduler.js";
+import { Progress } from "../run/progress.js";
+import { RunForest } from "../run/run-forest.js";
+import { RunLoads } from "../run/run-loads.js";
+import { drawLog, drawStream } from "../run/run-notes.js";
+import { browser, connectionNote, RunStream, TOPICS } from "../stream/stream.js";
+import { firstPassed } from "../run/team.js";
+import { showTeam } from "../run/team-view.js";
+import { TimeMachine } from "../run/time-machine.js";
+
+const parts = new Map([...document.querySelectorAll("[data-part]")].map((node) => [node.dataset.part, node]));
+const part = (name) => parts.get(name) ?? null;
+const partsOf = (kind) =>
+  Object.fromEntries([...document.querySelectorAll(`[data-${kind}]`)].map((node) => [node.dataset[kind], node]));
+const page = JSON.parse(document.getElementById("page").textContent);
+
+let live = emptyState(); // fold of all that has arrived
+let status = page.status;
+let streamStatus = { kind: "connecting" };
+let palette = readPalette();
+let drawn = null; // the state that the trees show, and its seq then
+let drawnSeq = 0;
+const pace = new Pace(drawTrees, 80);
+const slowPace = new Pace(drawWords, 250); // figures, tables and texts, which nobody reads faster
+
+const loads = new RunLoads(page.urls);
+const machine = new TimeMachine({
+  loadState: (seq) => loads.state(seq),
+  loadEvents: (after, until) => loads.events(after, until),
+  head: () => live.seq,
+  onChange: () => {
+    trees.address.write();
+    changed();
+  },
+  onLive: () => trees.address.refreshFocus(),
+  onFault: (error) => console.warn("grove: that moment cannot be shown:", error.message),
+});
+const trees = new RunForest({ part, partsOf }, page, {
+  machine,
+  loads,
+  live: () => live,
+  shown: shownState,
+  team,
+  palette: () => palette,
+  changed,
+});
+const bar = new MachineBar(partsOf("machine"), machine, firstSolved);
+const moment = () => (machine.active ? machine.seq : null);
+let charts = null; // until the trees are shown, which are looked at first
+const answer = page.search && new (await import("../run/search-card.js")).SearchCard(part, page.search, (tree, node) => trees.open(tree, node));
+const strip = ["pill", "stop", "stopButton", "kill", "resume", "bar", "facts", "notes", "figures", "result"];
+const progress = new Progress(Object.fromEntries(strip.map((name) => [name, part(name)])), page);
+
+/** The state that the page shows: the newest, or an earlier one. */
+function shownState() {
+  return machine.state ?? live;
+}
+
+/** The run's row is of now; at an earlier moment its state is what the log said then. */
+function statusAt(state) {
+  if (!machine.active) return status;
+  return { ...status, state: state.run.state, waiting: null, error: state.error?.message ?? "" };
+}
+
+/** The team in its order, with the look of each agent. */
+function team() {
+  const names = page.agents.map((agent) => agent.name);
+  for (const name of agentsOf(live)) if (!names.includes(name)) names.push(name);
+  return looksOf(names, palette);
+}
+
+/** The run as its charts know it. */
+function chartedRun() {
+  return {
+    id: page.run.id,
+    url: page.urls.metrics,
+    begun: page.run.begun,
+    agents: page.agents.map((agent) => agent.name),
+    owners: Object.fromEntries(page.agents.map((agent) => [agent.name, agent.owner])),
+  };
+}
+
+/** What lies below the trees, and what opens when one is chosen. */
+async function startTheRest() {
+  trees.loadPanel();
+  if (!page.urls.metrics || page.search) return;
+  try {
+    const { RunCharts } = await import("../run/run-charts.js");
+    charts = new RunCharts(part("charts"), chartedRun(), moment);
+    changed();
+  } catch (error) {
+    console.warn("grove: the charts cannot be shown:", error.message);
+  }
+}
+
+function changed() {
+  pace.now();
+  slowPace.now();
+}
+
+/** Something came. */
+function news() {
+  pace.soon();
+  slowPace.soon();
+}
+
+/** What moves: the trees, the node that is open, and the place in the log. */
+function drawTrees() {
+  const state = shownState();
+  trees.draw(state, status);
+  bar.show(live, state);
+  drawn = state;
+  drawnSeq = state.seq;
+}
+
+/** The rest of the page, which tells last of all how far the whole page is. */
+function drawWords() {
+  const state = shownState();
+  if (drawn !== state || drawnSeq !== state.seq) drawTrees();
+  const agents = team();
+  const now = machine.active ? state.time : Date.now();
+  const connection = connectionNote(streamStatus, Date.now(), clock);
+  progress.show(state, statusAt(state), agents, palette, now, connection, status);
+  trees.drawWords(state);
+  showTeam(part("team"), trees.trees, agents, palette);
+  answer?.show(state, statusAt(state));
+  if (state.seq) charts?.show([state.steps.at(-1)?.seq, state.updates.length, state.evaluations.length, state.resumes].join());
+  drawLog(part("logCard"), part("log"), state);
+  drawStream(part("stream"), streamStatus, status.state, live.seq, state.seq);
+}
+
+/** The seq at which the tree in focus was solved first, or any tree of the run. */
+async function firstSolved() {
+  const { focus } = trees;
+  const mine = focus && (live.trees.get(focus.id) ?? focus);
+  const node = mine && firstPassed(mine);
+  if (node) return node.closedSeq;
+  return (await loads.firstSolved())?.seq ?? null;
+}
+
+addEventListener("themechange", () => {
+  palette = readPalette();
+  trees.themeChanged();
+  charts?.themeChanged();
+  changed();
+});
+addEventListener("hashchange", () => {
+  trees.address.read();
+  changed();
+});
+// Waits and times left count on while no event comes.
+setInterval(() => !document.hidden && changed(), 1000);
+
+const socket = new URL(page.urls.stream, location.href);
+socket.protocol = location.protocol === "https:" ? "wss:" : "ws:";
+const stream = new RunStream({
+  url: socket.href,
+  run: page.run.id,
+  stateUrl: page.urls.state,
+  first: page.run.begun ? browser.load(page.urls.state) : null,
+  epoch: page.run.epoch,
+  topics: TOPICS,
+  onEvents: (events) => {
+    fold(events, live);
+    news();
+  },
+  onReset: () => {
+    live = emptyState();
+    machine.live();
+  },
+  onRunStatus: (told) => {
+    if (told.comments_changed !== status.comments_changed) trees.comments?.renew();
+    status = told;
+    news();
+  },
+  onStatus: (told) => {
+    streamStatus = told;
+    news();
+  },
+});
+document.addEventListener("visibilitychange", () => {
+  stream.visibilityChanged();
+  changed();
+});
+drawTrees();
+drawWords();
+stream.start();
+await stream.begun();
+const afterFrame = () => new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
+await afterFrame(); // the state is drawn in one frame, the canvas in the next
+await afterFrame();
+startTheRest();

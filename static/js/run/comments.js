@@ -1,0 +1,101 @@
+/**
+ * The card of comments: shows the thread of a run, a node or a comparison, and renews it when told.
+ *
+ * The server renders threads; what is taken from its page is the part `data-thread`. A comment that
+ * is being written is never taken away: while one is there, only the list is renewed.
+ */
+
+import { FaultNote } from "../lib/fault-note.js";
+import { tellAges } from "../pages/frame.js";
+import { faultText } from "../lib/load-fault.js";
+
+export class Comments {
+  #shown = "";
+
+  /** @param host the element whose `data-comments` is the address of the thread. */
+  constructor(host) {
+    this.host = host;
+    this.base = host.dataset.comments;
+    this.title = host.querySelector("[data-comments-title]");
+    this.body = host.querySelector("[data-comments-body]");
+    this.fault = new FaultNote(() => this.body, "Comments could not be loaded.");
+    host.addEventListener("submit", (event) => this.#submit(event));
+    this.show(null, null);
+  }
+
+  /** Show what others have written since. */
+  renew() {
+    this.#load(false);
+  }
+
+  /** The thread of a node, or that of the whole; ids are numbers. */
+  show(tree, node) {
+    const address = node === null ? this.base : `${this.base}&tree=${tree}&node=${node}`;
+    if (address === this.#shown) return;
+    this.#shown = address;
+    this.title.textContent = node === null ? "Comments" : `Comments on node ${node}`;
+    this.#tellLoading();
+    this.#load(true);
+  }
+
+  #tellLoading() {
+    const said = document.createElement("p");
+    said.className = "card-body muted";
+    said.setAttribute("role", "status");
+    said.textContent = "Loading comments…";
+    this.host.setAttribute("aria-busy", "true");
+    this.body.replaceChildren(said);
+  }
+
+  async #load(whole) {
+    const address = this.#shown;
+    try {
+      await this.#take(address, await fetch(address), whole);
+    } catch (error) {
+      if (address === this.#shown && whole) this.#fault(error, () => this.#again());
+    } finally {
+      if (address === this.#shown) this.host.removeAttribute("aria-busy");
+    }
+  }
+
+  #again() {
+    this.#tellLoading();
+    this.#load(true);
+  }
+
+  async #submit(event) {
+    event.preventDefault();
+    const { target: form, submitter } = event;
+    const address = this.#shown;
+    submitter.disabled = true;
+    try {
+      const response = await fetch(form.action, { method: "POST", body: new FormData(form) });
+      await this.#take(address, response, true);
+    } catch (error) {
+      this.#fault(error, () => form.requestSubmit(submitter));
+    } finally {
+      submitter.disabled = false;
+    }
+  }
+
+  async #take(address, response, whole) {
+    if (response.redirected && new URL(response.url).pathname.startsWith("/sign-in/")) throw { status: 401 };
+    const page = new DOMParser().parseFromString(await response.text(), "text/html");
+    const thread = page.querySelector("[data-thread]");
+    if (!thread) throw { status: response.status };
+    if (address !== this.#shown) return;
+    this.fault.hide();
+    const list = this.body.querySelector("[data-thread-list]");
+    if (whole || !list) this.body.replaceChildren(document.adoptNode(thread));
+    else if (!list.contains(document.activeElement)) {
+      list.replaceWith(document.adoptNode(thread.querySelector("[data-thread-list]")));
+    }
+    tellAges();
+  }
+
+  /** What is being written stays; a list that never came leaves its place to the note. */
+  #fault(error, retry) {
+    this.body.querySelector("[role=status]")?.remove();
+    this.fault.show(faultText(error.status), retry);
+  }
+}

@@ -1,0 +1,59 @@
+/** Which nodes are asked for: by agent, verdict, score, depth and words. Pure; kept in the address. */
+
+import { outcome } from "../stream/fold.js";
+
+export const FIELDS = ["agent", "verdict", "score", "depth", "step", "q"];
+export const SCORES = { passed: "passed", partial: "some tests", failed: "no test", failure: "sandbox failure", open: "being written" };
+
+/** The filters of an address, all of them strings; "" asks for nothing. */
+export function readFilters(parameters) {
+  return Object.fromEntries(FIELDS.map((name) => [name, parameters.get(name) ?? ""]));
+}
+
+/** Only what was asked for is written. */
+export function writeFilters(filters, parameters) {
+  for (const name of FIELDS) if (filters[name]) parameters.set(name, filters[name]);
+}
+
+export function isAsking(filters) {
+  return FIELDS.some((name) => filters[name]);
+}
+
+/** {from, to} of "12" or "3-9"; null where it asks for no step. */
+export function stepsOf({ step }) {
+  const found = /^\s*(\d{1,9})\s*(?:[-–]\s*(\d{1,9})\s*)?$/.exec(step);
+  if (!found) return null;
+  const [from, to] = [Number(found[1]), Number(found[2] ?? found[1])];
+  return from && to >= from ? { from, to } : null;
+}
+
+/** A test of nodes: (tree, node) -> boolean. */
+export function matcher(filters) {
+  const { agent, verdict, score, depth } = filters;
+  const words = filters.q.trim().toLowerCase();
+  const number = words.replace(/^#/, "");
+  return (tree, node) => {
+    if (agent && node.agent !== agent) return false;
+    if (verdict && node.verdict !== verdict) return false;
+    if (score && outcome(node) !== score) return false;
+    if (depth && node.depth !== Number(depth)) return false;
+    if (!words) return true;
+    if (/^\d+$/.test(number)) return node.id === Number(number) || tree.id === Number(number);
+    return [node.program, node.error, tree.problem, tree.statement].some((text) =>
+      text?.toLowerCase().includes(words),
+    );
+  };
+}
+
+/** {trees, nodes, ids: Map(tree id -> Set of node ids)} of all that matches. */
+export function found(trees, matches) {
+  const ids = new Map();
+  let nodes = 0;
+  for (const tree of trees) {
+    const mine = new Set();
+    for (const node of tree.nodes.values()) if (matches(tree, node)) mine.add(node.id);
+    if (mine.size) ids.set(tree.id, mine);
+    nodes += mine.size;
+  }
+  return { trees: ids.size, nodes, ids };
+}

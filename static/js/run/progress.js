@@ -1,0 +1,260 @@
+/** The strip above the trees: how far, how long, what it waits for; errors; the final result. */
+
+import { element, setText } from "../lib/dom.js";
+import { phaseOf, progressOf, totals } from "./estimate.js";
+import { count, duration, percent, points } from "../lib/format.js";
+import { markIcon } from "../forest/marks.js";
+import { failureOf, failurePanel } from "./failure.js";
+import { shareOf, spentOf } from "./search-model.js";
+import { bestCheckpoint, result, validationChange } from "./outcomes.js";
+import { hasEnded } from "../stream/stream.js";
+
+const HALTED = ["failed", "stopped"];
+
+export class Progress {
+  /** @param parts the elements with these names; `page` is the page's JSON. */
+  constructor(parts, page) {
+    Object.assign(this, parts);
+    this.labels = new Map(page.states.map((state) => [state.value, state]));
+    this.canOperate = page.run.can_operate;
+    this.search = page.search; // of a search at test time, or null
+  }
+
+  /**
+   * @param status the run's row as the server last told it; agents as in the forest;
+   *   `connection` is {kind, title, text}, or null while the page is up to date; `row` is the run's
+   *   row as it is now, where `status` tells of an earlier moment: it decides what can be done.
+   */
+  show(state, status, agents, palette, now, connection, row = status) {
+    this.#state(status, row);
+    this.#facts(state, status, now);
+    this.#banners(state, status, now, connection);
+    this.#figures(state, agents, palette);
+    this.#result(state, status, agents, palette);
+  }
+
+  #state(status, row) {
+    const { label, colour } = this.labels.get(status.state);
+    setText(this.pill, label);
+    this.pill.dataset.colour = colour;
+    this.pill.dataset.state = status.state;
+    const stoppable = ["queued", "starting", "running"].includes(row.state);
+    this.stop.hidden = !this.canOperate || !(stoppable || row.state === "stopping");
+    this.stopButton.disabled = row.state === "stopping" || row.stop_requested;
+    setText(this.stopButton, this.stopButton.disabled ? "Stopping…" : "Stop");
+    if (this.kill) this.kill.hidden = !(stoppable || row.state === "stopping");
+    this.resume.hidden = !this.canOperate || !HALTED.includes(row.state);
+  }
+
+  #facts(state, status, now) {
+    if (this.search) {
+      this.#spent(state, status, now);
+      return;
+    }
+    const way = progressOf(state);
+    this.bar.value = status.state === "finished" ? 1 : way.share;
+    const most = way.steps || status.steps || "–";
+    const facts = [fact("Step", way.byMinutes ? `${way.done}` : `${way.done} of ${most}`)];
+    if (way.minutes) facts.push(fact("Training", `${way.minutesDone.toFixed(1)} of ${way.minutes} min`));
+    const running = status.state === "running" || status.state === "starting";
+    if (running && way.secondsLeft !== null && way.share < 1) {
+      facts.push(fact("Left", `about ${duration(way.secondsLeft)}`));
+    }
+    if (running) facts.push(fact("Now", phaseOf(state)));
+    const end = hasEnded(status.state) ? state.time : now;
+    if (state.startedAt) facts.push(fact("Elapsed", duration((end - state.startedAt) / 1000)));
+    const { nodes, tokens } = totals(state);
+    facts.push(fact("Generated", `${count(nodes, "node")}, ${count(tokens, "token")}`));
+    const best = bestCheckpoint(state);
+    if (best) facts.push(fact("Best checkpoint", `step ${best.step}, ${percent(best.validation)} on validation`));
+    if (state.resumes) facts.push(fact("Resumed", count(state.resumes, "time")));
+    replaceIfChanged(this.facts, facts);
+  }
+
+  /** Of a search: what is used of each limit. */
+  #spent(state, status, now) {
+    const rows = spentOf(state, this.search.budget, now);
+    this.bar.value = status.state === "finished" ? 1 : shareOf(rows);
+    const facts = rows.map(({ name, used, most }) =>
+      fact(`${name[0].toUpperCase()}${name.slice(1)}`, `${used} of ${most}`),
+    );
+    const end = hasEnded(status.state) ? state.time : now;
+    if (state.startedAt) facts.push(fact("Elapsed", duration((end - state.startedAt) / 1000)));
+    facts.push(fact("Generated", count(totalTokens(state), "token")));
+    if (state.resumes) facts.push(fact("Restarted", count(state.resumes, "time")));
+    replaceIfChanged(this.facts, facts);
+  }
+
+  #banners(state, status, now, connection) {
+    const notes = [];
+    if (connection) notes.push(note(connection.kind, connection.title, connection.text));
+    const waiting = hasEnded(status.state) ? null : waitOf(state, status, now);
+    if (waiting) notes.push(note(waiting.kind, waiting.title, waiting.text));
+    const error = status.state === "failed" ? state.error : null;
+    const message = error?.message ?? (status.state === "failed" ? status.error : "");
+    if (message) {
+      const can = this.canOperate && !this.resume.hidden ? this.resume : null;
+      notes.push(failurePanel(failureOf(state, message), this.#resumeText(state), can));
+    }
+    if (status.state === "stopped") notes.push(note("warn", "Stopped.", this.#resumeText(state)));
+    replaceIfChanged(this.notes, notes);
+  }
+
+  #resumeText(state) {
+    return this.search ? "Search again starts with an empty tree." : resumeText(state);
+  }
+
+  #figures(state, agents, palette) {
+    if (this.search) return;
+    const cards = validationChange(state, agents.map((agent) => agent.name)).map((row, index) => {
+      const change = row.before === null ? "on validation" : changeText(row.before, row.now, "on validation");
+      const icon = markIcon({ ...agents[index], outcome: "open" }, palette);
+      return figure([icon, `${row.agent} Pass@1`], percent(row.now), change);
+    });
+    const last = state.steps.at(-1);
+    const first = state.steps[0];
+    cards.push(
+      figure(["Reward"], percent(last?.reward), first ? changeText(first.reward, last.reward) : "mean of a step"),
+      figure(["Solved trees"], percent(last?.solved, 0), first ? changeText(first.solved, last.solved) : "of a step"),
+    );
+    if (last) {
+      const rate = last.nodes / last.seconds;
+      cards.push(figure(["Speed"], `${rate.toFixed(rate < 10 ? 1 : 0)}`, "nodes per second"));
+    }
+    replaceIfChanged(this.figures, cards, palette.text);
+  }
+
+  #result(state, status, agents, palette) {
+    const found = result(state);
+    this.result.hidden = !found || status.state !== "finished";
+    if (this.result.hidden) return;
+    const { before, after } = found;
+    const cells = agents.map((agent) =>
+      outcomeCell(
+        [markIcon({ ...agent, outcome: "open" }, palette), `${agent.name} Pass@1`],
+        before.agents[agent.name],
+        after.agents[agent.name],
+        `± ${percent(after.standard_errors[agent.name])}`,
+      ),
+    );
+    if (after.tree !== null && after.tree !== undefined) {
+      const samples = after.samples ?? null;
+      const aside = samples === null ? "" : `${percent(samples)} with independent samples`;
+      cells.push(outcomeCell([`Team, tree of ${after.tree_nodes}`], before.tree, after.tree, aside));
+    }
+    const title = element("h2", {}, "Test result");
+    const about = `${count(after.problems, "test problem")}, before and after training`;
+    replaceIfChanged(
+      this.result,
+      [title, element("p", { class: "muted small" }, about), element("div", { class: "result-grid" }, cells)],
+      palette.text,
+    );
+  }
+}
+
+/** What a run waits for, as {kind, title, text}: from the log, or from its row before the engine speaks. */
+export function waitOf(state, status, now) {
+  const wait = state.waiting ?? fromRow(status.waiting);
+  if (!wait) {
+    const queued = status.state === "queued";
+    return queued ? { kind: "warn", title: "Queued.", text: "Waiting for a worker." } : null;
+  }
+  const seconds = (now - wait.since) / 1000;
+  if (wait.total) return evaluationOf(wait, seconds);
+  return { kind: "warn", title: "Waiting", text: waitText(wait, seconds) };
+}
+
+/** An evaluation is work, and no reason to worry. */
+function evaluationOf({ name, done, total }, seconds) {
+  const title = `${name[0].toUpperCase()}${name.slice(1)}:`;
+  return { kind: "", title, text: `${done} of ${count(total, "program")} evaluated, ${duration(seconds)}` };
+}
+
+function waitText({ name, deadline }, seconds) {
+  const passed = `for ${name}, ${duration(seconds)}`;
+  if (!deadline) return passed;
+  const most = duration(deadline);
+  return seconds > deadline ? `${passed}: longer than the limit of ${most}` : `${passed} of at most ${most}`;
+}
+
+function fromRow(waiting) {
+  if (!waiting) return null;
+  const since = Date.parse(waiting.since);
+  const deadline = waiting.deadline ? (Date.parse(waiting.deadline) - since) / 1000 : 0;
+  return { name: waiting.name, since, deadline };
+}
+
+function resumeText(state) {
+  const step = state.checkpoints.at(-1)?.step;
+  return step ? `Resume continues from the checkpoint of step ${step}.` : "Resume starts from the beginning.";
+}
+
+function changeText(before, now, where = "since the start") {
+  return before === now ? `no change ${where}` : `${points(now - before)} points ${where}`;
+}
+
+function totalTokens(state) {
+  const nodes = [...state.trees.values()].flatMap((tree) => [...tree.nodes.values()]);
+  return nodes.reduce((sum, node) => sum + (node.tokens ?? 0), 0);
+}
+
+function fact(name, value) {
+  return element("span", {}, element("span", { class: "muted" }, `${name} `), element("b", {}, value));
+}
+
+function figure(label, value, sub) {
+  return element(
+    "div",
+    { class: "card figure" },
+    element("div", { class: "label" }, ...label),
+    element("div", { class: "value" }, value),
+    element("div", { class: "sub" }, sub),
+  );
+}
+
+function outcomeCell(label, before, after, aside) {
+  return element(
+    "div",
+    {},
+    element("div", { class: "label muted small" }, ...label),
+    element(
+      "div",
+      { class: "value" },
+      percent(before),
+      element("span", { class: "arrow" }, " → "),
+      percent(after),
+    ),
+    element(
+      "div",
+      { class: "small" },
+      element("b", { class: after > before ? "up" : after < before ? "down" : null }, `${points(after - before)} points`),
+      element("span", { class: "muted" }, aside ? ` · ${aside}` : ""),
+    ),
+  );
+}
+
+function note(kind, title, text, ...more) {
+  // A wait counts seconds: announced each time, it would never let a screen reader rest.
+  const role = kind === "bad" ? "alert" : null;
+  return element(
+    "div",
+    { class: `note ${kind}`, role },
+    element("div", {}, element("b", {}, title), " ", element("span", {}, text), more),
+  );
+}
+
+/** Keeps focus, open details and screen readers at rest while nothing changes. */
+function replaceIfChanged(host, children, extra = "") {
+  const said = extra + children.map((child) => child.textContent).join("\n");
+  if (host.dataset.said === String(hash(said))) return;
+  host.dataset.said = String(hash(said));
+  host.replaceChildren(...children);
+}
+
+function hash(text) {
+  let value = 0;
+  for (let index = 0; index < text.length; index += 1) {
+    value = (Math.imul(value, 31) + text.charCodeAt(index)) | 0;
+  }
+  return value;
+}

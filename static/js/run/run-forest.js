@@ -1,0 +1,206 @@
+/**
+ * The trees of the run page and what belongs to them: filters, the open node, the list, the address.
+ *
+ * Invariant: all of it shows one state, the one that `draw` was last given.
+ */
+
+import { Comments } from "./comments.js";
+import { setText } from "../lib/dom.js";
+import { found, isAsking, matcher, readFilters, stepsOf } from "./filters.js";
+import { ForestHead } from "../forest/forest-head.js";
+import { ForestTools } from "../forest/forest-tools.js";
+import { Forest } from "../forest/forest.js";
+import { drawLegend } from "../forest/legend.js";
+import { lookup } from "../node/node-look.js";
+import { hasEnded } from "../stream/stream.js";
+import { RunAddress } from "./run-address.js";
+import { Steps } from "./steps.js";
+import { Twin } from "../forest/accessibility-tree.js";
+
+export class RunForest {
+  /**
+   * @param parts {part(name), partsOf(kind)}; `page` is the page's JSON.
+   * @param run {machine, loads, live(), shown(), team(), palette(), changed()}: the moments of the
+   *   run, its agents' looks, and what is called when something is to be drawn anew.
+   */
+  constructor({ part, partsOf }, page, run) {
+    Object.assign(this, { part, page, run });
+    this.treesToCome = part("noTreesText").textContent;
+    this.filters = readFilters(new URLSearchParams());
+    this.asked = null; // what the filters found, as `filters.found` tells it
+    this.steps = new Steps({
+      load: (step, seq) => run.loads.step(step, seq),
+      onChange: () => run.changed(),
+      onFault: (error) => console.warn("grove: a step's trees cannot be shown:", error.message),
+    });
+    this.forest = new Forest({
+      stage: part("stage"),
+      canvas: part("canvas"),
+      tip: part("tip"),
+      onSelect: () => this.#selected(),
+      onFocus: (tree) => this.#focused(tree),
+      onView: () => run.changed(),
+    });
+    const discussed = document.querySelector("[data-comments]"); // a guest is shown none
+    this.comments = discussed && new Comments(discussed);
+    this.panel = null; // until its scripts are there
+    this.tools = this.#tools(partsOf("tool"));
+    this.twin = new Twin(part("twin"), (tree, node) => this.open(tree, node));
+    this.head = new ForestHead(part, (step) => {
+      this.forest.setFocus(null);
+      this.setFilters({ ...this.filters, step: step === null ? "" : String(step) });
+    });
+    this.address = new RunAddress({
+      forest: this.forest,
+      machine: run.machine,
+      loads: run.loads,
+      live: run.live,
+      shown: run.shown,
+      filters: () => this.filters,
+      setFilters: (wanted) => this.setFilters(wanted),
+    });
+    part("back").addEventListener("click", () => this.forest.setFocus(null));
+  }
+
+  /** The trees that are looked at, the one in focus, and how trees are coloured. */
+  get trees() {
+    return this.forest.trees;
+  }
+
+  get focus() {
+    return this.forest.focus;
+  }
+
+  open(tree, node) {
+    this.forest.setFocus(tree, node);
+  }
+
+  /** Asks for nodes and steps, as the controls do. */
+  setFilters(wanted) {
+    this.tools.set(wanted);
+    this.#filter(wanted);
+  }
+
+  themeChanged() {
+    this.forest.themeChanged();
+  }
+
+  /** What moves: the trees, and the node that is open. @param status the run's, of that moment. */
+  draw(state, status) {
+    const { forest, filters, part, page } = this;
+    this.address.follow();
+    this.#show(state);
+    this.asked = isAsking(filters) ? found(forest.trees, matcher(filters)) : null;
+    forest.setMatched(this.asked?.ids ?? null, this.asked ? JSON.stringify(filters) : "");
+    const none = page.search ? "The search was over before its first node." : "The run was over before its first step.";
+    const over = hasEnded(status.state) ? none : this.treesToCome;
+    const { range, full, loading } = this.steps;
+    this.head.show({ trees: forest.trees, newest: state.step, range, full, loading, focus: forest.focus, over });
+    part("noMatch").hidden = !this.asked || this.asked.nodes > 0 || !forest.trees.length;
+    part("canvas").toggleAttribute("data-drags", forest.camera.k > 1);
+    this.#drawPanel(state);
+  }
+
+  /** What is read: figures of the tools, the list, the legend. */
+  drawWords(state) {
+    const { forest, asked } = this;
+    const { trees, focus } = forest;
+    const nodes = trees.reduce((sum, tree) => sum + tree.nodes.size, 0);
+    this.tools.show(asked, { trees: trees.length, nodes }, Boolean(focus));
+    this.twin.show(state.seq, forest.shown, focus, forest.open, asked?.ids);
+    drawLegend(this.part("legend"), this.run.team(), this.run.palette(), forest.colour);
+  }
+
+  /** Trees of the steps that are asked for; a tree in focus stays among those of its own. */
+  #show(state) {
+    const { forest, filters, steps, run } = this;
+    const { focus } = forest;
+    const before = focus && !filters.step && state.trees.has(focus.id) && focus.step !== state.step;
+    steps.choose(before ? { from: focus.step, to: focus.step } : stepsOf(filters));
+    const treeOf = (id) => state.trees.get(id) ?? steps.find(id);
+    const shown = steps.trees(state);
+    forest.show(shown, treeOf, run.team(), run.machine.active);
+    if (this.page.search && shown.length && !forest.focus) forest.setFocus(shown[0]); // it has but one
+  }
+
+  #drawPanel(state) {
+    const { focus, open: node, colour, folds } = this.forest;
+    this.part("bench").dataset.panel = node && this.panel ? "open" : "closed";
+    this.comments?.show(focus?.id ?? null, node?.id ?? null);
+    if (!node) this.panel?.clear();
+    else if (!this.panel) this.loadPanel();
+    if (!node || !this.panel) return;
+    const palette = this.run.palette();
+    const lookOf = lookup(this.run.team(), palette, colour);
+    this.panel.show(focus, node, { lookOf, palette, state, config: this.page.config, collapsed: folds.get(focus.id) });
+  }
+
+  /** Loads the scripts of the open node, once; what fails is tried again with the next drawing. */
+  loadPanel() {
+    this.panelComes ??= import("../node/node-panel.js").then(
+      ({ NodePanel }) => {
+        this.panel = this.#panel(NodePanel);
+        this.run.changed();
+      },
+      (error) => {
+        this.panelComes = null;
+        console.warn("grove: a node cannot be shown:", error.message);
+      },
+    );
+  }
+
+  #panel(NodePanel) {
+    const { forest, comments, run } = this;
+    return new NodePanel(this.part("panel"), {
+      close: () => forest.setFocus(forest.focus, null),
+      pick: (tree, node) => forest.setFocus(tree, node),
+      collapse: (tree, node) => forest.toggleFold(tree, node),
+      toStep: (step) => this.setFilters({ ...this.filters, step: String(step) }),
+      load: (tree, node) => run.loads.node(tree, node),
+      discuss: comments && (() => comments.host.scrollIntoView()),
+    });
+  }
+
+  #tools(controls) {
+    const { forest, run } = this;
+    const acts = {
+      filter: (wanted) => this.#filter(wanted),
+      colour: (name) => {
+        forest.setColour(name);
+        run.changed();
+      },
+      zoom: (factor) => forest.zoomBy(factor),
+      fit: () => forest.fit(),
+      follow: (on) => forest.setFollows(on),
+      list: (on) => this.part("twin").toggleAttribute("data-shown", on),
+    };
+    return new ForestTools(controls, acts, this.page);
+  }
+
+  #filter(wanted) {
+    this.filters = wanted;
+    this.address.write();
+    this.run.changed();
+  }
+
+  #selected() {
+    this.address.write();
+    this.run.changed();
+  }
+
+  #focused(tree) {
+    const { part, page } = this;
+    part("back").hidden = !tree || Boolean(page.search);
+    const compare = part("compare"); // guests have nothing to compare it with
+    if (compare) compare.hidden = !tree;
+    const box = part("statement");
+    box.hidden = !tree;
+    if (!tree) return;
+    if (compare) compare.search = new URLSearchParams({ tree: `${page.run.id}:${tree.id}` });
+    setText(box, tree.statement);
+    setText(part("forestTitle"), `Tree ${tree.id}: ${tree.problem}`);
+    // A tree is drawn at the top of the stage, which a tile far down may have left behind.
+    const stage = part("stage");
+    if (stage.getBoundingClientRect().top < 0) stage.scrollIntoView({ block: "start" });
+  }
+}

@@ -1,0 +1,79 @@
+/** What a search at test time has come to: its budget, the best so far, and the answer to take. */
+
+import { element, setText } from "../lib/dom.js";
+import { count, percent } from "../lib/format.js";
+import { programSection } from "../node/node-code.js";
+import { testsSection } from "../node/node-tests.js";
+import { hasEnded } from "../stream/stream.js";
+import { bestNode } from "./search-model.js";
+
+export class SearchCard {
+  /** @param part from the name of an element to it; `search` as the page has it; `open(tree, node)`. */
+  constructor(part, search, open) {
+    Object.assign(this, { part, search, open });
+    this.shown = "";
+    part("answerCopy").addEventListener("click", () => this.#copy());
+    part("answerNode").addEventListener("click", () => this.open(this.tree, this.node));
+  }
+
+  /** @param state as it is shown; `status` of the run at that moment. */
+  show(state, status) {
+    const tree = [...state.trees.values()].at(-1);
+    const { answer } = state;
+    const node = tree && (answer ? tree.nodes.get(answer.node) : bestNode(tree));
+    const version = [tree?.id, node?.id, answer?.seq, status.state].join();
+    if (version === this.shown) return;
+    this.shown = version;
+    Object.assign(this, { tree, node });
+    setText(this.part("answerTitle"), answer ? titleOf(answer) : node ? "Best so far" : "No answer yet");
+    setText(this.part("answerText"), textOf(answer, node, status));
+    for (const name of ["answerNode", "answerCopy", "answerFile"]) this.part(name).hidden = !node;
+    this.part("answerBody").hidden = !node;
+    if (node) this.#program(node);
+  }
+
+  #program(node) {
+    const { tree } = this;
+    const file = this.part("answerFile");
+    URL.revokeObjectURL(file.href);
+    file.href = URL.createObjectURL(new Blob([`${node.program.trimEnd()}\n`], { type: "text/x-python" }));
+    setText(this.part("answerCopy"), "Copy");
+    const alone = { ...tree, nodes: new Map([[node.id, node]]) };
+    this.part("answerBody").replaceChildren(programSection(alone, node, "program", () => {}), testsSection(node));
+  }
+
+  async #copy() {
+    const done = await navigator.clipboard?.writeText(this.node.program).then(() => true, () => false);
+    setText(this.part("answerCopy"), done ? "Copied" : "The browser does not allow copying");
+  }
+}
+
+function titleOf({ agent, ended }) {
+  if (!agent) return "No answer: nothing was verified";
+  return ended === "stopped" ? "Answer, of a search that was stopped" : "Answer";
+}
+
+const ENDS = {
+  solved: "Ended: a program passed all public tests",
+  nodes: "Ended: node budget used up",
+  tokens: "Ended: token budget used up",
+  seconds: "Ended: time limit reached",
+  stopped: "Stopped",
+  failed: "Search failed",
+};
+
+function textOf(answer, node, status) {
+  if (answer?.agent) {
+    const hidden = answer.private_passed ? "and every private one" : "and not every private one";
+    const reward = answer.reward === null || answer.reward === undefined ? "" : ` The reward model gives it ${percent(answer.reward)}.`;
+    return (
+      `Node ${answer.node} by ${answer.agent} passes ${answer.passed} of ${count(answer.tests, "public test")} ${hidden}.${reward} ` +
+      `${ENDS[answer.ended]}. Chosen by: ${answer.rule}.`
+    );
+  }
+  if (answer) return `No program was verified. ${ENDS[answer.ended]}.`;
+  if (node) return `Node ${node.id} by ${node.agent} passes ${percent(node.score, 0)} of the public tests so far.`;
+  return hasEnded(status.state)
+    ? "The search ended before any program was verified."
+    : "The best program so far is the answer when the search ends.";
+}

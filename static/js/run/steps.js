@@ -1,0 +1,100 @@
+/**
+ * Whose steps' trees are looked at: those of the newest, or of any others of the run.
+ *
+ * Invariants:
+ * - The fold holds the trees of the two newest steps; older ones are loaded when they are asked
+ *   for, at most `MOST_NODES` nodes in all, and what is shown of them is what the log said up to
+ *   the moment that the page shows.
+ * - What was loaded is forgotten when the run resumes, which voids steps.
+ *
+ * Waits: for the server, one step after the other, without a deadline of its own; a failure is told
+ * by `onFault` and not tried again until something else is asked for. Free of the DOM.
+ */
+
+import { fold, forestSteps, treesOf } from "../stream/fold.js";
+
+export const MOST_NODES = 20_000;
+const GROWN_EVENTS = 2000; // after which trees that were not closed are asked for again
+
+export class Steps {
+  /** @param options {load(step, seq) -> [event], onChange(), onFault(error)} */
+  constructor(options) {
+    Object.assign(this, options);
+    this.range = null; // {from, to}; null: the newest
+    this.loaded = new Map(); // step -> {trees, last, until}: up to which seq it was asked for
+    this.failed = new Set();
+    this.full = false;
+    this.resumes = 0;
+  }
+
+  /** @param range {from, to}, or null for the newest step. */
+  choose(range) {
+    if (range?.from !== this.range?.from || range?.to !== this.range?.to) this.failed.clear();
+    this.range = range;
+  }
+
+  /** The trees to show of a state, in the order of their steps; what is missing is sent for. */
+  trees(state) {
+    if (state.resumes !== this.resumes) this.loaded.clear();
+    this.resumes = state.resumes;
+    const [newest] = forestSteps(state);
+    this.full = false;
+    if (!this.range) return newest === undefined ? [] : treesOf(state, newest);
+    const shown = [];
+    let nodes = 0;
+    // The newest first, so that a range that is too long loses its oldest steps.
+    for (let step = Math.min(this.range.to, state.step); step >= this.range.from; step -= 1) {
+      const trees = this.#of(step, state);
+      nodes += trees.reduce((sum, tree) => sum + tree.nodes.size, 0);
+      if (nodes > MOST_NODES && shown.length) {
+        this.full = true;
+        break;
+      }
+      shown.unshift(...trees);
+      if (this.loading) break;
+    }
+    return shown;
+  }
+
+  /** A tree of an older step, if it was loaded; undefined if not. */
+  find(id) {
+    for (const { trees } of this.loaded.values()) {
+      const tree = trees.find((one) => one.id === id);
+      if (tree) return tree;
+    }
+    return undefined;
+  }
+
+  #of(step, state) {
+    const kept = treesOf(state, step);
+    if (kept.length) return kept;
+    const known = this.loaded.get(step);
+    if (known && isOf(known, state.seq)) return known.trees;
+    if (!this.failed.has(step)) this.#load(step, state.seq);
+    return known?.trees ?? [];
+  }
+
+  async #load(step, seq) {
+    if (this.loading) return;
+    this.loading = true;
+    try {
+      const events = await this.load(step, seq);
+      const trees = [...fold(events).trees.values()];
+      const last = trees.reduce((most, tree) => Math.max(most, tree.seq), 0);
+      this.loaded.set(step, { trees, last, until: seq });
+      if (this.loaded.size > 1000) this.loaded.delete(this.loaded.keys().next().value);
+    } catch (error) {
+      this.failed.add(step);
+      this.onFault(error);
+    } finally {
+      this.loading = false;
+    }
+    this.onChange();
+  }
+}
+
+/** Whether loaded trees are those of a moment: nothing was told of them since, or not much. */
+function isOf({ trees, last, until }, seq) {
+  if (seq < last) return false;
+  return seq <= until || trees.every((tree) => tree.closed) || seq < until + GROWN_EVENTS;
+}

@@ -1,0 +1,90 @@
+/** The team's card: who solved, who repaired whom, whose nodes lie on the winning paths. */
+
+import { element } from "../lib/dom.js";
+import { count, percent } from "../lib/format.js";
+import { markIcon } from "../forest/marks.js";
+import { teamFigures } from "./team.js";
+
+const REST = 20; // times what the figures took before they are taken again
+let rested = 0;
+
+/** Draws the card again when its figures changed, which of many nodes is not seen to often. */
+export function showTeam(host, trees, agents, palette) {
+  host.hidden = !trees.some((tree) => tree.nodes.size);
+  const began = performance.now();
+  if (host.hidden || began < rested) return;
+  draw(host, trees, agents, palette);
+  const cost = performance.now() - began;
+  rested = cost > 2 ? began + (REST + 1) * cost : 0;
+}
+
+function draw(host, trees, agents, palette) {
+  const figures = teamFigures(trees, agents.map((agent) => agent.name));
+  const version = JSON.stringify(figures) + palette.text;
+  if (host.dataset.version === version) return;
+  host.dataset.version = version;
+  const steps = [...new Set(trees.map((tree) => tree.step))].join(" and ");
+  const about = `${count(trees.length, "tree")} of step ${steps}, ${figures.solved} solved`;
+  host.replaceChildren(
+    element(
+      "div",
+      { class: "card-head" },
+      element("h2", { id: "team-title" }, "Team"),
+      element("span", { class: "muted small" }, about),
+    ),
+    element("div", { class: "team" }, solvers(figures, agents, palette), repairTable(figures, agents, palette)),
+  );
+}
+
+const iconOf = (agent, palette) => markIcon({ ...agent, outcome: "open" }, palette);
+
+function solvers({ agents: rows, solved, pathNodes }, agents, palette) {
+  const head = ["Agent", "Nodes", "Passed", "First to solve", "On winning paths"];
+  const body = rows.map((row, place) =>
+    element(
+      "tr",
+      {},
+      element("th", { scope: "row" }, element("span", { class: "agent-name" }, iconOf(agents[place], palette), row.name)),
+      cell(row.nodes),
+      cell(row.passed, row.nodes),
+      cell(row.first, solved),
+      cell(row.path, pathNodes),
+    ),
+  );
+  return table("Solved by", head, body);
+}
+
+function repairTable({ repairs }, agents, palette) {
+  const head = ["Repairs by ↓ of →", ...agents.map((agent) => agent.name)];
+  const body = agents.map((by) =>
+    element(
+      "tr",
+      {},
+      element("th", { scope: "row" }, element("span", { class: "agent-name" }, iconOf(by, palette), by.name)),
+      agents.map((of) => {
+        const { tried, done } = repairs[by.name][of.name];
+        return cell(done, tried);
+      }),
+    ),
+  );
+  return table("Repairs by agent", head, body);
+}
+
+function cell(value, of = null) {
+  const share = of === null ? "" : of ? ` of ${of}, ${percent(value / of, 0)}` : "";
+  return element("td", {}, element("b", {}, String(value)), element("span", { class: "muted" }, share));
+}
+
+function table(title, head, body) {
+  return element(
+    "div",
+    { class: "table-wrap" },
+    element("h3", {}, title),
+    element(
+      "table",
+      { class: "small-table" },
+      element("thead", {}, element("tr", {}, head.map((text) => element("th", { scope: "col" }, text)))),
+      element("tbody", {}, body),
+    ),
+  );
+}

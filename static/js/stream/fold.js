@@ -1,0 +1,255 @@
+/**
+ * state(seq) = fold(the log up to seq). Free of the DOM, the clock and chance.
+ *
+ * Invariants:
+ * - Applying an event whose seq is not above `state.seq` changes nothing, so replays are harmless.
+ * - `run.resumed {step}` voids everything that was said of later steps (engine/events/vocabulary.py).
+ * - Only the trees of the two newest steps are kept: memory does not grow with the run.
+ * - A node's parent is the root (0) or a node that was opened before it, whatever the log says: what
+ *   walks up a tree ends. A node that is opened again, or as the root, is ignored.
+ *
+ * An event is [seq, milliseconds, kind, payload]; `tree` and `node` lie in the payload.
+ */
+
+const KEPT_LOG_LINES = 200;
+const KEPT_SYSTEM_SAMPLES = 600;
+
+export function emptyState() {
+  return {
+    seq: 0,
+    time: 0, // of the newest event, ms
+    startedAt: 0, // of the first event, ms
+    run: { state: "queued", reason: "", since: 0 },
+    plan: { steps: 0, agents: [], minutes: null },
+    step: 0, // newest step that started; 0 before the first
+    stepStartedAt: 0,
+    steps: [], // payloads of step.end, one per step, in order
+    updates: [], // payloads of agent.update, in order
+    evaluations: [], // payloads of eval.result, in order
+    checkpoints: [], // payloads of checkpoint.saved, in order
+    answer: null, // payload of search.answer, of a search at test time
+    trees: new Map(), // tree id -> tree, of the two newest steps
+    waiting: null, // {name, deadline, since, done, total}
+    error: null, // the first cause since the run last went on
+    logs: [],
+    system: [],
+    resumes: 0,
+  };
+}
+
+/** Folds events into a state, which is changed and returned. */
+export function fold(events, state = emptyState()) {
+  for (const event of events) apply(state, event);
+  return state;
+}
+
+/** Applies one event; false when the state already holds it. */
+export function apply(state, [seq, time, kind, payload]) {
+  if (seq <= state.seq) return false;
+  state.seq = seq;
+  state.time = time;
+  state.startedAt ||= time;
+  HANDLERS[kind]?.(state, payload, time, seq);
+  return true;
+}
+
+const HANDLERS = {
+  "run.state": runState,
+  "run.resumed": runResumed,
+  "run.waiting": (state, payload, time) => {
+    const before = state.waiting;
+    const { name, deadline_seconds: deadline, done = 0, total = 0 } = payload;
+    // A wait that is reported again, further on, is the same wait.
+    const since = before?.name === name ? before.since : time;
+    state.waiting = name ? { name, deadline, since, done, total } : null;
+  },
+  "run.planned": (state, payload) => {
+    state.plan = {
+      steps: payload.steps,
+      agents: payload.agents,
+      minutes: payload.minutes ?? null,
+    };
+  },
+  "step.start": (state, payload, time) => {
+    state.step = payload.step;
+    state.stepStartedAt = time;
+    dropOldTrees(state);
+  },
+  "step.end": (state, payload, time, seq) => {
+    putByStep(state.steps, { ...payload, time, seq });
+  },
+  "tree.open": (state, payload, time, seq) => {
+    const id = payload.tree;
+    state.trees.set(id, {
+      id,
+      step: payload.step,
+      problem: payload.problem,
+      statement: payload.statement,
+      difficulty: payload.difficulty ?? 0,
+      nodes: new Map(),
+      closed: false,
+      solved: false,
+      meanScore: null,
+      filtered: false,
+      seq, // of the newest event about it
+    });
+  },
+  "node.open": (state, payload, time, seq) => {
+    const nodes = touched(state, payload, seq)?.nodes;
+    if (!nodes || payload.node === 0 || nodes.has(payload.node)) return;
+    nodes.set(payload.node, {
+      id: payload.node,
+      tree: payload.tree,
+      agent: payload.agent,
+      parent: nodes.has(payload.parent) ? payload.parent : 0,
+      depth: payload.depth,
+      draws: payload.draws,
+      openedAt: time,
+      openedSeq: seq,
+      closed: false,
+      score: null,
+      shaped: null,
+      advantage: null,
+    });
+  },
+  "node.close": (state, payload, time, seq) => {
+    const tree = touched(state, payload, seq);
+    const node = tree?.nodes.get(payload.node);
+    if (!node) return;
+    Object.assign(node, {
+      closed: true,
+      closedAt: time,
+      closedSeq: seq,
+      program: payload.program,
+      verdict: payload.verdict,
+      score: payload.score,
+      fraction: payload.fraction,
+      tests: payload.tests,
+      tokens: payload.tokens,
+      stop: payload.stop,
+      meanLogprob: payload.mean_logprob,
+      policyVersion: payload.policy_version,
+      seconds: payload.seconds,
+      error: payload.error ?? "",
+    });
+    // Shown solved as soon as a node passes; tree.close only confirms it.
+    if (node.score === 1) tree.solved = true;
+  },
+  "node.credit": (state, payload, time, seq) => {
+    const node = touched(state, payload, seq)?.nodes.get(payload.node);
+    if (node) Object.assign(node, { shaped: payload.shaped, advantage: payload.advantage });
+  },
+  "tree.close": (state, payload, time, seq) => {
+    const tree = touched(state, payload, seq);
+    if (!tree) return;
+    Object.assign(tree, {
+      closed: true,
+      solved: payload.solved,
+      meanScore: payload.mean_score,
+      filtered: payload.filtered,
+    });
+  },
+  "agent.update": (state, payload, time, seq) => {
+    state.updates.push({ ...payload, time, seq });
+  },
+  "eval.result": (state, payload, time, seq) => {
+    state.evaluations.push({ ...payload, time, seq });
+  },
+  "checkpoint.saved": (state, payload, time, seq) => {
+    state.checkpoints.push({ ...payload, time, seq });
+  },
+  "search.answer": (state, payload, time, seq) => {
+    state.answer = { ...payload, time, seq };
+  },
+  "system.sample": (state, payload, time, seq) => {
+    state.system.push({ ...payload, time, seq });
+    if (state.system.length > KEPT_SYSTEM_SAMPLES) state.system.shift();
+  },
+  "log.line": (state, payload, time, seq) => {
+    state.logs.push({ ...payload, time, seq });
+    if (state.logs.length > KEPT_LOG_LINES) state.logs.shift();
+  },
+  error: (state, payload, time, seq) => {
+    state.error ??= { ...payload, time, seq };
+  },
+};
+
+/** A state as plain values: trees and nodes as lists in the order in which they were opened. */
+export function asJson(state) {
+  const trees = [...state.trees.values()].map((tree) => ({
+    ...tree,
+    nodes: [...tree.nodes.values()],
+  }));
+  return { ...state, trees };
+}
+
+function runState(state, payload, time) {
+  state.run = { state: payload.state, reason: payload.reason ?? "", since: time };
+  if (["queued", "starting", "running"].includes(payload.state)) state.error = null;
+  if (["finished", "failed", "stopped"].includes(payload.state)) state.waiting = null;
+}
+
+function runResumed(state, payload) {
+  const kept = (item) => item.step <= payload.step;
+  state.resumes += 1;
+  state.step = Math.min(state.step, payload.step);
+  state.steps = state.steps.filter(kept);
+  state.updates = state.updates.filter(kept);
+  state.evaluations = state.evaluations.filter(kept);
+  state.checkpoints = state.checkpoints.filter(kept);
+  state.answer = null;
+  for (const [id, tree] of state.trees) if (!kept(tree)) state.trees.delete(id);
+  state.waiting = null;
+}
+
+function dropOldTrees(state) {
+  for (const [id, tree] of state.trees) {
+    if (tree.step < state.step - 1) state.trees.delete(id);
+  }
+}
+
+/** A step that is reported again replaces what was said of it. */
+function putByStep(items, item) {
+  const last = items.at(-1);
+  if (!last || last.step < item.step) items.push(item);
+  else {
+    const place = items.findIndex((other) => other.step >= item.step);
+    items.splice(place, items[place].step === item.step ? 1 : 0, item);
+  }
+}
+
+/** The tree that an event is about, which notes it; undefined where it is not kept. */
+function touched(state, payload, seq) {
+  const tree = state.trees.get(payload.tree);
+  if (tree) tree.seq = seq;
+  return tree;
+}
+
+/** The steps whose trees are kept, newest first. */
+export function forestSteps(state) {
+  return [...new Set([...state.trees.values()].map((tree) => tree.step))].sort((a, b) => b - a);
+}
+
+/** The trees of one step in the order in which they were opened. */
+export function treesOf(state, step) {
+  return [...state.trees.values()].filter((tree) => tree.step === step);
+}
+
+/** Names of the agents in their planned order, which also decides their marks and hues. */
+export function agentsOf(state) {
+  const names = [...state.plan.agents];
+  const more = (name) => names.includes(name) || names.push(name);
+  if (!names.length) {
+    for (const item of state.evaluations) Object.keys(item.agents).forEach(more);
+    for (const tree of state.trees.values()) for (const n of tree.nodes.values()) more(n.agent);
+  }
+  return names;
+}
+
+/** How one node shows: open | failure | passed | partial | failed. */
+export function outcome(node) {
+  if (!node.closed) return "open";
+  if (node.score === null || node.score === undefined) return "failure";
+  if (node.score >= 1) return "passed";
+  return node.fraction > 0 || node.score > 0 ? "partial" : "failed";
+}

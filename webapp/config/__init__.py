@@ -1,0 +1,3 @@
+"""Django's configuration: settings, environment, URLs, REST routers, ASGI, Celery, system
+checks.
+"""

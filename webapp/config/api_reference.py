@@ -1,0 +1,87 @@
+"""The page that shows what REST can do, made of the OpenAPI document itself: no script at all."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.template.loader import render_to_string
+from django.utils.safestring import SafeString
+from django.views.decorators.http import require_safe
+
+from webapp.telemetry.stream.protocol import Close
+
+
+@require_safe
+def reference(request: HttpRequest) -> HttpResponse:
+    """reference.html: `tags` of the operations, which `operations` is the HTML of. `closes` (Close)
+    are the codes by which a socket of the stream is closed."""
+    tags = [group["tag"] for group in _groups()]
+    told = {"tags": tags, "operations": _operations(), "closes": list(Close)}
+    return render(request, "reference.html", told)
+
+
+@cache
+def _operations() -> SafeString:
+    """parts/operations.html, the same for everybody: `groups`, [{tag, operations: [{method, path,
+    id, summary, description, parameters: [{name, place, required, kind, description}], body,
+    answers: [{status, what}]}]}], `body` the JSON Schema of what is sent, as text, or ""; and
+    `examples`."""
+    return render_to_string("parts/operations.html", {"groups": _groups()})
+
+
+@cache
+def _groups() -> list[dict[str, Any]]:
+    from webapp.config.api import api
+
+    document = api.get_openapi_schema()
+    schemas = document["components"]["schemas"]
+    groups: dict[str, list[dict[str, Any]]] = {}
+    for path, operations in document["paths"].items():
+        for method, told in operations.items():
+            tag = next(iter(told.get("tags", ["others"])))
+            groups.setdefault(tag, []).append(_operation(path, method, told, schemas))
+    return [{"tag": tag, "operations": groups[tag]} for tag in groups]
+
+
+def _operation(
+    path: str, method: str, told: dict[str, Any], schemas: dict[str, Any]
+) -> dict[str, Any]:
+    content = told.get("requestBody", {}).get("content", {})
+    schema = next(iter(content.values()), {}).get("schema", {})
+    body = _resolved(schema, schemas)
+    return {
+        "method": method.upper(),
+        "path": path,
+        "id": told["operationId"],
+        "summary": told.get("summary", ""),
+        "description": told.get("description", ""),
+        "parameters": [_parameter(one) for one in told.get("parameters", ())],
+        "body": json.dumps(body, indent=1, ensure_ascii=False) if body else "",
+        "examples": [json.dumps(one, indent=1) for one in body.get("examples", ())],
+        "answers": [
+            {"status": status, "what": answer["description"]}
+            for status, answer in sorted(told["responses"].items(), key=lambda item: str(item[0]))
+        ],
+    }
+
+
+def _parameter(told: dict[str, Any]) -> dict[str, Any]:
+    schema = told["schema"]
+    kinds = [one.get("type", "") for one in schema.get("anyOf", [schema])]
+    return {
+        "name": told["name"],
+        "place": told["in"],
+        "required": told["required"],
+        "kind": " or ".join(kind for kind in kinds if isinstance(kind, str) and kind),
+        "choices": schema.get("enum") or schema.get("items", {}).get("enum", ()),
+        "description": told.get("description") or schema.get("description", ""),
+    }
+
+
+def _resolved(schema: dict[str, Any], schemas: dict[str, Any]) -> dict[str, Any]:
+    name = schema.get("$ref", "").rpartition("/")[2]
+    return schemas[name] if name else schema

@@ -1,0 +1,91 @@
+"""What uvicorn serves: static files, HTTP by Django, and the stream's websocket at /stream.
+
+Channels guards the stream's door for pages (origin, cookies, session, user). A program comes in by
+its token: no browser lets a foreign page send that header, so its origin does not matter; nor that
+of a guest, whom the secret of a share lets in and no cookie. Behind the door `Connection` speaks to
+the ASGI server itself, because a consumer costs twenty times as much per frame.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+from typing import Any
+
+import django
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "webapp.config.settings")
+django.setup(set_prefix=False)
+
+from channels.auth import AuthMiddlewareStack  # noqa: E402
+from channels.security.websocket import AllowedHostsOriginValidator  # noqa: E402
+
+from webapp.http import body_limit  # noqa: E402
+from webapp.http.single_thread_handler import OneThreadHandler  # noqa: E402
+from webapp.http.static_files import StaticFiles  # noqa: E402
+from webapp.telemetry.stream.access import (  # noqa: E402
+    address_of,
+    authorization,
+    guest_by_secret,
+    shared_secret,
+    user_by_token,
+)
+from webapp.telemetry.stream.connection import Connection, Deadlines  # noqa: E402
+from webapp.telemetry.stream.hub import Hub  # noqa: E402
+from webapp.telemetry.stream.protocol import SUBPROTOCOL  # noqa: E402
+
+STREAM_PATH = "/stream"
+
+
+class Application:
+    """One per process; its hub lives from the server's start to its end."""
+
+    def __init__(self, deadlines: Deadlines | None = None) -> None:
+        self._deadlines = deadlines or Deadlines()
+        self._hub: Hub | None = None
+        self._files = StaticFiles()
+        self._http = OneThreadHandler()
+        self._stream = AllowedHostsOriginValidator(AuthMiddlewareStack(self._serve_stream))
+
+    async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
+        if scope["type"] == "lifespan":
+            await self._live(receive, send)
+        elif scope["type"] == "http":
+            if told := body_limit.why_not(scope):
+                await body_limit.refuse(told, send)
+            elif file := self._files.find(scope["path"]):
+                await self._files.send(file, scope, send)
+            else:
+                await self._http(scope, body_limit.limited(receive), send)
+        elif header := authorization(scope):
+            scope["user"] = await user_by_token(header, address_of(scope))
+            await self._serve_stream(scope, receive, send)
+        elif secret := shared_secret(scope):
+            scope["user"] = await guest_by_secret(secret, address_of(scope))
+            await self._serve_stream(scope, receive, send)
+        else:
+            await self._stream(scope, receive, send)
+
+    async def _live(self, receive: Any, send: Any) -> None:
+        await receive()
+        self._hub = Hub()
+        await self._hub.start()
+        await send({"type": "lifespan.startup.complete"})
+        await receive()
+        await self._hub.close()
+        await send({"type": "lifespan.shutdown.complete"})
+
+    async def _serve_stream(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
+        await receive()
+        known = scope["path"] == STREAM_PATH and SUBPROTOCOL in scope["subprotocols"]
+        if not known or self._hub is None:
+            await send({"type": "websocket.close", "code": 1002})
+            return
+        await Connection(self._hub, self._deadlines, scope, receive, send).serve()
+
+
+application = Application()
+
+# What is imported stays: collections that looked through it took a sixth of storing a large batch.
+gc.collect()
+gc.freeze()

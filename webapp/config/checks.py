@@ -1,0 +1,81 @@
+"""System checks for mistakes of deployment; `manage.py check --deploy` runs them all."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from django.conf import settings
+from django.core.checks import CheckMessage, Error, Tags, Warning, register
+
+from webapp.config.private_files import is_private
+
+
+@register(Tags.security, deploy=True)
+def hosts_are_named(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
+    """A wildcard host would let any site's page open our websocket with a user's cookies."""
+    if "*" in settings.ALLOWED_HOSTS:
+        return [
+            Error(
+                "GROVE_ALLOWED_HOSTS contains *, so the websocket accepts every origin.",
+                hint="Name the hosts under which Grove is reached.",
+                id="grove.E001",
+            )
+        ]
+    return []
+
+
+@register(Tags.security, deploy=True)
+def queue_is_shared(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
+    """Web and workers on several machines do not share a folder."""
+    if settings.BROKER_URL.startswith("filesystem") and os.environ.get("DATABASE_URL"):
+        return [
+            Warning(
+                "DATABASE_URL is set but the queue is a folder on this machine.",
+                hint="Set BROKER_URL=redis://... if workers run elsewhere.",
+                id="grove.W002",
+            )
+        ]
+    return []
+
+
+@register(Tags.security, deploy=True)
+def proxy_is_named(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
+    """Without it every request seems to come without TLS, and from the proxy's own address."""
+    if settings.GROVE_HTTPS and not settings.TRUSTED_PROXIES:
+        return [
+            Warning(
+                "GROVE_HTTPS is set but no proxy is trusted, so what it forwards is redirected.",
+                hint="Name the address from which the proxy connects in GROVE_TRUSTED_PROXIES.",
+                id="grove.W004",
+            )
+        ]
+    return []
+
+
+@register(Tags.files)
+def var_is_writable(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
+    """Runs, keys and the embedded services live under GROVE_VAR."""
+    if os.access(settings.GROVE_VAR, os.W_OK | os.X_OK):
+        return []
+    return [
+        Error(
+            f"GROVE_VAR = {settings.GROVE_VAR} cannot be written.",
+            hint="Make the directory and give it to this user, or point GROVE_VAR elsewhere.",
+            id="grove.E003",
+        )
+    ]
+
+
+@register(Tags.security)
+def var_is_private(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
+    """Of a directory that is another account's, only that one can take the others' rights."""
+    if not settings.GROVE_VAR.is_dir() or is_private(settings.GROVE_VAR):
+        return []
+    return [
+        Warning(
+            f"GROVE_VAR = {settings.GROVE_VAR} can be entered by other accounts.",
+            hint=f"Let its owner run: chmod 700 {settings.GROVE_VAR}",
+            id="grove.W004",
+        )
+    ]

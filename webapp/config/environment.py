@@ -1,0 +1,339 @@
+"""Typed readers of the environment: what a process may be told from outside.
+
+Invariant: a value that comes out of here is usable. One that is not raises `SettingError`,
+which names the variable, the value and the remedy, before anything starts.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import ipaddress
+import os
+import re
+import secrets
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, unquote, urlsplit
+
+from psycopg import ProgrammingError
+from psycopg.conninfo import conninfo_to_dict
+
+from engine.config.errors import printable, shown
+from engine.sandbox.limits import DEFAULTS, MOST, SandboxCaps, variable
+from webapp.config.installation import default_var
+from webapp.config.private_files import SharedDirectory, keep_private
+
+Environment = Mapping[str, str]
+
+_TRUE = {"1", "true", "yes", "on"}
+_FALSE = {"0", "false", "no", "off", ""}
+_BROKERS = ("filesystem", "redis", "rediss", "sentinel", "amqp", "amqps")
+_PASSWORD = re.compile(r"(?<=:)[^:/@]+(?=@)")
+_POOL = {"min_size": 0, "max_size": 16, "timeout": 10}
+
+
+class SettingError(ValueError):
+    """An environment variable that cannot be used."""
+
+    def __init__(self, name: str, value: str, remedy: str):
+        hidden = shown(_PASSWORD.sub("***", value))
+        for password in _PASSWORD.findall(value):
+            remedy = remedy.replace(password, "***")
+        super().__init__(f"{name} = {hidden!r}: {remedy}")
+
+
+def read_flag(env: Environment, name: str, default: bool) -> bool:
+    """A switch: 1/true/yes/on or 0/false/no/off."""
+    value = env.get(name)
+    if value is None:
+        return default
+    if value.lower() in _TRUE | _FALSE:
+        return value.lower() in _TRUE
+    raise SettingError(name, value, "give 1 or 0")
+
+
+def read_integer(env: Environment, name: str, default: int, low: int, high: int) -> int:
+    """A whole number within [low, high]."""
+    value = env.get(name)
+    if value is None or value == "":
+        return default
+    is_number = value.isascii() and value.isdigit() and len(value) < 20
+    if is_number and low <= int(value) <= high:
+        return int(value)
+    raise SettingError(name, value, f"give a whole number from {low} to {high}")
+
+
+def read_mebibytes(env: Environment, name: str, default: int) -> int:
+    """A size that is given in MiB, in bytes."""
+    return read_integer(env, name, default, 1, 2**40) << 20
+
+
+def read_sandbox_caps(env: Environment) -> SandboxCaps:
+    """The most that a program gets, of any run and data set; on a server each has a default."""
+    names = {name: variable(name) for name in DEFAULTS}
+    return SandboxCaps(
+        **{key: read_integer(env, name, DEFAULTS[key], 1, MOST[key]) for key, name in names.items()}
+    )
+
+
+def read_list(env: Environment, name: str, default: list[str]) -> list[str]:
+    """Words separated by commas; the default if there is none."""
+    words = [word.strip() for word in env.get(name, "").split(",")]
+    return [word for word in words if word] or default
+
+
+def read_path(env: Environment, name: str, default: Path) -> Path:
+    """A directory, made absolute; it need not exist yet."""
+    value = env.get(name)
+    if not value:
+        return default
+    try:
+        path = Path(value).expanduser().resolve()
+        path.exists()
+    except (OSError, RuntimeError, ValueError) as error:
+        raise SettingError(name, value, f"give a directory ({error})") from None
+    if printable(str(path)) != str(path):
+        raise SettingError(name, value, "give a path that is text in UTF-8")
+    return path
+
+
+def read_var(env: Environment, name: str, default: Path) -> Path:
+    """The directory of all that Grove writes; made, and closed to other accounts."""
+    path = read_path(env, name, default)
+    try:
+        keep_private(path)
+    except SharedDirectory:
+        remedy = "all accounts write there; give a directory of its own"
+        raise SettingError(name, str(path), remedy) from None
+    return path
+
+
+def read_grove_var(env: Environment) -> Path:
+    """GROVE_VAR, else the data directory of this installation (`webapp.config.installation`)."""
+    name = "GROVE_VAR"
+    try:
+        default = Path() if env.get(name) else default_var(env)
+    except RuntimeError as error:
+        raise SettingError(name, "", f"name the data directory ({error})") from None
+    return read_var(env, name, default)
+
+
+def read_paths(env: Environment, name: str, default: Path) -> list[Path]:
+    """Directories separated by commas, made absolute; they need not exist yet."""
+    return [read_path({name: word}, name, default) for word in read_list(env, name, [str(default)])]
+
+
+def read_addresses(env: Environment, name: str) -> list[str]:
+    """IP addresses and networks, as in 10.0.0.5,192.0.2.0/24, separated by commas; often none."""
+    words = read_list(env, name, [])
+    for word in words:
+        try:
+            ipaddress.ip_network(word)
+        except ValueError as error:
+            raise SettingError(
+                name, env[name], f"give IP addresses or networks ({error})"
+            ) from None
+    return words
+
+
+def read_broker(env: Environment, name: str, default: str) -> str:
+    """The URL of a message broker that kombu speaks to."""
+    value = env.get(name) or default
+    try:
+        parts = urlsplit(value)
+        parts.port  # noqa: B018  (reading it checks it)
+    except ValueError as error:
+        raise SettingError(name, value, f"is no URL ({error}); as in redis://host:6379/0") from None
+    if parts.scheme not in _BROKERS:
+        raise SettingError(name, value, f"its scheme must be one of {', '.join(_BROKERS)}")
+    return value
+
+
+def read_artifact_storage(env: Environment, directory: Path) -> dict[str, Any]:
+    """Where artifacts are stored, as an entry of Django's STORAGES: GROVE_S3_BUCKET (with
+    GROVE_S3_ENDPOINT, _REGION, _KEY and _SECRET where they are needed; else the machine's own
+    credentials), or `directory`."""
+    bucket = env.get("GROVE_S3_BUCKET", "")
+    if not bucket:
+        options = {"location": directory, "allow_overwrite": True, "file_permissions_mode": 0o400}
+        return {"BACKEND": "django.core.files.storage.FileSystemStorage", "OPTIONS": options}
+    if importlib.util.find_spec("storages") is None:
+        raise SettingError("GROVE_S3_BUCKET", bucket, "run: pip install 'grove-rl[s3]'")
+    endpoint = env.get("GROVE_S3_ENDPOINT") or None
+    if endpoint and urlsplit(endpoint).scheme not in ("http", "https"):
+        raise SettingError("GROVE_S3_ENDPOINT", endpoint, "give an address, https://...")
+    options = {
+        "bucket_name": bucket,
+        "endpoint_url": endpoint,
+        "region_name": env.get("GROVE_S3_REGION") or None,
+        "access_key": env.get("GROVE_S3_KEY") or None,
+        "secret_key": env.get("GROVE_S3_SECRET") or None,
+        "location": "artifacts",
+        "default_acl": None,
+    }
+    return {"BACKEND": "webapp.artifacts.bucket.Bucket", "OPTIONS": options}
+
+
+@dataclass(frozen=True, slots=True)
+class Mail:
+    """The server that mail is handed to."""
+
+    host: str
+    port: int
+    user: str
+    password: str
+    starttls: bool
+    tls: bool
+    sender: str
+
+
+def read_mail(env: Environment) -> Mail | None:
+    """GROVE_MAIL_URL, as in smtp://user:password@host:587 (STARTTLS unless the host is this
+    machine) or smtps://host:465, and GROVE_MAIL_FROM; None if no mail is configured."""
+    value = env.get("GROVE_MAIL_URL")
+    if not value:
+        return None
+    try:
+        parts = urlsplit(value)
+        port = parts.port
+    except ValueError as error:
+        raise SettingError("GROVE_MAIL_URL", value, f"is no URL ({error})") from None
+    if parts.scheme not in ("smtp", "smtps") or not parts.hostname:
+        raise SettingError("GROVE_MAIL_URL", value, "give smtp://user:password@host:587")
+    sender = env.get("GROVE_MAIL_FROM", "")
+    if "@" not in sender or not sender.isprintable():
+        raise SettingError("GROVE_MAIL_FROM", sender, "give the address that mail comes from")
+    tls = parts.scheme == "smtps"
+    return Mail(
+        host=parts.hostname,
+        port=port or (465 if tls else 587),
+        user=unquote(parts.username or ""),
+        password=unquote(parts.password or ""),
+        starttls=not tls and parts.hostname not in ("localhost", "127.0.0.1", "::1"),
+        tls=tls,
+        sender=sender,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Provider:
+    """The OpenID provider of the organisation."""
+
+    issuer: str
+    client: str
+    secret: str
+    name: str
+
+    @property
+    def origin(self) -> str:
+        parts = urlsplit(self.issuer)
+        return f"{parts.scheme}://{parts.netloc}"
+
+    def app(self) -> dict[str, Any]:
+        """As allauth wants to be told of it."""
+        settings = {"server_url": self.issuer, "oauth_pkce_enabled": True}
+        named = {"provider_id": "oidc", "name": self.name, "settings": settings}
+        return {**named, "client_id": self.client, "secret": self.secret}
+
+
+def read_provider(env: Environment) -> Provider | None:
+    """GROVE_OIDC_ISSUER, GROVE_OIDC_CLIENT, GROVE_OIDC_SECRET; None if there is none."""
+    issuer = env.get("GROVE_OIDC_ISSUER", "").rstrip("/")
+    if not issuer:
+        return None
+    host = urlsplit(issuer).hostname
+    is_near = issuer.startswith("http://") and host in ("localhost", "127.0.0.1")
+    if not host or not (issuer.startswith("https://") or is_near):
+        raise SettingError("GROVE_OIDC_ISSUER", issuer, "give its address, https://...")
+    given = {name: env.get(name, "") for name in ("GROVE_OIDC_CLIENT", "GROVE_OIDC_SECRET")}
+    for name, value in given.items():
+        if not value:
+            raise SettingError(name, value, "give what the provider issued for this site")
+    return Provider(issuer, *given.values(), name=env.get("GROVE_OIDC_NAME") or host)
+
+
+def database_url(env: Environment, var: Path) -> str:
+    """DATABASE_URL, else the URL that the embedded server leaves in `var/postgres.url`.
+
+    With neither, the place where the embedded server would listen: commands that need no
+    database still run, the others fail with the socket's path in the message.
+    """
+    if value := env.get("DATABASE_URL"):
+        return value
+    left_behind = var / "postgres.url"
+    if left_behind.is_file():
+        try:
+            return left_behind.read_text().strip()
+        except (OSError, UnicodeDecodeError):
+            pass  # damaged: as if the server had left nothing behind
+    return f"postgresql://grove@/grove?host={quote(str(var / 'postgres'), safe='')}"
+
+
+def database(url: str) -> dict[str, Any]:
+    """Django's description of the one database that a Postgres URL names."""
+    if not url.startswith(("postgresql://", "postgres://")):
+        raise SettingError("DATABASE_URL", url, "only postgresql:// is spoken here")
+    try:
+        parts = conninfo_to_dict(url)
+    except (ProgrammingError, ValueError) as error:
+        raise SettingError("DATABASE_URL", url, str(error).strip()) from None
+    for port in filter(None, str(parts.get("port", "")).split(",")):
+        read_integer({"DATABASE_URL": port}, "DATABASE_URL", 0, 1, 65535)
+    named = {
+        "NAME": parts.pop("dbname", ""),
+        "USER": parts.pop("user", ""),
+        "PASSWORD": parts.pop("password", ""),
+        "HOST": parts.pop("host", ""),
+        "PORT": str(parts.pop("port", "")),
+    }
+    if not named["NAME"]:
+        raise SettingError("DATABASE_URL", url, "name the database after the last slash")
+    return {
+        "ENGINE": "django.db.backends.postgresql",
+        "CONN_HEALTH_CHECKS": True,  # a pooled connection may have ended with a restarted server
+        **named,
+        "OPTIONS": {**parts, "pool": dict(_POOL)},
+    }
+
+
+def secret_key(env: Environment, var: Path) -> str:
+    """GROVE_SECRET_KEY, else the key in `var/secret_key`, made on first use, for us alone."""
+    if value := env.get("GROVE_SECRET_KEY"):
+        if len(value) < 32:
+            raise SettingError("GROVE_SECRET_KEY", "...", "give at least 32 characters")
+        return value
+    path = var / "secret_key"
+    try:
+        try:
+            return _stored_key(path)
+        except FileNotFoundError:
+            return _new_key(path)
+    except OSError as error:
+        remedy = f"{error.filename or path}: {error.strerror}; give a directory to write in"
+        raise SettingError("GROVE_VAR", str(var), remedy) from None
+
+
+def _new_key(path: Path) -> str:
+    var = path.parent
+    var.mkdir(parents=True, exist_ok=True)
+    # Written aside and linked into place: of two processes that start at once, one key wins.
+    descriptor, draft = tempfile.mkstemp(prefix=".secret_key.", dir=var)  # for us alone: 0600
+    with os.fdopen(descriptor, "w") as file:
+        file.write(secrets.token_urlsafe(48))
+    try:
+        os.link(draft, path)
+    except FileExistsError:
+        pass
+    finally:
+        Path(draft).unlink()
+    return _stored_key(path)
+
+
+def _stored_key(path: Path) -> str:
+    key = path.read_text(errors="replace").strip()
+    if len(key) < 32 or not key.isascii():
+        raise SettingError("GROVE_SECRET_KEY", "...", f"{path} is damaged; delete it")
+    return key

@@ -1,0 +1,68 @@
+"""What Grove writes is for its own account alone: `keep_private`, first thing in every process.
+
+Invariant: nobody but the owner enters GROVE_VAR (mode 0700), and what a process of ours, or a child
+of one, writes anywhere is readable by its owner only (umask 077). Directories of earlier versions,
+which were open to all, are closed at the next start; of what lies in them only what Grove writes
+itself is touched, never what people put there, nor anything behind a symbolic link.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+UMASK = 0o077
+WRITTEN = (
+    "artifact-copies", "artifacts", "broker", "exports", "logs", "model-versions", "runs",
+    "uploads",
+)  # fmt: skip
+"""Folders in GROVE_VAR that Grove itself fills."""
+
+
+class SharedDirectory(ValueError):
+    """A directory that all accounts may write into; it cannot be one's own."""
+
+
+def keep_private(var: Path) -> None:
+    """Make `var` if it is not there, and close it; files from now on are the owner's alone.
+
+    One that belongs to another account, or lies on a read-only disk, is left as it is
+    (`webapp.config.checks` warns of it).
+
+    Raises:
+        SharedDirectory: `var` is one like /tmp.
+    """
+    os.umask(UMASK)
+    with suppress(OSError):
+        var.mkdir(mode=0o700, parents=True, exist_ok=True)
+        found = var.stat()
+        if found.st_mode & stat.S_ISVTX:
+            raise SharedDirectory
+        if found.st_uid == os.geteuid() and found.st_mode & UMASK:
+            _close(var)
+
+
+def is_private(var: Path) -> bool:
+    """Whether nobody but its owner enters it."""
+    return not var.stat().st_mode & UMASK
+
+
+def _close(var: Path) -> None:
+    for path in _written(var):
+        with suppress(OSError):  # gone meanwhile, or another account's
+            mode = path.lstat().st_mode
+            if not stat.S_ISLNK(mode) and mode & UMASK:
+                path.chmod(stat.S_IMODE(mode) & ~UMASK)
+    var.chmod(0o700)  # last: it is the mark that all is done
+
+
+def _written(var: Path) -> Iterator[Path]:
+    with os.scandir(var) as entries:
+        yield from (Path(entry) for entry in entries if entry.is_file(follow_symlinks=False))
+    for name in WRITTEN:
+        for folder, _, names in os.walk(var / name):
+            yield Path(folder)
+            yield from (Path(folder, one) for one in names)

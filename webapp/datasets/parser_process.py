@@ -1,0 +1,202 @@
+"""Reads files of strangers, in a process of its own: `python -m webapp.datasets.parser_process <
+JOB`.
+
+What comes out are problems in our own format, written anew: nothing of the bytes that came in
+(archives, comments, further documents that the same bytes may be) goes on from here.
+
+Invariants: the process holds itself to the seconds and bytes of its job before it looks at a file;
+what a file is, its content says, never its name; it writes only into the folder of the job. A file
+that is not wholly what it seems, for example with a line that is no JSON, is refused.
+
+JOB: {"files": [{"path", "name"}], "format", "out", "seconds", "memory_bytes", "most_bytes"}.
+In `out` there are then `refusal.json` ([text]), or `problems.jsonl`, `rows.jsonl` (one `row_of` per
+problem) and `summary.json`.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from engine.problems.containers.columns import is_columnar
+from engine.problems.errors import DatasetError, DatasetFault
+from engine.problems.formats import DETECTED
+from engine.problems.identity import content_hash, set_hash_of
+from engine.problems.load import LoadedDataset, Place, load_dataset
+from engine.problems.problem import CallTest, Problem, StdinTest
+from engine.problems.records import RecordReader, record
+from engine.sandbox.guest.literals import LiteralError
+from webapp.datasets.statistics import statistics
+from webapp.limited_process import exit_status_of, limit_self
+
+_FOREIGN = (
+    (b"PK\x03\x04", "a zip archive"), (b"PK\x05\x06", "a zip archive"), (b"\x80", "a pickle"),
+    (b"\x7fELF", "a program"), (b"MZ", "a program"), (b"%PDF", "a PDF"), (b"\x89PNG", "an image"),
+    (b"GIF8", "an image"), (b"\xff\xd8\xff", "an image"), (b"7z\xbc\xaf", "a 7z archive"),
+    (b"Rar!", "a rar archive"), (b"BZh", "a bzip2 file"), (b"\xfd7zXZ", "an xz file"),
+    (b"SQLite", "a database"), (b"<", "a page or a document"), (b"#!", "a program"),
+)  # fmt: skip
+_REMEDY = "upload JSON or JSONL (plain, gzip or zstd), Parquet or Arrow"
+_MOST_TOLD = 20
+MOST_LEFT_OUT = 10_000
+"""Faults that are kept by a version; of further ones their number."""
+MOST_STATEMENT = 1_000_000
+MOST_NAME = 1000
+"""Characters of what lists show of a problem; one with more is left out."""
+_PACKED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd")
+
+
+@dataclass(frozen=True)
+class Taken:
+    """A problem with its line in our own format."""
+
+    problem: Problem
+    line: bytes
+
+
+def main() -> int:
+    """Exit status 0: it is read or refused, `out` says which."""
+    job = json.load(sys.stdin)
+    limit_self(job)
+    out = Path(job["out"])
+    try:
+        loaded = _loaded(job, out)
+        taken, left_out = _rewritten(loaded)
+        if not taken:
+            raise DatasetError(left_out)
+        told = [_told(job, out, fault) for fault in left_out[:MOST_LEFT_OUT]]
+        _write(out, loaded.format, taken, told, len(left_out))
+    except DatasetError as error:
+        more = len(error.faults) - _MOST_TOLD
+        told = [_told(job, out, fault) for fault in error.faults[:_MOST_TOLD]]
+        told += [f"... and {more} more"] if more > 0 else []
+        (out / "refusal.json").write_text(json.dumps(told))
+    return 0
+
+
+def _loaded(job: dict[str, Any], out: Path) -> LoadedDataset:
+    folder = out / "in"
+    folder.mkdir()
+    for place, file in enumerate(job["files"]):
+        link = _link(out, place)
+        link.symlink_to(file["path"])
+        _refuse_foreign(link)
+    one = len(job["files"]) == 1
+    loaded = load_dataset(_link(out, 0) if one else folder, job["format"] or DETECTED)
+    # Of published rows a broken line is left out. Of a stranger's file it is told and refused: it
+    # may be something else as a whole.
+    if broken := [fault for fault in loaded.left_out if fault.field == "line"]:
+        raise DatasetError(broken)
+    return loaded
+
+
+def _link(out: Path, place: int) -> Path:
+    return out / "in" / f"{place + 1:04}.jsonl"
+
+
+def _refuse_foreign(link: Path) -> None:
+    with link.open("rb") as file:
+        start = file.read(64)
+    found = next((what for magic, what in _FOREIGN if start.startswith(magic)), "")
+    is_text = not is_columnar(start[:8]) and not start.startswith(_PACKED)
+    if not found and is_text and b"\0" in start:
+        found = "not text"
+    if found:
+        raise DatasetError(
+            [DatasetFault(str(link), 0, "file", start[:12], f"is {found}; {_REMEDY}")]
+        )
+
+
+def _rewritten(loaded: LoadedDataset) -> tuple[list[Taken], list[DatasetFault]]:
+    """Every problem as a line that reads back, and what was left out."""
+    taken, left_out = [], list(loaded.left_out)
+    for place, problem in zip(loaded.places, loaded.problems, strict=True):
+        try:
+            line = json.dumps(record(problem)).encode() + b"\n"
+        except LiteralError as error:
+            fault = DatasetFault(place.file, place.line, "tests", problem.id, str(error))
+            left_out.append(fault)
+            continue
+        reader = RecordReader(place.file, place.line)
+        reader.problem(json.loads(line))
+        faults = reader.faults[:1] or _too_long(problem, place)
+        left_out += faults
+        if not faults:
+            taken.append(Taken(problem, line))
+    return taken, left_out
+
+
+def _too_long(problem: Problem, place: Place) -> list[DatasetFault]:
+    texts = [("id", problem.id, MOST_NAME), ("entry_point", problem.entry_point, MOST_NAME)]
+    texts += [("tags", tag, MOST_NAME) for tag in problem.tags]
+    for field, text, most in [*texts, ("statement", problem.statement, MOST_STATEMENT)]:
+        if len(text) > most:
+            remedy = f"has {len(text):,} characters; {most:,} at most are taken"
+            return [DatasetFault(place.file, place.line, field, text[:80], remedy)]
+    return []
+
+
+def _write(
+    out: Path, format: str, taken: list[Taken], left_out: list[str], number_left_out: int
+) -> None:
+    hashes = [content_hash(one.problem) for one in taken]
+    with (out / "problems.jsonl").open("wb") as problems, (out / "rows.jsonl").open("w") as rows:
+        offset = 0
+        for one, digest in zip(taken, hashes, strict=True):
+            problems.write(one.line)
+            rows.write(json.dumps(row_of(one.problem, digest, offset, len(one.line))) + "\n")
+            offset += len(one.line)
+    if more := number_left_out - len(left_out):
+        left_out = [*left_out, f"... and {more} more"]
+    summary = {
+        "format": format,
+        "hash": set_hash_of(hashes),
+        "left_out": left_out,
+        "statistics": statistics([one.problem for one in taken], number_left_out),
+    }
+    (out / "summary.json").write_text(json.dumps(summary))
+
+
+def row_of(problem: Problem, digest: str, offset: int, length: int) -> dict[str, Any]:
+    return {
+        "problem": problem.id,
+        "content_hash": digest,
+        "statement": problem.statement,
+        "entry_point": problem.entry_point,
+        "kind": kind_of(problem),
+        "public_tests": len(problem.public_tests),
+        "private_tests": len(problem.private_tests),
+        "has_reference": bool(problem.reference.strip()),
+        "difficulty": problem.difficulty,
+        "tags": list(problem.tags)[:20],
+        "offset": offset,
+        "length": length,
+    }
+
+
+def kind_of(problem: Problem) -> str:
+    """What its first test does: call, run the program, or assert."""
+    first = problem.public_tests[0]
+    return (
+        "calls"
+        if isinstance(first, CallTest)
+        else ("stdin" if isinstance(first, StdinTest) else "code")
+    )
+
+
+def _told(job: dict[str, Any], out: Path, fault: DatasetFault) -> str:
+    """The fault as text, with the file called as its owner calls it."""
+    names = {str(_link(out, place)): one["name"] for place, one in enumerate(job["files"])}
+    names[str(out / "in")] = "the upload"  # after its files, whose paths begin so
+    value = names.get(fault.value, fault.value) if isinstance(fault.value, str) else fault.value
+    text = str(replace(fault, value=value))
+    for path, name in names.items():
+        text = text.replace(path, name)
+    return text
+
+
+if __name__ == "__main__":
+    sys.exit(exit_status_of(main))

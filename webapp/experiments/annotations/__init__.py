@@ -1,0 +1,1 @@
+"""Tags, notes, stars, and the activity of a run."""

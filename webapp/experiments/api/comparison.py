@@ -1,0 +1,75 @@
+"""REST of comparisons: the page of one, as data."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Literal
+
+from django.http import HttpRequest
+from ninja import Query, Router, Schema
+from pydantic import Field
+
+from webapp.experiments.api.runs import RunOut
+from webapp.experiments.comparison import comparison
+from webapp.experiments.presentation import summary
+from webapp.experiments.selectors import visible_run
+
+router = Router()
+
+
+class Asked(Schema):
+    run: list[uuid.UUID] = Field(min_length=2, max_length=comparison.MOST_RUNS)
+    """The first is what the others are measured against."""
+    split: Literal["test", "validation"] = "test"
+
+
+class SettingOut(Schema):
+    path: str
+    values: list[str | None]
+    """As TOML, in the order of the runs; null where there is no such setting."""
+
+
+class DifferenceOut(Schema):
+    figure: str
+    first: float
+    second: float
+    difference: float
+    low: float
+    high: float
+    problems: int
+    sentence: str
+
+
+class PairOut(Schema):
+    run: uuid.UUID
+    label: str
+    figures: list[DifferenceOut]
+    missing: str
+
+
+class ComparisonOut(Schema):
+    runs: list[RunOut]
+    labels: list[str]
+    settings: list[SettingOut]
+    """What is not the same in all runs."""
+    curves: list[str]
+    """Series that the page draws, each with all its parts: a run's `/metrics` has them."""
+    evaluations: list[PairOut]
+
+
+@router.get("", response=ComparisonOut)
+def compare_runs(request: HttpRequest, asked: Query[Asked]):
+    """Settings that differ, which series are drawn, and paired bootstrap intervals of the newest
+    evaluations."""
+    runs = [visible_run(request.user, run_id) for run_id in dict.fromkeys(asked.run)]
+    return {
+        "runs": [summary(run) for run in runs],
+        "labels": comparison.labels_of(runs),
+        "settings": comparison.settings_that_differ(runs),
+        "curves": list(comparison.CURVES),
+        "evaluations": [
+            {"run": pair.run.pk, "label": pair.label, "figures": pair.figures,
+             "missing": pair.missing}
+            for pair in comparison.pairs(runs, asked.split)
+        ],
+    }  # fmt: skip

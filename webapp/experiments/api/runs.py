@@ -1,0 +1,238 @@
+"""REST of runs."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from datetime import datetime
+from typing import Annotated, Any
+
+from django.http import HttpRequest
+from django.shortcuts import get_object_or_404
+from ninja import Query, Router, Schema, Status
+from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
+
+from engine.events.vocabulary import RunState
+from engine.recipes import recipe_names
+from webapp.experiments import external_engines, services
+from webapp.experiments.annotations import annotations
+from webapp.experiments.launch.creation import create_experiment_with_run
+from webapp.experiments.models import Star
+from webapp.experiments.presentation import summary
+from webapp.experiments.run_settings.override_schema import Overrides, checked, conflicts
+from webapp.experiments.runs_list.listing import CURSOR, LONGEST, ORDERS, Unusable, Wish, runs_page
+from webapp.experiments.selectors import visible_run
+from webapp.projects.models import Project
+from webapp.projects.permissions import Action, require
+from webapp.rest.json_types import Flag, Integer
+from webapp.rest.pagination import LARGEST_ID
+from webapp.rest.problem_details import Invalid
+
+router = Router()
+_WITHOUT_NUL = r"^[^\x00]*$"
+_SPACES = r"\s\x00-\x1f\x7f-\xa0\u1680\u2000-\u200f\u2028\u2029\u202f\u205f\u3000\ufeff"
+_TAG = {"type": "string", "pattern": f"^[^,{_SPACES}]+$", "maxLength": annotations.LONGEST_TAG}
+_TAGS = {
+    "anyOf": [{"type": "array", "items": _TAG, "maxItems": annotations.MOST_TAGS}, {"type": "null"}]
+}
+_LONGEST = {"maxLength": annotations.LONGEST_NOTES}
+_NOTES = {"anyOf": [{"type": "string", "pattern": _WITHOUT_NUL, **_LONGEST}, {"type": "null"}]}
+
+
+# What is told of runs comes as dicts (`presentation.summary`). Plain models read them several times
+# as fast as schemas of ninja, which are ready for rows of a database.
+class Wait(BaseModel):
+    name: str
+    since: datetime
+    deadline: datetime | None
+
+
+class RunOut(BaseModel):
+    id: uuid.UUID
+    name: str
+    number: int
+    project: int
+    seed: int
+    variant: dict[str, Any]
+    """Path to value: what sets it apart in its experiment."""
+    parent: uuid.UUID | None
+    """The run from whose checkpoint of `parent_step` it started."""
+    parent_step: int | None
+    priority: int
+    created: datetime
+    created_by: str
+    epoch: uuid.UUID
+    head_seq: int
+    outside: bool
+    """Whether its engine runs elsewhere and sends its events."""
+    state: RunState
+    stop_requested: bool
+    step: int
+    steps: int
+    waiting: Wait | None
+    error: str
+    restarts: int
+    queued_at: datetime | None
+    started_at: datetime | None
+    finished_at: datetime | None
+    result: dict[str, Any]
+    tags: list[str]
+    archived_at: datetime | None
+
+
+class RunListed(RunOut):
+    starred: bool
+    """By whoever asks."""
+
+
+class RunDetail(RunListed):
+    config: dict[str, Any]
+    notes: str
+    """Markdown."""
+
+
+class Marks(Schema):
+    """What to change; what is left out stays."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={"examples": [{"tags": ["baseline"], "notes": "Seed 3 of five."}]},
+    )
+
+    tags: Annotated[list[str] | None, WithJsonSchema(_TAGS)] = None
+    notes: Annotated[str | None, WithJsonSchema(_NOTES)] = None
+    archived: Flag | None = None
+    starred: Flag | None = None
+
+
+class NewRun(Schema):
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={
+            "examples": [
+                {
+                    "project": 1,
+                    "recipe": "demo",
+                    "name": "Wider trees",
+                    "overrides": {"search.nodes_per_tree": 16, "training.minutes": 10},
+                }
+            ]
+        },
+    )
+
+    project: Integer
+    recipe: str = Field(json_schema_extra={"enum": recipe_names()})
+    name: str = Field("", max_length=200, pattern=_WITHOUT_NUL)
+    overrides: Overrides = Overrides({})
+    outside: Flag = False
+    """Its engine runs elsewhere and sends its events (POST /runs/{run_id}/events)."""
+
+
+class RunList(BaseModel):
+    runs: list[RunListed]
+    next: str | None
+    """Cursor of the next page, null on the last."""
+
+
+class Filter(Schema):
+    state: RunState | None = None
+    q: str = Field("", max_length=LONGEST, pattern=_WITHOUT_NUL)
+    """Words that all stand in the experiment's name, a tag, the project or who started it."""
+    tag: str = Field("", max_length=LONGEST, pattern=_WITHOUT_NUL)
+    project: int | None = Field(None, ge=0, le=LARGEST_ID)
+    name: str = Field("", max_length=200, pattern=_WITHOUT_NUL)
+    """Part of the experiment's name, in whatever case."""
+    created_by: str = Field("", max_length=150, pattern=_WITHOUT_NUL)
+    starred: bool = False
+    archived: bool = False
+    """The archived runs; else all others."""
+    sort: str = Field("newest", json_schema_extra={"enum": ["newest", "oldest", *ORDERS]})
+    """newest or oldest; or name, state, step, seed, by, solved or reward, with - the greatest
+    first."""
+    cursor: str | None = Field(None, max_length=4000, pattern=CURSOR)
+    limit: int = Field(50, ge=1, le=200)
+
+    def wish(self) -> Wish:
+        """Raises `Unusable` for what does not exist."""
+        told = {name: getattr(self, name) for name in ("q", "tag", "project", "name", "created_by")}
+        return Wish(
+            state=self.state or "",
+            starred=self.starred,
+            archived=self.archived,
+            sort={"newest": "-created", "oldest": "created"}.get(self.sort, self.sort),
+            **told,
+        )
+
+
+@router.get("", response=RunList)
+def list_runs(request: HttpRequest, query: Query[Filter]):
+    """Runs, newest first; all that you may see, or those of which the filters hold."""
+    try:
+        page = runs_page(request.user, query.wish(), query.cursor, query.limit)
+    except Unusable as error:
+        raise Invalid(error.path, error.value, error.reason, error.status) from None
+    told = [{**summary(run), "starred": run.starred} for run in page.runs]
+    return {"runs": told, "next": page.next}
+
+
+@router.post("", response={201: RunDetail})
+def create_run(request: HttpRequest, new: NewRun):
+    """An experiment with one run, queued at once."""
+    project = get_object_or_404(Project.objects.visible_to(request.user), pk=new.project)
+    require(request.user, Action.OPERATE, project)
+    make = external_engines.create_run if new.outside else create_experiment_with_run
+    overrides = checked(new.overrides, any_location=new.outside)
+    with conflicts():
+        run = make(project, request.user, new.recipe, overrides, new.name)
+    return Status(201, detail(request, run.pk))
+
+
+@router.get("/{uuid:run_id}", response=RunDetail)
+def get_run(request: HttpRequest, run_id: uuid.UUID):
+    return detail(request, run_id)
+
+
+@router.patch("/{uuid:run_id}", response=RunDetail)
+def mark_run(request: HttpRequest, run_id: uuid.UUID, told: Marks):
+    """Set its tags or notes, archive or restore it; star it for yourself, as whoever sees it may. A
+    run under way that is archived goes on."""
+    run = visible_run(request.user, run_id)
+    stars_only = told.starred is not None and told == Marks(starred=told.starred)
+    require(request.user, Action.READ if stars_only else Action.OPERATE, run.project)
+    try:
+        annotations.describe(run.pk, tags=told.tags, notes=told.notes)
+    except annotations.BadMark as error:
+        raise Invalid(error.path, error.value, error.reason) from None
+    if told.archived is not None:
+        annotations.archive([run.pk], told.archived)
+    if told.starred is not None:
+        annotations.star([run.pk], request.user, told.starred)
+    return detail(request, run_id)
+
+
+@router.post("/{uuid:run_id}/stop", response=RunDetail)
+def stop_run(request: HttpRequest, run_id: uuid.UUID):
+    """Ask a run to stop; it can be resumed later."""
+    return operate(request, run_id, services.request_stop)
+
+
+@router.post("/{uuid:run_id}/resume", response=RunDetail)
+def resume_run(request: HttpRequest, run_id: uuid.UUID):
+    """Queue a stopped or failed run again; it goes on from its last checkpoint."""
+    return operate(request, run_id, services.resume_run)
+
+
+def operate(request: HttpRequest, run_id: uuid.UUID, service: Callable) -> dict[str, Any]:
+    """Do it, if the user may; the run as it is then."""
+    run = visible_run(request.user, run_id)
+    require(request.user, Action.OPERATE, run.project)
+    service(run.pk, request.user)
+    return detail(request, run_id)
+
+
+def detail(request: HttpRequest, run_id: uuid.UUID) -> dict[str, Any]:
+    """A run as REST tells it, with its settings."""
+    run = visible_run(request.user, run_id)
+    starred = Star.objects.filter(run=run, user=request.user.pk).exists()
+    rest = {"starred": starred, "config": run.config, "notes": run.notes}
+    return {**summary(run), **rest}

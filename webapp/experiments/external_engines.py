@@ -1,0 +1,105 @@
+"""Runs whose engine runs elsewhere and sends its events: who holds them, and how they end.
+
+Invariants: no worker of ours ever takes such a run. It is held by a lease like any other, which
+each batch of events renews; an engine that is not heard of for `leases.OUTSIDE_SECONDS` has failed.
+"""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+from django.db import transaction
+from django.db.models.functions import Now
+from django.utils import timezone
+
+from engine.config.schema import RunConfig
+from engine.events.vocabulary import RunState
+from engine.recipes import load_recipe
+from webapp.accounts.models import User
+from webapp.datasets.models import DatasetVersion
+from webapp.datasets.references import is_reference, trainable
+from webapp.experiments import services
+from webapp.experiments.annotations.actions import note_action
+from webapp.experiments.models import Experiment, Run, RunAction
+from webapp.experiments.run_settings.paths import refuse_cluster
+from webapp.experiments.scheduling import leases
+from webapp.experiments.scheduling.queue import admit
+from webapp.experiments.scheduling.states import ENDED
+from webapp.projects.models import Project
+
+
+class NotOutside(Exception):
+    """An engine of ours has the run: its worker tells of it."""
+
+
+class Ended(Exception):
+    """The run has ended; it takes no more events unless it is resumed."""
+
+
+@transaction.atomic
+def create_run(
+    project: Project, user: User, recipe: str, overrides: dict[str, Any], name: str
+) -> Run:
+    """An experiment with a run that an engine elsewhere is about to begin.
+
+    Raises:
+        ConfigError: the settings cannot run, or name a Ray cluster: what such a run records may
+            come to be read by an engine of ours.
+        NotNow: too many runs are queued or at work (`queue.admit`).
+    """
+    config = load_recipe(recipe, overrides)
+    refuse_cluster(config)
+    admit(project, user)
+    asked = {"recipe": recipe, "overrides": overrides}
+    experiment = Experiment.objects.create(
+        project=project, name=name or recipe, created_by=user, config=asked
+    )
+    run = Run.objects.create(
+        experiment=experiment,
+        number=1,
+        config=config.model_dump(mode="json"),
+        seed=config.seed,
+        steps=config.training.steps,
+        outside=True,
+        dataset_version=_stored(project, config),
+        created_by=user,
+        queued_at=timezone.now(),
+    )
+    note_action(run, user, RunAction.Kind.STARTED, "elsewhere")
+    return services.mark_starting(run.pk, leases.take_lease_outside(run.pk))
+
+
+def _stored(project: Project, config: RunConfig) -> DatasetVersion | None:
+    dataset = config.problems.dataset
+    return trainable(project, dataset) if is_reference(dataset) else None
+
+
+def locked(run_id: uuid.UUID) -> Run:
+    """The run's row, locked; raises `NotOutside` if an engine of ours has it."""
+    run = Run.objects.select_for_update(no_key=True).get(pk=run_id)
+    if not run.outside:
+        raise NotOutside
+    return run
+
+
+def heard_of(run: Run, told: tuple[RunState, str] | None) -> None:
+    """Renew the lease; `told` is the state that the engine said last, with its reason."""
+    leases.renew_lease(run.pk, run.fencing, leases.OUTSIDE_SECONDS)
+    state, reason = told or (None, "")
+    if state is RunState.FINISHED:
+        services.mark_finished(run.pk, run.fencing)
+    elif state is RunState.STOPPED:
+        services.mark_stopped(run.pk, run.fencing)
+    elif state is RunState.FAILED:
+        services.mark_failed(run.pk, run.fencing, reason.replace("\0", "\ufffd"))
+
+
+def fail_silent_runs() -> int:
+    """Runs whose engine elsewhere was not heard of in time have failed; returns how many."""
+    silent = Run.objects.filter(outside=True, lease_expires__lt=Now())
+    lost = list(silent.exclude(state__in=ENDED).values_list("pk", "fencing"))
+    cause = f"its engine was not heard of for {leases.OUTSIDE_SECONDS / 60:.0f} minutes"
+    for run_id, fencing in lost:
+        services.mark_failed(run_id, fencing, cause)
+    return len(lost)

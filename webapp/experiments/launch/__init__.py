@@ -1,0 +1,1 @@
+"""Creates experiments and runs: launch page, sweeps, preflight, forks."""

@@ -1,0 +1,217 @@
+"""Making experiments and their runs: from a recipe, as a clone, or as a fork of a checkpoint.
+
+Invariant: an experiment is made with all of its runs, each of which can start as far as its
+settings, its paths and its data go, or nothing is made.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from django.db import transaction
+from django.utils import timezone
+
+from engine.config.errors import ConfigError
+from engine.config.run_forks import fork_faults
+from webapp.accounts.models import User
+from webapp.datasets.services import version_of
+from webapp.experiments.annotations.actions import note_action
+from webapp.experiments.launch.checkpoints import checkpoint_steps, hold, release
+from webapp.experiments.launch.sweeps import Planned, Request, plan
+from webapp.experiments.models import Experiment, Run, RunAction
+from webapp.experiments.run_settings.isolation import refuse_beyond_caps, refuse_unsafe
+from webapp.experiments.run_settings.paths import located
+from webapp.experiments.scheduling.dispatch import dispatch_on_commit
+from webapp.experiments.scheduling.queue import admit
+from webapp.experiments.scheduling.states import NotNow
+from webapp.projects.models import Project
+from webapp.registry.services import note_uses
+
+_NAME_CHARS: int = Experiment._meta.get_field("name").max_length
+
+
+@dataclass(frozen=True)
+class Origin:
+    """The checkpoint that a fork starts from."""
+
+    run: Run
+    step: int
+
+
+def planned(request: Request, project: Project, origin: Origin | None = None) -> list[Planned]:
+    """The runs that `create_experiment` would make.
+
+    Raises:
+        ConfigError: the settings cannot run, or not in this project, or not from this checkpoint.
+    """
+    base = request.base if request.base_is_located else None
+    runs = [replace(run, config=located(run.config, project, base)) for run in plan(request)]
+    for run in runs:
+        refuse_unsafe(run.config, project)
+        refuse_beyond_caps(run.config)
+        if origin:
+            _refuse_fork(origin, run, project)
+    return runs
+
+
+def _refuse_fork(origin: Origin, run: Planned, project: Project) -> None:
+    if origin.run.project != project:
+        reason = f"a fork stays in the project of its run, {origin.run.project}; or clone it"
+        raise ConfigError([{"path": "project", "value": project.name, "reason": reason}])
+    if origin.step not in (there := checkpoint_steps(origin.run)):
+        steps = ", ".join(map(str, there)) or "none"
+        reason = f"there is no checkpoint of this step; there are {steps}"
+        raise NotNow([{"path": "step", "value": origin.step, "reason": reason}])
+    if faults := fork_faults(origin.run.config, run.config.model_dump(mode="json")):
+        raise ConfigError(faults)
+
+
+@transaction.atomic
+def create_experiment(
+    project: Project, user: User, request: Request, origin: Origin | None = None
+) -> Experiment:
+    """An experiment with its runs, all queued.
+
+    Raises:
+        ConfigError: as `planned`, or the problems cannot be trained on; nothing was made.
+        NotNow: these are more runs than may be queued or at work (`queue.admit`).
+    """
+    runs = planned(request, project, origin)
+    admit(project, user, len(runs))
+    name = (request.name or request.recipe)[:_NAME_CHARS]
+    experiment = Experiment.objects.create(
+        project=project, name=name, created_by=user, config=request.asked()
+    )
+    made = [
+        _create_run(experiment, number, user, one, origin)
+        for number, one in enumerate(runs, start=1)
+    ]
+    if origin:
+        _hold(origin, made)
+    return experiment
+
+
+@transaction.atomic
+def create_from(
+    project: Project, user: User, request: Request, source: Run, step: int | None
+) -> Experiment:
+    """`create_experiment` of `request`, whose base are the settings of `source`: a clone, or with
+    `step` forks of its checkpoint. The source is noted to have been begun with.
+
+    Raises:
+        ConfigError: as `create_experiment`; nothing was made.
+    """
+    _refuse_what_trains_nothing(source)
+    origin = None if step is None else Origin(source, step)
+    request = replace(request, name=request.name or name_from(source, step))
+    made = create_experiment(project, user, request, origin)
+    if source.project == made.project:
+        kind = RunAction.Kind.FORKED if origin else RunAction.Kind.CLONED
+        where = f"from step {step}, " if origin else ""
+        note_action(source, user, kind, f"{where}as {made}")
+    return made
+
+
+def _hold(origin: Origin, forks: list[Run]) -> None:
+    """What the forks begin with is theirs from now on, whatever their parent removes."""
+    if all(hold(origin.run, origin.step, fork) for fork in forks):
+        return
+    for fork in forks:
+        release(fork)
+    reason = "the run has just removed this checkpoint; fork from a newer one"
+    raise NotNow([{"path": "step", "value": origin.step, "reason": reason}])
+
+
+def create_experiment_with_run(
+    project: Project, user: User, recipe: str, overrides: dict[str, Any], name: str
+) -> Run:
+    """An experiment of a single run, queued.
+
+    Raises:
+        ConfigError: the settings cannot run; nothing was made.
+    """
+    return create_experiment(project, user, Request(recipe, overrides, name)).runs.get()
+
+
+def _create_run(
+    experiment: Experiment, number: int, user: User, one: Planned, origin: Origin | None
+) -> Run:
+    config = one.config
+    run = Run.objects.create(
+        experiment=experiment,
+        number=number,
+        config=config.model_dump(mode="json"),
+        variant=one.variant,
+        parent=origin and origin.run,
+        parent_step=origin and origin.step,
+        seed=config.seed,
+        steps=config.training.steps,
+        dataset_version=version_of(experiment.project, config.problems),
+        created_by=user,
+        queued_at=timezone.now(),
+    )
+    detail = f"from step {origin.step} of {origin.run}" if origin else ""
+    note_action(run, user, RunAction.Kind.STARTED, detail)
+    note_uses(run)
+    dispatch_on_commit(run.pk)
+    return run
+
+
+def name_from(run: Run, step: int | None) -> str:
+    """What a clone of the run is called, or with `step` a fork, if nobody says."""
+    return f"{run.experiment.name}, " + ("again" if step is None else f"from step {step}")
+
+
+def of_run(run: Run, **asked: Any) -> Request:
+    """A request whose base are the settings of `run`; `asked` as the fields of `Request`."""
+    base = {"base": run.config, "base_is_located": not run.outside}
+    return Request(recipe=run.config["recipe"], **base, **asked)
+
+
+def clone_request(run: Run, name: str = "") -> Request:
+    """The same settings again: the recipe's, and what the run changed of them."""
+    name = name or name_from(run, None)
+    return of_run(run, name=name)
+
+
+def fork_request(run: Run, step: int, overrides: dict[str, Any], name: str = "") -> Request:
+    """The run's settings with changes, to go on from its checkpoint of `step`."""
+    name = name or name_from(run, step)
+    return of_run(run, overrides=overrides, name=name)
+
+
+@transaction.atomic
+def clone_run(run: Run, user: User) -> Run:
+    """A new experiment with the run's settings, queued.
+
+    Raises:
+        ConfigError: the settings cannot run any more, or it is a search; nothing was made.
+    """
+    _refuse_what_trains_nothing(run)
+    made = create_experiment(run.project, user, clone_request(run)).runs.get()
+    note_action(run, user, RunAction.Kind.CLONED, f"as {made}")
+    return made
+
+
+@transaction.atomic
+def fork_run(run: Run, step: int, user: User, overrides: dict[str, Any], name: str = "") -> Run:
+    """A new experiment whose run starts at a checkpoint of this one, queued.
+
+    Raises:
+        ConfigError: there is no such checkpoint, or a change does not fit it; nothing was made.
+    """
+    _refuse_what_trains_nothing(run)
+    request = fork_request(run, step, overrides, name)
+    made = create_experiment(run.project, user, request, Origin(run, step)).runs.get()
+    note_action(run, user, RunAction.Kind.FORKED, f"from step {step}, as {made}")
+    return made
+
+
+def _refuse_what_trains_nothing(run: Run) -> None:
+    if hasattr(run, "evaluation"):
+        reason = "an evaluation trains nothing; have the version measured again instead"
+        raise NotNow([{"path": "run", "value": str(run.pk), "reason": reason}])
+    if hasattr(run, "search"):
+        reason = "a search at test time trains nothing; start another search instead"
+        raise NotNow([{"path": "run", "value": str(run.pk), "reason": reason}])

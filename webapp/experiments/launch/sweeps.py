@@ -1,0 +1,162 @@
+"""What one wants to start: settings, seeds and values to try, as the runs of one experiment.
+
+Pure but for reading recipes. Invariant: either every run of a plan can start as far as its
+settings go, or there is no plan; each run's `variant` is all that sets it apart from the others.
+"""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from engine.config.errors import ConfigError
+from engine.config.schema import RunConfig, parse_config
+from engine.recipes import override, recipe_data
+from webapp.experiments.run_settings.overrides import parse_overrides
+
+MOST_RUNS = 64
+"""Of one experiment at its start."""
+_RANGE = re.compile(r"(\d{1,10})(?:\s*-\s*(\d{1,10}))?")
+
+
+@dataclass(frozen=True)
+class Request:
+    """What was asked for. `base` are the settings of another run, in place of the recipe's."""
+
+    recipe: str
+    overrides: Mapping[str, Any] = field(default_factory=dict)
+    name: str = ""
+    seeds: Sequence[int] = ()
+    sweep: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    """Values to try, by path; every combination is a run."""
+    base: Mapping[str, Any] | None = None
+    base_is_located: bool = False
+    """Whether the paths in `base` were resolved by us (`paths.located`): those of our own runs, and
+    never those of a run of an engine elsewhere."""
+
+    def asked(self) -> dict[str, Any]:
+        """For the record of the experiment."""
+        told: dict[str, Any] = {"recipe": self.recipe, "overrides": dict(self.overrides)}
+        if self.seeds:
+            told["seeds"] = list(self.seeds)
+        if self.sweep:
+            told["sweep"] = {path: list(values) for path, values in self.sweep.items()}
+        return told
+
+
+@dataclass(frozen=True)
+class Planned:
+    """One run of the experiment."""
+
+    config: RunConfig
+    variant: dict[str, Any]
+    """Path to value, of what the experiment varies."""
+
+
+def plan(request: Request) -> list[Planned]:
+    """The runs that the request means, in the order of its seeds and values.
+
+    Raises:
+        ConfigError: with every fault of the first run that cannot start, or of the sweep.
+    """
+    axes = dict(request.sweep)
+    if request.seeds:
+        axes["seed"] = list(request.seeds)
+    if faults := _axis_faults(axes, request.overrides):
+        raise ConfigError(faults)
+    return [
+        _planned(request, dict(zip(axes, values, strict=True)))
+        for values in itertools.product(*axes.values())
+    ]
+
+
+def _planned(request: Request, variant: dict[str, Any]) -> Planned:
+    changes = {**request.overrides, **variant}
+    if request.base is None:
+        return Planned(parse_config(recipe_data(request.recipe, changes)), variant)
+    data = copy.deepcopy(dict(request.base))
+    override(data, changes)
+    return Planned(parse_config(data), variant)
+
+
+def _axis_faults(
+    axes: Mapping[str, Sequence[Any]], overrides: Mapping[str, Any]
+) -> list[dict[str, Any]]:
+    faults = []
+    runs = 1
+    for path, values in axes.items():
+        runs *= len(values)
+        if not values:
+            faults.append({"path": path, "value": [], "reason": "give at least one value to try"})
+        elif len(values) <= MOST_RUNS and any(values[i] in values[:i] for i in range(len(values))):
+            faults.append({"path": path, "value": "...", "reason": "a value stands there twice"})
+        if path in overrides:
+            reason = "is both set and varied; leave one of the two out"
+            faults.append({"path": path, "value": overrides[path], "reason": reason})
+    if runs > MOST_RUNS:
+        reason = f"these are {runs} runs; an experiment starts {MOST_RUNS} at most"
+        faults.append({"path": "sweep", "value": runs, "reason": reason})
+    return faults
+
+
+def parse_seeds(text: str) -> list[int]:
+    """ "1-3, 7" as [1, 2, 3, 7]; nothing of an empty text.
+
+    Raises:
+        ConfigError: it is no list of whole numbers and ranges, or is too long.
+    """
+    seeds: list[int] = []
+    for part in filter(None, map(str.strip, text.split(","))):
+        found = _RANGE.fullmatch(part)
+        first, last = (int(found[1]), int(found[2] or found[1])) if found else (1, 0)
+        if first > last or last - first >= MOST_RUNS or last >= 2**31:
+            reason = f"write seeds as in 1-3, 7: whole numbers, {MOST_RUNS} at most"
+            raise ConfigError([{"path": "seeds", "value": part, "reason": reason}])
+        seeds += range(first, last + 1)
+    return seeds
+
+
+def parse_sweep(text: str) -> dict[str, list[Any]]:
+    """One `path = value, value` per line.
+
+    Raises:
+        ConfigError: a line that is none.
+    """
+    listed = "\n".join(map(_listed, text.splitlines()))
+    found = parse_overrides(listed)
+    return {path: _values(value) for path, value in found.items()}
+
+
+def _values(found: Any) -> list[Any]:
+    """`[1, 2]` in brackets are the values too."""
+    if isinstance(found, list) and len(found) == 1 and isinstance(found[0], list):
+        return found[0]
+    return found if isinstance(found, list) else [found]
+
+
+def _listed(line: str) -> str:
+    path, equals, values = line.partition("=")
+    if not equals or line.lstrip().startswith("#"):
+        return line
+    return f"{path} = {_as_list(values.strip())}"
+
+
+def _as_list(values: str) -> str:
+    """Values split by commas as a TOML list; bare words are texts."""
+    try:
+        parse = parse_overrides(f"value = [{values}]")["value"]
+    except ConfigError:
+        parse = values
+    if isinstance(parse, list):
+        return f"[{values}]"
+    quoted = (part.strip() for part in values.split(","))
+    return "[" + ", ".join(_word(part) for part in quoted if part) + "]"
+
+
+def _word(part: str) -> str:
+    found = parse_overrides(f"value = [{part}]").get("value")
+    return part if isinstance(found, list) else '"' + part.replace('"', "") + '"'

@@ -1,0 +1,49 @@
+"""Who may run programs of models without walls: nobody, but a single user who says so twice.
+
+Invariants: a run with `sandbox.allow_unsafe` is made only on a server whose every page carries the
+banner, and in a workspace that nobody else belongs to; no run that is made asks for more of one
+program than the server's operator allows.
+"""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.http import HttpRequest
+
+from engine.config.schema import RunConfig, SandboxConfig
+from engine.sandbox.limits import VARIABLES
+from webapp.experiments.scheduling.states import NotAllowed
+from webapp.projects.models import Membership, Project
+
+
+def refuse_unsafe(config: RunConfig, project: Project) -> None:
+    """Raises ConfigError if the run asks to go without walls and may not."""
+    if not config.sandbox.allow_unsafe:
+        return
+    if not settings.ALLOW_UNSAFE:
+        reason = "programs would have no walls; only a server with GROVE_ALLOW_UNSAFE=1 allows it"
+    elif Membership.objects.filter(workspace=project.workspace_id).count() > 1:
+        reason = (
+            f"programs would have no walls, and {project.workspace} is shared; use one of your own"
+        )
+    else:
+        return
+    raise NotAllowed([{"path": "sandbox.allow_unsafe", "value": True, "reason": reason}])
+
+
+def refuse_beyond_caps(config: RunConfig) -> None:
+    """Raises ConfigError for each setting of the sandbox above the operator's caps. A default above
+    them was requested by nobody: the engine lowers it, and reports that."""
+    faults = []
+    for name, most in settings.SANDBOX_CAPS.limits_of_settings().items():
+        value = getattr(config.sandbox, name)
+        if value > most and value != SandboxConfig.model_fields[name].default:
+            reason = f"this server's operator allows {most:.12g} at most ({VARIABLES[name]})"
+            faults.append({"path": f"sandbox.{name}", "value": value, "reason": reason})
+    if faults:
+        raise NotAllowed(faults)
+
+
+def banner(request: HttpRequest) -> dict[str, bool]:
+    """Context of every page: whether it has to warn."""
+    return {"unsafe_allowed": settings.ALLOW_UNSAFE}

@@ -1,0 +1,279 @@
+"""Settings by dotted path as REST takes them: their JSON Schema, and the check that enforces it.
+
+Invariant: `checked` accepts what the schema accepts, so a refusal after it is about settings that
+do not fit each other, the recipe or what the project holds, which is a conflict (409).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from typing import Annotated, Any
+
+from pydantic import BaseModel, RootModel, TypeAdapter, ValidationError
+from pydantic.fields import FieldInfo
+
+from engine.config.errors import ConfigError, faults_of, unstorable
+from engine.config.schema import AgentConfig, RunConfig, registered
+from webapp.experiments.launch.sweeps import MOST_RUNS
+from webapp.experiments.run_settings.settings_schema import model_of
+from webapp.experiments.scheduling.states import DoesNotFit, NotAllowed, NotNow
+from webapp.rest.json_types import with_integers
+
+_AGENT = r"agents\.([a-z][a-z0-9-]{0,39}|[0-9]{1,2})"
+"""How paths call an agent: by name, or by position."""
+_UNKNOWN = "unknown setting; check the spelling against `python -m engine config`"
+_DROPPED = ("title", "default", "description")
+_NAMES = {
+    "model": (
+        "(starter|registry|local):[^\\x00\\n]+",
+        "starter:NAME, registry:NAME@VERSION or local:NAME",
+    ),
+    "chat_template": (r"local:[^\x00\n]+\.jinja", "local:NAME.jinja"),
+    "problems.dataset": (
+        "generated|(dataset|local):[^\\x00\\n]+",
+        "generated, dataset:NAME/NUMBER or local:NAME",
+    ),
+    "inference.reward_model": ("local:[^\\x00\\n]+", "local:NAME"),
+}
+"""Settings that name a location: what a name looks like, and how a message says it."""
+_OPERATORS = {
+    "compute.ray_address": "the server's operator says where Ray is, by RAY_ADDRESS; leave it unset"
+}
+
+
+@dataclass(frozen=True)
+class _Leaf:
+    """One setting."""
+
+    adapter: TypeAdapter
+    schema: dict[str, Any]
+    pattern: str = ""
+    reason: str = ""
+    """Of the refusal of a text that does not match the pattern, or of every value but null."""
+
+    def faults(self, path: str, value: Any) -> list[dict[str, Any]]:
+        try:
+            self.adapter.validate_json(json.dumps(with_integers(value)), strict=True)
+        except ValidationError as error:
+            return [_under(path, fault) for fault in faults_of(error)]
+        known = self.schema.get("enum")
+        if known and value not in known:
+            return [_fault(path, value, f"choose one of {', '.join(known)}")]
+        is_refused = self.reason and value is not None
+        if is_refused and not (self.pattern and re.fullmatch(self.pattern, value, re.DOTALL)):
+            return [_fault(path, value, self.reason) | {"of_location": bool(self.pattern)}]
+        return []
+
+
+@dataclass(frozen=True)
+class _Table:
+    """Settings that can be given as one object."""
+
+    parts: dict[str, _Leaf | _Table]
+    optional: bool
+
+    def faults(self, path: str, value: Any) -> list[dict[str, Any]]:
+        if value is None and self.optional:
+            return []
+        if not isinstance(value, dict):
+            return [_fault(path, value, "give an object of settings")]
+        return [fault for key, item in value.items() for fault in self._part(path, key, item)]
+
+    def _part(self, path: str, key: str, item: Any) -> list[dict[str, Any]]:
+        at, part = f"{path}.{key}", self.parts.get(key)
+        return part.faults(at, item) if part else [_fault(at, item, _UNKNOWN)]
+
+
+@dataclass(frozen=True)
+class _Team:
+    """All agents anew."""
+
+    agent: _Table
+
+    def faults(self, path: str, value: Any) -> list[dict[str, Any]]:
+        if not isinstance(value, list) or not 1 <= len(value) <= 64:
+            return [_fault(path, value, "give a list of 1 to 64 agents")]
+        lost = [
+            _fault(f"{path}.{place}.name", None, "each agent has a name")
+            for place, one in enumerate(value)
+            if isinstance(one, dict) and "name" not in one
+        ]
+        return lost + [
+            fault
+            for place, one in enumerate(value)
+            for fault in self.agent.faults(f"{path}.{place}", one)
+        ]
+
+
+_Setting = _Leaf | _Table | _Team
+
+
+class Overrides(RootModel[dict[str, Any]]):
+    """Dotted path to value: `search.nodes_per_tree`, `agents.oak.role`, `agents.0.role`."""
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core: Any, handler: Any) -> dict[str, Any]:
+        return _documented(cls, lambda schema: schema)
+
+
+class Sweep(RootModel[dict[str, list[Any]]]):
+    """Values to try, by path; every combination with every seed is a run, 64 at most."""
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core: Any, handler: Any) -> dict[str, Any]:
+        most = {"minItems": 1, "maxItems": MOST_RUNS, "uniqueItems": True}
+        return _documented(cls, lambda schema: {"type": "array", "items": schema, **most})
+
+
+def checked(overrides: Overrides, *, any_location: bool = False) -> dict[str, Any]:
+    """The overrides, if each path is a setting's and each value one that it can have; with
+    `any_location`, as of an engine elsewhere, a setting that names a location has any text.
+
+    Raises:
+        ConfigError: with every fault.
+    """
+    told = overrides.root.items()
+    faults = [fault for path, value in told for fault in _faults(path, value)]
+    if any_location:
+        faults = [fault for fault in faults if not fault.pop("of_location", False)]
+    if faults:
+        raise ConfigError(faults)
+    return dict(overrides.root)
+
+
+def checked_sweep(sweep: Sweep) -> dict[str, list[Any]]:
+    """The same of values to try. Raises `ConfigError`."""
+    faults = [
+        fault
+        for path, values in sweep.root.items()
+        for value in values
+        for fault in _faults(path, value)
+    ]
+    if faults:
+        raise ConfigError(faults)
+    return dict(sweep.root)
+
+
+@contextmanager
+def conflicts() -> Iterator[None]:
+    """Around what is made of checked settings. Raises `DoesNotFit` where they do not fit."""
+    try:
+        yield
+    except NotNow:
+        raise
+    except NotAllowed as error:
+        if not all(str(one["value"]).startswith("local:") for one in error.problems):
+            raise
+        raise DoesNotFit(error.problems) from error  # a name, of which nothing is there
+    except ConfigError as error:
+        raise DoesNotFit(error.problems) from error
+
+
+def _faults(path: str, value: Any) -> list[dict[str, Any]]:
+    if found := unstorable(path, value):
+        return found
+    setting = _setting(path)
+    return setting.faults(path, value) if setting else [_fault(path, value, _UNKNOWN)]
+
+
+def _setting(path: str) -> _Setting | None:
+    known, of_agent = _settings()
+    if path in known:
+        return known[path]
+    agent = re.fullmatch(rf"{_AGENT}(?:\.(.+))?", path)
+    return of_agent.get(agent[2] or "") if agent else None
+
+
+@cache
+def _settings() -> tuple[dict[str, _Setting], dict[str, _Setting]]:
+    """Those of a run by path, and those of an agent by the path below its own; "" is the agent."""
+    run, agent = _table(RunConfig, ""), _table(AgentConfig, "")
+    of_run: dict[str, _Setting] = {**dict(_flat("", run)), "agents": _Team(agent)}
+    return of_run, {"": _Table(agent.parts, optional=True), **dict(_flat("", agent))}
+
+
+def _flat(prefix: str, table: _Table) -> Iterator[tuple[str, _Setting]]:
+    for name, part in table.parts.items():
+        yield f"{prefix}{name}", part
+        if isinstance(part, _Table):
+            yield from _flat(f"{prefix}{name}.", part)
+
+
+def _table(model: type[BaseModel], prefix: str, *, optional: bool = False) -> _Table:
+    parts: dict[str, _Leaf | _Table] = {}
+    for name, info in model.model_fields.items():
+        inner = model_of(info.annotation)
+        if inner is AgentConfig:
+            continue
+        if inner:
+            is_unset = info.default is None
+            parts[name] = _table(inner, f"{prefix}{name}.", optional=is_unset)
+        else:
+            parts[name] = _leaf(f"{prefix}{name}", info)
+    return _Table(parts, optional)
+
+
+def _leaf(path: str, info: FieldInfo) -> _Leaf:
+    kind = Annotated[info.annotation, *info.metadata] if info.metadata else info.annotation
+    adapter = TypeAdapter(kind)
+    schema = _inlined(adapter.json_schema())
+    if path in _OPERATORS:
+        return _Leaf(adapter, {"type": "null"}, reason=_OPERATORS[path])
+    if path in ("credit.advantage", "loss.policy"):
+        package = {"credit.advantage": "credit", "loss.policy": "losses"}[path]
+        return _Leaf(adapter, {**schema, "enum": registered(package)})
+    if path not in _NAMES:
+        return _Leaf(adapter, schema)
+    pattern, names = _NAMES[path]
+    text = {"type": "string", "pattern": f"^({pattern})$"}
+    named = text if info.is_required() or info.default else {"anyOf": [text, {"type": "null"}]}
+    return _Leaf(adapter, named, pattern, f"no path or address is taken here: write {names}")
+
+
+def _inlined(schema: Any, parts: Mapping[str, Any] | None = None) -> Any:
+    """A JSON schema without references, titles and defaults."""
+    if isinstance(schema, list):
+        return [_inlined(one, parts) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    parts = schema.get("$defs", parts) or {}
+    if "$ref" in schema:
+        return _inlined(parts[schema["$ref"].rpartition("/")[2]], parts)
+    kept = {k: _inlined(v, parts) for k, v in schema.items() if k not in (*_DROPPED, "$defs")}
+    is_free = kept.get("type") == "string" and not kept.keys() & {"pattern", "enum"}
+    return {**kept, "pattern": r"^[^\x00]*$"} if is_free else kept
+
+
+def _documented(model: type[BaseModel], of_value: Any) -> dict[str, Any]:
+    """Single settings, those of one schema together: their texts are those of
+    `/recipes/{recipe}/settings`. Tables, which `checked` takes too, would only say them again."""
+    of_run, of_agent = _settings()
+    paths: dict[str, list[str]] = {}
+    for at, settings in (("", of_run), (rf"{_AGENT}\.", of_agent)):
+        for path, one in settings.items():
+            if isinstance(one, _Leaf):
+                key = json.dumps(one.schema, sort_keys=True)
+                paths.setdefault(key, []).append(f"{at}{re.escape(path)}")
+    return {
+        "type": "object",
+        "title": model.__name__,
+        "description": model.__doc__,
+        "patternProperties": {
+            f"^({'|'.join(found)})$": of_value(json.loads(key)) for key, found in paths.items()
+        },
+        "additionalProperties": False,
+    }
+
+
+def _under(path: str, fault: dict[str, Any]) -> dict[str, Any]:
+    inner = fault["path"]
+    return {**fault, "path": path if inner == "config" else f"{path}.{inner}"}
+
+
+def _fault(path: str, value: Any, reason: str) -> dict[str, Any]:
+    return {"path": path, "value": "..." if isinstance(value, dict) else value, "reason": reason}

@@ -1,0 +1,192 @@
+"""What a run may read that its settings name: what ships with Grove, what its project holds, and
+what the server's operator has listed.
+
+Invariants:
+- No path and no address is accepted from a user, only names. A model is `starter:NAME`,
+  `registry:NAME@VERSION` or `local:NAME`, a dataset `generated`, `dataset:NAME/NUMBER` or
+  `local:NAME`, a reward model `local:NAME`, a chat template `local:NAME.jinja`; a local name is
+  looked up among those that the directories of GROVE_MODELS and GROVE_DATASETS hold.
+- Which settings name a location is known by their type (`engine.config.locations`), not by a list
+  here; a kind without a rule is refused.
+- The paths that stand for names are kept with the run, and its clones and forks have them from
+  there. Settings of a run of an engine elsewhere were never located: they are a user's words.
+- The address of a Ray cluster is the operator's alone, wherever it comes from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+
+from engine.config.errors import printable
+from engine.config.locations import Kind, Location, locations, relocated
+from engine.config.schema import RunConfig
+from webapp.datasets.references import BEGINNING, PATH, is_reference, trainable
+from webapp.experiments.scheduling.states import NotAllowed
+from webapp.projects.models import Project
+from webapp.registry.models import ModelVersion
+from webapp.registry.references import PREFIX, resolved
+from webapp.registry.services import STARTER
+
+GENERATED = "generated"
+LOCAL = "local:"
+_SHOWN = 20
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Which names of one kind of location a user may write."""
+
+    names: str
+    """Those besides `local:NAME`, as a message lists them."""
+    prefixes: tuple[str, ...]
+    """What they begin with; whether they exist is checked where they are resolved."""
+    setting: str
+    """The environment variable by which the operator lists directories."""
+    directories: Callable[[], Sequence[Path]]
+    suffix: str = ""
+    """What a local name ends with."""
+
+    def listed(self) -> dict[str, Path]:
+        """What the operator has put there, by name."""
+        folders = [one for one in reversed(self.directories()) if one.is_dir()]
+        there = sorted(path for folder in folders for path in folder.iterdir())
+        return {path.name: path.resolve() for path in there if path.name.endswith(self.suffix)}
+
+
+def _models() -> Sequence[Path]:
+    return settings.MODELS_DIRS
+
+
+def _datasets() -> Sequence[Path]:
+    return settings.DATASETS_DIRS
+
+
+RULES = {
+    Kind.MODEL: Rule("starter:NAME, registry:NAME@VERSION or ", (STARTER, PREFIX),
+                     "GROVE_MODELS", _models),
+    Kind.DATASET: Rule("generated, dataset:NAME/NUMBER or ", (BEGINNING,),
+                       "GROVE_DATASETS", _datasets),
+    Kind.REWARD_MODEL: Rule("", (), "GROVE_MODELS", _models),
+    Kind.CHAT_TEMPLATE: Rule("", (), "GROVE_MODELS", _models, ".jinja"),
+}  # fmt: skip
+"""The kinds that have names; `Kind.CLUSTER` has none."""
+
+
+def located(
+    config: RunConfig, project: Project, base: Mapping[str, Any] | None = None
+) -> RunConfig:
+    """The settings with the paths of this machine that their names stand for.
+
+    `base` are settings that were located before and that these were made from: what they name was
+    resolved by us. Never those of a run of an engine elsewhere.
+
+    Raises:
+        ConfigError: a path or an address in a name's position, a name that stands for nothing, or a
+            stored dataset that may not be learned from.
+    """
+    had = {(one.kind, one.value) for one in locations(RunConfig, base or {})}
+    if faults := [
+        _forbidden(one)
+        for one in locations(RunConfig, config)
+        if one.kind not in RULES or ((one.kind, one.value) not in had and not _is_name(one))
+    ]:
+        raise NotAllowed(faults)
+    found = relocated(resolved(config, project), _local_path)
+    if is_reference(found.problems.dataset):
+        trainable(project, found.problems.dataset)
+    refuse_paths(found, project)
+    return found
+
+
+def refuse_paths(config: RunConfig, project: Project) -> None:
+    """Raises ConfigError for each path in located settings that a run in `project` may not read."""
+    found = locations(RunConfig, config)
+    if faults := [_forbidden(one) for one in found if not _may_read(one, project)]:
+        raise NotAllowed(faults)
+
+
+def refuse_foreign(config: Any) -> None:
+    """Raises ConfigError for what no settings from the browser or REST ever name: a cluster, or a
+    chat template that the operator has not listed. `config`: settings, or plain data."""
+    rule = RULES[Kind.CHAT_TEMPLATE]
+    if faults := [
+        _forbidden(one)
+        for one in locations(RunConfig, config)
+        if one.kind not in RULES
+        or (one.kind is Kind.CHAT_TEMPLATE and Path(one.value) not in rule.listed().values())
+    ]:
+        raise NotAllowed(faults)
+
+
+def refuse_cluster(config: RunConfig) -> None:
+    """Raises ConfigError if the settings name a Ray cluster."""
+    if faults := [_forbidden(one) for one in locations(RunConfig, config) if one.kind not in RULES]:
+        raise NotAllowed(faults)
+
+
+def refuse_dataset(dataset: str, project: Project) -> None:
+    """Raises ConfigError for a dataset that nobody may read in `project`, as `refuse_paths`."""
+    one = Location(PATH, Kind.DATASET, dataset)
+    if not _may_read(one, project):
+        raise NotAllowed([_forbidden(one)])
+
+
+def _is_name(one: Location) -> bool:
+    """Whether a user may write it, whatever it stands for."""
+    rule = RULES[one.kind]
+    if one.value.startswith(LOCAL):
+        return one.value.removeprefix(LOCAL) in rule.listed()
+    if one.kind is Kind.DATASET and one.value == GENERATED:
+        return True
+    return bool(rule.prefixes) and one.value.startswith(rule.prefixes)
+
+
+def _local_path(one: Location) -> str:
+    if not one.value.startswith(LOCAL):
+        return one.value
+    return str(RULES[one.kind].listed()[one.value.removeprefix(LOCAL)])
+
+
+def _may_read(one: Location, project: Project) -> bool:
+    kind, value = one.kind, one.value
+    if kind not in RULES:
+        return False
+    rule = RULES[kind]
+    if kind is Kind.DATASET and (value == GENERATED or is_reference(value)):
+        return True
+    if kind is Kind.MODEL and (value.startswith(STARTER) or _is_registered(value, project)):
+        return True
+    if Path(value) in rule.listed().values():
+        return True
+    return not rule.suffix and _lies_in(value, rule.directories())
+
+
+def _lies_in(path: str, directories: Sequence[Path]) -> bool:
+    try:
+        resolved = Path(path).resolve()
+    except (OSError, RuntimeError, ValueError):  # too long, a loop of links, a NUL
+        return False
+    return any(resolved.is_relative_to(directory.resolve()) for directory in directories)
+
+
+def _is_registered(model: str, project: Project) -> bool:
+    is_text = printable(model) == model  # what is not, no database takes
+    return is_text and ModelVersion.objects.filter(model__project=project, path=model).exists()
+
+
+def _forbidden(one: Location) -> dict[str, str]:
+    rule = RULES.get(one.kind)
+    if rule is None:
+        reason = "the server's operator says where Ray is, by RAY_ADDRESS; leave it unset"
+        return {"path": one.path, "value": one.value, "reason": reason}
+    names = ", ".join(f"{LOCAL}{name}" for name in sorted(rule.listed())[:_SHOWN])
+    reason = (
+        f"no path or address is taken here: write {rule.names}local:NAME{rule.suffix}, of what "
+        f"the server's operator has put into {rule.setting} ({names or 'there is none yet'})"
+    )
+    return {"path": one.path, "value": one.value, "reason": reason}

@@ -1,0 +1,251 @@
+"""The settings of a run as a form: groups of fields, read off the engine's config models.
+
+Invariant: every setting of `RunConfig` stands there once, with the help, range and choices that
+its model declares; a setting that is added to the engine appears by itself.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import types
+import typing
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from typing import Any
+
+from annotated_types import Ge, Gt, Le, Lt
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from engine.config.schema import AgentConfig, RunConfig, registered
+from engine.config.weight_sharing import with_shared_settings
+from webapp.experiments.run_settings.toml import value_text
+
+_RECORD = {"recipe", "recipe_version", "agents"}
+_REGISTRIES = {"credit.advantage": "credit", "loss.policy": "losses"}
+_ONE_OF = re.compile(r"\^\(([\w|]+)\)\$")
+_LONG = {"role"}
+_UNITS = (
+    ("_seconds", "seconds"), ("seconds_per_tree", "seconds"), ("minutes", "minutes"),
+    ("_mb", "MB"), ("_gib", "GiB"), ("_bytes", "bytes"), ("_tokens", "tokens"),
+    ("tokens_per_tree", "tokens"), ("nodes_per_tree", "nodes"), ("tree_nodes", "nodes"),
+    ("_every", "steps"), ("steps", "steps"), ("_nodes", "nodes"),
+)  # fmt: skip
+
+
+AGENTS = "agents."
+NEW_AGENT = "new-agent"
+"""What stands for the name of an agent that is yet to be added."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One field. `value` is what holds if nothing is said, as TOML; `kind` is flag, choice,
+    number, text, long or toml."""
+
+    path: str
+    label: str
+    kind: str
+    help: str
+    value: str
+    choices: list[str] = field(default_factory=list)
+    range: str = ""
+    """In words, with the unit."""
+    optional: bool = False
+
+    @property
+    def id(self) -> str:
+        """Of its element on the page."""
+        return "set-" + re.sub(r"[^a-z0-9]+", "-", self.path)
+
+    @property
+    def options(self) -> list[str]:
+        """Of a list to choose from."""
+        return ["true", "false"] if self.kind == "flag" else self.choices
+
+    @property
+    def is_text(self) -> bool:
+        """Whether its field holds the text itself, without quotes."""
+        return self.kind in ("text", "long")
+
+    @property
+    def shown(self) -> str:
+        """The value as it stands in the field: a text without its quotes, nothing if unset."""
+        if self.value.startswith('"'):
+            return str(json.loads(self.value))
+        return "" if self.value == "unset" else self.value
+
+
+@dataclass(frozen=True)
+class Group:
+    """The settings of one table."""
+
+    path: str
+    title: str
+    settings: list[Setting]
+
+    @property
+    def agent(self) -> str:
+        """What paths call the agent whose settings these are; empty for those of the run."""
+        return self.path.removeprefix(AGENTS) if self.path.startswith(AGENTS) else ""
+
+
+def catalogue(config: RunConfig, keys: Sequence[str] | None = None) -> list[Group]:
+    """All settings, with the values of `config`; `keys` are what paths call its agents, if that is
+    not their names."""
+    groups = [Group("", "Run", list(_settings("", config, _RECORD)))]
+    keys = keys or [agent.name for agent in config.agents]
+    groups += [_agent(key, agent) for key, agent in zip(keys, config.agents, strict=True)]
+    for name in RunConfig.model_fields:
+        value = getattr(config, name)
+        if isinstance(value, BaseModel):
+            groups.append(Group(name, name.capitalize(), list(_settings(f"{name}.", value, set()))))
+    return groups
+
+
+def new_agent(key: str) -> Group:
+    """The settings of an agent of which nothing is said but what paths call it: without a model,
+    which each must have."""
+    group = _agent(key, AgentConfig(name=NEW_AGENT, model=" "))
+    said = {f"{group.path}.name": value_text(key), f"{group.path}.model": value_text("")}
+    settings = [replace(one, value=said.get(one.path, one.value)) for one in group.settings]
+    return replace(group, settings=settings)
+
+
+def _agent(key: str, agent: AgentConfig) -> Group:
+    path = f"{AGENTS}{key}"
+    return Group(path, f"Agent {key}", list(_settings(f"{path}.", agent, set())))
+
+
+def _settings(prefix: str, model: BaseModel, without: set[str]) -> Iterator[Setting]:
+    for name, info in type(model).model_fields.items():
+        value = getattr(model, name)
+        if name in without or (not prefix and isinstance(value, BaseModel)):
+            continue
+        inner = model_of(info.annotation)
+        if inner is None:
+            yield _setting(f"{prefix}{name}", name, info, value)
+        elif value is not None:
+            yield from _settings(f"{prefix}{name}.", value, set())
+        else:  # a table that is not there can be begun by its own defaults
+            yield Setting(f"{prefix}{name}", _label(name), "toml", info.description or "",
+                          value_text(None), optional=True)  # fmt: skip
+
+
+def _setting(path: str, name: str, info: FieldInfo, value: Any) -> Setting:
+    kinds, metadata = _unwrapped(info.annotation)
+    limits = [*info.metadata, *metadata]
+    optional = type(None) in kinds
+    (kind, *_) = [one for one in kinds if one is not type(None)]
+    choices = _choices(path, kind, limits)
+    plain = value.value if isinstance(value, Enum) else value
+    return Setting(
+        path=path,
+        label=_label(name),
+        kind=_kind(name, kind, choices),
+        help=(info.description or "").strip(),
+        value=value_text(list(plain) if isinstance(plain, tuple) else plain),
+        choices=choices,
+        range=_range(name, kind, limits),
+        optional=optional,
+    )
+
+
+def _kind(name: str, kind: Any, choices: list[str]) -> str:
+    if choices:
+        return "choice"
+    if kind is bool:
+        return "flag"
+    if kind in (int, float):
+        return "number"
+    if kind is str:
+        return "long" if name in _LONG else "text"
+    return "toml"
+
+
+def _choices(path: str, kind: Any, limits: list[Any]) -> list[str]:
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        return [member.value for member in kind]
+    if path in _REGISTRIES:
+        return registered(_REGISTRIES[path])
+    patterns = (getattr(limit, "pattern", None) for limit in limits)
+    found = next((_ONE_OF.fullmatch(p) for p in patterns if isinstance(p, str)), None)
+    return found[1].split("|") if found else []
+
+
+def _range(name: str, kind: Any, limits: list[Any]) -> str:
+    words = []
+    for limit in limits:
+        if isinstance(limit, Ge):
+            words.append(f"from {limit.ge:g}")
+        elif isinstance(limit, Gt):
+            words.append(f"above {limit.gt:g}")
+        elif isinstance(limit, Le):
+            words.append(f"to {limit.le:g}")
+        elif isinstance(limit, Lt) and limit.lt < 2**31:
+            words.append(f"below {limit.lt:g}")
+    unit = next((unit for end, unit in _UNITS if name.endswith(end)), "")
+    if kind is int and not unit and words:
+        unit = "whole"
+    return ", ".join(filter(None, [" ".join(words), unit]))
+
+
+def _unwrapped(annotation: Any) -> tuple[list[Any], list[Any]]:
+    """The plain types of an annotation, and what `Annotated` says of them."""
+    if typing.get_origin(annotation) is typing.Annotated:
+        kind, *metadata = typing.get_args(annotation)
+        kinds, more = _unwrapped(kind)
+        return kinds, [*_constraints(metadata), *more]
+    if typing.get_origin(annotation) in (typing.Union, types.UnionType):
+        kinds, found = [], []
+        for part in typing.get_args(annotation):
+            inner, metadata = _unwrapped(part)
+            kinds += inner
+            found += metadata
+        return kinds, found
+    return [annotation], []
+
+
+def _constraints(metadata: list[Any]) -> Iterator[Any]:
+    for one in metadata:
+        yield from one.metadata if isinstance(one, FieldInfo) else [one]
+
+
+def model_of(annotation: Any) -> type[BaseModel] | None:
+    kinds, _ = _unwrapped(annotation)
+    found = [k for k in kinds if isinstance(k, type) and issubclass(k, BaseModel)]
+    return found[0] if found else None
+
+
+def _label(name: str) -> str:
+    return name.replace("_", " ").capitalize()
+
+
+def flat(config: dict[str, Any]) -> dict[str, Any]:
+    """Leaves of resolved settings by dotted path, agents by name; lists are leaves."""
+    agents = {agent["name"]: agent for agent in config["agents"]}
+    return dict(_leaves("", {**config, "agents": agents}))
+
+
+def _leaves(path: str, value: Any) -> Iterator[tuple[str, Any]]:
+    if not isinstance(value, dict) or not value:
+        yield path, value
+        return
+    for key, item in value.items():
+        yield from _leaves(f"{path}.{key}" if path else key, item)
+
+
+def changes(base: dict[str, Any], wanted: dict[str, Any]) -> dict[str, Any]:
+    """The overrides that make resolved settings `wanted` of `base`, but for the record."""
+    old, new = flat(with_shared_settings(base)), flat(with_shared_settings(wanted))
+    names = [[agent["name"] for agent in one["agents"]] for one in (base, wanted)]
+    found = {} if names[0] == names[1] else {"agents": wanted["agents"]}
+    for path, value in new.items():
+        skip = path.split(".")[0] in ("recipe", "recipe_version") or (
+            found.get("agents") and path.startswith("agents.")
+        )
+        if not skip and (path not in old or old[path] != value):
+            found[path] = value
+    return found

@@ -1,0 +1,265 @@
+"""The list of runs: what one may ask of it, and its keyset pages. Pages and REST ask the same.
+
+Invariant: one walks over pages in a total order (the sort key, then the id), so what is added or
+removed meanwhile neither doubles nor hides a run.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+from urllib.parse import urlencode
+
+from django.db.models import Exists, F, FloatField, OuterRef, Q, QuerySet, Value
+from django.db.models.fields.json import KT
+from django.db.models.functions import Cast, Coalesce, Lower
+
+from engine.events.vocabulary import RunState
+from webapp.accounts.models import User
+from webapp.experiments.models import Run, Star
+from webapp.experiments.selectors import TOO_BIG_FOR_A_LIST, visible_runs
+from webapp.rest.pagination import A_MOMENT, A_UUID, moment_in
+
+MOST_METRICS = 8
+LONGEST = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """What a table of runs can show; `sort` is a key of `SORTS` if it can be sorted by."""
+
+    key: str
+    label: str
+    sort: str | None = None
+    number: bool = False
+
+
+COLUMNS = (
+    Column("state", "State", "state"),
+    Column("progress", "Progress", "step"),
+    Column("pass1", "Pass@1, before → after"),
+    Column("solved", "Solved", "solved", True),
+    Column("reward", "Reward", "reward", True),
+    Column("tags", "Tags"),
+    Column("seed", "Seed", "seed", True),
+    Column("recipe", "Recipe"),
+    Column("by", "Started by", "by"),
+    Column("created", "Created", "created", True),
+)
+DEFAULT_COLUMNS = ("state", "progress", "pass1", "solved", "tags", "by", "created")
+
+_NOTHING = Value(-1e300)
+
+
+def _of_result(name: str) -> Any:
+    return Coalesce(Cast(KT(f"result__{name}"), FloatField()), _NOTHING)
+
+
+SORTS: dict[str, Any] = {
+    "created": F("created"),
+    "name": Lower("experiment__name"),
+    "state": F("state"),
+    "step": F("step"),
+    "seed": F("seed"),
+    "by": F("created_by__username"),
+    "solved": _of_result("solved"),
+    "reward": _of_result("reward"),
+}
+ORDERS = tuple(sign + name for name in SORTS for sign in ("", "-"))
+"""Values of `Wish.sort`."""
+CURSOR = rf'^({A_MOMENT}|"[^\x00-\x1f]*"|-?[0-9][-+.0-9e]*)_{A_UUID}$'
+"""What every cursor looks like."""
+_TEXTS = {"name", "state", "by"}
+
+
+class Unusable(ValueError):
+    """A wish that cannot be met: which parameter, its value, and what is allowed. `status` is that
+    of HTTP: 422, or 409 for a cursor of another list."""
+
+    def __init__(self, path: str, value: Any, reason: str, status: int = 422):
+        super().__init__(f"{path}: {reason}")
+        self.path, self.value, self.reason, self.status = path, value, reason, status
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What is asked of the list; all of it stands in the address."""
+
+    state: str = ""
+    q: str = ""
+    """In the name of the experiment, a tag, the project or who started it."""
+    tag: str = ""
+    project: int | None = None
+    name: str = ""
+    """Part of the experiment's name."""
+    created_by: str = ""
+    starred: bool = False
+    archived: bool = False
+    """The archived runs; else all others."""
+    sort: str = "-created"
+    columns: tuple[str, ...] = DEFAULT_COLUMNS
+    metrics: tuple[str, ...] = ()
+    """Names of metrics of which the newest value is shown."""
+
+    def __post_init__(self) -> None:
+        """Raises `Unusable` for what does not exist."""
+        if self.state and self.state not in set(RunState):
+            raise Unusable("state", self.state, f"give one of {', '.join(RunState)}, or none")
+        if self.sort.removeprefix("-") not in SORTS:
+            allowed = ", ".join(SORTS)
+            raise Unusable(
+                "sort", self.sort, f"give one of {allowed}, with - for the greatest first"
+            )
+        known = {column.key for column in COLUMNS}
+        if unknown := [key for key in self.columns if key not in known]:
+            raise Unusable("col", unknown[0], f"give some of {', '.join(sorted(known))}")
+        for path, text in (("q", self.q), ("tag", self.tag)):
+            if "\0" in text or len(text) > LONGEST:
+                raise Unusable(path, text, f"give at most {LONGEST} characters, none of them NUL")
+
+    @property
+    def is_filtered(self) -> bool:
+        return bool(self.state or self.q or self.tag or self.project or self.starred)
+
+    @property
+    def sort_key(self) -> str:
+        return self.sort.removeprefix("-")
+
+    @property
+    def sort_field(self) -> str:
+        """Without a wish the index over the columns themselves is used."""
+        return "created" if self.sort_key == "created" else "sort_key"
+
+    @property
+    def is_down(self) -> bool:
+        return self.sort.startswith("-")
+
+    def address(self, **changes: Any) -> str:
+        """The query of the address that asks for this, with changes; "" for the plain list."""
+        wish = replace(self, **changes)
+        plain = Wish()
+        told: list[tuple[str, Any]] = [
+            (name, getattr(wish, name))
+            for name in ("state", "q", "tag", "project", "sort")
+            if getattr(wish, name) != getattr(plain, name)
+        ]
+        told += [(name, 1) for name in ("starred", "archived") if getattr(wish, name)]
+        if wish.columns != DEFAULT_COLUMNS:
+            told += [("col", key) for key in wish.columns] or [("col", "")]
+        told += [("metric", name) for name in wish.metrics]
+        return f"?{urlencode(told)}" if told else ""
+
+
+@dataclass(frozen=True, slots=True)
+class RunsPage:
+    """Some runs, in the order asked for, and the cursor of the next page if there is one."""
+
+    runs: list[Run]
+    next: str | None
+
+
+def matching_runs(user: User, wish: Wish) -> QuerySet[Run]:
+    """All runs that are wished for and that `user` may see, in the order that is wished for."""
+    return _ordered(_matching(visible_runs(user).that_train(), user, wish), wish)
+
+
+def _ordered(runs: QuerySet[Run], wish: Wish) -> QuerySet[Run]:
+    names = (wish.sort_field, "id")
+    return runs.annotate(sort_key=SORTS[wish.sort_key]).order_by(
+        *(f"-{name}" if wish.is_down else name for name in names)
+    )
+
+
+def runs_page(user: User, wish: Wish, cursor: str | None, limit: int = 50) -> RunsPage:
+    """One keyset page of the runs that `user` may see. Each has `starred`.
+
+    Raises `Unusable` for a cursor that no page gave out.
+    """
+    key, field, down = wish.sort_key, wish.sort_field, wish.is_down
+    runs = matching_runs(user, wish)
+    if cursor:
+        value, run_id = _parse_cursor(cursor, key)
+        beyond = "lt" if down else "gt"
+        after = Q(**{field: value, f"pk__{beyond}": run_id}) | Q(**{f"{field}__{beyond}": value})
+        runs = runs.filter(after, **{f"{field}__{beyond}e": value})
+    # First which, then what of them: with all that is shown joined, the planner sorts every run.
+    which = runs.select_related(None).values("pk")[: limit + 1]
+    found = list(_ordered(_shown(user, which), wish))
+    if len(found) <= limit:
+        return RunsPage(found, None)
+    return RunsPage(found[:limit], _cursor(found[limit - 1], wish))
+
+
+def _shown(user: User, which: QuerySet[Run]) -> QuerySet[Run]:
+    """Runs that `user` was found to see, with what a list shows of each."""
+    stars = Star.objects.filter(run=OuterRef("pk"), user=user.pk)
+    runs = Run.objects.filter(pk__in=which).select_related("experiment__project", "created_by")
+    return runs.defer(*TOO_BIG_FOR_A_LIST).annotate(starred=Exists(stars))
+
+
+def _matching(runs: QuerySet[Run], user: User, wish: Wish) -> QuerySet[Run]:
+    runs = runs.filter(archived_at__isnull=not wish.archived)
+    if wish.state:
+        runs = runs.filter(state=wish.state)
+    if wish.tag:
+        runs = runs.filter(tags__contains=[wish.tag])
+    if wish.project is not None:
+        runs = runs.filter(experiment__project=wish.project)
+    if wish.name:
+        runs = runs.filter(experiment__name__icontains=wish.name)
+    if wish.created_by:
+        runs = runs.filter(created_by__username=wish.created_by)
+    if wish.starred:
+        runs = runs.filter(pk__in=Star.objects.filter(user=user.pk).values("run"))
+    for word in wish.q.split():
+        runs = runs.filter(
+            Q(experiment__name__icontains=word)
+            | Q(tags__contains=[word])
+            | Q(experiment__project__name__icontains=word)
+            | Q(created_by__username__icontains=word)
+        )
+    return runs
+
+
+def _cursor(run: Run, wish: Wish) -> str:
+    value = getattr(run, wish.sort_field)
+    told = value.isoformat() if wish.sort_key == "created" else json.dumps(value)
+    return f"{told}_{run.pk}"
+
+
+def _parse_cursor(cursor: str, key: str) -> tuple[Any, uuid.UUID]:
+    value, _, run_id = cursor.rpartition("_")
+    try:
+        return (moment_in(value) if key == "created" else _value(value, key)), uuid.UUID(run_id)
+    except (ValueError, OverflowError, RecursionError):
+        reason = "give the `next` of an earlier page of the same list, or none"
+        raise Unusable("cursor", cursor, reason, 409) from None
+
+
+def _value(text: str, key: str) -> Any:
+    value = json.loads(text)
+    kinds = (str,) if key in _TEXTS else (int, float)
+    if not isinstance(value, kinds) or isinstance(value, bool):
+        raise ValueError(f"{text} is no {key}")
+    if isinstance(value, str):
+        if "\0" in value or len(value) > LONGEST:
+            raise ValueError("too long")
+        value.encode()
+    elif not abs(value) <= (2**31 - 1 if key in ("step", "seed") else 1e300):
+        raise ValueError(f"{text} is too large")
+    return value
+
+
+def minutes_of(runs: Sequence[Run]) -> dict[uuid.UUID, float | None]:
+    """By run, the minutes of training that end it; None where only steps do."""
+    found = Run.objects.filter(pk__in=[run.pk for run in runs])
+    return dict(found.values_list("pk", "config__training__minutes"))
+
+
+def recipes_of(runs: Sequence[Run]) -> dict[uuid.UUID, str]:
+    """The recipe that each of these runs was made from."""
+    found = Run.objects.filter(pk__in=[run.pk for run in runs])
+    return dict(found.values_list("pk", KT("config__recipe")))

@@ -1,0 +1,128 @@
+"""The table of runs as the page shows it: from an address to columns, links and rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.http import QueryDict
+
+from engine.events.vocabulary import RunState
+from webapp.experiments.models import Run
+from webapp.experiments.run_progress import RunProgress, progress_of
+from webapp.experiments.runs_list.listing import (
+    COLUMNS,
+    DEFAULT_COLUMNS,
+    MOST_METRICS,
+    Column,
+    Unusable,
+    Wish,
+    minutes_of,
+    recipes_of,
+)
+from webapp.telemetry.models import Metric
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """One column's head: where its link leads, and how it is sorted now."""
+
+    column: Column
+    link: str | None
+    order: str
+    """ascending, descending or none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    run: Run
+    recipe: str
+    progress: RunProgress | None
+    metrics: list[float | None]
+
+
+@dataclass(frozen=True, slots=True)
+class RunsTable:
+    wish: Wish
+    name_heading: Heading
+    headings: list[Heading]
+    rows: list[Row]
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """All that one can choose from."""
+        return COLUMNS
+
+    @property
+    def shown(self) -> dict[str, bool]:
+        """By key: whether it is among the headings, in whose order the cells stand."""
+        keys = {heading.column.key for heading in self.headings}
+        return {column.key: column.key in keys for column in COLUMNS}
+
+    @property
+    def query(self) -> str:
+        return self.wish.address()
+
+    @property
+    def by_state(self) -> dict[str, str]:
+        """The address for each state, and for all ("")."""
+        return {state: self.wish.address(state=state) or "?" for state in ("", *RunState)}
+
+
+def wish_of(fields: QueryDict) -> Wish:
+    """What an address asks for. Raises `Unusable` for what does not exist."""
+    project = fields.get("project", "")
+    if project and not (project.isascii() and project.isdigit() and len(project) < 18):
+        raise Unusable("project", project, "give the number of a project, or none")
+    metrics = tuple(dict.fromkeys(name for name in fields.getlist("metric") if name))
+    if len(metrics) > MOST_METRICS or any("\0" in name or len(name) > 200 for name in metrics):
+        raise Unusable("metric", len(metrics), f"give at most {MOST_METRICS} names of metrics")
+    chosen = tuple(dict.fromkeys(fields.getlist("col")))
+    return Wish(
+        state=fields.get("state", ""),
+        q=fields.get("q", "").strip(),
+        tag=fields.get("tag", "").strip(),
+        project=int(project) if project else None,
+        starred=fields.get("starred") == "1",
+        archived=fields.get("archived") == "1",
+        sort=fields.get("sort") or "-created",
+        columns=tuple(key for key in chosen if key) if chosen else DEFAULT_COLUMNS,
+        metrics=metrics,
+    )
+
+
+def runs_table(wish: Wish, runs: Sequence[Run]) -> RunsTable:
+    """The columns that are asked for, with one row for each of the runs."""
+    shown = [column for column in COLUMNS if column.key in wish.columns]
+    metrics = _newest(wish, runs)
+    recipes = recipes_of(runs) if "recipe" in wish.columns else {}
+    minutes = minutes_of(runs) if "progress" in wish.columns else {}
+    rows = [
+        Row(
+            run,
+            recipes.get(run.pk) or "",
+            progress_of(run, minutes.get(run.pk)),
+            [metrics.get((run.pk, name)) for name in wish.metrics],
+        )
+        for run in runs
+    ]
+    name = _heading(wish, Column("name", "Run", "name"))
+    return RunsTable(wish, name, [_heading(wish, column) for column in shown], rows)
+
+
+def _heading(wish: Wish, column: Column) -> Heading:
+    """Its link sorts by it, the greatest first; once more, the other way round."""
+    if column.sort is None:
+        return Heading(column, None, "none")
+    order = {column.sort: "ascending", f"-{column.sort}": "descending"}.get(wish.sort, "none")
+    first = column.sort if column.sort in ("name", "by", "state") else f"-{column.sort}"
+    other = column.sort if first.startswith("-") else f"-{column.sort}"
+    return Heading(column, wish.address(sort=other if wish.sort == first else first) or "?", order)
+
+
+def _newest(wish: Wish, runs: Sequence[Run]) -> dict[tuple[Any, str], float]:
+    if not wish.metrics or not runs:
+        return {}
+    told = Metric.objects.filter(run__in=[run.pk for run in runs], name__in=wish.metrics)
+    return {(run, name): value for run, name, value in told.values_list("run", "name", "value")}

@@ -1,0 +1,33 @@
+"""Telling the workers of a run. Trouble with the broker never fails a request: the row stays
+as it is and the sweep sends again (`selectors.sweepable_runs`)."""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from functools import partial
+
+from django.db import transaction
+from django.db.models.functions import Now
+from kombu.exceptions import OperationalError
+
+from webapp.config.celery import RUN_TASK, app
+from webapp.experiments.models import Run
+
+logger = logging.getLogger(__name__)
+
+
+def dispatch_on_commit(run_id: uuid.UUID) -> None:
+    """Send the run to the queue once the transaction under way is committed."""
+    transaction.on_commit(partial(dispatch, run_id))
+
+
+def dispatch(run_id: uuid.UUID) -> bool:
+    """Send the run to the queue now; False if the broker did not take it."""
+    try:
+        app.send_task(RUN_TASK, [str(run_id)], retry=False)
+    except (OperationalError, OSError) as error:
+        logger.warning("run %s: the queue did not take it (%s); it is sent again", run_id, error)
+        return False
+    Run.objects.filter(pk=run_id).update(dispatched_at=Now())
+    return True

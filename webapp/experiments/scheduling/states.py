@@ -1,0 +1,65 @@
+"""Which run state may follow which (docs/architecture.md, "Run states")."""
+
+from __future__ import annotations
+
+from engine.config.errors import ConfigError
+from engine.events.vocabulary import RunState
+from webapp.errors import Refused
+
+Q, ST, R, SG, SD, FN, FL = (
+    RunState.QUEUED,
+    RunState.STARTING,
+    RunState.RUNNING,
+    RunState.STOPPING,
+    RunState.STOPPED,
+    RunState.FINISHED,
+    RunState.FAILED,
+)
+
+ALLOWED: dict[RunState, frozenset[RunState]] = {
+    Q: frozenset({ST, SD, FL}),
+    # A run that is found by its lapsed lease starts again: starting and running lead back.
+    ST: frozenset({ST, R, SG, SD, FN, FL}),
+    R: frozenset({ST, R, SG, SD, FN, FL}),
+    SG: frozenset({SD, FN, FL}),
+    SD: frozenset({Q}),
+    FL: frozenset({Q}),
+    FN: frozenset(),
+}
+
+HELD = frozenset({ST, R, SG})
+"""States in which some worker must hold a lease."""
+ENDED = frozenset({SD, FN, FL})
+
+
+class NotNow(Refused, ConfigError):
+    """What is asked of a run could be, but not of this one as it stands."""
+
+    sentence = "Nothing changed."
+
+
+class DoesNotFit(Refused, ConfigError):
+    """Each of the settings is possible, but they do not fit each other, the recipe or what the
+    project holds."""
+
+    sentence = "These settings cannot run."
+
+
+class NotAllowed(ConfigError):
+    """What no user of this server may set: a path or an address, or what its operator forbids."""
+
+
+class TransitionRefused(Refused):
+    """A state change that the table does not allow."""
+
+    sentence = "Nothing changed: {}."
+
+    def __init__(self, now: RunState, wanted: RunState):
+        self.now, self.wanted = now, wanted
+        super().__init__(f"a run that is {now} cannot become {wanted}")
+
+
+def check(now: RunState, wanted: RunState) -> None:
+    """Raises `TransitionRefused` unless `wanted` may follow `now`."""
+    if wanted not in ALLOWED[now]:
+        raise TransitionRefused(now, wanted)

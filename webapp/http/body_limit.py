@@ -1,0 +1,62 @@
+"""No request brings more than one piece of an upload: what is longer is not even read.
+
+Invariant: Django, which spools a body to disk before any view sees it, is never handed more than
+`longest()` bytes. Waits for nothing that the server does not wait for anyway.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from django.conf import settings
+from django.http import HttpResponse
+
+from webapp.rest.problem_details import problem
+
+Receive = Callable[[], Awaitable[dict[str, Any]]]
+Send = Callable[[dict[str, Any]], Awaitable[None]]
+_ROOM = 1 << 16
+
+
+def longest() -> int:
+    """Bytes of the largest body: a piece of an upload, and some room for a view to say by how much
+    one is too long."""
+    return settings.ARTIFACT_CHUNK_BYTES + _ROOM
+
+
+def announced(scope: dict[str, Any]) -> int:
+    """What the request says of its length; 0 if nothing that is a number."""
+    text = dict(scope["headers"]).get(b"content-length", b"0")
+    return int(text) if text.isdigit() and len(text) < 20 else 0
+
+
+def why_not(scope: dict[str, Any]) -> HttpResponse | None:
+    """The refusal of a request that says too much, or two things, of its length."""
+    if announced(scope) > longest():
+        most = settings.ARTIFACT_CHUNK_BYTES
+        return problem(413, f"The body is too long: {most} bytes at most.")
+    names = {name for name, _ in scope["headers"]}
+    if {b"content-length", b"transfer-encoding"} <= names:  # a proxy may believe the other one
+        return problem(400, "Send Content-Length or Transfer-Encoding, not both.")
+    return None
+
+
+async def refuse(told: HttpResponse, send: Send) -> None:
+    """Tell it and close, whatever of the body is still to come."""
+    headers = [(b"content-type", b"application/problem+json"), (b"connection", b"close")]
+    await send({"type": "http.response.start", "status": told.status_code, "headers": headers})
+    await send({"type": "http.response.body", "body": told.content})
+
+
+def limited(receive: Receive) -> Receive:
+    """The same, but a body that grows too long without having said so breaks off."""
+    came = 0
+
+    async def receive_some() -> dict[str, Any]:
+        nonlocal came
+        message = await receive()
+        came += len(message.get("body", b""))
+        return message if came <= longest() else {"type": "http.disconnect"}
+
+    return receive_some

@@ -1,0 +1,32 @@
+"""Which scripts a page's module needs, found in what they import, so that a browser asks for all of
+them at once instead of level by level.
+
+Invariant: every path is that of a file below static/, each once, imported ones after who imports
+them first.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from functools import lru_cache
+
+from django.conf import settings
+
+_FROM = re.compile(r"""^(?:import|export)\b[^;]*?["'](\.{1,2}/[^"']+)["']""", re.MULTILINE)
+
+
+@lru_cache(maxsize=32)
+def imported(entry: str) -> tuple[str, ...]:
+    """Paths of all modules behind `entry` ("js/pages/run-page.js"), which is not among them."""
+    found = {entry: None}
+    waiting = [entry]
+    while waiting:
+        path = waiting.pop(0)
+        text = (settings.STATIC_DIR / path).read_text()
+        for name in _FROM.findall(text):
+            module = posixpath.normpath(posixpath.join(posixpath.dirname(path), name))
+            if module not in found:
+                found[module] = None
+                waiting.append(module)
+    return tuple(found)[1:]

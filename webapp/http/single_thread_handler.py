@@ -1,0 +1,60 @@
+"""How a request is answered: in one thread from its first middleware to its response.
+
+Invariants: what answers a request has one thread and one connection to the database, and only what
+is streamed comes back to the event loop. Django's own handler changes between loop and thread for
+every middleware and view that is not async, which none here is.
+No more than `most` requests have a thread at once. A request whose body is still on its way, an
+event stream and a websocket have none, so they do not count.
+"""
+
+from __future__ import annotations
+
+import threading
+
+from asgiref.sync import sync_to_async
+from django.core.handlers.asgi import ASGIHandler
+from django.http import HttpRequest, HttpResponse
+
+from webapp.rest.problem_details import problem
+
+MOST_REQUESTS = 256
+"""Answered at once; sixteen of them have a connection to the database, the others wait for one."""
+
+
+class OneThreadHandler(ASGIHandler):
+    """Django's handler for ASGI with the middleware of its handler for WSGI."""
+
+    def __init__(self, most: int = MOST_REQUESTS) -> None:
+        super().__init__()
+        self._most = most
+        self._at_work = 0
+        self._lock = threading.Lock()
+
+    def load_middleware(self, is_async: bool = False) -> None:
+        super().load_middleware(is_async=False)
+
+    async def get_response_async(self, request: HttpRequest) -> HttpResponse:
+        if self._at_work >= self._most:
+            return busy(request)
+        return await sync_to_async(self._answer, thread_sensitive=True)(request)
+
+    def _answer(self, request: HttpRequest) -> HttpResponse:
+        # Counted in the thread, which goes on when the client has left.
+        with self._lock:
+            self._at_work += 1
+        try:
+            return self.get_response(request)
+        finally:
+            with self._lock:
+                self._at_work -= 1
+
+
+def busy(request: HttpRequest) -> HttpResponse:
+    """503: too many requests are answered just now. No template: it would need the database."""
+    detail = "The server is busy. Nothing was done; try again in seconds."
+    if request.path.startswith("/api/"):
+        response: HttpResponse = problem(503, detail)
+    else:
+        response = HttpResponse(detail, status=503, content_type="text/plain; charset=utf-8")
+    response.headers["Retry-After"] = "1"
+    return response

@@ -1,0 +1,77 @@
+"""Changes by REST under `If-Match` (RFC 9110, 13.1.1): made only if nothing changed meanwhile.
+
+Invariants: a request that would be refused whatever its condition is refused as without one, before
+the condition is looked at (RFC 9110, 13.2.1). Of those who change one thing at the same time under
+the same ETag, one does, and the others are answered 412.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+import re
+from collections.abc import Callable
+from typing import Any
+
+from django.db import connection, transaction
+from django.http import HttpRequest, HttpResponse
+from django.utils.cache import set_response_etag
+from django.utils.http import parse_etags
+
+from webapp.rest.problem_details import LONGEST_CONDITION, MATCH, Invalid, problem
+
+HEADER = "If-Match"
+
+
+def conditional(operation: Callable[..., Any]) -> Callable[..., Any]:
+    """An operation of REST that heeds `If-Match`; it is called with parameters and a body that are
+    as the document says."""
+
+    @functools.wraps(operation)
+    def heeding(request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+        if request.method not in ("PATCH", "DELETE") or HEADER not in request.headers:
+            return operation(request, *args, **kwargs)
+        if not is_match(given := request.headers[HEADER]):
+            raise Invalid(HEADER, given, "give an ETag, or several")
+        with transaction.atomic():
+            if told := _why_not(request, given):
+                return told
+            answer = operation(request, *args, **kwargs)
+            if isinstance(answer, HttpResponse) and answer.status_code >= 400:
+                transaction.set_rollback(True)
+            return answer
+
+    return heeding
+
+
+def is_match(value: str) -> bool:
+    """Whether it could be the value of an `If-Match`, as the document says."""
+    return len(value) <= LONGEST_CONDITION and re.fullmatch(MATCH, value) is not None
+
+
+def _why_not(request: HttpRequest, given: str) -> HttpResponse | None:
+    """The refusal, unless what is to be changed is as it was; until the transaction ends nobody
+    else changes it under a condition."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [request.path])
+    now = _as_it_is(request)
+    if now.status_code == 405:
+        return problem(412, "It cannot be read, so it has no ETag: ask without If-Match.")
+    if now.status_code != 200:
+        return now  # who may not read it cannot know how it is
+    etag = set_response_etag(now)["ETag"]
+    wanted = parse_etags(given)
+    if wanted == ["*"] or etag in wanted:
+        return None
+    return problem(
+        412,
+        "It was changed since you read it: read it again, then decide.",
+        Invalid(HEADER, given, f"it is {etag} now").problems,
+    )
+
+
+def _as_it_is(request: HttpRequest) -> HttpResponse:
+    asked = copy.copy(request)
+    asked.method = "GET"
+    found = request.resolver_match
+    return found.func(asked, *found.args, **found.kwargs)

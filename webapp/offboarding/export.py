@@ -1,0 +1,191 @@
+"""A whole workspace as one zip, made while it is sent.
+
+    workspace.json members.jsonl projects.jsonl audit.jsonl comments.jsonl
+    experiments.jsonl runs.jsonl            settings, state, result, tags, notes
+    runs/ID/events.ndjson                   [seq, ms since 1970, kind, payload], as REST tells them
+    runs/ID/metrics.jsonl                   {name, index, seq, step, time, tokens, nodes, value}
+    datasets.jsonl datasets/ID/problems     what a stored version holds
+    models.jsonl models/ID/FILE             what a version holds
+    aliases.jsonl promotions.jsonl evaluations.jsonl searches.jsonl
+    missing.jsonl                           files that are not there any more, and why
+
+Invariants: no more than one page or block is in memory; nothing is named by a user's words alone;
+no secret or digest of one is in it. What is sent whole is noted (`WorkspaceExport`) with the state
+that it began with: a change in between makes it one of before the change.
+"""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from collections.abc import AsyncIterator, Iterable, Iterator
+from pathlib import Path
+from typing import IO, Any
+
+from channels.db import database_sync_to_async
+from django.core.serializers.json import DjangoJSONEncoder
+from django.db import connection
+from django.db.models import QuerySet
+
+from webapp.accounts.models import User
+from webapp.artifacts.store import open_artifact
+from webapp.audit.selectors import Wish, entries
+from webapp.comments.models import Comment
+from webapp.datasets.models import DatasetVersion
+from webapp.experiments.models import Experiment, Run
+from webapp.offboarding.models import WorkspaceExport
+from webapp.offboarding.state import state_of
+from webapp.projects.models import Workspace
+from webapp.registry.models import Alias, Evaluation, ModelVersion, Promotion, VersionFile
+from webapp.searches.models import Search
+from webapp.telemetry.ingest import rows
+from webapp.telemetry.models import Block
+
+_BLOCK = 1 << 20
+_PAGE = 1000
+_AUDIT_PAGE = 200
+
+Parts = Iterator[tuple[str, Iterable[bytes]]]
+"""Name of a member, and its content in blocks."""
+
+
+class Outlet:
+    """What zipfile writes to: it remembers only what was not sent yet."""
+
+    def __init__(self) -> None:
+        self._waiting: list[bytes] = []
+
+    def write(self, data: bytes) -> int:
+        self._waiting.append(bytes(data))
+        return len(data)
+
+    def flush(self) -> None:
+        pass
+
+    def taken(self) -> bytes:
+        data, self._waiting = b"".join(self._waiting), []
+        return data
+
+
+def export(workspace: Workspace, user: User) -> Iterator[bytes]:
+    """The zip, block by block; noted once the last one was taken."""
+    state, outlet = state_of(workspace), Outlet()
+    with zipfile.ZipFile(outlet, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as made:  # type: ignore[arg-type]
+        for name, blocks in _parts(workspace):
+            with made.open(name, "w", force_zip64=True) as member:
+                for block in blocks:
+                    member.write(block)
+                    if data := outlet.taken():
+                        yield data
+    yield outlet.taken()
+    WorkspaceExport.objects.create(workspace=workspace, state=state, made_by=user)
+
+
+async def streamed(workspace: Workspace, user: User) -> AsyncIterator[bytes]:
+    """`export`, each block made in a thread that gives its connection back."""
+    blocks = export(workspace, user)
+    following = database_sync_to_async(lambda: next(blocks, None))
+    while (block := await following()) is not None:
+        yield block
+
+
+def _parts(workspace: Workspace) -> Parts:
+    yield "workspace.json", [_json({"name": workspace.name, "slug": workspace.slug})]
+    members = workspace.memberships.select_related("user").order_by("pk")
+    yield "members.jsonl", (_json({"name": m.user.username, "role": m.role}) for m in members)
+    yield "projects.jsonl", _table(workspace.projects.all(), "workspace")
+    yield "audit.jsonl", _audit(workspace)
+    inside = {"project__workspace": workspace}
+    yield "experiments.jsonl", _table(Experiment.objects.filter(**inside))
+    runs = Run.objects.filter(experiment__project__workspace=workspace)
+    yield "runs.jsonl", _table(runs, "lease_owner", "engine_pid", "engine_started")
+    yield "comments.jsonl", _table(Comment.objects.filter(run__in=runs))
+    yield "searches.jsonl", _table(Search.objects.filter(run__in=runs))
+    for run_id in list(runs.order_by("created", "pk").values_list("pk", flat=True)):
+        yield f"runs/{run_id}/events.ndjson", _events(run_id)
+        yield f"runs/{run_id}/metrics.jsonl", _metrics(run_id)
+    missing: list[bytes] = []
+    yield from _datasets(workspace, missing)
+    yield from _models(workspace, missing)
+    yield "missing.jsonl", missing
+
+
+def _datasets(workspace: Workspace, missing: list[bytes]) -> Parts:
+    versions = DatasetVersion.objects.filter(dataset__project__workspace=workspace)
+    yield "datasets.jsonl", _table(versions, names=("dataset__name", "dataset__project"))
+    stored = versions.exclude(artifact=None).order_by("pk")
+    for pk, sha256 in list(stored.values_list("pk", "artifact")):
+        yield from _file(f"datasets/{pk}/problems", sha256, missing)
+
+
+def _models(workspace: Workspace, missing: list[bytes]) -> Parts:
+    versions = ModelVersion.objects.filter(model__project__workspace=workspace)
+    yield "models.jsonl", _table(versions, "path", names=("model__name", "model__project"))
+    for name, table in (("aliases", Alias), ("promotions", Promotion)):
+        yield f"{name}.jsonl", _table(table.objects.filter(model__project__workspace=workspace))
+    yield "evaluations.jsonl", _table(Evaluation.objects.filter(version__in=versions))
+    files = VersionFile.objects.filter(version__in=versions).select_related("version")
+    for file in list(files.order_by("version", "name")):
+        content = file.artifact_id or Path(file.version.path) / file.name
+        yield from _file(f"models/{file.version_id}/{file.name}", content, missing)
+
+
+def _file(name: str, content: str | Path, missing: list[bytes]) -> Parts:
+    """`content` is the SHA-256 of an artifact, or where a run keeps the file."""
+    try:
+        opened = content.open("rb") if isinstance(content, Path) else open_artifact(content)
+    except OSError as error:
+        missing.append(_json({"name": name, "reason": type(error).__name__}))
+        return
+    with opened:
+        yield name, _blocks(opened)
+
+
+def _blocks(content: IO[bytes]) -> Iterator[bytes]:
+    while block := content.read(_BLOCK):
+        yield block
+
+
+def _table(found: QuerySet[Any], *left_out: str, names: tuple[str, ...] = ()) -> Iterator[bytes]:
+    """All columns of all rows, by page."""
+    columns = [f.attname for f in found.model._meta.concrete_fields if f.name not in left_out]
+    last, ordered = None, found.order_by("pk")
+    while page := list(
+        (ordered.filter(pk__gt=last) if last else ordered).values(*columns, *names)[:_PAGE]
+    ):
+        last = page[-1]["id"]
+        yield b"".join(map(_json, page))
+
+
+def _audit(workspace: Workspace) -> Iterator[bytes]:
+    cursor = None
+    while True:
+        found, cursor = entries(workspace, Wish(), cursor, _AUDIT_PAGE)
+        yield b"".join(_json({"at": one.at, "kind": one.kind, "text": one.text}) for one in found)
+        if cursor is None:
+            return
+
+
+def _events(run_id: Any) -> Iterator[bytes]:
+    last = 0
+    while True:
+        with connection.cursor() as cursor:
+            cursor.execute(rows.AFTER, [run_id, last, _PAGE])
+            found = cursor.fetchall()
+        if not found:
+            return
+        yield b"".join(rows.encode_row(row) + b"\n" for row in found)
+        last = found[-1][0]
+
+
+def _metrics(run_id: Any) -> Iterator[bytes]:
+    columns = ("metric__name", "index", "seq", "step", "time", "tokens", "nodes", "value")
+    found = Block.objects.filter(metric__run=run_id).order_by("metric", "index")
+    first = 0
+    while page := list(found.values(*columns)[first : first + _PAGE]):
+        first += _PAGE
+        yield b"".join(_json({"name": row.pop("metric__name"), **row}) for row in page)
+
+
+def _json(value: Any) -> bytes:
+    return json.dumps(value, cls=DjangoJSONEncoder, ensure_ascii=False).encode() + b"\n"

@@ -1,7 +1,0 @@
-from django.apps import AppConfig
-
-
-class OnceConfig(AppConfig):
-    name = "webapp.once"
-    label = "once"
-    default_auto_field = "django.db.models.BigAutoField"

@@ -1,0 +1,34 @@
+"""REST of checkpoints that become versions of the registry."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Annotated
+
+from django.http import HttpRequest
+from ninja import Path, Router, Status
+
+from webapp.experiments.selectors import visible_run
+from webapp.projects.permissions import Action, require
+from webapp.registry.api.schemas import Checkpoint, VersionDetail
+from webapp.registry.checkpoints import register_checkpoint
+from webapp.registry.selectors import visible_version
+
+router = Router()
+Step = Annotated[int, Path(ge=0, lt=2**31)]
+
+
+@router.post(
+    "/{uuid:run_id}/checkpoints/{int:step}/versions",
+    response={200: VersionDetail, 201: VersionDetail},
+)
+def create_version_of_checkpoint(
+    request: HttpRequest, run_id: uuid.UUID, step: Step, new: Checkpoint
+):
+    """The weights that an agent had after a step, as a version of the model that it began with; of
+    the end of a run there is one without asking. 200 if there is the same already."""
+    run = visible_run(request.user, run_id)
+    require(request.user, Action.ADD_MODELS, run.project)
+    made, is_new = register_checkpoint(run, step, new.agent, request.user)
+    version = visible_version(request.user, made.model_id, made.number)
+    return Status(201 if is_new else 200, version)

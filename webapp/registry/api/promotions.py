@@ -1,0 +1,130 @@
+"""REST of what is decided about versions: promotions, evaluations, the second pair of eyes."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest
+from django.shortcuts import get_object_or_404
+from ninja import Query, Router, Status
+
+from webapp.datasets.models import DatasetVersion
+from webapp.projects.api import Slug
+from webapp.projects.permissions import Action, require
+from webapp.projects.selectors import visible_workspace
+from webapp.registry import deletion, promotion
+from webapp.registry.api.schemas import (
+    Decision,
+    EvaluationOut,
+    Id,
+    ModelEvaluationList,
+    NewEvaluation,
+    NewPromotion,
+    Number,
+    PromotionList,
+    PromotionOut,
+    SecondPair,
+)
+from webapp.registry.evaluations import Wish, evaluate
+from webapp.registry.models import SecondPairOfEyes
+from webapp.registry.selectors import (
+    visible_evaluation,
+    visible_evaluations,
+    visible_model,
+    visible_promotion,
+    visible_promotions,
+    visible_version,
+)
+from webapp.rest.pagination import Cursor, page
+from webapp.rest.problem_details import Invalid
+
+router = Router()
+workspaces = Router()
+
+
+@router.get("/{int:model_id}/promotions", response=PromotionList)
+def list_promotions(request: HttpRequest, model_id: Id, query: Query[Cursor]):
+    """Every move of the model's aliases, asked for or done, the oldest first."""
+    model = visible_model(request.user, model_id)
+    return page(visible_promotions(request.user).filter(model=model), "promotions", query)
+
+
+@router.post("/{int:model_id}/promotions", response={201: PromotionOut})
+def create_promotion(request: HttpRequest, model_id: Id, new: NewPromotion):
+    """Move an alias to a version, or remove it. Where the workspace asks for a second pair of eyes
+    the move waits until another person approves it."""
+    model = visible_model(request.user, model_id)
+    require(request.user, promotion.action_of(model.project), model.project)
+    version = model.versions.filter(number=new.version).first()
+    if new.version is not None and version is None:
+        raise Invalid("version", new.version, f"{model} has no such version", 404)
+    made = promotion.promote(model, new.alias, version, new.reason, request.user)
+    return Status(201, made)
+
+
+@router.post("/promotions/{int:promotion_id}/approve", response=PromotionOut)
+def approve_promotion(request: HttpRequest, promotion_id: Id, said: Decision):
+    """Agree to a move that somebody else asked for: it is done at once."""
+    found = visible_promotion(request.user, promotion_id)
+    require(request.user, Action.PROMOTE, found.model.project)
+    return promotion.approve(found.pk, said.words, request.user)
+
+
+@router.post("/promotions/{int:promotion_id}/refuse", response=PromotionOut)
+def refuse_promotion(request: HttpRequest, promotion_id: Id, said: Decision):
+    """Do not agree to a move, or take back your own."""
+    found = visible_promotion(request.user, promotion_id)
+    own = found.asked_by_id == request.user.pk
+    require(request.user, Action.ASK_PROMOTION if own else Action.PROMOTE, found.model.project)
+    return promotion.refuse(found.pk, said.words, request.user)
+
+
+@router.get("/{int:model_id}/versions/{int:number}/evaluations", response=ModelEvaluationList)
+def list_model_evaluations(
+    request: HttpRequest, model_id: Id, number: Number, query: Query[Cursor]
+):
+    """On what the version was or is being measured, the oldest first."""
+    version = visible_version(request.user, model_id, number)
+    found = visible_evaluations(request.user).filter(version=version)
+    return page(found, "evaluations", query)
+
+
+@router.post("/{int:model_id}/versions/{int:number}/evaluations", response={201: EvaluationOut})
+def create_model_evaluation(request: HttpRequest, model_id: Id, number: Number, new: NewEvaluation):
+    """Have the version measured on a dataset version of its project, by a run that is queued."""
+    version = visible_version(request.user, model_id, number)
+    require(request.user, Action.ADD_MODELS, version.model.project)
+    datasets = DatasetVersion.objects.visible_to(request.user)
+    dataset = get_object_or_404(datasets, pk=new.dataset_version)
+    wish = Wish(new.problems, new.samples, new.nodes, new.seed)
+    made = evaluate(version, dataset, wish, request.user)
+    return Status(201, visible_evaluation(request.user, made.pk))
+
+
+@router.get("/evaluations/{int:evaluation_id}", response=EvaluationOut)
+def get_model_evaluation(request: HttpRequest, evaluation_id: Id):
+    """How far it is, and its figures."""
+    return visible_evaluation(request.user, evaluation_id)
+
+
+@router.delete("/evaluations/{int:evaluation_id}", response={204: None})
+def delete_model_evaluation(request: HttpRequest, evaluation_id: Id):
+    """The evaluation and its run are gone; 409 while it is under way."""
+    found = visible_evaluation(request.user, evaluation_id)
+    require(request.user, Action.DELETE_MODELS, found.version.model.project)
+    deletion.delete_evaluation(found)
+    return Status(204, None)
+
+
+@workspaces.get("/{slug}/promotion", response=SecondPair)
+def get_second_pair(request: HttpRequest, slug: Slug):
+    """Whether promotions in the workspace take two people."""
+    found = visible_workspace(request.user, slug)
+    return {"second_pair": SecondPairOfEyes.objects.filter(workspace=found).exists()}
+
+
+@workspaces.patch("/{slug}/promotion", response=SecondPair)
+def change_second_pair(request: HttpRequest, slug: Slug, wanted: SecondPair):
+    """Ask for a second pair of eyes from now on, or no longer."""
+    found = visible_workspace(request.user, slug)
+    require(request.user, Action.ASK_SECOND_PAIR, found)
+    promotion.set_second_pair(found, wanted.second_pair, request.user)
+    return wanted

@@ -1,0 +1,302 @@
+"""What REST takes and tells of models."""
+
+from __future__ import annotations
+
+import uuid
+from datetime import datetime
+from typing import Annotated, Any
+
+from ninja import Path, Schema
+from pydantic import ConfigDict, Field, StringConstraints
+
+from webapp.registry.metrics import evaluations_of, metrics_of
+from webapp.registry.models import Evaluation, Model, ModelVersion, Promotion, PromotionState
+from webapp.registry.promotion import MOST_REASON_CHARS, NAME
+from webapp.rest.json_types import Flag, Integer, integer
+from webapp.rest.pagination import LARGEST_ID
+
+Id = Annotated[int, Path(ge=0, le=LARGEST_ID)]
+Number = Annotated[int, Path(ge=0, lt=2**31)]
+Words = Annotated[str, StringConstraints(max_length=MOST_REASON_CHARS, pattern=r"^[^\x00]*$")]
+
+
+def example(**fields: Any) -> ConfigDict:
+    """Unknown fields are refused; one example for the reference."""
+    return ConfigDict(extra="forbid", json_schema_extra={"examples": [fields]})
+
+
+class NewModel(Schema):
+    model_config = example(project=1, name="oak")
+
+    project: Integer = Field(ge=0, le=LARGEST_ID)
+    name: str = Field(min_length=1, max_length=100, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
+    uploads: list[uuid.UUID] = Field([], max_length=600)
+    """Finished uploads of kind model, of which its first version is made."""
+
+
+class NewModelVersion(Schema):
+    model_config = example(uploads=["3fa85f64-5717-4562-b3fc-2c963f66afa6"], parent=1)
+
+    uploads: list[uuid.UUID] = Field(min_length=1, max_length=600)
+    """Finished uploads of kind model: all files of the Hugging Face layout."""
+    parent: integer(ge=0, lt=2**31) | None = None
+    """Number of the version of this model that it came from."""
+
+
+class Checkpoint(Schema):
+    model_config = example(agent="oak")
+
+    agent: str = Field(min_length=1, max_length=40, pattern=r"^[^\x00]*$")
+    """One of the run's, whose weights these are."""
+
+
+class VersionChange(Schema):
+    model_config = example(notes="Trained on the cleaned problems.")
+
+    notes: str = Field(max_length=20_000, pattern=r"^[^\x00]*$")
+    """Markdown: what people say of it."""
+
+
+class NewPromotion(Schema):
+    model_config = example(alias="champion", version=3, reason="Best on the held-out problems.")
+
+    alias: str = Field(min_length=1, max_length=40, pattern=f"^{NAME}$")
+    version: integer(ge=0, lt=2**31) | None
+    """Its number; null removes the alias."""
+    reason: Annotated[Words, StringConstraints(min_length=1)]
+
+
+class Decision(Schema):
+    model_config = example(words="I have read its failures: agreed.")
+
+    words: Words = ""
+
+
+class NewEvaluation(Schema):
+    model_config = example(dataset_version=1, problems=300, samples=4, nodes=8)
+
+    dataset_version: Integer = Field(ge=0, le=LARGEST_ID)
+    problems: Integer = Field(300, ge=1, le=1_000_000)
+    """At most so many."""
+    samples: Integer = Field(1, ge=1, le=256)
+    """Answers to each problem."""
+    nodes: Integer = Field(1, ge=1, le=5000)
+    """Of a search tree for each problem; 1 is none."""
+    seed: Integer = Field(0, ge=0, lt=2**31)
+
+
+class SecondPair(Schema):
+    model_config = example(second_pair=True)
+
+    second_pair: Flag
+    """Whether a promotion in this workspace takes two people."""
+
+
+class FileOut(Schema):
+    name: str
+    size: int
+    sha256: str
+
+
+class VersionFigure(Schema):
+    source: str
+    """A dataset version, or a split of the problems of its run."""
+    figure: str
+    value: float
+    standard_error: float | None
+    problems: int
+
+
+class VersionRow(Schema):
+    id: int
+    model: int
+    number: int
+    sha256: str
+    """Of its weights; of several files, of the list of them."""
+    parameters: int
+    created: datetime
+    run: uuid.UUID | None
+    agent: str
+    step: int | None
+    dataset_version: str | None
+    parent: str | None
+    metadata: dict[str, Any]
+
+
+class ModelVersionOut(VersionRow):
+    @staticmethod
+    def resolve_model(version: ModelVersion) -> int:
+        return version.model_id
+
+    @staticmethod
+    def resolve_run(version: ModelVersion) -> uuid.UUID | None:
+        return version.run_id
+
+    @staticmethod
+    def resolve_dataset_version(version: ModelVersion) -> str | None:
+        return str(version.dataset_version) if version.dataset_version else None
+
+    @staticmethod
+    def resolve_parent(version: ModelVersion) -> str | None:
+        return str(version.parent) if version.parent else None
+
+
+class VersionDetail(ModelVersionOut):
+    aliases: list[str]
+    files: list[FileOut]
+    metrics: list[VersionFigure]
+    children: list[str]
+    runs: list[uuid.UUID]
+    """Runs that began with it, newest first; 100 at most."""
+    notes: str
+
+    @staticmethod
+    def resolve_aliases(version: ModelVersion) -> list[str]:
+        return [alias.name for alias in version.aliases.all()]
+
+    @staticmethod
+    def resolve_files(version: ModelVersion) -> list[Any]:
+        return list(version.files.all())
+
+    @staticmethod
+    def resolve_metrics(version: ModelVersion) -> list[Any]:
+        return metrics_of(version, evaluations_of(version))
+
+    @staticmethod
+    def resolve_children(version: ModelVersion) -> list[str]:
+        return [str(child) for child in version.children.select_related("model").order_by("pk")]
+
+    @staticmethod
+    def resolve_runs(version: ModelVersion) -> list[uuid.UUID]:
+        uses = version.uses.filter(run__evaluation=None).order_by("-run__created")
+        return list(dict.fromkeys(uses.values_list("run", flat=True)[:100]))
+
+
+class ModelOut(Schema):
+    id: int
+    name: str
+    project: int
+    created: datetime
+    version_count: int
+    aliases: dict[str, int]
+    """Number of the version, by alias."""
+    versions: list[ModelVersionOut]
+    """The ten newest."""
+
+    @staticmethod
+    def resolve_project(model: Model) -> int:
+        return model.project_id
+
+    @staticmethod
+    def resolve_aliases(model: Model) -> dict[str, int]:
+        return {alias.name: alias.version.number for alias in model.named}
+
+    @staticmethod
+    def resolve_versions(model: Model) -> list[ModelVersion]:
+        return model.newest
+
+
+class PromotionOut(Schema):
+    id: int
+    alias: str
+    number: int | None
+    """Of the version; null removes the alias."""
+    previous: int | None
+    reason: str
+    state: PromotionState
+    asked_by: str
+    asked: datetime
+    decided_by: str | None
+    """The second person; null where one person sufficed, or nobody has decided."""
+    decided: datetime | None
+    decision: str
+
+    @staticmethod
+    def resolve_asked_by(promotion: Promotion) -> str:
+        return promotion.asked_by.username
+
+    @staticmethod
+    def resolve_decided_by(promotion: Promotion) -> str | None:
+        return promotion.decided_by.username if promotion.decided_by else None
+
+
+class EvaluationOut(Schema):
+    id: int
+    dataset_version: str
+    run: uuid.UUID
+    """It stops, resumes and tells of itself as every run does."""
+    state: str
+    error: str
+    created: datetime
+    figures: dict[str, Any]
+    """By name: value, standard_error and problems; empty until it has finished."""
+
+    @staticmethod
+    def resolve_dataset_version(evaluation: Evaluation) -> str:
+        return str(evaluation.dataset_version)
+
+    @staticmethod
+    def resolve_run(evaluation: Evaluation) -> uuid.UUID:
+        return evaluation.run_id
+
+    @staticmethod
+    def resolve_state(evaluation: Evaluation) -> str:
+        return evaluation.run.state
+
+    @staticmethod
+    def resolve_error(evaluation: Evaluation) -> str:
+        return evaluation.run.error
+
+
+class ModelList(Schema):
+    models: list[ModelOut]
+    next: int | None
+    """Cursor of the next page, null on the last."""
+
+
+class VersionList(Schema):
+    versions: list[ModelVersionOut]
+    next: int | None
+
+
+class PromotionList(Schema):
+    promotions: list[PromotionOut]
+    next: int | None
+
+
+class ModelEvaluationList(Schema):
+    evaluations: list[EvaluationOut]
+    next: int | None
+
+
+class DifferingOut(Schema):
+    path: str
+    values: list[str | None]
+    """In the order of the versions; null where one has no such thing."""
+
+
+class VersionDifference(Schema):
+    figure: str
+    first: float
+    second: float
+    difference: float
+    low: float
+    high: float
+    problems: int
+    sentence: str
+
+
+class VersionPairOut(Schema):
+    version: int
+    label: str
+    source: str
+    """The problems that both were measured on."""
+    figures: list[VersionDifference]
+
+
+class VersionComparison(Schema):
+    versions: list[ModelVersionOut]
+    labels: list[str]
+    lineage: list[DifferingOut]
+    settings: list[DifferingOut]
+    evaluations: list[VersionPairOut]

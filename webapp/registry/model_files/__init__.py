@@ -1,0 +1,1 @@
+"""Files of a model: layout, checks, import, export."""

@@ -1,0 +1,88 @@
+"""Checks the files of a model in a process with limits: `python -m
+webapp.registry.model_files.checking < JOB`.
+
+A header of 31 MB of JSON takes some 800 MiB once it is parsed, a tokenizer more: neither is parsed
+in a process that answers requests.
+
+JOB: {"files": [{"name", "path"}], "out", and the limits of `limited_process`}. `out` then holds
+{"layout": {...}} or {"refusal": [file, what, remedy]}.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+
+from webapp.limited_process import a_slot, exit_status_of, limit_self, run_limited
+from webapp.registry.model_files.layout import Layout, ModelFile, check_model, refuse_names
+from webapp.registry.model_files.safetensors import WeightsError
+
+SLOTS = 2
+"""How many models are checked at once, by all web processes together."""
+LOCK = 0x6D6F_6465
+_OUT_BYTES = 1 << 20
+
+
+class Busy(Exception):
+    """Other models are being checked."""
+
+    def __init__(self) -> None:
+        super().__init__("Other models are being checked at the moment; try again in some seconds.")
+
+
+def checked(paths: Mapping[str, Path]) -> Layout:
+    """What the model is whose files, by name, lie at these paths.
+
+    Raises:
+        WeightsError: the first thing that is wrong, or that it takes more than a check may.
+        Busy: no slot is free.
+    """
+    from django.conf import settings  # the process itself has no Django
+
+    refuse_names(list(paths))
+    settings.UPLOADS_DIR.mkdir(parents=True, exist_ok=True)
+    limits = {"seconds": settings.MODEL_CHECK_SECONDS, "memory_bytes": settings.MODEL_CHECK_BYTES}
+    files = [{"name": name, "path": str(path)} for name, path in paths.items()]
+    with tempfile.TemporaryDirectory(prefix="checking-", dir=settings.UPLOADS_DIR) as folder:
+        out = Path(folder) / "result.json"
+        job = {"files": files, "out": str(out), "most_bytes": _OUT_BYTES, **limits}
+        with a_slot(LOCK, SLOTS) as is_free:
+            if not is_free:
+                raise Busy
+            done = run_limited("webapp.registry.model_files.checking", job)
+        if not done or not out.exists():
+            what = (
+                f"checking takes more than {limits['seconds']} s or "
+                f"{limits['memory_bytes'] >> 20} MiB of memory"
+            )
+            raise WeightsError("files", what, "give a model whose headers and texts are smaller")
+        told = json.loads(out.read_text())
+    if "refusal" in told:
+        raise WeightsError(*told["refusal"])
+    layout = told["layout"]
+    return Layout(layout["architecture"], layout["parameters"], tuple(layout["weights"]))
+
+
+def main() -> int:
+    """Exit status 0: it is checked, `out` says what came of it."""
+    job = json.load(sys.stdin)
+    limit_self(job)
+    files = [
+        ModelFile(one["name"], path.stat().st_size, lambda path=path: path.open("rb"))
+        for one in job["files"]
+        for path in [Path(one["path"])]
+    ]
+    try:
+        told = {"layout": asdict(check_model(files))}
+    except WeightsError as error:
+        told = {"refusal": [error.file, error.what[:4000], error.remedy]}
+    Path(job["out"]).write_text(json.dumps(told))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(exit_status_of(main))

@@ -1,0 +1,178 @@
+"""Models from outside: uploaded by people, or read from a folder that the operator names.
+
+Invariants: every file is checked before a version exists; what is refused leaves neither rows nor
+bytes behind; the same files are one version of a model, however often they come.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+
+from django.db import transaction
+
+from webapp.accounts.models import User
+from webapp.artifacts import store
+from webapp.artifacts.models import Artifact, Upload
+from webapp.artifacts.services import discard
+from webapp.projects.models import Project
+from webapp.registry.errors import RegistryRefused
+from webapp.registry.model_files import folders
+from webapp.registry.model_files.checking import Busy, checked
+from webapp.registry.model_files.layout import (
+    Layout,
+    ModelFile,
+    check_model,
+    digest_of,
+    files_of,
+    refuse_names,
+)
+from webapp.registry.model_files.safetensors import WeightsError
+from webapp.registry.models import Model, ModelVersion, VersionFile
+from webapp.registry.services import add_version, lock
+
+NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}"
+_BLOCK = 1 << 20
+
+
+def refuse_model_name(name: str) -> None:
+    """Raises `RegistryRefused` unless a model may be called so."""
+    if not re.fullmatch(NAME, name):
+        raise RegistryRefused(
+            f"{name[:60]!r} cannot be the name of a model: give letters, digits, dots, - and _."
+        )
+
+
+def create_model(project: Project, name: str, user: User | None) -> Model:
+    """A model without versions.
+
+    Raises:
+        RegistryRefused: the name is none, or there is one of it.
+    """
+    refuse_model_name(name)
+    model, is_new = Model.objects.get_or_create(
+        project=project, name=name, defaults={"created_by": user}
+    )
+    if not is_new:
+        raise RegistryRefused(f"There is a model {name} in {project} already.")
+    return model
+
+
+def import_uploads(
+    model: Model, uploads: Sequence[Upload], parent: ModelVersion | None, user: User
+) -> ModelVersion:
+    """A version of the uploaded files; the uploads are used up.
+
+    Raises:
+        RegistryRefused: an upload is not finished, or of another kind or project.
+        WeightsError: they are no model; then the uploads and their bytes are gone.
+    """
+    return _imported(model.project, lambda: model, uploads, parent, user)
+
+
+def import_first(project: Project, name: str, uploads: Sequence[Upload], user: User) -> Model:
+    """A model that begins with a version of the uploaded files; the uploads are used up.
+
+    Raises as `create_model` and `import_uploads`; there is no model then.
+    """
+    refuse_model_name(name)
+    make = partial(create_model, project, name, user)
+    return _imported(project, make, uploads, None, user).model
+
+
+def _imported(
+    project: Project,
+    model_of: Callable[[], Model],
+    uploads: Sequence[Upload],
+    parent: ModelVersion | None,
+    user: User,
+) -> ModelVersion:
+    for upload in uploads:
+        _refuse_upload(upload, project)
+    artifacts = {upload.name: upload.artifact for upload in uploads}
+    try:
+        layout = _checked(uploads)
+        with transaction.atomic():
+            version = _version(model_of(), layout, artifacts, parent, user)
+    except WeightsError:
+        for upload in uploads:
+            discard(upload)
+        _forget(artifacts.values())
+        raise
+    for upload in uploads:
+        discard(upload)
+    return version
+
+
+def import_folder(project: Project, name: str, folder: Path) -> ModelVersion:
+    """A version of what a local folder holds, as the operator of the server names it.
+
+    Raises:
+        WeightsError, RegistryRefused: it is no model, or the name is none; nothing is stored.
+    """
+    refuse_model_name(name)
+    files = files_of(folder)
+    layout = check_model(files)
+    model, _ = Model.objects.get_or_create(project=project, name=name)
+    artifacts = {file.name: store.put(_blocks(file)) for file in files}
+    return _version(model, layout, artifacts, None, None)
+
+
+@transaction.atomic
+def _version(
+    model: Model,
+    layout: Layout,
+    artifacts: dict[str, Artifact],
+    parent: ModelVersion | None,
+    user: User | None,
+) -> ModelVersion:
+    lock(model.project)
+    sha256 = {name: artifact.pk for name, artifact in artifacts.items()}
+    path = str(folders.fill(sha256))
+    if known := model.versions.filter(path=path).first():
+        return known
+    version = add_version(
+        model,
+        path=path,
+        sha256=digest_of(sha256),
+        parameters=layout.parameters,
+        parent=parent,
+        created_by=user,
+        metadata={"architecture": layout.architecture},
+    )
+    VersionFile.objects.bulk_create(
+        VersionFile(version=version, name=name, size=one.size, sha256=one.pk, artifact=one)
+        for name, one in artifacts.items()
+    )
+    return version
+
+
+def _refuse_upload(upload: Upload, project: Project) -> None:
+    if upload.kind != Upload.Kind.MODEL or upload.project_id != project.pk:
+        raise RegistryRefused(f"{upload} was not uploaded as a file of a model in {project}.")
+    if upload.artifact is None:
+        raise RegistryRefused(f"{upload} is not finished: send the rest, then finish it.")
+
+
+def _forget(artifacts: Sequence[Artifact]) -> None:
+    """Remove what nothing else refers to."""
+    for artifact in artifacts:
+        store.remove(artifact)
+
+
+def _checked(uploads: Sequence[Upload]) -> Layout:
+    names = [upload.name for upload in uploads]
+    refuse_names(names)
+    paths = {upload.name: store.local_path(upload.artifact_id) for upload in uploads}
+    try:
+        return checked(paths)
+    except Busy as error:
+        raise RegistryRefused(str(error)) from None
+
+
+def _blocks(file: ModelFile) -> Iterator[bytes]:
+    with file.open() as content:
+        while block := content.read(_BLOCK):
+            yield block

@@ -1,0 +1,211 @@
+"""The JSON and text files beside a model's weights: well-formed, sane, and without code.
+
+Invariant: nothing that passes names code to be run or fetched when it is loaded (`auto_map`,
+remote code, kernels of a hub), or another place to load from.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from webapp.registry.model_files.safetensors import WeightsError
+
+if TYPE_CHECKING:
+    from webapp.registry.model_files.layout import ModelFile
+
+MOST_SETTINGS_BYTES = 2_000_000
+MOST_TOKENIZER_BYTES = 64_000_000
+MOST_TEXT_BYTES = 32_000_000
+MOST_VOCABULARY = 4_000_000
+ARCHITECTURES = Path(__file__).with_name("architectures.txt")
+"""One name a line: what AutoModelForCausalLM of the pinned transformers loads."""
+_CODE = {"auto_map", "trust_remote_code", "custom_pipelines", "custom_generate"}
+_SAVE_AGAIN = "save the model again with save_pretrained"
+_SIZES = ("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads",
+          "intermediate_size", "max_position_embeddings")  # fmt: skip
+_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
+_TOKENIZERS = {"BPE", "WordPiece", "Unigram", "WordLevel"}
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    architecture: str
+    vocabulary: int | None
+    """Rows of the embedding, where the file says it."""
+
+
+@cache
+def architectures() -> frozenset[str]:
+    """Those that the engine can load."""
+    return frozenset(ARCHITECTURES.read_text("utf-8").split())
+
+
+def check_config(file: ModelFile) -> Config:
+    """config.json. Raises `WeightsError`."""
+    told = check_free_settings(file)
+    names = told.get("architectures")
+    if not isinstance(names, list) or len(names) != 1 or not isinstance(names[0], str):
+        raise WeightsError(file.name, "architectures must name one", _SAVE_AGAIN)
+    if names[0] not in architectures():
+        what = f"architectures = {names[0][:100]!r} is no causal language model that is known here"
+        raise WeightsError(file.name, what, "give one that AutoModelForCausalLM loads")
+    if "quantization_config" in told:
+        what = "quantised weights cannot be loaded here"
+        raise WeightsError(file.name, what, "save the model without quantization_config")
+    inner = told.get("text_config")
+    for part in (told, inner if isinstance(inner, dict) else {}):
+        for name in _SIZES:
+            value = part.get(name)
+            if value is not None and not (type(value) is int and 0 < value < 2**31):
+                what = f"{name} = {str(value)[:40]} must be a whole number above 0"
+                raise WeightsError(file.name, what, _SAVE_AGAIN)
+    nested = inner.get("vocab_size") if isinstance(inner, dict) else None
+    return Config(names[0], told.get("vocab_size") or nested)
+
+
+def check_tokenizer(file: ModelFile, vocabulary: int | None) -> None:
+    """tokenizer.json, whose ids must lie within the embedding. Raises `WeightsError`."""
+    told = _object(file, MOST_TOKENIZER_BYTES)
+    model, added = told.get("model"), told.get("added_tokens", [])
+    # Older files leave `type` out; then it is the vocabulary that tells.
+    kind = model.get("type", "BPE") if isinstance(model, dict) else None
+    if kind not in _TOKENIZERS:
+        what = f"model.type must be one of {', '.join(sorted(_TOKENIZERS))}"
+        raise WeightsError(file.name, what, _SAVE_AGAIN)
+    ids = [*_ids(file, model.get("vocab")), *_added_ids(file, added)]
+    if not 0 < len(ids) <= MOST_VOCABULARY:
+        what = f"{len(ids):,} tokens, 1 to {MOST_VOCABULARY:,} are taken"
+        raise WeightsError(file.name, what, _SAVE_AGAIN)
+    most = max(ids)
+    if vocabulary is not None and most >= vocabulary:
+        what = f"has a token of id {most:,}, config.json a vocabulary of {vocabulary:,}"
+        raise WeightsError(file.name, what, "give the tokenizer of this model")
+
+
+def _ids(file: ModelFile, vocab: Any) -> Iterator[int]:
+    if isinstance(vocab, list):  # Unigram: the place is the id
+        yield from range(len(vocab))
+        return
+    ids = list(vocab.values()) if isinstance(vocab, dict) else [None]
+    if any(type(one) is not int or one < 0 for one in ids):
+        raise WeightsError(file.name, "model.vocab must give each token an id", _SAVE_AGAIN)
+    yield from ids
+
+
+def _added_ids(file: ModelFile, added: Any) -> Iterator[int]:
+    rows = added if isinstance(added, list) else [None]
+    for one in rows:
+        number = one.get("id") if isinstance(one, dict) else None
+        if type(number) is not int or number < 0:
+            raise WeightsError(file.name, "each of added_tokens must have an id", _SAVE_AGAIN)
+        yield number
+
+
+def check_tokenizer_config(file: ModelFile, *, has_template: bool) -> None:
+    """tokenizer_config.json. Raises `WeightsError`."""
+    told = check_free_settings(file)
+    kind = told.get("tokenizer_class", "PreTrainedTokenizerFast")
+    if not isinstance(kind, str) or not _IDENTIFIER.fullmatch(kind):
+        raise WeightsError(file.name, "tokenizer_class must be a plain name", _SAVE_AGAIN)
+    if not has_template and "chat_template" not in told:
+        remedy = "add the file, or its text to tokenizer_config.json"
+        raise WeightsError("chat_template.jinja", "is missing", remedy)
+
+
+def check_free_settings(file: ModelFile) -> dict[str, Any]:
+    """A JSON object that names no code; its contents. Raises `WeightsError`."""
+    told = _object(file, MOST_SETTINGS_BYTES)
+    for key, value in _entries(told):
+        if key in _CODE:
+            what = f"{key} asks for code to be run that comes with a model"
+            raise WeightsError(file.name, what, "only what transformers itself knows is loaded")
+        if "implementation" in key and (found := next(_repositories(value), "")):
+            what = f"{key} = {found[:60]!r} asks for code from elsewhere"
+            raise WeightsError(file.name, what, "leave it out")
+        if key == "transformers_weights":
+            what = f"{key} = {str(value)[:60]!r} names another file of weights"
+            raise WeightsError(file.name, what, "leave it out")
+    return told
+
+
+def _repositories(value: Any) -> Iterator[str]:
+    """Texts that may name something of a hub, in a setting or in one for each part of a model."""
+    waiting = [value]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, str) and "/" in one:
+            yield one
+        elif isinstance(one, dict):
+            waiting += one.values()
+        elif isinstance(one, list):
+            waiting += one
+
+
+def check_tokens(file: ModelFile) -> None:
+    """A JSON object whose keys are tokens, which may be any text. Raises `WeightsError`."""
+    _object(file, MOST_TEXT_BYTES)
+
+
+def check_index(file: ModelFile, tensors: Mapping[str, set[str]]) -> None:
+    """model.safetensors.index.json against what the files hold. Raises `WeightsError`."""
+    told = _object(file, MOST_TEXT_BYTES).get("weight_map")
+    if not isinstance(told, dict) or not all(isinstance(name, str) for name in told.values()):
+        raise WeightsError(file.name, "weight_map must give each tensor a file", _SAVE_AGAIN)
+    for key, name in told.items():
+        if name not in tensors:
+            what = f"puts {key[:100]!r} into {name[:100]!r}, which is not among the weight files"
+            raise WeightsError(file.name, what, "give all files that it names, by their names")
+        if key not in tensors[name]:
+            what = f"puts {key[:100]!r} into {name}, which does not hold it"
+            raise WeightsError(file.name, what, _SAVE_AGAIN)
+    for name, held in tensors.items():
+        if foreign := next((key for key in held if key not in told), None):
+            what = f"says nothing of {foreign[:100]!r}, which {name} holds"
+            raise WeightsError(file.name, what, _SAVE_AGAIN)
+
+
+def check_text(file: ModelFile) -> str:
+    """A text in UTF-8; its contents. Raises `WeightsError`."""
+    return _text(file, MOST_TEXT_BYTES)
+
+
+def _object(file: ModelFile, most: int) -> dict[str, Any]:
+    try:
+        told = json.loads(_text(file, most))
+    except (ValueError, RecursionError) as error:
+        raise WeightsError(file.name, f"is no JSON: {str(error)[:200]}", _SAVE_AGAIN) from None
+    if not isinstance(told, dict):
+        raise WeightsError(file.name, "holds no JSON object", _SAVE_AGAIN)
+    return told
+
+
+def _text(file: ModelFile, most: int) -> str:
+    if file.size > most:
+        raise WeightsError(file.name, f"has {file.size:,} bytes", f"{most:,} at most are taken")
+    with file.open() as content:
+        data = content.read(most + 1)
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError:
+        raise WeightsError(file.name, "is no text in UTF-8", _SAVE_AGAIN) from None
+    if "\0" in text:
+        raise WeightsError(file.name, "holds a NUL", _SAVE_AGAIN)
+    return text
+
+
+def _entries(value: Any) -> Iterator[tuple[str, Any]]:
+    """Every key with its value, however deep; without recursion, so that depth costs nothing."""
+    waiting = [value]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, dict):
+            yield from one.items()
+            waiting += one.values()
+        elif isinstance(one, list):
+            waiting += one

@@ -1,0 +1,125 @@
+"""Links of the OpenAPI document: what an answer names, and what may be asked of it next.
+
+Invariant: which links there are is read off the document alone, by which model of an answer names
+the thing that a placeholder stands for (`THINGS`), or a field of a body (`FIELDS`). Whoever makes a
+thing is led to every operation on it, and to all that is made of it; lists are left out, for they
+may be empty, and a link has to lead somewhere.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from webapp.rest.openapi.examples import example_of
+
+_ROOT = "/api/v1"
+THINGS: dict[str, tuple[str, frozenset[str]]] = {
+    "/workspaces/{slug}": ("slug", frozenset({"WorkspaceOut"})),
+    "/projects/{project_id}": ("id", frozenset({"ProjectOut"})),
+    "/searches/problems/{dataset_version_id}": ("id", frozenset({"DatasetVersionOut"})),
+    "/searches/{run_id}": ("id", frozenset({"SearchOut"})),
+    "/experiments/{experiment_id}": ("id", frozenset({"ExperimentOut"})),
+    "/runs/{run_id}": ("id", frozenset({"RunDetail", "SearchOut"})),
+    "/runs/{run_id}/shares/{share_id}": ("id", frozenset({"NewShare"})),
+    "/comparison/shares/{share_id}": ("id", frozenset({"MadeComparisonShare"})),
+    "/comments/{comment_id}": ("id", frozenset({"CommentOut"})),
+    "/models/{model_id}": ("id", frozenset({"ModelOut"})),
+    "/models/{model_id}/versions/{number}": ("number", frozenset({"VersionDetail"})),
+    "/models/promotions/{promotion_id}": ("id", frozenset({"PromotionOut"})),
+    "/models/evaluations/{evaluation_id}": ("id", frozenset({"EvaluationOut"})),
+    "/uploads/{upload_id}": ("id", frozenset({"UploadOut"})),
+    "/datasets/versions/{dataset_version_id}": ("id", frozenset({"DatasetVersionOut"})),
+    "/datasets/reports/{report_id}": ("id", frozenset({"ReportOut"})),
+    "/exports/{export_id}": ("id", frozenset({"ExportOut"})),
+}
+"""By the path up to its placeholder: the field, and the models that name it so."""
+FIELDS = {
+    "project": ("id", "ProjectOut"),
+    "run": ("id", "RunDetail"),
+    "dataset_version": ("id", "DatasetVersionOut"),
+    "uploads": ("id", "UploadOut"),
+}
+"""The same by a field of a body, and the model."""
+_PLACE = re.compile(r"\{(\w+)\}")
+_MADE = (201, 202)
+
+
+@dataclass(frozen=True, slots=True)
+class _Thing:
+    """What was made: its model, and what the request's path named."""
+
+    model: str
+    asked: frozenset[str]
+
+
+def add_links(document: dict[str, Any]) -> dict[str, Any]:
+    """Give each answer that names something links to what may be asked of it, in place."""
+    for path, operations in document["paths"].items():
+        for method, operation in operations.items():
+            for status in _MADE if method == "post" else ():
+                made = _thing(path, operation["responses"].get(status, {}))
+                links = dict(_links(document, made, operation["operationId"])) if made else None
+                if links:
+                    operation["responses"][status]["links"] = links
+    return document
+
+
+def _thing(path: str, answer: dict[str, Any]) -> _Thing | None:
+    schema = answer.get("content", {}).get("application/json", {}).get("schema", {})
+    name = _name(schema)
+    return _Thing(name, frozenset(_PLACE.findall(path))) if name else None
+
+
+def _name(schema: dict[str, Any]) -> str:
+    return schema.get("$ref", "").rpartition("/")[2]
+
+
+def _links(document: dict[str, Any], made: _Thing, source: str) -> Iterator[tuple[str, Any]]:
+    for path, operations in document["paths"].items():
+        for operation in operations.values():
+            target = operation["operationId"]
+            named = _parameters(path, made)
+            if target == source or named is None:
+                continue
+            body = _body(document, operation, made)
+            of_made = any(one.startswith("$response") for one in named.values())
+            if of_made or body:
+                link: dict[str, Any] = {"operationId": target, "parameters": named}
+                yield target, {**link, "requestBody": body} if body else link
+
+
+def _parameters(path: str, made: _Thing) -> dict[str, str] | None:
+    """What the path's placeholders stand for, after it was made; None if one is not known."""
+    found = {}
+    for place in _PLACE.finditer(path):
+        name = place[1]
+        field, models = THINGS.get(path[len(_ROOT) : place.end()], ("", frozenset()))
+        if made.model in models:
+            found[name] = f"$response.body#/{field}"
+        elif name in made.asked:
+            found[name] = f"$request.path.{name}"
+        else:
+            return None
+    return found
+
+
+def _body(
+    document: dict[str, Any], operation: dict[str, Any], made: _Thing
+) -> dict[str, Any] | None:
+    """The operation's own example, of what was made; None if its body names no such thing."""
+    content = operation.get("requestBody", {}).get("content", {}).get("application/json", {})
+    schemas = document["components"]["schemas"]
+    name = _name(content.get("schema", {}))
+    for field, schema in schemas.get(name, {}).get("properties", {}).items():
+        of, model = FIELDS.get(field, ("", ""))
+        if made.model == model:
+            value = f"$response.body#/{of}"
+            is_list = schema.get("type") == "array"
+            if is_list and schema.get("minItems", 0) > 1:
+                continue
+            example = example_of(content["schema"], schemas)
+            return {**example, field: [value] if is_list else value}
+    return None

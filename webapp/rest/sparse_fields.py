@@ -1,0 +1,141 @@
+"""Sparse answers: whoever reads a thing or a list by REST names the `fields` that they want.
+
+Invariant: which operations there are, and which fields they have, is read off the OpenAPI document
+alone: what answers by a model has `fields` without a word of its own. The id of a thing is always
+told.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from django.http import HttpRequest
+
+from webapp.rest.problem_details import Invalid
+
+FIELDS = "fields"
+_ALWAYS = "id"
+_PLACE = re.compile(r"<(?:\w+:)?(\w+)>")
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What of an answer can be left out: fields of the answer itself, or of each row of a list."""
+
+    rows: str | None
+    """Where the rows stand; None if the answer itself is the thing, or the list."""
+    names: tuple[str, ...]
+
+
+def document(schema: dict[str, Any]) -> dict[str, Shape]:
+    """Add `fields` to every operation of the OpenAPI document that answers by a model; which these
+    are, by path."""
+    models, shapes = schema["components"]["schemas"], {}
+    for path, operations in schema["paths"].items():
+        if "get" in operations and (found := _shape(operations["get"], models)):
+            shapes[path], content = found
+            operations["get"].setdefault("parameters", []).append(_parameter(shapes[path]))
+            content["schema"] = _part(content["schema"], models, rows=shapes[path].rows is not None)
+    return shapes
+
+
+def chosen(shapes: dict[str, Shape], request: HttpRequest, data: Any) -> Any:
+    """What is told of an answer; `shapes` are those of the document.
+
+    Raises:
+        Invalid: a field is asked for that there is not.
+    """
+    shape = shapes.get("/" + _PLACE.sub(r"{\1}", request.resolver_match.route))
+    if shape is None:
+        return data
+    wanted = [one.strip() for one in ",".join(request.GET.getlist(FIELDS)).split(",")]
+    if unknown := [name for name in wanted if name not in shape.names]:
+        raise Invalid(FIELDS, ",".join(unknown), f"give some of {','.join(shape.names)}")
+    kept = {_ALWAYS, *wanted}
+    if data is None:
+        return None
+    if shape.rows:
+        return {**data, shape.rows: [_only(row, kept) for row in data[shape.rows]]}
+    return [_only(row, kept) for row in data] if isinstance(data, list) else _only(data, kept)
+
+
+def _only(thing: dict[str, Any], kept: set[str]) -> dict[str, Any]:
+    return {name: value for name, value in thing.items() if name in kept}
+
+
+def _shape(
+    operation: dict[str, Any], models: dict[str, Any]
+) -> tuple[Shape, dict[str, Any]] | None:
+    """Of an operation that reads, with where its schema stands; None if it is of no model."""
+    content = operation["responses"].get(200, {}).get("content", {}).get("application/json")
+    known = {one["name"] for one in operation.get("parameters", ())}
+    if content is None or FIELDS in known:
+        return None
+    model = _model(content["schema"], models)
+    if model is None:
+        return None
+    rows = _rows(model)
+    thing = _model(model["properties"][rows], models) if rows else model
+    return (Shape(rows, tuple(thing["properties"])), content) if thing else None
+
+
+def _name(schema: dict[str, Any]) -> str | None:
+    """Of the model that a schema means: itself, one or none of it, or a list of it."""
+    if "$ref" in schema:
+        return schema["$ref"].rpartition("/")[2]
+    if "anyOf" in schema:
+        return next(filter(None, map(_name, schema["anyOf"])), None)
+    return _name(schema["items"]) if "items" in schema else None
+
+
+def _model(schema: dict[str, Any], models: dict[str, Any]) -> dict[str, Any] | None:
+    name = _name(schema)
+    return models[name] if name and "properties" in models[name] else None
+
+
+def _rows(model: dict[str, Any]) -> str | None:
+    """Where a list has its rows: it holds nothing else but the cursor of the next page."""
+    names = [name for name in model["properties"] if name != "next"]
+    first = model["properties"][names[0]]
+    return names[0] if len(names) == 1 and first.get("type") == "array" else None
+
+
+def _parameter(shape: Shape) -> dict[str, Any]:
+    told = "Those alone, with commas between them"
+    told += f"; the {_ALWAYS} is always told." if _ALWAYS in shape.names else "."
+    names = {"type": "string", "enum": list(shape.names)}
+    return {
+        "in": "query",
+        "name": FIELDS,
+        "required": False,
+        "description": told,
+        "style": "form",
+        "explode": False,
+        "schema": {"type": "array", "items": names, "minItems": 1},
+    }
+
+
+def _part(schema: dict[str, Any], models: dict[str, Any], *, rows: bool) -> dict[str, Any]:
+    """The schema with models of which fields may be left out, or of whose rows."""
+    if "$ref" in schema:
+        name = schema["$ref"].rpartition("/")[2]
+        whole, part = models[name], f"{name}Part"
+        if rows:
+            at = _rows(whole)
+            inner = _part(whole["properties"][at], models, rows=False)
+            models[part] = {
+                **whole,
+                "title": part,
+                "properties": {**whole["properties"], at: inner},
+            }
+        else:
+            kept = [_ALWAYS] if _ALWAYS in whole["properties"] else []
+            models[part] = {**whole, "title": part, "required": kept}
+        return {"$ref": f"#/components/schemas/{part}"}
+    if "anyOf" in schema:
+        return {**schema, "anyOf": [_part(one, models, rows=rows) for one in schema["anyOf"]]}
+    if "items" in schema:
+        return {**schema, "items": _part(schema["items"], models, rows=rows)}
+    return schema

@@ -1,0 +1,171 @@
+"""REST of what runs report: the state to start from, the log, trees, nodes, steps."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpResponse
+from ninja import Query, Router
+
+from webapp.experiments.external_engines import Ended, NotOutside
+from webapp.experiments.models import Run
+from webapp.experiments.selectors import visible_run
+from webapp.http.rate_limits import address_of
+from webapp.projects.permissions import Action, require
+from webapp.rest.problem_details import problem
+from webapp.telemetry import selectors, steps
+from webapp.telemetry.api.schemas import (
+    STATE,
+    Backwards,
+    Folded,
+    Heard,
+    LinesIn,
+    LogLineList,
+    Moments,
+    NodeDetail,
+    StepList,
+)
+from webapp.telemetry.ingest.batch_schema import BATCH
+from webapp.telemetry.ingest.external_engines import Gap, read_batch, store_batch
+from webapp.telemetry.stream import tail
+from webapp.telemetry.stream.stream_slots import RETRY_SECONDS, TooManyStreams, take_slot
+
+router = Router()
+
+
+def answers(media: str, schema: dict[str, Any]) -> dict[str, Any]:
+    """What the document says of an answer that is made without a model."""
+    return {"responses": {200: {"content": {media: {"schema": schema}}}}}
+
+
+@router.get("/{uuid:run_id}/state", openapi_extra=answers("application/json", STATE))
+def get_state(
+    request: HttpRequest, run_id: uuid.UUID, seq: int | None = Query(None, ge=0)
+) -> HttpResponse:
+    """{epoch, seq, events: [[seq, t_ms, kind, payload], ...]}: the compacted log up to `seq`."""
+    run = visible_run(request.user, run_id)
+    return HttpResponse(selectors.state(run, seq), content_type="application/json")
+
+
+@router.get("/{uuid:run_id}/folded", response=Folded)
+def get_folded(request: HttpRequest, run_id: uuid.UUID, seq: int | None = Query(None, ge=0)):
+    """state(seq): all that the log up to `seq` (its head if there is none) comes to, as the run
+    page folds it: plan, steps, updates, evaluations, and the trees of the last two steps."""
+    return selectors.folded(visible_run(request.user, run_id), seq)
+
+
+@router.get("/{uuid:run_id}/moments", response=Moments)
+def get_moments(request: HttpRequest, run_id: uuid.UUID):
+    """Places in the log to jump to."""
+    run = visible_run(request.user, run_id)
+    return {"head": run.head_seq, "first_solved": selectors.first_solved(run)}
+
+
+@router.get(
+    "/{uuid:run_id}/events",
+    openapi_extra=answers("application/x-ndjson", {"type": "string", "title": "one event a line"}),
+)
+def get_events(
+    request: HttpRequest,
+    run_id: uuid.UUID,
+    after: int = Query(0, ge=0),
+    until: int | None = Query(None, ge=0),
+    topics: str = Query("*", max_length=400),
+) -> HttpResponse:
+    """NDJSON: the events after `after`, up to `until`, that are stored now, [seq, t_ms, kind,
+    payload] per line. `topics`: as in a subscription (`*,-node.text`), with commas between them.
+    Who asks for text/event-stream is also sent what comes, until the run has ended; `after` is then
+    the Last-Event-ID, if there is one."""
+    run = visible_run(request.user, run_id)
+    if tail.MEDIA_TYPE in request.headers.get("Accept", ""):
+        return _tail(request, run, after, topics.split(","))
+    lines = selectors.lines(run, after, until, topics.split(","))
+    return StreamingHttpResponse(lines, content_type="application/x-ndjson")
+
+
+@router.post(
+    "/{uuid:run_id}/events",
+    response=Heard,
+    openapi_extra={
+        "requestBody": {"required": True, "content": {"application/json": {"schema": BATCH}}}
+    },
+)
+def add_events(request: HttpRequest, run_id: uuid.UUID):
+    """For a run whose engine runs elsewhere (`outside`): lines of its log, in order of seq, each
+    stored once however often it is sent. Events that leave a gap are refused (409) with
+    `expected_seq`. The answer says where the log stands and what is asked of the engine; none of
+    events at all are a sign of life, of which one is due every 15 minutes."""
+    run = visible_run(request.user, run_id)
+    require(request.user, Action.REPORT, run.project)
+    try:
+        return store_batch(run_id, read_batch(request.body))
+    except Gap as gap:
+        return problem(409, f"{gap}.", expected_seq=gap.expected)
+    except NotOutside:
+        return problem(409, "An engine of this server has the run: its worker sends its events.")
+    except Ended:
+        return problem(409, "The run has ended and takes no more events; resume it first.")
+
+
+@router.get(
+    "/{uuid:run_id}/steps/{int:step}/trees", openapi_extra=answers("application/json", STATE)
+)
+def get_step_trees(
+    request: HttpRequest, run_id: uuid.UUID, step: int, seq: int | None = Query(None, ge=0)
+) -> HttpResponse:
+    """{epoch, seq, events}: all that was said of the trees of one step up to `seq`, without
+    `node.text`; no event where the step has none."""
+    found = selectors.step(visible_run(request.user, run_id), step, seq)
+    return HttpResponse(found, content_type="application/json")
+
+
+def _tail(request: HttpRequest, run: Run, after: int, topics: list[str]) -> HttpResponse:
+    """The log as it grows; 429 for a caller or an address with as many streams as it may hold."""
+    last = request.headers.get("Last-Event-ID", "")
+    if last.isascii() and last.isdigit() and len(last) < 19:
+        after = int(last)
+    try:
+        slot = take_slot(request.user, address_of(request))
+    except TooManyStreams as refused:
+        refusal = problem(429, str(refused))
+        refusal.headers["Retry-After"] = str(RETRY_SECONDS)
+        return refusal
+    said = slot.streamed(tail.server_sent_events(request, run, after, topics))
+    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+    return StreamingHttpResponse(said, content_type=tail.MEDIA_TYPE, headers=headers)
+
+
+@router.get("/{uuid:run_id}/trees/{int:tree}", openapi_extra=answers("application/json", STATE))
+def get_tree(
+    request: HttpRequest, run_id: uuid.UUID, tree: int, seq: int | None = Query(None, ge=0)
+) -> HttpResponse:
+    """{epoch, seq, events}: all that was said of one tree up to `seq`, without `node.text`."""
+    found = selectors.tree(visible_run(request.user, run_id), tree, seq)
+    if found is None:
+        raise Http404
+    return HttpResponse(found, content_type="application/json")
+
+
+@router.get("/{uuid:run_id}/trees/{int:tree}/nodes/{int:node}", response=NodeDetail)
+def get_node(request: HttpRequest, run_id: uuid.UUID, tree: int, node: int):
+    """All that was said about a node, its problem, and how its parent ended."""
+    found = selectors.node(visible_run(request.user, run_id), tree, node)
+    if found is None:
+        raise Http404
+    return found
+
+
+@router.get("/{uuid:run_id}/steps", response=StepList)
+def list_steps(request: HttpRequest, run_id: uuid.UUID, asked: Query[Backwards]):
+    """Where the seconds of each step went and what it waited for, newest first."""
+    run = visible_run(request.user, run_id)
+    return steps.steps(run, asked.cursor, asked.limit)
+
+
+@router.get("/{uuid:run_id}/logs", response=LogLineList)
+def list_log_lines(request: HttpRequest, run_id: uuid.UUID, asked: Query[LinesIn]):
+    """Lines of the run's log, newest first."""
+    run = visible_run(request.user, run_id)
+    told = steps.log_lines(run, asked.cursor, asked.limit, asked.level, asked.q)
+    return {**told, "state": run.state}

@@ -1,0 +1,135 @@
+"""What REST takes and tells of what runs report."""
+
+from __future__ import annotations
+
+import uuid
+from datetime import datetime
+from typing import Any, Literal
+
+from ninja import Schema
+from pydantic import Field
+
+from engine.events.vocabulary import RunState
+
+EVENT = {
+    "type": "array",
+    "title": "seq, milliseconds since 1970, kind, payload",
+    "items": {"type": ["integer", "string", "object"]},
+    "minItems": 4,
+    "maxItems": 4,
+    "examples": [[1, 1790000000000, "step.start", {"step": 1}]],
+}
+STATE = {
+    "type": "object",
+    "properties": {
+        "epoch": {"type": "string", "format": "uuid"},
+        "seq": {"type": "integer"},
+        "events": {"type": "array", "items": EVENT},
+    },
+    "required": ["epoch", "seq", "events"],
+}
+
+
+class Heard(Schema):
+    """What an engine elsewhere is told."""
+
+    head_seq: int
+    """Every event up to it is stored; the next one has one more."""
+    state: RunState
+    stop_requested: bool
+    """Whether it should make a checkpoint and say run.state stopped."""
+
+
+Payload = dict[str, Any]
+
+
+class Folded(Schema):
+    """What a log comes to, as `static/js/stream/fold.js` names it; times are milliseconds."""
+
+    epoch: uuid.UUID
+    seq: int
+    time: int
+    startedAt: int
+    run: Payload
+    plan: Payload
+    step: int
+    stepStartedAt: int
+    steps: list[Payload]
+    updates: list[Payload]
+    evaluations: list[Payload]
+    checkpoints: list[Payload]
+    answer: Payload | None
+    trees: list[Payload]
+    """Of the last two steps."""
+    waiting: Payload | None
+    error: Payload | None
+    logs: list[Payload]
+    system: list[Payload]
+    resumes: int
+
+
+class Place(Schema):
+    seq: int
+    tree: int
+    node: int
+
+
+class Moments(Schema):
+    head: int
+    first_solved: Place | None
+
+
+class NodeDetail(Schema):
+    """Payloads of what was said about a node; null is what was not said yet."""
+
+    tree: int
+    node: int
+    open: Payload
+    close: Payload | None
+    credit: Payload | None
+    text: Payload | None
+    learned: Payload | None
+    """What an update saw of its tokens: {agent, step, version, entropy, ratio}."""
+    problem: Payload | None
+    parent: Payload | None
+    """Its parent's `close`; null for a child of the root."""
+
+
+class StepOut(Schema):
+    seq: int
+    step: int
+    seconds: float
+    phases: dict[str, float]
+    waits: dict[str, float]
+    """Seconds by the name of what was waited for."""
+
+
+class StepList(Schema):
+    steps: list[StepOut]
+    next: int | None
+
+
+class LogLineOut(Schema):
+    seq: int
+    time: datetime
+    level: str
+    message: str
+
+
+class LogLineList(Schema):
+    lines: list[LogLineOut]
+    next: int | None
+    state: RunState
+    """Of the run: whether more may come."""
+
+
+class Backwards(Schema):
+    cursor: int | None = Field(None, ge=0, lt=2**63)
+    """`next` of the page before, which is of newer things."""
+    limit: int = Field(50, ge=1, le=500)
+
+
+class LinesIn(Backwards):
+    level: list[Literal["debug", "info", "warning", "error"]] = Field([], max_length=4)
+    q: str = Field("", max_length=200, pattern=r"^[^\x00]*$")
+    """What stands in the message, in any case."""

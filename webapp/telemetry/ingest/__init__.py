@@ -1,0 +1,1 @@
+"""Ingest of events, each exactly once."""

@@ -1,0 +1,91 @@
+"""JSON Schema of what an engine elsewhere sends: one variant of a line for each kind of event, read
+off the payload structs of `engine.events.vocabulary`, with the bounds that the database has."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from engine.events.vocabulary import KINDS
+from webapp.telemetry.ingest.external_engines import LAST_SECOND, MOST_EVENTS, PAYLOAD_BOUNDS
+
+_INT64 = {"minimum": -(2**63), "maximum": 2**63 - 1}
+_TREE = {"minimum": 0, "maximum": 2**63 - 1}
+_NODE = {"minimum": 0, "maximum": 2**31 - 1}
+_REFERENCE = "#/$defs/"
+
+
+def _variants() -> list[dict[str, Any]]:
+    """A line of each kind."""
+    told, parts = msgspec.json.schema_components(list(KINDS.values()))
+    names = [one["$ref"].removeprefix(_REFERENCE) for one in told]
+    return [_line(kind, parts[name], parts) for kind, name in zip(KINDS, names, strict=True)]
+
+
+def _line(kind: str, payload: dict[str, Any], parts: dict[str, Any]) -> dict[str, Any]:
+    family = kind.partition(".")[0]
+    whole = _plain(payload, parts)
+    whole["properties"].pop("type", None)  # the kind, which the line names
+    whole["required"] = [name for name in whole.get("required", ()) if name != "type"]
+    return {
+        "type": "object",
+        "title": kind,
+        "properties": {
+            "seq": {"type": "integer", "minimum": 1, "maximum": 2**63 - 1},
+            "time": {
+                "type": "number",
+                "minimum": 0,
+                "maximum": LAST_SECOND,
+                "title": "Unix seconds",
+            },
+            "kind": {"const": kind},
+            "tree": _index(_TREE, is_required=family in ("tree", "node")),
+            "node": _index(_NODE, is_required=family == "node"),
+            "payload": whole,
+        },
+        "required": ["seq", "time", "kind", "tree", "node", "payload"],
+    }
+
+
+def _index(bounds: dict[str, int], *, is_required: bool) -> dict[str, Any]:
+    return {"type": "integer" if is_required else ["integer", "null"], **bounds}
+
+
+def _plain(schema: dict[str, Any], parts: dict[str, Any], name: str = "") -> dict[str, Any]:
+    """Without references, with bounds."""
+    if "$ref" in schema:
+        return _plain(parts[schema["$ref"].removeprefix(_REFERENCE)], parts, name)
+    kept = {key: value for key, value in schema.items() if key not in ("title", "description")}
+    if "properties" in kept:
+        told = kept["properties"].items()
+        kept["properties"] = {key: _plain(part, parts, key) for key, part in told}
+    for key in ("items", "additionalProperties"):
+        if isinstance(kept.get(key), dict):
+            kept[key] = _plain(kept[key], parts)
+    if "anyOf" in kept:
+        kept["anyOf"] = [_plain(part, parts, name) for part in kept["anyOf"]]
+    if name in PAYLOAD_BOUNDS:
+        kept |= {"minimum": 0, "maximum": PAYLOAD_BOUNDS[name]}
+    elif kept.get("type") == "integer":
+        kept |= _INT64
+    return kept
+
+
+_HELLO = {
+    "seq": 1,
+    "time": 1790000000.5,
+    "kind": "log.line",
+    "tree": None,
+    "node": None,
+    "payload": {"level": "info", "message": "hello from elsewhere"},
+}
+BATCH = {
+    "type": "object",
+    "properties": {
+        "events": {"type": "array", "items": {"oneOf": _variants()}, "maxItems": MOST_EVENTS}
+    },
+    "required": ["events"],
+    "additionalProperties": False,
+    "examples": [{"events": [_HELLO]}],
+}

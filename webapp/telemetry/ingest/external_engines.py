@@ -1,0 +1,163 @@
+"""Events of engines that run elsewhere: what they send is checked, then stored as ours are.
+
+Invariants: nothing that a reader of the log could stumble over is stored: each payload is that of
+its kind, whole, what lies in a tree names it, and trees have no cycles. An engine that sends a
+batch again changes nothing, also after the run has ended.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+from django.db import DataError, transaction
+
+from engine.config.errors import printable
+from engine.events.vocabulary import KINDS, Event, RunState
+from webapp.experiments import external_engines
+from webapp.experiments.models import Run
+from webapp.experiments.scheduling.queue import events_of
+from webapp.projects.allowances import refuse_events
+from webapp.rest.json_types import with_integers
+from webapp.rest.problem_details import Invalid
+from webapp.telemetry.ingest.ingest import GapError, Unwritable, ingest
+from webapp.telemetry.ingest.tree_checks import refuse_broken_trees
+
+MOST_EVENTS = 5000
+_BOUNDS = {"seq": (1, 2**63 - 1), "tree": (0, 2**63 - 1), "node": (0, 2**31 - 1)}
+LAST_SECOND = 4e9
+"""Unix seconds that any clock may show (the year 2096)."""
+PAYLOAD_BOUNDS = {"step": 2**31 - 1, "steps": 2**31 - 1, "deadline_seconds": LAST_SECOND}
+"""Largest value of each field that the database keeps in a column; the smallest is 0."""
+
+
+class Gap(Exception):
+    """What lies between the stored log and the batch is missing."""
+
+    def __init__(self, expected: int, told: str):
+        self.expected = expected
+        super().__init__(told)
+
+
+class Line(msgspec.Struct):
+    """One line of the log, whose payload is read as what its kind says."""
+
+    seq: int
+    time: float
+    kind: str
+    tree: int | None
+    node: int | None
+    payload: msgspec.Raw
+
+
+class Batch(msgspec.Struct, forbid_unknown_fields=True):
+    """What an engine sends: the lines of its log, in order; none of them is a sign of life."""
+
+    events: list[Line]
+
+
+_READERS = {kind: msgspec.json.Decoder(payload) for kind, payload in KINDS.items()}
+_BATCH = msgspec.json.Decoder(Batch)
+
+
+def read_batch(body: bytes) -> list[Event]:
+    """The checked events of a request's body, payloads completed with their defaults.
+
+    Raises:
+        Invalid: it is no batch, or one of its events cannot be stored; says which and why.
+    """
+    try:
+        events = _decoded(_BATCH, body).events
+    except (msgspec.DecodeError, RecursionError) as error:
+        what, _, where = printable(str(error)).partition(" - at ")
+        raise Invalid(where.strip("`").removeprefix("$.") or "body", "", what) from None
+    if len(events) > MOST_EVENTS:
+        raise Invalid("events", len(events), f"send at most {MOST_EVENTS} at once")
+    return [_checked(place, line) for place, line in enumerate(events)]
+
+
+def store_batch(run_id: uuid.UUID, events: Sequence[Event]) -> Run:
+    """Store what is new of the batch, follow the state that it tells, renew the lease.
+
+    Raises:
+        NotOutside: an engine of ours has the run. Ended: the run has, and these events are new.
+        Gap: events before these are missing.
+        Invalid: the database cannot hold one of them, or a node cannot be in its tree.
+        AllowanceSpent: the workspace's runs hold as many events as they may.
+    """
+    try:
+        with transaction.atomic():
+            run = external_engines.locked(run_id)
+            new = [event for event in events if event.seq > run.head_seq]
+            if run.lease_expires is None and new:
+                raise external_engines.Ended
+            if new:
+                stored = events_of(run.project.workspace_id)
+                refuse_events("events", len(new), stored, len(new))
+            if run.lease_expires is not None:
+                refuse_broken_trees(run_id, events, run.head_seq)
+                ingest(run_id, run.fencing, new)
+                external_engines.heard_of(run, _last_state(new))
+    except GapError as gap:
+        raise Gap(run.head_seq + 1, str(gap)) from None
+    except Unwritable as fault:
+        place = next(place for place, event in enumerate(events) if event.seq == fault.seq)
+        raise Invalid(f"events.{place}.payload", "", printable(str(fault))) from None
+    except (DataError, OverflowError, ValueError) as error:
+        raise Invalid("events", "", f"they cannot be stored: {printable(str(error))}") from None
+    return Run.objects.get(pk=run_id)
+
+
+def _last_state(events: Sequence[Event]) -> tuple[RunState, str] | None:
+    told = [event.payload for event in events if event.kind == "run.state"]
+    return (RunState(told[-1]["state"]), told[-1]["reason"]) if told else None
+
+
+def _decoded(decoder: msgspec.json.Decoder, text: bytes) -> Any:
+    """What the decoder reads; where it refuses the text, what it reads with 1.0 written as 1, which
+    JSON Schema does not tell apart. Engines of ours write integers, so only others pay for it.
+
+    Raises:
+        msgspec.DecodeError: of the text as it was sent, if the rewritten one does not fit either.
+    """
+    try:
+        return decoder.decode(text)
+    except msgspec.ValidationError as refusal:
+        rewritten = msgspec.json.encode(with_integers(msgspec.json.decode(text)))
+        try:
+            return decoder.decode(rewritten)
+        except msgspec.ValidationError:
+            raise refusal from None
+
+
+def _checked(place: int, event: Line) -> Event:
+    for name, (smallest, largest) in _BOUNDS.items():
+        value = getattr(event, name)
+        if value is not None and not smallest <= value <= largest:
+            raise Invalid(f"events.{place}.{name}", value, f"give one of {smallest} to {largest}")
+    if not 0 <= event.time <= LAST_SECOND:
+        raise Invalid(f"events.{place}.time", event.time, "give Unix seconds")
+    if event.kind not in KINDS:
+        raise Invalid(f"events.{place}.kind", event.kind, f"give one of {', '.join(KINDS)}")
+    needs = {"tree": ("tree", "node"), "node": ("node",)}
+    for name, families in needs.items():
+        if event.kind.partition(".")[0] in families and getattr(event, name) is None:
+            raise Invalid(f"events.{place}.{name}", None, f"{event.kind} is about one: name it")
+    payload = _payload(place, event)
+    return Event(event.seq, event.time, event.kind, event.tree, event.node, payload)
+
+
+def _payload(place: int, event: Line) -> dict[str, Any]:
+    """Typed and back: whole, and without what no reader knows."""
+    path = f"events.{place}.payload"
+    try:
+        payload = msgspec.to_builtins(_decoded(_READERS[event.kind], bytes(event.payload)))
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise Invalid(path, "", printable(str(error))) from None
+    for name, largest in PAYLOAD_BOUNDS.items():
+        if not 0 <= payload.get(name, 0) <= largest:
+            raise Invalid(f"{path}.{name}", payload[name], f"give one of 0 to {largest}")
+    del payload["type"]
+    return payload

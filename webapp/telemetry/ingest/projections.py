@@ -1,0 +1,106 @@
+"""What a batch of events changes on the run's row. Pure: row values and events in, changes out.
+
+Invariant: folding a log in one batch or in many gives the same row. States are another
+matter (`experiments.services`), except that the engine's own word makes a starting run running.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from engine.events.vocabulary import Event
+
+Row = dict[str, Any]
+
+FIELDS = (
+    "state",
+    "step",
+    "steps",
+    "waiting_name",
+    "waiting_since",
+    "waiting_deadline",
+    "error",
+    "result",
+)
+"""The columns that a projection reads and may change."""
+
+
+def project(row: Row, events: Iterable[Event]) -> Row:
+    """The row after these events; `row` itself is left alone."""
+    after = {**row, "result": dict(row["result"])}
+    for event in events:
+        if apply := _PROJECTIONS.get(event.kind):
+            apply(after, event)
+    return after
+
+
+def _text(value: str) -> str:
+    # No column of text can hold NUL.
+    return value.replace("\0", "\ufffd")
+
+
+def moment(seconds: float) -> datetime:
+    """Unix seconds as an aware time."""
+    return datetime.fromtimestamp(seconds, UTC)
+
+
+def _state(row: Row, event: Event) -> None:
+    if event.payload["state"] == "running" and row["state"] == "starting":
+        row["state"] = "running"
+
+
+def _waiting(row: Row, event: Event) -> None:
+    name = event.payload["name"]
+    since = moment(event.time) if name else None
+    seconds = event.payload["deadline_seconds"]
+    row["waiting_name"] = _text(name)[:200]
+    row["waiting_since"] = since
+    row["waiting_deadline"] = since + timedelta(seconds=seconds) if since and seconds else None
+
+
+def _planned(row: Row, event: Event) -> None:
+    row["steps"] = event.payload["steps"]
+
+
+def _resumed(row: Row, event: Event) -> None:
+    row["step"] = event.payload["step"]
+    row["result"].pop("answer", None)
+
+
+def _step(row: Row, event: Event) -> None:
+    row["step"] = event.payload["step"]
+    for name in ("solved", "reward", "training_seconds"):
+        row["result"][name] = event.payload[name]
+
+
+def _evaluation(row: Row, event: Event) -> None:
+    told = ("step", "agents", "standard_errors", "problems", "tree", "samples")
+    summary = {name: event.payload.get(name) for name in told}
+    split = event.payload["split"]
+    evaluations = dict(row["result"].get(split, {}))
+    # Before the first step, and the latest: what a list compares.
+    evaluations["before" if event.payload["step"] == 0 else "latest"] = summary
+    row["result"][split] = evaluations
+
+
+def _answer(row: Row, event: Event) -> None:
+    told = ("agent", "passed", "tests", "private_passed", "ended", "nodes", "tokens", "seconds")
+    row["result"]["answer"] = {"node": event.node} | {name: event.payload[name] for name in told}
+
+
+def _error(row: Row, event: Event) -> None:
+    row["error"] = row["error"] or _text(event.payload["message"])
+
+
+_PROJECTIONS: dict[str, Callable[[Row, Event], None]] = {
+    "run.state": _state,
+    "run.waiting": _waiting,
+    "run.planned": _planned,
+    "run.resumed": _resumed,
+    "step.end": _step,
+    "eval.result": _evaluation,
+    "search.answer": _answer,
+    "error": _error,
+}

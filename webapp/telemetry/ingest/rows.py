@@ -1,0 +1,53 @@
+"""Stored events as bytes of the wire, without an object per event.
+
+Pure, but for the SQL text: both Django's connection (REST) and the stream's own pool run it.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+
+from engine.events.vocabulary import KINDS, Event
+
+Row = tuple[int, int, str, int | None, int | None, str]
+
+SELECT = (
+    "SELECT seq, (extract(epoch FROM time) * 1000)::bigint, kind, tree, node, payload::text"
+    " FROM telemetry_event AS event"
+)
+AFTER = f"{SELECT} WHERE run_id = %s AND seq > %s ORDER BY seq LIMIT %s"
+"""Rows after a cursor: run, seq, limit."""
+
+
+def wants(topics: frozenset[str], kind: str) -> bool:
+    """Whether a topic names this kind: itself, its first word ("node"), or all ("*"); and none
+    leaves it out ("-node.text")."""
+    named = not topics.isdisjoint(("*", kind, kind.partition(".")[0]))
+    return named and f"-{kind}" not in topics
+
+
+@lru_cache(maxsize=256)
+def _kind(kind: str) -> str:
+    return msgspec.json.encode(kind).decode()
+
+
+def encode_row(row: Row) -> bytes:
+    """`[seq, t_ms, kind, payload]` with the payload's own text, tree and node spliced in."""
+    seq, milliseconds, kind, tree, node, payload = row
+    places = [f'"{name}":{at}' for name, at in (("tree", tree), ("node", node)) if at is not None]
+    if places:
+        rest = payload[1:].lstrip()
+        comma = "" if rest == "}" else ","
+        payload = "{" + ",".join(places) + comma + rest
+    return f"[{seq},{milliseconds},{_kind(kind)},{payload}]".encode()
+
+
+def decode_event(seq: int, milliseconds: int, kind: str, payload: dict[str, Any]) -> Event:
+    """The inverse of `encode_row`, for a client. An evaluation's own `tree` is no place."""
+    own = KINDS[kind].__struct_fields__ if kind in KINDS else ()
+    tree, node = (payload.get(name) if name not in own else None for name in ("tree", "node"))
+    rest = {n: v for n, v in payload.items() if n in own or n not in ("tree", "node")}
+    return Event(seq, milliseconds / 1000, kind, tree, node, rest)

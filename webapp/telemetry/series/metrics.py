@@ -1,0 +1,245 @@
+"""Series of numbers, from events: written in the transaction that stores the events.
+
+Invariants: callers hold the run's row lock, so positions are given out once, and what is stored
+twice is projected once. A resumed run takes back what was told of the steps that it does again,
+which `TakenBack` then holds; what its machine was like then it keeps.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterator, Sequence
+from itertools import groupby, pairwise
+from operator import itemgetter
+from typing import Any
+
+from django.db import connection, transaction
+
+from engine.events.vocabulary import Event
+from webapp.experiments.models import Run
+from webapp.telemetry.models import Clock, TakenBack
+from webapp.telemetry.quality import ClosedNode, quality
+from webapp.telemetry.series import blocks
+from webapp.telemetry.series.buffer import COLUMNS, Moment, Told
+from webapp.telemetry.series.packing import FANOUT
+from webapp.telemetry.series.scalars import SYSTEM, TELLING, Scalars
+
+KINDS = frozenset((*TELLING, "step.start", "node.close", "run.resumed"))
+"""What series are made of."""
+
+_LARGEST = 2**62
+_STORED = """
+SELECT seq, extract(epoch FROM time)::float8, kind,
+       CASE kind WHEN 'node.close' THEN jsonb_build_object('tokens', payload->'tokens')
+       ELSE payload END::text
+FROM telemetry_event WHERE run_id = %s AND kind = ANY(%s) AND seq > %s AND seq <= %s
+ORDER BY seq LIMIT 5000
+"""
+# Without a join that statistics could mislead: a young table has none yet.
+_NODES = """
+SELECT ended.seq, grown.tree, node.opened->>'parent', node.opened->>'depth',
+       node.closed->>'score', node.closed->>'verdict', node.closed->>'stop',
+       node.closed->>'tokens', md5(node.closed->>'program')
+FROM unnest(%(ends)s::bigint[]) AS ended (seq)
+CROSS JOIN LATERAL (
+    SELECT coalesce(max(seq), 0) AS seq FROM telemetry_event
+    WHERE run_id = %(run)s AND kind = 'step.start' AND seq < ended.seq
+) AS began
+CROSS JOIN LATERAL (
+    SELECT tree FROM telemetry_event
+    WHERE run_id = %(run)s AND kind = 'tree.close' AND seq > began.seq AND seq < ended.seq
+    OFFSET 0
+) AS grown
+CROSS JOIN LATERAL (
+    SELECT max(seq) FILTER (WHERE kind = 'node.close') AS seq,
+           (array_agg(payload) FILTER (WHERE kind = 'node.open'))[1] AS opened,
+           (array_agg(payload) FILTER (WHERE kind = 'node.close'))[1] AS closed
+    FROM telemetry_event
+    WHERE run_id = %(run)s AND tree = grown.tree AND seq < ended.seq AND node IS NOT NULL
+    GROUP BY node
+) AS node
+WHERE node.closed IS NOT NULL AND node.opened IS NOT NULL
+ORDER BY ended.seq, node.seq
+"""
+_KEPT = f"""
+SELECT metric.id, coalesce((
+    SELECT block.index * {FANOUT} + found.place
+    FROM telemetry_block AS block, LATERAL (
+        SELECT place FROM unnest(block.step) WITH ORDINALITY AS told (step, place)
+        WHERE told.step <= %(step)s ORDER BY place DESC LIMIT 1
+    ) AS found
+    WHERE block.metric_id = metric.id ORDER BY block.index DESC LIMIT 1), 0)
+FROM telemetry_metric AS metric
+WHERE run_id = %(run)s AND step > %(step)s AND NOT starts_with(name, %(system)s)
+"""
+_TAKEN_BACK = f"""
+INSERT INTO telemetry_takenback (run_id, name, taken_at, {", ".join(COLUMNS)})
+SELECT metric.run_id, metric.name, %(at)s,
+       {", ".join(f"array_agg(point.{column} ORDER BY place)" for column in COLUMNS)}
+FROM telemetry_metric AS metric JOIN telemetry_block AS block ON block.metric_id = metric.id,
+     unnest({", ".join(f"block.{column}" for column in COLUMNS)})
+     WITH ORDINALITY AS point ({", ".join(COLUMNS)}, place)
+WHERE metric.id = %(metric)s AND block.index >= %(kept)s / {FANOUT}
+  AND block.index * {FANOUT} + place > %(kept)s
+GROUP BY metric.run_id, metric.name, block.index
+"""
+_STOOD = """
+SELECT coalesce(max(tokens), 0), coalesce(max(nodes), 0) FROM telemetry_metric
+WHERE run_id = %s AND NOT starts_with(name, %s)
+"""
+
+
+def recorder(run: Run, events: Sequence[Event]) -> Recorder | None:
+    """For what these events tell, which follow `run.head_seq`; None if they tell nothing. The
+    caller holds the row's lock."""
+    if not any(event.kind in KINDS for event in events):
+        return None
+    clock = Clock.objects.filter(pk=run.pk).first() or _from_the_log(run)
+    return Recorder(clock or Clock(run=run, origin=events[0].time))
+
+
+def parts(events: Sequence[Event]) -> Iterator[Sequence[Event]]:
+    """The same events, cut before each `run.resumed`: what it takes back must be stored by then."""
+    resumed = [place for place, event in enumerate(events) if event.kind == "run.resumed"]
+    cuts = sorted({0, *resumed, len(events)})
+    return (events[first:after] for first, after in pairwise(cuts))
+
+
+@transaction.atomic
+def catch_up(run_id: uuid.UUID) -> None:
+    """Make the series of a run whose events were stored before there were any."""
+    run = Run.objects.select_for_update(no_key=True).get(pk=run_id)
+    if not Clock.objects.filter(pk=run_id).exists():
+        _from_the_log(run)
+
+
+def _from_the_log(run: Run) -> Clock | None:
+    """Series of all that is stored up to `run.head_seq`; None if that is nothing."""
+    first = run.events.order_by("seq").values_list("time", flat=True).first()
+    if first is None or not run.head_seq:
+        return None
+    TakenBack.objects.filter(run=run).delete()
+    clock = Clock(run=run, origin=first.timestamp())
+    clock.save(force_insert=True)
+    writer = Recorder(clock)
+    for part in (part for events in _stored(run) for part in parts(events)):
+        writer.begin(part[0])
+        for event in part:
+            writer.take(event)
+        writer.store()
+    return clock
+
+
+def _stored(run: Run) -> Iterator[list[Event]]:
+    after = 0
+    while True:
+        with connection.cursor() as cursor:
+            cursor.execute(_STORED, [run.pk, list(KINDS), after, run.head_seq])
+            found = cursor.fetchall()
+        if not found:
+            return
+        yield [
+            Event(seq, time, kind, None, None, json.loads(payload))
+            for seq, time, kind, payload in found
+        ]
+        after = found[-1][0]
+
+
+class Recorder:
+    """Adds the numbers of events, part by part, to the series of one run.
+
+    `take` asks nothing of the database, so that it may be called while the events are being
+    stored; `begin` comes before that, `store` after it.
+    """
+
+    def __init__(self, clock: Clock):
+        self.clock = clock
+        self.told = Told()
+        self._scalars = Scalars()
+        self._ended: dict[int, Moment] = {}
+        """By seq, where the run stood at the ends of steps whose trees are yet to be read."""
+
+    def begin(self, first: Event) -> None:
+        """Make way for a part of the log that begins with this event."""
+        if first.kind == "run.resumed":
+            _take_back(self.clock, _whole(first.payload.get("step")), first.seq)
+
+    def take(self, event: Event) -> None:
+        clock, payload = self.clock, event.payload
+        if event.kind == "step.start":
+            clock.step = _whole(payload.get("step"))
+        elif event.kind == "node.close":
+            clock.nodes += 1
+            clock.tokens += _whole(payload.get("tokens"))
+        elif event.kind in TELLING:
+            self._tell(event)
+
+    def _tell(self, event: Event) -> None:
+        clock = self.clock
+        step = _whole(event.payload.get("step", clock.step))
+        moment = (event.seq, step, event.time - clock.origin, clock.tokens, clock.nodes)
+        self.told.add(moment, *self._scalars.of(event.kind, event.payload))
+        if event.kind == "step.end":
+            self._ended[event.seq] = moment
+
+    def store(self) -> None:
+        for seq, nodes in _nodes_of_steps(self.clock.run_id, list(self._ended)):
+            told = dict(quality(nodes))
+            self.told.add(self._ended[seq], tuple(told), list(told.values()))
+        blocks.store(self.clock.run_id, self.told)
+        self.clock.save()
+        self.told, self._ended = Told(), {}
+
+
+def _whole(value: Any) -> int:
+    """A count that the database can hold, whatever another engine says."""
+    known = isinstance(value, int | float) and value == value
+    return int(min(max(value, 0), _LARGEST)) if known else 0
+
+
+def _nodes_of_steps(
+    run_id: uuid.UUID, ends: list[int]
+) -> Iterator[tuple[int, Iterator[ClosedNode]]]:
+    """By the seq of a step's end, the nodes of the trees that were closed in that step."""
+    if not ends:
+        return
+    with connection.cursor() as cursor:
+        cursor.execute(_NODES, {"run": run_id, "ends": ends})
+        found = cursor.fetchall()
+    for seq, rows in groupby(found, key=itemgetter(0)):
+        yield seq, (_node(*row) for _, *row in rows)
+
+
+def _node(
+    tree: int,
+    parent: str | None,
+    depth: str | None,
+    score: str | None,
+    verdict: str | None,
+    stop: str | None,
+    tokens: str | None,
+    program: str | None,
+) -> ClosedNode:
+    return ClosedNode(
+        tree=tree,
+        parent=int(parent or 0),
+        depth=int(depth or 1),
+        score=None if score is None else float(score),
+        verdict=verdict or "unknown",
+        stop=stop or "unknown",
+        tokens=int(tokens or 0),
+        program=program or "",
+    )
+
+
+def _take_back(clock: Clock, step: int, at: int) -> None:
+    """Take back, by the event `at`, what was told of steps after `step`: they are done again."""
+    with connection.cursor() as cursor:
+        cursor.execute(_KEPT, {"run": clock.run_id, "step": step, "system": SYSTEM})
+        for metric, kept in cursor.fetchall():
+            cursor.execute(_TAKEN_BACK, {"metric": metric, "kept": kept, "at": at})
+            blocks.cut(cursor, metric, kept)
+        cursor.execute(_STOOD, [clock.run_id, SYSTEM])
+        clock.tokens, clock.nodes = cursor.fetchone()
+    clock.step = step

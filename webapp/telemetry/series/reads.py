@@ -1,0 +1,235 @@
+"""Reads of series: a range of x in buckets, as wide as a pixel, or the points themselves.
+
+Invariant: every point of the range is in exactly one bucket; none is left out. Where 32, 1,024 or
+32,768 points in a row lie within the width of one bucket, their sums are read in their place, and
+stand in the bucket in which they begin. So what is read grows with the number of buckets, not with
+that of the points. At an earlier event the points are those that were known then
+(`telemetry.known`), also where the run has taken them back since.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cache
+from typing import Any
+
+from django.db import connection
+
+from webapp.experiments.models import Run
+from webapp.telemetry.models import Clock, Metric
+from webapp.telemetry.series.as_of import stored_until
+from webapp.telemetry.series.blocks import LEVELS
+from webapp.telemetry.series.buffer import COLUMNS
+from webapp.telemetry.series.metrics import catch_up
+from webapp.telemetry.series.packing import FANOUT
+
+
+class Axis(StrEnum):
+    """What a series is drawn over."""
+
+    STEP = "step"
+    TIME = "time"
+    """Seconds since the run's first event."""
+    TOKENS = "tokens"
+    NODES = "nodes"
+
+
+POINT_FIELDS = ("position", *COLUMNS)
+"""What can be asked of the points themselves."""
+
+
+class Scale(StrEnum):
+    LINEAR = "linear"
+    LOG = "log"
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """What is asked for: x from `first` to `last`, both included; None is where the series ends."""
+
+    axis: Axis = Axis.STEP
+    first: float | None = None
+    last: float | None = None
+    points: int = 600
+    scale: Scale = Scale.LINEAR
+    until: int | None = None
+    """Seq of the last event that counts; None is the newest."""
+
+
+def metrics_of(run: Run) -> Any:
+    """The run's metrics, in the order in which they were first told."""
+    if run.head_seq and not Clock.objects.filter(pk=run.pk).exists():
+        catch_up(run.pk)
+    return Metric.objects.filter(run=run)
+
+
+def buckets(metric: Metric, asked: Range) -> dict[str, Any]:
+    """{name, x, from, to, points, buckets: {at, from, to, min, max, mean, count}}: `points` counts
+    those of the range, `at` is a bucket's place among those asked for; empty ones are left out.
+    """
+    known = _known(metric, asked.until)
+    first = _end(known, asked.axis, "min") if asked.first is None else asked.first
+    last = _end(known, asked.axis, "max") if asked.last is None else asked.last
+    place = _log if asked.scale is Scale.LOG else float
+    width = (place(last) - place(first)) / asked.points or 1.0
+    values = {
+        **known,
+        "first": float(first),
+        "last": float(last),
+        "origin": place(first),
+        "width": width,
+        "top": asked.points - 1,
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(_QUERIES[asked.axis, asked.scale], values)
+        columns = list(zip(*cursor.fetchall(), strict=True)) or [()] * len(_COLUMNS)
+    told = dict(zip(_COLUMNS, columns, strict=True))
+    return {
+        "name": metric.name,
+        "x": asked.axis,
+        "from": first,
+        "to": last,
+        "points": sum(told["count"]),
+        "buckets": told,
+    }
+
+
+def points(metric: Metric, after: int | None, limit: int, names: Sequence[str]) -> bytes:
+    """{points: {name: column}, next}, as JSON: of the points after a position so many of these
+    columns, and the position to go on after, null at the end.
+
+    Postgres writes the columns as text: no object is made for a number.
+    """
+    first = 0 if after is None else after + 1
+    end = min(first + limit, metric.points)
+    columns = [""] * len(names)
+    if first < end:
+        with connection.cursor() as cursor:
+            cursor.execute(_columns(tuple(names)), {
+                "metric": metric.pk, "from": first, "to": end, "size": FANOUT,
+            })  # fmt: skip
+            columns = cursor.fetchone()
+    told = ",".join(f'"{name}":[{column}]' for name, column in zip(names, columns, strict=True))
+    following = end - 1 if end < metric.points else "null"
+    return f'{{"points":{{{told}}},"next":{following}}}'.encode()
+
+
+@cache
+def _columns(names: tuple[str, ...]) -> str:
+    """Each column as its numbers with commas between them, of the positions from..to - 1."""
+    part = "[greatest(%(from)s - index * %(size)s, 0) + 1 : %(to)s - index * %(size)s]"
+    position = """array_to_string(ARRAY(SELECT generate_series(
+        greatest(%(from)s, index * %(size)s),
+        least(%(to)s, (index + 1) * %(size)s) - 1)), ',')"""
+    told = [
+        position if name == "position" else f"array_to_string({name}{part}, ',')" for name in names
+    ]
+    return f"""
+        SELECT {", ".join(f"string_agg({column}, ',' ORDER BY index)" for column in told)}
+        FROM telemetry_block WHERE metric_id = %(metric)s
+          AND index >= %(from)s / %(size)s AND index <= (%(to)s - 1) / %(size)s"""
+
+
+def _known(metric: Metric, until: int | None) -> dict[str, Any]:
+    """What queries need to read the points that were told up to `until`: `known` counts those that
+    are stored, `tailN` the chunks of level N that they fill."""
+    known = metric.points if until is None else stored_until(metric, until)
+    tails = {f"tail{level}": known // FANOUT**level for level in range(1, LEVELS + 1)}
+    of = {"metric": metric.pk or 0, "run": metric.run_id, "name": metric.name}
+    return {**of, **tails, "known": known, "until": until or 0}
+
+
+def _end(known: dict[str, Any], axis: Axis, function: str) -> float:
+    with connection.cursor() as cursor:
+        cursor.execute(_END[axis, function], known)
+        return cursor.fetchone()[0] or 0
+
+
+def _log(x: float) -> float:
+    return math.log(max(x, 1.0))
+
+
+_COLUMNS = ("at", "from", "to", "min", "max", "mean", "count")
+
+
+def _query(axis: Axis, scale: Scale) -> str:
+    """Levels from coarse to fine; what does not fit into a bucket, or reaches out of the range, is
+    read one level deeper, and so is what no chunk holds yet."""
+
+    def place(x: str) -> str:
+        return f"ln(greatest({x}, 1.0))" if scale is Scale.LOG else f"{x}::float8"
+
+    columns = f"index, least, most, total, {axis}_from AS a, {axis}_to AS b"
+    fits = f"a >= %(first)s AND b <= %(last)s AND {place('b')} - {place('a')} <= %(width)s"
+    overlaps = f"{axis}_to >= %(first)s AND {axis}_from <= %(last)s"
+    parts, withs = [], []
+    for level in range(LEVELS, 0, -1):
+        chunks = f"FROM telemetry_chunk WHERE metric_id = %(metric)s AND level = {level}"
+        tail = 0 if level == LEVELS else f"%(tail{level + 1})s * {FANOUT}"
+        query = f"SELECT {columns} {chunks} AND {overlaps} AND index >= {tail}"
+        query += f" AND index < %(tail{level})s"
+        if level < LEVELS:
+            query += f""" UNION ALL SELECT deeper.* FROM level{level + 1} AS up, LATERAL (
+                SELECT {columns} {chunks} AND {overlaps}
+                AND index >= up.index * {FANOUT} AND index < (up.index + 1) * {FANOUT} OFFSET 0
+            ) AS deeper WHERE NOT up.fits"""
+        withs.append(f"level{level} AS MATERIALIZED (SELECT *, {fits} AS fits FROM ({query}) AS q)")
+        size = FANOUT**level
+        parts.append(
+            f"SELECT a, b, least, most, total, {size} AS count FROM level{level} WHERE fits"
+        )
+    inside = "x >= %(first)s AND x <= %(last)s"
+    points = f"""SELECT x AS a, x AS b, y AS least, y AS most, y AS total, 1 AS count
+        FROM telemetry_block AS block,
+             unnest(block.{axis}, block.value) WITH ORDINALITY AS point (x, y, place)
+        WHERE metric_id = %(metric)s AND {inside}"""
+    parts.append(f"{points} AND index = %(tail1)s AND index * {FANOUT} + place <= %(known)s")
+    parts.append(
+        f"""SELECT deeper.* FROM level1 AS up, LATERAL (
+            {points} AND block.index = up.index OFFSET 0
+        ) AS deeper WHERE NOT up.fits"""
+    )
+    parts.append(f"SELECT x, x, y, y, y, 1 FROM ({_taken(axis)}) AS taken WHERE {inside}")
+    at = f"least(%(top)s, greatest(0, floor(({place('a')} - %(origin)s) / %(width)s)))::int"
+    return f"""
+        WITH {", ".join(withs)}
+        SELECT {at}, min(a), max(b), min(least), max(most), sum(total) / sum(count),
+               sum(count)::bigint
+        FROM ({" UNION ALL ".join(parts)}) AS part GROUP BY 1 ORDER BY 1"""
+
+
+def _taken(axis: Axis) -> str:
+    """The points that were known at `until`, and that the run took back since."""
+    return f"""SELECT x, y FROM telemetry_takenback AS taken,
+            unnest(taken.{axis}, taken.value, taken.seq) AS point (x, y, told)
+        WHERE %(until)s > 0 AND run_id = %(run)s AND name = %(name)s
+          AND taken_at > %(until)s AND told <= %(until)s"""
+
+
+def _end_query(axis: Axis, function: str) -> str:
+    """The least or greatest x, from the coarsest chunks there are and the points after them."""
+    column = f"{axis}_from" if function == "min" else f"{axis}_to"
+    parts = [
+        f"""SELECT {function}({column}) AS x FROM telemetry_chunk WHERE metric_id = %(metric)s
+        AND level = {level} AND index >= {_after(level)} AND index < %(tail{level})s"""
+        for level in range(1, LEVELS + 1)
+    ]
+    parts.append(
+        f"""SELECT {function}(x) FROM telemetry_block AS block,
+            unnest(block.{axis}) WITH ORDINALITY AS point (x, place)
+        WHERE metric_id = %(metric)s AND index = %(tail1)s
+          AND index * {FANOUT} + place <= %(known)s"""
+    )
+    parts.append(f"SELECT {function}(x) FROM ({_taken(axis)}) AS taken")
+    return f"SELECT {function}(x)::float8 FROM ({' UNION ALL '.join(parts)}) AS ends"
+
+
+def _after(level: int) -> str:
+    return "0" if level == LEVELS else f"%(tail{level + 1})s * {FANOUT}"
+
+
+_QUERIES = {(axis, scale): _query(axis, scale) for axis in Axis for scale in Scale}
+_END = {(axis, end): _end_query(axis, end) for axis in Axis for end in ("min", "max")}

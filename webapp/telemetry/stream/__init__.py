@@ -1,0 +1,1 @@
+"""The live stream: websockets and server-sent events."""

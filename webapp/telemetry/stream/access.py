@@ -1,0 +1,121 @@
+"""Whether whoever is behind a socket may still be there, and still see what it follows."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Collection
+from datetime import datetime
+from typing import Any
+from urllib.parse import parse_qs
+
+from channels.db import database_sync_to_async
+from django.contrib.auth import HASH_SESSION_KEY
+from django.contrib.auth.models import AnonymousUser
+from django.contrib.sessions.backends.db import SessionStore
+from django.utils.crypto import constant_time_compare
+
+from webapp.accounts.callers import secret_in
+from webapp.accounts.models import User
+from webapp.accounts.tokens import as_of_now, user_behind
+from webapp.experiments.models import Run
+from webapp.http.rate_limits import count_guess, counted_address
+from webapp.projects.permissions import Action, has_scope
+from webapp.rest.problem_details import TooMany
+from webapp.sharing.services import Guest, guest_by, still_valid
+from webapp.telemetry.stream.protocol import Close, Closing
+from webapp.telemetry.stream.view import View
+
+
+def authorization(scope: dict[str, Any]) -> bytes | None:
+    """The header by which a program says who it is."""
+    return next((value for name, value in scope["headers"] if name == b"authorization"), None)
+
+
+def address_of(scope: dict[str, Any]) -> str:
+    """Where the socket comes from, under which wrong secrets are counted."""
+    return counted_address((scope.get("client") or ("",))[0])
+
+
+class Nobody(AnonymousUser):
+    """Who came by a secret that lets nobody in; `why` is what their socket is told as it closes."""
+
+    def __init__(self, why: Closing):
+        super().__init__()
+        self.why = why
+
+
+@database_sync_to_async
+def user_by_token(header: bytes, address: str) -> User | Nobody:
+    """Whom the token of an authorization header lets in; nobody if it is not valid."""
+    user = user_behind(secret_in(header.decode("latin-1")) or "")
+    return user or _nobody(address, "this token is not valid: make another")
+
+
+def shared_secret(scope: dict[str, Any]) -> str | None:
+    """The secret of a share (`/stream?share=SECRET`) by which a guest comes."""
+    given = parse_qs(scope["query_string"].decode("latin-1")).get("share")
+    return given[0] if given else None
+
+
+@database_sync_to_async
+def guest_by_secret(secret: str, address: str) -> Guest | Nobody:
+    """Whom a share lets look; nobody if it shows nothing (any more)."""
+    why = "this link shows nothing any more: ask who sent it for another"
+    return guest_by(secret) or _nobody(address, why)
+
+
+def _nobody(address: str, why: str) -> Nobody:
+    """Counts a wrong secret; `why`, unless too many came from the address."""
+    try:
+        count_guess(address)
+    except TooMany as refusal:
+        why = f"too many wrong tokens came from your address: {refusal}"
+        return Nobody(Closing(Close.TOO_MANY, why, 1000 * refusal.seconds))
+    return Nobody(Closing(Close.NOT_SIGNED_IN, why))
+
+
+def may_read(user: User | Guest) -> bool:
+    """Whether who is behind the socket may read any run at all."""
+    return isinstance(user, Guest) or has_scope(user, Action.READ)
+
+
+def view_of(user: User | Guest, run_id: uuid.UUID) -> View:
+    """What of a visible run they see."""
+    return user.view if isinstance(user, Guest) else View.of_all(run_id)
+
+
+def ends_at(user: User | Guest) -> datetime | None:
+    """When what let them in ends by itself, if it does."""
+    if isinstance(user, Guest):
+        return user.share.expires
+    return user.token.expires if user.token else None
+
+
+@database_sync_to_async
+def visible_among(user: User | Guest, run_ids: Collection[uuid.UUID]) -> set[uuid.UUID]:
+    """Those of the runs that the user may see now; none if the account was closed."""
+    if isinstance(user, Guest):
+        return {user.share.run_id} & set(run_ids) if still_valid(user) else set()
+    now = as_of_now(user)
+    if now is None or not has_scope(now, Action.READ):
+        return set()
+    visible = Run.objects.visible_to(now).filter(pk__in=run_ids)
+    return set(visible.values_list("pk", flat=True))
+
+
+@database_sync_to_async
+def why_to_leave(scope: dict[str, Any]) -> str | None:
+    """Why the socket may stay open no longer: what opened it (session, token, share) is gone."""
+    if isinstance(scope["user"], Guest):
+        return None if still_valid(scope["user"]) else "this link was revoked or has expired"
+    if scope["user"].token is not None:
+        return None if as_of_now(scope["user"]) else "this token was revoked or has expired"
+    return None if _is_still_signed_in(scope) else "you signed out"
+
+
+def _is_still_signed_in(scope: dict[str, Any]) -> bool:
+    """Whether the session is stored and began with the password that the user has now."""
+    told = SessionStore(scope["session"].session_key).load()
+    user = User.objects.filter(pk=scope["user"].pk).first()
+    began_with = told.get(HASH_SESSION_KEY, "")
+    return user is not None and constant_time_compare(began_with, user.get_session_auth_hash())

@@ -1,0 +1,116 @@
+"""One subscription: a cursor that walks the stored log and sends what it passes.
+
+Invariants:
+- The cursor moves only over what was sent; frames are contiguous: from = the last to + 1.
+- Nothing is queued: the next rows are read when the last frame was taken by the socket, so a
+  slow reader slows only itself.
+Waits: for news of the run (the hub wakes it at least once a second), for its pace (1 / max_hz).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Iterator
+
+import msgspec
+
+from webapp.experiments.presentation import STATUS_COLUMNS, status
+from webapp.telemetry.ingest import rows
+from webapp.telemetry.stream import protocol
+from webapp.telemetry.stream.hub import Hub
+from webapp.telemetry.stream.protocol import Batch, Gap, Reply, Snapshot, Status, Sub, Subscribed
+from webapp.telemetry.stream.view import View
+
+Send = Callable[[Reply], Awaitable[None]]
+
+_STATUS = f"SELECT {', '.join(STATUS_COLUMNS)}, comments_changed FROM experiments_run WHERE id = %s"
+_ENDS = """
+SELECT epoch, head_seq,
+       coalesce((SELECT min(seq) FROM telemetry_event WHERE run_id = run.id), 1)
+FROM experiments_run AS run WHERE id = %s
+"""
+
+
+class Pump:
+    """`view`: what of the run its reader sees; nothing else is sent."""
+
+    def __init__(self, hub: Hub, sub: Sub, send: Send, view: View):
+        self.hub, self.sub, self.send, self.view = hub, sub, send, view
+        self.max_hz = sub.max_hz
+        self.cursor = 0
+        self._said: dict | None = None
+        self._kinds = frozenset(sub.topics)
+
+    async def run(self) -> None:
+        """Send from the subscription's place on, until cancelled."""
+        await self._begin()
+        with self.hub.watch(self.sub.run) as news:
+            while True:
+                await news.wait()
+                news.clear()
+                began = time.monotonic()
+                await self._tell_status()
+                await self._catch_up()
+                await asyncio.sleep(max(0.0, began + 1 / self.max_hz - time.monotonic()))
+
+    async def _begin(self) -> None:
+        epoch, head, oldest = (await self.hub.rows(_ENDS, [self.sub.run]))[0]
+        head = self.view.clamp(head)
+        after = self.sub.after
+        if after is not None and (self.sub.epoch not in (None, epoch) or after > head):
+            # Another log than the one that the client holds: it starts over.
+            after = 0
+        replay = after is not None and head - after <= protocol.REPLAY_LIMIT
+        mode = "replay" if replay else "snapshot"
+        self.cursor = after if replay else head
+        await self.send(Subscribed(self.sub.sid, epoch, head, oldest, mode))
+        if not replay:
+            await self.send(Snapshot(self.sub.sid, head, f"{self.view.base}/state?seq={head}"))
+
+    async def _tell_status(self) -> None:
+        found = await self.hub.rows(_STATUS, [self.sub.run])
+        if not found:
+            return
+        *columns, comments = found[0]
+        told = self.view.status(status(dict(zip(STATUS_COLUMNS, columns, strict=True))))
+        if told is not None and self.view.comments:
+            told = {**told, "comments_changed": comments}
+        if told is not None and told != self._said:
+            self._said = told
+            await self.send(Status(self.sub.sid, told))
+
+    async def _catch_up(self) -> None:
+        while found := await self._next_rows():
+            first = found[0][0]
+            if first > self.cursor + 1:
+                await self.send(Gap(self.sub.sid, self.cursor + 1, first - 1, "retention"))
+                self.cursor = first - 1
+            for to, events in self._frames(found):
+                await self.send(Batch(self.sub.sid, self.cursor + 1, to, events))
+                self.cursor = to
+            if len(found) < protocol.BATCH_EVENTS:
+                return
+
+    async def _next_rows(self) -> list[rows.Row]:
+        limit = protocol.BATCH_EVENTS
+        if self.view.until is not None:
+            limit = max(0, min(limit, self.view.until - self.cursor))
+        found = await self.hub.rows(rows.AFTER, [self.sub.run, self.cursor, limit])
+        return [row for row in found if row[0] == self.view.clamp(row[0])]
+
+    def _frames(self, found: list[rows.Row]) -> Iterator[tuple[int, list[msgspec.Raw]]]:
+        """(last seq, events) of frames that each stay under the limit of bytes."""
+        events: list[msgspec.Raw] = []
+        size, last = 0, self.cursor
+        for row in found:
+            wanted = self.view.shows(row) and rows.wants(self._kinds, row[2])
+            encoded = rows.encode_row(row) if wanted else b""
+            if events and size + len(encoded) > protocol.BATCH_BYTES:
+                yield last, events
+                events, size = [], 0
+            if encoded:
+                events.append(msgspec.Raw(encoded))
+                size += len(encoded)
+            last = row[0]
+        yield last, events

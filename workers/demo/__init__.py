@@ -1,0 +1,1 @@
+"""The demo: its websocket client and its summary."""

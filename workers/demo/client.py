@@ -1,0 +1,166 @@
+"""A websocket client that follows one run to its end, as a browser does, and keeps count.
+
+Invariants:
+- It asks only for what comes after the last event that it has, whatever happened in between:
+  a dropped socket, a web process that was killed, a restarted database.
+- Every event that arrives is held against the one before: missing seqs and doubled ones are
+  counted, never passed over.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import websockets
+from django.db import DatabaseError
+
+from engine.events.vocabulary import Event, RunState
+from webapp.telemetry.ingest.rows import decode_event
+from webapp.telemetry.stream.protocol import SUBPROTOCOL, VERSION
+
+ENDED = {RunState.FINISHED, RunState.FAILED, RunState.STOPPED}
+RETRY_SECONDS = 0.5
+SILENCE_SECONDS = 45.0
+"""Without any frame for this long the socket is dead: the server says something every 15 s."""
+LAST_WORDS_SECONDS = 20.0
+"""How long the last events may take once the run's row says that it has ended."""
+SIGN_IN_SECONDS = 120.0
+"""How long to go on asking to be let in: a web process and its database may start meanwhile."""
+REFUSED = {4400, 4401, 4403}
+"""Close codes after which asking again does not help."""
+
+
+class DemoClient:
+    """Follows `run_id` on the server at `address`. `new_link` makes a one-time link to sign in."""
+
+    def __init__(
+        self,
+        address: str,
+        new_link: Callable[[], str],
+        run_id: str,
+        on_event: Callable[[Event], None],
+    ):
+        self.address = address
+        self.new_link = new_link
+        self.run_id = run_id
+        self.on_event = on_event
+        self.last_seq = 0
+        self.delivered = 0
+        self.gaps = 0
+        """Events that were skipped."""
+        self.doubles = 0
+        self.reconnects = 0
+        self.first_node_at: float | None = None
+        """`time.monotonic()` at which the first node was seen to open."""
+        self.state: str | None = None
+        self._epoch: str | None = None
+        self._last_kind = ""
+        self._ended_at: float | None = None
+
+    async def follow(self) -> None:
+        """Until the run has ended and its last event is here.
+
+        Raises:
+            PermissionError: the server refuses us for good.
+        """
+        cookie = await self._signed_in()
+        while not self._complete():
+            try:
+                await self._one_socket(cookie)
+            except (OSError, TimeoutError, websockets.WebSocketException) as error:
+                code = getattr(getattr(error, "rcvd", None), "code", None)
+                if code in REFUSED:
+                    raise PermissionError(f"the stream refuses this client: {error}") from None
+                self.reconnects += 1
+                await asyncio.sleep(RETRY_SECONDS)
+
+    async def _signed_in(self) -> str:
+        """The session cookie that a one-time link gives, as a header; a web process or a database
+        that is being started again is waited for, as it is later on. Each attempt has a link of its
+        own: a web process may be killed between spending one and answering.
+
+        Raises:
+            PermissionError: no link has let us in for `SIGN_IN_SECONDS`; it names the last cause.
+        """
+        deadline = time.monotonic() + SIGN_IN_SECONDS
+        async with httpx.AsyncClient(timeout=30) as http:
+            while True:
+                try:
+                    answer = await http.get(await asyncio.to_thread(self.new_link))
+                    if session := answer.cookies.get("sessionid"):
+                        return f"sessionid={session}"
+                    cause = f"the server answered {answer.status_code}"
+                except (httpx.TransportError, DatabaseError) as error:
+                    cause = f"{type(error).__name__}: {error}"
+                if time.monotonic() > deadline:
+                    raise PermissionError(f"the sign-in link did not work: {cause}")
+                self.reconnects += 1
+                await asyncio.sleep(RETRY_SECONDS)
+
+    async def _one_socket(self, cookie: str) -> None:
+        url = self.address.replace("http", "ws", 1) + "/stream"
+        async with websockets.connect(
+            url,
+            subprotocols=[SUBPROTOCOL],
+            origin=self.address,
+            additional_headers={"Cookie": cookie},
+            max_size=None,
+            open_timeout=10,
+            close_timeout=2,
+        ) as socket:
+            await socket.send(json.dumps({"type": "hello", "v": VERSION}))
+            await socket.send(json.dumps(self._subscription()))
+            while not self._complete():
+                wait = 1.0 if self._ended_at else SILENCE_SECONDS
+                try:
+                    frame = await asyncio.wait_for(socket.recv(), wait)
+                except TimeoutError:
+                    if self._ended_at is None:
+                        raise
+                    continue
+                self.take(json.loads(frame))
+
+    def _subscription(self) -> dict[str, Any]:
+        return {
+            "type": "sub", "sid": 1, "run": self.run_id, "topics": ["*"],
+            "after": self.last_seq, "epoch": self._epoch,
+        }  # fmt: skip
+
+    def take(self, frame: dict[str, Any]) -> None:
+        """Handle one frame of the server."""
+        match frame["type"]:
+            case "subscribed":
+                self._epoch = frame["epoch"]
+            case "batch":
+                for event in frame["events"]:
+                    self._take_event(*event)
+            case "status":
+                self.state = frame["run"]["state"]
+                ended = self.state in ENDED
+                self._ended_at = (self._ended_at or time.monotonic()) if ended else None
+            case "error":
+                raise PermissionError(f"{frame['code']}: {frame['message']}")
+
+    def _take_event(self, seq: int, milliseconds: int, kind: str, payload: dict[str, Any]) -> None:
+        if seq <= self.last_seq:
+            self.doubles += 1
+            return
+        self.gaps += seq - self.last_seq - 1
+        self.last_seq = seq
+        self.delivered += 1
+        self._last_kind = kind
+        if kind == "node.open" and self.first_node_at is None:
+            self.first_node_at = time.monotonic()
+        self.on_event(decode_event(seq, milliseconds, kind, payload))
+
+    def _complete(self) -> bool:
+        if self._ended_at is None:
+            return False
+        # A run's last event tells its last state.
+        late = time.monotonic() - self._ended_at > LAST_WORDS_SECONDS
+        return self._last_kind == "run.state" or late

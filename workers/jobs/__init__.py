@@ -1,0 +1,1 @@
+"""Jobs of a worker beside its runs: exports, reports, model files."""

@@ -1,0 +1,36 @@
+"""Stores what runs wrote as versions of models: each file becomes an artifact, known by its
+content, so that it outlives the run's directory.
+
+Waits: `RETRY_SECONDS` before a file that could not be stored is tried again.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+
+from webapp.registry.services import NotStored, store_next
+from workers.jobs.threads import Chore
+
+logger = logging.getLogger(__name__)
+
+RETRY_SECONDS = 600.0
+
+
+class Archivist(Chore):
+    look_seconds = 5.0
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._later: dict[int, float] = {}
+        """When to try again, by the id of the file."""
+
+    def do_one(self) -> bool:
+        now = time.monotonic()
+        self._later = {pk: moment for pk, moment in self._later.items() if moment > now}
+        try:
+            return store_next(self._later) is not None
+        except NotStored as error:
+            logger.warning("%s; it is tried again in %.0f s", error, RETRY_SECONDS)
+            self._later[error.file.pk] = now + RETRY_SECONDS
+            return True

@@ -1,0 +1,142 @@
+"""Checks and comparisons of datasets, done beside the runs of a worker: one at a time.
+
+A check runs every reference in the sandbox, in processes of the engine's own
+(`python -m engine problems`). It waits for the engine (to the report's deadline) and for the
+worker's end, in which case the work is given back. A report that is cancelled or deleted ends
+within `RENEW_SECONDS`.
+
+Invariant: no engine outlives the report that it was started for.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from typing import IO, Any
+
+from django.utils import timezone
+
+from webapp.artifacts.store import local_path
+from webapp.datasets import reports
+from webapp.datasets.models import DatasetReport
+from workers.jobs.threads import Chore
+from workers.processes import family, kill_all
+from workers.runs.active_runs import closing
+from workers.runs.engine_process import engine_environment
+from workers.settings import work_directory
+
+logger = logging.getLogger(__name__)
+
+RENEW_SECONDS = 2.0
+_TAIL_BYTES = 2000
+# 0: nothing to complain of; 1: findings; 2: the engine refused.
+_ANSWERED = (0, 1)
+
+
+class CannotCheck(Exception):
+    """The engine gave no answer; says why."""
+
+
+class Checks(Chore):
+    def do_one(self) -> bool:
+        report = reports.take_report()
+        if report is None:
+            return False
+        self.work(report)
+        return True
+
+    def work(self, report: DatasetReport) -> None:
+        """Do one that was taken."""
+        logger.info("report %s: %s of %s", report.pk, report.kind, report.version)
+        try:
+            _do(report)
+        except reports.ReportLost:
+            logger.warning("report %s: another worker has it, or it was deleted", report.pk)
+        except (CannotCheck, OSError, ValueError) as error:
+            _fail(report, str(error))
+
+
+def _fail(report: DatasetReport, cause: str) -> None:
+    logger.warning("report %s: %s", report.pk, cause)
+    try:
+        reports.fail(report, cause)
+    except reports.ReportLost:
+        logger.warning("report %s: it is gone", report.pk)
+
+
+def _do(report: DatasetReport) -> None:
+    first = local_path(report.version.artifact_id)
+    if report.kind == DatasetReport.Kind.VALIDATION:
+        programs = max(1, (os.cpu_count() or 1) // 2)  # the rest is for the run that is under way
+        arguments = ["check", str(first), "--progress", "--workers", str(programs)]
+        complete = reports.complete_validation
+    else:
+        second = local_path(report.other.artifact_id)
+        arguments = ["overlap", str(first), str(second), "--threshold", str(report.threshold)]
+        complete = reports.complete_overlap
+    told = _asked(report, [*arguments, "--format", "grove", "--json"])
+    if told is not None:
+        complete(report, told)
+
+
+def _asked(report: DatasetReport, arguments: list[str]) -> Any:
+    """What the engine answers; None if this worker ends before it does."""
+    with tempfile.TemporaryFile() as answer, tempfile.TemporaryFile() as notes:
+        engine = subprocess.Popen(
+            [sys.executable, "-m", "engine", "problems", *arguments],
+            cwd=work_directory(),
+            stdin=subprocess.DEVNULL,
+            stdout=answer,
+            stderr=notes,
+            env=engine_environment(),
+            start_new_session=True,
+        )
+        try:
+            if not _wait(engine, report, notes):
+                reports.give_back(report)
+                return None
+        finally:
+            if engine.poll() is None:
+                kill_all(family(engine.pid))
+                engine.wait()
+        if engine.returncode not in _ANSWERED:
+            raise CannotCheck(_end_of(notes) or f"the engine ended with {engine.returncode}")
+        answer.seek(0)
+        return json.load(answer)
+
+
+def _wait(engine: subprocess.Popen[bytes], report: DatasetReport, notes: IO[bytes]) -> bool:
+    """Until the engine ends; False if the worker does first."""
+    renewed = time.monotonic()
+    while engine.poll() is None:
+        if closing.wait(0.05):
+            return False
+        if timezone.now() > report.deadline:
+            seconds = reports.seconds_for(report)
+            raise CannotCheck(
+                f"it was not done within {seconds:.0f} s, and was given up: split the dataset, or "
+                "have the operator raise GROVE_CHECK_MINUTES"
+            )
+        if time.monotonic() - renewed > RENEW_SECONDS:
+            reports.renew(report, _progress(notes))
+            renewed = time.monotonic()
+    return True
+
+
+def _progress(notes: IO[bytes]) -> int:
+    for line in reversed(_end_of(notes).splitlines()):
+        if line.startswith('{"done"') and line.endswith("}"):
+            return int(json.loads(line)["done"])
+    return 0
+
+
+def _end_of(notes: IO[bytes]) -> str:
+    # Read by position: the engine writes on through the same offset.
+    size = os.fstat(notes.fileno()).st_size
+    data = os.pread(notes.fileno(), _TAIL_BYTES, max(0, size - _TAIL_BYTES))
+    return data.decode("utf-8", "replace").strip()

@@ -1,0 +1,52 @@
+"""Sends runs to the queue again that no worker took, or whose worker died.
+
+Every worker sweeps, as long as it has a slot free; that two of them send the same run does no
+harm, because the lease decides. Now and then it removes artifacts that nothing refers to.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+
+from webapp.artifacts.collecting import collect
+from webapp.experiments.external_engines import fail_silent_runs
+from webapp.experiments.scheduling.dispatch import dispatch
+from webapp.experiments.selectors import sweepable_runs
+from webapp.registry.model_files.folders import remove_strays
+from workers.jobs.threads import Chore
+from workers.runs.active_runs import kept
+
+logger = logging.getLogger(__name__)
+
+COLLECT_SECONDS = 3600.0
+
+
+class Sweep(Chore):
+    look_seconds = 2.0
+
+    def __init__(self, slots: int):
+        super().__init__()
+        self.slots = slots
+        self._collected = time.monotonic()
+
+    def do_one(self) -> bool:
+        self.sweep()
+        self._collect_if_due()
+        return False
+
+    def _collect_if_due(self) -> None:
+        if time.monotonic() - self._collected < COLLECT_SECONDS:
+            return
+        self._collected = time.monotonic()
+        try:
+            collect()
+            remove_strays()
+        except OSError as error:
+            logger.warning("artifacts cannot be collected: %s", error)
+
+    def sweep(self) -> int:
+        """Send what is due, if there is room for it here; returns how many runs were sent."""
+        fail_silent_runs()
+        room = self.slots - len(kept())
+        return sum(map(dispatch, sweepable_runs(room))) if room > 0 else 0

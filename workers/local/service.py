@@ -1,0 +1,87 @@
+"""One supervised child: started, started again with a back-off when it dies, and ended.
+
+Invariant: at most one process of a service is alive, and it dies with its holder.
+"""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from workers.local.spawn import end, kill_group, spawn
+
+FIRST_PAUSE_SECONDS = 0.5
+LONGEST_PAUSE_SECONDS = 30.0
+STEADY_SECONDS = 60.0
+"""A child that lived this long starts again without a pause."""
+LOG_LIMIT_BYTES = 10 << 20
+
+
+@dataclass
+class Service:
+    """`death_signal`: what it gets if this process is killed."""
+
+    name: str
+    command: Sequence[str]
+    log: Path
+    environment: dict[str, str]
+    directory: Path
+    close_seconds: float
+    death_signal: signal.Signals
+    process: subprocess.Popen[bytes] | None = None
+    restarts: int = 0
+    _started: float = 0.0
+    _pause: float = field(default=FIRST_PAUSE_SECONDS)
+    _again_at: float | None = None
+
+    def start(self) -> None:
+        """Start it now, from the main thread."""
+        self.log.parent.mkdir(parents=True, exist_ok=True)
+        if self.log.exists() and self.log.stat().st_size > LOG_LIMIT_BYTES:
+            self.log.replace(self.log.with_suffix(".log.1"))
+        with self.log.open("ab") as output:
+            self.process = spawn(
+                self.command,
+                death_signal=self.death_signal,
+                output=output,
+                environment=self.environment,
+                directory=self.directory,
+            )
+        self._started = time.monotonic()
+        self._again_at = None
+
+    def look_after(self) -> str | None:
+        """Restart it if it has died and its pause is over; returns news for a person."""
+        if self.process is None or self.process.poll() is None:
+            return None
+        now = time.monotonic()
+        if self._again_at is None:
+            kill_group(self.process.pid)
+            steady = now - self._started > STEADY_SECONDS
+            self._pause = FIRST_PAUSE_SECONDS if steady else self._pause
+            self._again_at = now + self._pause
+            self._pause = min(2 * self._pause, LONGEST_PAUSE_SECONDS)
+            return (
+                f"The {self.name} ended (code {self.process.returncode}; see {self.log}); "
+                f"starting it again in {self._again_at - now:.1f} s."
+            )
+        if now >= self._again_at:
+            self.restarts += 1
+            self.start()
+        return None
+
+    def alive(self) -> bool:
+        """Whether its process is there."""
+        return self.process is not None and self.process.poll() is None
+
+    def stop(self) -> None:
+        """SIGTERM, its deadline, SIGKILL to the group; harmless when it is not running."""
+        if self.process is None:
+            return
+        end(self.process, [(signal.SIGTERM, self.close_seconds)])
+        kill_group(self.process.pid)
+        self.process = None

@@ -1,0 +1,188 @@
+"""Starts every service of one machine, keeps them going, and ends them in order.
+
+Invariants:
+- One supervisor per `var` directory (a lock), and no process of its making outlives it: children
+  get a signal from the kernel when it dies; what a worker's engine started dies with the engine.
+- They end in this order: web, worker (its engines make checkpoints), Postgres.
+
+Everything here runs in the main thread, because a child dies with the thread that started it.
+`serve` waits for a signal to end, for a child that died, and for nothing else.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+
+import psycopg
+from django.conf import settings
+from django.core.management import call_command
+from django.db import Error, connection
+
+from engine.policy.starters import STARTERS, starter_directory
+from webapp.accounts.models import User
+from webapp.accounts.services import create_sign_in_link
+from webapp.experiments.scheduling.leases import release_all
+from webapp.http.connections import CLOSE_SECONDS as WEB_CLOSE_SECONDS
+from webapp.projects.models import Project
+from webapp.projects.services import ensure_demo
+from webapp.registry.services import register_starters
+from workers.local.django_database import URL_FILE, point_at
+from workers.local.errors import StartError
+from workers.local.lock import VarLock, require_free
+from workers.local.postgres import EmbeddedPostgres
+from workers.local.progress import Progress
+from workers.local.service import Service
+from workers.local.services import web_command, worker_command
+from workers.runs.active_runs import owner
+from workers.runs.engine_process import STOP_SECONDS
+from workers.settings import work_directory
+
+WEB_READY_SECONDS = 60.0
+LOOK_SECONDS = 0.2
+WORKER_CLOSE_SECONDS = STOP_SECONDS + 40.0
+"""Longer than the worker's own last resort."""
+
+
+class Supervisor:
+    """The embedded services on `settings.GROVE_VAR`. Use from the main thread."""
+
+    def __init__(self, progress: Progress):
+        self.progress = progress
+        self.var: Path = settings.GROVE_VAR
+        self.port: int = settings.GROVE_PORT
+        self.address = f"http://localhost:{self.port}"
+        self._health = f"http://127.0.0.1:{self.port}/healthz"
+        self.user: User
+        self.project: Project
+        self._lock = VarLock(self.var)
+        self._postgres = None
+        if "DATABASE_URL" not in os.environ:
+            self._postgres = EmbeddedPostgres(self.var / "postgres")
+        self.web = self._service("web", web_command(self.port), WEB_CLOSE_SECONDS + 2.0)
+        self.worker = self._service("worker", worker_command(), WORKER_CLOSE_SECONDS)
+        # The web side has nothing to save; a worker has engines to end.
+        self.web.death_signal = signal.SIGKILL
+
+    def start(self) -> None:
+        """Everything up to a page that answers.
+
+        Raises:
+            StartError: with a sentence and a remedy; what had been started is ended by `stop`.
+        """
+        self._lock.take(self.address)
+        require_free(self.port)
+        if self._postgres is not None:
+            self._start_postgres(self._postgres)
+        with self.progress.step("Preparing the database"):
+            call_command("migrate", verbosity=0, interactive=False)
+        with self.progress.step("Registering the starter agents"):
+            self.user, self.project = ensure_demo()
+            self._register_starters()
+        with self.progress.step("Starting web and worker"):
+            self.web.start()
+            self.worker.start()
+            self._await_web()
+
+    def serve(self, until: Callable[[], bool]) -> None:
+        """Look after the children until `until()` is true."""
+        while not until():
+            if self._postgres is not None and not self._postgres.alive():
+                self._restart_postgres(self._postgres)
+            for service in (self.web, self.worker):
+                if news := service.look_after():
+                    self.progress.say(news)
+                    if service is self.worker:
+                        self._release_its_runs(service.process.pid)
+            time.sleep(LOOK_SECONDS)
+
+    def stop(self) -> None:
+        """End everything in order; harmless for what was never started, and for another Grove."""
+        if not self._lock.held:
+            return
+        if self.worker.alive():
+            with self.progress.step("Stopping (agents at work make a checkpoint first)"):
+                self.web.stop()
+                self.worker.stop()
+        self.web.stop()
+        self.worker.stop()
+        if self._postgres is not None:
+            self._postgres.stop()
+            (self.var / URL_FILE).unlink(missing_ok=True)
+        self._lock.release()
+
+    def sign_in_link(self, next_page: str = "") -> str:
+        """Address of a new one-time link for the demo user."""
+        query = f"?next={next_page}" if next_page else ""
+        return f"{self.address}{create_sign_in_link(self.user)}{query}"
+
+    def _service(self, name: str, command: list[str], close_seconds: float) -> Service:
+        return Service(
+            name=name,
+            command=command,
+            log=self.var / "logs" / f"{name}.log",
+            environment={
+                **os.environ,
+                "DJANGO_SETTINGS_MODULE": "webapp.config.settings",
+                "GROVE_VAR": str(self.var),
+            },
+            directory=work_directory(),
+            close_seconds=close_seconds,
+            death_signal=signal.SIGTERM,
+        )
+
+    def _start_postgres(self, postgres: EmbeddedPostgres) -> None:
+        first = "" if postgres.data.exists() else " (making a new database)"
+        with self.progress.step(f"Starting Postgres{first}"):
+            point_at(postgres.start(), self.var)
+
+    def _restart_postgres(self, postgres: EmbeddedPostgres) -> None:
+        self.progress.say(f"Postgres ended (see {postgres.log}); starting it again.")
+        postgres.stop()
+        try:
+            postgres.start()
+        except StartError as error:
+            self.progress.say(str(error))
+            time.sleep(2.0)
+
+    def _release_its_runs(self, pid: int) -> None:
+        """The next worker adopts at once what the one that ended held."""
+        # Where the database is away too, the leases lapse.
+        with contextlib.suppress(Error, psycopg.Error):
+            release_all(owner(pid))
+        connection.close()
+
+    def _register_starters(self) -> None:
+        for name in STARTERS:
+            path = starter_directory(name)
+            lineage = json.loads((path / "lineage.json").read_text())
+            register_starters(self.project, {name: path}, lineage)
+
+    def _await_web(self) -> None:
+        deadline = time.monotonic() + WEB_READY_SECONDS
+        while not self._web_answers():
+            if not self.web.alive() or time.monotonic() > deadline:
+                raise StartError(
+                    f"The web service did not start: {_last_line(self.web.log)}",
+                    f"The whole story is in {self.web.log}.",
+                )
+            time.sleep(0.05)
+
+    def _web_answers(self) -> bool:
+        try:
+            with urllib.request.urlopen(self._health, timeout=2) as answer:  # nosec B310
+                return answer.status == 200
+        except (urllib.error.URLError, OSError):
+            return False
+
+
+def _last_line(log: Path) -> str:
+    lines = log.read_text(errors="replace").strip().splitlines() if log.exists() else []
+    return lines[-1] if lines else "it ended without a word"

@@ -1,0 +1,1 @@
+"""Runs on a worker: supervisor, engine process, log shipper."""

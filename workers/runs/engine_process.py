@@ -1,0 +1,222 @@
+"""One engine process, seen from the worker: start or adopt it, keep its lease, end it.
+
+Invariants:
+- At most one engine runs per run directory: `start` refuses while one lives there.
+- An engine outlives a worker that dies; the next worker adopts it. Without a worker it ends
+  itself: the worker touches `RUN_DIR/lease`, and an engine whose lease is not touched for
+  `LEASE_SECONDS` stops.
+- What the engine inherits of our environment holds no secret of the web side.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import psutil
+from django.conf import settings
+
+from workers.processes import family, is_gone, kill_all, wait_gone
+from workers.runs.engine_parent import EXIT_FILE, PID_FILE
+
+EngineCommand = Sequence[str]
+"""Program and arguments before `RUN_DIR --lease-seconds N`."""
+
+TRAIN = "train"
+DEFAULT_COMMAND: EngineCommand = (sys.executable, "-m", "engine", TRAIN)
+
+GUARDIAN = Path(__file__).with_name("engine_parent.py")
+LOG_FILE = "engine.log"
+LEASE_FILE = "lease"
+LEASE_SECONDS = 60
+"""An engine whose lease was not touched for this long ends itself."""
+START_SECONDS = 10.0
+"""Deadline for the guardian to write its pid file."""
+STOP_SECONDS = 60.0
+"""Deadline for a checkpoint after SIGTERM."""
+KILL_SECONDS = 10.0
+
+EXIT_FINISHED = 0
+EXIT_REFUSED = 2
+"""These settings cannot run, or are not those of the run that is to go on."""
+EXIT_STOPPED = 3
+EXIT_UNKNOWN = -9
+"""The guardian was killed too, so nobody saw the exit status."""
+
+PRIVATE = re.compile(r"^(DATABASE_URL|BROKER_URL|DJANGO_|GROVE_|PG[A-Z]+$)")
+TRACEBACK = "Traceback (most recent call last):"
+
+
+class EngineProcess:
+    """A living or ended engine of one run directory. Use `start` or `adopt`."""
+
+    def __init__(self, run_dir: Path, guardian: psutil.Process, child: subprocess.Popen | None):
+        self.run_dir = run_dir
+        self._guardian = guardian
+        self._child = child
+
+    @classmethod
+    def start(cls, run_dir: Path, command: EngineCommand = DEFAULT_COMMAND) -> EngineProcess:
+        """Start an engine; its output is appended to `RUN_DIR/engine.log`.
+
+        Raises:
+            RuntimeError: one lives there already, or the process could not be started.
+        """
+        if cls.adopt(run_dir):
+            raise RuntimeError(f"an engine is already running in {run_dir}")
+        run_dir = run_dir.resolve()
+        (run_dir / PID_FILE).unlink(missing_ok=True)
+        touch_lease(run_dir)
+        arguments = [*command, str(run_dir), "--lease-seconds", str(LEASE_SECONDS)]
+        with (run_dir / LOG_FILE).open("ab") as log:
+            child = subprocess.Popen(
+                [sys.executable, "-I", "-S", str(GUARDIAN), str(run_dir), *arguments],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env=engine_environment(),
+                start_new_session=True,
+            )
+        process = cls(run_dir, psutil.Process(child.pid), child)
+        process._await_pid_file()
+        return process
+
+    @classmethod
+    def adopt(cls, run_dir: Path) -> EngineProcess | None:
+        """The engine that already runs in `run_dir`, if there is one.
+
+        One whose guardian is gone is not worth having: it is ended.
+        """
+        run_dir = run_dir.resolve()
+        guardian = _process(run_dir, "pid")
+        if guardian is not None and str(GUARDIAN) in guardian.cmdline():
+            return cls(run_dir, guardian, None)
+        if orphan := _process(run_dir, "engine"):
+            kill_all([orphan])
+            wait_gone([orphan], KILL_SECONDS)
+        return None
+
+    @property
+    def pid(self) -> int:
+        """Process id of the engine itself."""
+        return int(json.loads((self.run_dir / PID_FILE).read_text())["engine"])
+
+    @property
+    def started(self) -> float:
+        """When it was started, in Unix seconds."""
+        return self._guardian.create_time()
+
+    def touch_lease(self) -> None:
+        """Tell the engine that somebody still watches it."""
+        touch_lease(self.run_dir)
+
+    def poll(self) -> int | None:
+        """The exit code once the engine and all that it started have ended, else None."""
+        if self._child is not None:
+            self._child.poll()  # reaps it
+        if not is_gone(self._guardian):
+            return None
+        try:
+            return int(json.loads((self.run_dir / EXIT_FILE).read_text())["code"])
+        except FileNotFoundError:
+            pass
+        # The guardian was killed. The kernel kills the engine too, but not in the same instant.
+        if orphan := _process(self.run_dir, "engine"):
+            kill_all([orphan])
+            return None
+        return EXIT_UNKNOWN
+
+    def ask_to_stop(self) -> None:
+        """SIGTERM: the engine makes a checkpoint and exits with `EXIT_STOPPED`."""
+        with contextlib.suppress(psutil.NoSuchProcess):
+            self._guardian.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """End the engine and everything that it started, at once."""
+        everything = family(self._guardian.pid)
+        with contextlib.suppress(psutil.NoSuchProcess):
+            self._guardian.send_signal(signal.SIGQUIT)
+        left = wait_gone(everything, KILL_SECONDS)
+        kill_all(left)
+        wait_gone(left, KILL_SECONDS)
+        self.poll()
+
+    def stop(self, seconds: float = STOP_SECONDS) -> int:
+        """Ask, wait, then kill; returns the exit code."""
+        self.ask_to_stop()
+        deadline = time.monotonic() + seconds
+        while self.poll() is None and time.monotonic() < deadline:
+            self.touch_lease()
+            time.sleep(0.1)
+        if self.poll() is None:
+            self.kill()
+        code = self.poll()
+        return EXIT_UNKNOWN if code is None else code
+
+    def _await_pid_file(self) -> None:
+        deadline = time.monotonic() + START_SECONDS
+        while not (self.run_dir / PID_FILE).exists():
+            if self.poll() is not None or time.monotonic() > deadline:
+                self.kill()
+                raise RuntimeError(f"the engine did not start: {first_cause(self.run_dir)}")
+            time.sleep(0.01)
+
+
+def searching(command: EngineCommand) -> EngineCommand:
+    """The command of an engine that searches, where `command` is of one that trains: only its last
+    word differs. One that ends otherwise is no engine of ours and does both."""
+    return [*command[:-1], "search", "--run-dir"] if command[-1] == TRAIN else command
+
+
+def _process(run_dir: Path, role: str) -> psutil.Process | None:
+    """The living process that the pid file names as `pid` (the guardian) or `engine`."""
+    try:
+        told = json.loads((run_dir / PID_FILE).read_text())
+        process = psutil.Process(told[role])
+        # A pid may belong to a stranger by now: its command line has to name this directory. One
+        # that is about to end, or to become its program, has none: there the time has to fit.
+        words = process.cmdline()
+        ours = str(run_dir) in words if words else process.create_time() <= told["time"] + 1
+    except (FileNotFoundError, psutil.NoSuchProcess, psutil.AccessDenied):
+        return None
+    return process if ours and not is_gone(process) else None
+
+
+def touch_lease(run_dir: Path) -> None:
+    """Set the lease's time to now."""
+    (run_dir / LEASE_FILE).touch()
+
+
+def engine_environment() -> dict[str, str]:
+    """Our environment without what only the web side may know; with the caps of the sandbox."""
+    kept = {name: value for name, value in os.environ.items() if not PRIVATE.match(name)}
+    return {**kept, **settings.SANDBOX_CAPS.environment(), "PYTHONUNBUFFERED": "1"}
+
+
+def first_cause(run_dir: Path) -> str:
+    """What the end of `engine.log` says: the last traceback's error, else the last line."""
+    text = log_tail(run_dir)
+    lines = [line.rstrip() for line in text.splitlines() if line.strip()]
+    if TRACEBACK not in text:
+        return lines[-1] if lines else "the engine ended without a word"
+    block = text.rpartition(TRACEBACK)[2].splitlines()[1:]
+    # Frames are indented; the first line that is not names the error.
+    return next((line.strip() for line in block if line and not line[0].isspace()), lines[-1])
+
+
+def log_tail(run_dir: Path, size: int = 65536) -> str:
+    """The last `size` bytes of the engine's output."""
+    try:
+        with (run_dir / LOG_FILE).open("rb") as log:
+            log.seek(max(0, log.seek(0, os.SEEK_END) - size))
+            return log.read().decode(errors="replace")
+    except FileNotFoundError:
+        return ""

@@ -1,0 +1,107 @@
+"""Ships one run's log into Postgres, from where the database stands.
+
+Invariants:
+- The database's `head_seq` is the only cursor. Line n of the log is the event of seq n, so the
+  offset after `head_seq` lines is where shipping goes on, whoever shipped before.
+- The log never lags behind the database: lines that the disk lost (power failure) are written
+  back from the database before an engine goes on, so no seq ever has two meanings.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from pathlib import Path
+
+import msgspec
+
+from engine.events.vocabulary import FILE_NAME, Event, EventReader
+from webapp.experiments.models import Run
+from webapp.telemetry.ingest.ingest import ingest
+from webapp.telemetry.models import Event as StoredEvent
+
+BATCH_EVENTS = 1000
+NOTIFY_SECONDS = 0.1
+"""Watchers are woken at most this often; every NOTIFY serialises commits."""
+READ_BYTES = 1 << 20
+
+
+class Shipper:
+    """The one shipper of a run whose lease has the fencing token `fencing`."""
+
+    def __init__(self, run_id: uuid.UUID, fencing: int, run_dir: Path):
+        self.run_id = run_id
+        self.fencing = fencing
+        head = Run.objects.values_list("head_seq", flat=True).get(pk=run_id)
+        self._reader = EventReader(run_dir, offset_after(run_dir / FILE_NAME, head))
+        self._notified = 0.0
+
+    def ship(self) -> list[Event]:
+        """Store the next batch and return it; empty when all that was written is stored.
+
+        Raises:
+            LeaseLost: somebody else ships now.
+        """
+        offset = self._reader.offset
+        events = self._reader.read(BATCH_EVENTS)
+        if not events:
+            return events
+        full = len(events) == BATCH_EVENTS
+        notify = not full or time.monotonic() - self._notified >= NOTIFY_SECONDS
+        try:
+            ingest(self.run_id, self.fencing, events, notify=notify)
+        except BaseException:
+            self._reader.offset = offset
+            raise
+        if notify:
+            self._notified = time.monotonic()
+        return events
+
+
+def offset_after(log: Path, lines: int, read_bytes: int = READ_BYTES) -> int:
+    """Where the line after the first `lines` ones starts.
+
+    Raises:
+        ValueError: the log has fewer lines.
+    """
+    if lines == 0:
+        return 0
+    missing, offset = lines, 0
+    with log.open("rb") as file:
+        while chunk := file.read(read_bytes):
+            here = chunk.count(b"\n")
+            if here >= missing:
+                position = -1
+                for _ in range(missing):
+                    position = chunk.index(b"\n", position + 1)
+                return offset + position + 1
+            missing -= here
+            offset += len(chunk)
+    raise ValueError(f"{log} has {lines - missing} lines, the database {lines}")
+
+
+def restore_log(run_id: uuid.UUID, run_dir: Path) -> int:
+    """Write back what the database has and the log has lost; returns how many lines.
+
+    No engine may be running on `run_dir`.
+    """
+    head = Run.objects.values_list("head_seq", flat=True).get(pk=run_id)
+    log = run_dir / FILE_NAME
+    kept = _whole_lines(log)
+    if kept >= head:
+        return 0
+    offset = offset_after(log, kept)
+    lost = StoredEvent.objects.filter(run=run_id, seq__gt=kept).order_by("seq")
+    with log.open("ab") as file:
+        file.truncate(offset)  # a torn last line is among what was lost
+        for row in lost.iterator(chunk_size=BATCH_EVENTS):
+            event = Event(row.seq, row.time.timestamp(), row.kind, row.tree, row.node, row.payload)
+            file.write(msgspec.json.encode(event) + b"\n")
+    return head - kept
+
+
+def _whole_lines(log: Path) -> int:
+    if not log.exists():
+        return 0
+    with log.open("rb") as file:
+        return sum(chunk.count(b"\n") for chunk in iter(lambda: file.read(READ_BYTES), b""))

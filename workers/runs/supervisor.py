@@ -1,0 +1,366 @@
+"""Keeps one run going: holds its lease, watches its engine, ships its events, ends it.
+
+Invariants:
+- Whoever keeps a run holds its lease. Once it is lost nothing is touched any more, least of all
+  the engine: the next keeper adopts it.
+- A run's last event is stored before its final state is.
+- Trouble with the database stops nothing: the engine goes on, and so does its lease.
+
+The loop waits for the engine's exit, for events, for a wish to stop (heard at every renewal of
+the lease) and for the worker's own end, in which case the engine makes a checkpoint and the run
+is given back, so that the next worker goes on with it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import time
+import uuid
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, wait
+from functools import partial
+from pathlib import Path
+from threading import Event as Flag
+
+import psycopg
+from django.conf import settings
+from django.db import DataError, Error, connection
+
+from engine.config.run_forks import write_fork
+from engine.events import vocabulary as ev
+from engine.problems.jsonl import SEARCHED_FILE, save_problems
+from webapp.datasets.references import for_engine
+from webapp.experiments import services
+from webapp.experiments.launch.checkpoints import checkpoint_path
+from webapp.experiments.models import Run
+from webapp.experiments.run_settings.paths import refuse_foreign
+from webapp.experiments.scheduling import leases
+from webapp.registry.evaluations import record_figures
+from webapp.registry.model_files.folders import contents_of, restore
+from webapp.registry.models import Evaluation
+from webapp.registry.services import register_final_weights
+from webapp.searches.problems import recorded_problem
+from webapp.telemetry.models import Event as StoredEvent
+from workers.runs import engine_process as ep
+from workers.runs.engine_parent import EXIT_FILE
+from workers.runs.engine_process import EngineProcess
+from workers.runs.log_shipper import Shipper, restore_log
+
+logger = logging.getLogger(__name__)
+
+LEASE_SECONDS = 15.0
+RENEW_SECONDS = 2.0
+POLL_SECONDS = 0.1
+MAX_RESTARTS = 3
+"""Crashes in a row, without a new checkpoint between them, that a run survives."""
+RESTART_PAUSE_SECONDS = 1.0
+"""Pause before the first restart; doubled for each further one."""
+DATABASE_ERRORS = (Error, psycopg.Error)
+REFUSALS = (DataError, psycopg.DataError)
+
+
+class Keeper:
+    """One run in one worker. `closing` is set when the worker is to end."""
+
+    def __init__(
+        self,
+        run_id: uuid.UUID,
+        fencing: int,
+        closing: Flag,
+        command: ep.EngineCommand,
+        restart_pause: float = RESTART_PAUSE_SECONDS,
+    ):
+        self.run_id = run_id
+        self.fencing = fencing
+        self.run_dir = run_directory(run_id)
+        self.closing = closing
+        self.command = command
+        self.restart_pause = restart_pause
+        self.engine: EngineProcess | None = None
+        self.shipper: Shipper
+        self.stop_requested = False
+        self._renewed = 0.0
+        self._stop_deadline: float | None = None
+        self._crashes = 0
+        self._best_checkpoint = -1
+        self._progressed = False
+        self._reported_error = ""
+        self._last_cause = ""
+
+    def keep(self) -> None:
+        """Until the run has ended, or this worker has to.
+
+        Raises:
+            LeaseLost: another worker has the run.
+        """
+        self._patiently(self._attach)
+        while self.engine is not None:
+            if self.closing.is_set():
+                return self._give_back()
+            code = self.engine.poll()
+            self._patiently(self._tick)
+            if code is not None:
+                self._patiently(lambda code=code: self._after_exit(code))
+            else:
+                self.closing.wait(POLL_SECONDS)
+
+    # Beginning
+
+    def _attach(self) -> None:
+        """Adopt the engine that runs, deal with one that ended unseen, or start one."""
+        run = Run.objects.select_related("dataset_version").get(pk=self.run_id)
+        self.stop_requested = run.stop_requested
+        self._prepare_directory(run)
+        self.engine = EngineProcess.adopt(self.run_dir)
+        if self.engine is None:
+            restore_log(self.run_id, self.run_dir)
+        self.shipper = Shipper(self.run_id, self.fencing, self.run_dir)
+        if self.engine is not None:
+            logger.info("run %s: adopted engine %s", self.run_id, self.engine.pid)
+            self._record_engine()
+        elif run.run_state is not ev.RunState.QUEUED and (code := self._unseen_exit()) is not None:
+            self._ship_all()
+            self._after_exit(code)
+        elif self.stop_requested:
+            self._ship_all()
+            self._finish(ev.RunState.STOPPED)
+        else:
+            queued = run.run_state is ev.RunState.QUEUED
+            self._start("" if queued else "the engine was lost with its worker")
+
+    def _prepare_directory(self, run: Run) -> None:
+        refuse_foreign(run.config)  # a run may have been stored before it was refused
+        self.run_dir.mkdir(parents=True, exist_ok=True)
+        draft = self.run_dir / "config.json.draft"
+        draft.write_text(json.dumps(for_engine(run.config, run.dataset_version), indent=1))
+        draft.replace(self.run_dir / "config.json")
+        if hasattr(run, "search"):
+            save_problems(self.run_dir / SEARCHED_FILE, [recorded_problem(run.search.problem)])
+            self.command = ep.searching(self.command)
+        if run.parent is not None:
+            write_fork(self.run_dir, checkpoint_path(run.parent, run.parent_step))
+        for use in run.model_uses.select_related("version"):
+            if contents := contents_of(use.version):
+                self._while_held(partial(restore, Path(use.version.path), contents))
+        if Evaluation.objects.filter(run=run).exists():
+            (self.run_dir / "evaluation.json").write_text("{}")
+
+    def _while_held(self, work: Callable[[], object]) -> None:
+        """Do `work`, which may take long and asks no database, while the lease is renewed."""
+        with ThreadPoolExecutor(1) as helper:
+            done = helper.submit(work)
+            while wait([done], RENEW_SECONDS).not_done:
+                leases.renew_lease(self.run_id, self.fencing, LEASE_SECONDS)
+            done.result()
+
+    def _unseen_exit(self) -> int | None:
+        with contextlib.suppress(FileNotFoundError):
+            return int(json.loads((self.run_dir / EXIT_FILE).read_text())["code"])
+        return None
+
+    def _start(self, reason: str) -> None:
+        """Start the engine; `reason` is told in the log if this is not the first time."""
+        services.mark_starting(self.run_id, self.fencing)
+        self._ship_all()
+        if reason:
+            self._append(ev.LogLine(level="warning", message=reason))
+            self._ship_all()
+        self._progressed, self._reported_error = False, ""
+        self._stop_deadline = None
+        (self.run_dir / EXIT_FILE).unlink(missing_ok=True)
+        # A database error after the start brings us here again: then it is adopted.
+        self.engine = EngineProcess.adopt(self.run_dir) or EngineProcess.start(
+            self.run_dir, self.command
+        )
+        logger.info("run %s: started engine %s", self.run_id, self.engine.pid)
+        self._record_engine()
+
+    def _record_engine(self) -> None:
+        services.record_engine(self.run_id, self.fencing, self.engine.pid, self.engine.started)
+
+    def abandon(self, cause: str) -> None:
+        """Give up for a reason that lies with us, not with the engine: the run fails.
+
+        Raises:
+            LeaseLost: another worker has the run.
+        """
+        leases.renew_lease(self.run_id, self.fencing, LEASE_SECONDS)
+        if engine := self.engine or EngineProcess.adopt(self.run_dir):
+            engine.stop()
+        services.mark_failed(self.run_id, self.fencing, cause)
+
+    # While it runs
+
+    def _tick(self) -> None:
+        if time.monotonic() - self._renewed >= RENEW_SECONDS:
+            self._renew()
+        self._ship_some()
+
+    def _renew(self) -> None:
+        orders = leases.renew_lease(self.run_id, self.fencing, LEASE_SECONDS)
+        self._renewed = time.monotonic()
+        self.engine.touch_lease()
+        self.stop_requested = orders.stop_requested
+        if not orders.stop_requested:
+            return
+        if orders.kill_requested:
+            self.engine.kill()
+        elif self._stop_deadline is None:
+            self.engine.ask_to_stop()
+            self._stop_deadline = time.monotonic() + ep.STOP_SECONDS
+        elif time.monotonic() > self._stop_deadline:
+            self.engine.kill()
+
+    def _ship_some(self) -> None:
+        while batch := self.shipper.ship():
+            for event in batch:
+                self._notice(event)
+            if time.monotonic() - self._renewed >= RENEW_SECONDS:
+                return
+
+    def _notice(self, event: ev.Event) -> None:
+        if event.kind == "checkpoint.saved" and event.payload["step"] > self._best_checkpoint:
+            self._best_checkpoint = event.payload["step"]
+            self._progressed = True
+        elif event.kind == "error" and not self._reported_error:
+            self._reported_error = event.payload["message"]
+
+    def _ship_all(self) -> None:
+        while batch := self.shipper.ship():
+            for event in batch:
+                self._notice(event)
+            if time.monotonic() - self._renewed >= RENEW_SECONDS:
+                leases.renew_lease(self.run_id, self.fencing, LEASE_SECONDS)
+                self._renewed = time.monotonic()
+
+    # Ending
+
+    def _after_exit(self, code: int) -> None:
+        self._ship_all()
+        if code == ep.EXIT_FINISHED:
+            self._register_weights()
+            record_figures(self.run_id)
+            self._finish(ev.RunState.FINISHED)
+        elif self.stop_requested:
+            self._finish(ev.RunState.STOPPED)
+        elif code == ep.EXIT_STOPPED:
+            self._start("the engine was stopped from outside")
+        elif code == ep.EXIT_REFUSED:
+            self._fail(self._cause(code))  # another start would be refused as well
+        else:
+            self._after_crash(code)
+
+    def _after_crash(self, code: int) -> None:
+        cause = self._cause(code)
+        self._crashes = 1 if self._progressed else self._crashes + 1
+        # What the engine itself reports twice in a row without getting further will not go away.
+        hopeless = not self._progressed and self._reported_error and cause == self._last_cause
+        self._last_cause = cause
+        logger.warning("run %s: engine crashed (%s): %s", self.run_id, code, cause)
+        if hopeless or self._crashes > MAX_RESTARTS:
+            return self._fail(cause)
+        self._pause(self.restart_pause * 2 ** (self._crashes - 1))
+        if not self.closing.is_set():
+            self._start(f"restarted after a crash: {cause}")
+
+    def _cause(self, code: int) -> str:
+        return self._reported_error or _ending(code, self.run_dir)
+
+    def _fail(self, cause: str) -> None:
+        if not self._reported_error:
+            tail = ep.log_tail(self.run_dir, 8192)
+            self._append(ev.ErrorRaised(message=cause, traceback=tail))
+        self._finish(ev.RunState.FAILED, cause)
+
+    def _pause(self, seconds: float) -> None:
+        self.closing.wait(seconds)
+        leases.renew_lease(self.run_id, self.fencing, LEASE_SECONDS)
+
+    def _finish(self, state: ev.RunState, cause: str = "") -> None:
+        self._append(ev.RunStateChanged(state=state, reason=cause))
+        self._ship_all()
+        if state is ev.RunState.FINISHED:
+            services.mark_finished(self.run_id, self.fencing)
+        elif state is ev.RunState.STOPPED:
+            services.mark_stopped(self.run_id, self.fencing)
+        else:
+            services.mark_failed(self.run_id, self.fencing, cause)
+        (self.run_dir / EXIT_FILE).unlink(missing_ok=True)
+        self.engine = None
+        logger.info("run %s: %s", self.run_id, state)
+
+    def _append(self, payload: ev.Payload) -> None:
+        """Write an event for an engine that is not there; a state that it told is not repeated."""
+        log = ev.EventLog(self.run_dir)
+        try:
+            if not _repeats(self.run_id, payload):
+                log.append(payload)
+        finally:
+            log.close()
+
+    def _register_weights(self) -> None:
+        saved = StoredEvent.objects.filter(run=self.run_id, kind="checkpoint.saved")
+        final = saved.filter(payload__final=True).order_by("-seq").first()
+        if final is None or not final.payload.get("models"):
+            return
+        weights = {agent: self.run_dir / path for agent, path in final.payload["models"].items()}
+        run = Run.objects.select_related("experiment__project").get(pk=self.run_id)
+        register_final_weights(run, final.payload["step"], weights)
+
+    def _give_back(self) -> None:
+        """The worker ends: a checkpoint, what was written is shipped, and the lease is free."""
+        self.engine.ask_to_stop()
+        deadline = time.monotonic() + ep.STOP_SECONDS
+        try:
+            while self.engine.poll() is None and time.monotonic() < deadline:
+                self._once(self._tick)
+                time.sleep(POLL_SECONDS)
+        finally:
+            if self.engine.poll() is None:
+                self.engine.kill()
+        self._once(self._ship_all)
+        self._once(lambda: leases.release(self.run_id, self.fencing))
+        logger.info("run %s: given back", self.run_id)
+
+    def _patiently(self, step: Callable[[], None]) -> None:
+        """Do `step`, again and again while the database is away; the engine's lease goes on."""
+        while not self._once(step) and not self.closing.wait(1.0):
+            pass
+
+    def _once(self, step: Callable[[], None]) -> bool:
+        """Do `step`; False if the database is away.
+
+        Raises:
+            DataError: the database is there, and would refuse the same again.
+        """
+        try:
+            step()
+        except REFUSALS:
+            raise
+        except DATABASE_ERRORS as error:
+            logger.warning("run %s: waiting for the database: %s", self.run_id, error)
+            connection.close()
+            if self.engine is not None:
+                self.engine.touch_lease()
+            return False
+        return True
+
+
+def run_directory(run_id: uuid.UUID) -> Path:
+    """Where a run's config, log and checkpoints are."""
+    return settings.RUNS_DIR / str(run_id)
+
+
+def _repeats(run_id: uuid.UUID, payload: ev.Payload) -> bool:
+    if not isinstance(payload, ev.RunStateChanged):
+        return False
+    last = StoredEvent.objects.filter(run=run_id, kind="run.state").order_by("-seq").first()
+    return last is not None and last.payload["state"] == payload.state
+
+
+def _ending(code: int, run_dir: Path) -> str:
+    if code < 0:
+        return f"the engine was killed by signal {-code}"
+    return ep.first_cause(run_dir)
