@@ -37,7 +37,8 @@ from typing import Any
 from benchmarks import at_least
 from benchmarks.deeper import deeper
 from engine.config.schema import RunConfig, parse_config
-from engine.events.vocabulary import Event, read_all
+from engine.events.log import read_all
+from engine.events.vocabulary import Event
 
 SUMMARY = "steps per minute with writing and learning overlapped, against alternating"
 GOALS = {"overlap": at_least(1.3)}

@@ -199,7 +199,9 @@ def _learners() -> dict[str, Learner]:
     import torch
     from transformers import LlamaConfig, LlamaForCausalLM
 
-    from engine.config.schema import AgentConfig, LossConfig, OptimizerConfig, TrainingConfig
+    from engine.config.agents import AgentConfig, OptimizerConfig
+    from engine.config.loss import LossConfig
+    from engine.config.training import TrainingConfig
     from engine.policy.learner.learner import Learner
     from engine.policy.models.weights import FullWeights
 

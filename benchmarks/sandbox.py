@@ -29,7 +29,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks import at_least
-from engine.config.schema import SandboxConfig
+from engine.config.sandbox import SandboxConfig
 from engine.problems.problem import CallTest, Problem
 from engine.sandbox.host.process import ZYGOTE
 from engine.sandbox.host.sandbox import Sandbox

@@ -37,7 +37,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks import PeerMissing, at_least, at_most
-from engine.config.schema import Posterior, SearchConfig, SelectionOrder
+from engine.config.search import Posterior, SearchConfig, SelectionOrder
 from engine.events.vocabulary import StopReason, TestReport, Verdict
 from engine.policy.types import Answer, Generation
 from engine.problems.generator import make_problem

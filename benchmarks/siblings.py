@@ -105,7 +105,7 @@ def _ways(model: Any, prompt: list[int]) -> dict[str, Callable[[], list[tuple[An
     """Each writes all children: (ids, log-probabilities) by child."""
     import torch
 
-    from engine.config.schema import SamplingConfig
+    from engine.config.agents import SamplingConfig
     from engine.policy.generators.counter_rng import row_seed
     from engine.policy.generators.torch_generator import TorchGenerator
 
@@ -171,7 +171,7 @@ def _check_same(ways: dict[str, Callable[[], list[tuple[Any, Any]]]]) -> None:
 def _check_likeliest(model: Any, prompt: list[int]) -> None:
     import torch
 
-    from engine.config.schema import SamplingConfig
+    from engine.config.agents import SamplingConfig
     from engine.policy.generators.torch_generator import TorchGenerator
 
     greedy = SamplingConfig(max_new_tokens=TOKENS, top_k=1)

@@ -46,7 +46,7 @@ from typing import Any
 
 from benchmarks import PeerMissing, at_least
 from engine.config.schema import RunConfig, parse_config
-from engine.events.vocabulary import read_all
+from engine.events.log import read_all
 from engine.problems.jsonl import save_problems
 from engine.problems.problem import CallTest, Problem
 from engine.problems.source import GENERATED, load_problem_set

@@ -75,7 +75,7 @@ def measure(arguments: argparse.Namespace) -> dict[str, dict[str, Any]]:
 
 def _rates(name: str, arguments: argparse.Namespace) -> tuple[dict[int, float], float]:
     """Tokens per second by number of sequences, and the gap to the learner's log-probabilities."""
-    from engine.config.schema import SamplingConfig
+    from engine.config.agents import SamplingConfig
 
     host = _host(name, arguments)
     try:

@@ -18,7 +18,8 @@ from django.db import connection
 from django.db.models import Model as DatabaseModel
 from safetensors.numpy import save_file
 
-from engine.config.schema import ProblemsConfig, RunConfig, parse_config
+from engine.config.problems import ProblemsConfig
+from engine.config.schema import RunConfig, parse_config
 from engine.events.vocabulary import Event, RunState
 from engine.policy.starters import starter_directory
 from engine.problems.problem import CallTest, Problem

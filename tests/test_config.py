@@ -6,8 +6,9 @@ import math
 import pytest
 
 from engine.__main__ import main
+from engine.config.base import registered
 from engine.config.errors import ConfigError
-from engine.config.schema import RunConfig, parse_config, read_config, registered
+from engine.config.schema import RunConfig, parse_config, read_config
 from engine.recipes import load_recipe, recipe_names
 
 AGENT = {"name": "oak", "model": "starter:oak"}

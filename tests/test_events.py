@@ -2,16 +2,8 @@
 
 import pytest
 
-from engine.events.vocabulary import (
-    KINDS,
-    EventLog,
-    EventReader,
-    LogDamaged,
-    LogLine,
-    NodeOpened,
-    RunResumed,
-    read_all,
-)
+from engine.events.log import EventLog, EventReader, LogDamaged, read_all
+from engine.events.vocabulary import KINDS, LogLine, NodeOpened, RunResumed
 
 
 def fill(log, count):

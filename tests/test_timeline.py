@@ -4,18 +4,17 @@ import json
 
 from engine.__main__ import main
 from engine.cli.compare_runs import first_difference
+from engine.events.log import EventLog, read_all
 from engine.events.timeline import figures, standing
 from engine.events.vocabulary import (
     AgentUpdated,
     EvaluationResult,
-    EventLog,
     LogLine,
     RunResumed,
     StepEnded,
     StepStarted,
     TreeClosed,
     TreeOpened,
-    read_all,
 )
 
 

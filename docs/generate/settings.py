@@ -9,7 +9,8 @@ from typing import Any
 
 from docs.generate import markdown
 from docs.generate.markdown import code, paragraphs, sentence, table
-from engine.config.schema import RunConfig, registered
+from engine.config.base import registered
+from engine.config.schema import RunConfig
 
 ABOUT = """
 All settings of a run, as the command line (`PATH=VALUE`), the form, REST and a recipe name them:

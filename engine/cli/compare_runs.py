@@ -11,8 +11,8 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
+from engine.events.log import FILE_NAME, read_all
 from engine.events.timeline import figures
-from engine.events.vocabulary import FILE_NAME, read_all
 from engine.training.checkpoint import sha256_of
 
 _SHOWN_CHARS = 300

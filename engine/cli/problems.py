@@ -78,7 +78,7 @@ def _share(text: str) -> float:
 def _check(arguments: argparse.Namespace) -> int:
     from rich.console import Console
 
-    from engine.config.schema import SandboxConfig
+    from engine.config.sandbox import SandboxConfig
     from engine.problems.check import check
     from engine.sandbox.host.sandbox import Sandbox
     from engine.sandbox.host.self_check import self_check

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 from engine.config.weight_sharing import actor_groups, weight_groups
 
 if TYPE_CHECKING:
-    from engine.config.schema import AgentConfig, RunConfig
+    from engine.config.agents import AgentConfig
+    from engine.config.schema import RunConfig
 
 VLLM = "vllm"
 VLLM_START_SECONDS = 900.0

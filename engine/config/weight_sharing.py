@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from engine.config.schema import AgentConfig
+    from engine.config.agents import AgentConfig
 
 OWN = ("name", "role", "shares_weights_with")
 """Settings that an agent never takes from its partner."""

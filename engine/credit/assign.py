@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from engine.config.schema import CreditConfig
+from engine.config.credit import CreditConfig
 from engine.credit import ADVANTAGES
 from engine.credit.filters import usable
 from engine.credit.group import BatchContext, GroupContext

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from engine.config.schema import CreditConfig
+from engine.config.credit import CreditConfig
 
 MARGIN = 1e-6
 

@@ -16,15 +16,16 @@ import time
 from pathlib import Path
 
 from engine.config.generator_support import start_deadline
-from engine.config.schema import ProblemsConfig, RunConfig, read_config
+from engine.config.problems import ProblemsConfig
+from engine.config.schema import RunConfig, read_config
 from engine.evaluation.figures import Figure, figures
 from engine.evaluation.measurement import Measurement, known, mean, measure
 from engine.evaluation.metrics import standard_error
+from engine.events.log import EventLog
 from engine.events.vocabulary import (
     ErrorRaised,
     EvaluationOutcomes,
     EvaluationResult,
-    EventLog,
     LogLine,
     RunState,
     RunStateChanged,

@@ -19,8 +19,9 @@ from multiprocessing import active_children, get_context, parent_process
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
+from engine.config.agents import AgentConfig
 from engine.config.generator_support import uses_vllm
-from engine.config.schema import AgentConfig, RunConfig
+from engine.config.schema import RunConfig
 from engine.policy.allocator import sums_in_one_order
 from engine.policy.types import Answer, Request
 from engine.preload.server import MODULES

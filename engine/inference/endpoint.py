@@ -19,7 +19,8 @@ from typing import Any, TypeVar
 
 import httpx
 
-from engine.config.schema import AgentConfig, InferenceConfig
+from engine.config.agents import AgentConfig
+from engine.config.inference import InferenceConfig
 from engine.events.vocabulary import StopReason
 from engine.inference.backends import Ask, PlayerError
 from engine.policy.prompts import Message, refinement_prompts, root_prompt

@@ -11,8 +11,9 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from typing import Any, Self
 
+from engine.config.agents import AgentConfig
 from engine.config.generator_support import start_deadline
-from engine.config.schema import AgentConfig, RunConfig
+from engine.config.schema import RunConfig
 from engine.evaluation.measurement import Judged
 from engine.inference.agents import is_endpoint
 from engine.inference.backends import LocalPlayer, Player

@@ -12,8 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from engine.events.log import FILE_NAME, read_all
 from engine.events.timeline import standing
-from engine.events.vocabulary import FILE_NAME, Verdict, read_all
+from engine.events.vocabulary import Verdict
 from engine.policy.models.load import ModelError
 
 HEAD_FILE, ABOUT_FILE = "value_head.safetensors", "reward_model.json"

@@ -13,7 +13,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from engine.config.schema import RunConfig, read_config
-from engine.events.vocabulary import EventLog, LogLine, RunState, RunStateChanged, RunWaiting
+from engine.events.log import EventLog
+from engine.events.vocabulary import LogLine, RunState, RunStateChanged, RunWaiting
 from engine.inference.agents import is_endpoint
 from engine.inference.backends import scoring
 from engine.inference.local_team import Crew

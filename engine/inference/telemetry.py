@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from engine.events.vocabulary import EventLog, RunPlanned, RunResumed, SearchAnswered, StepStarted
+from engine.events.log import EventLog
+from engine.events.vocabulary import RunPlanned, RunResumed, SearchAnswered, StepStarted
 from engine.inference.search import Outcome
 from engine.inference.selection import rule_of
 from engine.rollout.forest import Claim, GrowingTree, WrittenNode

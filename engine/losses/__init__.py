@@ -10,7 +10,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from engine.config.schema import Aggregation, LossConfig
+from engine.config.loss import Aggregation, LossConfig
 from engine.losses import aggregation
 from engine.losses.methods import cispo, gspo, ppo
 from engine.losses.terms import LossTerms, PolicyLoss

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from engine.config.schema import Aggregation
+from engine.config.loss import Aggregation
 from engine.losses.terms import lengths, masked_sum, sequences, tokens
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from engine.config.schema import KlEstimator
+from engine.config.loss import KlEstimator
 from engine.losses.terms import LOG_RATIO_LIMIT, masked_log_ratio
 
 LIMIT = 10.0

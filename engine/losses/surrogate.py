@@ -11,7 +11,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from engine.config.schema import LossConfig
+from engine.config.loss import LossConfig
 from engine.losses.terms import TokenTerms
 
 

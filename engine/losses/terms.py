@@ -12,7 +12,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from engine.config.schema import Aggregation, LossConfig
+from engine.config.loss import Aggregation, LossConfig
 
 LOG_RATIO_LIMIT = 20.0  # e^20: far beyond every clip range, and still finite in float32
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from engine.config.schema import LossConfig
+from engine.config.loss import LossConfig
 from engine.losses import policy_loss, policy_units
 from engine.losses.importance import importance_weights
 from engine.losses.kl import kl_tokens

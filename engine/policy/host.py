@@ -15,7 +15,9 @@ from typing import Any
 import torch
 from transformers import PreTrainedModel
 
-from engine.config.schema import AgentConfig, ComputeConfig, RunConfig
+from engine.config.agents import AgentConfig
+from engine.config.compute import ComputeConfig
+from engine.config.schema import RunConfig
 from engine.policy.learner.rows import TrainingRow, UpdateStats
 from engine.policy.models.load import Policy, load_policy
 from engine.policy.models.weights import FullWeights, Weights

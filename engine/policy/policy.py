@@ -26,7 +26,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from engine.config.schema import AgentConfig, RunConfig, SamplingConfig
+from engine.config.agents import AgentConfig, SamplingConfig
+from engine.config.schema import RunConfig
 from engine.policy.generators import Setup, make_generator
 from engine.policy.generators.counter_rng import row_seed
 from engine.policy.learner.learner import Learner

@@ -11,7 +11,7 @@ from typing import Any
 
 import ray
 
-from engine.config.schema import ComputeConfig
+from engine.config.compute import ComputeConfig
 from engine.policy.allocator import HUGE_PAGES, SUMS_IN_ORDER
 
 LAUNCHER = Path(__file__).with_name("launcher.py")

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from itertools import count, islice
 
 from engine.config.errors import ConfigError
-from engine.config.schema import ProblemsConfig
+from engine.config.problems import ProblemsConfig
 from engine.problems.errors import MAX_SHOWN, DatasetError, DatasetFault
 from engine.problems.generator import GeneratedProblems, Split
 from engine.problems.identity import set_hash

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from engine.config.errors import ConfigError
-from engine.config.schema import RunConfig, SandboxConfig
+from engine.config.sandbox import SandboxConfig
+from engine.config.schema import RunConfig
 from engine.policy.models.load import ModelError, check_agent
 from engine.problems.source import GENERATED, check_problem_set
 from engine.resources.requirements import Need, needs_of, report, this_machine, verdict

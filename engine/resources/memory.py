@@ -7,8 +7,9 @@ that are run, what FSDP gathers, and what autograd keeps of a layer of Llama's k
 
 from __future__ import annotations
 
+from engine.config.agents import AgentConfig
 from engine.config.generator_support import uses_vllm
-from engine.config.schema import AgentConfig, RunConfig
+from engine.config.schema import RunConfig
 from engine.resources.shapes import LOGITS_AT_ONCE, Shape
 
 GIB = 2**30

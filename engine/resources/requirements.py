@@ -18,8 +18,9 @@ from typing import Any
 
 import psutil
 
+from engine.config.agents import AgentConfig
 from engine.config.generator_support import generator_gpus, uses_vllm
-from engine.config.schema import AgentConfig, RunConfig
+from engine.config.schema import RunConfig
 from engine.config.weight_sharing import actor_groups, rank_processes, weight_groups
 from engine.resources import memory
 from engine.resources.shapes import Shape, shape_of

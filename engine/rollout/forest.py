@@ -16,7 +16,8 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from engine.config.schema import Score, SearchConfig
+from engine.config.credit import Score
+from engine.config.search import SearchConfig
 from engine.events.vocabulary import Verdict
 from engine.policy.prompts import Feedback
 from engine.policy.types import Answer, Request

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from engine.config.schema import GeneratorName, RunConfig
+from engine.config.agents import GeneratorName
+from engine.config.schema import RunConfig
 from engine.credit.filters import usable
 from engine.problems.source import ProblemSet
 from engine.rollout.continuous import Growth, Then

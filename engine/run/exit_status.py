@@ -9,14 +9,8 @@ import contextlib
 from enum import IntEnum
 from pathlib import Path
 
-from engine.events.vocabulary import (
-    FILE_NAME,
-    ErrorRaised,
-    EventLog,
-    LogLine,
-    RunState,
-    RunStateChanged,
-)
+from engine.events.log import FILE_NAME, EventLog
+from engine.events.vocabulary import ErrorRaised, LogLine, RunState, RunStateChanged
 
 
 class ExitCode(IntEnum):

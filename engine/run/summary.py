@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Self
 
+from engine.events.log import EventReader
 from engine.events.vocabulary import (
     KINDS,
     CheckpointSaved,
     ErrorRaised,
     EvaluationResult,
-    EventReader,
     Payload,
     RunPlanned,
     RunResumed,

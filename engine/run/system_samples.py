@@ -15,7 +15,8 @@ from pathlib import Path
 
 import psutil
 
-from engine.events.vocabulary import EventLog, LogLine, SystemSample
+from engine.events.log import EventLog
+from engine.events.vocabulary import LogLine, SystemSample
 from engine.run.cluster_readings import ClusterReader
 
 EVERY_SECONDS = 10.0

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from engine.config.errors import ConfigError
 
 if TYPE_CHECKING:
-    from engine.config.schema import SandboxConfig
+    from engine.config.sandbox import SandboxConfig
     from engine.problems.problem import Limits, Problem
 
 DEFAULTS = {"seconds": 60, "memory_mb": 2048, "output_mb": 64}

@@ -12,7 +12,7 @@ from typing import Protocol
 
 import numpy as np
 
-from engine.config.schema import AgentChoice, Posterior
+from engine.config.search import AgentChoice, Posterior
 from engine.search.posteriors import make_posterior, rounded, thompson
 
 

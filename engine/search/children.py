@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from engine.config.schema import Posterior
+from engine.config.search import Posterior
 from engine.search.posteriors import (
     DIGITS,
     ThompsonPosterior,

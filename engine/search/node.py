@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from engine.config.schema import AgentChoice, Posterior
+from engine.config.search import AgentChoice, Posterior
 from engine.search.agents import AgentChooser, make_chooser
 from engine.search.children import Children
 from engine.search.posteriors import make_posterior

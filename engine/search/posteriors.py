@@ -12,7 +12,7 @@ from typing import Protocol, TypeVar
 
 import numpy as np
 
-from engine.config.schema import Posterior
+from engine.config.search import Posterior
 
 Arm = TypeVar("Arm", bound=Hashable)
 DIGITS = 4

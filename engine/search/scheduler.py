@@ -12,7 +12,7 @@ import time
 from dataclasses import dataclass
 from enum import StrEnum
 
-from engine.config.schema import SearchConfig
+from engine.config.search import SearchConfig
 from engine.search.tree import Expansion, SearchTree
 
 

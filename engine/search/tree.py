@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from engine.config.schema import AgentChoice, Posterior, SelectionOrder
+from engine.config.search import AgentChoice, Posterior, SelectionOrder
 from engine.search.agents import AgentChooser, make_chooser
 from engine.search.depth import depth_weight
 from engine.search.node import SHARED, Arms, NodeState, Pool, SearchNode

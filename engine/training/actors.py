@@ -7,7 +7,8 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from engine.config.schema import AgentConfig, RunConfig
+from engine.config.agents import AgentConfig
+from engine.config.schema import RunConfig
 from engine.policy.allocator import keep_freed_memory
 from engine.policy.learner.rows import TrainingRow, UpdateStats
 from engine.policy.types import Answer, Request, Size, Stream

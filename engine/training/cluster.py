@@ -21,8 +21,9 @@ import ray
 from ray.util.placement_group import PlacementGroup, placement_group
 from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
+from engine.config.compute import ComputeConfig, Placement
 from engine.config.generator_support import generator_gpus
-from engine.config.schema import ComputeConfig, Placement, RunConfig
+from engine.config.schema import RunConfig
 from engine.config.weight_sharing import actor_groups, rank_processes, weight_groups
 from engine.preload.environment import set_workers_up_quickly
 from engine.run.waits import START_DEADLINE, TeamError, Waiting

@@ -15,8 +15,9 @@ from typing import Any
 
 import msgspec
 
+from engine.config.agents import AgentConfig
 from engine.config.errors import ConfigError
-from engine.config.schema import AgentConfig, RunConfig, parse_config
+from engine.config.schema import RunConfig, parse_config
 from engine.policy.models.load import model_folders
 from engine.problems.identity import set_hash
 from engine.problems.source import GENERATED, ProblemSet

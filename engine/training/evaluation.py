@@ -10,7 +10,8 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from engine.config.schema import RunConfig, SearchConfig
+from engine.config.schema import RunConfig
+from engine.config.search import SearchConfig
 from engine.evaluation.measurement import Judged, known, mean, measure, solved_shares
 from engine.evaluation.metrics import standard_error
 from engine.events.vocabulary import EvaluationOutcomes, EvaluationResult, RunWaiting

@@ -16,7 +16,8 @@ from typing import Any
 
 from engine.config.run_forks import FORK_FILE, ORIGIN, CheckpointGone, fork_faults, hold, write_fork
 from engine.config.schema import parse_config
-from engine.events.vocabulary import FILE_NAME, LogLine
+from engine.events.log import FILE_NAME
+from engine.events.vocabulary import LogLine
 from engine.recipes import override, parse_override
 from engine.training.checkpoint import STATE, Checkpoint, CheckpointError, Checkpoints
 from engine.training.compatibility import ResumeError, RunRecord, changed_models, known_settings

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Self
 
-from engine.config.schema import TrainingConfig
+from engine.config.training import TrainingConfig
 
 
 @dataclass

@@ -14,7 +14,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from engine.config.schema import RunConfig, read_config
-from engine.events.vocabulary import EventLog, LogLine, RunState, RunStateChanged, RunWaiting
+from engine.events.log import EventLog
+from engine.events.vocabulary import LogLine, RunState, RunStateChanged, RunWaiting
 from engine.policy.models.load import check_agent
 from engine.problems.check import Verify
 from engine.problems.errors import DatasetFault

@@ -22,8 +22,9 @@ from typing import Any, cast
 import ray
 from ray.util.placement_group import placement_group_table
 
+from engine.config.agents import AgentConfig
 from engine.config.generator_support import start_deadline
-from engine.config.schema import AgentConfig, RunConfig
+from engine.config.schema import RunConfig
 from engine.config.weight_sharing import actor_groups, weight_groups
 from engine.policy.handles import PolicyHandle
 from engine.policy.types import Answer, Request, Size, Stream

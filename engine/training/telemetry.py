@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from engine.credit.assign import Credit
+from engine.events.log import EventLog
 from engine.events.vocabulary import (
     AgentUpdated,
-    EventLog,
     LearnedNode,
     NodeClosed,
     NodeCredited,

@@ -21,16 +21,15 @@ from pathlib import Path
 
 from engine.config.schema import RunConfig
 from engine.credit.assign import Credit
+from engine.events.log import EventLog, read_all
 from engine.events.timeline import standing
 from engine.events.vocabulary import (
     CheckpointSaved,
-    EventLog,
     LogLine,
     RunPlanned,
     RunResumed,
     StepEnded,
     StepStarted,
-    read_all,
 )
 from engine.problems.source import ProblemSet
 from engine.rollout.continuous import Then

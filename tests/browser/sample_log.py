@@ -14,7 +14,8 @@ from dataclasses import dataclass
 import msgspec
 import numpy as np
 
-from engine.config.schema import CreditConfig, Posterior, SelectionOrder
+from engine.config.credit import CreditConfig
+from engine.config.search import Posterior, SelectionOrder
 from engine.credit.assign import TreeRecord, assign_credit
 from engine.events import vocabulary as ev
 from engine.problems.generator.compose import (

@@ -2,7 +2,7 @@
 
 import pytest
 
-from engine.config.schema import CreditConfig
+from engine.config.credit import CreditConfig
 from tests.browser.sample_log import Sample, sample_events
 from tests.browser.test_resumed import on_the_wire
 

@@ -11,7 +11,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from engine.events.vocabulary import EventLog, LogLine, RunStateChanged, StepStarted
+from engine.events.log import EventLog
+from engine.events.vocabulary import LogLine, RunStateChanged, StepStarted
 from engine.problems.load import load_dataset
 from engine.problems.records import record
 from tests.builders import (

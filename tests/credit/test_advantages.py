@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from engine.config.schema import registered
+from engine.config.base import registered
 from engine.credit import ADVANTAGES
 from engine.credit.filters import informative
 from engine.credit.group import BatchContext, GroupContext

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from engine.config.schema import CreditConfig
+from engine.config.credit import CreditConfig
 from engine.credit.assign import TreeRecord, assign_credit, credit_batch
 from engine.credit.shaping import tree_shaping
 

@@ -10,7 +10,7 @@ from itertools import islice, repeat
 
 import torch
 
-from engine.config.schema import SamplingConfig
+from engine.config.agents import SamplingConfig
 from engine.inference.agents import inference_config
 from engine.policy.generators.torch_generator import TorchGenerator
 from engine.policy.models.load import load_policy

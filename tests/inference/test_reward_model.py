@@ -9,8 +9,8 @@ from safetensors.numpy import load_file
 from engine.__main__ import main
 from engine.evaluation.measurement import measure
 from engine.evaluation.metrics import area_under_roc, binary_cross_entropy
+from engine.events.log import EventLog
 from engine.events.vocabulary import (
-    EventLog,
     NodeClosed,
     NodeOpened,
     RunResumed,

@@ -8,7 +8,8 @@ import threading
 import pytest
 
 from engine.__main__ import main
-from engine.events.vocabulary import RunState, read_all
+from engine.events.log import read_all
+from engine.events.vocabulary import RunState
 from engine.inference.run import prepare_search, search_run
 from engine.run.exit_status import ExitCode
 from tests.browser.test_resumed import on_the_wire

@@ -11,7 +11,7 @@ import pytest
 import torch
 from transformers import GPT2Config, GPT2LMHeadModel
 
-from engine.config.schema import Aggregation, KlEstimator, Level, LossConfig, WeightMode
+from engine.config.loss import Aggregation, KlEstimator, Level, LossConfig, WeightMode
 from engine.losses import POLICY_LOSSES
 from engine.losses.importance import importance_weights
 from engine.losses.total import Rows, count_units, total_loss

@@ -3,7 +3,8 @@ import math
 import pytest
 import torch
 
-from engine.config.schema import Aggregation, KlEstimator, Level, LossConfig, WeightMode, registered
+from engine.config.base import registered
+from engine.config.loss import Aggregation, KlEstimator, Level, LossConfig, WeightMode
 from engine.losses import POLICY_LOSSES, policy_loss, policy_units
 from engine.losses.importance import importance_weights
 from engine.losses.kl import kl_tokens

@@ -10,7 +10,7 @@ import torch
 from peft import PeftModel
 from transformers import AutoModelForCausalLM
 
-from engine.config.schema import SamplingConfig
+from engine.config.agents import SamplingConfig
 from engine.policy.host import PolicyHost
 from engine.policy.learner.forward import output_logprobs, pad_rows
 from engine.policy.learner.rows import TrainingRow

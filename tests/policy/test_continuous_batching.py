@@ -18,7 +18,7 @@ from transformers import (
     Qwen2Config,
 )
 
-from engine.config.schema import SamplingConfig
+from engine.config.agents import SamplingConfig
 from engine.events.vocabulary import StopReason
 from engine.policy.generators.counter_rng import row_seed, uniforms
 from engine.policy.generators.own_cache import OwnCacheRows

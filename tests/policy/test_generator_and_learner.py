@@ -7,13 +7,9 @@ from dataclasses import replace
 import pytest
 import torch
 
-from engine.config.schema import (
-    AgentConfig,
-    LossConfig,
-    OptimizerConfig,
-    SamplingConfig,
-    TrainingConfig,
-)
+from engine.config.agents import AgentConfig, OptimizerConfig, SamplingConfig
+from engine.config.loss import LossConfig
+from engine.config.training import TrainingConfig
 from engine.events.vocabulary import StopReason
 from engine.policy.batching import PASS_TOKENS, length_buckets, prompt_groups
 from engine.policy.generators.torch_generator import TorchGenerator

@@ -18,7 +18,9 @@ from transformers import (
     MistralForCausalLM,
 )
 
-from engine.config.schema import AgentConfig, Aggregation, LossConfig, RowLayout, TrainingConfig
+from engine.config.agents import AgentConfig
+from engine.config.loss import Aggregation, LossConfig
+from engine.config.training import RowLayout, TrainingConfig
 from engine.losses import POLICY_LOSSES
 from engine.policy.learner.forward import inputs_of, output_logprobs, pack_rows, pad_rows
 from engine.policy.learner.layout import Layout

@@ -14,7 +14,9 @@ from transformers import (
     Qwen3ForCausalLM,
 )
 
-from engine.config.schema import AgentConfig, LossConfig, RowLayout, TrainingConfig
+from engine.config.agents import AgentConfig
+from engine.config.loss import LossConfig
+from engine.config.training import RowLayout, TrainingConfig
 from engine.policy.learner.forward import inputs_of, output_logprobs, pack_rows, pad_rows
 from engine.policy.learner.learner import Learner
 from engine.policy.learner.recompute import recompute_activations

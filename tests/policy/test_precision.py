@@ -5,7 +5,9 @@ import copy
 import pytest
 import torch
 
-from engine.config.schema import AgentConfig, LossConfig, OptimizerConfig, TrainingConfig
+from engine.config.agents import AgentConfig, OptimizerConfig
+from engine.config.loss import LossConfig
+from engine.config.training import TrainingConfig
 from engine.policy.learner.learner import Learner
 from engine.policy.learner.rows import TrainingRow
 from engine.policy.models.load import load_policy

@@ -11,14 +11,11 @@ import torch
 import torch.distributed as dist
 from torch.distributed.device_mesh import init_device_mesh
 
-from engine.config.schema import (
-    AgentConfig,
-    Aggregation,
-    ComputeConfig,
-    ConfigError,
-    LossConfig,
-    TrainingConfig,
-)
+from engine.config.agents import AgentConfig
+from engine.config.compute import ComputeConfig
+from engine.config.loss import Aggregation, LossConfig
+from engine.config.schema import ConfigError
+from engine.config.training import TrainingConfig
 from engine.losses import POLICY_LOSSES
 from engine.policy.host import PolicyHost
 from engine.policy.learner.forward import inputs_of

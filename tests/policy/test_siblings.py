@@ -18,7 +18,7 @@ from transformers import (
     Qwen2Config,
 )
 
-from engine.config.schema import SamplingConfig
+from engine.config.agents import SamplingConfig
 from engine.policy.generators.cache import Layout, layout_of
 from engine.policy.generators.counter_rng import row_seed
 from engine.policy.generators.packed import PackedRows

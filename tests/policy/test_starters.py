@@ -11,7 +11,8 @@ import torch
 from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from engine.config.schema import SamplingConfig, SandboxConfig
+from engine.config.agents import SamplingConfig
+from engine.config.sandbox import SandboxConfig
 from engine.policy.generators.torch_generator import TorchGenerator
 from engine.policy.models.load import load_policy
 from engine.policy.prompts import root_prompt

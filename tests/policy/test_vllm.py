@@ -7,7 +7,8 @@ import pytest
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from engine.config.schema import ConfigError, SamplingConfig, parse_config
+from engine.config.agents import SamplingConfig
+from engine.config.schema import ConfigError, parse_config
 from engine.events.vocabulary import StopReason
 from engine.policy.generators import GeneratorError
 from engine.policy.host import PolicyHost

@@ -2,7 +2,9 @@
 
 import pytest
 
-from engine.config.schema import SandboxConfig, Score, SearchConfig
+from engine.config.credit import Score
+from engine.config.sandbox import SandboxConfig
+from engine.config.search import SearchConfig
 from engine.credit.assign import TreeRecord, assign_credit
 from engine.policy.host import PolicyHost
 from engine.policy.learner.rows import TrainingRow

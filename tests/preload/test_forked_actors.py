@@ -5,7 +5,7 @@ import os
 import pytest
 import ray
 
-from engine.config.schema import ComputeConfig
+from engine.config.compute import ComputeConfig
 from engine.preload.environment import runtime_environment
 from engine.training.team import Team
 from tests.preload.looking import Looking

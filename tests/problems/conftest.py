@@ -1,6 +1,6 @@
 import pytest
 
-from engine.config.schema import SandboxConfig
+from engine.config.sandbox import SandboxConfig
 from engine.sandbox.host.sandbox import Sandbox
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from engine.config.schema import SandboxConfig
+from engine.config.sandbox import SandboxConfig
 from engine.problems.generator import GeneratedProblems, Split, make_problem
 from engine.problems.generator.compose import Step, draw_input, program, split_of
 from engine.problems.generator.operations import LIST, NUMBER, OPERATIONS, TEXT

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from engine.config.errors import ConfigError
-from engine.config.schema import ProblemsConfig
+from engine.config.problems import ProblemsConfig
 from engine.problems.generator import make_problem
 from engine.problems.identity import content_hash, set_hash
 from engine.problems.jsonl import save_problems

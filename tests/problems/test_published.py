@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.config.schema import SandboxConfig
+from engine.config.sandbox import SandboxConfig
 from engine.problems.check import check
 from engine.problems.containers import rows_of
 from engine.problems.load import load_dataset

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import psutil
 
-from engine.config.schema import SandboxConfig
+from engine.config.sandbox import SandboxConfig
 from engine.problems.problem import CallTest, CodeTest, Comparison, Problem, StdinTest
 from engine.sandbox.guest import seccomp
 from engine.sandbox.host.sandbox import Sandbox

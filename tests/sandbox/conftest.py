@@ -2,7 +2,7 @@
 
 import pytest
 
-from engine.config.schema import SandboxConfig
+from engine.config.sandbox import SandboxConfig
 from engine.sandbox.host.job import Job
 from engine.sandbox.host.sandbox import Sandbox
 

@@ -7,7 +7,7 @@ import pytest
 
 from engine.__main__ import main
 from engine.config.errors import ConfigError
-from engine.config.schema import SandboxConfig
+from engine.config.sandbox import SandboxConfig
 from engine.events.vocabulary import Verdict
 from engine.problems.jsonl import save_problems
 from engine.problems.problem import CallTest, Limits, Problem

@@ -16,7 +16,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from engine.config.schema import SandboxConfig
+from engine.config.sandbox import SandboxConfig
 from engine.events.vocabulary import Verdict
 from engine.problems.problem import CallTest, Problem
 from engine.sandbox.host.job import Job

@@ -2,7 +2,7 @@
 
 import pytest
 
-from engine.config.schema import SandboxConfig
+from engine.config.sandbox import SandboxConfig
 from engine.events.vocabulary import Verdict
 from engine.problems.problem import CallTest, CodeTest, Comparison, Limits, Problem, StdinTest
 from engine.sandbox.guest.wire import MOST_WRITTEN

@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from engine.config.schema import SandboxConfig
+from engine.config.sandbox import SandboxConfig
 from engine.events.vocabulary import Verdict
 from engine.problems.problem import CallTest, Problem
 from engine.sandbox.host.errors import SandboxUnavailable

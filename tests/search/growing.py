@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from engine.config.schema import Posterior, SelectionOrder
+from engine.config.search import Posterior, SelectionOrder
 from engine.search.scheduler import TreeBudget
 from engine.search.tree import SearchTree
 

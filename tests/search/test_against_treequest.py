@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from engine.config.schema import AgentChoice, SelectionOrder
+from engine.config.search import AgentChoice, SelectionOrder
 from engine.search.scheduler import TreeBudget
 from engine.search.tree import Expansion, SearchTree
 from tests.extras import needed

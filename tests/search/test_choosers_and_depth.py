@@ -3,7 +3,7 @@ from math import inf, log, sqrt
 import numpy as np
 import pytest
 
-from engine.config.schema import Posterior
+from engine.config.search import Posterior
 from engine.search.agents import ThompsonChooser, UcbChooser
 from engine.search.depth import depth_gamma, depth_weight
 

@@ -6,7 +6,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from engine.config.schema import AgentChoice, Posterior, SelectionOrder
+from engine.config.search import AgentChoice, Posterior, SelectionOrder
 from engine.search.children import RECORDED
 from engine.search.node import NodeState
 from engine.search.posteriors import make_posterior

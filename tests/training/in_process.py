@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from engine.config.schema import RunConfig
-from engine.events.vocabulary import EventLog
+from engine.events.log import EventLog
 from engine.problems.source import load_problem_set
 from engine.training.compatibility import RunRecord
 from engine.training.team import Team

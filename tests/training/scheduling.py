@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from engine.config.schema import TrainingConfig
+from engine.config.training import TrainingConfig
 from engine.events.vocabulary import Event
 
 OLDEST = 2

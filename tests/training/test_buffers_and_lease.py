@@ -83,7 +83,7 @@ def test_a_lapsed_lease_asks_the_engine_to_stop(tmp_path):
 
 
 def test_progress_counts_steps_or_minutes_whichever_is_ahead():
-    from engine.config.schema import TrainingConfig
+    from engine.config.training import TrainingConfig
 
     progress = Progress()
     progress.finish_step(5, 32, 30.0)

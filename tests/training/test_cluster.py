@@ -15,7 +15,7 @@ import ray
 from ray.cluster_utils import Cluster
 from ray.util.placement_group import placement_group_table
 
-from engine.config.schema import ComputeConfig
+from engine.config.compute import ComputeConfig
 from engine.events.vocabulary import Verdict
 from engine.policy.types import Request
 from engine.problems.generator import make_problem

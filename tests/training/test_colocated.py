@@ -8,7 +8,7 @@ import ray
 from ray.util.placement_group import placement_group_table
 from safetensors.numpy import load_file
 
-from engine.events.vocabulary import read_all
+from engine.events.log import read_all
 from tests.policies import tiny_config
 from tests.training.in_process import a_trainer
 

@@ -1,10 +1,10 @@
 """The fold behind `train`'s progress line and its result."""
 
+from engine.events.log import EventLog
 from engine.events.vocabulary import (
     CheckpointSaved,
     ErrorRaised,
     EvaluationResult,
-    EventLog,
     RunPlanned,
     RunResumed,
     RunState,

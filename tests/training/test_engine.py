@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from engine.config.schema import RunConfig
-from engine.events.vocabulary import read_all
+from engine.events.log import read_all
 from engine.run.exit_status import ExitCode
 from tests.policies import tiny_config, tiny_policy
 from tests.problems import rows

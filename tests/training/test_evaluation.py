@@ -1,6 +1,6 @@
 """What a run's evaluation takes over from its settings, and what it reports while it lasts."""
 
-from engine.config.schema import SelectionOrder
+from engine.config.search import SelectionOrder
 from engine.evaluation.measurement import measure
 from engine.recipes import load_recipe
 from engine.training.evaluation import TEST, TeamBench, without_limits

@@ -6,7 +6,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from engine.config.schema import Score, SearchConfig
+from engine.config.credit import Score
+from engine.config.search import SearchConfig
 from engine.credit.assign import Credit
 from engine.events.vocabulary import StopReason, Verdict
 from engine.policy.types import Answer, Generation

@@ -41,7 +41,7 @@ import ray
 from engine.config.schema import ConfigError, RunConfig
 from engine.credit import ADVANTAGES
 from engine.credit.group import Advantage
-from engine.events.vocabulary import read_all
+from engine.events.log import read_all
 from engine.training.update_coordinator import Learning
 from tests.policies import renumbered_starter, tiny_config
 from tests.training.in_process import a_trainer

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from engine.config.schema import ConfigError, parse_config
-from engine.events.vocabulary import EventLog, read_all
+from engine.events.log import EventLog, read_all
 from engine.problems.source import load_problem_set
 from engine.rollout.waves import Stopped
 from engine.training.compatibility import RunRecord

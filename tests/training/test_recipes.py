@@ -21,7 +21,7 @@ from engine.config.schema import RunConfig, read_config
 from engine.config.weight_sharing import weight_groups
 from engine.credit import ADVANTAGES
 from engine.credit.shaping import tree_shaping
-from engine.events.vocabulary import read_all
+from engine.events.log import read_all
 from engine.losses import POLICY_LOSSES
 from engine.policy.models.load import model_directory
 from engine.recipes import FOLDER, load_recipe, recipe_data, recipe_names

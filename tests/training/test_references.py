@@ -5,7 +5,8 @@ from functools import partial
 
 import pytest
 
-from engine.config.schema import ProblemsConfig, SandboxConfig
+from engine.config.problems import ProblemsConfig
+from engine.config.sandbox import SandboxConfig
 from engine.problems.errors import DatasetError
 from engine.problems.jsonl import save_problems
 from engine.problems.problem import CallTest, Problem

@@ -21,8 +21,8 @@ from engine.__main__ import main
 from engine.cli.compare_runs import first_difference
 from engine.config.run_forks import FORK_FILE, ORIGIN
 from engine.config.schema import parse_config
+from engine.events.log import FILE_NAME, read_all
 from engine.events.timeline import figures, standing
-from engine.events.vocabulary import FILE_NAME, read_all
 from engine.policy.policy import STATE_FILE
 from engine.preload.environment import SETUP_WORKER
 from engine.run.exit_status import ExitCode

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from engine.events.vocabulary import read_all
+from engine.events.log import read_all
 from engine.rollout.continuous import Growth, Then
 from engine.rollout.step_rollout import StepTrees
 from tests.policies import tiny_config

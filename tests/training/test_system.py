@@ -14,8 +14,9 @@ import pytest
 import ray
 from ray.cluster_utils import Cluster
 
+from engine.events.log import EventLog, read_all
 from engine.events.timeline import figures
-from engine.events.vocabulary import EventLog, LogLine, SystemSample, read_all
+from engine.events.vocabulary import LogLine, SystemSample
 from engine.run.cluster_readings import ClusterReader
 from engine.run.gpus import GpuReader
 from engine.run.node_readings import NodeReader

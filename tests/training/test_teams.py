@@ -8,7 +8,7 @@ from collections import Counter
 
 import pytest
 
-from engine.events.vocabulary import read_all
+from engine.events.log import read_all
 from engine.inference.agents import inference_config
 from engine.policy.models.adapters import MERGED_FROM
 from engine.policy.models.load import ADAPTER_WEIGHTS, load_policy

@@ -8,7 +8,7 @@ import uuid
 import psutil
 import pytest
 
-from engine.events.vocabulary import read_all
+from engine.events.log import read_all
 from engine.recipes import load_recipe
 from tests.extras import needs_vllm
 

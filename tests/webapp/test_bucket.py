@@ -10,7 +10,7 @@ import boto3
 import pytest
 from moto.server import ThreadedMotoServer
 
-from engine.config.schema import ProblemsConfig
+from engine.config.problems import ProblemsConfig
 from engine.problems.source import load_problem_set
 from tests.builders import a_model_folder
 from tests.datasets import lines_of, some_problems

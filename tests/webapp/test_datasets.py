@@ -7,7 +7,7 @@ import tracemalloc
 import pytest
 
 from engine.config.errors import ConfigError
-from engine.config.schema import ProblemsConfig
+from engine.config.problems import ProblemsConfig
 from engine.problems.generator import make_problem
 from engine.problems.jsonl import save_problems
 from tests.problems import rows

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.config.schema import ProblemsConfig
+from engine.config.problems import ProblemsConfig
 from tests.browser.sample_log import Sample, sample_events
 from tests.builders import a_held_run
 from tests.conftest import var_settings

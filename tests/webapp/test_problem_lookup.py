@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from engine.config.errors import ConfigError
-from engine.config.schema import ProblemsConfig
+from engine.config.problems import ProblemsConfig
 from engine.problems.generator import GeneratedProblems, Split
 from tests.datasets import lines_of, some_problems, stored_version
 from webapp.artifacts.store import local_path

@@ -19,7 +19,7 @@ from django.db import connection
 from pyarrow import parquet
 
 from engine.config.errors import ConfigError
-from engine.config.schema import ProblemsConfig
+from engine.config.problems import ProblemsConfig
 from engine.problems.load import load_dataset
 from engine.problems.source import load_problem_set
 from tests.builders import a_held_run, a_model_directory, a_run, an_event

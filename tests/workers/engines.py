@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from engine.events.vocabulary import read_all
+from engine.events.log import read_all
 from tests.workers.small_engine import GO
 from webapp.experiments.models import Experiment, Run
 from webapp.projects.services import ensure_demo

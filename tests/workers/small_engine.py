@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 from engine.events import vocabulary as ev
+from engine.events.log import EventLog
 
 GO = "go"
 """The file that ends `hold_at`."""
@@ -32,7 +33,7 @@ def main(text, run_dir, lease_seconds):
     options = options_of(text)
     stop = []
     signal.signal(signal.SIGTERM, lambda *_: None if options["deaf"] else stop.append(True))
-    log = ev.EventLog(run_dir)
+    log = EventLog(run_dir)
     for _ in range(options["children"]):
         # In sessions of their own, as badly behaved as children get.
         subprocess.Popen(["sleep", "300"], start_new_session=True)

@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from engine.events.vocabulary import read_all
+from engine.events.log import read_all
 from engine.recipes import load_recipe
 from tests.database import a_migrated_postgres
 from tests.e2e.stack import ROOT, free_port

@@ -11,7 +11,7 @@ import time
 import psutil
 import pytest
 
-from engine.events.vocabulary import EventLog, read_all
+from engine.events.log import EventLog, read_all
 from tests.workers.engines import let_go, small_engine, wait_for
 from workers.processes import family, is_gone
 from workers.runs.engine_process import EXIT_UNKNOWN, EngineProcess, engine_environment, first_cause

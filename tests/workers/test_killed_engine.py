@@ -15,7 +15,8 @@ import psutil
 import pytest
 from django.db import connection
 
-from engine.events.vocabulary import FILE_NAME, RunState, read_all
+from engine.events.log import FILE_NAME, read_all
+from engine.events.vocabulary import RunState
 from tests.policies import tiny_config, tiny_policy
 from tests.webapp.stream_server import Client, a_server, a_session
 from tests.workers.engines import a_run, steps_counted, wait_for

@@ -10,7 +10,7 @@ import shutil
 import pytest
 from django.db import transaction
 
-from engine.config.schema import ProblemsConfig
+from engine.config.problems import ProblemsConfig
 from engine.events.vocabulary import RunState
 from engine.problems.generator import GeneratedProblems, Split
 from engine.problems.identity import content_hash

@@ -12,7 +12,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from engine.events.vocabulary import read_all
+from engine.events.log import read_all
 from tests.database import a_migrated_postgres
 from tests.e2e.stack import ROOT, Stack
 from tests.workers.engines import small_engine, steps_counted, wait_for

@@ -21,7 +21,7 @@ from threading import Lock
 from typing import Any
 
 from engine.config.errors import ConfigError
-from engine.config.schema import ProblemsConfig
+from engine.config.problems import ProblemsConfig
 from engine.problems.errors import DatasetError
 from engine.problems.source import GENERATED, contents_of, refuse_too_few
 from webapp.limited_process import exit_status_of, limit_self, run_limited

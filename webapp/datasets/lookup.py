@@ -15,7 +15,7 @@ from typing import Any
 from django.db.models.functions import Left
 
 from engine.config.errors import ConfigError, printable
-from engine.config.schema import ProblemsConfig
+from engine.config.problems import ProblemsConfig
 from engine.problems.errors import DatasetError
 from engine.problems.generator import VERSION, GeneratedProblems, Split, make_problem
 from engine.problems.jsonl import problem_of_line

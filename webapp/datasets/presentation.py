@@ -6,7 +6,7 @@ from typing import Any
 
 from django.http import QueryDict
 
-from engine.config.schema import ProblemsConfig
+from engine.config.problems import ProblemsConfig
 from webapp.accounts.models import User
 from webapp.datasets.difficulty import hardness
 from webapp.datasets.forms import OverlapForm, SearchForm

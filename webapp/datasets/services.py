@@ -10,7 +10,7 @@ import msgspec
 from django.db import transaction
 
 from engine.config.errors import ConfigError
-from engine.config.schema import ProblemsConfig
+from engine.config.problems import ProblemsConfig
 from webapp.datasets.contents import checked_contents
 from webapp.datasets.models import Dataset, DatasetVersion
 from webapp.datasets.references import is_reference, trainable

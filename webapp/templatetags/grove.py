@@ -10,7 +10,7 @@ from django import template
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from engine.config.schema import ProblemsConfig
+from engine.config.problems import ProblemsConfig
 from webapp.http.module_preload import imported
 from webapp.markdown import render
 

@@ -15,7 +15,8 @@ from pathlib import Path
 
 import msgspec
 
-from engine.events.vocabulary import FILE_NAME, Event, EventReader
+from engine.events.log import FILE_NAME, EventReader
+from engine.events.vocabulary import Event
 from webapp.experiments.models import Run
 from webapp.telemetry.ingest.ingest import ingest
 from webapp.telemetry.models import Event as StoredEvent

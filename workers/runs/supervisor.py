@@ -30,6 +30,7 @@ from django.db import DataError, Error, connection
 
 from engine.config.run_forks import write_fork
 from engine.events import vocabulary as ev
+from engine.events.log import EventLog
 from engine.problems.jsonl import SEARCHED_FILE, save_problems
 from webapp.datasets.references import for_engine
 from webapp.experiments import services
@@ -293,7 +294,7 @@ class Keeper:
 
     def _append(self, payload: ev.Payload) -> None:
         """Write an event for an engine that is not there; a state that it told is not repeated."""
-        log = ev.EventLog(self.run_dir)
+        log = EventLog(self.run_dir)
         try:
             if not _repeats(self.run_id, payload):
                 log.append(payload)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from engine.config.schema import CreditConfig
+from engine.config.credit import CreditConfig
 from engine.credit import ADVANTAGES
 from engine.credit.filters import informative
 from engine.credit.group import BatchContext, GroupContext

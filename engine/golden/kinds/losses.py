@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from engine.config.schema import KlEstimator, Level, LossConfig, WeightMode
+from engine.config.loss import KlEstimator, Level, LossConfig, WeightMode
 from engine.golden.kinds.case import Case, named
 from engine.losses import POLICY_LOSSES, policy_loss, policy_units
 from engine.losses.importance import importance_weights

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from engine.config.schema import AgentChoice, Posterior, SelectionOrder
+from engine.config.search import AgentChoice, Posterior, SelectionOrder
 from engine.golden.kinds.case import Case, named
 from engine.search.agents import ThompsonChooser, UcbChooser
 from engine.search.depth import depth_gamma, widening_discount

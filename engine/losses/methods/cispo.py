@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from engine.config.schema import Aggregation, LossConfig
+from engine.config.loss import Aggregation, LossConfig
 from engine.losses.terms import TokenTerms, token_ratios
 
 AGGREGATION = Aggregation.TOKEN_MEAN

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from engine.config.schema import Aggregation, LossConfig
+from engine.config.loss import Aggregation, LossConfig
 from engine.losses.surrogate import clipped_surrogate
 from engine.losses.terms import TokenTerms, token_ratios
 

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from engine.config.schema import AgentConfig, GeneratorName, RunConfig, SamplingConfig
+from engine.config.agents import AgentConfig, GeneratorName, SamplingConfig
+from engine.config.schema import RunConfig
 from engine.policy.generators.counter_rng import row_seed
 from engine.policy.types import Generation
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from engine.config.schema import SamplingConfig
+from engine.config.agents import SamplingConfig
 from engine.policy.generators.counter_rng import uniforms
 from engine.policy.generators.sampling import Settings
 

@@ -31,7 +31,7 @@ import numpy as np
 import torch
 from transformers import PreTrainedModel
 
-from engine.config.schema import SamplingConfig
+from engine.config.agents import SamplingConfig
 from engine.events.vocabulary import StopReason
 from engine.policy.generators import Generator, Setup
 from engine.policy.generators.cache import Layout, layout_of

@@ -23,8 +23,8 @@ from typing import Any
 
 from transformers import PreTrainedModel
 
+from engine.config.agents import SamplingConfig
 from engine.config.generator_support import truncates
-from engine.config.schema import SamplingConfig
 from engine.events.vocabulary import StopReason
 from engine.policy.generators import Generator, GeneratorError, Setup
 from engine.policy.generators.vllm_engine import CONTROL_SECONDS, VllmEngine

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from transformers import PreTrainedModel
 
-from engine.config.schema import AgentConfig
+from engine.config.agents import AgentConfig
 from engine.policy.generators import GeneratorError, Setup
 
 

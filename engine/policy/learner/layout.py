@@ -29,7 +29,7 @@ import torch
 from torch import nn
 from transformers import PreTrainedModel
 
-from engine.config.schema import RowLayout
+from engine.config.training import RowLayout
 from engine.policy.batching import length_buckets
 from engine.policy.learner.forward import (
     PackedRows,

@@ -20,7 +20,9 @@ from torch import Tensor
 from torch.distributed.tensor import DTensor
 from transformers import PreTrainedModel
 
-from engine.config.schema import AgentConfig, LossConfig, Schedule, TrainingConfig
+from engine.config.agents import AgentConfig, Schedule
+from engine.config.loss import LossConfig
+from engine.config.training import TrainingConfig
 from engine.losses.total import Rows, count_units, total_loss
 from engine.policy.learner.forward import (
     PackedRows,

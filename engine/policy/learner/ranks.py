@@ -27,7 +27,8 @@ from ray.exceptions import RayActorError, RayError, RayTaskError
 from torch import Tensor
 from torch.distributed.device_mesh import init_device_mesh
 
-from engine.config.schema import AgentConfig, RunConfig
+from engine.config.agents import AgentConfig
+from engine.config.schema import RunConfig
 from engine.policy.allocator import keep_freed_memory
 from engine.policy.handles import RankHandle
 from engine.policy.learner.learner import own_options

@@ -23,7 +23,7 @@ from safetensors.torch import load_file, save_file
 from torch.nn import Parameter
 from transformers import PreTrainedModel
 
-from engine.config.schema import AgentConfig, LoraConfig
+from engine.config.agents import AgentConfig, LoraConfig
 from engine.policy.models.load import (
     ADAPTER_CONFIG,
     ADAPTER_WEIGHTS,

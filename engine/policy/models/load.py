@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 from safetensors import SafetensorError, safe_open
 
+from engine.config.agents import AgentConfig
 from engine.config.generator_support import uses_vllm
-from engine.config.schema import AgentConfig
 from engine.policy.starters import starter_directory
 
 if TYPE_CHECKING:  # a run is refused without the seconds that their import takes

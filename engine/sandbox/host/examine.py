@@ -31,7 +31,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import cast
 
-from engine.config.schema import SandboxConfig
+from engine.config.sandbox import SandboxConfig
 from engine.events.vocabulary import Verdict
 from engine.problems.problem import CallTest, CodeTest, Problem, StdinTest, Test
 from engine.sandbox.host.grading import LIMITS, Grader, TestResult, stopped

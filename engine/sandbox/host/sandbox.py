@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Self, TypeVar
 
-from engine.config.schema import SandboxConfig
+from engine.config.sandbox import SandboxConfig
 from engine.sandbox.host.job import AnyJob, Execution
 from engine.sandbox.host.slot import Slot
 from engine.sandbox.limits import SandboxCaps

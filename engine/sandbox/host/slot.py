@@ -11,7 +11,7 @@ import marshal
 import os
 from contextlib import ExitStack
 
-from engine.config.schema import SandboxConfig
+from engine.config.sandbox import SandboxConfig
 from engine.events.vocabulary import Verdict
 from engine.sandbox.guest import wire
 from engine.sandbox.guest.wire import FRAME, max_payload

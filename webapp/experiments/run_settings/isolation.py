@@ -10,7 +10,8 @@ from __future__ import annotations
 from django.conf import settings
 from django.http import HttpRequest
 
-from engine.config.schema import RunConfig, SandboxConfig
+from engine.config.sandbox import SandboxConfig
+from engine.config.schema import RunConfig
 from engine.sandbox.limits import VARIABLES
 from webapp.experiments.scheduling.states import NotAllowed
 from webapp.projects.models import Membership, Project

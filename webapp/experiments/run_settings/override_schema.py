@@ -17,8 +17,10 @@ from typing import Annotated, Any
 from pydantic import BaseModel, RootModel, TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 
+from engine.config.agents import AgentConfig
+from engine.config.base import registered
 from engine.config.errors import ConfigError, faults_of, unstorable
-from engine.config.schema import AgentConfig, RunConfig, registered
+from engine.config.schema import RunConfig
 from webapp.experiments.launch.sweeps import MOST_RUNS
 from webapp.experiments.run_settings.settings_schema import model_of
 from webapp.experiments.scheduling.states import DoesNotFit, NotAllowed, NotNow

@@ -19,7 +19,9 @@ from annotated_types import Ge, Gt, Le, Lt
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from engine.config.schema import AgentConfig, RunConfig, registered
+from engine.config.agents import AgentConfig
+from engine.config.base import registered
+from engine.config.schema import RunConfig
 from engine.config.weight_sharing import with_shared_settings
 from webapp.experiments.run_settings.toml import value_text
 

@@ -18,7 +18,8 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import close_old_connections, connection
 
 from engine.config.errors import ConfigError
-from engine.events.vocabulary import Event, EventReader
+from engine.events.log import EventReader
+from engine.events.vocabulary import Event
 from webapp.config.installation import default_var
 from webapp.experiments.launch.creation import create_experiment_with_run
 from webapp.experiments.models import Run

@@ -1,0 +1,86 @@
+"""Settings of the loss."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from pydantic import Field, model_validator
+
+from engine.config.base import Settings, Whole
+
+
+class Level(StrEnum):
+    """Over what one importance weight is formed (docs/algorithm.md, section 7)."""
+
+    TOKEN = "token"  # nosec B105
+    SEQUENCE = "sequence"
+    GEOMETRIC = "geometric"
+
+
+class WeightMode(StrEnum):
+    """What happens to importance weights beyond the threshold."""
+
+    TRUNCATE = "truncate"
+    MASK = "mask"
+
+
+class Aggregation(StrEnum):
+    """Over what the policy loss of the tokens is a mean (`engine.losses.aggregation`)."""
+
+    TOKEN_MEAN = "token_mean"  # nosec B105
+    SEQUENCE_MEAN = "sequence_mean"
+    SEQUENCE_SUM = "sequence_sum"
+
+
+class KlEstimator(StrEnum):
+    """Which estimate of the divergence to the reference (`engine.losses.kl`)."""
+
+    K1 = "k1"
+    K2 = "k2"
+    K3 = "k3"
+
+
+class LossConfig(Settings):
+    policy: str = "gspo"
+    """Name in `engine.losses.POLICY_LOSSES`."""
+    clip_low: float = Field(3e-4, ge=0, le=1)
+    """A ratio of policies is clipped below 1 minus this; 1 is no lower limit."""
+    clip_high: float = Field(4e-4, ge=0)
+    """... and above 1 plus this; more than `clip_low` is DAPO's clip-higher."""
+    dual_clip: float | None = Field(None, gt=1)
+    """Most that a ratio may weigh where the advantage is negative (dual clip); unset is off.
+    cispo bounds its ratios on both sides already and takes none."""
+    aggregation: Aggregation | None = None
+    """Over what the loss is a mean; unset is the one of the loss's own paper."""
+    aggregation_tokens: Whole = Field(1024, ge=1)
+    """Tokens by which `sequence_sum` divides every sequence, whatever its length."""
+    importance_correction: bool = True
+    """Weigh the generator's tokens by the learner's policy over the generator's."""
+    importance_level: Level = Level.TOKEN
+    """Over what one such weight is formed."""
+    importance_mode: WeightMode = WeightMode.TRUNCATE
+    """What happens to weights beyond the threshold: cut down to it, or left out."""
+    importance_threshold: float = Field(2.0, ge=1)
+    """C of truncated importance sampling, generator against learner."""
+    importance_veto: float | None = Field(None, gt=0, lt=1)
+    """An answer with a token of a smaller weight than this is left out whole; unset is off."""
+    kl_estimator: KlEstimator = KlEstimator.K3
+    """Estimate of the divergence to the starting weights."""
+    kl_coefficient: float = Field(1e-3, ge=0)
+    """Weight of the divergence to the agent's own starting weights; 0 is off."""
+    entropy_coefficient: float = Field(0.0, ge=0)
+    """Weight of the entropy bonus; 0 is off."""
+
+    @model_validator(mode="after")
+    def _settings_have_an_effect(self) -> LossConfig:
+        if self.dual_clip is not None and self.policy == "cispo":
+            raise ValueError(
+                f"dual_clip = {self.dual_clip} has no effect on policy = 'cispo', which clips the "
+                "ratio itself; leave it unset, or choose gspo or ppo"
+            )
+        if self.importance_veto is not None and not self.importance_correction:
+            raise ValueError(
+                f"importance_veto = {self.importance_veto} has no effect without "
+                "importance_correction; leave it unset, or turn the correction on"
+            )
+        return self

@@ -1,0 +1,68 @@
+"""Settings of the search tree."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from pydantic import Field, model_validator
+
+from engine.config.base import Settings, Whole
+
+
+class Posterior(StrEnum):
+    """Family of the Thompson posteriors (docs/algorithm.md, section 2)."""
+
+    BETA = "beta"
+    GAUSSIAN = "gaussian"
+
+
+class SelectionOrder(StrEnum):
+    """Which choice comes first in an expansion (docs/algorithm.md, section 2)."""
+
+    AGENT_FIRST = "agent_first"
+    NODE_FIRST = "node_first"
+
+
+class AgentChoice(StrEnum):
+    """How the agent of an expansion is chosen from what each agent scored."""
+
+    THOMPSON = "thompson"
+    UCB = "ucb"
+
+
+class SearchConfig(Settings):
+    nodes_per_tree: int = Field(8, ge=1, le=5000)
+    """Budget of one tree: nodes other than the root."""
+    nodes_in_flight: int = Field(1, ge=1, le=256)
+    """Expansions of one tree that may be under way at once; 1 is the sequential algorithm."""
+    posterior: Posterior = Posterior.BETA
+    """Family of the Thompson posteriors over the scores of a branch."""
+    selection_order: SelectionOrder = SelectionOrder.AGENT_FIRST
+    """Whether an expansion chooses first who writes, or first where."""
+    agent_choice: AgentChoice = AgentChoice.THOMPSON
+    """Draws from the agents' posteriors, or UCB1 on their scores: of the node that is passed
+    (agent_first), or of the whole tree (node_first)."""
+    tokens_per_tree: Whole | None = Field(None, ge=1)
+    """A tree opens no more nodes once its answers hold this many tokens, if set."""
+    seconds_per_tree: float | None = Field(None, gt=0)
+    """A tree opens no more nodes so long after its first, if set; its shape then hangs on the
+    load of the machine."""
+    stop_when_solved: bool = False
+    """A tree opens no more nodes once one passes all public tests; for inference, not training."""
+    error_feedback: bool = True
+    """A refinement prompt says how its program did on the public tests."""
+    rho: float | None = Field(None, ge=0.95, le=1)
+    """Depth-guided exploration of MARS²-T+: GEN draws are scaled by (0.98 rho^depth)^children, if
+    set."""
+    max_depth: int | None = Field(None, ge=1, le=5000)
+    """Nodes this deep are not refined, if set; 1 is a flat group of independent answers. A tree at
+    evaluation has no such limit."""
+
+    @model_validator(mode="after")
+    def _flight_fits_budget(self) -> SearchConfig:
+        if self.nodes_in_flight > self.nodes_per_tree:
+            raise ValueError(
+                f"nodes_in_flight = {self.nodes_in_flight} is more than "
+                f"nodes_per_tree = {self.nodes_per_tree}; lower it"
+            )
+        return self

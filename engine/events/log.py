@@ -1,0 +1,123 @@
+"""The append-only log of a run: one writer, readers that follow it."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from engine.events.vocabulary import Event, Payload
+
+FILE_NAME = "events.jsonl"
+
+
+_encoder = msgspec.json.Encoder()
+_decoder = msgspec.json.Decoder(Event)
+
+
+class EventLog:
+    """The only writer of one run's log. Threads of its owner may append; each line stays whole."""
+
+    def __init__(self, run_dir: Path):
+        self.path = run_dir / FILE_NAME
+        self._file = self.path.open("ab+")
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise RuntimeError(f"{self.path} is being written by another engine") from None
+        self.seq = _repair(self._file)
+        self.continued = self.seq > 0
+        """Whether an earlier engine wrote to this log."""
+        self._lock = threading.Lock()
+
+    def append(self, payload: Payload, *, tree: int | None = None, node: int | None = None) -> int:
+        """Write one event and flush it; returns its seq."""
+        body = msgspec.to_builtins(payload)
+        kind = body.pop("type")
+        with self._lock:
+            event = Event(self.seq + 1, time.time(), kind, tree, node, body)
+            line = _encoder.encode(event) + b"\n"  # what cannot be written takes no seq
+            self.seq += 1
+            self._file.write(line)
+            self._file.flush()
+            return self.seq
+
+    def sync(self) -> None:
+        """Return when every line has reached the disk."""
+        os.fsync(self._file.fileno())
+
+    def close(self) -> None:
+        self.sync()
+        self._file.close()
+
+
+def _repair(file: Any) -> int:
+    """Cut off a torn last line; returns the seq of the last whole one (0 for an empty log)."""
+    end = file.seek(0, os.SEEK_END)
+    tail = b""
+    start = end
+    while start > 0 and tail.count(b"\n") < 2:
+        step = min(65536, start)
+        start -= step
+        file.seek(start)
+        tail = file.read(step) + tail
+    whole = tail.rfind(b"\n") + 1
+    if whole < len(tail):
+        file.truncate(start + whole)
+        file.seek(0, os.SEEK_END)
+    lines = tail[:whole].splitlines()
+    return _decoder.decode(lines[-1]).seq if lines else 0
+
+
+class LogDamaged(ValueError):
+    """A log that was changed, or that a disk has lost in the middle."""
+
+
+class EventReader:
+    """Reads whole lines after an offset; a torn tail is left for the next call.
+
+    Raises:
+        LogDamaged: a whole line is no event: something else than an engine wrote there.
+    """
+
+    def __init__(self, run_dir: Path, offset: int = 0):
+        self.path = run_dir / FILE_NAME
+        self.offset = offset
+
+    def read(self, limit: int = 1000, max_bytes: int = 1 << 20) -> list[Event]:
+        """At most `limit` new events, oldest first; empty when there are none yet."""
+        if not self.path.exists():
+            return []
+        with self.path.open("rb") as file:
+            file.seek(self.offset)
+            chunk = file.read(max_bytes)
+            if chunk and b"\n" not in chunk:
+                chunk += file.readline()
+        events: list[Event] = []
+        for line in chunk.splitlines(keepends=True):
+            if len(events) == limit or not line.endswith(b"\n"):
+                break
+            try:
+                events.append(_decoder.decode(line))
+            except (msgspec.DecodeError, UnicodeDecodeError) as error:
+                if events:  # those before it are told first
+                    break
+                raise LogDamaged(
+                    f"{self.path}: the line at byte {self.offset} = {line[:40]!r} is no event "
+                    f"({error}); start the run again as a fork of its last checkpoint"
+                ) from None
+            self.offset += len(line)
+        return events
+
+
+def read_all(run_dir: Path) -> Iterator[Event]:
+    """Every event of a log, in order."""
+    reader = EventReader(run_dir)
+    while batch := reader.read():
+        yield from batch
