@@ -34,7 +34,7 @@ from benchmarks import at_least, at_most
 from engine.config.schema import RunConfig, parse_config
 from engine.events.vocabulary import StopReason, TestReport, Verdict
 from engine.inference.backends import Ask
-from engine.inference.local_team import Crew
+from engine.inference.local_team import LocalTeam
 from engine.policy.types import Answer, Generation
 from engine.problems.generator import make_problem
 from engine.problems.problem import Problem
@@ -213,7 +213,7 @@ class NothingToCheck:
 
 
 @dataclass
-class ModelledCrew(Crew):
+class ModelledCrew(LocalTeam):
     """A crew of modelled agents, with nothing to verify in a sandbox."""
 
     config: RunConfig

@@ -31,8 +31,8 @@ if TYPE_CHECKING:  # the other commands do not pay for these
     from rich.status import Status
 
     from engine.evaluation.measurement import Scorer
-    from engine.inference.local_team import Crew
-    from engine.rollout.forest import Claim, GrowingTree, WrittenNode
+    from engine.inference.local_team import LocalTeam
+    from engine.rollout.forest import ClosedNode, GrowingTree, OpenNode
 
 NODES, MOST_NODES, IN_FLIGHT = 60, 5000, 8
 INTERRUPTED = 3
@@ -212,7 +212,7 @@ def check_writable(file: Path | None) -> None:
 @contextmanager
 def crew_of(
     config: RunConfig, doing: str, tells: bool = False
-) -> Iterator[tuple[Crew, Scorer | None, Status]]:
+) -> Iterator[tuple[LocalTeam, Scorer | None, Status]]:
     """A crew that is ready, its reward model if there is one, and a line of progress.
 
     With `tells` the crew writes that line itself.
@@ -223,14 +223,14 @@ def crew_of(
     from rich.console import Console
 
     from engine.inference.backends import PlayerError, scoring
-    from engine.inference.local_team import Crew
+    from engine.inference.local_team import LocalTeam
     from engine.sandbox.host.errors import SandboxUnavailable
 
     try:
         with (
             Console(stderr=True).status("starting agents and sandbox") as status,
             scoring(config) as scorer,
-            Crew(config, status.update if tells else lambda _: None) as crew,
+            LocalTeam(config, status.update if tells else lambda _: None) as crew,
         ):
             crew.ready()
             status.update(doing)
@@ -250,10 +250,10 @@ class TreeProgress:
     dropped: int = 0
     by_agent: dict[str, int] = field(default_factory=dict)
 
-    def opened(self, claim: Claim) -> None:
+    def opened(self, claim: OpenNode) -> None:
         pass
 
-    def closed(self, tree: GrowingTree, node: WrittenNode) -> None:
+    def closed(self, tree: GrowingTree, node: ClosedNode) -> None:
         self.written += 1
         self.by_agent[node.agent] = self.by_agent.get(node.agent, 0) + 1
         if node.score is None:

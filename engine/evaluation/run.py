@@ -31,7 +31,7 @@ from engine.events.vocabulary import (
     RunStateChanged,
     RunWaiting,
 )
-from engine.inference.local_team import Crew
+from engine.inference.local_team import LocalTeam
 from engine.inference.scheduler import Interrupted
 from engine.policy.models.load import check_agent
 from engine.problems.generator import GeneratedProblems, Split
@@ -110,7 +110,7 @@ def _measured(
     if stop.is_set():
         raise Interrupted
     log.append(RunWaiting("agents to start", start_deadline(config.agents)))
-    with Crew(config, _Teller(log)) as crew:
+    with LocalTeam(config, _Teller(log)) as crew:
         threading.Thread(target=_leave, args=(crew, stop), daemon=True).start()
         crew.ready()
         log.append(RunWaiting(""))
@@ -123,7 +123,7 @@ def _measured(
         return found, time.monotonic() - started
 
 
-def _leave(crew: Crew, stop: threading.Event) -> None:
+def _leave(crew: LocalTeam, stop: threading.Event) -> None:
     stop.wait()
     crew.leaving = True
 

@@ -56,7 +56,7 @@ def process_ended(name: str) -> PlayerError:
     )
 
 
-class Player(Protocol):
+class AnswerBackend(Protocol):
     """Whoever writes for one agent of a search, or for several that have the same weights."""
 
     calls_at_once: int

@@ -16,11 +16,11 @@ from engine.config.generator_support import start_deadline
 from engine.config.schema import RunConfig
 from engine.evaluation.measurement import Judged
 from engine.inference.agents import is_endpoint
-from engine.inference.backends import LocalPlayer, Player
-from engine.inference.scheduler import Flow, Task
+from engine.inference.backends import AnswerBackend, LocalPlayer
+from engine.inference.scheduler import Scheduler, Task
 from engine.policy.models.load import model_directory
 from engine.policy.types import Answer, Request
-from engine.rollout.forest import Claim, Forest, GrowingTree
+from engine.rollout.forest import Forest, GrowingTree, OpenNode
 from engine.rollout.waves import RolloutSink
 from engine.sandbox.host.sandbox import Sandbox
 from engine.sandbox.host.self_check import SelfCheck
@@ -28,7 +28,7 @@ from engine.sandbox.host.verdict_cache import RememberingVerifier
 from engine.sandbox.host.verify import Verification
 
 
-class Crew:
+class LocalTeam:
     """The players of one search or evaluation, and the sandbox that verifies for them."""
 
     def __init__(
@@ -47,7 +47,7 @@ class Crew:
         self.leaving = False
         """Nothing is waited for any more: what is under way raises Interrupted within seconds."""
         self._open = ExitStack()
-        self.players: dict[str, Player] = {}
+        self.players: dict[str, AnswerBackend] = {}
         """Who writes for each agent; agents of one model have one player."""
         try:
             for agents in _same_model(config.agents):
@@ -98,7 +98,7 @@ class Crew:
             return ()
 
         tasks = [Task(a, r, row) for row, r in enumerate(requests) for a in self.names]
-        Flow(self, part, finished, temperature).run(tasks)
+        Scheduler(self, part, finished, temperature).run(tasks)
         return {a: [found[a, row] for row in range(len(requests))] for a in self.names}
 
     def grow(
@@ -129,7 +129,7 @@ class Crew:
 
         def finished(task: Task, answer: Answer, verification: Verification) -> Iterator[Task]:
             nonlocal nodes, ended
-            claim: Claim = task.mark
+            claim: OpenNode = task.mark
             node = forest.close(claim, answer, verification)
             if sink:
                 sink.closed(claim.tree, node)
@@ -143,7 +143,7 @@ class Crew:
                     yield from begun()
             self.tell(f"{part}: {ended} of {len(forest.trees)} ended, {nodes} nodes")
 
-        Flow(self, part, finished, temperature).run(begun())
+        Scheduler(self, part, finished, temperature).run(begun())
 
     def close(self) -> None:
         """End all processes and threads."""
@@ -167,7 +167,7 @@ def _same_model(agents: Sequence[AgentConfig]) -> list[list[AgentConfig]]:
     return list(groups.values())
 
 
-def _player(agents: Sequence[AgentConfig], config: RunConfig) -> Player:
+def _player(agents: Sequence[AgentConfig], config: RunConfig) -> AnswerBackend:
     if is_endpoint(agents[0].model):
         from engine.inference.endpoint import EndpointPlayer
 

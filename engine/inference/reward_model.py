@@ -32,7 +32,7 @@ from engine.inference.reward_data import (
     check_reward_model,
 )
 from engine.policy.batching import left_pad, length_buckets
-from engine.policy.models.load import ModelError, Policy, load_policy
+from engine.policy.models.load import LoadedModel, ModelError, load_policy
 from engine.policy.prompts import asking
 
 BATCH_TOKENS = 8192
@@ -73,12 +73,12 @@ class Quality:
 class RewardModel:
     """Scores programs; `policy.model` and `head` share one device."""
 
-    def __init__(self, policy: Policy, head: nn.Linear):
+    def __init__(self, policy: LoadedModel, head: nn.Linear):
         self.policy = policy
         self.head = head
 
     @classmethod
-    def on(cls, policy: Policy) -> RewardModel:
+    def on(cls, policy: LoadedModel) -> RewardModel:
         """An untrained head on a policy: every program gets 0.5."""
         model = policy.model
         head = nn.Linear(model.config.hidden_size, 1).to(model.device)

@@ -17,7 +17,7 @@ from engine.events.log import EventLog
 from engine.events.vocabulary import LogLine, RunState, RunStateChanged, RunWaiting
 from engine.inference.agents import is_endpoint
 from engine.inference.backends import scoring
-from engine.inference.local_team import Crew
+from engine.inference.local_team import LocalTeam
 from engine.inference.search import Outcome, search_problem
 from engine.inference.signals import ended_alike, stopping
 from engine.inference.telemetry import SearchRecorder
@@ -84,7 +84,7 @@ def _search(
         recorder = SearchRecorder(log, [agent.name for agent in config.agents])
         with ended_alike(), ExitStack() as stack:
             scorer = stack.enter_context(scoring(config))
-            crew = stack.enter_context(Crew(config, waiting=_telling(log)))
+            crew = stack.enter_context(LocalTeam(config, waiting=_telling(log)))
             stack.enter_context(_held(run_dir, lease_seconds, crew))
             crew.ready()
             log.append(LogLine("info", f"agents are ready: {', '.join(crew.names)}"))
@@ -114,7 +114,7 @@ def _telling(log: EventLog) -> Callable[[str, float], None]:
 
 
 @contextmanager
-def _held(run_dir: Path, lease_seconds: float | None, crew: Crew) -> Iterator[None]:
+def _held(run_dir: Path, lease_seconds: float | None, crew: LocalTeam) -> Iterator[None]:
     """While the block lasts the crew leaves when nobody holds the run any more."""
     guard = LeaseGuard(run_dir, lease_seconds, crew.leave) if lease_seconds else None
     try:
@@ -124,7 +124,7 @@ def _held(run_dir: Path, lease_seconds: float | None, crew: Crew) -> Iterator[No
             guard.close()
 
 
-def _ended(log: EventLog, crew: Crew, outcome: Outcome) -> ExitCode:
+def _ended(log: EventLog, crew: LocalTeam, outcome: Outcome) -> ExitCode:
     if crew.stopping:
         log.append(RunStateChanged(RunState.STOPPED, "asked to stop"))
         return ExitCode.STOPPED

@@ -25,12 +25,12 @@ from itertools import count
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 
-from engine.inference.backends import Ask, Player, PlayerError, process_ended
+from engine.inference.backends import AnswerBackend, Ask, PlayerError, process_ended
 from engine.policy.types import Answer, Request
 from engine.sandbox.host.verify import Verification
 
 if TYPE_CHECKING:
-    from engine.inference.local_team import Crew
+    from engine.inference.local_team import LocalTeam
 
 CALL_DEADLINE = 3600.0
 LOOK_EVERY = 1.0
@@ -55,7 +55,7 @@ Finished = Callable[[Task, Answer, Verification], Iterable[Task]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Order:
+class _QueuedTask:
     """A task in its place among all of its flow."""
 
     place: int
@@ -64,14 +64,14 @@ class _Order:
 
 
 @dataclass(slots=True, eq=False)
-class _Desk:
+class _BackendQueue:
     """What waits for one player, and how many calls it has."""
 
-    player: Player
-    waiting: deque[_Order] = field(default_factory=deque)
+    player: AnswerBackend
+    waiting: deque[_QueuedTask] = field(default_factory=deque)
     calls: int = 0
 
-    def next_call(self) -> list[_Order]:
+    def next_call(self) -> list[_QueuedTask]:
         if self.calls == self.player.calls_at_once:
             return []
         count = min(len(self.waiting), self.player.requests_per_call)
@@ -79,32 +79,32 @@ class _Desk:
 
 
 @dataclass(slots=True, eq=False)
-class _Call:
+class _InflightCall:
     """A call under way: to a player, or (with one answer) to the sandbox."""
 
-    orders: list[_Order]
+    orders: list[_QueuedTask]
     answer: Answer | None = None
     started: float = field(default_factory=time.monotonic)
 
 
-class Flow:
+class Scheduler:
     """One run of the loop: from the first tasks until nothing is left to do.
 
     `part` names it: its answers' random seeds, if they have some, follow from that name, the run's
     seed and the place of their task.
     """
 
-    def __init__(self, crew: Crew, part: str, finished: Finished, temperature: float | None):
+    def __init__(self, crew: LocalTeam, part: str, finished: Finished, temperature: float | None):
         self.crew = crew
         self.part = part
         self.finished = finished
         self.temperature = temperature
         self.in_waves = crew.config.compute.deterministic
-        desks = {player: _Desk(player) for player in crew.players.values()}
+        desks = {player: _BackendQueue(player) for player in crew.players.values()}
         self.desks = {name: desks[player] for name, player in crew.players.items()}
-        self.calls: dict[Future, _Call] = {}
+        self.calls: dict[Future, _InflightCall] = {}
         self.ended: SimpleQueue[Future] = SimpleQueue()
-        self._wave: list[tuple[_Order, Answer, Verification]] = []
+        self._wave: list[tuple[_QueuedTask, Answer, Verification]] = []
         """What is there of the wave, as it came."""
         self._places = count()
 
@@ -130,7 +130,7 @@ class Flow:
         for task in tasks:
             place = next(self._places)
             ask = Ask(task.agent, task.request, self._seed(place))
-            self.desks[task.agent].waiting.append(_Order(place, task, ask))
+            self.desks[task.agent].waiting.append(_QueuedTask(place, task, ask))
         self._send()
 
     def _seed(self, place: int) -> int | None:
@@ -144,9 +144,9 @@ class Flow:
             while batch := desk.next_call():
                 desk.calls += 1
                 asks = [order.ask for order in batch]
-                self._started(desk.player.answer(asks, self.temperature), _Call(batch))
+                self._started(desk.player.answer(asks, self.temperature), _InflightCall(batch))
 
-    def _written(self, call: _Call, future: Future) -> None:
+    def _written(self, call: _InflightCall, future: Future) -> None:
         name = call.orders[0].task.agent
         self.desks[name].calls -= 1
         try:
@@ -156,17 +156,17 @@ class Flow:
         for order, answer in zip(call.orders, answers, strict=True):
             pair = (order.task.request.problem, answer.program)
             verified = self.crew.threads.submit(self.crew.verifier.verify, [pair])
-            self._started(verified, _Call([order], answer))
+            self._started(verified, _InflightCall([order], answer))
         self._send()
 
-    def _verified(self, order: _Order, answer: Answer, verification: Verification) -> None:
+    def _verified(self, order: _QueuedTask, answer: Answer, verification: Verification) -> None:
         self._wave.append((order, answer, verification))
         if self.in_waves and self.calls:
             return
         wave, self._wave = sorted(self._wave, key=lambda entry: entry[0].place), []
         self._take([t for one, *told in wave for t in self.finished(one.task, *told)])
 
-    def _started(self, future: Future, call: _Call) -> None:
+    def _started(self, future: Future, call: _InflightCall) -> None:
         self.calls[future] = call
         future.add_done_callback(self.ended.put)
 

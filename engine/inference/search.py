@@ -17,11 +17,11 @@ import msgspec
 
 from engine.evaluation.measurement import Scorer, rewards_of, tree_answer
 from engine.inference.backends import PlayerError
-from engine.inference.local_team import Crew
+from engine.inference.local_team import LocalTeam
 from engine.inference.scheduler import Interrupted
 from engine.policy.types import Answer
 from engine.problems.problem import Problem
-from engine.rollout.forest import Forest, GrowingTree, WrittenNode, public_score
+from engine.rollout.forest import ClosedNode, Forest, GrowingTree, public_score
 from engine.rollout.waves import RolloutSink
 from engine.sandbox.host.errors import SandboxUnavailable
 from engine.search.scheduler import TreeEnd
@@ -38,7 +38,7 @@ class Outcome:
     """None if the search was stopped from outside."""
     rewards: dict[int, float]
     """Of each verified node, if there is a reward model."""
-    answer: WrittenNode | None
+    answer: ClosedNode | None
     seconds: float
     error: Exception | None = None
     """What broke off the search, or the choice of its answer, first. What was written until then
@@ -67,7 +67,7 @@ class Outcome:
 
 
 def search_problem(
-    crew: Crew, problem: Problem, scorer: Scorer | None = None, sink: RolloutSink | None = None
+    crew: LocalTeam, problem: Problem, scorer: Scorer | None = None, sink: RolloutSink | None = None
 ) -> Outcome:
     """Search until the budget of `crew.config.search` is spent, and choose the answer.
 
@@ -98,14 +98,14 @@ def _noting(failures: list[Exception]) -> Iterator[None]:
         failures.append(error)
 
 
-def choose(tree: GrowingTree, scorer: Scorer | None) -> tuple[dict[int, float], WrittenNode | None]:
+def choose(tree: GrowingTree, scorer: Scorer | None) -> tuple[dict[int, float], ClosedNode | None]:
     """What the reward model says of each verified node, and the node that is the answer."""
     (rewards,) = rewards_of([tree], scorer)
     chosen = tree_answer(tree, rewards)
     return rewards, tree.written[chosen] if chosen is not None else None
 
 
-def record(outcome: Outcome, crew: Crew) -> dict[str, Any]:
+def record(outcome: Outcome, crew: LocalTeam) -> dict[str, Any]:
     """The whole search as plain JSON data."""
     tree, config = outcome.tree, crew.config
     nodes = [tree.written[node] for node in sorted(tree.written)]
@@ -147,7 +147,7 @@ def summary(outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def _node(node: WrittenNode, reward: float | None) -> dict[str, Any]:
+def _node(node: ClosedNode, reward: float | None) -> dict[str, Any]:
     verification, generation = node.verification, node.answer.generation
     scored = node.score is not None
     return {

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from engine.inference.local_team import Crew
+    from engine.inference.local_team import LocalTeam
 
 
 @contextmanager
@@ -22,7 +22,7 @@ def ended_alike() -> Iterator[None]:
 
 
 @contextmanager
-def stopping(crew: Crew) -> Iterator[None]:
+def stopping(crew: LocalTeam) -> Iterator[None]:
     """While the block lasts the first Ctrl-C asks the crew to come to an end; a second one, or
     SIGTERM, to leave what is under way. Only the signal after that is the process's own again."""
     signals = (signal.SIGINT, signal.SIGTERM)

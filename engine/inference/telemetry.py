@@ -12,7 +12,7 @@ from engine.events.log import EventLog
 from engine.events.vocabulary import RunPlanned, RunResumed, SearchAnswered, StepStarted
 from engine.inference.search import Outcome
 from engine.inference.selection import rule_of
-from engine.rollout.forest import Claim, GrowingTree, WrittenNode
+from engine.rollout.forest import ClosedNode, GrowingTree, OpenNode
 from engine.training.telemetry import StepRecorder
 
 STEP = 1
@@ -28,13 +28,13 @@ class SearchRecorder:
             log.append(RunResumed(0))
         log.append(RunPlanned(STEP, list(agents)))
 
-    def opened(self, claim: Claim) -> None:
+    def opened(self, claim: OpenNode) -> None:
         if claim.tree.id == 0:
             self.log.append(StepStarted(STEP, 1))
             self._recorder.open_trees([claim.tree])
         self._recorder.opened(claim)
 
-    def closed(self, tree: GrowingTree, node: WrittenNode) -> None:
+    def closed(self, tree: GrowingTree, node: ClosedNode) -> None:
         self._recorder.closed(tree, node)
 
     def answered(self, outcome: Outcome, has_reward_model: bool, stopped: bool) -> None:

@@ -19,9 +19,9 @@ from engine.config.agents import AgentConfig
 from engine.config.compute import ComputeConfig
 from engine.config.schema import RunConfig
 from engine.policy.learner.rows import TrainingRow, UpdateStats
-from engine.policy.models.load import Policy, load_policy
+from engine.policy.models.load import LoadedModel, load_policy
 from engine.policy.models.weights import FullWeights, Weights
-from engine.policy.policy import PolicyGroup
+from engine.policy.policy import Policy
 from engine.policy.types import Answer, Request, Size, Stream
 
 
@@ -45,13 +45,13 @@ class PolicyHost:
         torch.manual_seed(seeds[0])
         self.run = run
         self.place = place
-        self.groups: dict[str, PolicyGroup] = {}
+        self.groups: dict[str, Policy] = {}
         policy = load_policy(groups[0][0].model, _device(run.compute), run.compute.dtype)
         for agents, weights, seed in zip(
             groups, self._weights(groups, policy, seeds), seeds, strict=True
         ):
             own = replace(policy, tokenizer=copy.deepcopy(policy.tokenizer))
-            group = PolicyGroup(agents, run, own, weights, seed, learns=place is None)
+            group = Policy(agents, run, own, weights, seed, learns=place is None)
             self.groups[agents[0].name] = group
 
     def sizes(self) -> dict[str, Size]:
@@ -135,7 +135,7 @@ class PolicyHost:
         return folder if self.place is None else folder / f"generator-{self.place}"
 
     def _weights(
-        self, groups: Sequence[Sequence[AgentConfig]], policy: Policy, seeds: Sequence[int]
+        self, groups: Sequence[Sequence[AgentConfig]], policy: LoadedModel, seeds: Sequence[int]
     ) -> list[Weights]:
         owners = [agents[0] for agents in groups]
         if not any(agent.lora for agent in owners):
@@ -154,7 +154,7 @@ class PolicyHost:
             weights.append(own)
         return weights
 
-    def _full(self, agent: AgentConfig, policy: Policy) -> FullWeights:
+    def _full(self, agent: AgentConfig, policy: LoadedModel) -> FullWeights:
         def reload(directory: Path | None) -> PreTrainedModel:
             where = str(directory) if directory else agent.model
             device = str(policy.model.device)

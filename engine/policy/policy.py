@@ -32,7 +32,7 @@ from engine.policy.generators import Setup, make_generator
 from engine.policy.generators.counter_rng import row_seed
 from engine.policy.learner.learner import Learner
 from engine.policy.learner.rows import TrainingRow, UpdateStats
-from engine.policy.models.load import ModelError, Policy, chat_template
+from engine.policy.models.load import LoadedModel, ModelError, chat_template
 from engine.policy.models.weights import Weights
 from engine.policy.prompts import Message, refinement_prompts, root_prompt
 from engine.policy.token_texts import TokenTexts
@@ -57,14 +57,14 @@ time is over: more at once, and what was told has waited for longer; less, and t
 than writing."""
 
 
-class PolicyGroup:
+class Policy:
     """The agents of one policy, the owner of the weights first."""
 
     def __init__(
         self,
         agents: Sequence[AgentConfig],
         run: RunConfig,
-        policy: Policy,
+        policy: LoadedModel,
         weights: Weights,
         seed: int,
         learns: bool = True,

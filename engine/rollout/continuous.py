@@ -25,8 +25,8 @@ from typing import Any
 from engine.config.schema import RunConfig
 from engine.policy.types import Answer
 from engine.problems.source import ProblemSet
-from engine.rollout.forest import Claim, Forest, GrowingTree, WrittenNode, training_score
-from engine.rollout.generation_dispatcher import Writing
+from engine.rollout.forest import ClosedNode, Forest, GrowingTree, OpenNode, training_score
+from engine.rollout.generation_dispatcher import GenerationDispatcher
 from engine.rollout.waves import RolloutSink, Stopped, timed
 from engine.run.waits import wait_for_any
 from engine.sandbox.host.verify import Verification
@@ -41,7 +41,7 @@ class Then:
     do: Callable[[], None] = lambda: None
 
 
-class Growth:
+class ContinuousRollout:
     """All trees that are under way."""
 
     def __init__(
@@ -61,15 +61,15 @@ class Growth:
         self._forests: dict[GrowingTree, Forest] = {}
         self.ahead: dict[GrowingTree, None] = {}
         """Trees whose step has not begun ..."""
-        self._untold: list[tuple[GrowingTree, Claim | WrittenNode]] = []
+        self._untold: list[tuple[GrowingTree, OpenNode | ClosedNode]] = []
         """... and what was opened and closed in them, in this order."""
         self._unopened: deque[GrowingTree] = deque()
         """Those of them that wait for others to become whole."""
         self._whole: list[GrowingTree] = []
-        self._writing = Writing(team)
-        self._asked: dict[int, Claim] = {}
+        self._writing = GenerationDispatcher(team)
+        self._asked: dict[int, OpenNode] = {}
         """What is being written, by its number."""
-        self._judged: dict[int, tuple[Claim, Answer]] = {}
+        self._judged: dict[int, tuple[OpenNode, Answer]] = {}
         """What is being verified, by its ticket."""
         self._beside: list[Any] = []
         """Calls of an update that is under way."""
@@ -143,7 +143,7 @@ class Growth:
         if some := [self._unopened.popleft() for _ in range(min(count, len(self._unopened)))]:
             self._untold += [(claim.tree, claim) for claim in self._claim(some)]
 
-    def _claim(self, trees: Sequence[GrowingTree]) -> list[Claim]:
+    def _claim(self, trees: Sequence[GrowingTree]) -> list[OpenNode]:
         """Ask for what the budgets of these trees allow now."""
         claims = [claim for tree in trees for claim in self._forests[tree].claim([tree])]
         for claim in claims:
@@ -157,7 +157,7 @@ class Growth:
         asked = self._asked.items() if self.ahead else ()
         return [number for number, claim in asked if claim.tree not in self.ahead]
 
-    def _coming(self, answered: Sequence[Claim] = ()) -> int:
+    def _coming(self, answered: Sequence[OpenNode] = ()) -> int:
         """Of what is verified, or `answered` and about to be, how much will have more asked for; 0
         where to wait for it saves nothing: on GPUs, or while no learner wants the cores."""
         if self.team.on_gpus or not self._beside:
@@ -169,10 +169,10 @@ class Growth:
         """The whole trees of the step that has begun."""
         return [tree for tree in self._whole if tree not in self.ahead]
 
-    def _tell(self, tree: GrowingTree, what: Claim | WrittenNode, sink: RolloutSink) -> None:
+    def _tell(self, tree: GrowingTree, what: OpenNode | ClosedNode, sink: RolloutSink) -> None:
         if tree in self.ahead:
             self._untold.append((tree, what))
-        elif isinstance(what, Claim):
+        elif isinstance(what, OpenNode):
             sink.opened(what)
         else:
             sink.closed(tree, what)

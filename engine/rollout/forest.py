@@ -28,7 +28,7 @@ from engine.search.tree import Expansion, SearchTree
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class OpenNode:
     """A node that was opened and waits for its answer."""
 
     tree: GrowingTree
@@ -41,7 +41,7 @@ class Claim:
 
 
 @dataclass(frozen=True, slots=True)
-class WrittenNode:
+class ClosedNode:
     """A closed node."""
 
     node: int
@@ -68,7 +68,7 @@ class GrowingTree:
     search: SearchTree
     id: int = 0
     """Id in the event log; 0 for a tree that is not logged."""
-    written: dict[int, WrittenNode] = field(default_factory=dict)
+    written: dict[int, ClosedNode] = field(default_factory=dict)
     error_feedback: bool = True
     """Refinement prompts say how the parent did on the public tests."""
     spending: Spending = field(default_factory=Spending)
@@ -78,7 +78,7 @@ class GrowingTree:
     def scores(self) -> list[float]:
         return [node.score for node in self.written.values() if node.score is not None]
 
-    def verified(self) -> list[WrittenNode]:
+    def verified(self) -> list[ClosedNode]:
         """In the order of creation, nodes whose verification failed technically left out."""
         return [node for _, node in sorted(self.written.items()) if node.score is not None]
 
@@ -96,7 +96,7 @@ class GrowingTree:
         public = parent.verification.public if self.error_feedback else None
         return Request(self.problem, Feedback(parent.answer.program, public), name)
 
-    def close(self, node: WrittenNode) -> None:
+    def close(self, node: ClosedNode) -> None:
         """Record a node that was written; posteriors and spending advance."""
         self.search.close(node.node, node.score)
         self.written[node.node] = node
@@ -150,10 +150,10 @@ class Forest:
             for position, problem in enumerate(problems, first)
         ]
 
-    def claim(self, trees: Sequence[GrowingTree]) -> list[Claim]:
+    def claim(self, trees: Sequence[GrowingTree]) -> list[OpenNode]:
         """Open what the budgets of these trees allow now."""
         return [
-            Claim(tree, expansion)
+            OpenNode(tree, expansion)
             for tree in trees
             for expansion in self.budget.claim(tree.search, tree.spending)
         ]
@@ -166,10 +166,10 @@ class Forest:
         """Whether a tree is whole: nothing is left to open, and nothing is under way."""
         return self.budget.is_spent(tree.search, tree.spending)
 
-    def close(self, claim: Claim, answer: Answer, verification: Verification) -> WrittenNode:
+    def close(self, claim: OpenNode, answer: Answer, verification: Verification) -> ClosedNode:
         """Record an answer and its verdict; posteriors and tree advance."""
         expansion = claim.expansion
-        node = WrittenNode(
+        node = ClosedNode(
             claim.node,
             expansion.parent,
             expansion.agent,

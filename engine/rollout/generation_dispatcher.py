@@ -26,7 +26,7 @@ TURN_SECONDS = 0.25
 """Longest turn in which nothing ends: so long may a request wait to join."""
 
 
-class Writing:
+class GenerationDispatcher:
     """All answers that are under way, by number."""
 
     def __init__(self, team: Team):

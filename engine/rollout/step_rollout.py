@@ -12,7 +12,7 @@ from engine.config.agents import GeneratorName
 from engine.config.schema import RunConfig
 from engine.credit.filters import usable
 from engine.problems.source import ProblemSet
-from engine.rollout.continuous import Growth, Then
+from engine.rollout.continuous import ContinuousRollout, Then
 from engine.rollout.forest import Forest, GrowingTree, training_score
 from engine.rollout.waves import Rollout
 from engine.training.team import Team
@@ -39,7 +39,7 @@ def grows_on(config: RunConfig) -> bool:
     )
 
 
-class StepTrees:
+class StepRollout:
     """Grows as many trees as a step is to learn from."""
 
     def __init__(
@@ -53,7 +53,7 @@ class StepTrees:
         self.team = team
         self.problems = problems
         self.should_stop = should_stop
-        self.growth = Growth(config, team, problems, should_stop)
+        self.growth = ContinuousRollout(config, team, problems, should_stop)
         self.again: list[int] = []
         """Problems whose trees a resume cut off: they are begun again first."""
         self.begun = 0

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from engine.policy.types import Answer, Stream
-from engine.rollout.forest import Claim, Forest, GrowingTree, WrittenNode
+from engine.rollout.forest import ClosedNode, Forest, GrowingTree, OpenNode
 
 if TYPE_CHECKING:  # a search without a trainer does not pay for Ray
     from engine.training.team import Asked, Team
@@ -32,9 +32,9 @@ class Stopped(Exception):
 class RolloutSink(Protocol):
     """What is told as the trees grow."""
 
-    def opened(self, claim: Claim) -> None: ...
+    def opened(self, claim: OpenNode) -> None: ...
 
-    def closed(self, tree: GrowingTree, node: WrittenNode) -> None: ...
+    def closed(self, tree: GrowingTree, node: ClosedNode) -> None: ...
 
 
 @dataclass
@@ -42,7 +42,7 @@ class Lane:
     """Trees that advance together."""
 
     trees: Sequence[GrowingTree]
-    claims: dict[str, list[Claim]] = field(default_factory=dict)
+    claims: dict[str, list[OpenNode]] = field(default_factory=dict)
     asked: Asked | None = None
 
 
@@ -120,14 +120,14 @@ def timed(phases: dict[str, float], name: str) -> Iterator[None]:
         phases[name] = phases.get(name, 0.0) + time.perf_counter() - started
 
 
-def by_agent(claims: Sequence[Claim], agents: dict[str, Any]) -> dict[str, list[Claim]]:
+def by_agent(claims: Sequence[OpenNode], agents: dict[str, Any]) -> dict[str, list[OpenNode]]:
     grouped = {name: [c for c in claims if c.expansion.agent == name] for name in agents}
     return {name: mine for name, mine in grouped.items() if mine}
 
 
 def in_order_of_opening(
-    claims: dict[str, list[Claim]], answers: Mapping[str, Sequence[Answer]]
-) -> Iterator[tuple[Claim, Answer]]:
+    claims: dict[str, list[OpenNode]], answers: Mapping[str, Sequence[Answer]]
+) -> Iterator[tuple[OpenNode, Answer]]:
     pairs = [
         pair for agent, mine in claims.items() for pair in zip(mine, answers[agent], strict=True)
     ]

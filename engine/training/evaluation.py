@@ -18,7 +18,7 @@ from engine.events.vocabulary import EvaluationOutcomes, EvaluationResult, RunWa
 from engine.policy.types import Request, Stream
 from engine.problems.identity import content_hash
 from engine.problems.problem import Problem
-from engine.rollout.forest import Claim, Forest, GrowingTree, WrittenNode
+from engine.rollout.forest import ClosedNode, Forest, GrowingTree, OpenNode
 from engine.rollout.waves import Rollout
 from engine.training.evaluation_wait import EvaluationWait, program_count
 from engine.training.team import Team
@@ -115,9 +115,9 @@ class _Counted:
 
     judged: Callable[[int], None]
 
-    def opened(self, claim: Claim) -> None: ...
+    def opened(self, claim: OpenNode) -> None: ...
 
-    def closed(self, tree: GrowingTree, node: WrittenNode) -> None:
+    def closed(self, tree: GrowingTree, node: ClosedNode) -> None:
         self.judged(1)
 
 

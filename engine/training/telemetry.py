@@ -21,7 +21,7 @@ from engine.events.vocabulary import (
     TreeOpened,
 )
 from engine.policy.learner.rows import UpdateStats
-from engine.rollout.forest import Claim, GrowingTree, WrittenNode
+from engine.rollout.forest import ClosedNode, GrowingTree, OpenNode
 
 
 @dataclass
@@ -38,12 +38,12 @@ class StepRecorder:
             opened = TreeOpened(self.step, problem.id, problem.statement, problem.difficulty)
             self.log.append(opened, tree=tree.id)
 
-    def opened(self, claim: Claim) -> None:
+    def opened(self, claim: OpenNode) -> None:
         expansion = claim.expansion
         payload = NodeOpened(expansion.agent, expansion.parent, expansion.depth, expansion.draws)
         self.log.append(payload, tree=claim.tree.id, node=claim.node)
 
-    def closed(self, tree: GrowingTree, node: WrittenNode) -> None:
+    def closed(self, tree: GrowingTree, node: ClosedNode) -> None:
         generation, verification = node.answer.generation, node.verification
         tokens = generation.tokens
         if node.answer.prompt:
@@ -143,7 +143,7 @@ class StepFigures:
                 figures._add(node)
         return figures
 
-    def _add(self, node: WrittenNode) -> None:
+    def _add(self, node: ClosedNode) -> None:
         self.nodes[node.agent] += 1
         self.tokens += len(node.answer.generation.output_ids)
         self.near_limits += node.verification.near_its_limit

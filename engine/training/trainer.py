@@ -34,7 +34,7 @@ from engine.events.vocabulary import (
 from engine.problems.source import ProblemSet
 from engine.rollout.continuous import Then
 from engine.rollout.forest import GrowingTree
-from engine.rollout.step_rollout import StepTrees
+from engine.rollout.step_rollout import StepRollout
 from engine.rollout.waves import Stopped, timed
 from engine.training.checkpoint import Checkpoint, Checkpoints
 from engine.training.compatibility import RunRecord
@@ -42,7 +42,7 @@ from engine.training.evaluation import TEST, VALIDATION, Evaluator
 from engine.training.progress import Progress
 from engine.training.team import Team
 from engine.training.telemetry import StepFigures, StepRecorder
-from engine.training.update_coordinator import Learning
+from engine.training.update_coordinator import UpdateCoordinator
 
 
 class Trainer:
@@ -70,8 +70,8 @@ class Trainer:
         self.checkpoint = checkpoint
         self.checkpoints = Checkpoints(run_dir, config.training.keep_checkpoints)
         self.progress = Progress()
-        self.learning = Learning(config, team)
-        self.trees = StepTrees(config, team, problems, should_stop)
+        self.learning = UpdateCoordinator(config, team)
+        self.trees = StepRollout(config, team, problems, should_stop)
         self.saved_step = -1
         self.first_step = 1
         self.validation: float | None = None

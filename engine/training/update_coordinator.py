@@ -17,7 +17,7 @@ from engine.config.weight_sharing import weight_groups
 from engine.credit.assign import Credit, TreeRecord, assign_credit, credit_batch
 from engine.policy.learner.rows import TrainingRow
 from engine.policy.types import Generation
-from engine.rollout.continuous import Growth
+from engine.rollout.continuous import ContinuousRollout
 from engine.rollout.forest import GrowingTree
 from engine.rollout.waves import timed
 from engine.run.waits import of_agents
@@ -37,7 +37,7 @@ class _Update:
     """Whose nodes are learned from, by the owner too."""
 
 
-class Learning:
+class UpdateCoordinator:
     """Credits trees, keeps their nodes and has the learners learn from them."""
 
     def __init__(self, config: RunConfig, team: Team):
@@ -87,7 +87,10 @@ class Learning:
         return list(self._update.calls.values()) if self._update else []
 
     def finish(
-        self, phases: dict[str, float], growth: Growth, then: Callable[[], None] = lambda: None
+        self,
+        phases: dict[str, float],
+        growth: ContinuousRollout,
+        then: Callable[[], None] = lambda: None,
     ) -> None:
         """Wait for the update that is under way, if there is one, and `take` it; trees that no step
         waits for grow on meanwhile."""

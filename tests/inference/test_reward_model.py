@@ -18,7 +18,7 @@ from engine.events.vocabulary import (
     TreeOpened,
     Verdict,
 )
-from engine.inference.local_team import Crew
+from engine.inference.local_team import LocalTeam
 from engine.inference.reward_data import Example, examples_of_run, split_by_problem
 from engine.inference.reward_model import RewardModel
 from engine.policy.models.load import load_policy
@@ -138,7 +138,7 @@ def test_an_evaluation_takes_its_answers_by_the_reward_model(trained, server, pr
     def scorer(programs):
         return model.score([(problem.statement, program) for problem, program in programs])
 
-    with Crew(config) as crew:
+    with LocalTeam(config) as crew:
         crew.ready()
         found = measure(crew, config, problems[:2], [0], search=True, scorer=scorer)
     for tree, rewards, solved in zip(

@@ -13,7 +13,7 @@ import pytest
 
 from engine.__main__ import main
 from engine.inference.agents import inference_config, team_of
-from engine.inference.local_team import Crew
+from engine.inference.local_team import LocalTeam
 from engine.inference.search import search_problem
 from engine.search.scheduler import TreeEnd
 from tests.inference.server import MODEL, endpoints
@@ -25,7 +25,7 @@ SHORT = ["agents.oak.sampling.max_new_tokens=32"]
 
 
 def searched(config, problem):
-    with Crew(config) as crew:
+    with LocalTeam(config) as crew:
         crew.ready()
         return search_problem(crew, problem)
 
@@ -61,7 +61,7 @@ def test_several_in_flight_are_refilled_as_each_ends(server, problems):
             assert tree.search.in_flight == min(3, 16 - len(tree.written))
             assert left >= 0
 
-    with Crew(endpoints(server, "oak", "fern", **search)) as crew:
+    with LocalTeam(endpoints(server, "oak", "fern", **search)) as crew:
         crew.ready()
         outcome = search_problem(crew, problems[0], sink=Watch())
     assert opened == list(range(1, 17)) and max(most) == 4
@@ -300,7 +300,7 @@ def test_agents_of_one_model_share_a_process_and_its_death_loses_no_node(tmp_pat
     def tree(outcome):
         return [(n.parent, n.agent, n.answer.text) for n in outcome.tree.written.values()]
 
-    with Crew(config) as crew:
+    with LocalTeam(config) as crew:
         (process,) = set(active_children()) - before
         crew.ready()
         first, second = (search_problem(crew, problems[0]) for _ in range(2))
@@ -333,7 +333,7 @@ def test_a_model_is_forked_only_where_none_may_lie_on_a_gpu(tmp_path, monkeypatc
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     config = inference_config([f"oak={tiny_policy(tmp_path / 'model', 1)}"], {})
     before = set(active_children())
-    with Crew(config) as crew:
+    with LocalTeam(config) as crew:
         (process,) = set(active_children()) - before
         assert (psutil.Process(process.pid).ppid() != os.getpid()) is forked
         crew.ready()

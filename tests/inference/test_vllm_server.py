@@ -15,7 +15,7 @@ from engine.__main__ import main
 from engine.events.vocabulary import StopReason
 from engine.inference.agents import inference_config
 from engine.inference.backends import PlayerError
-from engine.inference.local_team import Crew
+from engine.inference.local_team import LocalTeam
 from engine.inference.search import search_problem
 from engine.policy.models.load import load_policy, model_directory
 from tests.extras import needs_vllm
@@ -88,7 +88,7 @@ def direct(monkeypatch):
 
 
 def searched(url, problem, **more):
-    with Crew(inference_config([f"oak={url}#{MODEL}"], settings(**more))) as crew:
+    with LocalTeam(inference_config([f"oak={url}#{MODEL}"], settings(**more))) as crew:
         crew.ready()
         return search_problem(crew, problem)
 
@@ -168,6 +168,6 @@ def test_a_team_of_it_and_a_model_here_is_evaluated_by_the_command(url, files, c
 
 
 def test_a_model_that_it_does_not_have_is_named_with_those_that_it_has(url):
-    crew = Crew(inference_config([f"oak={url}#trees/birch"], settings()))
+    crew = LocalTeam(inference_config([f"oak={url}#trees/birch"], settings()))
     with crew, pytest.raises(PlayerError, match=f"has the models {MODEL}; name one"):
         crew.ready()

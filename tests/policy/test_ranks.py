@@ -20,7 +20,7 @@ from engine.losses import POLICY_LOSSES
 from engine.policy.host import PolicyHost
 from engine.policy.learner.forward import inputs_of
 from engine.policy.learner.learner import Learner
-from engine.policy.learner.rank_group import Crew, divide
+from engine.policy.learner.rank_group import RankGroup, divide
 from engine.policy.learner.ranks import RankError
 from engine.policy.learner.sharded import ShardedWeights
 from engine.preload.environment import runtime_environment
@@ -60,7 +60,7 @@ def learn_together(rank, folder):
     for number, case in enumerate(CASES):
         again = number >= len(CASES) / 2  # the first half keeps all activations and logits
         training = TrainingConfig(micro_batch_tokens=250, recompute_activations=again)
-        student = Learner(weights, 0, still, loss_of(*case), training, Crew(rank, 2))
+        student = Learner(weights, 0, still, loss_of(*case), training, RankGroup(rank, 2))
         student.logits_at_once = 500 if again else 10**9
         stats = student.update(tree_rows(), 0.5)
         gradients = [p.grad.full_tensor() for p in weights.trained()]

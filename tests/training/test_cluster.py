@@ -19,7 +19,7 @@ from engine.config.compute import ComputeConfig
 from engine.events.vocabulary import Verdict
 from engine.policy.types import Request
 from engine.problems.generator import make_problem
-from engine.rollout.generation_dispatcher import Writing
+from engine.rollout.generation_dispatcher import GenerationDispatcher
 from engine.rollout.verification import VerifierPool
 from engine.run.waits import TeamError, wait_for_any
 from engine.training.cluster import RAY_SETTINGS, Bundle, reserve
@@ -194,7 +194,7 @@ def failure_of(call):
 
 
 def write(team):
-    writing = Writing(team)
+    writing = GenerationDispatcher(team)
     writing.ask("oak", Request(PROBLEM))
     writing.send()
     while not (found := writing.taken(wait_for_any(writing.turns, "agents to write", unheard))):

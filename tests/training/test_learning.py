@@ -42,7 +42,7 @@ from engine.config.schema import ConfigError, RunConfig
 from engine.credit import ADVANTAGES
 from engine.credit.group import Advantage
 from engine.events.log import read_all
-from engine.training.update_coordinator import Learning
+from engine.training.update_coordinator import UpdateCoordinator
 from tests.policies import renumbered_starter, tiny_config
 from tests.training.in_process import a_trainer
 
@@ -57,7 +57,7 @@ OWN = "own"
 STEPS, RATE = 6, 1e-3
 
 
-class SwappedAgents(Learning):
+class SwappedAgents(UpdateCoordinator):
     """A fault: each of the two agents learns from what the other wrote."""
 
     def start(self, recorder, progress):
@@ -123,7 +123,9 @@ def settings(
     )
 
 
-def trained(folder: Path, config: RunConfig, address: str, learning=Learning, planted=()) -> Gained:
+def trained(
+    folder: Path, config: RunConfig, address: str, learning=UpdateCoordinator, planted=()
+) -> Gained:
     """A whole run by the real actors; what is `planted`, by agent, is called in its learner."""
     with a_trainer(folder, config, address) as trainer:
         trainer.learning = learning(config, trainer.team)

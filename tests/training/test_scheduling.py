@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from engine.events.log import read_all
-from engine.rollout.continuous import Growth, Then
-from engine.rollout.step_rollout import StepTrees
+from engine.rollout.continuous import ContinuousRollout, Then
+from engine.rollout.step_rollout import StepRollout
 from tests.policies import tiny_config
 from tests.training.in_process import a_trainer
 from tests.training.scheduling import lags, scheduling_faults
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.slow
 STEPS = 5
 
 
-class Starving(Growth):
+class Starving(ContinuousRollout):
     """What a step left over is not gone on with."""
 
     def __init__(self, *arguments):
@@ -32,14 +32,14 @@ class Starving(Growth):
         super()._close({n: v for n, v in verdicts.items() if n not in starved}, sink)
 
 
-class WaitingForAll(Growth):
+class WaitingForAll(ContinuousRollout):
     """A step ends with the last of its trees."""
 
     def gather(self, count, sink, phases, then):
         return super().gather(len(self.trees), sink, phases, then)
 
 
-class KeepingWeightsBack(StepTrees):
+class KeepingWeightsBack(StepRollout):
     """What was learned reaches the generators when the next step's trees are whole."""
 
     def grow(self, step, seen, recorder, phases, then):
@@ -58,7 +58,7 @@ def settings(**training):
     )
 
 
-def logged(folder, config, address, growth=Growth, trees=StepTrees):
+def logged(folder, config, address, growth=ContinuousRollout, trees=StepRollout):
     """The log of a run with this scheduler."""
     with a_trainer(folder, config, address) as trainer:
         parts = (config, trainer.team, trainer.problems, trainer.should_stop)

@@ -21,7 +21,7 @@ from engine.policy.types import Generation
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
-    from engine.policy.models.load import Policy
+    from engine.policy.models.load import LoadedModel
     from engine.policy.models.weights import Weights
 
 GENERATORS = {
@@ -36,7 +36,7 @@ class Setup:
 
     agents: Sequence[AgentConfig]
     run: RunConfig
-    policy: Policy
+    policy: LoadedModel
     weights: Weights
     seed: int
 

@@ -32,7 +32,7 @@ from engine.policy.learner.forward import (
     pad_rows,
 )
 from engine.policy.learner.layout import Layout, MicroBatches
-from engine.policy.learner.rank_group import Crew
+from engine.policy.learner.rank_group import RankGroup
 from engine.policy.learner.recompute import recompute_activations
 from engine.policy.learner.rows import LearnedTokens, TrainingRow, UpdateStats
 from engine.policy.learner.token_stats import tokens_seen
@@ -62,9 +62,9 @@ class Learner:
         agent: AgentConfig,
         loss: LossConfig,
         training: TrainingConfig,
-        crew: Crew | None = None,
+        crew: RankGroup | None = None,
     ):
-        self.crew = crew or Crew()
+        self.crew = crew or RankGroup()
         self.weights = weights
         self.pad_id = pad_id
         self.agent = agent

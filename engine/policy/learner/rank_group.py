@@ -21,7 +21,7 @@ from engine.policy.learner.trie import sorted_rows
 
 
 @dataclass(frozen=True)
-class Crew:
+class RankGroup:
     """One rank among `ranks`; alone it asks nobody."""
 
     rank: int = 0

@@ -32,7 +32,7 @@ from engine.config.schema import RunConfig
 from engine.policy.allocator import keep_freed_memory
 from engine.policy.handles import RankHandle
 from engine.policy.learner.learner import own_options
-from engine.policy.learner.rank_group import Crew
+from engine.policy.learner.rank_group import RankGroup
 from engine.policy.learner.rows import TrainingRow, UpdateStats
 from engine.policy.models.weights import Weights
 from engine.preload.environment import runtime_environment
@@ -140,7 +140,7 @@ class LearnerRank:
             reference=self.run.loss.kl_coefficient > 0,
             fill=lambda model: fill(model, files, self.device) if files else None,
         )
-        crew = Crew(self.rank, self.ranks, self.device)
+        crew = RankGroup(self.rank, self.ranks, self.device)
         self.learner = Learner(
             self.weights, self.pad_id, self.agent, self.run.loss, self.run.training, crew
         )

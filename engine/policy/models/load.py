@@ -33,7 +33,7 @@ class ModelError(ValueError):
 
 
 @dataclass(frozen=True)
-class Policy:
+class LoadedModel:
     """A causal language model with the tokenizer that it was trained with."""
 
     model: PreTrainedModel
@@ -112,7 +112,7 @@ def check_model_directory(reference: str, adapters: int = 0) -> Path:
     return directory
 
 
-def load_policy(reference: str, device: str = "cpu", dtype: str = "float32") -> Policy:
+def load_policy(reference: str, device: str = "cpu", dtype: str = "float32") -> LoadedModel:
     """Load model and tokenizer.
 
     Raises:
@@ -150,7 +150,7 @@ def is_adapter(directory: Path) -> bool:
     return (directory / ADAPTER_CONFIG).is_file() and not (directory / "config.json").is_file()
 
 
-def _load_adapted(directory: Path, device: str, dtype: str) -> Policy:
+def _load_adapted(directory: Path, device: str, dtype: str) -> LoadedModel:
     from engine.policy.models.adapters import with_adapter
 
     base = load_policy(_base_of(directory), device, dtype)
@@ -168,7 +168,7 @@ def _load_tokenizer(directory: Path):
         raise ModelError(f"{directory / 'tokenizer.json'}: {_first_line(error)}") from error
 
 
-def _policy(directory: Path, model, tokenizer) -> Policy:
+def _policy(directory: Path, model, tokenizer) -> LoadedModel:
     if tokenizer.eos_token_id is None:
         raise ModelError(
             f"{directory / 'tokenizer_config.json'}: it names no eos_token; answers would never end"
@@ -179,7 +179,7 @@ def _policy(directory: Path, model, tokenizer) -> Policy:
             f"vocabulary of {model.get_input_embeddings().num_embeddings}; not a pair"
         )
     model.eval()
-    return Policy(model, tokenizer, _end_ids(model, tokenizer), _pad_id(tokenizer))
+    return LoadedModel(model, tokenizer, _end_ids(model, tokenizer), _pad_id(tokenizer))
 
 
 def _check_adapter(directory: Path, adapters: int) -> None:
