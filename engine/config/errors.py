@@ -6,6 +6,7 @@ Invariant: what is told is short, and text and JSON that every page, terminal an
 from __future__ import annotations
 
 import math
+from types import NoneType
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
@@ -60,7 +61,7 @@ def unstorable(path: str, value: Any, depth: int = 0) -> list[dict[str, Any]]:
         return [{"path": path or "config", "value": value, "reason": reason}]
     if isinstance(value, dict):
         items = list(value.items())
-    elif isinstance(value, list | tuple):
+    elif isinstance(value, (list, tuple)):
         items = list(enumerate(value))
     else:
         return []
@@ -81,7 +82,7 @@ def _never(path: str, value: Any, depth: int) -> str:
         return "must be a finite number"
     if isinstance(value, int) and value.bit_length() >= 64:
         return "is a number too large for any setting"
-    if not isinstance(value, bool | int | float | str | list | tuple | dict | None):
+    if not isinstance(value, (bool, int, float, str, list, tuple, dict, NoneType)):
         return f"must be a number, a text, true or false, not a {type(value).__name__}"
     return ""
 
@@ -96,7 +97,7 @@ def faults_of(error: ValidationError) -> list[dict[str, Any]]:
 def _fault(error: dict[str, Any]) -> dict[str, Any]:
     path = ".".join(str(part) for part in error["loc"]) or "config"
     value = error["input"]
-    if isinstance(value, BaseModel | dict):
+    if isinstance(value, (BaseModel, dict)):
         value = "..."
     reason = error["msg"].removeprefix("Value error, ")
     if error["type"] == "extra_forbidden":

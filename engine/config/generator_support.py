@@ -45,7 +45,7 @@ def truncates(sampling: Any) -> bool:
 
 def generation_faults(config: RunConfig) -> list[dict[str, Any]]:
     """What vLLM cannot do as it is asked, by its path."""
-    faults = []
+    faults: list[dict[str, Any]] = []
     for position, agent in enumerate(config.agents):
         if uses_vllm(agent):
             path = f"agents.{position}"

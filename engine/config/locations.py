@@ -84,7 +84,7 @@ def _walk(kind: Any, path: str, value: Any, change: Callable[[Location], str]) -
         return value
     if isinstance(kind, type) and issubclass(kind, BaseModel):
         return _walk_model(kind, path, value, change)
-    if origin in (list, tuple) and isinstance(value, list | tuple):
+    if origin in (list, tuple) and isinstance(value, (list, tuple)):
         items = [
             _walk(item, _join(path, index), one, change)
             for index, (item, one) in enumerate(_paired(origin, arguments, value))

@@ -25,7 +25,7 @@ def with_shared_settings(data: Any) -> Any:
 
     What is no list of agents is returned as it is: to be refused elsewhere.
     """
-    if not isinstance(data, dict) or not isinstance(data.get("agents"), list | tuple):
+    if not isinstance(data, dict) or not isinstance(data.get("agents"), (list, tuple)):
         return data
     named = {a["name"]: a for a in data["agents"] if isinstance(a, dict) and _is_text(a, "name")}
     return data | {"agents": [_filled(agent, named) for agent in data["agents"]]}
@@ -34,7 +34,7 @@ def with_shared_settings(data: Any) -> Any:
 def sharing_faults(agents: Sequence[AgentConfig]) -> list[dict[str, Any]]:
     """What is impossible about the agents' partners, by its path."""
     by_name = {agent.name: agent for agent in agents}
-    faults = []
+    faults: list[dict[str, Any]] = []
     for position, agent in enumerate(agents):
         path = f"agents.{position}"
         if reason := _impossible_partner(agent, by_name):
