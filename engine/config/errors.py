@@ -10,6 +10,7 @@ from types import NoneType
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
 
 _MAX_DEPTH = 20
 _MAX_SHOWN_CHARS = 200
@@ -94,7 +95,7 @@ def faults_of(error: ValidationError) -> list[dict[str, Any]]:
     return [f for f in faults if not any(path.startswith(f"{f['path']}.") for path in paths)]
 
 
-def _fault(error: dict[str, Any]) -> dict[str, Any]:
+def _fault(error: ErrorDetails) -> dict[str, Any]:
     path = ".".join(str(part) for part in error["loc"]) or "config"
     value = error["input"]
     if isinstance(value, (BaseModel, dict)):

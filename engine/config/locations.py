@@ -99,21 +99,27 @@ def _walk(kind: Any, path: str, value: Any, change: Callable[[Location], str]) -
 def _walk_model(
     model: type[BaseModel], path: str, value: Any, change: Callable[[Location], str]
 ) -> Any:
-    is_plain = isinstance(value, Mapping)
-    if not is_plain and not isinstance(value, BaseModel):
+    if isinstance(value, Mapping):
+        given = dict(value)
+    elif isinstance(value, BaseModel):
+        given = {name: getattr(value, name) for name in model.model_fields}
+    else:
         return value
-    changed = {}
+    changed: dict[str, Any] = {}
     for name, info in model.model_fields.items():
-        if is_plain and name not in value:
+        if name not in given:
             continue
-        before = value[name] if is_plain else getattr(value, name)
-        kind = Annotated[info.annotation, *info.metadata] if info.metadata else info.annotation
+        before = given[name]
+        annotation: Any = info.annotation
+        kind: Any = Annotated[annotation, *info.metadata] if info.metadata else annotation
         after = _walk(kind, _join(path, name), before, change)
         if after is not before:
             changed[name] = after
     if not changed:
         return value
-    return {**value, **changed} if is_plain else value.model_copy(update=changed)
+    if isinstance(value, BaseModel):
+        return value.model_copy(update=changed)
+    return {**given, **changed}
 
 
 def _paired(origin: Any, kinds: tuple[Any, ...], values: Any) -> Iterator[tuple[Any, Any]]:

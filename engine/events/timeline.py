@@ -26,7 +26,7 @@ TIMES = frozenset({"seconds", "phases", "training_seconds"})
 def standing(events: Iterable[Event]) -> list[Event]:
     """The events that a resume did not void, in order; what was told again stands once."""
     kept: list[tuple[int | None, Event]] = []
-    step_of_tree: dict[int, int] = {}
+    step_of_tree: dict[int | None, int] = {}
     told: set[tuple[str, ...]] = set()
     for event in events:
         if event.kind == "run.resumed":
