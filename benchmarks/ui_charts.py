@@ -68,7 +68,7 @@ def _zoom(page: Any, part: tuple[float, float], points: int) -> float:
     if told["points"] != expected:
         raise RuntimeError(f"{told['points']} points from {first} to {last}, not {expected}")
     page.evaluate("window.zoomed = null")
-    page.get_by_role("button", name="Whole range").click()
+    page.get_by_role("button", name="Reset zoom").click()
     page.wait_for_function(ZOOMED, timeout=WAIT_MS)
     return round(told["ms"], 1)
 

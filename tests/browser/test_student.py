@@ -24,7 +24,7 @@ def test_a_band_over_seeds_reaches_as_far_as_scipys_interval(module_page, seeds)
     least, most = module_page.evaluate(
         """async (values) => {
             const { band } = await import("/static/js/metrics/metric-buckets.js");
-            const { least, most } = band(values.map((value) => [value]), "ci");
+            const { least, most } = band(values.map((value) => ({ mean: [value] })), "ci");
             return [least[0], most[0]];
         }""",
         values,

@@ -27,11 +27,12 @@ def test_a_run_with_data_and_what_is_made_of_it(window, run, log):
     page.get_by_role("heading", name="No tree yet").wait_for()
     check("a run without a tree")
     run.feed(log)
+    page.locator(f'[data-part="stream"][data-seq="{len(list(log))}"]').wait_for()
     page.locator('[data-part="stage"]').focus()
     page.locator('[data-tool="list"]').click()
     page.locator('[data-part="stage"]').press("Enter")
     panel = page.locator('[data-part="panel"]')
-    panel.get_by_role("heading", name="Why here").wait_for()
+    panel.get_by_role("heading", name="Selection").wait_for()
     panel.get_by_role("heading", name="Credit").wait_for()  # so all of the node has come
     for summary in panel.locator("summary").all():
         summary.click()

@@ -82,7 +82,7 @@ def test_a_click_opens_a_node_with_its_program_tests_and_credit(page, run, log):
     assert panel.locator(".t-keyword").count() >= 2
     assert panel.locator(".test").count() == 3
     assert panel.get_by_text("Advantage").count() == 1
-    panel.get_by_role("heading", name="Why here").wait_for()
+    panel.get_by_role("heading", name="Selection").wait_for()
     assert panel.locator(".density path.area").count() >= 2
     assert "by UCB" in panel.locator(".rules").first.inner_text()
     panel.get_by_role("heading", name="Credit").wait_for()

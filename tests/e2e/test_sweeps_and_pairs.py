@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 def test_values_to_try_become_a_run_for_every_combination(window, run, faults):
     faults.expected = ("Failed to load resource",)
     page = window("/runs/new/?recipe=demo")
-    values = page.get_by_label("Values to try")
+    values = page.get_by_label("Sweep")
     values.fill("loss.kl_coefficient = 0.001, -1\nsearch.nodes_per_tree = 4, 5")
     page.locator('[data-part="start"]').click()
     alert = page.get_by_role("alert").filter(has_text="loss.kl_coefficient")
@@ -68,7 +68,7 @@ def test_trees_of_one_problem_from_two_runs(window, run, log):
     other.feed(events)
     tree = next(e.tree for e in events if e.kind == "tree.open")
     page = window(f"/compare/trees/?tree={run.run.pk}:{tree}")
-    choices = page.get_by_label("against")
+    choices = page.get_by_label("compared with")
     (one,) = [o for o in choices.locator("option").all_inner_texts() if "other" in o]
     choices.select_option(label=one)
     page.get_by_role("button", name="Compare", exact=True).click()
@@ -85,7 +85,7 @@ def test_trees_of_one_problem_from_two_checkpoints_of_a_run(window, run, log):
     first = opened[0].tree
     last = next(e.tree for e in opened if e.payload["step"] == SAMPLE.steps)
     page = window(f"/compare/trees/?tree={run.run.pk}:{first}")
-    choices = page.get_by_label("against")
+    choices = page.get_by_label("compared with")
     choices.select_option(value=f"{run.run.pk}:{last}")
     page.get_by_role("button", name="Compare", exact=True).click()
     page.wait_for_url(lambda url: str(last) in url)

@@ -86,7 +86,13 @@ def test_every_asset_of_every_page_is_served_as_it_is_in_the_checkout(stack, bro
     names = {re.sub(r"^.*/static/[0-9a-f]{12}/", "", address) for address in served}
     own = {name for name in names if (ROOT / "static" / name).is_file()}
     assert {"css/grove.css", "img/grove.svg", "js/pages/run-page.js", "js/stream/fold.js"} <= own
-    assert {posixpath.dirname(name) for name in own} >= {"css", "js", "img", "vendor/uplot"}
+    assert {posixpath.dirname(name) for name in own} >= {
+        "css",
+        "js/pages",
+        "js/lib",
+        "img",
+        "vendor/uplot",
+    }
     for address, response in served.items():
         name = re.sub(r"^.*/static/[0-9a-f]{12}/", "", address)
         assert response.status_code == 200, address

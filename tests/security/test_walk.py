@@ -291,6 +291,7 @@ def test_every_rule_of_something_in_a_project_is_walked_for_private_ones():
         "experiment_id", "promotion_id", "evaluation_id",
     }  # fmt: skip
     named = {name for name, one in addresses() if of_a_project & set(one.pattern.converters)}
+    named -= {name for name in named if name.startswith("above-")}  # redirect, and look up nothing
     made = {"api-1:create_run", "api-1:create_experiment_of_runs", "mark-runs", "compare-trees"}
     made |= {"comparison-shares", "api-1:list_comparison_shares", "api-1:share_comparison"}
     made |= {"revoke-comparison-share", "api-1:unshare_comparison", "api-1:check_experiment"}
