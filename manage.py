@@ -1,5 +1,5 @@
 #!/usr/bin/env python
-"""The commands of the web side, in a checkout; elsewhere they are `grove manage`."""
+"""Entry point of the web side's commands in a checkout; elsewhere it is `grove manage`."""
 
 import os
 import sys

@@ -1,11 +1,11 @@
-"""Side-by-side measurements against what people use instead; each prints one JSON line.
+"""Side-by-side measurements against alternatives in common use; each prints one JSON line.
 
 A measurement is one module of this package and one line in `MEASUREMENTS`. The module has `SUMMARY`
 (one line), a docstring that says what is compared and how, `add_arguments(parser)`,
-`measure(arguments)`, which returns {"ratios", "figures", "versions"}, and `GOALS`, what its ratios
-should be. A ratio is how many times better we are than the peer that it names, and is only
-returned where the same run found that both did the same work. Torch and peers are imported inside
-of `measure`, so that `--help` is quick; a peer that is not installed ends it with `PeerMissing`.
+`measure(arguments)`, which returns {"ratios", "figures", "versions"}, and `GOALS`, the goals of its
+ratios. A ratio is how many times better Grove is than the peer that it names, and is returned only
+if the same run verified that both did the same work. Torch and peers are imported inside of
+`measure`, so that `--help` is fast; a peer that is not installed raises `PeerMissing`.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ MEASUREMENTS = {
     "api": "api",
     "ui": "ui",
 }
-"""The module of each measurement, by the name that it is called by."""
+"""The module of each measurement, by its name on the command line."""
 
 
 class PeerMissing(Exception):
-    """What a measurement compares with is not installed; says what to do about it."""
+    """The peer of a measurement is not installed; contains the remedy."""
 
 
 @dataclass(frozen=True)
 class Goal:
-    """What a ratio should be: so much or more, or so much or less."""
+    """The goal of a ratio: at least a value, or at most."""
 
     value: float
     least: bool

@@ -43,7 +43,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _modules(asked: list[str]) -> dict[str, ModuleType]:
-    """The one that is asked for; all of them for help, or for a name that there is not."""
+    """Returns the requested module; all of them for help, or for an unknown name."""
     names = {**MEASUREMENTS, "all": "everything"}
     wanted = [name for name in names if name in asked] or list(names)
     return {name: importlib.import_module(f"benchmarks.{names[name]}") for name in wanted}

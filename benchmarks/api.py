@@ -1,20 +1,18 @@
 """REST with 10,000 runs, of which the busiest has 1,000 metrics, and against MLflow and Trackio.
 
-`max_queries` is the most that any of these asks of the database: a page of 50 runs, the same
-filtered by state and name, a run opened by REST and as a page, its 1,000 metrics, one of them in
-buckets. `list_p95_ms` is the 95th percentile of pages of 50 runs over HTTP, walked by cursor.
+`max_queries` is the most database queries of any of these: a page of 50 runs, the same filtered by
+state and name, a run opened by REST and as a page, its 1,000 metrics, one of them in buckets.
+`list_p95_ms` is the 95th percentile of pages of 50 runs over HTTP, fetched by cursor.
 
 Against the peers, on the same machine with the same numbers: listing 1,000 runs; logging 100,000
 scalars (1,000 steps of 100); reading all points of a series of 100,000, each with step, time and
-value. Logging against Trackio takes turns, ours and theirs, after one of each that does not count;
-the ratio is the median of the rounds. Grove and MLflow are asked over HTTP on this machine (Grove
-on Postgres, MLflow on its sqlite), each by one connection of its own client and in the batches that
-this client makes; Trackio reads and writes its file in its own process, and is spared the network.
-The clock of logging stops
-when the numbers are stored: with Postgres after the commit of the last batch, which its log was
-flushed for (`synchronous_commit` is on). All must have read as many points of the same sum. The
-peers have pins that are not ours, so they live in an environment of their own, `var/peers`, which
-is made here once.
+value. Grove and Trackio log in turns, after one uncounted turn of each; the ratio is the median of
+the rounds. Grove and MLflow are called over HTTP on this machine (Grove on Postgres, MLflow on its
+sqlite), each over one connection of its own client and in that client's batches; Trackio reads and
+writes its file in its own process, without a network. The clock of logging stops when the numbers
+are stored: with Postgres after the commit of the last batch, for which its log is flushed
+(`synchronous_commit` is on). All must read the same number of points with the same sum. The peers'
+pins differ from Grove's, so they have an environment of their own, `var/peers`, created once.
 """
 
 from __future__ import annotations
@@ -52,7 +50,7 @@ PINS = ("mlflow==3.17.2", "trackio==0.43.0")
 PAGES = 60
 _FIXED = ("seconds", "nodes", "filtered_trees", "dropped_nodes", "tokens", "training_seconds",
           "refilled_trees", "carried_trees", "reward", "solved")  # fmt: skip
-"""Numbers that every step tells besides its phases."""
+"""Numbers that every step reports besides its phases."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -66,7 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def measure(arguments: argparse.Namespace) -> dict[str, dict[str, Any]]:
-    """Ratios and figures of all; the peers first, so that what is missing is told at once."""
+    """Returns ratios and figures of all; the peers run first, so that a missing one fails early."""
     load = (arguments.listed, arguments.steps, 100, arguments.points)
     python = None if arguments.without_peers else _peers()
     with tempfile.TemporaryDirectory(prefix="grove-bench-") as folder:
@@ -98,7 +96,7 @@ def _told(ours: dict[str, Any], peers: dict[str, dict[str, Any]]) -> dict[str, d
 
 
 def _peers() -> Path:
-    """The Python that has the peers, installed on first use.
+    """Returns the Python that has the peers, which are installed on first use.
 
     Raises:
         PeerMissing: they cannot be installed here.
@@ -131,7 +129,8 @@ def _peer(python: Path, name: str, folder: str, load: tuple[int, ...]) -> dict[s
 def _trackio(
     python: Path | None, folder: str, load: tuple[int, ...]
 ) -> Iterator[Callable[[int], float] | None]:
-    """Has Trackio log a run of this number, and returns the seconds; None without peers."""
+    """Yields a function that makes Trackio log run `number` and returns the seconds; None without
+    peers."""
     if python is None:
         yield None
         return
@@ -157,7 +156,8 @@ def _trackio(
 
 @contextmanager
 def _site(folder: Path) -> Iterator[str]:
-    """Postgres and the web server, as `make run` starts them; this process knows the database."""
+    """Runs Postgres and the web server, as `make run` starts them; this process may use the
+    database."""
     from workers.local.postgres import EmbeddedPostgres
     from workers.local.services import web_command
 
@@ -233,8 +233,8 @@ def _logged(
     arguments: argparse.Namespace,
     logged_there: Callable[[int], float] | None,
 ) -> dict[str, Any]:
-    """Median seconds of logging here and with Trackio, in turns, and the median of the ratios;
-    the first turn of both does not count."""
+    """Returns median seconds of logging here and with Trackio, in turns, and the median of the
+    ratios; the first turn of both is not counted."""
     ours, theirs = [], []
     for number in range(1 + arguments.log_rounds):
         ours.append(timed(lambda: _log(grove, project, arguments.steps))[0])
@@ -260,7 +260,7 @@ def _read(grove: Any, project: int, points: int) -> tuple[float, float]:
 
 
 def _step(seq: int, numbers: int) -> bytes:
-    """The line of a step that tells so many numbers."""
+    """Returns the log line of a step with `numbers` numbers."""
     step = seq - 1
     names = range(len(_FIXED), numbers)
     payload = {name: value(step, place) for place, name in enumerate(_FIXED)}

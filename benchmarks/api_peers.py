@@ -1,16 +1,16 @@
-"""What the peers of `benchmarks.api` take for the same work; run with the Python that has them.
+"""Timing of the peers of `benchmarks.api` for the same work; runs with the Python that has them.
 
     python api_peers.py mlflow|trackio FOLDER RUNS STEPS SERIES POINTS
     python api_peers.py trackio_log FOLDER RUNS STEPS SERIES POINTS
 
-Prints {"list", "log", "read", "version"} as JSON, seconds each, of which `list` and `log` are
-MLflow's alone. Trackio logs in turns with Grove: `trackio_log` logs once for each line that it
-reads, and prints the seconds.
-Both are used as their documentation says: MLflow through its server (sqlite), in batches of 1,000
-metrics, the most that it takes; Trackio in this process, without any server, which it logs to and
-reads from its sqlite file: `trackio.log` for each step, until `finish` has stored all of them, and
-its bulk call for the series that is then read. Nobody's clock runs on after what was logged is
-stored, or stops before. This module has nothing of ours, so that any Python runs it.
+Prints {"list", "log", "read", "version"} as JSON, seconds each; only MLflow has `list` and `log`.
+Trackio logs in turns with Grove: `trackio_log` logs once for each line of its input, and prints the
+seconds.
+Both are used as documented: MLflow through its server (sqlite), in batches of 1,000 metrics, its
+maximum; Trackio in this process, without a server, on its sqlite file: `trackio.log` for each step,
+until `finish` has stored all of them, and its bulk call for the series that is then read. Each
+clock stops when the logged values are stored, not later and not earlier. This module imports
+nothing of Grove, so that any Python can run it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ BATCH = 1000
 
 
 def value(step: int, name: int) -> float:
-    """The number that everybody logs."""
+    """Returns the number that all systems log."""
     return (step * 31 + name * 17) % 1000 / 1000
 
 
@@ -47,7 +47,7 @@ def free_port() -> int:
 
 
 def await_answer(address: str) -> None:
-    """Raises `TimeoutError` if nothing answers there in `READY_SECONDS`."""
+    """Waits for a server; raises `TimeoutError` if none answers within `READY_SECONDS`."""
     deadline = time.monotonic() + READY_SECONDS
     while True:
         try:
@@ -123,7 +123,7 @@ def with_trackio(folder: Path, runs: int, steps: int, series: int, points: int) 
 
 
 def log_in_trackio(folder: Path, steps: int, series: int) -> None:
-    """Logs a run for each line of standard input, and prints the seconds that it took."""
+    """Logs a run for each line of standard input, and prints its seconds."""
     os.environ["TRACKIO_DIR"] = str(folder)
     import trackio
     from trackio.sqlite_storage import SQLiteStorage

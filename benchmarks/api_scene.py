@@ -1,4 +1,4 @@
-"""Ten thousand runs in a database, and what opening them asks of it."""
+"""Scene of ten thousand runs in a database, and the queries that opening them costs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CHUNK = 1000
 
 @dataclass(frozen=True)
 class Scene:
-    """Who asks, with what, and where the runs are."""
+    """The user and token of the requests, and the projects of the runs."""
 
     user: User
     token: str
@@ -30,7 +30,7 @@ class Scene:
     listed_project: int
 
     def queries(self, busiest: str) -> dict[str, Any]:
-        """`queries` by what is opened, and `max_queries`."""
+        """Returns `queries`, their number by request, and `max_queries`."""
         client = Client(SERVER_NAME="localhost", raise_request_exception=True)
         client.force_login(self.user)
         rest = "/api/v1/runs"
@@ -53,7 +53,7 @@ class Scene:
 
 
 def make_scene(runs: int, listed: int) -> Scene:
-    """One workspace with a project of `runs` runs and one of `listed`."""
+    """Creates one workspace with a project of `runs` runs and one of `listed`."""
     user = User.objects.create_user("bench")
     workspace = create_workspace("Bench", "bench", user)
     many, some = (create_project(workspace, name, name, created_by=user) for name in "ab")

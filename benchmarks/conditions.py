@@ -12,12 +12,12 @@ import psutil
 
 ROOT = Path(__file__).resolve().parents[1]
 OWN_FILES = (":!docs/benchmarks.md", ":!docs/benchmarks.json")
-"""Written by `all` itself; they change no measurement."""
+"""Files that `all` itself writes; they affect no measurement."""
 
 
 @dataclass(frozen=True)
 class Load:
-    """How busy the machine is."""
+    """Load of the machine."""
 
     average: float
     """Mean number of runnable processes over the last minute (the first of `uptime`)."""
@@ -29,18 +29,18 @@ class Load:
 
 
 def load() -> Load:
-    """The machine's load at this moment; takes one second."""
+    """Returns the machine's current load; takes one second."""
     return Load(round(os.getloadavg()[0], 2), round(psutil.cpu_percent(interval=1.0), 1))
 
 
 def machine() -> str:
-    """The processor, its cores that this process may use, and Python."""
+    """Returns the processor, the number of cores for this process, and Python's version."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     return f"{_processor()}, {cores} cores, Python {platform.python_version()}"
 
 
 def commit(root: Path = ROOT) -> str:
-    """The short name of the commit that is checked out, with `+changes` where files differ."""
+    """Returns the short hash of the checked-out commit, with `+changes` if files differ."""
     head = _git(root, "rev-parse", "--short=10", "HEAD")
     if not head:
         return "no repository"
@@ -49,7 +49,7 @@ def commit(root: Path = ROOT) -> str:
 
 
 def _git(root: Path, *arguments: str) -> str:
-    """What git prints; empty where there is no git or no repository."""
+    """Returns git's output; empty without git or a repository."""
     try:
         done = subprocess.run(["git", *arguments], cwd=root, capture_output=True, text=True)
     except FileNotFoundError:

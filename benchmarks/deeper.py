@@ -1,7 +1,7 @@
-"""A starter with more layers, which begin as the identity: the same answers at the cost of a
-larger model.
+"""A starter with more layers, initialised as the identity: the same answers at the cost of a larger
+model.
 
-Invariant: what a new layer adds to the residual stream is 0 until it has learned.
+Invariant: a new layer adds 0 to the residual stream until it is trained.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from engine.policy.starters import starter_directory
 
 
 def deeper(starter: str, layers: int, directory: Path) -> Path:
-    """Saves such a model of so many layers, with its tokenizer; returns its directory.
+    """Saves such a model with `layers` layers, and its tokenizer; returns its directory.
 
     Raises:
         ValueError: the starter has more layers.

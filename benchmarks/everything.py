@@ -1,10 +1,10 @@
-"""All measurements, one after the other, each in a process of its own, and the page of the docs.
+"""All measurements in sequence, each in a process of its own, and the page of the docs.
 
-Every result is added to `docs/benchmarks.json` with its conditions, and the page is written from
-it after each measurement. A measurement whose peer is not installed is named as left out; one that
-fails is named with the last line of its error, and the others are measured all the same. At the end
-the goals that were missed are listed. Exit status: 0 if every goal was met, 1 if a measurement
-failed, 4 if all succeeded and a goal was missed.
+Every result is appended to `docs/benchmarks.json` with its conditions, and the page is written from
+it after each measurement. A measurement whose peer is not installed is reported as left out; one
+that fails is reported with the last line of its error, and the others still run. At the end the
+missed goals are listed. Exit status: 0 if every goal was met, 1 if a measurement failed, 4 if all
+succeeded and a goal was missed.
 """
 
 from __future__ import annotations
@@ -53,10 +53,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def measure(arguments: argparse.Namespace) -> dict[str, dict[str, Any]]:
-    """Ratios and versions of all, as NAME.RATIO; figures are the seconds that each took.
+    """Returns ratios and versions of all, as NAME.RATIO; figures are the seconds of each.
 
     Raises:
-        NotWritten: the record is not what this program wrote.
+        NotWritten: the record is not as this program wrote it.
     """
     record = load_record(arguments.out.with_suffix(".json"))
     names = [] if arguments.render else arguments.only or list(MEASUREMENTS)
@@ -68,7 +68,7 @@ def measure(arguments: argparse.Namespace) -> dict[str, dict[str, Any]]:
         print(f"{name}: {one.seconds:.0f} s, {result}", file=sys.stderr, flush=True)
         measured.append(one)
         record.add(one)
-        # After each of them: what is interrupted late in an hour has its rows.
+        # After each of them, so that an interruption loses no finished rows.
         _write(record, arguments.out)
     if not names:
         _write(record, arguments.out)
@@ -86,7 +86,7 @@ def _write(record: Record, page: Path) -> None:
 
 
 def _measured(name: str, options: str, limit: float) -> Measurement:
-    """One measurement in a process of its own, with its conditions."""
+    """Runs one measurement in a process of its own; returns it with its conditions."""
     module = importlib.import_module(f"benchmarks.{MEASUREMENTS[name]}")
     at = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M:%S")
     code, before, started = commit(), load(), time.perf_counter()
@@ -107,7 +107,7 @@ def _measured(name: str, options: str, limit: float) -> Measurement:
 
 
 def _result(name: str, options: str, limit: float) -> dict[str, Any]:
-    """{"ratios", "figures", "versions"}, or {"failed"} or {"left_out"} with the reason."""
+    """Returns {"ratios", "figures", "versions"}, or {"failed"} or {"left_out"} with the reason."""
     command = [sys.executable, "-m", "benchmarks", name, "--json", *shlex.split(options)]
     try:
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=limit)

@@ -1,16 +1,16 @@
-"""What several expansions in flight save, and what they cost the shape of the tree.
+"""Speedup by several expansions in flight, and their effect on the shape of the tree.
 
 Trees of 32 nodes by two agents, grown by the loop of a search at test time: the same scheduler,
-forest and refill of whatever ends. Only the models and the tests are modelled: an answer comes
-after a latency, and says how good its program is. The latencies of a tree are the 32 equally likely
-quantiles of a lognormal distribution (median 50 ms, sigma 0.8) in an order of its own, so that no
-tree is lucky; a first program has a quality of at most 0.6, a repair that of its parent and a
-little more or less.
+forest and refill after each end. Only the models and the tests are simulated: an answer arrives
+after a latency, and contains its program's quality. The latencies of a tree are the 32 equally
+likely quantiles of a lognormal distribution (median 50 ms, sigma 0.8) in an order of its own, so
+that all trees have the same total; a first program has a quality of at most 0.6, a repair that of
+its parent plus noise.
 
 `k4_speedup`: seconds of trees that grow one node at a time over those of the same with four in
 flight. `trees16_over_1`: sixteen trees at once, over the mean of each alone, four in flight in
-both. The figures hold root children, greatest depth and best quality beside the times: who chooses
-before answers are back knows less, and widens.
+both. The figures hold root children, greatest depth and best quality alongside the times: choices
+made before answers return have less information, and the tree widens.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def measure(arguments: argparse.Namespace) -> dict[str, dict[str, Any]]:
-    """Ratios, figures and versions; seconds are wall time, per tree."""
+    """Returns ratios, figures and versions; seconds are wall time, per tree."""
     latency = _quantiles(arguments.median)
     with Timer() as timer:
         grown = {
@@ -80,14 +80,14 @@ def measure(arguments: argparse.Namespace) -> dict[str, dict[str, Any]]:
 
 
 def _quantiles(median: float) -> np.ndarray:
-    """Seconds of the answers of one tree."""
+    """Returns the seconds of the answers of one tree."""
     normal = NormalDist(np.log(median), SIGMA)
     return np.exp([normal.inv_cdf((place + 0.5) / NODES) for place in range(NODES)])
 
 
 @dataclass
 class Grown:
-    """Trees that grew at once."""
+    """Trees that grew concurrently."""
 
     seconds: float
     forest: Forest
@@ -132,8 +132,7 @@ def _shape(runs: Sequence[Grown]) -> dict[str, float]:
 
 @dataclass
 class Course:
-    """What the answers of one tree take, and how good they are, in the order in which they are
-    asked for."""
+    """Latencies and qualities of the answers of one tree, in the order of the requests."""
 
     latency: np.ndarray
     seed: int
@@ -143,7 +142,7 @@ class Course:
         self._seconds = iter(self._rng.permutation(self.latency).tolist())
 
     def next(self, parent: float | None) -> tuple[float, float]:
-        """Seconds and quality, from 0 to 1."""
+        """Returns the next answer's seconds and quality, from 0 to 1."""
         if parent is None:
             quality = 0.6 * self._rng.random() ** 2
         else:
@@ -152,7 +151,7 @@ class Course:
 
 
 class Timer:
-    """Sets futures after so many seconds, any number at once, from a thread of its own."""
+    """Sets futures after a delay, any number concurrently, from a thread of its own."""
 
     def __enter__(self) -> Timer:
         self._loop = asyncio.new_event_loop()
@@ -173,7 +172,8 @@ class Timer:
 
 @dataclass(eq=False)
 class Model:
-    """Both agents (a `Player`): sleeps, and answers with a program that says how good it is."""
+    """Backend of both agents (an `AnswerBackend`): waits, and answers with a program that contains
+    its quality."""
 
     timer: Timer
     courses: dict[str, Course]
@@ -195,7 +195,7 @@ class Model:
 
 
 class SaidQuality:
-    """In place of the tests: as many public ones pass as the program says."""
+    """Verifier in place of the tests: passes the share of public tests that the program states."""
 
     def verify(self, programs: Sequence[tuple[Problem, str]]) -> list[Verification]:
         return [self._judged(float(program)) for _, program in programs]
@@ -214,7 +214,7 @@ class NothingToCheck:
 
 @dataclass
 class ModelledCrew(LocalTeam):
-    """A crew of modelled agents, with nothing to verify in a sandbox."""
+    """A `LocalTeam` of simulated agents, without a sandbox."""
 
     config: RunConfig
     model: Model

@@ -1,8 +1,8 @@
-"""What each layer of isolation costs a program, in a bare interpreter as the zygote is one.
+"""Cost of each layer of isolation per program, in a bare interpreter like the zygote's.
 
 Run by path as `python -I -S -B layers.py FOLDER PROGRAMS`, where FOLDER holds the sandbox's
-modules. Prints {layer: milliseconds}, where each layer stands on top of those before it:
-fork a child, let it compile and run a small program, and reap it.
+modules. Prints {layer: milliseconds}, where each layer includes those before it: the time to fork
+a child that compiles and runs a small program, and to reap it.
 """
 
 # ruff: noqa: PTH120
@@ -27,14 +27,14 @@ LAYERS = ("fork", "rlimits", "namespaces", "landlock", "seccomp")
 
 def main() -> None:
     best = dict.fromkeys(LAYERS, float("inf"))
-    for _ in range(ROUNDS):  # in turns, and the best of each: other load only ever adds
+    for _ in range(ROUNDS):  # in turns, and the best of each: other load only adds time
         for i, layer in enumerate(LAYERS):
             best[layer] = min(best[layer], measured(LAYERS[: i + 1]))
     print(json.dumps(best))
 
 
 def measured(layers: tuple[str, ...]) -> float:
-    """Median milliseconds behind these layers; in a fork, because no wall comes down again."""
+    """Returns median milliseconds under these layers; in a fork, since they are irreversible."""
     read, write = os.pipe()
     pid = os.fork()
     if pid == 0:

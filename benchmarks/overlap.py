@@ -1,18 +1,18 @@
-"""Steps per minute with writing and learning overlapped, against one after the other.
+"""Steps per minute with generation and learning overlapped, against alternating ones.
 
 The engine trains one model, as a process of its own with one core, and one thread of torch, for
-each of its actors: alternating, where one actor writes and learns in turns, and with
-`training.overlap`, where a generator writes the next step while the learner learns from the last.
-Two threads for the one actor made alternating slower on two cores, not faster. Both learn as
-published settings do, in four minibatches (those of GSPO) and with a reference (that of MARS²): for
-every node three passes forward and one back, so that learning takes as long as writing or longer.
+each of its actors: alternating, where one actor generates and learns in turns, and with
+`training.overlap`, where a generator works on the next step while the learner learns from the last.
+Two threads for the one actor made alternating slower on two cores, not faster. Both learn with
+published settings, in four minibatches (those of GSPO) and with a reference (that of MARS²): for
+every node three passes forward and one back, so that learning takes at least as long as generation.
 Both take turns, seed by seed, and learn from every node. Seconds run from the start of the third
-step to the last update, so that neither start-up nor work left over counts for anyone.
+step to the last update, so that neither start-up nor remaining work is counted.
 
-The model is a starter with more layers, which begin as the identity: it answers as the starter
-does, at the cost of a larger one. Of a starter's own step a third of the CPU's time goes to the
-sandbox and the loop, which is work that an alternating run gives to the second core anyway; with
-any model that one would train it is little. `--layers 2 --trees 32` takes the starter as it is.
+The model is a starter with more layers, initialised as the identity: it answers as the starter
+does, at the cost of a larger one. In a starter's own step a third of the CPU time goes to the
+sandbox and the loop, which an alternating run puts on the second core anyway; with models of
+practical size that share is small. `--layers 2 --trees 32` uses the starter unchanged.
 
 Both must have learned from the same number of nodes, and the mean reward of their last third of
 steps must not differ by more than three standard errors of the difference (over nodes of all seeds,
@@ -47,7 +47,7 @@ WAYS = {
     "overlapped": ({"generators_per_agent": 1}, {"overlap": True}),
 }
 WARM_UP = 2
-"""Steps that are not timed."""
+"""Number of first steps that are not timed."""
 LIMIT_SECONDS = 600.0
 
 
@@ -59,7 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def measure(arguments: argparse.Namespace) -> dict[str, dict[str, Any]]:
-    """Ratio, figures and versions; the ratio is the median over the seeds."""
+    """Returns ratio, figures and versions; the ratio is the median over the seeds."""
     runs: dict[str, list[Ran]] = {way: [] for way in WAYS}
     with tempfile.TemporaryDirectory() as folder:
         model = deeper("oak", arguments.layers, Path(folder) / "model")
@@ -82,7 +82,7 @@ def measure(arguments: argparse.Namespace) -> dict[str, dict[str, Any]]:
 
 
 def settings(way: str, seed: int, model: Path, steps: int, trees: int) -> RunConfig:
-    """The same run but for what is compared."""
+    """Returns the settings of a run, equal for both ways except for what is compared."""
     compute, training = WAYS[way]
     agent = {
         "name": "oak",
@@ -110,12 +110,12 @@ def settings(way: str, seed: int, model: Path, steps: int, trees: int) -> RunCon
 
 @dataclass(frozen=True)
 class Ran:
-    """What one run came to."""
+    """Results of one run."""
 
     seconds: float
     steps: int
     learned: int
-    """Nodes."""
+    """Number of nodes in its updates."""
     rewards: list[tuple[float, int]]
     """Mean reward and nodes of each step of the last third."""
     phases: dict[str, float]
@@ -168,14 +168,14 @@ def _figures(way: str, runs: list[Ran]) -> dict[str, Any]:
 
 
 def _reward(runs: list[Ran]) -> tuple[float, float]:
-    """Mean over the nodes of the last steps, and its squared standard error."""
+    """Returns the mean over the nodes of the last steps, and its squared standard error."""
     nodes = sum(n for run in runs for _, n in run.rewards)
     mean = sum(reward * n for run in runs for reward, n in run.rewards) / nodes
     return mean, mean * (1 - mean) / nodes
 
 
 def _unequal(one: list[Ran], other: list[Ran], figures: dict[str, Any]) -> str:
-    """Why the two did not do the same work; empty if they did."""
+    """Returns why the two did not do the same work; empty if they did."""
     if [run.learned for run in one] != [run.learned for run in other]:
         return "they learned from different numbers of nodes"
     (mine, my_error), (theirs, their_error) = _reward(one), _reward(other)

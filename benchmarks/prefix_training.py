@@ -1,22 +1,24 @@
-"""What it saves to forward once what rows begin with alike, against rows beside one another.
+"""Speedup of updates that forward shared prefixes once, against padded rows.
 
-Whole updates of the learner, optimizer and all, of one small Llama from the same weights on the
-same rows, with `training.row_layout` as `auto` and as `padded`: rows of like length in one batch,
-padded to the longest, the fastest way that the learner has without sharing. What `auto` takes to
-choose is part of its time. The ways take turns on the same weights, and a round gives one ratio of
-their CPU times. Rounds go on until their median is known to 1 %, or the shape has had its seconds.
+Whole updates of the learner, including the optimizer, of one small Llama from the same weights on
+the same rows, with `training.row_layout` as `auto` and as `padded`: rows of similar length in one
+batch, padded to the longest, the learner's fastest layout without sharing. The time of `auto`
+includes its choice. The layouts take turns on the same weights, and a round gives one ratio of
+their CPU times. Rounds continue until their median is known to 1 %, or the shape's seconds are
+used up.
 
-Where `auto` lays the rows out as `padded` does, number by number, both updates run the same forward
-and backward passes, and only the choice differs. Its cost is then measured alone: the ratio is the
-update's median over both ways, divided by the same plus what choosing takes longer. The ratio of
-the rounds is reported as `..._paired`; how far it is from 1 there is noise, and a second padded
-learner, which takes its turns against the first, shows the noise of every shape (`..._same`). On
-two shared cores the lowest of 18 such ratios of equal work was between 0.949 and 0.97.
+Where `auto` produces exactly the layout of `padded`, element by element, both updates run the same
+forward and backward passes, and only the choice differs. Its cost is then measured separately: the
+ratio is the update's median over both ways, divided by the same plus the extra time of choosing.
+The ratio of the rounds is reported as `..._paired`; its distance from 1 there is noise, and a
+second padded learner, which takes turns against the first, shows the noise of every shape
+(`..._same`). On two shared cores the lowest of 18 such ratios of equal work was between 0.949 and
+0.97.
 
 `p512_r64_g8`: one prompt of 512 tokens, 8 responses of 64. `worst`: the lowest ratio over a grid of
-prompts, responses and groups, among them prompts that nobody shares; `worst_same`: the lowest ratio
-of padded against itself. Guard: in every shape no number of the two gradients, scaled to norm 1,
-differs by more than 1e-6, or nothing is reported.
+prompts, responses and groups, including unshared prompts; `worst_same`: the lowest ratio of padded
+against itself. Guard: in every shape no element of the two gradients, scaled to norm 1, differs by
+more than 1e-6, or nothing is reported.
 """
 
 from __future__ import annotations
@@ -66,7 +68,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def measure(arguments: argparse.Namespace) -> dict[str, dict[str, Any]]:
-    """Ratios, figures and versions; times are CPU time of one update."""
+    """Returns ratios, figures and versions; times are CPU time of one update."""
     import torch
     import transformers
 
@@ -92,7 +94,7 @@ def measure(arguments: argparse.Namespace) -> dict[str, dict[str, Any]]:
 
 
 def _compared(shape: Shape, arguments: argparse.Namespace) -> tuple[float, dict[str, Any]]:
-    """(how many times faster `auto` is, its figures) on rows of one shape."""
+    """Returns (how many times faster `auto` is, its figures) on rows of one shape."""
     rows = _rows(shape)
     learners = _learners()
     gradients = {layout: _updated(learner, rows) for layout, learner in learners.items()}
@@ -136,12 +138,12 @@ def _compared(shape: Shape, arguments: argparse.Namespace) -> tuple[float, dict[
 
 
 def _tokens(rows: list[TrainingRow]) -> int:
-    """Of all rows, as many as go into the model."""
+    """Returns the number of input tokens of all rows."""
     return sum(len(row.prompt_ids) + len(row.output_ids) - 1 for row in rows)
 
 
 def _equal(one: MicroBatches, other: MicroBatches) -> bool:
-    """Whether two layouts hold the same passes, number by number."""
+    """Returns whether two layouts have the same passes, element by element."""
     from dataclasses import fields
 
     if one.layout != other.layout or len(one.parts) != len(other.parts):
@@ -160,7 +162,7 @@ def _same(a: Any, b: Any) -> bool:
 
 
 def _choosing(learner: Learner, rows: list[TrainingRow]) -> float:
-    """CPU seconds of laying the rows out; the median of `CHOICES`."""
+    """Returns the CPU seconds of laying out the rows; the median of `CHOICES`."""
     taken = []
     for _ in range(CHOICES):
         started = time.process_time()
@@ -170,8 +172,8 @@ def _choosing(learner: Learner, rows: list[TrainingRow]) -> float:
 
 
 def _error(ratios: list[float]) -> float:
-    """Standard error of the median, as a share of it, from the median distance to it: an outlier
-    widens neither."""
+    """Returns the standard error of the median, as a share of it, from the median absolute
+    deviation: robust to outliers."""
     middle = statistics.median(ratios)
     spread = 1.4826 * statistics.median(abs(ratio - middle) for ratio in ratios)
     return 1.2533 * spread / len(ratios) ** 0.5 / middle
@@ -194,8 +196,8 @@ def _rows(shape: Shape) -> list[TrainingRow]:
 
 
 def _learners() -> dict[str, Learner]:
-    """By layout, and a second padded one. They have the same weights, for where these lie in memory
-    takes its share of time too."""
+    """Returns a learner by layout, and a second padded one. They share the same weights, since the
+    position of these in memory affects times too."""
     import torch
     from transformers import LlamaConfig, LlamaForCausalLM
 
@@ -213,7 +215,7 @@ def _learners() -> dict[str, Learner]:
     )  # fmt: skip
     model = LlamaForCausalLM(config)
     weights = FullWeights(model, reload=lambda directory: model, reference=False)
-    # A step so small is none: every update begins from the same weights.
+    # Such a small step changes nothing: every update begins from the same weights.
     still = AgentConfig(name="still", model="-", optimizer=OptimizerConfig(learning_rate=1e-30))
     loss = LossConfig(policy="ppo", clip_low=0.2, clip_high=0.28, kl_coefficient=0.0)
     plans = {
@@ -224,7 +226,7 @@ def _learners() -> dict[str, Learner]:
 
 
 def _updated(learner: Learner, rows: list[TrainingRow]) -> list[Tensor]:
-    """Gradients of one update, clipped to norm 1."""
+    """Returns the gradients of one update, clipped to norm 1."""
     learner.update(rows, 0.5)
     return [p.grad.clone() for p in learner.weights.trained() if p.grad is not None]
 

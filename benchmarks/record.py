@@ -1,8 +1,8 @@
 """The record of all measurements, `docs/benchmarks.json`, from which the page is written.
 
 Invariant: a measurement is only ever appended; the newest of a name counts, the earlier ones stay.
-The digest covers all of them, so that a number changed by hand is detected, and the page is a
-function of the record alone, so that it cannot hold anything else.
+The digest covers all of them, so that a number changed by hand is detected, and the page depends
+on the record alone, so that it cannot contain anything else.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from benchmarks import Goal
 
 
 class NotWritten(Exception):
-    """The page or the record is not what `python -m benchmarks all` wrote; says why."""
+    """The page or the record is not as `python -m benchmarks all` wrote it; contains the reason."""
 
 
 @dataclass(frozen=True)
 class Measurement:
-    """The result of one measurement, or the reason why there is none, and its conditions."""
+    """The result of one measurement, or the reason for its absence, and its conditions."""
 
     name: str
     measured_at: str
@@ -33,11 +33,11 @@ class Measurement:
     load_before: dict[str, float]
     load_after: dict[str, float]
     options: str = ""
-    """Of its command line, where they are not the defaults."""
+    """Options of its command line other than the defaults."""
     about: str = ""
-    """What is compared and how, in the words of the module at that time."""
+    """What is compared and how: the module's docstring at that time."""
     goals: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """By ratio, as they stood when it was measured."""
+    """Goals by ratio at the time of the measurement."""
     ratios: dict[str, float] = field(default_factory=dict)
     figures: dict[str, Any] = field(default_factory=dict)
     versions: dict[str, str] = field(default_factory=dict)
@@ -48,7 +48,7 @@ class Measurement:
         return Goal(**self.goals[ratio]) if ratio in self.goals else None
 
     def judged(self, ratio: str) -> str:
-        """`met`, `missed` or `not measured`; empty for a ratio without a goal."""
+        """Returns `met`, `missed` or `not measured`; empty for a ratio without a goal."""
         goal = self.goal(ratio)
         if goal is None:
             return ""
@@ -57,11 +57,11 @@ class Measurement:
         return "met" if goal.met(self.ratios[ratio]) else "missed"
 
     def rows(self) -> list[str]:
-        """Names of its rows in the table: all ratios, and goals whose ratio is missing."""
+        """Returns the names of its table rows: all ratios, and goals whose ratio is missing."""
         return [*self.ratios, *(name for name in self.goals if name not in self.ratios)]
 
     def missed(self) -> list[str]:
-        """Sentences about the goals that it missed."""
+        """Returns one sentence for each missed goal."""
         return [
             f"{self.name}: {ratio} is {self.ratios[ratio]}, the goal is {self.goal(ratio)}"
             for ratio in self.rows()
@@ -79,11 +79,11 @@ class Record:
         self.measurements.append(measurement)
 
     def of(self, name: str) -> list[Measurement]:
-        """The measurements of a name, newest first."""
+        """Returns the measurements of a name, newest first."""
         return [one for one in reversed(self.measurements) if one.name == name]
 
     def digest(self) -> str:
-        """SHA-256 over all rows in a canonical form."""
+        """Returns the SHA-256 over all rows in a canonical form."""
         rows = [asdict(one) for one in self.measurements]
         text = json.dumps(rows, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
         return hashlib.sha256(text.encode()).hexdigest()
@@ -97,10 +97,10 @@ class Record:
 
 
 def load_record(file: Path) -> Record:
-    """The record of a file; an empty one if there is no file.
+    """Returns the record of a file; an empty one if there is no file.
 
     Raises:
-        NotWritten: its rows are not those of its digest.
+        NotWritten: its rows do not match its digest.
     """
     if not file.is_file():
         return Record()
@@ -116,7 +116,7 @@ def load_record(file: Path) -> Record:
 
 
 def check_written(page: Path) -> Record:
-    """The record next to a page that was written from it.
+    """Returns the record of a page, after a check that the page was written from it.
 
     Raises:
         NotWritten: the page or the record was changed by other means.

@@ -1,14 +1,14 @@
-"""How fast programs are verified, against other ways to run them.
+"""Speed of program verification in the sandbox, against other ways to run programs.
 
-The same programs, each with 10 calls of its function, one after the other, by one slot of the
-sandbox behind the best tier of this host, and by: a fresh unisolated `python -I -S` for each; a
-fresh python in bubblewrap for each, if bwrap is installed; and multiprocessing with a Manager
-for each, in a process that holds a model of 0.8 GB, as the authors' release of MARS2 does.
-Ways take turns in rounds, and a ratio is the median over the rounds, so that a load that comes
-and goes weighs on all alike. These programs are right and proved stateless, so one run in one
-process counts for all calls. Wrong ones, which fail all their tests, take their turns too: a plain
-function, whose batch counts as well, against the same fresh process; and one with a state, each of
-whose ten tests runs alone, against ten fresh processes, which do just that.
+The same programs, each with 10 calls of its function, run in sequence in one slot of the sandbox
+with the best tier of this host, and by: a fresh unisolated `python -I -S` for each; a fresh python
+in bubblewrap for each, if bwrap is installed; and multiprocessing with a Manager for each, in a
+process that holds a model of 0.8 GB, as in the authors' release of MARS2.
+Ways take turns in rounds, and a ratio is the median over the rounds, so that varying load affects
+all equally. These programs are right and proved stateless, so one run in one process is valid for
+all calls. Wrong ones, which fail all their tests, take turns too: a plain function, whose batched
+run is valid as well, against the same fresh process; and one with state, each of whose ten tests
+runs alone, against ten fresh processes, one for each test.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def measure(arguments: argparse.Namespace) -> dict[str, dict[str, object]]:
-    """Ratios, figures and versions; seconds are wall time, per program unless named otherwise."""
+    """Returns ratios, figures and versions; seconds are wall time, by default per program."""
     import torch
 
     model = [torch.ones(LAYER_BYTES // 4) for _ in range(MODEL_BYTES // LAYER_BYTES)]
@@ -120,7 +120,7 @@ def _ways(sandbox: Sandbox) -> Iterator[tuple[str, Verify]]:
 
 
 def _wrong(sandbox: Sandbox) -> Iterator[tuple[str, tuple[Verify, str]]]:
-    """Ways to verify wrong programs, each with the program."""
+    """Yields ways to verify wrong programs, each with its program."""
 
     def whole(program: str) -> bool:
         return verify(sandbox, [(PROBLEM, program)])[0].passed
@@ -134,7 +134,7 @@ def _wrong(sandbox: Sandbox) -> Iterator[tuple[str, tuple[Verify, str]]]:
     python = [sys.executable, "-I", "-S", "-c", CALL]
 
     def alone(program: str) -> bool:
-        """Each test in a process of its own."""
+        """Runs each test in a process of its own."""
         return all([_fresh(python, program, [test]) for test in TESTS])
 
     yield "fresh_python_alone", (alone, WRONG_WITH_STATE)
@@ -160,7 +160,7 @@ def _runs(command: list[str]) -> bool:
 
 
 def _managed(program: str) -> bool:
-    """Fork this process, model and all, and pass the result through a Manager."""
+    """Forks this process, model included, and passes the result through a Manager."""
     forked = multiprocessing.get_context("fork")
     with forked.Manager() as manager:
         results = manager.list()
@@ -199,7 +199,7 @@ def _figures(seconds: dict[str, list[list[float]]]) -> dict[str, object]:
 
 
 def _layers(programs: int) -> dict[str, object]:
-    """Milliseconds that each layer adds to those before it; `fork` is what there is without."""
+    """Returns the milliseconds that each layer adds to those before it; `fork` has no isolation."""
     command = [sys.executable, "-I", "-S", "-B", str(LAYERS), str(ZYGOTE.parent), str(programs)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     figures, before = {}, 0.0

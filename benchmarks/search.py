@@ -1,24 +1,24 @@
-"""What a tree of so many nodes costs the search itself, against TreeQuest's.
+"""CPU time of the search itself by tree size, against TreeQuest.
 
-CPU seconds of bookkeeping per node: choosing where to write, the request for it, and recording the
-answer, in a forest of one tree as training grows it. Every answer holds 4,000 tokens with their
-log-probabilities; nothing is generated or verified. Scores are drawn from a seed, by agent.
+CPU seconds of bookkeeping per node: selection, the request, and recording the answer, in a forest
+of one tree as in training. Every answer holds 4,000 tokens with their log-probabilities; nothing is
+generated or verified. Scores are drawn from a seed, by agent.
 
 The peer is TreeQuest's AB-MCTS-A with the same family of posteriors, two agents and scores, on
 trees of 64 nodes: `step()` as its users call it, which copies the tree, and in place. Its tree
 holds the answers in the same packed form as ours, the cheapest to copy. Before anything is timed,
-its own draws are played to our tree: both must open the same nodes.
+its own draws are replayed to our tree: both must open the same nodes.
 
 `growth_4096_over_64` compares our CPU seconds per node and per level of the tree's mean depth, and
 is the worst over families of posteriors and orders of selection; each of them is in the figures.
-The sizes take turns in rounds: a round grows the very same trees, and of each node the least of its
-rounds counts, so that what else runs on the machine weighs on no size alone. Trees of one size stay
-until as many nodes have grown as the largest tree has: every size has the same memory in use, and
-the garbage collector, which runs as in training and at the same nodes in each round, goes through
-as many nodes of small trees as of the large one. (When a small tree was alone in memory, up to a
-third of the large tree's time was the collector's, which no small tree had to pay.)
-`..._growth_of_thirds` are the same from each third of the rounds: how far they lie apart, and above
-the growth of all rounds, is what noise alone does.
+The sizes take turns in rounds: a round grows exactly the same trees, and each node counts with its
+minimum over the rounds, so that other load affects no size alone. Trees of one size are kept until
+together they have as many nodes as the largest tree: every size has the same memory in use, and the
+garbage collector, which runs as in training and at the same nodes in each round, traverses as many
+nodes of small trees as of the large one. (When a small tree was alone in memory, up to a third of
+the large tree's time was the collector's, a cost that small trees did not have.)
+`..._growth_of_thirds` are the same from each third of the rounds: their spread, and their excess
+over the growth of all rounds, is noise.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ GOALS = {
 SIZES = (8, 64, 512, 4096)
 TOKENS = 4000
 SKILL = {"oak": 0.35, "fern": 0.15}
-"""Chance that an answer of an agent is right, whatever it was asked."""
+"""Probability that an answer of an agent is right, for any request."""
 STRATEGIES = {
     SelectionOrder.AGENT_FIRST: "stack",
     SelectionOrder.NODE_FIRST: "multiarm_bandit_thompson",
@@ -70,7 +70,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def measure(arguments: argparse.Namespace) -> dict[str, dict[str, Any]]:
-    """Ratios, figures and versions; microseconds are CPU time of this process."""
+    """Returns ratios, figures and versions; microseconds are CPU time of this process."""
     try:
         version("treequest")
     except PackageNotFoundError:
@@ -102,7 +102,7 @@ def measure(arguments: argparse.Namespace) -> dict[str, dict[str, Any]]:
 
 @dataclass
 class Scores:
-    """The answers that a tree is given, one by one; equal seeds give equal ones."""
+    """The answers that a tree receives, one by one; equal seeds give equal ones."""
 
     seed: int
 
@@ -112,10 +112,10 @@ class Scores:
         logprobs = self._rng.normal(-1, 0.5, TOKENS).tolist()
         generation = Generation(ids[:500], ids, logprobs, StopReason.END_OF_TEXT, 0, 0.0)
         answer = Answer(generation, "def solve(x):\n    return x\n", "x" * TOKENS)
-        self._packed = pickle.dumps(answer)  # it comes from the process of a model
+        self._packed = pickle.dumps(answer)  # as it arrives from the process of a model
 
     def next(self, agent: str) -> tuple[Answer, Verification]:
-        """An answer with tokens of its own, as one arrives from a generator, and its verdict."""
+        """Returns an answer with tokens of its own, as from a generator, and its verdict."""
         passed = bool(self._rng.random() < SKILL[agent])
         verdict = Verdict.PASSED if passed else Verdict.WRONG_ANSWER
         reports = tuple(TestReport(verdict, "1", "1", "1") for _ in PROBLEM.public_tests)
@@ -125,13 +125,13 @@ class Scores:
 
 
 Costs = dict[int, tuple[float, float]]
-"""CPU seconds per node and the mean depth over as many trees as hold the least nodes, by size."""
+"""CPU seconds per node and the mean depth, by size, over enough trees for the least nodes."""
 
 
 def _ours(
     family: Posterior, order: SelectionOrder, sizes: Sequence[int], least: int, rounds: int
 ) -> list[Costs]:
-    """The costs by the least of each third of the rounds, and last of all rounds."""
+    """Returns the costs by the minimum over each third of the rounds, and last over all rounds."""
     trees = [(size, seed) for size in sizes for seed in range(max(1, least // size))]
     seconds: list[dict[tuple[int, int], np.ndarray]] = [{}, {}, {}]
     depths: dict[tuple[int, int], float] = {}
@@ -166,7 +166,7 @@ def _costs(
 
 
 def _growth(costs: Costs) -> float:
-    """CPU seconds per node and level of the largest trees over those of trees of 64 nodes."""
+    """Returns CPU seconds per node and level of the largest trees over those of 64 nodes."""
     per_level = {size: seconds / depth for size, (seconds, depth) in costs.items()}
     return per_level[4096] / per_level[64]
 
@@ -174,10 +174,10 @@ def _growth(costs: Costs) -> float:
 def _grown(
     family: Posterior, order: SelectionOrder, size: int, seeds: Sequence[int]
 ) -> list[tuple[np.ndarray, float]]:
-    """CPU seconds of each node of a tree, and its mean depth, for each seed; the trees stay until
-    the last one is whole."""
+    """Returns CPU seconds of each node of a tree, and its mean depth, for each seed; keeps the
+    trees until the last one is complete."""
     search = SearchConfig(nodes_per_tree=size, posterior=family, selection_order=order)
-    gc.collect()  # what others left
+    gc.collect()  # garbage of earlier measurements
     gc.freeze()
     kept, grown = [], []
     for seed in seeds:
@@ -192,7 +192,7 @@ def _mean_depth(forest: Forest) -> float:
 
 
 def _seconds(forest: Forest, scores: Scores, size: int) -> np.ndarray:
-    """CPU seconds of each node of the forest's one tree, which grows to this size."""
+    """Returns CPU seconds of each node of the forest's one tree, which grows to this size."""
     seconds_N = np.zeros(size)
     for node in range(size):
         started = time.process_time()
@@ -208,7 +208,7 @@ def _seconds(forest: Forest, scores: Scores, size: int) -> np.ndarray:
 
 
 def _against_treequest(trees: int, figures: dict[str, Any]) -> dict[str, float]:
-    """Both in turns, with TreeQuest's default family and our default order."""
+    """Times both in turns, with TreeQuest's default family and our default order."""
     family, order = Posterior.GAUSSIAN, SelectionOrder.AGENT_FIRST
     ours, copied, inplace = [], [], []
     for seed in range(trees):
@@ -224,7 +224,7 @@ def _against_treequest(trees: int, figures: dict[str, Any]) -> dict[str, float]:
 
 
 def _alone(family: Posterior, order: SelectionOrder, seed: int) -> float:
-    """CPU seconds of a whole tree of 64 nodes, alone in memory, as the peer's is."""
+    """Returns CPU seconds of a whole tree of 64 nodes, alone in memory like the peer's."""
     ((seconds_N, _),) = _grown(family, order, 64, [seed])
     return float(seconds_N.sum())
 
@@ -236,7 +236,7 @@ def _ratio(peer: list[float], ours: list[float]) -> float:
 def _treequest(
     family: Posterior, order: SelectionOrder, size: int, seed: int, *, inplace: bool
 ) -> float:
-    """CPU seconds that `step` takes for a whole tree, the making of answers left out."""
+    """Returns CPU seconds of `step` for a whole tree, without the making of answers."""
     from treequest import ABMCTSA
 
     np.random.seed(seed)
@@ -262,9 +262,10 @@ def _treequest(
 
 
 class Played:
-    """Gives out the draws that TreeQuest made, in its order, to our tree in place of a generator.
+    """Replays TreeQuest's draws, in its order, to our tree in place of a random generator.
 
-    TreeQuest draws GEN and CONT even where there is no child to enter; `skip` says which those are.
+    TreeQuest draws GEN and CONT even where there is no child to enter; the caller leaves those out
+    of `draws`.
     """
 
     def __init__(self) -> None:
@@ -309,7 +310,7 @@ def same_nodes_as_treequest(family: Posterior, order: SelectionOrder, nodes: int
 
 
 class _recorded:
-    """Within the block, every draw of TreeQuest: (distribution, its parameters, value)."""
+    """Records every draw of TreeQuest in the block: (distribution, its parameters, value)."""
 
     def __enter__(self) -> list[tuple[object, dict[str, float], float]]:
         from treequest.algos.ab_mcts_a.prob_state import ProbabilisticDist
@@ -330,7 +331,7 @@ class _recorded:
 
 
 def _drawn_in_vain(state: Any) -> set[int]:
-    """GEN and CONT of nodes without a child: TreeQuest draws them although nothing hangs on it."""
+    """Returns the ids of GEN and CONT of childless nodes, which TreeQuest draws without effect."""
 
     def pairs() -> Iterator[Any]:
         for known in state.thompson_states.states.values():

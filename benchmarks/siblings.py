@@ -1,13 +1,13 @@
-"""Children of one node, which have its prompt in common, written by the torch generator.
+"""Generation of sibling answers, which share one prompt, by the torch generator.
 
 A prompt of 512 tokens and 8 children of 32 tokens each, by a Llama of 4 layers of width 256 with
 random weights, in three ways that take turns: all children at once, the prompt run once
 (`siblings`); one child after the other, each with its prompt (`one_by_one`); and as one plain batch
 of 8 rows, each with its prompt, in the cache of transformers (`batch`). All three draw the same
-random numbers, and have to write the same tokens with the same log-probabilities. Beside them
-`transformers` is its own `generate` with a batch of 8 rows, which draws other numbers: it has to
-agree with us on the likeliest tokens. Seconds are of the processor, on one thread, so that what
-else runs on the machine weighs little; a ratio is the median over the rounds.
+random numbers, and must produce the same tokens with the same log-probabilities. In addition
+`transformers` is its own `generate` with a batch of 8 rows, which draws other numbers: it must
+agree with ours on the likeliest tokens. Seconds are CPU time, on one thread, so that other load has
+little effect; a ratio is the median over the rounds.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ SUMMARY = "eight children of one prompt, against one by one and against a plain 
 GOALS = {"vs_one_by_one": at_least(4), "vs_batch": at_least(1.3)}
 CHILDREN, TOKENS, VOCABULARY = 8, 32, 4096
 TOLERANCE = 1e-4
-"""Nats per token that sums in another order may differ by."""
+"""Nats per token by which sums in another order may differ."""
 
 SHARPNESS = 6
-"""How much surer the random model is made: of 4,096 tokens about as likely, sums in another
-order would now and then take the neighbour of the one that was drawn."""
+"""Factor that sharpens the random model: with 4,096 tokens of similar probability, sums in another
+order would occasionally select the neighbour of the drawn token."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -38,10 +38,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def measure(arguments: argparse.Namespace) -> dict[str, dict[str, Any]]:
-    """Ratios, figures and versions; seconds are of the processor, for all children.
+    """Returns ratios, figures and versions; seconds are CPU time, for all children.
 
     Raises:
-        RuntimeError: two ways did not write the same.
+        RuntimeError: two ways produced different tokens or log-probabilities.
     """
     import torch
     import transformers
@@ -102,7 +102,7 @@ def _prompt(length: int) -> list[int]:
 
 
 def _ways(model: Any, prompt: list[int]) -> dict[str, Callable[[], list[tuple[Any, Any]]]]:
-    """Each writes all children: (ids, log-probabilities) by child."""
+    """Returns the ways; each generates all children: (ids, log-probabilities) by child."""
     import torch
 
     from engine.config.agents import SamplingConfig
@@ -135,7 +135,7 @@ def _ways(model: Any, prompt: list[int]) -> dict[str, Callable[[], list[tuple[An
 
 
 def _plain_batch(model: Any, prompt: list[int], seeds: list[int]) -> list[tuple[Any, Any]]:
-    """A row for each child through prompt and cache, as a batch is written without sharing."""
+    """Generates a row for each child, as a plain batch without a shared prompt."""
     import numpy as np
     import torch
 

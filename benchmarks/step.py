@@ -1,33 +1,33 @@
-"""One GRPO step, against TRL's GRPOTrainer on the same CPU.
+"""Rollouts per second of a GRPO step, against TRL's GRPOTrainer on the same CPU.
 
 Both train the starter oak in float32 on the same problems in the same order: 8 prompts a step, a
 group of 8 answers of up to 32 tokens to each, one AdamW update from all 64 at the same learning
 rate, by the loss of GRPO (clip 0.2, mean over tokens, then over answers; no divergence term). Both
-verify with the same sandbox of two workers, which runs a program once however often it was written,
-and have as many threads. Ours is the whole engine, `python -m engine train` with Ray, log and all;
-TRL writes with transformers' `generate`, asks its reward function for a whole batch at once, and
+verify with the same sandbox of two workers, which runs equal programs once, and have the same
+number of threads. Ours is the whole engine, `python -m engine train` with Ray and its log; TRL
+generates with transformers' `generate`, calls its reward function for a whole batch at once, and
 logs, saves and reports nothing. They take turns in rounds; a step's time is from the end of one to
 the end of the next, without the first ones.
 
-A statement ends with the public tests as worked examples, as the statements of HumanEval, APPS or
-LeetCode do: without them a generated problem is stated in some 15 tokens, and its answer is as long
-as its prompt, which no published problem set has. `vs_trl` is rollouts per second over TRL's;
-`vs_trl_bare` is the same for the statements without examples. Our engine verifies what has ended
-while the rest is written: its `verify_ms` is what it still waits for after that, TRL's is all of
-it. In `..._without_verify` a step is counted without these.
+A statement ends with the public tests as worked examples, as in HumanEval, APPS or LeetCode:
+without them the statement of a generated problem has some 15 tokens, and its answer is as long as
+its prompt, unlike in any published problem set. `vs_trl` is rollouts per second over TRL's;
+`vs_trl_bare` is the same for the statements without examples. Our engine verifies finished answers
+while the others are in flight: its `verify_ms` is the remaining wait after that, TRL's is the whole
+verification. `..._without_verify` excludes both from the step.
 
 What limits `vs_trl_bare` on two cores, by CPU time per step of 64 answers of 9 tokens (AMD EPYC):
-the sandbox 125 ms and its verifier 38 ms, writing and learning 95 to 120, the loop 25, Ray 6, in
-all 290 to 320 ms; TRL 398 ms in one process and 143 ms of sandbox. Were all but the update spread
-over both cores without a gap, a step would take some 170 ms, and TRL's some 470: a ratio of 2.7.
-More than half of our step is verification, which TRL pays alike, so neither faster writing nor a
-faster loop reaches 3; a cheaper run of a program in the sandbox would help both. For the same
-reason verdicts cannot be ready before the last answer is: verifying takes more CPU than writing,
-and one of the two cores writes.
+the sandbox 125 ms and its verifier 38 ms, generation and learning 95 to 120, the loop 25, Ray 6, in
+all 290 to 320 ms; TRL 398 ms in one process and 143 ms of sandbox. If all but the update were
+spread over both cores without a gap, a step would take some 170 ms, and TRL's some 470: a ratio of
+2.7. More than half of our step is verification, which TRL needs as well, so neither faster
+generation nor a faster loop reaches 3; a cheaper run of a program in the sandbox would help both.
+For the same reason verdicts cannot be ready before the last answer: verification takes more CPU
+time than generation, which occupies one of the two cores.
 
-Guards: on the same rows both losses and their gradients have to agree, ratios beyond the clip
-included; prompts have to be the same tokens; and the tokens per answer have to agree within 10 %,
-for no two programs draw the same numbers.
+Guards: on the same rows both losses and their gradients must agree, including ratios beyond the
+clip; prompts must be the same tokens; and the tokens per answer must agree within 10 %, since the
+two draw different random numbers.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ PROMPTS, GROUP, WARM_UP = 8, 8, 3
 SAMPLING = {"max_prompt_tokens": 384, "max_new_tokens": 32}
 STATEMENTS = ("worked", "bare")
 RATE = 1e-6
-"""Small, so that the answers stay as long as they are at the start."""
+"""Learning rate; small, so that the length of answers does not change."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -70,7 +70,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def measure(arguments: argparse.Namespace) -> dict[str, dict[str, Any]]:
-    """Ratios, figures and versions; milliseconds are medians per step.
+    """Returns ratios, figures and versions; milliseconds are medians per step.
 
     Raises:
         PeerMissing: TRL is not installed.
@@ -119,7 +119,7 @@ def measure(arguments: argparse.Namespace) -> dict[str, dict[str, Any]]:
 
 
 def _figures(ours: list[dict[str, float]], theirs: list[dict[str, float]]) -> dict[str, Any]:
-    """Medians over the steps, in milliseconds; TRL's with its name."""
+    """Returns medians over the steps, in milliseconds; TRL's have the prefix `trl_`."""
     figures: dict[str, Any] = {"steps": len(ours)}
     for prefix, found in (("", ours), ("trl_", theirs)):
         rate = PROMPTS * GROUP / _median(found, "step")
@@ -131,7 +131,7 @@ def _figures(ours: list[dict[str, float]], theirs: list[dict[str, float]]) -> di
 
 
 def _with_examples(run: RunConfig) -> Iterator[Problem]:
-    """The problems of a run, the public tests of each in its statement."""
+    """Yields the problems of a run, with the public tests of each in its statement."""
     count = run.training.steps * run.training.trees_per_step
     for problem in load_problem_set(run.problems).training_batch(0, count):
         tests = [test for test in problem.public_tests if isinstance(test, CallTest)]
@@ -144,7 +144,7 @@ def _with_examples(run: RunConfig) -> Iterator[Problem]:
 
 
 def config(steps: int, threads: int, dataset: str = GENERATED) -> RunConfig:
-    """The engine's settings; TRL's are taken from them."""
+    """Returns the engine's settings, from which TRL's are derived."""
     agent = {
         "name": "oak",
         "model": "starter:oak",
@@ -184,7 +184,7 @@ def config(steps: int, threads: int, dataset: str = GENERATED) -> RunConfig:
 
 
 def _engine_steps(run: RunConfig) -> list[dict[str, float]]:
-    """Seconds of every step and of its parts, and its tokens, from the log of a run."""
+    """Runs the engine; returns from its log the seconds of steps and of their parts, and tokens."""
     with tempfile.TemporaryDirectory() as directory:
         run_dir = Path(directory)
         (run_dir / "config.json").write_text(run.model_dump_json())
@@ -226,7 +226,7 @@ def _mean(found: list[dict[str, float]], figure: str) -> float:
 
 
 def _median(found: list[dict[str, float]], phase: str) -> float:
-    """Of a phase, or of the `rest` of a step without its verification."""
+    """Returns the median of a phase, or of the `rest` of a step without its verification."""
     if phase == "rest":
         return statistics.median(step["step"] - step["verify"] for step in found)
     return statistics.median(step[phase] for step in found)

@@ -1,4 +1,4 @@
-"""The page of the docs, a function of the record of measurements alone."""
+"""Renderer of the page of the docs, which depends on the record of measurements alone."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ COLUMNS = ("measurement", "row", "measured", "goal", "", "when", "load", "machin
 
 
 def document(record: Record) -> str:
-    """The whole page, in Markdown."""
+    """Returns the whole page, in Markdown."""
     newest = [record.of(name) for name in MEASUREMENTS]
     measured = [takes for takes in newest if takes]
     parts = [HEAD, "\n".join(_summary(measured))]

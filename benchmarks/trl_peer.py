@@ -1,5 +1,5 @@
-"""TRL's GRPOTrainer with the settings of one of our runs, timed step by step; and its loss beside
-ours. Imported only where TRL is installed."""
+"""TRL's GRPOTrainer with the settings of one of our runs, timed step by step, and the comparison of
+its loss with ours. Imported only where TRL is installed."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from engine.sandbox.host.sandbox import Sandbox
 from engine.sandbox.host.verdict_cache import RememberingVerifier
 
 TOLERANCE = 1e-5
-"""Of the loss, and of the gradient as a share of its norm."""
+"""Tolerance of the loss, and of the gradient as a share of its norm."""
 
 
 class TimedTrainer(GRPOTrainer):
-    """Notes how long it generates and judges in every step."""
+    """Trainer that records its seconds of generation and rewards in every step."""
 
     def _generate(self, prompts: list) -> Any:
         started = time.perf_counter()
@@ -47,7 +47,7 @@ class TimedTrainer(GRPOTrainer):
 
 
 class StepTimes(TrainerCallback):
-    """Seconds between the ends of steps, with what the trainer noted."""
+    """Seconds between the ends of steps, with the trainer's own records."""
 
     def __init__(self, noted: dict[str, float]):
         self.noted = noted
@@ -76,7 +76,7 @@ class Peer:
         self.noted: dict[str, float] = {}
 
     def train(self) -> list[dict[str, float]]:
-        """Seconds of every step and of its parts, and tokens per answer."""
+        """Trains; returns seconds of every step and of its parts, and tokens per answer."""
         with Sandbox(self.run.sandbox) as sandbox, tempfile.TemporaryDirectory() as directory:
             self.verifier = RememberingVerifier(sandbox)
             times = StepTimes(self.noted)
@@ -86,7 +86,7 @@ class Peer:
         return times.found
 
     def trainer(self, directory: str, callbacks: list[TrainerCallback] | None = None) -> Any:
-        """With the run's settings, and nothing that costs time beside the step itself."""
+        """Returns a trainer with the run's settings, and nothing else that costs time in a step."""
         run, agent = self.run, self.run.agents[0]
         group = run.search.nodes_per_tree
         args = GRPOConfig(
@@ -152,10 +152,10 @@ class Peer:
 
 
 def check_same_loss(run: RunConfig) -> tuple[float, float]:
-    """How far both losses are apart on the same rows, and both gradients.
+    """Returns the difference of both losses on the same rows, and of both gradients.
 
     Raises:
-        RuntimeError: they are not the same.
+        RuntimeError: they differ by more than `TOLERANCE`.
     """
     peer = Peer(run)
     model, pad_id = peer.policy.model, peer.policy.pad_id
@@ -196,7 +196,7 @@ def check_same_loss(run: RunConfig) -> tuple[float, float]:
     }
     with tempfile.TemporaryDirectory() as directory:
         trainer = peer.trainer(directory)
-        trainer.model.eval()  # no dropout there is; it divides by no accumulated batches
+        trainer.model.eval()  # no dropout; in eval no division by accumulated batches
         theirs = trainer._compute_loss(trainer.model, inputs)
     their_gradient = _gradient(trainer.model, theirs)
     one, other = ours.loss.item(), theirs.item()

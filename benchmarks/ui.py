@@ -4,19 +4,19 @@
 while a tree of 5,000 nodes is in focus and its last 500 arrive, 50 a second;
 `frame_ms_p95_20000_nodes` the same for the small multiples of a step of 20,000 nodes.
 `first_paint_ms` and `first_tree_ms` are those of the page of the tree of 5,000 nodes: when the
-browser painted anything, and when the nodes were on the canvas. These and the heap are observations
+browser first painted, and when the nodes were on the canvas. These and the heap are observations
 without a goal: no peer draws such a tree, or follows a run event by event. `js_kb_compressed` is
 all the JavaScript that the run page loads, vendored code included, each file compressed with gzip.
 `open_1m_events_ms` is the time from the navigation until the page of a run of a million events
 shows its newest trees and is up to date with its log; the median of three new windows that have
-shown the list of runs for a second, and have nothing in their caches but what it loads.
-`heap_mb_after_hour` is what JavaScript holds, after garbage was collected, of a page that followed
-an hour of a run at the demo's rate: 2,410 steps of 32 trees of 8 nodes, 171 nodes a second. They
-are replayed as fast as the server stores them, so the page sees every event of the hour in less
+shown the list of runs for a second, and have only what that page loads in their caches.
+`heap_mb_after_hour` is the JavaScript heap, after garbage collection, of a page that followed an
+hour of a run at the demo's rate: 2,410 steps of 32 trees of 8 nodes, 171 nodes a second. They
+are replayed as fast as the server stores them, so the page receives every event of the hour in less
 time (`hour_seconds`). `zoom_1m_points_ms` is the longest of five zooms on the page of charts, into
-a series of a million points and back, from the release of the mouse until the frame that shows the
-new picture is painted. In all of them the page has to hold exactly the events, nodes and points
-that were sent, or there is no figure.
+a series of a million points and back, from the release of the mouse until the frame with the new
+picture is painted. In all of them the page must hold exactly the events, nodes and points that were
+sent, or there is no figure.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ PARTS = ("frames", "open", "hour", "zoom")
 BATCH = 5000  # events stored in one transaction while a log is replayed
 WAIT_MS = 600_000  # for the page to show what was sent
 
-# Notes the frame after the one that showed it, without taking time from the page until then.
+# Records the frame after the one that showed it, without polling the page until then.
 OPENED = """([seq, nodes]) => {
   const look = () => {
     const stream = document.querySelector('[data-part="stream"]');
@@ -128,7 +128,7 @@ def _wide(here: Any, figures: dict[str, Any], arguments: argparse.Namespace) -> 
 
 
 def _grow(run: Any, page: Any, log: list, arguments: argparse.Namespace, focused: bool) -> None:
-    """The last nodes arrive, 50 a second, while frames are counted."""
+    """Feeds the last nodes, 50 a second, while frames are counted."""
     from benchmarks.ui_log import NODES_PER_SECOND, until_nodes
 
     nodes = sum(event.kind == "node.close" for event in log)
@@ -192,7 +192,7 @@ def _hour(here: Any, figures: dict[str, Any], arguments: argparse.Namespace) -> 
 
 
 def _batches(steps: Iterable[list]) -> Iterator[list]:
-    """Whole steps together, so that a transaction holds about `BATCH` events."""
+    """Yields whole steps together, so that a transaction holds about `BATCH` events."""
     batch: list = []
     for step in steps:
         batch += step
@@ -208,14 +208,14 @@ def _await(page: Any, seq: int, nodes: int) -> None:
 
 
 def _heap_mb(page: Any) -> float:
-    """What is left of JavaScript's heap after a full collection."""
+    """Returns the size of JavaScript's heap after a full collection, in MiB."""
     session = page.context.new_cdp_session(page)
     session.send("HeapProfiler.collectGarbage")
     return round(session.send("Runtime.getHeapUsage")["usedSize"] / 2**20, 1)
 
 
 def _script_kb(page: Any, addresses: list[str]) -> float:
-    """Kilobytes (1,000 bytes) of the scripts among the addresses, compressed one by one."""
+    """Returns kilobytes (1,000 bytes) of the scripts among the addresses, compressed separately."""
     scripts = {address for address in addresses if address.split("?")[0].endswith(".js")}
     bodies = [page.request.get(address).body() for address in scripts]
     return round(sum(len(gzip.compress(body)) for body in bodies) / 1000, 1)
@@ -223,7 +223,7 @@ def _script_kb(page: Any, addresses: list[str]) -> float:
 
 @contextmanager
 def _page(here: Any, name: str) -> Iterator[tuple[Any, Any]]:
-    """A new run and its page."""
+    """Yields a new run and its page."""
     run = here.run(name)
     with here.opened(run) as page:
         yield run, page

@@ -1,8 +1,8 @@
-"""Zooming on the page of charts into a series of a million points.
+"""Zooms on the page of charts into a series of a million points.
 
-The points are stored as ingest stores them, without the events that told them, because reading and
-drawing are measured. What a picture stands for is counted: a zoom from step a to step b has to
-tell of exactly the steps between them.
+The points are stored as ingest stores them, without the events that reported them, because reading
+and drawing are measured. The points behind a picture are counted: a zoom from step a to step b must
+cover exactly the steps between them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ LISTEN = """() => {
   });
 }"""
 
-# As a function: the page's policy lets nobody evaluate text.
+# As a function: the page's content security policy forbids the evaluation of text.
 ZOOMED = "() => window.zoomed"
 
 
@@ -35,7 +35,7 @@ def zoom(here: Any, figures: dict[str, Any], arguments: argparse.Namespace) -> N
     """Adds `zoom_1m_points_ms` and `points`.
 
     Raises:
-        RuntimeError: a picture does not stand for all points of its range.
+        RuntimeError: a picture does not cover all points of its range.
     """
     run = here.run("a million points")
     name = _series(run, arguments.points)
@@ -52,7 +52,7 @@ def zoom(here: Any, figures: dict[str, Any], arguments: argparse.Namespace) -> N
 
 
 def _zoom(page: Any, part: tuple[float, float], points: int) -> float:
-    """Milliseconds of a zoom into a part of the whole range."""
+    """Returns the milliseconds of a zoom into a part of the whole range."""
     page.evaluate("window.zoomed = null")
     over = page.locator(f'[data-metric="{METRIC}"] .u-over').bounding_box()
     left, right = (over["x"] + over["width"] * share for share in part)
@@ -74,7 +74,7 @@ def _zoom(page: Any, part: tuple[float, float], points: int) -> float:
 
 
 def _series(run: Any, points: int) -> str:
-    """Makes a run's series of so many points; returns its name."""
+    """Stores a series of `points` points for a run; returns its name."""
     from engine.events.vocabulary import Event
     from tests.browser.sample_log import START
     from webapp.telemetry.series.blocks import store

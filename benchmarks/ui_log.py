@@ -1,6 +1,6 @@
-"""Logs of the size that the page is held to: real steps of a sample run, told again and again.
+"""Logs of the sizes that the page must handle: real steps of a sample run, repeated.
 
-Invariant: what comes out is one valid log: seq from 1 without a gap, a tree's id is the seq of its
+Invariant: the result is one valid log: seq from 1 without a gap, a tree's id is the seq of its
 `tree.open`, steps count up. Problems, programs, draws and credit are those of a run of the sample
 authors (`tests.browser.sample_log`), so payloads have the sizes that an engine writes.
 """
@@ -16,10 +16,10 @@ from engine.events.vocabulary import Event
 from tests.browser.sample_log import START, Sample, sample_events
 
 NODES_PER_SECOND = 50
-"""That arrive while frames are counted."""
+"""Rate of arriving nodes while frames are counted."""
 TREES, NODES = 32, 8
 STEPS_PER_MINUTE = 241 / 6
-"""Of the demo on two cores at 2 GHz, as the README tells it."""
+"""Rate of the demo on two cores at 2 GHz, as stated in the README."""
 STEP_SECONDS = 60 / STEPS_PER_MINUTE
 HOUR_STEPS = round(60 * STEPS_PER_MINUTE)
 _BODY = ("step.start", "tree.open", "node.open", "node.text", "node.close", "node.credit",
@@ -28,7 +28,7 @@ _DIFFERENT_STEPS = 8
 
 
 class LongLog:
-    """A run of steps of 32 trees of 8 nodes at the demo's rate; events are made as asked for."""
+    """A run of steps of 32 trees of 8 nodes at the demo's rate; events are generated on demand."""
 
     def __init__(self) -> None:
         sample = Sample(steps=_DIFFERENT_STEPS, trees=TREES, nodes=NODES, final=False)
@@ -40,7 +40,7 @@ class LongLog:
         self.events_per_step = sum(map(len, self._steps)) // len(self._steps)
         self._events = self._all()
         self.told = 0
-        """Events that were taken so far."""
+        """Number of events taken so far."""
 
     def _take(self, many: int) -> list[Event]:
         taken = list(islice(self._events, many))
@@ -48,7 +48,7 @@ class LongLog:
         return taken
 
     def take_steps(self, steps: int) -> Iterator[list[Event]]:
-        """Events of the next so many whole steps, step by step."""
+        """Yields the events of the next `steps` whole steps, step by step."""
         for _ in range(steps):
             batch: list[Event] = []
             while not batch or batch[-1].kind != _BODY[-1]:
@@ -68,7 +68,7 @@ class LongLog:
 
 
 def again(body: list[Event], seq: int, time: float, step: int) -> Iterator[Event]:
-    """A step's events as those of another step, from `seq` + 1 on."""
+    """Yields a step's events as those of another step, from `seq` + 1 on."""
     trees: dict[int, int] = {}
     first, span = body[0].time, (body[-1].time - body[0].time) or 1.0
     for event in body:
@@ -86,9 +86,10 @@ def again(body: list[Event], seq: int, time: float, step: int) -> Iterator[Event
 
 
 def wide_trees(trees: int, nodes: int) -> list[Event]:
-    """A step of so many trees of so many nodes each, whole but for its end.
+    """Returns the log of a step of `trees` trees of `nodes` nodes each, complete except for its
+    end.
 
-    One tree is searched, and stands `trees` times side by side, its nodes opened in turns.
+    One tree is searched and copied `trees` times; the copies' nodes open in turns.
     """
     sample = Sample(steps=1, trees=1, nodes=nodes, final=False, seed=7)
     events = list(sample_events(sample))
@@ -107,7 +108,7 @@ def wide_trees(trees: int, nodes: int) -> list[Event]:
 
 
 def until_nodes(log: Iterable[Event], nodes: int) -> tuple[list[Event], list[Event]]:
-    """(events up to the close of so many nodes, what comes after)."""
+    """Returns (events up to the close of `nodes` nodes, the rest)."""
     log = list(log)
     places = [place for place, event in enumerate(log) if event.kind == "node.close"]
     cut = places[nodes - 1] + 1
@@ -115,5 +116,5 @@ def until_nodes(log: Iterable[Event], nodes: int) -> tuple[list[Event], list[Eve
 
 
 def sample_of_long_log() -> Sample:
-    """The settings of the run that such a log belongs to."""
+    """Returns the settings of the run to which such a log belongs."""
     return Sample(steps=HOUR_STEPS, trees=TREES, nodes=NODES, start=START)

@@ -1,6 +1,7 @@
-"""The stack that the page is measured on: a Postgres and a uvicorn of its own, and a Chromium.
+"""The stack on which the page is measured: a Postgres and a uvicorn of its own, and a Chromium.
 
-Invariant: when the block is left nothing that it started is alive, and its files are gone.
+Invariant: on exit from the block all processes that it started have ended, and its files are
+deleted.
 """
 
 from __future__ import annotations
@@ -31,21 +32,21 @@ class Site:
     versions: dict[str, Any]
 
     def run(self, name: str) -> SampleRun:
-        """A run that was started, without an event."""
+        """Returns a started run without events."""
         return SampleRun(sample_of_long_log(), name)
 
     @contextmanager
     def opened(self, run: SampleRun, address: str = "") -> Iterator[Page]:
-        """The run's page, or another address of its site, in a new window.
+        """Opens the run's page, or another address of its site, in a new window.
 
         Raises:
-            RuntimeError: the page met an error, broke its policy or asked a foreign host.
+            RuntimeError: the page had an error, violated its policy or contacted a foreign host.
         """
         context = self.browser.new_context(viewport=VIEWPORT, base_url=self.server.url)
         page, faults = context.new_page(), Faults()
         faults.watch(page, self.server.url)
         page.goto(run.sign_in_path().split("?")[0])
-        page.wait_for_timeout(1000)  # a browser that starts a window is busy with itself
+        page.wait_for_timeout(1000)  # the start of a window keeps the browser busy
         page.goto(address or f"/runs/{run.run.pk}/", wait_until="commit")
         try:
             yield page
@@ -57,7 +58,7 @@ class Site:
 
 @contextmanager
 def site() -> Iterator[Site]:
-    """Raises `FileNotFoundError` if there is no Chromium."""
+    """Runs the stack; raises `FileNotFoundError` if there is no Chromium."""
     with tempfile.TemporaryDirectory() as directory, chromium() as browser:
         var = Path(directory)
         var.chmod(0o755)  # Postgres may run as another account
@@ -71,7 +72,7 @@ def site() -> Iterator[Site]:
 def _served(var: Path, database_url: str, browser: Browser) -> Iterator[Site]:
     os.environ |= {"GROVE_VAR": str(var), "DATABASE_URL": database_url}
     os.environ["DJANGO_SETTINGS_MODULE"] = "webapp.config.settings"
-    # Playwright keeps an event loop in this thread, which Django takes for async code.
+    # Playwright runs an event loop in this thread, which Django mistakes for async code.
     os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"
     import django
     from django.core.management import call_command

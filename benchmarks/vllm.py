@@ -1,13 +1,13 @@
 """Tokens per second of the two generators, torch and vLLM, on the device of this machine.
 
-Both have the weights of one model, one after the other, and answer the same prompts: 1, 16, 64 and
-256 sequences at once, after a round that does not count. An answer ends where the model ends it,
-or at the limit; its tokens are counted. No prompt is asked twice, so that none is found in a cache.
-Before anything is timed, the log-probability of every token that each wrote is compared with the
-learner's; ratios are only told where both are within 1e-3 nats (bfloat16: 0.05 on the mean).
+Both use the weights of one model, one after the other, and answer the same prompts: 1, 16, 64 and
+256 sequences at once, after an uncounted round. An answer ends where the model ends it, or at the
+limit; its tokens are counted. No prompt is repeated, so that no cache has it. Before anything is
+timed, the log-probability of every generated token is compared with the learner's; ratios are
+reported only if both are within 1e-3 nats (bfloat16: 0.05 on the mean).
 
-`vllm_over_torch_N` above 1 says: choose vLLM for N sequences at once on such a machine, as
-`choose_for_N` does in a word. N is about the trees of a step times `search.nodes_in_flight`.
+`vllm_over_torch_N` above 1 recommends vLLM for N sequences at once on such a machine;
+`choose_for_N` names the choice. N is about the trees of a step times `search.nodes_in_flight`.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from benchmarks import PeerMissing
 
 SUMMARY = "tokens per second of the torch generator and of vLLM"
 GOALS: dict[str, Any] = {}
-"""None: it is there to choose by."""
+"""Empty: this measurement only informs a choice."""
 NAMES = ("torch", "vllm")
 TOLERANCE = {"float32": 1e-3, "bfloat16": 0.05}
-"""Nats: of every token in float32, on the mean in bfloat16."""
+"""In nats: for every token in float32, on the mean in bfloat16."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -43,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def measure(arguments: argparse.Namespace) -> dict[str, dict[str, Any]]:
-    """Ratios, figures and versions."""
+    """Returns ratios, figures and versions."""
     import torch
 
     try:
@@ -74,7 +74,8 @@ def measure(arguments: argparse.Namespace) -> dict[str, dict[str, Any]]:
 
 
 def _rates(name: str, arguments: argparse.Namespace) -> tuple[dict[int, float], float]:
-    """Tokens per second by number of sequences, and the gap to the learner's log-probabilities."""
+    """Returns tokens per second by number of sequences, and the gap to the learner's
+    log-probabilities."""
     from engine.config.agents import SamplingConfig
 
     host = _host(name, arguments)
@@ -112,7 +113,7 @@ def _host(name: str, arguments: argparse.Namespace) -> Any:
         "name": "writer",
         "model": arguments.model,
         "generator": {"name": name},
-        # Room for both whatever is asked for.
+        # Room for both under any arguments.
         "sampling": {"max_prompt_tokens": max(16, room), "max_new_tokens": arguments.tokens},
     }
     compute = {"dtype": arguments.dtype, "threads_per_agent": arguments.threads}
@@ -121,7 +122,7 @@ def _host(name: str, arguments: argparse.Namespace) -> Any:
 
 
 def _gap(group: Any, generations: list[Any], dtype: str) -> float:
-    """Nats: the largest of any token in float32, the mean in bfloat16."""
+    """Returns the gap in nats: the largest of any token in float32, the mean in bfloat16."""
     import torch
 
     from engine.policy.learner.forward import output_logprobs, pad_rows

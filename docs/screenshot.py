@@ -1,11 +1,11 @@
-"""Takes the README's pictures of a real run on a running server: its page and its charts.
+"""Script that takes the README's pictures of a run on a running server: its page and its charts.
 
     .venv/bin/python docs/screenshot.py SIGN_IN_LINK RUN_ID docs
 
-`run.png` shows the tree with the most refinements in focus, `charts.png` the first charts. They are
-taken only of pages that are up to date with the log, so they never show less than there is.
-`pictures.json` keeps the digest of each picture and the outline that its page had: the headings and
-controls of its template. A test compares both with today's, so a picture of an older page is found.
+`run.png` shows the tree with the deepest repair in focus, `charts.png` the first charts. They are
+taken only of pages that are up to date with the log, so they never show less than the log has.
+`pictures.json` keeps the digest of each picture and the outline of its page: the headings and
+controls of its template. A test compares both with the current ones and so detects an old picture.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ OUTLINE = """async () => {
     .map((one) => one.textContent.trim()).filter((text) => text && !/[0-9]/.test(text));
   return [...new Set(texts)].sort();
 }"""
-"""Of the template, before scripts fill in what a run has; what has a number is of one run."""
+"""Of the template, before scripts fill in a run's data; texts with a digit belong to one run."""
 
 
 def main() -> None:
@@ -66,13 +66,13 @@ def main() -> None:
 
 
 def noted(page: Page, output: Path) -> dict[str, object]:
-    """The picture's SHA-256 and the outline of its page."""
+    """Returns the picture's SHA-256 and the outline of its page."""
     digest = hashlib.sha256(output.read_bytes()).hexdigest()
     return {"sha256": digest, "outline": page.evaluate(OUTLINE)}
 
 
 def take_run(page: Page, site: str, run: str, output: Path) -> dict[str, object]:
-    """Open the run, put its deepest tree in focus and write the picture."""
+    """Opens the run, puts its deepest tree in focus and writes the picture."""
     page.goto(f"{site}/runs/{run}/{deepest(page, site, run)}")
     page.locator('[data-part="stream"][data-kind="live"], [data-kind="ended"]').wait_for(
         timeout=ARRIVAL_MS
@@ -84,7 +84,7 @@ def take_run(page: Page, site: str, run: str, output: Path) -> dict[str, object]
 
 
 def take_charts(page: Page, site: str, run: str, output: Path) -> dict[str, object]:
-    """Open the charts of the run and write the picture of the first ones."""
+    """Opens the charts of the run and writes the picture of the first ones."""
     page.set_viewport_size({**SIZE, "height": CHARTS_HEIGHT})
     page.goto(f"{site}/charts/?run={run}")
     page.locator("[data-metric] canvas").nth(5).wait_for(timeout=ARRIVAL_MS)
@@ -94,7 +94,7 @@ def take_charts(page: Page, site: str, run: str, output: Path) -> dict[str, obje
 
 
 def deepest(page: Page, site: str, run: str) -> str:
-    """The part of the address that opens the deepest repair of a wrong program that passed."""
+    """Returns the URL fragment that opens the deepest repair of a wrong program that passed."""
     state = page.request.get(f"{site}/api/v1/runs/{run}/state").json()
     places = {
         wanted: {(p["tree"], p["node"]): p for _, _, kind, p in state["events"] if kind == wanted}

@@ -1,4 +1,4 @@
-"""Grove's trainer: several language models learn by reinforcement in one shared search tree.
+"""Grove's trainer: reinforcement learning of several language models in one shared search tree.
 
 Plain Python, torch and Ray. It knows no Django, no database and no HTTP.
 """

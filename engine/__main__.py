@@ -13,7 +13,7 @@ from engine.recipes import load_recipe, parse_override, recipe_names
 
 
 def build_parser() -> argparse.ArgumentParser:
-    """The parser of all commands."""
+    """Returns the parser of all commands."""
     parser = argparse.ArgumentParser(prog="python -m engine", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for add in (
@@ -26,7 +26,7 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Dispatch a command; returns the exit code."""
+    """Dispatches a command and returns the exit code."""
     arguments = build_parser().parse_args(argv)
     try:
         return int(arguments.run(arguments) or 0)

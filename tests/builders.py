@@ -1,6 +1,6 @@
-"""Small real things for tests, and the standing cast.
+"""Builders of small real objects for tests, and the cast.
 
-Alice owns the workspace, Mia maintains it, Bob is a member, Vera may only look, Charlie is a
+Alice owns the workspace, Mia maintains it, Bob is a member, Vera is a viewer, Charlie is a
 stranger.
 """
 
@@ -69,7 +69,7 @@ def a_token(
     *scopes: Scope,
     lifetime: timedelta = timedelta(days=1),
 ) -> str:
-    """The secret of a new token of `user`, whatever their role lets them make."""
+    """Returns the secret of a new token of `user`, regardless of what their role permits."""
     return create_token(user, "robot", list(scopes), place, lifetime)
 
 
@@ -80,7 +80,7 @@ def a_config(**fields: Any) -> RunConfig:
 
 
 def a_run(cast: Cast, state: RunState = RunState.QUEUED, **fields: Any) -> Run:
-    """A run that Alice made, in the given state, without a lease."""
+    """A run that Alice created, in the given state, without a lease."""
     experiment = Experiment.objects.create(
         project=cast.project, name="Shade", created_by=cast.alice, config={"recipe": "mars2"}
     )
@@ -107,7 +107,7 @@ def a_search(cast: Cast, **overrides: Any) -> Search:
 
 
 def many_runs(cast: Cast, number: int, state: RunState = RunState.FINISHED) -> list[Run]:
-    """So many runs of Alice, each of its own experiment, with a result as a real one has."""
+    """Creates `number` runs of Alice, each in its own experiment, with the result of a real run."""
     config = a_config().model_dump(mode="json")
     told = {"agents": {"oak": 0.25, "fern": 0.5}, "standard_errors": {}, "problems": 300, "step": 0}
     split = {"before": told, "latest": {**told, "step": 40}}
@@ -131,8 +131,8 @@ def many_runs(cast: Cast, number: int, state: RunState = RunState.FINISHED) -> l
 
 
 def _tell_the_planner(model: type[DatabaseModel]) -> None:
-    """How many rows there are by now, as autovacuum would in a moment: a table that was empty is
-    looked through as a whole for every row that refers to it, ten thousand times."""
+    """Updates the planner's row counts, as autovacuum does a moment later: otherwise Postgres scans
+    a table that was empty in full for every row that refers to it, ten thousand times."""
     with connection.cursor() as cursor:
         cursor.execute(f"ANALYZE {model._meta.db_table}")
 
@@ -145,7 +145,7 @@ def a_held_run(cast: Cast, seconds: float = 60) -> tuple[Run, int]:
 
 
 def an_event(seq: int, kind: str = "log.line", **payload: Any) -> Event:
-    """One event; `tree` and `node` go to their own fields."""
+    """One event; `tree` and `node` are set as fields of the event."""
     tree, node = payload.pop("tree", None), payload.pop("node", None)
     if kind == "log.line":
         payload = {"level": "info", "message": f"line {seq}", **payload}
@@ -158,7 +158,7 @@ def some_events(first: int, last: int, **payload: Any) -> list[Event]:
 
 
 def store(run: Run, fencing: int, last: int, **payload: Any) -> None:
-    """Ship log lines up to seq `last`, from wherever the run stands."""
+    """Ships log lines up to seq `last`, from the run's current head."""
     run.refresh_from_db()
     while run.head_seq < last:
         upto = min(last, run.head_seq + 1000)
@@ -166,7 +166,7 @@ def store(run: Run, fencing: int, last: int, **payload: Any) -> None:
 
 
 def a_model_directory(path: Path, numbers: int = 6, seed: int = 0) -> Path:
-    """A directory with real safetensors weights of so many parameters."""
+    """A directory with real safetensors weights of `numbers` parameters."""
     path.mkdir(parents=True)
     weights = np.random.default_rng(seed).random(numbers, dtype=np.float32)
     save_file({"embed": weights}, path / "model.safetensors", metadata={"format": "pt"})
@@ -174,7 +174,7 @@ def a_model_directory(path: Path, numbers: int = 6, seed: int = 0) -> Path:
 
 
 def a_model_folder(path: Path, shards: int = 1, seed: int = 0) -> Path:
-    """A directory with everything that a model in Hugging Face layout has, its weights tiny."""
+    """A directory with all files of a model in Hugging Face layout and tiny weights."""
     oak = starter_directory("oak")
     path.mkdir(parents=True)
     for name in ("config.json", "tokenizer.json", "tokenizer_config.json", "chat_template.jinja"):
@@ -193,8 +193,8 @@ def a_model_folder(path: Path, shards: int = 1, seed: int = 0) -> Path:
 
 
 def a_registry(cast: Cast) -> dict[str, int]:
-    """A model with two versions, the second made from the first; it is being measured, and Mia
-    asks for its promotion. The ids and the number, as addresses name them."""
+    """A model with two versions, the second derived from the first, with an evaluation under way
+    and a promotion requested by Mia. Returns ids and number by the names of placeholders."""
     dataset = Dataset.objects.create(project=cast.project, name="measured")
     spec = {"dataset": "generated", "seed": 0, "train": 10, "validation": 0, "test": 3}
     problems = DatasetVersion.objects.create(

@@ -1,4 +1,4 @@
-"""Nodes of Ray for tests, and one that all processes of a suite have in common."""
+"""Ray nodes for tests, and one node that all processes of a suite share."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from engine.preload.environment import SETUP_WORKER
 from tests.waiting import eventually
 
 OTHERS_SECONDS = 1800.0
-"""Deadline for the other processes of a suite to end with its Ray."""
+"""Deadline in seconds for the other processes of a suite to leave its Ray."""
 
 BARE = {
     "include_dashboard": False,
@@ -21,14 +21,14 @@ BARE = {
     "no_monitor": True,
     "setup_worker_path": str(SETUP_WORKER),
 }
-"""Options of a node without what nobody here reads, each of which would be a process that imports
-Ray; it sets its workers up as one does that an engine starts for itself."""
+"""Options of a node without the services that no test uses, each of which would be a process that
+imports Ray; the node sets up its workers as one that an engine starts does."""
 
 
 @contextmanager
 def shared_ray(folder: Path) -> Iterator[str]:
-    """Address of the Ray of all who give this folder: the first starts it, and waits in the end for
-    those who joined it; whoever comes after that starts another."""
+    """Yields the address of the Ray node that all callers with this folder share. The first caller
+    starts it and, at the end, waits for those that joined; a later caller starts another."""
     address = folder / "ray.address"
     with (folder / "ray.users").open("w") as users:
         with _alone(folder / "ray.lock"):

@@ -1,4 +1,4 @@
-"""One real Postgres for every test that asks for a database."""
+"""Fixtures of all tests, such as the one real Postgres behind every test with a database."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import pytest
 
 from tests.services import leave_out
 
-# Before anything imports torch: the suite runs in two processes on what may be two cores, where
+# Set before anything imports torch: the suite runs in two processes, possibly on two cores, where
 # more threads only wait for each other.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
-# The suite starts hundreds of interpreters: what they import of ours is compiled by the first.
+# The suite starts hundreds of interpreters: the first one compiles the modules that all import.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
@@ -24,7 +24,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Files with slow tests first: of two processes neither is left with one at the end."""
+    """Files with slow tests run first, so that neither of two processes has one left at the end."""
     if config.getoption("--without-services"):
         leave_out(config, items)
     slow = {item.path for item in items if item.get_closest_marker("slow")}
@@ -33,8 +33,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.fixture(scope="session", autouse=True)
 def queue_in_memory():
-    """Messages that a process of tests sends must not reach a worker that happens to run here; from
-    the first on, because who sends them is kept."""
+    """Keeps messages of a test process away from any worker that runs on this machine. Set before
+    the first message, because Celery keeps its producer."""
     from webapp.config.celery import app
 
     app.conf.update(broker_url="memory://", broker_transport_options={})
@@ -53,8 +53,8 @@ def postgres_url(tmp_path_factory, request):
 
 @pytest.fixture(scope="session")
 def django_db_modify_db_settings(postgres_url):
-    """Point Django at it; pytest-django then makes its `test_` database there, as a copy of the one
-    in which every migration has run."""
+    """Points Django at it; pytest-django then creates its `test_` database there, as a copy of the
+    migrated database."""
     from django.conf import settings
     from django.db import connections
 
@@ -68,8 +68,8 @@ def django_db_modify_db_settings(postgres_url):
 
 @pytest.fixture(scope="session")
 def django_db_setup(django_db_setup):
-    """Leaves out what Django makes anew after every test that empties the tables, and nobody here
-    reads: content types and permissions."""
+    """Omits what Django recreates after every test that empties the tables, and no test reads:
+    content types and permissions."""
     from django.contrib.auth.management import create_permissions
     from django.contrib.contenttypes.management import create_contenttypes
     from django.db.models.signals import post_migrate
@@ -81,7 +81,7 @@ def django_db_setup(django_db_setup):
 
 
 def empty_by_rows() -> None:
-    """Has the connection empty its tables after a test as `tests.emptying` does."""
+    """Makes the connection empty its tables after a test as `tests.emptying` does."""
     from django.db import connection
 
     from tests.emptying import EmptyingByRows
@@ -91,10 +91,10 @@ def empty_by_rows() -> None:
 
 @pytest.fixture(scope="session")
 def ray_address(tmp_path_factory, request):
-    """Address of a Ray that engines of many tests join, one after another or side by side, those of
-    a second process of tests too.
+    """Address of a Ray node that the engines of many tests join, sequentially or concurrently, also
+    those of a second test process.
 
-    One that each started for itself would be a fifth of what a short run costs.
+    Starting a Ray per engine would take a fifth of the time of a short run.
     """
     from tests.clusters import shared_ray
 
@@ -105,14 +105,14 @@ def ray_address(tmp_path_factory, request):
 
 @pytest.fixture
 def var_directory(tmp_path: Path, settings):
-    """A GROVE_VAR of the test's own: runs, artifacts and all."""
+    """A GROVE_VAR of the test's own: runs, artifacts and everything else."""
     for name, value in var_settings(tmp_path).items():
         setattr(settings, name, value)
     return tmp_path
 
 
 def var_settings(folder: Path) -> dict[str, Any]:
-    """The settings by which everything that is kept lies below the folder."""
+    """The settings that put all stored files below the folder."""
     from django.conf import settings
 
     from webapp.config.environment import read_artifact_storage

@@ -1,7 +1,6 @@
-"""A Postgres in which every migration has run, made once for as long as the migrations stay so.
+"""A migrated Postgres, built once and reused until the migrations change.
 
-Invariant: a template is there whole or not at all, and no server ever runs on it: what is used is a
-copy.
+Invariant: a template is complete or absent, and no server ever runs on it: tests use copies.
 """
 
 from __future__ import annotations
@@ -25,16 +24,16 @@ DECIDING = (
     "tests/database.py",
     "constraints.txt",
 )
-"""What a migrated database hangs on: whose tables, by which code, in which Postgres."""
+"""Files that determine a migrated database: its tables, the code that runs them, the Postgres."""
 QUICK = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
-"""A test's database need not outlive its machine."""
+"""A test's database need not survive a crash of its machine."""
 MIGRATION_SECONDS = 300.0
 
 
 def a_migrated_postgres(directory: Path, templates: Path) -> EmbeddedPostgres:
-    """A server on `directory`, to be started; its database `grove` has every table.
+    """Returns a server on `directory`, not yet started; its database `grove` has every table.
 
-    `templates` is where what is made once is kept.
+    `templates` is the folder of the cached template.
     """
     directory.mkdir(mode=0o700, parents=True)
     shutil.copytree(_template(templates), directory / "data")
@@ -44,7 +43,7 @@ def a_migrated_postgres(directory: Path, templates: Path) -> EmbeddedPostgres:
 def _template(templates: Path) -> Path:
     wanted = templates / _content()
     with (templates / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # of two processes of a suite one makes it
+        fcntl.flock(lock, fcntl.LOCK_EX)  # of a suite's two processes, one builds it
         if not wanted.exists():
             for old in templates.glob("*/"):
                 shutil.rmtree(old)
@@ -57,7 +56,7 @@ def _template(templates: Path) -> Path:
 
 
 def _migrate(directory: Path) -> Path:
-    """Makes a database there; the folder of its files, which no server holds any more."""
+    """Migrates a database there; returns the folder of its files after its server has stopped."""
     server = EmbeddedPostgres(directory, QUICK)
     environment = {**os.environ, "DATABASE_URL": server.start()}
     try:

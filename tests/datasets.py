@@ -1,4 +1,4 @@
-"""Small real datasets, stored without reading a file: for tests that only need them to be there."""
+"""Small real datasets, stored without reading a file: for tests that only need them to exist."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from webapp.datasets.statistics import statistics
 
 
 def some_problems(number: int = 3, seed: int = 1) -> list[Problem]:
-    """Generated ones, each with its reference and tests."""
+    """Generated problems, each with its reference and tests."""
     return [make_problem(seed, place)[0] for place in range(number)]
 
 
 def lines_of(problems: list[Problem]) -> bytes:
-    """A file of our own format."""
+    """A file in Grove's own format."""
     return b"".join(json.dumps(record(one)).encode() + b"\n" for one in problems)
 
 
@@ -36,7 +36,7 @@ def stored_version(
     problems: list[Problem] | None = None,
     faulty: int | None = None,
 ) -> DatasetVersion:
-    """A version as an upload leaves it behind; `faulty` as a check does."""
+    """A version as an upload leaves it; with `faulty`, as its check leaves it."""
     problems = some_problems() if problems is None else problems
     hashes = [content_hash(one) for one in problems]
     dataset, _ = Dataset.objects.get_or_create(project=cast.project, name=name)
@@ -60,7 +60,7 @@ def stored_version(
 
 
 def a_finished_upload(cast: Cast, user: User, content: bytes | None = None) -> Upload:
-    """A file of problems that has come in."""
+    """A finished upload of a file of problems."""
     content = lines_of(some_problems()) if content is None else content
     kind = Upload.Kind.DATASET
     upload = begin(cast.project, user, kind, "problems.jsonl", len(content))

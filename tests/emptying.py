@@ -1,6 +1,6 @@
-"""How tables are emptied after a test whose transactions were committed.
+"""Emptying of the tables after a test whose transactions were committed.
 
-Invariant: every table that Django empties is empty, whatever its triggers and keys say of a row.
+Invariant: every table that Django empties is empty, regardless of triggers and foreign keys.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ BEGIN
     END LOOP;
 END $$
 """
-"""As a replica, which asks neither keys nor triggers: all rows of all tables go anyway."""
+"""Run as a replica, which checks neither foreign keys nor triggers: all rows are deleted anyway."""
 
 
 class EmptyingByRows(DatabaseOperations):
-    """Deletes rows, of which a test leaves few. TRUNCATE makes all files of all tables and indexes
-    anew, hundreds of them after every test."""
+    """Deletes rows, of which a test leaves few. TRUNCATE would recreate all files of all tables and
+    indexes, hundreds of them after every test."""
 
     def sql_flush(
         self,

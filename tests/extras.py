@@ -1,5 +1,7 @@
-"""Packages that not every machine has: a test that needs one is skipped without, and fails in CI,
-which installs all of them (`DEV` in the Makefile)."""
+"""Optional packages: a test that needs one is skipped without it, and fails in CI.
+
+CI installs all of them (`DEV` in the Makefile).
+"""
 
 from __future__ import annotations
 
@@ -17,11 +19,11 @@ def is_skipped(package: str) -> bool:
 
 
 def needed(package: str, remedy: str) -> ModuleType:
-    """The package.
+    """Returns the package.
 
     Raises:
-        pytest.skip.Exception: it is not installed here.
-        ModuleNotFoundError: nor in CI.
+        pytest.skip.Exception: it is not installed and this is not CI.
+        ModuleNotFoundError: it is not installed in CI.
     """
     if is_skipped(package):
         reason = f"{package} is not installed: {remedy}"

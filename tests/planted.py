@@ -1,7 +1,7 @@
-"""One of everything in Alice's project, for tests that ask every address.
+"""One object of every kind in Alice's project, for tests that request every address.
 
-Invariant: it is made once for the tests of a file, in a transaction that is never committed; what a
-test changes is taken back when it ends.
+Invariant: they are created once for the tests of a file, in a transaction that is never committed;
+a test's changes are rolled back when it ends.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from webapp.telemetry.ingest.ingest import ingest
 def world(
     django_db_setup, django_db_blocker, tmp_path_factory
 ) -> Iterator[tuple[Cast, dict[str, Any]]]:
-    """The cast, and what every placeholder of an address stands for."""
+    """The cast, and the value of every placeholder of an address."""
     settings = override_settings(**var_settings(tmp_path_factory.mktemp("world")))
     with django_db_blocker.unblock(), settings, transaction.atomic():
         cast = a_cast()
@@ -59,20 +59,20 @@ def cast(world, db) -> Cast:
 
 @pytest.fixture(scope="module")
 def sessions(world) -> dict[str, str]:
-    """The key of a session of everybody who can sign in, by name."""
+    """The session key of everybody who can sign in, by name."""
     people = ("alice", "mia", "bob", "vera", "charlie")
     return {name: a_session(getattr(world[0], name)).session_key for name in people}
 
 
 @pytest.fixture
 def arguments(world) -> dict[str, Any]:
-    """What every placeholder of an address stands for: real things of Alice's project. One that
-    means something else in one address stands there as `NAME OF THE ADDRESS.PLACEHOLDER`."""
+    """Values of all placeholders of addresses: real objects of Alice's project. One that means
+    something else in one address has the key `NAME OF THE ADDRESS.PLACEHOLDER`."""
     return world[1]
 
 
 def plant(cast: Cast) -> dict[str, Any]:
-    """Makes them."""
+    """Creates the objects."""
     run, fencing = a_held_run(cast, seconds=3600)
     planted = {"step": 1, "problem": "p", "statement": "s"}
     opened = {"agent": "oak", "parent": 0, "depth": 1, "draws": {}}

@@ -1,4 +1,4 @@
-"""Small real policies in Hugging Face layout, made in a moment; untrained unless said."""
+"""Small real policies in Hugging Face layout, created in a moment; untrained unless stated."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from engine.policy.starters.vocabulary import train_tokenizer
 
 
 def tiny_policy(directory: Path, seed: int = 0, vocabulary: int = 400) -> Path:
-    """A directory that `load_policy` takes: 2 layers of width 32."""
+    """A directory that `load_policy` accepts: 2 layers of width 32."""
     rows = islice(demonstrations(seed, CLEAN), 200)
     tokenizer = train_tokenizer((r.messages[0]["content"] + r.answer for r in rows), vocabulary)
     torch.manual_seed(seed)
@@ -39,8 +39,8 @@ def tiny_policy(directory: Path, seed: int = 0, vocabulary: int = 400) -> Path:
 
 
 def renumbered_starter(name: str, directory: Path, seed: int = 0) -> Path:
-    """A starter that writes what the shipped one writes, by tokens that are numbered otherwise: to
-    either of the two, what the other wrote is noise."""
+    """A starter that writes the same text as the shipped one with differently numbered tokens: to
+    either of the two, the other's token ids are noise."""
     source = starter_directory(name)
     model = AutoModelForCausalLM.from_pretrained(source)
     assert model.config.tie_word_embeddings

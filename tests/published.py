@@ -1,5 +1,8 @@
-"""Published data sets, which are not shipped: read from a folder beside the checkout, or from the
-one that `GROVE_PUBLISHED_DATA` names. Without them their tests are skipped, in CI too."""
+"""Published data sets, which are not shipped.
+
+They are read from a folder alongside the checkout, or from `GROVE_PUBLISHED_DATA`. Without them
+their tests are skipped, in CI too.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ FOLDER = Path(os.environ.get(VARIABLE) or Path(__file__).resolve().parents[2] / 
 
 
 def needs(*files: Path) -> pytest.MarkDecorator:
-    """Skips a test where one of the files is missing; with `GROVE_PUBLISHED_DATA` set it fails."""
+    """Skips a test if one of the files is missing; fails it if `GROVE_PUBLISHED_DATA` is set."""
     missing = [str(file) for file in files if not file.exists()]
     return pytest.mark.skipif(
         bool(missing) and not os.environ.get(VARIABLE),

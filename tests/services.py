@@ -1,6 +1,6 @@
-"""Which tests need a service: Postgres, Ray, Redis or a browser. `make check` leaves them out.
+"""Which tests need a service: Postgres, Ray, Redis or a browser; `make check` omits them.
 
-What a test needs follows from its fixtures and markers, so no list of tests is kept.
+A test's needs follow from its fixtures and markers, so no list of tests is kept.
 """
 
 from __future__ import annotations
@@ -8,18 +8,18 @@ from __future__ import annotations
 import pytest
 
 FIXTURES = frozenset({"django_db_setup", "postgres_url", "ray_address"})
-"""Those that start a service for the session; whatever builds on them needs it too."""
+"""Fixtures that start a service for the session; a test that depends on one needs it too."""
 MARKERS = ("browser", "django_db", "redis", "service", "slow")
 
 
 def needs_service(item: pytest.Item) -> bool:
-    """Whether a test needs a service, or more than ten seconds."""
+    """Whether a test needs a service, or takes more than ten seconds."""
     fixtures = getattr(item, "fixturenames", ())
     return any(map(item.get_closest_marker, MARKERS)) or not FIXTURES.isdisjoint(fixtures)
 
 
 def leave_out(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Deselect the tests that need a service, in place."""
+    """Deselects the tests that need a service, in place."""
     left = [item for item in items if needs_service(item)]
     config.hook.pytest_deselected(items=left)
     items[:] = [item for item in items if not needs_service(item)]

@@ -1,4 +1,4 @@
-"""The table of benchmarks is what the program wrote: conditions, goals, repeats and digest."""
+"""Tests that the benchmark table has the program's conditions, goals, repeats and digest."""
 
 import json
 import re
@@ -42,7 +42,7 @@ def rows(page, name):
 
 
 def written(folder, *measurements):
-    """The page of a record of these, as the program writes it."""
+    """The page of a record with these measurements, as the program writes it."""
     page, record = folder / "benchmarks.md", Record(list(measurements))
     record.save(folder / "benchmarks.json")
     page.write_text(document(record), "utf-8")
@@ -124,7 +124,7 @@ def test_a_measurement_that_was_dropped_from_both_is_refused(tmp_path):
     record.write_text(json.dumps(content), "utf-8")
     with pytest.raises(NotWritten, match="digest"):
         check_written(page)
-    done = run("--only", "search", "--out", str(page))  # nor does it go on from there
+    done = run("--only", "search", "--out", str(page))  # it does not resume from that record either
     assert done.returncode == 1 and "digest" in done.stderr
 
 
@@ -143,8 +143,8 @@ def test_one_that_does_not_end_is_named_in_the_table_and_by_the_exit_status(tmp_
 def test_goals_that_were_missed_end_all_with_a_status_of_their_own(tmp_path):
     assert SLOW.missed() == ["sandbox: vs_manager is 9.0, the goal is at least 10"]
     assert FAST.missed() == []
-    # Answers that take no time: all is bookkeeping, in turns, so that one goal is missed at least;
-    # which one depends on what else runs on the machine.
+    # Answers that take no time: all time is bookkeeping, measured in turns, so at least one goal is
+    # missed; which one depends on the machine's load.
     page, options = tmp_path / "benchmarks.md", "--trees 1 --median 0.00001"
     done = run("--only", "expansion", f"--with={options}", "--out", str(page))
     assert done.returncode == 4, done.stderr

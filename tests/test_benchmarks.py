@@ -1,4 +1,4 @@
-"""A benchmark is run as people run it, with a small load; its figures are not judged here."""
+"""Tests that run each benchmark with a small load; its results are not judged here."""
 
 import importlib
 import json

@@ -1,6 +1,6 @@
-"""Every benchmark that runs models or a browser starts here at a small size, with its guard.
+"""Tests that start every benchmark with models or a browser at a small size, with its guard.
 
-Figures are not judged; what a guard compares has to agree, or there would be none.
+Results are not judged; what a guard compares must agree, otherwise there are no results.
 """
 
 import json
@@ -14,7 +14,7 @@ from benchmarks import MEASUREMENTS
 from tests.extras import needs_vllm
 
 STARTED_ELSEWHERE = {"sandbox", "search", "expansion", "siblings", "api"}
-"""In test_benchmarks.py."""
+"""Started in test_benchmarks.py."""
 
 
 def measured(name, *arguments):
@@ -32,8 +32,8 @@ def test_prefix_training_compares_gradients_before_it_times_them():
     figures = result["figures"]
     assert figures["p16_r16_g16_n1_layout"] == "prefix"
     assert figures["p16_r16_g1_n1_gradients_apart"] <= 1e-6
-    assert 0 < figures["p16_r16_g16_n1_gradients_apart"] <= 1e-6  # of two real ways
-    # Where both lay the rows out alike only the choice is timed.
+    assert 0 < figures["p16_r16_g16_n1_gradients_apart"] <= 1e-6  # of two different layouts
+    # Where both use the same layout, only the choice is timed.
     assert "p16_r16_g1_n1_choosing_ms" in figures and "p16_r16_g16_n1_choosing_ms" not in figures
     assert figures["p16_r16_g1_n1_paired"] > 0 and figures["worst_same"] > 0
     assert set(result["ratios"]) == {"worst"} and result["ratios"]["worst"] > 0

@@ -1,4 +1,4 @@
-"""Settings: one typed tree; every impossible value is named with its path and what is allowed."""
+"""Tests of the settings: one typed tree, and errors with path and allowed values."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""The event log: append-only, contiguous, one writer, and safe against a torn tail."""
+"""Tests of the event log: append-only, contiguous, one writer, safe against a torn tail."""
 
 import pytest
 
@@ -72,7 +72,7 @@ def test_events_come_back_as_their_types(tmp_path):
 
 
 def test_kinds_of_the_vocabulary_are_frozen():
-    """Additive only: a kind may be added here, none may be renamed or removed."""
+    """Only additions are allowed: a kind may be added here, none may be renamed or removed."""
     assert set(KINDS) >= {
         "run.state", "run.resumed", "run.waiting", "run.planned", "step.start", "step.end",
         "tree.open", "node.open", "node.text", "node.close", "node.credit", "tree.close",

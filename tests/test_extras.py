@@ -1,4 +1,4 @@
-"""What CI installs is never skipped there."""
+"""Tests that a package that CI installs is never skipped there."""
 
 import re
 from pathlib import Path

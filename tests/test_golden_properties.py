@@ -1,7 +1,7 @@
-"""Random cases of each kind, their expected values worked out here by the definitions.
+"""Random cases of each kind, with expected values computed here from the definitions.
 
-Plain Python over lists, sums as they stand in the formulas: nothing of the engine, no arrays, no
-running sums. Draws of statistical kinds come from numpy's own distributions.
+Plain Python over lists, with sums as in the formulas: no code of the engine, no arrays, no running
+sums. Draws of statistical kinds come from numpy's own distributions.
 """
 
 import math
@@ -171,7 +171,7 @@ def normal(values, epsilon):
 
 
 def advantage(luck):
-    """Ragged trees, told by their ids and mixed up."""
+    """Ragged trees, given by the tree id of each node, in shuffled order."""
     name = luck.choice(["mars2", "group_norm", "grpo", "dr_grpo", "rloo", "reinforce_pp"])
     trees = [luck.choice("xyz") for _ in range(luck.randint(1, 12))]
     raw, lengths = rewards(luck, len(trees)), [luck.randint(1, 9) for _ in trees]
@@ -229,7 +229,7 @@ def dynamic_filter(luck):
 
 
 def pass_at_k(luck):
-    """Over every way to take k of the n answers."""
+    """Over all subsets of k of the n answers."""
     cases, expected = [], []
     for _ in range(4):
         n = luck.randint(1, 9)
@@ -254,7 +254,7 @@ def tree_select(luck):
 
 
 def diversity(luck):
-    """DA@K over every way to take K of the answers."""
+    """DA@K over all subsets of K of the answers."""
     sizes = [luck.randint(1, 3) for _ in range(luck.randint(1, 4))]
     answers = [cluster for cluster, size in enumerate(sizes) for _ in range(size)]
     distinct = [
@@ -279,7 +279,7 @@ def depth_weight(luck):
 
 
 def token_rows(luck):
-    """Ragged rows with prompts masked out, and every row with a token that counts."""
+    """Ragged rows with prompts masked out, and every row with an unmasked token."""
     lengths = [luck.randint(1, 5) for _ in range(luck.randint(1, 4))]
     masks = [[luck.randint(0, 1) for _ in range(n - 1)] + [1] for n in lengths]
 
@@ -294,13 +294,13 @@ def token_rows(luck):
 
 
 def seen(rows, name, v, other):
-    """Differences of two log-probs at the tokens of row v that count."""
+    """Differences of two log-probs at the unmasked tokens of row v."""
     triples = zip(rows[name][v], rows[other][v], rows["mask"][v], strict=True)
     return [a - b for a, b, m in triples if m]
 
 
 def weights_of(rows, v, level, mode, threshold, veto):
-    """One weight per token of row v that counts."""
+    """One weight per unmasked token of row v."""
     gaps = seen(rows, "old_log_probs", v, "rollout_log_probs")
     told = {"token": gaps, "sequence": [sum(gaps)] * len(gaps)}
     told["geometric"] = [mean(gaps)] * len(gaps)
@@ -324,7 +324,7 @@ def corrections(luck):
 def is_weights(luck):
     rows, options = token_rows(luck), {**corrections(luck), "threshold": luck.choice([1.2, 2.0])}
     names = ("old_log_probs", "rollout_log_probs")
-    # Only what the mask covers has a meaning: here everything.
+    # Only unmasked tokens have a defined weight: here all are unmasked.
     rows["mask"] = [[1] * len(row) for row in rows["mask"]]
     expected = [weights_of(rows, v, **options) for v in range(len(rows["mask"]))]
     return {**{name: rows[name] for name in names}, "mask": rows["mask"], **options}, expected
@@ -409,7 +409,7 @@ def loss_inputs(luck, *losses):
 
 
 def policy_loss(luck):
-    """With its gradient, by central differences (not cispo: it stops one)."""
+    """Its gradient by central differences (not cispo, which stops one)."""
     rows, options = loss_inputs(luck, "gspo", "ppo")
     names = ("log_probs", "old_log_probs", "rollout_log_probs", "mask")
     step, gradient = 1e-6, []

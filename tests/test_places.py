@@ -1,4 +1,4 @@
-"""Which settings name a location: every field of `RunConfig` is decided, none can be forgotten."""
+"""Tests that every field of `RunConfig` is classified as naming a location or not."""
 
 import types
 from collections.abc import Iterator
@@ -28,8 +28,8 @@ FREE_TEXTS = {
     "compute.strategy": "one of a few, by a pattern",
 }
 """Texts that name nothing on the machine. A new text field is marked by a type of
-`engine.config.locations`, or is added here with the reason why no file and no address can ever be
-made of it."""
+`engine.config.locations`, or is added here with the reason why it can never become a file or an
+address."""
 
 
 def leaves(
@@ -55,7 +55,7 @@ def leaves(
 
 
 def undecided(model: type[BaseModel], free: Any = FREE_TEXTS) -> list[str]:
-    """Fields of which nobody has said whether they name a location."""
+    """Fields that are not yet classified as naming a location or not."""
     return [
         path
         for path, kind, mark in leaves(model)

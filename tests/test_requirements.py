@@ -1,4 +1,4 @@
-"""What does not fit is told with the reason, by the doctor and by a run that is refused."""
+"""Tests that doctor and refused run report unmet requirements with the reason."""
 
 import json
 from dataclasses import replace
@@ -26,7 +26,7 @@ def test_the_size_of_a_model_is_told_from_its_shape(name):
     shape = shape_of(f"starter:{name}")
     assert shape == shape_of(str(STARTERS / name))
     model = load_policy(f"starter:{name}").model
-    # Small norms on queries and keys, which some models have, are not in the shape.
+    # The small norms on queries and keys, which some models have, are not in the shape.
     assert shape.parameters == pytest.approx(model.num_parameters(), rel=0.002)
 
 

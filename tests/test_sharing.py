@@ -1,4 +1,4 @@
-"""Agents that share weights: what is left out is the partner's, what cannot be is refused."""
+"""Tests of agents that share weights: unset fields are the partner's, invalid ones are refused."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What is left of a log after resumes: one timeline, in which nothing stands twice."""
+"""Tests of the events that survive resumes: one timeline, in which nothing occurs twice."""
 
 import json
 

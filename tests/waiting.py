@@ -1,4 +1,4 @@
-"""Waiting for what another process does, with a deadline and a name."""
+"""Waiting for the effect of another process, with a deadline and a name."""
 
 import time
 from collections.abc import Callable
@@ -8,7 +8,7 @@ T = TypeVar("T")
 
 
 def eventually(look: Callable[[], T], name: str, seconds: float = 120.0) -> T:
-    """The first truthy result of `look`; fails when the deadline passes."""
+    """Returns the first truthy result of `look`; fails after the deadline."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         if result := look():

@@ -2,7 +2,7 @@ from django.apps import AppConfig
 
 
 class WebappConfig(AppConfig):
-    """The house itself: commands, templates and system checks that belong to no one app."""
+    """App of commands, templates and system checks that belong to no other app."""
 
     name = "webapp"
 

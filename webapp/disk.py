@@ -1,4 +1,4 @@
-"""A full disk of the server: how it is known, and what is said of it."""
+"""Full disk of the server: detection and message."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import errno
 STATUS = 507
 """Insufficient Storage (RFC 4918, 11.5)."""
 EXIT_STATUS = 28
-"""Of a process that ends because the disk is full, as `errno.ENOSPC`."""
+"""Exit status of a process that ends because the disk is full, as `errno.ENOSPC`."""
 FULL = (
     "The server's disk is full. Nothing that was stored is lost: have whoever runs the server make "
     "room, then try again."
@@ -16,7 +16,7 @@ _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 class DiskFull(OSError):
-    """The disk is full, as a process of ours reports it."""
+    """Raised if a process of ours reports a full disk."""
 
     def __init__(self) -> None:
         super().__init__(errno.ENOSPC, FULL)
@@ -26,5 +26,5 @@ class DiskFull(OSError):
 
 
 def is_full(error: BaseException | None) -> bool:
-    """Whether the error says that there is no room on a disk."""
+    """Whether the error means that no space is left on a disk."""
     return isinstance(error, OSError) and error.errno in _FULL

@@ -1,4 +1,4 @@
-"""The base of what apps refuse: REST answers it without knowing the app that raised it."""
+"""Base of the apps' errors: REST answers them without importing the app that raised one."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Any
 
 
 class Refused(Exception):
-    """Why something is not done. Apps subclass it; the message names the reason and the remedy."""
+    """Raised if a request is refused. Apps subclass it; the message names reason and remedy."""
 
     status = 409
-    """Of the HTTP response."""
+    """Status of the HTTP response."""
     sentence = "Nothing changed: {}"
-    """The `detail` of the response; `{}` stands for the message."""
+    """The `detail` of the response; `{}` is replaced by the message."""
     problems: Any = ()
-    """One dict (path, value, reason) for each field at fault."""
+    """One dict (path, value, reason) for each invalid field."""
     members: Mapping[str, Any] = {}
     """Further members of the response."""
 

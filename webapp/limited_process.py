@@ -1,10 +1,11 @@
-"""Processes with limits, in which files of strangers are read: `python -m MODULE < JOB`.
+"""Processes with resource limits, which read files of strangers: `python -m MODULE < JOB`.
 
-Invariant: the process that waits holds nothing of a file but what the job wrote down, which the job
-bounds. JOB is a JSON object with "seconds", "memory_bytes" and "most_bytes" (of one written file),
-to which the process holds itself (`limit_self`) before it looks at a file; the rest is up to the
+Invariant: the waiting process holds nothing of a file but the job's output, which the job bounds.
+JOB is a JSON object with "seconds", "memory_bytes" and "most_bytes" (of one written file), limits
+that the process sets for itself (`limit_self`) before it opens a file; the rest is up to the
 module.
-Waits: for the process (its seconds), never for a free slot (none: refused at once).
+
+Waits: for the process (its seconds), never for a free slot (without one it is refused at once).
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _HERE = Path(__file__).resolve().parents[1]
 
 
 def run_limited(module: str, job: dict[str, Any]) -> bool:
-    """Whether the module came to an end by itself, with exit status 0, within the job's limits.
+    """Whether the module ended by itself, with exit status 0, within the job's limits.
 
     Raises:
         DiskFull: it could not write its result.
@@ -51,7 +52,7 @@ def run_limited(module: str, job: dict[str, Any]) -> bool:
 
 
 def exit_status_of(main: Callable[[], int]) -> int:
-    """What a module ends with: what its `main` returns, or `EXIT_STATUS` of a full disk."""
+    """The exit status of a module: what its `main` returns, or `EXIT_STATUS` for a full disk."""
     try:
         return main()
     except OSError as error:
@@ -61,7 +62,7 @@ def exit_status_of(main: Callable[[], int]) -> int:
 
 
 def limit_self(job: dict[str, Any]) -> None:
-    """Called by the module first."""
+    """Sets the job's limits for this process; the module calls it first."""
     for what, most in (
         (resource.RLIMIT_AS, job["memory_bytes"]),
         (resource.RLIMIT_CPU, int(job["seconds"])),

@@ -13,7 +13,7 @@ from webapp.config.installation import UP
 
 
 def main(arguments: list[str]) -> None:
-    """Run the command of `arguments`, as of `sys.argv`.
+    """Runs the command of `arguments`, as of `sys.argv`.
 
     Raises:
         SystemExit: with the command's status, or with one line that says what is wrong.

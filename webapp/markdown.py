@@ -1,11 +1,11 @@
-"""Notes as HTML that is safe to show, whoever wrote them.
+"""Renderer of Markdown as HTML that is safe to show, whatever its author wrote.
 
-Two walls: the parser knows no HTML, and what it makes passes a list of allowed tags and schemes.
+Two defences: the parser knows no HTML, and its output is filtered by allowed tags and schemes.
 Pictures are left out: the page's policy would refuse foreign ones.
 
-Invariant: the work and the HTML of one text are bounded, because everybody who opens its page pays
-for it. A short text can ask for much: a header of 1,250 columns over 2,400 rows of one character
-makes 65,000 cells of 10 KB. What is beyond a bound is shown as it was written.
+Invariant: the work and the HTML of one text are bounded, because every visitor of its page pays for
+it. A short text can require much: a header of 1,250 columns over 2,400 rows of one character makes
+65,000 cells of 10 KB. What exceeds a bound is shown as it was written.
 """
 
 from __future__ import annotations
@@ -27,27 +27,27 @@ _ATTRIBUTES = {"a": {"href", "title"}, "ol": {"start"}}
 _SCHEMES = {"http", "https", "mailto"}
 
 MOST_CHARACTERS = 50_000
-"""Of a text that is parsed."""
+"""Maximum length of a text that is parsed."""
 MOST_CELLS = 1000
-"""Of all tables of one text; those that would go beyond are shown as their source."""
+"""Maximum number in all tables of one text; tables beyond it are shown as their source."""
 MOST_BRACKETS = 1000
-"""`[` of one text: each is looked at as the beginning of a link."""
+"""Maximum number of `[` in one text: each is examined as the start of a link."""
 _FREE_HTML = 20_000
 _MOST_GROWTH = 2
 """HTML has at most `_FREE_HTML` and this many times the characters of its text."""
 _CACHED = 512
-"""Texts whose HTML is kept by each process, by their content: at most 60 MB."""
+"""Texts whose HTML each process caches, by their content: at most 60 MB."""
 
 
 def _bounded_table(state: StateBlock, start: int, end: int, silent: bool) -> bool:
-    """markdown-it's rule of tables, for those that have room in `MOST_CELLS`."""
+    """markdown-it's rule of tables, restricted to those that fit in `MOST_CELLS`."""
     if state.env.get("no_more_tables") or not table(state, start, end, True):
         return False
     columns = state.src[state.bMarks[start] : state.eMarks[start]].count("|") + 1
     last = next((line for line in range(start, end) if state.isEmpty(line)), end)
     cells = state.env.get("cells", 0) + columns * (last - start)
     if cells > MOST_CELLS:
-        state.env["no_more_tables"] = True  # counted once: every further line would ask again
+        state.env["no_more_tables"] = True  # counted once: every further line would count again
         return False
     if silent:
         return True
@@ -61,8 +61,8 @@ _parser.block.ruler.at("table", _bounded_table, {"alt": ["paragraph", "reference
 
 
 def render(text: str) -> SafeString:
-    """HTML of markdown, or of the text as it is if it asks for more than the bounds. Headings start
-    at the third level: the page has its own above."""
+    """HTML of the Markdown, or of the text as it is if it exceeds the bounds. Headings start at the
+    third level: the page has its own above."""
     small = len(text) <= MOST_CHARACTERS and text.count("[") <= MOST_BRACKETS
     return _rendered(text) if small else _as_written(text)
 

@@ -1,8 +1,8 @@
 """The Celery app of a worker: `celery -A workers.app worker -P threads`.
 
-It is the web side's app plus what only a worker does: the task, the sweep, the chores, and the way
-to end. On SIGTERM the engines make checkpoints and their runs are given back; a worker that
-has not ended `CLOSE_SECONDS` later ends its engines by force and itself.
+It is the web side's app plus what only a worker does: the task, the requeue thread, the jobs, and
+the shutdown. On SIGTERM the engines make checkpoints and their runs are given back; a worker that
+has not ended within `CLOSE_SECONDS` kills its engines and itself.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ app.conf.include = ["workers.tasks"]
 
 
 class DutiesStep(bootsteps.StartStopStep):
-    """Starts the sweep and the chores with the worker's pool."""
+    """Starts the requeue thread and the jobs with the worker's pool."""
 
     requires = {"celery.worker.components:Pool"}
 
@@ -47,7 +47,7 @@ app.steps["worker"].add(DutiesStep)
 
 @signals.worker_shutting_down.connect
 def close(**_: Any) -> None:
-    """The first signal to end: every keeper hears of it."""
+    """Signals every run supervisor to shut down, at the first signal to end."""
     from workers.runs.active_runs import closing
 
     if not closing.is_set():

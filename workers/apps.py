@@ -1,4 +1,4 @@
-"""The workers' room as a Django app, for its commands: `up` and `demo`."""
+"""The workers' package as a Django app, for its commands: `up`, `demo` and `doctor`."""
 
 from django.apps import AppConfig
 

@@ -1,7 +1,7 @@
-"""Checks of what a server needs on this machine. Nothing is started.
+"""Checks of what a server needs on this machine. They start nothing.
 
 Waits: for the version of Postgres (`PROGRAM_SECONDS`), and for a database, a broker or a page that
-is reached by network (`NETWORK_SECONDS` each).
+is reached over the network (`NETWORK_SECONDS` each).
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from workers.local.postgres import binaries_directory
 PROGRAM_SECONDS = 20.0
 NETWORK_SECONDS = 5
 LEAST_FREE_BYTES = 1 << 30
-"""Of the data directory's disk: a new database, logs and the first checkpoints of the demo."""
+"""On the data directory's disk: for a new database, logs and the first checkpoints of the demo."""
 
 
 def checks() -> Iterator[Check]:
-    """Every check, in the order in which a start needs them."""
+    """Yields every check, in the order in which a start needs them."""
     yield _data_directory()
     yield _disk()
     yield _database() if "DATABASE_URL" in os.environ else _postgres()
@@ -57,7 +57,7 @@ def _disk() -> Check:
 
 
 def _postgres() -> Check:
-    """The programs of the embedded server."""
+    """Checks the programs of the embedded server."""
     try:
         program = binaries_directory() / "postgres"
         done = subprocess.run(
@@ -75,7 +75,7 @@ def _postgres() -> Check:
 
 
 def _database() -> Check:
-    """The server of DATABASE_URL."""
+    """Checks the server of DATABASE_URL."""
     try:
         with psycopg.connect(settings.DATABASE_URL, connect_timeout=NETWORK_SECONDS) as connection:
             row = connection.execute("SHOW server_version").fetchone()

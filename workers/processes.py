@@ -1,4 +1,4 @@
-"""Looking at and ending processes that are not our children."""
+"""Status and end of processes that are not children of this one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import psutil
 
 
 def is_gone(process: psutil.Process) -> bool:
-    """Whether it has ended; a zombie that nobody reaps has."""
+    """Returns whether it has ended; an unreaped zombie counts as ended."""
     try:
         return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
@@ -18,7 +18,7 @@ def is_gone(process: psutil.Process) -> bool:
 
 
 def wait_gone(processes: Iterable[psutil.Process], seconds: float) -> list[psutil.Process]:
-    """Wait until all have ended, at most `seconds`; returns those that have not."""
+    """Waits until all have ended, at most `seconds`; returns those that have not."""
     deadline = time.monotonic() + seconds
     left = list(processes)
     while left := [process for process in left if not is_gone(process)]:
@@ -29,7 +29,7 @@ def wait_gone(processes: Iterable[psutil.Process], seconds: float) -> list[psuti
 
 
 def family(pid: int) -> list[psutil.Process]:
-    """`pid` and all its descendants, as they are now; empty if it is gone."""
+    """Returns `pid` and all its current descendants; empty if it has ended."""
     try:
         parent = psutil.Process(pid)
         return [parent, *parent.children(recursive=True)]
@@ -38,7 +38,7 @@ def family(pid: int) -> list[psutil.Process]:
 
 
 def kill_all(processes: Iterable[psutil.Process]) -> None:
-    """SIGKILL each that is still the same process."""
+    """SIGKILLs each that is still the same process."""
     for process in processes:
         with contextlib.suppress(psutil.NoSuchProcess):
             process.kill()

@@ -1,4 +1,4 @@
-"""What a worker may be told by its environment."""
+"""Settings of a worker, from its environment."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from workers.runs.engine_process import DEFAULT_COMMAND, EngineCommand
 
 
 def engine_command() -> EngineCommand:
-    """GROVE_ENGINE_COMMAND, e.g. `srun python -m engine train`; else this Python's engine. A search
-    is started by the same words with `search` for the last."""
+    """Returns GROVE_ENGINE_COMMAND, e.g. `srun python -m engine train`; by default this Python's
+    engine. A search is started by the same words with `search` as the last."""
     value = os.environ.get("GROVE_ENGINE_COMMAND", "")
     try:
         return shlex.split(value) or DEFAULT_COMMAND
@@ -25,13 +25,13 @@ def engine_command() -> EngineCommand:
 
 
 def runs_at_once() -> int:
-    """GROVE_RUNS_AT_ONCE: how many runs one worker keeps at a time."""
+    """Returns GROVE_RUNS_AT_ONCE: how many runs one worker supervises concurrently."""
     return read_integer(os.environ, "GROVE_RUNS_AT_ONCE", 1, 1, 256)
 
 
 def work_directory() -> Path:
-    """The directory in which services and engines start: the checkout, or a folder of GROVE_VAR
-    that is there for this alone, because what lies in it can be imported. Made if it is missing."""
+    """Returns the directory in which services and engines start: the checkout, or a dedicated
+    folder of GROVE_VAR, because what lies in it can be imported. Creates it if it is missing."""
     if IS_CHECKOUT:
         return settings.BASE_DIR
     directory = settings.GROVE_VAR / "work"

@@ -1,4 +1,4 @@
-"""The task behind every message of the queue: look at this run."""
+"""The task behind every message of the queue: supervise this run if it is due."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ from workers.runs.active_runs import keep_run
 
 @app.task(name=RUN_TASK)
 def run(run_id: str) -> None:
-    """Keep the run if nobody does. A doubled or late message finds the lease taken: no harm."""
+    """Supervises the run if no worker does. A repeated or late message finds the lease taken."""
     keep_run(uuid.UUID(run_id))

@@ -1,4 +1,4 @@
-"""Which versions a result was made with, read without importing what they belong to."""
+"""Versions with which a result was made, read without importing the packages."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PACKAGES = (
 
 
 def versions(postgres: str) -> dict[str, str]:
-    """Version by name; `postgres` is what the server said."""
+    """Returns version by name; `postgres` is the version that the server reported."""
     packages = {name: version(name) for name in PACKAGES}
     ours = {"python": platform.python_version(), "postgres": postgres, "grove": __version__}
     return {**ours, **packages}

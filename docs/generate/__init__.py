@@ -1,8 +1,8 @@
-"""Writes the pages of `docs/reference`, and the README's table of figures, from the code itself.
+"""Generator of the pages of `docs/reference`, and of the README's table of figures, from the code.
 
     python -m docs.generate           # writes what differs
     python -m docs.generate --check   # exit status 1 if something differs
 
 Invariant: a page is a function of the code alone, the same on every machine: no path, no time, no
-width of a terminal. A test compares the pages with what this writes.
+width of a terminal. A test compares the pages with the output of this package.
 """

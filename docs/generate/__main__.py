@@ -1,4 +1,4 @@
-"""`python -m docs.generate`: writes the generated pages, or checks them."""
+"""Command `python -m docs.generate`: writes the generated pages, or checks them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--check", action="store_true", help="write nothing; 1 if a page differs")
     given = parser.parse_args(argv)
     for name in [one for one in os.environ if one.startswith("GROVE_") and one != "GROVE_VAR"]:
-        del os.environ[name]  # a default is what holds where nothing is set
+        del os.environ[name]  # a documented default applies where nothing is set
     changed = differing(contents())
     for path in changed:
         print(f"{path}: {'differs' if given.check else 'written'}")

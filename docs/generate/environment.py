@@ -1,4 +1,4 @@
-"""The page of environment variables: how the code reads each, and what `environment.toml` says."""
+"""The page of environment variables: how the code reads each, and its `environment.toml` text."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _parts(meanings: dict[str, dict[str, str]]) -> Iterator[str]:
 
 
 def read_names() -> set[str]:
-    """Names of variables that appear as whole strings in engine, webapp or workers."""
+    """Returns the names of variables that are whole strings in engine, webapp or workers."""
     found = set(map(variable, DEFAULTS))
     for tree in _trees():
         for node in ast.walk(tree):
@@ -66,7 +66,7 @@ def read_names() -> set[str]:
 
 
 def _typed_reads() -> dict[str, tuple[str, str]]:
-    """(values, default) of the variables that typed readers read: `read_flag(env, NAME, ...)`."""
+    """Returns (values, default) of typed reads: `read_flag(env, NAME, ...)`."""
     found = {}
     for tree in _trees():
         for node in ast.walk(tree):
@@ -79,7 +79,7 @@ def _typed_reads() -> dict[str, tuple[str, str]]:
 
 
 def _value(node: ast.expr) -> str:
-    """A constant as text, 10**9 too; else the expression."""
+    """Returns a constant as text, 10**9 evaluated; else the expression."""
     text = ast.unparse(node)
     if re.fullmatch(r"[\d_]+(\s*\*\*\s*\d+)?", text):
         base, _, power = text.partition("**")
@@ -110,7 +110,7 @@ def _caps() -> dict[str, tuple[str, str]]:
 
 @cache
 def _trees() -> list[ast.Module]:
-    """Of the files in which a name stands."""
+    """Returns the syntax trees of the files that contain a variable's name."""
     rooms = ("engine", "webapp", "workers")
     files = sorted(file for room in rooms for file in (ROOT / room).rglob("*.py"))
     texts = [file.read_text("utf-8") for file in files]

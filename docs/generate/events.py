@@ -51,7 +51,7 @@ def _is_enum(one: object) -> bool:
 
 
 def _is_part(one: object) -> bool:
-    """A struct that fields of payloads hold."""
+    """Returns whether `one` is a struct that fields of payloads hold."""
     is_struct = isinstance(one, type) and issubclass(one, msgspec.Struct)
     return (
         is_struct

@@ -24,12 +24,12 @@ ROWS = (
     ),
     ("api", "read_100k_series_vs_mlflow", "reading a series of 100,000 points, against MLflow"),
 )
-"""(measurement, ratio, in words)."""
+"""(measurement, ratio, label)."""
 _MARKED = re.compile(r"(<!-- figures: [^\n]*-->\n).*?(<!-- end of figures -->)", re.DOTALL)
 
 
 def with_figures(text: str) -> str:
-    """The README with the table between its two marks written anew."""
+    """Returns the README with the table between its two markers rewritten."""
     return _MARKED.sub(lambda match: match[1] + _table() + match[2], text)
 
 

@@ -1,4 +1,4 @@
-"""Pieces of Markdown pages."""
+"""Building blocks of Markdown pages."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def page(title: str, about: str, *parts: str) -> str:
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Empty if there is no row."""
+    """Returns a Markdown table; "" without rows."""
     lines = [_row(cells) for cells in rows]
     return "\n".join([_row(head), "|" + "---|" * len(head), *lines]) if lines else ""
 
@@ -30,17 +30,17 @@ def code(text: object) -> str:
 
 
 def paragraphs(docstring: str | None) -> str:
-    """A docstring as Markdown: indented lines stay as they are."""
+    """Returns a docstring as Markdown; indented lines are kept as they are."""
     return escaped(inspect.cleandoc(docstring or ""))
 
 
 def sentence(text: str | None) -> str:
-    """On one line."""
+    """Returns the text on one line."""
     return escaped(re.sub(r"\s+", " ", text or "").strip())
 
 
 def escaped(text: str) -> str:
-    """Without what Markdown or HTML would take for markup, but for code."""
+    """Escapes what Markdown or HTML would take for markup, except in code."""
     parts = re.split(r"(`[^`]*`)", text)
     return "".join(
         part if part.startswith("`") else _MARKUP.sub(r"\\\g<0>", part) for part in parts

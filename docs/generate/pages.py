@@ -1,4 +1,4 @@
-"""Which pages are generated, and by what."""
+"""Registry of generated pages and the function that makes each."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def contents() -> dict[str, str]:
-    """Path from the repository's top -> what should stand there."""
+    """Returns the expected text of every page, by path from the repository's root."""
     _set_up_django()
     from docs.generate import commands, environment, events, figures, rest, settings
 
@@ -29,7 +29,7 @@ def contents() -> dict[str, str]:
 
 
 def differing(pages: dict[str, str], root: Path = ROOT) -> dict[str, str]:
-    """Those pages that are not there as they should be."""
+    """Returns the pages whose file is missing or has another text."""
     return {path: text for path, text in pages.items() if _now(root / path) != text}
 
 

@@ -58,7 +58,7 @@ def _body(operation: dict[str, Any]) -> str:
 
 
 def _is_its_own(given: dict[str, Any]) -> bool:
-    """Not one that the path shows, or that the conventions explain."""
+    """Returns whether neither the path shows the parameter nor the conventions explain it."""
     return given["in"] == "query" and given["name"] not in COMMON
 
 

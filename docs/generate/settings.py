@@ -28,7 +28,7 @@ def page() -> str:
 
 @cache
 def paths() -> frozenset[str]:
-    """Of all settings and of their sections, an agent's as `agents.NAME...`."""
+    """Returns the paths of all settings and sections, those of an agent as `agents.NAME...`."""
     schema = RunConfig.model_json_schema()
     return frozenset(_paths(schema, schema, ""))
 
@@ -98,7 +98,7 @@ _BOUNDS = {"minimum": "≥", "exclusiveMinimum": ">", "maximum": "≤", "exclusi
 
 
 def _model(field: dict[str, Any], whole: dict[str, Any]) -> dict[str, Any] | None:
-    """The schema of the settings below a field, if it has any."""
+    """Returns the schema of the settings below a field; None if it has none."""
     for one in field.get("anyOf", [field]):
         below = _resolved(one, whole)
         if "properties" in below:

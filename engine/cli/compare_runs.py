@@ -1,6 +1,6 @@
-"""`python -m engine same`: whether two runs came to the same figures and weights, bit for bit.
+"""`python -m engine same`: comparison of two runs' figures and weights, bit for bit.
 
-The exit status is 0 if they did, 1 if they did not, 2 if one of them cannot be read.
+The exit status is 0 if they are the same, 1 if they differ, 2 if one of them cannot be read.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _SHOWN_CHARS = 300
 
 
 def add_arguments(command: Any) -> None:
-    """Declare the arguments of `same`."""
+    """Declares the arguments of `same`."""
     command.add_argument("one", type=Path, metavar="RUN_DIR")
     command.add_argument("other", type=Path, metavar="RUN_DIR")
     command.add_argument("--json", action="store_true", help="print the result as JSON")
@@ -27,7 +27,7 @@ def add_arguments(command: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Compare, and say where they part."""
+    """Compares two runs and prints their first difference."""
     difference = first_difference(arguments.one, arguments.other)
     if arguments.json:
         print(json.dumps({"same": difference is None, "difference": difference}))
@@ -37,8 +37,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def first_difference(one: Path, other: Path) -> str | None:
-    """Where two runs part first, or None. Times, ids of trees and what a resume voided do not
-    count (`engine.events.timeline`).
+    """Returns the first difference of two runs, or None. Times, ids of trees and events that a
+    resume voided do not count (`engine.events.timeline`).
 
     Raises:
         ValueError: a directory holds no run.

@@ -1,4 +1,4 @@
-"""`python -m engine evaluate` and `compare`: figures of a team, and the difference of two.
+"""`python -m engine evaluate` and `compare`: figures of a team, and differences of two results.
 
 Exit status: 0, or 2 if nothing could be measured or compared.
 """
@@ -21,7 +21,7 @@ SAMPLES, NODES, IN_FLIGHT, GENERATED_PROBLEMS = 1, 8, 4, 300
 
 
 def add_evaluate(command: Any) -> None:
-    """Declare `evaluate`."""
+    """Declares the arguments of `evaluate`."""
     add_agents(command)
     command.add_argument(
         "--dataset", required=True, metavar="DATASET",
@@ -41,7 +41,7 @@ def add_evaluate(command: Any) -> None:
 
 
 def add_compare(command: Any) -> None:
-    """Declare `compare`."""
+    """Declares the arguments of `compare`."""
     command.add_argument("first", type=Path, metavar="A", help="a result of `evaluate --json`")
     command.add_argument("second", type=Path, metavar="B")
     command.add_argument("--confidence", type=_confidence, default=0.95)
@@ -50,7 +50,7 @@ def add_compare(command: Any) -> None:
 
 
 def _confidence(text: str) -> float:
-    confidence = float(text)  # argparse tells of what is no number
+    confidence = float(text)  # argparse reports what is not a number
     if not 0 < confidence < 1:
         raise argparse.ArgumentTypeError(f"{text}: give a share between 0 and 1, e.g. 0.95")
     return confidence
@@ -58,7 +58,7 @@ def _confidence(text: str) -> float:
 
 @dataclass(frozen=True)
 class _Chosen:
-    """What is evaluated on."""
+    """Problems of an evaluation and their description for the result."""
 
     problems: list[Problem]
     about: dict[str, Any]
@@ -109,7 +109,7 @@ def _config(arguments: argparse.Namespace) -> RunConfig:
 
 
 def _problems(arguments: argparse.Namespace, config: RunConfig) -> _Chosen:
-    """The problems, in an order that hangs on their content and `problems.seed` alone."""
+    """Returns the problems in an order that depends only on their content and `problems.seed`."""
     from engine.problems.generator import GeneratedProblems, Split
     from engine.problems.identity import set_hash
     from engine.problems.load import load_dataset
@@ -200,7 +200,7 @@ def _number(value: float | None) -> str:
 
 
 def _print_table(titles: Sequence[str], rows: Sequence[Sequence[str]], end: str) -> None:
-    """Aligned columns; no figure is ever cut, however narrow the terminal."""
+    """Prints aligned columns; figures are never truncated, however narrow the terminal."""
     widths = [max(map(len, column)) for column in zip(titles, *rows, strict=True)]
     for row in (titles, *rows):
         name, *numbers = row

@@ -1,6 +1,6 @@
-"""`python -m engine problems`: checks and compares data sets.
+"""`python -m engine problems`: check of a data set and overlap of two.
 
-Exit status: 0 if there is nothing to complain of, 1 if there is, 2 if a data set cannot be read.
+Exit status: 0 if there are no findings, 1 if there are, 2 if a data set cannot be read.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from engine.problems.jsonl import save_problems
 from engine.problems.load import format_names, load_dataset
 from engine.problems.overlap import THRESHOLD, Overlap, overlaps
 
-if TYPE_CHECKING:  # other commands do not pay for the sandbox and for tables
+if TYPE_CHECKING:  # other commands must not import the sandbox and tables
     from engine.problems.check import Finding, Report
 
 _REASON_CHARS = 300
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the command that was chosen."""
+    """Runs the chosen command."""
     return {"check": _check, "overlap": _overlap}[arguments.action](arguments)
 
 
 def add_arguments(command: Any) -> None:
-    """Declare `check` and `overlap`."""
+    """Declares the arguments of `check` and `overlap`."""
     actions = command.add_subparsers(dest="action", required=True, metavar="ACTION")
     checking = actions.add_parser("check", help="run the reference of every problem on its tests")
     checking.add_argument("file", type=Path, metavar="FILE", help="a file or folder of problems")
@@ -173,14 +173,14 @@ def _print(titles: Sequence[str], rows: Sequence[Sequence[str]], end: str) -> No
     if rows:
         table = Table(*titles)
         for row in rows:
-            # Text, as the words of strangers may look like markup.
+            # As `Text`, since untrusted strings may look like markup.
             table.add_row(*(Text(_told(cell, console.encoding), overflow="fold") for cell in row))
         console.print(table)
     console.print(Text(_told(end, console.encoding)))
 
 
 def _told(text: str, encoding: str) -> str:
-    """The beginning of a text, as far as the terminal can show it."""
+    """Returns the start of a text, with escapes for what the terminal's encoding lacks."""
     return text[:_REASON_CHARS].encode(encoding, "backslashreplace").decode(encoding)
 
 

@@ -1,7 +1,7 @@
-"""`python -m engine reward-model`: trains a reward model on the nodes of a run.
+"""`python -m engine reward-model`: training of a reward model on the nodes of a run.
 
 Exit status: 0 if it is better than a constant on held-out problems, 1 if it is not (it is saved
-all the same), 2 if none could be trained.
+anyway), 2 if none could be trained.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from engine.cli.search import count, whole
 
 
 def add_reward_model(command: Any) -> None:
-    """Declare `reward-model`."""
+    """Declares the arguments of `reward-model`."""
     command.add_argument("run_dir", type=Path, metavar="RUN_DIR", help="a run that was trained")
     command.add_argument("--out", type=Path, required=True, metavar="DIR", help="must not exist")
     command.add_argument(
@@ -38,7 +38,7 @@ def add_reward_model(command: Any) -> None:
 
 
 def _share(text: str) -> float:
-    share = float(text)  # argparse tells of what is no number
+    share = float(text)  # argparse reports what is not a number
     if not 0 < share < 1:
         raise argparse.ArgumentTypeError(f"{text}: give a number between 0 and 1")
     return share

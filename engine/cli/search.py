@@ -1,9 +1,9 @@
-"""`python -m engine search`: a team answers one problem.
+"""`python -m engine search`: a team's search for the answer to one problem.
 
-Exit status: 0 if the answer passes all public tests; 1 if it does not, or if the search broke off
-(an agent failed, the sandbox is lost); 2 if nothing could be searched: bad input, an agent that
-cannot start, no sandbox; 3 if it was interrupted. Ctrl-C finishes the open nodes and answers from
-what is there; a second one, or SIGTERM, leaves them open. Whichever it is, the tree is written.
+Exit status: 0 if the answer passes all public tests; 1 if it does not, or if the search failed
+(an agent failed, the sandbox was lost); 2 if it could not start: bad input, an agent that cannot
+start, no sandbox; 3 if it was interrupted. Ctrl-C finishes the open nodes and answers from the
+closed ones; a second one, or SIGTERM, leaves them open. The tree is written in every case.
 
 With `--run-dir` it writes the events of a run as it goes, and the exit status is that of `train`
 (`engine.run.exit_status.ExitCode`), whether the answer is right or not.
@@ -27,7 +27,7 @@ from engine.problems.load import format_names, load_dataset
 from engine.problems.problem import Problem
 from engine.recipes import parse_override
 
-if TYPE_CHECKING:  # the other commands do not pay for these
+if TYPE_CHECKING:  # the other commands must not import these
     from rich.status import Status
 
     from engine.evaluation.measurement import Scorer
@@ -36,12 +36,12 @@ if TYPE_CHECKING:  # the other commands do not pay for these
 
 NODES, MOST_NODES, IN_FLIGHT = 60, 5000, 8
 INTERRUPTED = 3
-"""Exit status of a search that was asked to end."""
+"""Exit status of a search that was interrupted."""
 _SHOWN_IDS = 5
 
 
 def add_search(command: Any) -> None:
-    """Declare `search`."""
+    """Declares the arguments of `search`."""
     command.add_argument("--problem", type=Path, metavar="FILE", help="a file that holds it")
     command.add_argument("--id", help="which problem of the file, if it holds several")
     add_agents(command, required=False)
@@ -69,7 +69,7 @@ def add_search(command: Any) -> None:
 
 
 def add_agents(command: Any, required: bool = True) -> None:
-    """Declare who takes part, and free settings."""
+    """Declares the arguments for the team and for arbitrary settings."""
     command.add_argument(
         "--agents", nargs="+", action="extend", required=required, metavar="AGENT",
         help="[NAME=]starter:NAME, a model's directory, a run's directory or checkpoint (all its "
@@ -98,7 +98,7 @@ def whole(text: str) -> int:
 
 
 def _seconds(text: str) -> float:
-    seconds = float(text)  # argparse tells of what is no number
+    seconds = float(text)  # argparse reports what is not a number
     if not 0 < seconds < 1e9:
         raise argparse.ArgumentTypeError(f"{text}: give seconds, more than 0")
     return seconds
@@ -130,7 +130,7 @@ def _search(arguments: argparse.Namespace) -> int:
 
 
 def _search_in(arguments: argparse.Namespace) -> int:
-    """Search in a run directory, which is prepared first if a problem and a team are named."""
+    """Searches in a run directory, which it first prepares if a problem and a team are given."""
     from engine.inference.run import prepare_search, search_run
     from engine.inference.search import summary
 
@@ -160,7 +160,7 @@ def _tell(arguments: argparse.Namespace, problem: Problem, told: dict[str, Any])
 
 
 def inference_settings(arguments: argparse.Namespace, wanted: dict[str, Any]) -> RunConfig:
-    """Settings of a command: what its own options say, then `--set`.
+    """Returns the settings of a command: its own options, overridden by `--set`.
 
     Raises:
         ConfigError, ValueError: see `inference_config`.
@@ -202,7 +202,7 @@ def _one_problem(arguments: argparse.Namespace) -> Problem:
 
 
 def check_writable(file: Path | None) -> None:
-    """Refuse a file that cannot be written before hours are spent. Raises OSError."""
+    """Raises `OSError` if the file cannot be written, before hours are spent."""
     if file is not None:
         file.parent.mkdir(parents=True, exist_ok=True)
         with file.open("a"):
@@ -213,9 +213,9 @@ def check_writable(file: Path | None) -> None:
 def crew_of(
     config: RunConfig, doing: str, tells: bool = False
 ) -> Iterator[tuple[LocalTeam, Scorer | None, Status]]:
-    """A crew that is ready, its reward model if there is one, and a line of progress.
+    """Yields a started local team, its reward model if there is one, and a line of progress.
 
-    With `tells` the crew writes that line itself.
+    With `tells` the team writes that line itself.
 
     Raises:
         ValueError: an agent, the reward model or the sandbox cannot be used; with the reason.
@@ -241,7 +241,7 @@ def crew_of(
 
 @dataclass
 class TreeProgress:
-    """Tells how far a search is (a `RolloutSink`)."""
+    """Progress line of a search (a `RolloutSink`)."""
 
     nodes: int
     status: Status
@@ -276,7 +276,7 @@ def _print_answer(told: dict[str, Any]) -> None:
     if answer is None:
         print(f"no answer: nothing was verified; {cost}", file=sys.stderr)
         return
-    # The program alone on stdout, so that it can be piped into a file.
+    # Only the program on stdout, so that it can be piped into a file.
     encoding = sys.stdout.encoding or "utf-8"
     print(answer["program"].encode(encoding, "backslashreplace").decode(encoding))
     print(

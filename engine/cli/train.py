@@ -1,4 +1,4 @@
-"""`python -m engine train`: trains the run of a directory, and says how it ended.
+"""`python -m engine train`: training of the run in a directory.
 
 The exit status is the engine's own (`engine.run.exit_status.ExitCode`), 2 if the run was refused.
 """
@@ -18,11 +18,11 @@ from engine.run.summary import RunDigest
 
 _EVERY_SECONDS = 0.5
 EVALUATION = "evaluation.json"
-"""A run directory that holds it is measured, not trained."""
+"""A run directory with this file is evaluated, not trained."""
 
 
 def add_arguments(command: Any) -> None:
-    """Declare the arguments of `train`."""
+    """Declares the arguments of `train`."""
     command.add_argument("run_dir", type=Path, metavar="RUN_DIR", help="holds config.json")
     command.add_argument(
         "--lease-seconds",
@@ -34,7 +34,7 @@ def add_arguments(command: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Train; a terminal sees the progress."""
+    """Trains or evaluates the run and returns its exit status; shows progress on a terminal."""
     run_dir = arguments.run_dir.absolute()
     if (run_dir / EVALUATION).is_file():
         from engine.evaluation.run import evaluate_run
@@ -50,7 +50,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _seconds(text: str) -> float:
-    seconds = float(text)  # argparse tells of what is no number
+    seconds = float(text)  # argparse reports what is not a number
     if not 0 < seconds < 1e9:
         raise argparse.ArgumentTypeError(f"{text}: give seconds, more than 0")
     return seconds
@@ -63,9 +63,9 @@ def _nothing() -> Iterator[None]:
 
 @contextmanager
 def _progress(run_dir: Path) -> Iterator[None]:
-    """Shows the line of the run's digest while the block lasts.
+    """Shows the line of the run's digest while the block runs.
 
-    A thread follows the log, as the web does: the trainer knows nothing of who watches.
+    A thread follows the log, as the site does: the trainer knows nothing of its observers.
     """
     from rich.console import Console
 

@@ -1,4 +1,4 @@
-"""What all sections of the settings share."""
+"""Base class and types of all sections of the settings."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9-]{0,39}$")]
 Whole = Annotated[int, Field(lt=2**31)]
-"""A whole number that every store and library can hold."""
+"""An integer that every store and library can hold."""
 
 
 class Settings(BaseModel):
@@ -19,6 +19,7 @@ class Settings(BaseModel):
 
 
 def registered(package: str) -> list[str]:
-    """Names of the methods in `engine/<package>/methods`: one module each, named alike."""
+    """Returns the names of the methods in `engine/<package>/methods`, which are those of its
+    modules."""
     folder = Path(__file__).parents[1] / package / "methods"
     return sorted(p.stem for p in folder.glob("*.py") if p.stem != "__init__")

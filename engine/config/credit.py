@@ -10,7 +10,7 @@ from engine.config.base import Settings, Whole
 
 
 class Score(StrEnum):
-    """How test verdicts become the raw score of a node (docs/algorithm.md, section 4)."""
+    """Function from test verdicts to a node's raw score (docs/algorithm.md, section 4)."""
 
     BINARY = "binary"
     FRACTION = "fraction"
@@ -18,19 +18,19 @@ class Score(StrEnum):
 
 class CreditConfig(Settings):
     score: Score = Score.BINARY
-    """Score of a node: 1 if every test passes, or the share of the tests that do."""
+    """Score of a node: 1 if every test passes else 0, or the share of tests that pass."""
     shaping_gamma: float = Field(0.5, ge=0, le=10)
     """Weight of the difference to the baseline; 0 turns shaping off."""
     shaping_lambda: float = Field(0.5, ge=0, le=1)
-    """Share of the siblings, against the parent, in the baseline."""
+    """Share of the siblings, as opposed to the parent, in the baseline."""
     overlong_buffer_tokens: Whole = Field(0, ge=0)
     """Answers that end within this many tokens of the limit are penalised; 0 is off."""
     overlong_factor: float = Field(1.0, ge=0)
-    """Largest penalty of an answer that is too long."""
+    """Maximum penalty of an overlong answer."""
     dynamic_filter: bool = True
-    """Leave out trees in which every node scored the same 0 or 1."""
+    """Filter out trees in which every node scored 0, or every node scored 1."""
     refill_rounds: int = Field(0, ge=0, le=64)
-    """Rounds in which trees that were left out are replaced by further problems, until a step has
+    """Rounds in which filtered trees are replaced by trees of further problems, until a step has
     `training.trees_per_step` to learn from; 0 is off."""
     advantage: str = "mars2"
-    """Name in `engine.credit.ADVANTAGES`."""
+    """Advantage estimator: a name in `engine.credit.ADVANTAGES`."""

@@ -1,6 +1,6 @@
-"""How a setting that cannot be is told: its path, the value that was given, and the remedy.
+"""Validation errors of settings: the path, the given value and the remedy.
 
-Invariant: what is told is short, and text and JSON that every page, terminal and database takes.
+Invariant: an error is short, and is text and JSON that every page, terminal and database accepts.
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ _MAX_REASON_CHARS = 4000
 
 
 class ConfigError(ValueError):
-    """Settings that cannot run. `problems` holds one dict (path, value, reason) per fault.
+    """Raised for settings that cannot run; `problems` holds one dict (path, value, reason) per
+    fault.
 
-    Invariant: `problems` is short and is JSON, whatever was given.
+    Invariant: `problems` is short and is JSON, whatever the input.
     """
 
     def __init__(self, problems: list[dict[str, Any]]):
@@ -38,12 +39,12 @@ class ConfigError(ValueError):
 
 
 def printable(text: str) -> str:
-    """The text, with an escape for whatever a page, a terminal or a database would not take."""
+    """Returns the text with escapes for what a page, a terminal or a database would not accept."""
     return text.encode("utf-8", "backslashreplace").decode().replace("\0", "\\x00")
 
 
 def shown(value: Any) -> Any:
-    """A value that was given, as a message repeats it: short, and plain JSON."""
+    """Returns a given value as messages repeat it: short, and plain JSON."""
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, float):
@@ -57,7 +58,8 @@ def shown(value: Any) -> Any:
 
 
 def unstorable(path: str, value: Any, depth: int = 0) -> list[dict[str, Any]]:
-    """What in a tree of settings no database would store, by its path."""
+    """Returns a fault (path, value, reason) for each part of the settings that no database would
+    store."""
     if reason := _never(path, value, depth):
         return [{"path": path or "config", "value": value, "reason": reason}]
     if isinstance(value, dict):
@@ -74,7 +76,7 @@ def unstorable(path: str, value: Any, depth: int = 0) -> list[dict[str, Any]]:
 
 
 def _never(path: str, value: Any, depth: int) -> str:
-    """Why this can be the value of no setting, or empty."""
+    """Returns why no setting can have this value, or an empty string."""
     if depth > _MAX_DEPTH:
         return f"is nested more than {_MAX_DEPTH} deep"
     if printable(path) != path or (isinstance(value, str) and printable(value) != value):
@@ -90,7 +92,7 @@ def _never(path: str, value: Any, depth: int) -> str:
 
 def faults_of(error: ValidationError) -> list[dict[str, Any]]:
     faults = [_fault(e) for e in error.errors()]
-    # A faulty item also makes its list too short: that is noise, not a second fault.
+    # A faulty item also makes its list too short, which is not a second fault.
     paths = [fault["path"] for fault in faults]
     return [f for f in faults if not any(path.startswith(f"{f['path']}.") for path in paths)]
 

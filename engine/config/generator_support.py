@@ -1,7 +1,7 @@
-"""Which settings a generator cannot serve, and how long one may take to start.
+"""Settings that a generator does not support, and deadlines for its start.
 
-Invariant: after `generation_faults` found none, every log-probability that is learned from is that
-of the whole vocabulary at the sampling temperature, whoever samples.
+Invariant: if `generation_faults` returns none, every log-probability that is learned from is over
+the whole vocabulary at the sampling temperature, with every generator.
 """
 
 from __future__ import annotations
@@ -17,19 +17,20 @@ if TYPE_CHECKING:
 
 VLLM = "vllm"
 VLLM_START_SECONDS = 900.0
-"""Loading, profiling and graphs of a large model."""
+"""Time for loading, profiling and CUDA graphs of a large model."""
 TORCH_START_SECONDS = 300.0
 COLDEST = 0.01
-"""vLLM samples at no temperature between 0 and this."""
+"""Lowest temperature above 0 at which vLLM samples."""
 
 
 def start_deadline(agents: Sequence[AgentConfig]) -> float:
-    """Seconds in which the agents must be ready."""
+    """Returns the seconds within which the agents must be ready."""
     return VLLM_START_SECONDS if any(map(uses_vllm, agents)) else TORCH_START_SECONDS
 
 
 def generator_gpus(owners: Sequence[AgentConfig]) -> int:
-    """GPUs that the generators of these policies have to themselves, beside the learner's."""
+    """Returns the number of GPUs that the generators of these policies use exclusively, in addition
+    to the learner's."""
     sizes = [agent.generator.tensor_parallel_size for agent in owners if uses_vllm(agent)]
     return sum(size for size in sizes if size > 1)
 
@@ -39,12 +40,12 @@ def uses_vllm(agent: AgentConfig) -> bool:
 
 
 def truncates(sampling: Any) -> bool:
-    """Whether some tokens can never be drawn."""
+    """Returns whether sampling excludes some tokens."""
     return sampling.top_p < 1 or sampling.top_k > 0 or sampling.min_p > 0
 
 
 def generation_faults(config: RunConfig) -> list[dict[str, Any]]:
-    """What vLLM cannot do as it is asked, by its path."""
+    """Returns a fault for each setting that vLLM does not support."""
     faults: list[dict[str, Any]] = []
     for position, agent in enumerate(config.agents):
         if uses_vllm(agent):
@@ -75,7 +76,7 @@ def _sampling_faults(path: str, agent: AgentConfig) -> list[dict[str, Any]]:
 
 
 def _crowded(agents: Sequence[AgentConfig]) -> list[dict[str, Any]]:
-    """Adapters over one base are on one GPU, each with a vLLM of its own."""
+    """Adapters over one base share one GPU, each with its own vLLM: their memory must fit."""
     positions = {agent.name: position for position, agent in enumerate(agents)}
     owners = {name: group[0] for name, group in weight_groups(agents).items()}
     faults = []

@@ -1,4 +1,4 @@
-"""Settings that name a location on the machine that runs: a type marks them, a walk finds them.
+"""Settings that name a location on the engine's machine: types that mark them, a walk over them.
 
 Invariant: every field of `RunConfig` that names a file, a directory or an address has a type of
 this module. Code that accepts settings from other people resolves or refuses all that `locations`
@@ -19,7 +19,7 @@ M = TypeVar("M", bound=BaseModel)
 
 
 class Kind(Enum):
-    """What lies at a location."""
+    """Kind of object at a location."""
 
     MODEL = auto()
     """A directory of weights, or the address of an endpoint."""
@@ -30,7 +30,7 @@ class Kind(Enum):
     REWARD_MODEL = auto()
     """A directory of a reward model."""
     CLUSTER = auto()
-    """The address of a Ray cluster, which runs code of its own in whatever joins it."""
+    """The address of a Ray cluster, which runs its own code in every process that joins it."""
 
 
 ModelPath = Annotated[str, Kind.MODEL]
@@ -42,7 +42,7 @@ ClusterAddress = Annotated[str, Kind.CLUSTER]
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """One setting that names a location: `path` is dotted, items of a list by their index."""
+    """One setting that names a location; `path` is dotted, with list items by index."""
 
     path: str
     kind: Kind
@@ -50,9 +50,9 @@ class Location:
 
 
 def locations(model: type[BaseModel], data: Any) -> list[Location]:
-    """Each location that settings of type `model` name; those that are unset are left out.
+    """Returns each location that settings of type `model` name, without those that are unset.
 
-    `data`: an instance, or plain data, which may lack fields or hold others.
+    `data` is an instance, or plain data, which may lack fields or have others.
     """
     found: list[Location] = []
 
@@ -65,12 +65,14 @@ def locations(model: type[BaseModel], data: Any) -> list[Location]:
 
 
 def relocated(config: M, change: Callable[[Location], str]) -> M:
-    """The settings with what `change` returns for each location, not validated again."""
+    """Returns the settings with each location replaced by what `change` returns for it, not
+    validated again."""
     return _walk(type(config), "", config, change)
 
 
 def _walk(kind: Any, path: str, value: Any, change: Callable[[Location], str]) -> Any:
-    """`value`, of the annotation `kind`, after the change; what does not fit it stays as it is."""
+    """Returns `value`, annotated as `kind`, after the change; a value that does not fit the
+    annotation is returned unchanged."""
     origin, arguments = get_origin(kind), get_args(kind)
     if origin is Annotated:
         inner, *marks = arguments
@@ -123,7 +125,7 @@ def _walk_model(
 
 
 def _paired(origin: Any, kinds: tuple[Any, ...], values: Any) -> Iterator[tuple[Any, Any]]:
-    """Each item with its annotation."""
+    """Yields each item with its annotation."""
     if origin is tuple and not (len(kinds) == 2 and kinds[1] is Ellipsis):
         return zip(kinds, values, strict=False)
     return ((kinds[0], one) for one in values)

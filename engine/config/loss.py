@@ -10,7 +10,7 @@ from engine.config.base import Settings, Whole
 
 
 class Level(StrEnum):
-    """Over what one importance weight is formed (docs/algorithm.md, section 7)."""
+    """Unit over which one importance weight is computed (docs/algorithm.md, section 7)."""
 
     TOKEN = "token"  # nosec B105
     SEQUENCE = "sequence"
@@ -18,14 +18,14 @@ class Level(StrEnum):
 
 
 class WeightMode(StrEnum):
-    """What happens to importance weights beyond the threshold."""
+    """Treatment of importance weights beyond the threshold."""
 
     TRUNCATE = "truncate"
     MASK = "mask"
 
 
 class Aggregation(StrEnum):
-    """Over what the policy loss of the tokens is a mean (`engine.losses.aggregation`)."""
+    """Aggregation of the tokens' policy loss (`engine.losses.aggregation`)."""
 
     TOKEN_MEAN = "token_mean"  # nosec B105
     SEQUENCE_MEAN = "sequence_mean"
@@ -33,7 +33,7 @@ class Aggregation(StrEnum):
 
 
 class KlEstimator(StrEnum):
-    """Which estimate of the divergence to the reference (`engine.losses.kl`)."""
+    """Estimator of the KL divergence to the reference (`engine.losses.kl`)."""
 
     K1 = "k1"
     K2 = "k2"
@@ -42,32 +42,32 @@ class KlEstimator(StrEnum):
 
 class LossConfig(Settings):
     policy: str = "gspo"
-    """Name in `engine.losses.POLICY_LOSSES`."""
+    """Policy loss: a name in `engine.losses.POLICY_LOSSES`."""
     clip_low: float = Field(3e-4, ge=0, le=1)
-    """A ratio of policies is clipped below 1 minus this; 1 is no lower limit."""
+    """Importance ratios are clipped below 1 minus this; 1 is no lower limit."""
     clip_high: float = Field(4e-4, ge=0)
-    """... and above 1 plus this; more than `clip_low` is DAPO's clip-higher."""
+    """Importance ratios are clipped above 1 plus this; above `clip_low` is DAPO's clip-higher."""
     dual_clip: float | None = Field(None, gt=1)
-    """Most that a ratio may weigh where the advantage is negative (dual clip); unset is off.
-    cispo bounds its ratios on both sides already and takes none."""
+    """Upper bound of a ratio where the advantage is negative (dual clip); unset is off.
+    cispo already bounds its ratios on both sides and accepts none."""
     aggregation: Aggregation | None = None
-    """Over what the loss is a mean; unset is the one of the loss's own paper."""
+    """Aggregation of the tokens' loss; unset, that of the loss's own paper."""
     aggregation_tokens: Whole = Field(1024, ge=1)
     """Tokens by which `sequence_sum` divides every sequence, whatever its length."""
     importance_correction: bool = True
-    """Weigh the generator's tokens by the learner's policy over the generator's."""
+    """Weight the generator's tokens by the ratio of the learner's policy to the generator's."""
     importance_level: Level = Level.TOKEN
-    """Over what one such weight is formed."""
+    """Unit over which one such weight is computed."""
     importance_mode: WeightMode = WeightMode.TRUNCATE
-    """What happens to weights beyond the threshold: cut down to it, or left out."""
+    """Treatment of weights beyond the threshold: truncated to it, or masked."""
     importance_threshold: float = Field(2.0, ge=1)
-    """C of truncated importance sampling, generator against learner."""
+    """C of truncated importance sampling, learner over generator."""
     importance_veto: float | None = Field(None, gt=0, lt=1)
     """An answer with a token of a smaller weight than this is left out whole; unset is off."""
     kl_estimator: KlEstimator = KlEstimator.K3
-    """Estimate of the divergence to the starting weights."""
+    """Estimator of the KL divergence to the reference."""
     kl_coefficient: float = Field(1e-3, ge=0)
-    """Weight of the divergence to the agent's own starting weights; 0 is off."""
+    """Weight of the KL divergence to the agent's own starting weights; 0 is off."""
     entropy_coefficient: float = Field(0.0, ge=0)
     """Weight of the entropy bonus; 0 is off."""
 

@@ -1,10 +1,10 @@
-"""What a fork begins with, and what it may not change of the run whose checkpoint that is.
+"""Run forks: the checkpoint that a fork starts from, and settings that it may not change.
 
 Light enough for a page. Invariants:
-- Whatever is not refused here starts: weights and optimizer of the checkpoint are those that the
+- A fork that is not refused here starts: weights and optimizer of the checkpoint are those that the
   new settings need.
-- A checkpoint that is held lies in the fork's own directory, whole or not at all; whatever the
-  parent removes from then on, the fork has it. Nothing of the parent is ever written to.
+- A held checkpoint is in the fork's own directory, whole or not at all, even if the parent removes
+  its own later. Nothing of the parent is ever written to.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 
 FORK_FILE, ORIGIN = "fork.json", "origin"
 MANIFEST = "manifest.json"
-"""A checkpoint that has one was written to its end."""
+"""File that only a completely written checkpoint has."""
 
 _OF_WEIGHTS = {
     "name": "checkpoints hold weights by the agent's name",
@@ -27,12 +27,12 @@ _OF_WEIGHTS = {
     "shares_weights_with": "agents that shared weights have one set of them",
     "lora": "adapters of another shape do not fit",
 }
-"""Settings of an agent that a checkpoint's files hang on, and why."""
+"""Settings of an agent on which a checkpoint's files depend, and why."""
 _KEPT_OF_LORA = ("rank", "target_modules")
 
 
 class CheckpointGone(ValueError):
-    """There is no such checkpoint, or no longer; names those that are there."""
+    """Raised if a checkpoint does not exist, or no longer does; lists those that do."""
 
     def __init__(self, checkpoint: Path):
         found = sorted(checkpoint.parent.glob(f"step-*/{MANIFEST}"))
@@ -44,19 +44,18 @@ class CheckpointGone(ValueError):
 
 
 def write_fork(run_dir: Path, checkpoint: Path) -> None:
-    """Let the run of a new directory begin at `checkpoint`."""
+    """Makes the run of a new directory start at `checkpoint`."""
     (run_dir / FORK_FILE).write_text(json.dumps({"checkpoint": str(checkpoint.absolute())}))
 
 
 def hold(checkpoint: Path, run_dir: Path, *, copies: bool) -> bool:
-    """Bring a checkpoint into RUN_DIR/origin: as links, for a checkpoint's files never change.
+    """Links a checkpoint into RUN_DIR/origin; links suffice, since its files never change.
 
-    Where they cannot be linked they are copied, which takes its time; without `copies` they are
-    not, and False is returned.
+    Copies files that cannot be linked, which is slow; without `copies` it returns False instead.
 
     Raises:
-        CheckpointGone: it is not there, or was removed meanwhile.
-        OSError: it can neither be linked nor copied.
+        CheckpointGone: the checkpoint does not exist, or was removed meanwhile.
+        OSError: the checkpoint can neither be linked nor copied.
     """
     target = run_dir / ORIGIN / "checkpoints" / checkpoint.name
     if target.is_dir():
@@ -65,7 +64,7 @@ def hold(checkpoint: Path, run_dir: Path, *, copies: bool) -> bool:
     partial.parent.mkdir(parents=True, exist_ok=True)
     try:
         shutil.copytree(checkpoint, partial, copy_function=_link_or_copy if copies else os.link)
-        (partial / MANIFEST).stat()  # it was being removed meanwhile
+        (partial / MANIFEST).stat()  # missing if the checkpoint was being removed meanwhile
         partial.rename(target)
     except OSError:
         shutil.rmtree(partial, ignore_errors=True)
@@ -78,7 +77,7 @@ def hold(checkpoint: Path, run_dir: Path, *, copies: bool) -> bool:
 
 
 def fork_faults(before: dict[str, Any], now: dict[str, Any]) -> list[dict[str, Any]]:
-    """Every refused change between resolved settings: path, value and reason."""
+    """Returns every refused change between resolved settings: path, value and reason."""
     faults = []
     if len(before["agents"]) != len(now["agents"]):
         counts = len(before["agents"]), len(now["agents"])

@@ -9,16 +9,16 @@ from engine.config.base import Settings, Whole
 
 class SandboxConfig(Settings):
     workers: int = Field(1, ge=1, le=256)
-    """Programs that are run at once. On a cluster of several nodes each runs as many as it has
-    cores that no agent holds."""
+    """Programs that run concurrently. On a cluster of several nodes each node runs as many as it
+    has cores that no agent holds."""
     cpu_seconds: float = Field(2.0, gt=0, le=3600)
-    """Processor time of one run of a program."""
+    """CPU time limit of one run of a program."""
     wall_seconds: float = Field(4.0, gt=0, le=3600)
     """Deadline of one run of a program: first of all its tests, then of each that failed, alone."""
     memory_mb: Whole = Field(256, ge=32)
-    """Most memory of one program."""
+    """Memory limit of one program."""
     output_bytes: Whole = Field(65536, ge=256)
-    """Most bytes that a program may return or print for one test."""
+    """Maximum bytes that a program may return or print for one test."""
     allow_unsafe: bool = False
-    """Run programs even where the host allows neither tier of walls. For a single user who
-    trusts the models; never for a machine that is shared."""
+    """Run programs even on a host that allows neither tier of isolation. For a single user who
+    trusts the models; never for a shared machine."""

@@ -1,9 +1,9 @@
-"""The one typed tree of settings: command line, web form, REST schema and run record.
+"""Schema of the settings: one typed tree for command line, web form, REST and run record.
 
-Invariant: a `RunConfig` that exists is possible. Whatever is unknown, out of range or
-contradicts another field is refused by `parse_config` with the field's path, the value that
-was given and what is allowed, before anything starts. So is what a database or a strict JSON
-reader could not take: infinity, NUL, half a surrogate pair, numbers of more than 64 bits.
+Invariant: every `RunConfig` is valid. `parse_config` refuses a field that is unknown, out of range
+or contradicts another, with the field's path, the given value and what is allowed, before anything
+starts. It also refuses what a database or a strict JSON reader would not accept: infinity, NUL,
+half a surrogate pair, numbers of more than 64 bits.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ class RunConfig(Settings):
     """Everything that defines a run; enough to run it again."""
 
     recipe: Name = "mars2"
-    """The recipe these settings came from; kept for the record."""
+    """Name of the recipe of these settings, for the record."""
     recipe_version: Whole = Field(0, ge=0)
-    """Version of that recipe, for the record; 0 if it is not known."""
+    """Version of that recipe, for the record; 0 if unknown."""
     seed: int = Field(0, ge=0, lt=2**31)
-    """Of everything that is drawn: answers, trees, the order of problems."""
+    """Seed of everything that is sampled: answers, trees, the order of problems."""
     agents: tuple[AgentConfig, ...] = Field(min_length=1, max_length=64)
     problems: ProblemsConfig = ProblemsConfig()
     search: SearchConfig = SearchConfig()
@@ -98,7 +98,7 @@ class RunConfig(Settings):
 
 
 def parse_config(data: Any) -> RunConfig:
-    """Build a `RunConfig` from plain data (JSON, TOML or a form).
+    """Builds a `RunConfig` from plain data (JSON, TOML or a form).
 
     Raises:
         ConfigError: with the path, the value and the reason of every fault.
@@ -115,10 +115,10 @@ def parse_config(data: Any) -> RunConfig:
 
 
 def read_config(path: Path) -> RunConfig:
-    """The resolved config of a run directory.
+    """Returns the resolved config of a run directory.
 
     Raises:
-        ConfigError: the file is broken, or its settings cannot run.
+        ConfigError: the file is not JSON, or its settings cannot run.
     """
     try:
         return parse_config(json.loads(path.read_text("utf-8")))
@@ -130,7 +130,7 @@ def read_config(path: Path) -> RunConfig:
 
 
 def _unknown_names(config: RunConfig) -> list[dict[str, Any]]:
-    # The registries' names are read from file names: importing them would cost torch.
+    # The registries' names are read from file names: importing them would load torch.
     faults = [*_unknown_starters(config), *sharing_faults(config.agents)]
     for path, value, package in (
         ("credit.advantage", config.credit.advantage, "credit"),
@@ -155,5 +155,5 @@ def _unknown_starters(config: RunConfig) -> list[dict[str, Any]]:
         for position, agent in enumerate(config.agents)
         if agent.model.startswith("starter:")
         and agent.model.removeprefix("starter:") not in names
-        and not agent.shares_weights_with  # the owner's fault, told once
+        and not agent.shares_weights_with  # the owner's fault, reported once
     ]

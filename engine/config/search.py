@@ -17,14 +17,14 @@ class Posterior(StrEnum):
 
 
 class SelectionOrder(StrEnum):
-    """Which choice comes first in an expansion (docs/algorithm.md, section 2)."""
+    """First choice of an expansion, agent or node (docs/algorithm.md, section 2)."""
 
     AGENT_FIRST = "agent_first"
     NODE_FIRST = "node_first"
 
 
 class AgentChoice(StrEnum):
-    """How the agent of an expansion is chosen from what each agent scored."""
+    """Rule that chooses the agent of an expansion by the agents' scores."""
 
     THOMPSON = "thompson"
     UCB = "ucb"
@@ -32,31 +32,31 @@ class AgentChoice(StrEnum):
 
 class SearchConfig(Settings):
     nodes_per_tree: int = Field(8, ge=1, le=5000)
-    """Budget of one tree: nodes other than the root."""
+    """Budget of one tree: its number of nodes without the root."""
     nodes_in_flight: int = Field(1, ge=1, le=256)
-    """Expansions of one tree that may be under way at once; 1 is the sequential algorithm."""
+    """Maximum number of a tree's nodes in flight; 1 is the sequential algorithm."""
     posterior: Posterior = Posterior.BETA
     """Family of the Thompson posteriors over the scores of a branch."""
     selection_order: SelectionOrder = SelectionOrder.AGENT_FIRST
-    """Whether an expansion chooses first who writes, or first where."""
+    """Whether an expansion chooses the agent first, or the parent node first."""
     agent_choice: AgentChoice = AgentChoice.THOMPSON
-    """Draws from the agents' posteriors, or UCB1 on their scores: of the node that is passed
+    """Draws from the agents' posteriors, or UCB1 on their scores: of the node on the path
     (agent_first), or of the whole tree (node_first)."""
     tokens_per_tree: Whole | None = Field(None, ge=1)
-    """A tree opens no more nodes once its answers hold this many tokens, if set."""
+    """If set, a tree opens no more nodes once its answers have this many tokens."""
     seconds_per_tree: float | None = Field(None, gt=0)
-    """A tree opens no more nodes so long after its first, if set; its shape then hangs on the
-    load of the machine."""
+    """If set, a tree opens no more nodes this many seconds after its first; its shape then depends
+    on the load of the machine."""
     stop_when_solved: bool = False
     """A tree opens no more nodes once one passes all public tests; for inference, not training."""
     error_feedback: bool = True
-    """A refinement prompt says how its program did on the public tests."""
+    """Refinement prompts include the results of the parent's program on the public tests."""
     rho: float | None = Field(None, ge=0.95, le=1)
-    """Depth-guided exploration of MARS²-T+: GEN draws are scaled by (0.98 rho^depth)^children, if
-    set."""
+    """If set, depth-guided exploration of MARS²-T+: GEN draws are scaled by
+    (0.98 rho^depth)^children."""
     max_depth: int | None = Field(None, ge=1, le=5000)
-    """Nodes this deep are not refined, if set; 1 is a flat group of independent answers. A tree at
-    evaluation has no such limit."""
+    """If set, nodes at this depth are not refined; 1 is a flat group of independent answers. Trees
+    at evaluation have no such limit."""
 
     @model_validator(mode="after")
     def _flight_fits_budget(self) -> SearchConfig:

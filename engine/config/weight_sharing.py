@@ -1,9 +1,9 @@
-"""Agents that share one set of weights: what they have in common, and who is refused.
+"""Agents that share one set of weights: their common settings and the faults of such groups.
 
-Homogeneous multi-role agents (docs/algorithm.md, section 1) name the agent whose weights they have
-in `shares_weights_with`. That agent, the owner, is the one that is trained, saved and reported.
-Invariant: after `sharing_faults` found none, everything that is of the weights rather than of the
-role is equal within a group, and no owner shares with a third.
+Homogeneous multi-role agents (docs/algorithm.md, section 1) name the agent whose weights they use
+in `shares_weights_with`. That agent, the owner, is trained, saved and reported.
+Invariant: if `sharing_faults` returns none, all settings of the weights (as opposed to the role)
+are equal within a group, and no owner uses another agent's weights.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ if TYPE_CHECKING:
     from engine.config.agents import AgentConfig
 
 OWN = ("name", "role", "shares_weights_with")
-"""Settings that an agent never takes from its partner."""
+"""Settings that an agent never inherits from its partner."""
 COMMON = ("model", "trainable", "lora", "chat_template", "generator", "optimizer", "learner_ranks")
 """Settings of the weights, which cannot differ between agents that share them."""
 
 
 def with_shared_settings(data: Any) -> Any:
-    """Plain settings in which an agent has its partner's where it leaves its own out.
+    """Returns plain settings in which agents inherit from their partner what they leave out.
 
-    What is no list of agents is returned as it is: to be refused elsewhere.
+    Data without a list of agents is returned unchanged, to be refused elsewhere.
     """
     if not isinstance(data, dict) or not isinstance(data.get("agents"), (list, tuple)):
         return data
@@ -32,7 +32,7 @@ def with_shared_settings(data: Any) -> Any:
 
 
 def sharing_faults(agents: Sequence[AgentConfig]) -> list[dict[str, Any]]:
-    """What is impossible about the agents' partners, by its path."""
+    """Returns the faults of the agents' partners, adapters and ranks: path, value and reason."""
     by_name = {agent.name: agent for agent in agents}
     faults: list[dict[str, Any]] = []
     for position, agent in enumerate(agents):
@@ -53,12 +53,12 @@ def sharing_faults(agents: Sequence[AgentConfig]) -> list[dict[str, Any]]:
 
 
 def weight_owner(agent: AgentConfig) -> str:
-    """Name of the agent whose weights these are."""
+    """Returns the name of the agent that owns this agent's weights."""
     return agent.shares_weights_with or agent.name
 
 
 def weight_groups(agents: Sequence[AgentConfig]) -> dict[str, list[AgentConfig]]:
-    """The agents of each set of weights, by its owner, the owner first."""
+    """Returns the agents of each set of weights by owner, the owner first."""
     groups = {agent.name: [agent] for agent in agents if not agent.shares_weights_with}
     for agent in agents:
         if agent.shares_weights_with:
@@ -67,8 +67,8 @@ def weight_groups(agents: Sequence[AgentConfig]) -> dict[str, list[AgentConfig]]
 
 
 def actor_groups(agents: Sequence[AgentConfig]) -> list[list[str]]:
-    """The owners that live in one process: those with adapters over the same model, and frozen
-    agents that are that model as it is; else one."""
+    """Returns the owners of each actor: those with adapters over the same model together with
+    frozen agents that use it unchanged; every other owner alone."""
     bases = {agent.model for agent in agents if agent.lora}
     processes: dict[tuple[str, str], list[str]] = {}
     for owner, (first, *_) in weight_groups(agents).items():
@@ -79,13 +79,13 @@ def actor_groups(agents: Sequence[AgentConfig]) -> list[list[str]]:
 
 
 def rank_processes(agents: Sequence[AgentConfig]) -> int:
-    """Processes that only learn: the ranks of every policy that has several."""
+    """Returns the number of processes that only learn: the ranks of policies with several."""
     owners = (group[0] for group in weight_groups(agents).values())
     return sum(owner.learner_ranks for owner in owners if owner.learner_ranks > 1)
 
 
 def _needs_no_ranks(agent: AgentConfig) -> str:
-    """Why an agent cannot have several learner ranks, or empty."""
+    """Returns why an agent cannot have several learner ranks, or an empty string."""
     if not agent.trainable:
         return "a frozen agent learns nothing; leave it out, or set trainable = true"
     if agent.lora:
@@ -102,19 +102,19 @@ def _filled(agent: Any, named: dict[str, Any]) -> Any:
         return agent
     partner = named.get(agent["shares_weights_with"], {})
     taken = {key: _merged(value, agent.get(key)) for key, value in partner.items()}
-    # Without a partner to take it from, the partner is the fault to be told, not the model.
+    # With an unknown partner, the fault to report is the partner, not the missing model.
     return {"model": "-"} | agent | {k: v for k, v in taken.items() if k not in OWN}
 
 
 def _merged(theirs: Any, own: Any) -> Any:
-    """A section may be left out in part."""
+    """Returns `own` completed from `theirs`; a section may be given in part."""
     if isinstance(theirs, dict) and isinstance(own, dict):
         return theirs | own
     return theirs if own is None else own
 
 
 def _impossible_partner(agent: AgentConfig, by_name: dict[str, AgentConfig]) -> str:
-    """Why this agent cannot have the weights that it names, or empty."""
+    """Returns why this agent cannot use its partner's weights, or an empty string."""
     if agent.shares_weights_with is None:
         return ""
     partner = by_name.get(agent.shares_weights_with)

@@ -2,11 +2,11 @@
 
 Source: docs/algorithm.md, sections 5 and 6.
 
-`assign_credit` credits one tree; `credit_batch` then lets a method that compares the trees of a
-step have its say.
+`assign_credit` credits one tree; `credit_batch` then applies the hook of a method that compares the
+trees of a step.
 
-Invariant: a node without a score takes no part: it is in no baseline, no mean and no filter, and
-its own credit is NaN, which no loss survives unnoticed.
+Invariant: a node without a score is ignored: it is in no baseline, no mean and no filter, and
+its own credit is NaN, which would make any loss NaN.
 """
 
 from __future__ import annotations
@@ -43,19 +43,19 @@ class Credit:
     """Aligned with the record's columns; NaN at nodes without a score."""
 
     shaped_N: np.ndarray
-    """Reward after shaping and overlong penalty: what the advantage is formed from."""
+    """Reward after shaping and overlong penalty, from which the advantage is computed."""
     advantages_N: np.ndarray
     filtered: bool
-    """The tree is to be left out before any forward pass."""
+    """Whether the tree is dropped before any forward pass."""
 
 
 def assign_credit(
     tree: TreeRecord, config: CreditConfig, max_new_tokens: int | Sequence[int]
 ) -> Credit:
-    """Credit every scored node of a tree.
+    """Returns the credit of every scored node of a tree.
 
     `max_new_tokens` is the limit of the overlong penalty, one for all nodes or one for each.
-    A tree without any score is filtered whatever the settings: there is nothing to learn.
+    A tree without any score is filtered under any settings: there is nothing to learn.
 
     Raises:
         ValueError: columns of different lengths, or a scored node whose parent is neither the
@@ -87,10 +87,10 @@ def assign_credit(
 def credit_batch(
     trees: Sequence[TreeRecord], credits: Sequence[Credit], config: CreditConfig
 ) -> list[Credit]:
-    """The credits of a step's trees after the method's hook over a batch, if it has one.
+    """Returns the credits of a step's trees after the method's hook over a batch, if it has one.
 
     The batch is every scored node of the trees that are not filtered, of all agents. The nodes of
-    filtered trees are no part of it and get 0.
+    filtered trees are not in it and get 0.
     """
     over_batch = ADVANTAGES[config.advantage].over_batch
     if over_batch is None:
@@ -111,14 +111,14 @@ def credit_batch(
 
 
 def _filled(advantages_N: np.ndarray, at: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """These values at these places, 0 at other scored nodes, NaN where there was no score."""
+    """Returns `values` at `at`, 0 at other scored nodes, NaN at nodes without a score."""
     filled_N = np.where(np.isnan(advantages_N), np.nan, 0.0)
     filled_N[at] = values
     return filled_N
 
 
 def _positions(tree: TreeRecord, scored: list[int]) -> np.ndarray:
-    """Each scored node's parent as a position among the scored nodes, -1 for the root."""
+    """Returns each scored node's parent as an index among the scored nodes, -1 for the root."""
     position = {tree.node_ids[row]: place for place, row in enumerate(scored)}
     position[0] = ROOT
     try:

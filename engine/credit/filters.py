@@ -1,6 +1,6 @@
 """Dynamic filter (DAPO, arXiv 2503.14476; docs/algorithm.md, section 7).
 
-A group whose mean score lies at an end of the range holds no difference to learn from.
+A group whose mean score is at an end of the range has no differences to learn from.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ MARGIN = 1e-6
 
 
 def usable(scores: Sequence[float] | np.ndarray, config: CreditConfig) -> bool:
-    """Whether a tree with these scores is learned from; one without any score never is."""
+    """Returns whether a tree with these scores is used; one without any score never is."""
     return len(scores) > 0 and (not config.dynamic_filter or informative(scores))
 
 
 def informative(scores: Sequence[float] | np.ndarray, low: float = 0.0, high: float = 1.0) -> bool:
-    """Whether low < mean(scores) < high, by a margin of 1e-6; False for no scores at all."""
+    """Returns whether low < mean(scores) < high, by a margin of 1e-6; False without scores."""
     if len(scores) == 0:
         return False
     return low + MARGIN < float(np.mean(scores)) < high - MARGIN

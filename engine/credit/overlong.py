@@ -12,7 +12,7 @@ import numpy as np
 def overlong_penalty(
     lengths_N: np.ndarray, limits_N: np.ndarray | int, buffer_tokens: int, factor: float
 ) -> np.ndarray:
-    """What is added to each reward: 0 well below the limit, -factor at it.
+    """Returns the term added to each reward: 0 up to L_max - B tokens, -factor from L_max on.
 
     `limits_N` is one limit in tokens, or one per node where agents differ. A buffer of 0 turns
     the penalty off.

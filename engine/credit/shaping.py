@@ -4,7 +4,7 @@ For a node v with parent p(v), from raw rewards r:
     b(v)  = (1 - lambda) r_p(v) + lambda mean(r of v's siblings)
     r̂_v   = r_v + gamma (r_v - b(v))
 A child of the root has only its siblings as baseline, an only child elsewhere only its parent,
-and an only child of the root is left as it is.
+and an only child of the root is unchanged.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ ROOT = -1
 def tree_shaping(
     rewards_N: np.ndarray, parents_N: np.ndarray, gamma: float, lambda_: float
 ) -> np.ndarray:
-    """Shaped rewards of one tree, in the order given; O(N).
+    """Returns the shaped rewards of one tree, in the order given; O(N).
 
-    `parents_N` holds the position of each node's parent in these arrays, -1 for the root,
-    which is not among them. Parents may come before or after their children.
+    `parents_N` holds the index of each node's parent in these arrays, -1 for the root,
+    which is not among them. Parents may precede or follow their children.
 
     Raises:
         ValueError: lengths differ, or a parent is not among the nodes.

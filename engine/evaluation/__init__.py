@@ -1,1 +1,1 @@
-"""Measures a team: metrics, figures, diversity."""
+"""Evaluation of a team: measurement, metrics, figures, diversity."""

@@ -1,9 +1,9 @@
-"""How different a team's programs are: clusters of programs that are the same but for their names.
+"""Diversity of a team's programs: clusters of programs that are equal up to their names.
 
-Two programs are one where their syntax trees are equal once comments, layout and docstrings are
-gone and the names that each binds itself are numbered in order of appearance. Sources of the
+Two programs are in one cluster if their syntax trees are equal without comments, layout and
+docstrings, and with the names that each binds numbered in order of appearance. Sources of the
 figures over clusters: `engine.evaluation.metrics` (Lee et al. 2025, arXiv 2503.00691, cluster by
-algorithm with a judge model; this is the exact, cheaper end of the same idea). Nothing is run here.
+algorithm with a judge model; this is the exact, cheaper variant). No program is run here.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ _SCOPES = (ast.Module, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
 def cluster_sizes(programs: Iterable[str]) -> list[int]:
-    """Sizes of the clusters; answers without a program belong to none."""
+    """Returns the sizes of the clusters; answers without a program belong to none."""
     return list(Counter(canonical(p) for p in programs if p.strip()).values())
 
 
 def canonical(program: str) -> str:
-    """The same text for programs that differ in names, comments and layout only.
+    """Returns one text for all programs that differ only in names, comments and layout.
 
-    A program that does not parse, or too deep to be compared, is its own text.
+    A program that does not parse, or is nested too deeply, is returned unchanged.
     """
     try:
         tree = ast.parse(program)
@@ -37,7 +37,7 @@ def canonical(program: str) -> str:
 
 
 def _bound(tree: ast.AST) -> dict[str, None]:
-    """Names that the program gives itself, in the order in which they appear."""
+    """Returns the names that the program binds, in order of appearance."""
     found: dict[str, None] = {}
     for node in _depth_first(tree):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):

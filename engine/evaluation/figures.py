@@ -1,11 +1,11 @@
-"""The figures of an evaluation, each with what it cost, and the comparison of two evaluations.
+"""Figures of an evaluation, each with its cost, and the comparison of two evaluations.
 
 Source: docs/algorithm.md, section 9.
 
 A figure is one value per problem, None where a verification failed technically. Names:
 `pass@K/AGENT` and `pass@K/team` from independent samples (unbiased); `tree/pass@1` the answer that
 the search selects, `tree/pass@n` any node, `tree/pass@n/AGENT` any node of that agent,
-`tree/share/AGENT` its share of the nodes, `tree/solved/AGENT` the share of them that is right;
+`tree/share/AGENT` its share of the nodes, `tree/solved/AGENT` the share of those that are right;
 `samples/pass@1` and `samples/pass@n` the same for as many independent samples of the team;
 `.../distinct@K` and `.../effective_clusters` the diversity of their programs.
 Invariant: two evaluations are compared problem by problem, by content, never by order or name.
@@ -34,12 +34,12 @@ Values = list[float | None]
 
 @dataclass(frozen=True)
 class Cost:
-    """What was spent on the answers behind a figure."""
+    """Cost of the answers behind a figure."""
 
     nodes: int
     tokens: int
     seconds: float
-    """Wall-clock; of figures that were measured together, of all of them."""
+    """Wall-clock seconds; figures that were measured together share one total."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,8 @@ class Figure:
     cost: Cost
 
     def told(self) -> dict[str, Any]:
-        """Mean, standard error and cost as plain data; no mean where nothing is known."""
+        """Returns mean, standard error and cost as plain data; the mean is None if no value is
+        known."""
         numbers = known(self.values)
         return {
             "value": mean(self.values) if numbers else None,
@@ -59,7 +60,7 @@ class Figure:
 
 
 def figures(found: Measurement) -> dict[str, Figure]:
-    """Every figure that the measurement allows, by name."""
+    """Returns every figure that the measurement allows, by name."""
     result: dict[str, Figure] = {}
     for name, rows in found.alone.items():
         cost = _cost(rows, found.seconds["alone"])
@@ -76,7 +77,8 @@ def figures(found: Measurement) -> dict[str, Figure]:
 
 
 def _pass_at(rows: Sequence[Sequence[Judged]]) -> dict[str, Values]:
-    """pass@k for k = 1, 2, 4, ... as far as every problem has so many verified samples."""
+    """Returns pass@k for k = 1, 2, 4, ... and the largest number of samples; None for a problem
+    with fewer than k verified samples."""
     counts = [(len(v), sum(one.passed for one in v)) for v in map(verified, rows)]
     most = max((len(row) for row in rows), default=0)
     return {
@@ -111,7 +113,7 @@ def _agent_in_trees(found: Measurement, agent: str) -> dict[str, Values]:
     passes = [[float(node.verification.passed) for node in nodes] for nodes in mine]
     totals = [len(tree.verified()) for tree in found.trees]
     return {
-        # An agent that was not asked has solved nothing; its share of right nodes is not known.
+        # An agent without nodes has solved nothing; its share of right nodes is unknown.
         f"tree/pass@n/{agent}": [
             max(row, default=0.0) if total else None
             for row, total in zip(passes, totals, strict=True)
@@ -136,7 +138,7 @@ def _diversity(rows: Sequence[Sequence[Judged]]) -> dict[str, Values]:
 
 
 def _powers(most: int) -> list[int]:
-    """1, 2, 4, ... up to `most`, and `most` itself."""
+    """Returns 1, 2, 4, ... up to `most`, and `most` itself."""
     if most < 1:
         return []
     return sorted({2**i for i in range(most.bit_length()) if 2**i <= most} | {most})
@@ -149,7 +151,8 @@ def _cost(rows: Iterable[Sequence[Judged]], seconds: float) -> Cost:
 
 
 def report(found: Measurement, about: dict[str, Any]) -> dict[str, Any]:
-    """The result file of an evaluation; `about` says of what (dataset, agents, settings)."""
+    """Returns the result file of an evaluation; `about` describes its subject (dataset, agents,
+    settings)."""
     all_figures = figures(found)
     everything = list(found.all())
     return {
@@ -173,11 +176,11 @@ def report(found: Measurement, about: dict[str, Any]) -> dict[str, Any]:
 
 
 def read_report(file: Path) -> dict[str, Any]:
-    """A result file.
+    """Reads a result file.
 
     Raises:
-        ValueError: it is none, or of another version.
-        OSError: it cannot be read.
+        ValueError: the file is not a result, or is of another version.
+        OSError: the file cannot be read.
     """
     try:
         data = json.loads(file.read_text("utf-8"))
@@ -201,7 +204,7 @@ def _column(rows: dict[str, dict[str, float | None]], name: str) -> dict[str, fl
 def compare(
     first: dict[str, Any], second: dict[str, Any], seed: int = 0, confidence: float = 0.95
 ) -> dict[str, Any]:
-    """Second minus first, figure by figure, with paired bootstrap intervals over the problems.
+    """Returns second minus first per figure, with paired bootstrap intervals over the problems.
 
     Raises:
         ValueError: the two have no problem, or no figure, in common.

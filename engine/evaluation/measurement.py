@@ -1,8 +1,8 @@
-"""Measures a team: each agent alone, its search, and independent samples on the same budget.
+"""Measurement of a team: each agent alone, its search, and independent samples on the same budget.
 
 Public tests guide, private tests judge (docs/algorithm.md, sections 4 and 9). Invariants: nothing
-here changes weights or enters a buffer; whoever writes and verifies (the actors of a run, or a crew
-without a trainer) is measured by these functions.
+here changes weights or enters a buffer; the actors of a run and a local team without a trainer are
+measured by the same functions.
 """
 
 from __future__ import annotations
@@ -24,52 +24,53 @@ from engine.sandbox.host.verify import Verification
 Judged = tuple[Answer, Verification]
 
 Scorer = Callable[[Sequence[tuple[Problem, str]]], list[float]]
-"""A reward model: how likely each program is right, from 0 to 1."""
+"""Reward model: returns the probability that each program is right, from 0 to 1."""
 
 
 class Bench(Protocol):
-    """Who writes and who verifies, wherever they are; `part` names what the answers are for."""
+    """Interface of a team that generates and verifies; `part` names the purpose of the answers."""
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The agents."""
+        """Names of the agents."""
         ...
 
     def samples(
         self, part: str, requests: Sequence[Request], temperature: float
     ) -> dict[str, list[Judged]]:
-        """One judged answer of every agent to every request, by agent, in the requests' order."""
+        """Returns one judged answer of every agent to every request, by agent, in the order of the
+        requests."""
         ...
 
     def grow(self, part: str, forest: Forest, temperature: float) -> None:
-        """Grow every tree to its end."""
+        """Grows every tree to its end."""
         ...
 
 
 @dataclass
 class Measurement:
-    """All that was written, problem by problem; a row is in the order of the problems."""
+    """All answers of a measurement, one row per problem, in the order of the problems."""
 
     problems: Sequence[Problem]
     alone: dict[str, list[list[Judged]]]
     """Independent samples of each agent: rows of `samples_per_problem`."""
     trees: list[GrowingTree] = field(default_factory=list)
     drawn: list[list[Judged]] = field(default_factory=list)
-    """The trees' budget as independent samples, shared out among the agents in turn."""
+    """Independent samples on the trees' budget, distributed among the agents in turn."""
     rewards: list[dict[int, float]] = field(default_factory=list)
-    """Of each tree's nodes, if there is a reward model."""
+    """Scores of each tree's nodes by the reward model, if there is one."""
     seconds: dict[str, float] = field(default_factory=dict)
-    """Wall-clock of `alone`, `tree` and `samples`."""
+    """Wall-clock seconds of `alone`, `tree` and `samples`."""
 
     def grown(self) -> list[list[Judged]]:
-        """The trees' nodes in the order of creation."""
+        """Returns the trees' nodes in the order of creation."""
         return [
             [(tree.written[n].answer, tree.written[n].verification) for n in sorted(tree.written)]
             for tree in self.trees
         ]
 
     def solved_by_tree(self) -> list[float | None]:
-        """Pass@1(tree) of each problem: whether the answer that the search selects is right."""
+        """Returns Pass@1(tree) per problem: whether the answer that the search selects is right."""
         solved: list[float | None] = []
         for tree, rewards in zip(self.trees, self.rewards, strict=True):
             chosen = tree_answer(tree, rewards)
@@ -78,7 +79,7 @@ class Measurement:
         return solved
 
     def solved_by_samples(self) -> list[float | None]:
-        """The same, selected from as many independent samples."""
+        """Returns the same for the answer selected from as many independent samples."""
         solved: list[float | None] = []
         for row in self.drawn:
             chosen = select_answer(Candidate(n, public_score(v)) for n, (_, v) in enumerate(row))
@@ -86,7 +87,7 @@ class Measurement:
         return solved
 
     def all(self) -> Iterator[Judged]:
-        """Everything that was written."""
+        """Returns an iterator over all answers."""
         alone = (pair for rows in self.alone.values() for row in rows for pair in row)
         return chain(alone, chain(*self.grown()), chain(*self.drawn))
 
@@ -100,7 +101,8 @@ def measure(
     search: bool,
     scorer: Scorer | None = None,
 ) -> Measurement:
-    """Write and judge all that the figures need; with `search`, trees and as many samples too."""
+    """Generates and judges the answers for all figures; with `search` also trees and as many
+    samples."""
     options = config.evaluation
     seconds: dict[str, float] = {}
     with _timed(seconds, "alone"):
@@ -118,7 +120,7 @@ def measure(
 def _rows(
     bench: Bench, part: str, config: RunConfig, problems: Sequence[Problem], each: int
 ) -> dict[str, list[list[Judged]]]:
-    """`each` independent samples per agent and problem."""
+    """Returns `each` independent samples per agent and problem."""
     requests = [Request(problem) for problem in problems for _ in range(each)]
     judged = bench.samples(part, requests, config.evaluation.temperature)
     return {
@@ -150,7 +152,7 @@ def _trees(
 
 
 def rewards_of(trees: Sequence[GrowingTree], scorer: Scorer | None) -> list[dict[int, float]]:
-    """What a reward model says of every verified node, tree by tree; nothing without one."""
+    """Returns the reward model's score of every verified node, per tree; empty without a model."""
     if scorer is None:
         return [{} for _ in trees]
     nodes = [(tree, node) for tree in trees for node in tree.verified()]
@@ -162,7 +164,7 @@ def rewards_of(trees: Sequence[GrowingTree], scorer: Scorer | None) -> list[dict
 
 
 def tree_answer(tree: GrowingTree, rewards: dict[int, float]) -> int | None:
-    """The node that is the answer of a search; None if nothing was verified."""
+    """Returns the node that is the answer of a search; None if nothing was verified."""
     chosen = select_answer(
         Candidate(node, public_score(tree.written[node].verification), rewards.get(node, 0.0))
         for node in sorted(tree.written)
@@ -171,7 +173,7 @@ def tree_answer(tree: GrowingTree, rewards: dict[int, float]) -> int | None:
 
 
 def solved_shares(judged: Sequence[Sequence[Judged]]) -> list[float | None]:
-    """Per problem the share of its samples that pass every test."""
+    """Returns per problem the share of its verified samples that pass every test."""
     shares = []
     for row in judged:
         scored = verified(row)
@@ -180,12 +182,12 @@ def solved_shares(judged: Sequence[Sequence[Judged]]) -> list[float | None]:
 
 
 def verified(row: Sequence[Judged]) -> list[Verification]:
-    """The verdicts of a row but for technical failures."""
+    """Returns the verifications of a row without technical failures."""
     return [v for _, v in row if public_score(v) is not None]
 
 
 def mean(values: Sequence[float | None]) -> float:
-    """Of what is known; 0 if nothing is."""
+    """Returns the mean of the known values; 0 if none is known."""
     numbers = known(values)
     return sum(numbers) / len(numbers) if numbers else 0.0
 
@@ -195,7 +197,7 @@ def known(values: Sequence[float | None]) -> list[float]:
 
 
 class _timed:
-    """Notes the seconds of a block."""
+    """Context manager that records the seconds of a block."""
 
     def __init__(self, seconds: dict[str, float], name: str):
         self.seconds, self.name = seconds, name

@@ -1,4 +1,4 @@
-"""Figures that evaluations report (docs/algorithm.md, section 9), and their uncertainty."""
+"""Metrics of evaluations (docs/algorithm.md, section 9), and their uncertainty."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def pass_at_k(n: int, correct: int, k: int) -> float:
 
 @dataclass(frozen=True)
 class TreeOutcome:
-    """What one searched tree is worth under the private tests."""
+    """Result of one searched tree under the private tests."""
 
     pass1_tree: float
     """Whether one of the `top_k` selected answers passes; Pass@1(tree) for one."""
@@ -37,7 +37,7 @@ class TreeOutcome:
 def tree_outcome(
     public_N: Sequence[float | None], private_N: Sequence[float], top_k: int = 1
 ) -> TreeOutcome:
-    """Outcome of a tree whose nodes are given in the order of creation.
+    """Returns the outcome of a tree whose nodes are given in the order of creation.
 
     `public_N` is None where verification failed; such a node is never selected. A tree without
     a verified node scores 0.
@@ -53,7 +53,7 @@ def tree_outcome(
 
 
 def distinct_at_k(cluster_sizes: Sequence[int], k: int) -> float:
-    """DA@K = M - sum_m C(N - s_m, K) / C(N, K): clusters expected among K of N answers.
+    """DA@K = M - sum_m C(N - s_m, K) / C(N, K): expected number of clusters in K of N answers.
 
     Source: Lee et al. 2025, arXiv 2503.00691. With K of N or more, all M clusters.
     """
@@ -64,14 +64,14 @@ def distinct_at_k(cluster_sizes: Sequence[int], k: int) -> float:
 
 
 def effective_clusters(cluster_sizes: Sequence[int]) -> float:
-    """EA = exp(entropy of the clusters' shares); 1 if all answers are alike."""
+    """EA = exp(entropy of the clusters' shares); 1 if all answers are in one cluster."""
     total = sum(cluster_sizes)
     shares = [size / total for size in cluster_sizes if size]
     return exp(-sum(share * log(share) for share in shares))
 
 
 def area_under_distinct(cluster_sizes: Sequence[int], k_max: int) -> float:
-    """NAUADC: area under DA@K for K = 1..k_max by trapezia, divided by k_max - 1."""
+    """NAUADC: area under DA@K for K = 1..k_max (trapezoidal rule), divided by k_max - 1."""
     values = [distinct_at_k(cluster_sizes, k) for k in range(1, k_max + 1)]
     if k_max == 1:
         return values[0]
@@ -79,7 +79,7 @@ def area_under_distinct(cluster_sizes: Sequence[int], k_max: int) -> float:
 
 
 def area_under_roc(labels: Sequence[bool], scores: Sequence[float]) -> float:
-    """Chance that a positive is scored above a negative, ties half (Mann-Whitney U / (P N)).
+    """Probability that a positive scores above a negative, ties half (Mann-Whitney U / (P N)).
 
     Raises:
         ValueError: there is no positive, or no negative.
@@ -95,7 +95,7 @@ def area_under_roc(labels: Sequence[bool], scores: Sequence[float]) -> float:
 
 
 def binary_cross_entropy(labels: Sequence[bool], scores: Sequence[float]) -> float:
-    """Mean of -ln p(label), in nats; scores are kept 1e-12 away from 0 and 1."""
+    """Mean of -ln p(label), in nats; scores are clipped to [1e-12, 1 - 1e-12]."""
     p = np.clip(np.asarray(scores, dtype=np.float64), 1e-12, 1 - 1e-12)
     positive = np.asarray(labels, dtype=bool)
     return float(-np.where(positive, np.log(p), np.log1p(-p)).mean())

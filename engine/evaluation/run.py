@@ -1,10 +1,10 @@
-"""A run that measures and does not learn: `python -m engine train RUN_DIR` of a directory that
-holds evaluation.json.
+"""Evaluation run, which measures and does not learn: `python -m engine train RUN_DIR` of a
+directory with evaluation.json.
 
-It keeps what is asked of any run: the log says how it ended, a lease that nobody touches ends it,
-SIGTERM stops it. Begun again it measures anew. `config.json` says who is measured
+It follows the rules of all runs: the log records how it ended, an expired lease ends it, SIGTERM
+stops it. Started again, it repeats the measurement. `config.json` defines who is measured
 (`agents`), on what (`problems`: the first `problems.test` of them, in the order of `problems.seed`)
-and how (`evaluation`; trees of one node are none).
+and how (`evaluation`; with trees of one node there is no search).
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ from engine.training.evaluation import CONTENT_CHARS
 SPLIT = "test"
 TELL_SECONDS = 5.0
 FINISHED, FAILED, REFUSED, STOPPED = 0, 1, 2, 3
-"""Exit status, as of any engine."""
+"""Exit status, as in `engine.run.exit_status.ExitCode`."""
 
 
 def evaluate_run(run_dir: Path, lease_seconds: float | None = None) -> int:
-    """Measure as the directory says; the exit status."""
+    """Measures as the run directory specifies; returns the exit status."""
     stop = threading.Event()
     signals = (signal.SIGTERM, signal.SIGINT)
     before = {number: signal.signal(number, lambda *_: stop.set()) for number in signals}
@@ -129,7 +129,8 @@ def _leave(crew: LocalTeam, stop: threading.Event) -> None:
 
 
 class _Teller:
-    """Says every few seconds how far it is; called by the one thread that writes the log."""
+    """Progress callback that logs a line every few seconds; only the log's writer thread calls
+    it."""
 
     def __init__(self, log: EventLog):
         self.log = log

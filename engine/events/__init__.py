@@ -1,1 +1,1 @@
-"""The telemetry vocabulary, the append-only log, and the surviving timeline."""
+"""Telemetry: the vocabulary of events, the append-only log and the surviving timeline."""

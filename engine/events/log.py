@@ -1,4 +1,4 @@
-"""The append-only log of a run: one writer, readers that follow it."""
+"""Append-only log of a run: one writer, and readers that follow it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _decoder = msgspec.json.Decoder(Event)
 
 
 class EventLog:
-    """The only writer of one run's log. Threads of its owner may append; each line stays whole."""
+    """Exclusive writer of a run's log; its owner's threads may append concurrently."""
 
     def __init__(self, run_dir: Path):
         self.path = run_dir / FILE_NAME
@@ -37,19 +37,19 @@ class EventLog:
         self._lock = threading.Lock()
 
     def append(self, payload: Payload, *, tree: int | None = None, node: int | None = None) -> int:
-        """Write one event and flush it; returns its seq."""
+        """Writes one event, flushes it and returns its seq."""
         body = msgspec.to_builtins(payload)
         kind = body.pop("type")
         with self._lock:
             event = Event(self.seq + 1, time.time(), kind, tree, node, body)
-            line = _encoder.encode(event) + b"\n"  # what cannot be written takes no seq
+            line = _encoder.encode(event) + b"\n"  # an event that cannot be encoded uses no seq
             self.seq += 1
             self._file.write(line)
             self._file.flush()
             return self.seq
 
     def sync(self) -> None:
-        """Return when every line has reached the disk."""
+        """Blocks until every line is on disk (fsync)."""
         os.fsync(self._file.fileno())
 
     def close(self) -> None:
@@ -58,7 +58,7 @@ class EventLog:
 
 
 def _repair(file: Any) -> int:
-    """Cut off a torn last line; returns the seq of the last whole one (0 for an empty log)."""
+    """Truncates a torn last line; returns the seq of the last whole one (0 for an empty log)."""
     end = file.seek(0, os.SEEK_END)
     tail = b""
     start = end
@@ -76,14 +76,14 @@ def _repair(file: Any) -> int:
 
 
 class LogDamaged(ValueError):
-    """A log that was changed, or that a disk has lost in the middle."""
+    """Raised for a log that was modified, or that a disk has lost in the middle."""
 
 
 class EventReader:
-    """Reads whole lines after an offset; a torn tail is left for the next call.
+    """Reader of whole lines after an offset; a torn last line is left for the next call.
 
     Raises:
-        LogDamaged: a whole line is no event: something else than an engine wrote there.
+        LogDamaged: a whole line is not an event; something other than an engine wrote it.
     """
 
     def __init__(self, run_dir: Path, offset: int = 0):
@@ -91,7 +91,7 @@ class EventReader:
         self.offset = offset
 
     def read(self, limit: int = 1000, max_bytes: int = 1 << 20) -> list[Event]:
-        """At most `limit` new events, oldest first; empty when there are none yet."""
+        """Returns at most `limit` new events, oldest first; empty if there are none yet."""
         if not self.path.exists():
             return []
         with self.path.open("rb") as file:
@@ -106,7 +106,7 @@ class EventReader:
             try:
                 events.append(_decoder.decode(line))
             except (msgspec.DecodeError, UnicodeDecodeError) as error:
-                if events:  # those before it are told first
+                if events:  # return those before it first
                     break
                 raise LogDamaged(
                     f"{self.path}: the line at byte {self.offset} = {line[:40]!r} is no event "
@@ -117,7 +117,7 @@ class EventReader:
 
 
 def read_all(run_dir: Path) -> Iterator[Event]:
-    """Every event of a log, in order."""
+    """Yields every event of a log, in order."""
     reader = EventReader(run_dir)
     while batch := reader.read():
         yield from batch

@@ -1,4 +1,4 @@
-"""What stands of a log: the one timeline that is left of a run, however often it was interrupted.
+"""Surviving timeline of a log: the events of a run that no resume has voided.
 
 Invariant: two runs of the same settings in deterministic mode have the same `figures`, bit for bit,
 whether or when either of them was killed, stopped and resumed.
@@ -17,14 +17,14 @@ OF_THE_PROCESS = frozenset(
         "system.sample", "log.line", "error",
     }
 )  # fmt: skip
-"""Kinds that tell how the engine fares, not what the run came to."""
+"""Kinds that report on the engine's process, not on the run's results."""
 
 TIMES = frozenset({"seconds", "phases", "training_seconds"})
-"""Fields of payloads that were measured by a clock."""
+"""Fields of payloads that are measured by a clock."""
 
 
 def standing(events: Iterable[Event]) -> list[Event]:
-    """The events that a resume did not void, in order; what was told again stands once."""
+    """Returns the events that no resume voided, in order; of repeated events, only the last."""
     kept: list[tuple[int | None, Event]] = []
     step_of_tree: dict[int | None, int] = {}
     told: set[tuple[str, ...]] = set()
@@ -35,7 +35,7 @@ def standing(events: Iterable[Event]) -> list[Event]:
         elif event.kind == "tree.open":
             step_of_tree[event.tree] = event.payload["step"]
         elif place := _place(event):
-            # The evaluation of the starting weights, for one, is older than the first checkpoint.
+            # For example, the evaluation of the starting weights precedes the first checkpoint.
             if place in told:
                 kept = [(step, one) for step, one in kept if _place(one) != place]
             told.add(place)
@@ -44,10 +44,10 @@ def standing(events: Iterable[Event]) -> list[Event]:
 
 
 def figures(events: Iterable[Event]) -> list[tuple[str, int | None, int | None, Any]]:
-    """(kind, tree, node, payload) of what the run came to, in order, without times.
+    """Returns (kind, tree, node, payload) of the run's results, in order, without times.
 
-    A tree's id in the log is the seq of a line, and lines are numbered on after a resume: here the
-    trees are numbered from 1 in the order in which they stand.
+    A tree's id in the log is the seq of a line, and numbering continues after a resume: here trees
+    are numbered from 1 in the order of the surviving events.
     """
     numbers: dict[int | None, int | None] = {None: None}
     found = []
@@ -63,7 +63,7 @@ def figures(events: Iterable[Event]) -> list[tuple[str, int | None, int | None, 
 
 
 def _place(event: Event) -> tuple[str, ...] | None:
-    """What an event is alone in telling of, if it is of such a kind."""
+    """Returns the key under which only the last event survives, or None if the kind has none."""
     match event.kind:
         case "eval.result" | "eval.outcomes":
             return event.kind, event.payload["split"], str(event.payload["step"])

@@ -1,13 +1,13 @@
-"""The telemetry vocabulary: typed events and the append-only log that holds them.
+"""Telemetry vocabulary: typed events and the format of the append-only log that holds them.
 
 Invariants:
-- `RUN_DIR/events.jsonl` is the truth. One event is one line `{seq, time, kind, tree, node,
+- `RUN_DIR/events.jsonl` is the record. One event is one line `{seq, time, kind, tree, node,
   payload}`; seq starts at 1 and grows by exactly 1; a line is flushed before `append` returns.
-- A torn last line (the writer was killed) is cut off by the next writer, and never read.
+- The next writer truncates a torn last line (its writer was killed); readers never read one.
 - The vocabulary is additive only.
 - A tree's id is the seq of its `tree.open`, so no two trees of a run share one.
-- `RunResumed(step=S)` voids what earlier lines say of steps after S: those steps are done again,
-  under new tree ids, and whoever folds the log drops them, so that no step counts twice.
+- `RunResumed(step=S)` voids earlier lines of steps after S: those steps are repeated under new tree
+  ids, and every fold of the log drops the voided ones, so that no step counts twice.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ import msgspec
 
 
 class RunState(StrEnum):
-    """Where a run stands; `engine` reports running, finished, failed and stopped.
+    """State of a run; `engine` reports running, finished, failed and stopped.
 
-    `label` and `colour` are what every page shows; a colour is the name of a palette entry.
+    Every page shows `label` and `colour`; a colour is the name of a palette entry.
     """
 
     QUEUED = "queued"
@@ -53,7 +53,7 @@ _STATE_COLOURS = {
 
 
 class Verdict(StrEnum):
-    """How the execution of a program on one test, or on all of them, ended."""
+    """Outcome of a program's execution on one test, or on all of them."""
 
     PASSED = "passed"
     WRONG_ANSWER = "wrong_answer"
@@ -90,7 +90,7 @@ _VERDICT_COLOURS = {
 
 
 class StopReason(StrEnum):
-    """Why a generation ended."""
+    """Reason why a generation ended."""
 
     END_OF_TEXT = "end_of_text"
     MAX_TOKENS = "max_tokens"
@@ -98,7 +98,7 @@ class StopReason(StrEnum):
 
 
 class TestReport(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """One public test as the page shows it; `input`, `expected` and `actual` are literals."""
+    """Result of one public test, for display; `input`, `expected` and `actual` are literals."""
 
     verdict: Verdict
     input: str
@@ -108,7 +108,7 @@ class TestReport(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
 
 
 class Payload(msgspec.Struct, frozen=True):
-    """Base of all payloads. The kind is written once, in `tag`."""
+    """Base class of all payloads; the kind is declared once, in `tag`."""
 
 
 class RunStateChanged(Payload, tag="run.state"):
@@ -118,18 +118,18 @@ class RunStateChanged(Payload, tag="run.state"):
 
 class RunResumed(Payload, tag="run.resumed"):
     step: int
-    """Last step of the checkpoint; steps after it are void and will be done again."""
+    """Last step of the checkpoint; later steps are void and will be repeated."""
 
 
 class RunWaiting(Payload, tag="run.waiting"):
     name: str
-    """What is awaited ("sandbox", "starting Ray"); empty when the wait is over."""
+    """Name of the wait ("sandbox", "starting Ray"); empty when the wait is over."""
     deadline_seconds: float = 0.0
-    """0: none of its own."""
+    """Deadline of the wait; 0 if it has none of its own."""
     done: int = 0
-    """Of `total`: the programs of an evaluation that are judged."""
+    """Number of `total` that are done: the judged programs of an evaluation."""
     total: int = 0
-    """0 of a wait that is not counted."""
+    """Number of items that are awaited; 0 for a wait that is not counted."""
 
 
 class RunPlanned(Payload, tag="run.planned"):
@@ -160,13 +160,13 @@ class StepEnded(Payload, tag="step.end"):
     """Nodes whose verification failed technically."""
     tokens: int
     training_seconds: float
-    """Seconds of training so far in the whole run, waits and evaluation left out."""
+    """Seconds of training so far in the whole run, without waits and evaluation."""
     refilled_trees: int = 0
-    """Trees grown in place of filtered ones; they are counted in all other figures too."""
+    """Trees grown to replace filtered ones; all other figures count them too."""
     carried_trees: int = 0
-    """Trees that were under way when the step had enough; they go on in the next one."""
+    """Trees that were in flight when the step had enough; they are carried over to the next."""
     trees: int = 0
-    """Trees that were credited, filtered and refilled ones too."""
+    """Trees that were credited, including filtered and refilled ones."""
 
 
 class TreeOpened(Payload, tag="tree.open"):
@@ -179,31 +179,31 @@ class TreeOpened(Payload, tag="tree.open"):
 class NodeOpened(Payload, tag="node.open"):
     agent: str
     parent: int
-    """Node 0 is the root: the problem statement."""
+    """Id of the parent; node 0 is the root, the problem statement."""
     depth: int
     draws: dict[str, Any]
-    """The Thompson draws behind this choice and the posteriors that they were drawn from, as
-    recorded by the sampler (`engine.search.tree.Expansion`)."""
+    """Thompson draws behind this choice and the posteriors that they were drawn from, as recorded
+    by the sampler (`engine.search.tree.Expansion`)."""
 
 
 class NodeText(Payload, tag="node.text"):
-    """What passed between the loop and the agent, word for word; told before the node's close.
+    """Prompt and output of a node, verbatim; emitted before its `node.close`.
 
-    Big, and wanted of one node at a time: pages read it by node and leave it out of the stream.
+    Large, and needed of one node at a time: pages request it by node, and the stream omits it.
     """
 
     prompt: str
     tokens: list[str]
-    """Text of the output's tokens, special ones included; the first ones of a long output."""
+    """Texts of the output's tokens, special ones included; of a long output, the first ones."""
     logprobs: list[float]
-    """Of each of these tokens when it was drawn, natural logarithm."""
+    """Log-probability of each of these tokens when it was sampled, in nats."""
 
 
 class NodeClosed(Payload, tag="node.close"):
     program: str
     verdict: Verdict
     score: float | None
-    """None: verification failed technically; the node takes no part in credit."""
+    """Raw score; None if verification failed technically, which excludes the node from credit."""
     fraction: float
     tests: list[TestReport]
     tokens: int
@@ -239,48 +239,48 @@ class AgentUpdated(Payload, tag="agent.update"):
     gradient_norm: float
     learning_rate: float
     lag: float
-    """Mean policy versions between writing and learning."""
+    """Mean staleness of the nodes, in policy versions."""
     mismatch: float
     """Mean |log pi_old - log pi_rollout| over the tokens learned from."""
     stale_nodes: int = 0
     shared_with: list[str] = []
-    """Other agents that have the same weights, and whose nodes were learned from too."""
+    """Other agents with the same weights, whose nodes were learned from too."""
     layout: str = ""
-    """How rows were laid out in forward passes: padded, packed or prefix."""
+    """Layout of rows in forward passes: padded, packed or prefix."""
     layout_reason: str = ""
-    """Why that is not what `training.row_layout` asked for, or empty."""
+    """Why the layout differs from the requested `training.row_layout`, or empty."""
     row_tokens: int = 0
-    """Tokens of the rows, one by one."""
+    """Tokens of the rows, without padding or sharing."""
     forwarded_tokens: int = 0
-    """Tokens of one forward pass over all of them: more by padding, fewer by shared prefixes."""
+    """Tokens of one forward pass over all rows: more by padding, fewer by shared prefixes."""
     trees: list[int] = []
     """Ids of the trees whose nodes of these agents went into this update."""
 
 
 class LearnedNode(msgspec.Struct, frozen=True):
-    """How the learner saw the tokens of one node, the first ones of a long output as in
-    `NodeText`. Three decimals."""
+    """Token statistics of one node in an update, for the same first tokens of a long output as
+    `NodeText`. Rounded to three decimals."""
 
     node: int
     entropy: list[float]
-    """Of the learner's distribution at each token, in nats."""
+    """Entropy of the learner's distribution at each token, in nats."""
     ratio: list[float]
     """Importance ratio of each token: its probability when it was learned from over that when it
-    was drawn."""
+    was sampled."""
 
 
 class TreeLearned(Payload, tag="tree.learned"):
-    """What an update saw of one tree's nodes, token by token; told after the `agent.update`.
+    """Token statistics of one tree's nodes in an update; emitted after its `agent.update`.
 
-    Big, and wanted of one node at a time, as `NodeText`. One event for each tree, since a step has
-    many nodes. An update that goes over its batch more than once tells its last look.
+    Large, and needed of one node at a time, as `NodeText`. One event per tree, since a step has
+    many nodes. An update with several passes over its batch emits those of the last pass.
     """
 
     agent: str
     """Owner of the weights that learned."""
     step: int
     version: int
-    """After the update."""
+    """Policy version after the update."""
     nodes: list[LearnedNode]
 
 
@@ -292,9 +292,9 @@ class EvaluationResult(Payload, tag="eval.result"):
     standard_errors: dict[str, float]
     problems: int
     tree: float | None = None
-    """Pass@1(tree, n): the private verdict of the node that the team's search selects."""
+    """Pass@1(tree, n): mean private verdict of the node that the team's search selects."""
     samples: float | None = None
-    """The same for n independent samples of the team: no refinement, no search."""
+    """The same for n independent samples of the team, without refinement and search."""
     tree_nodes: int = 0
     rollouts: int = 0
     tokens: int = 0
@@ -302,15 +302,15 @@ class EvaluationResult(Payload, tag="eval.result"):
 
 
 class EvaluationOutcomes(Payload, tag="eval.outcomes"):
-    """What the `eval.result` of the same step and split says, problem by problem; told after it.
+    """Per-problem values of the `eval.result` of the same step and split; emitted after it.
 
-    Big, and wanted where two runs are compared: pages leave it out of the stream.
+    Large, and needed only where two runs are compared: the stream omits it.
     """
 
     step: int
     split: str
     contents: list[str]
-    """What each problem is known by: the start of the hash of its content, as hex."""
+    """Identity of each problem: the start of its content hash, as hex."""
     outcomes: dict[str, list[float | None]]
     """One value per problem, None where verification failed, by figure: `pass@1/AGENT`,
     `tree/pass@1` and `samples/pass@1` (`engine.evaluation.figures`)."""
@@ -321,34 +321,35 @@ class CheckpointSaved(Payload, tag="checkpoint.saved"):
     path: str
     final: bool = False
     models: dict[str, str] = {}
-    """Directory of each agent's weights, relative to the run directory, when final."""
+    """Directory of each agent's weights, relative to the run directory, if final."""
     validation: float | None = None
     """Mean validation Pass@1 of the agents at this step, if it was measured."""
     best: bool = False
-    """No checkpoint before it has a higher one: it is kept until a later one is as good."""
+    """Whether no earlier checkpoint has a higher one; the best is kept until a later one is as
+    good."""
 
 
 class SearchAnswered(Payload, tag="search.answer"):
-    """What a search at test time answers, told once when it ends, whatever ends it. `tree` and
-    `node` of the event say which node it is; no node if nothing was verified."""
+    """Answer of a search at test time, emitted once when it ends, for any reason. The event's
+    `tree` and `node` identify the node; there is no node if nothing was verified."""
 
     program: str
     agent: str
     rule: str
-    """By what the node was chosen among all that were verified; private tests are never part."""
+    """Rule that chose the node among all verified ones; it never uses private tests."""
     passed: int
-    """Public tests that it passes, of so many `tests`."""
+    """Public tests that the program passes, out of `tests`."""
     tests: int
     private_passed: bool | None
-    """Whether it passes all private tests, which nobody looked at before; None without a node."""
+    """Whether the program passes all private tests, not used before; None without a node."""
     ended: str
     """Why the search opened no more nodes: nodes, tokens, seconds, solved, stopped or failed."""
     nodes: int
-    """That were written."""
+    """Number of nodes that were written."""
     tokens: int
     seconds: float
     reward: float | None = None
-    """What the reward model thinks of the program, from 0 to 1, if there is one."""
+    """Score of the program by the reward model, from 0 to 1, if there is one."""
 
 
 class SystemSample(Payload, tag="system.sample"):
@@ -357,7 +358,7 @@ class SystemSample(Payload, tag="system.sample"):
     gpu_percent: float | None = None
     gpu_memory_mb: float | None = None
     by_node: dict[str, float] = {}
-    """Of each node of the cluster, `METRIC.NODE`, and of each of its GPUs, `METRIC.NODE:INDEX`:
+    """Readings per node of the cluster, `METRIC.NODE`, and per GPU, `METRIC.NODE:INDEX`:
     node_cpu_percent, node_memory_*, node_disk_*, node_network_*, gpu_percent, gpu_memory_*,
     gpu_power_w (`engine.run.node_readings`)."""
 
@@ -369,10 +370,10 @@ class LogLine(Payload, tag="log.line"):
 
 class ErrorRaised(Payload, tag="error"):
     message: str
-    """The first cause, in one sentence."""
+    """First cause, in one sentence."""
     traceback: str = ""
     phase: str = ""
-    """What was under way: a phase of `StepEnded.phases`, or `start`; empty if nobody knows."""
+    """Phase that failed: one of `StepEnded.phases`, or `start`; empty if unknown."""
     agent: str = ""
     rank: int | None = None
     """Learner rank that failed."""
@@ -409,7 +410,7 @@ KINDS: dict[str, type[Payload]] = {
 
 
 class Event(msgspec.Struct, frozen=True):
-    """One line of the log. `time` is Unix seconds."""
+    """One line of the log; `time` is in Unix seconds."""
 
     seq: int
     time: float
@@ -419,5 +420,5 @@ class Event(msgspec.Struct, frozen=True):
     payload: dict[str, Any]
 
     def typed(self) -> Payload:
-        """The payload as its class; raises `msgspec.ValidationError` if it does not fit."""
+        """Returns the payload as its class; raises `msgspec.ValidationError` if it does not fit."""
         return msgspec.convert({"type": self.kind, **self.payload}, KINDS[self.kind])

@@ -1,1 +1,1 @@
-"""Worked numeric cases, run through the functions that training uses."""
+"""Golden cases: worked numbers, run through the functions that training uses."""

@@ -1,15 +1,14 @@
-"""Worked numeric cases, run through the very functions that training uses.
+"""Golden cases: worked numbers, run through the very functions that training uses.
 
-A file holds `{"cases": [...]}`; a case has name, kind, inputs, expected, tolerance, and perhaps
-status and notes. The expected value is a number, a truth value, a text, or lists and objects of
-these; every one of its parts must be met within the tolerance. Statistical kinds draw from a
-fixed seed, with enough draws that their own error is small beside the tolerance.
+A file holds `{"cases": [...]}`; a case has name, kind, inputs, expected, tolerance, and optionally
+status and notes. The expected value is a number, a Boolean, a string, or lists and objects of
+these; each of its parts must match within the tolerance. Statistical kinds sample from a fixed
+seed, often enough that their own error is small compared with the tolerance.
 
 Invariants:
 - Nothing is computed here that training computes elsewhere; a kind only translates.
-- A case passes only if something was compared: one that cannot be read, or tolerates everything,
-  fails; an empty object is met by an empty one only. So does one with an input that its kind does
-  not read.
+- A case passes only if something was compared: a case that cannot be read, tolerates everything or
+  has an input that its kind does not read fails; an empty object matches only an empty one.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from engine.golden.kinds import KINDS
 
 @dataclass(frozen=True)
 class Deviation:
-    """One part of an expected value that was not met."""
+    """One part of an expected value that does not match."""
 
     where: str
     expected: Any
@@ -46,7 +45,7 @@ _NOTHING = _Nothing()
 
 
 def deviations(expected: Any, actual: Any, tolerance: float, where: str = "") -> list[Deviation]:
-    """Every part of `expected` that `actual` misses; what is not expected is not looked at."""
+    """Returns every part of `expected` that `actual` does not match; other parts are ignored."""
     if isinstance(expected, dict):
         if not isinstance(actual, dict) or (actual and not expected):
             return [Deviation(where, expected, actual)]
@@ -77,7 +76,7 @@ def _meets(expected: Any, actual: Any, tolerance: float) -> bool:
         return False
     try:
         return expected == actual or abs(expected - actual) <= tolerance
-    except OverflowError:  # a whole number beyond all floats
+    except OverflowError:  # an integer beyond all floats
         return False
 
 
@@ -86,7 +85,7 @@ def _is_number(value: Any) -> bool:
 
 
 def run_case(case: dict[str, Any]) -> list[str]:
-    """What is wrong with one case, in sentences; empty if it passes."""
+    """Returns what is wrong with one case, in sentences; empty if it passes."""
     kind = case.get("kind")
     if not isinstance(kind, str) or kind not in KINDS:
         return [f"unknown kind {kind!r}; known are {', '.join(sorted(KINDS))}"]
@@ -104,7 +103,7 @@ def run_case(case: dict[str, Any]) -> list[str]:
 
 
 def _unusable(case: dict[str, Any]) -> list[str]:
-    """Why a case could not tell right from wrong."""
+    """Returns why a case cannot distinguish right from wrong; empty if it can."""
     wrong = []
     tolerance = case["tolerance"]
     if type(tolerance) not in (int, float) or not 0 <= tolerance <= sys.float_info.max:
@@ -115,7 +114,7 @@ def _unusable(case: dict[str, Any]) -> list[str]:
 
 
 def run_file(path: Path | str) -> list[tuple[dict[str, Any], list[str]]]:
-    """Every case of a file with what is wrong with it.
+    """Returns every case of a file with what is wrong with it.
 
     Raises:
         OSError, ValueError: the file cannot be read, or holds no list of cases.
@@ -135,10 +134,10 @@ def run_file(path: Path | str) -> list[tuple[dict[str, Any], list[str]]]:
 
 
 def check_file(path: Path, as_json: bool = False) -> int:
-    """Run a file's cases and print each deviation and a last line `N passed, M failed`.
+    """Runs a file's cases and prints each deviation and a last line `N passed, M failed`.
 
-    With `as_json`, one JSON object is printed instead. Returns 0 if all pass, 1 if some fail, 2
-    if the file cannot be read.
+    With `as_json`, prints one JSON object instead. Returns 0 if all pass, 1 if some fail, 2 if the
+    file cannot be read.
     """
     try:
         results = run_file(path)

@@ -1,10 +1,10 @@
-"""Who takes part: agents as a command line names them.
+"""References to agents on a command line, and the settings that they resolve to.
 
 `REFERENCE` or `NAME=REFERENCE`, where a reference is `starter:NAME`; the directory of a model (a
 version in the registry is `models/AGENT` of its run); `registry:NAME@VERSION`, downloaded from a
 server (`engine.inference.registry`); a run's directory or one of its `checkpoints/step-N`, for all
 its agents; or `http://HOST:PORT/v1#MODEL`, an OpenAI-compatible endpoint. Weights of a run keep the
-role and the sampling settings that the run gave their agent.
+role and the sampling settings of their agent in that run.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ Settings = dict[str, Any]
 
 
 def is_endpoint(model: str) -> bool:
-    """Whether an agent's model is asked for over HTTP."""
+    """Whether an agent's model is an HTTP endpoint."""
     return model.startswith(("http://", "https://"))
 
 
 def inference_config(references: Sequence[str], settings: Settings) -> RunConfig:
-    """The settings of a search or an evaluation; `settings` are dotted paths.
+    """Returns the settings of a search or an evaluation; `settings` maps dotted paths to values.
 
     Raises:
-        ConfigError: an impossible setting, by its path.
-        ValueError: an agent that cannot be used, with the reason and the remedy.
+        ConfigError: a setting is invalid; names its path.
+        ValueError: an agent cannot be used; names the reason and the remedy.
     """
     data: Settings = {
         "agents": team_of(references),
@@ -57,11 +57,11 @@ def inference_config(references: Sequence[str], settings: Settings) -> RunConfig
 
 
 def team_of(references: Sequence[str]) -> list[Settings]:
-    """Settings of the agents, with names that differ.
+    """Returns the settings of the agents, with unique names.
 
     Raises:
-        ConfigError: a run whose record is broken.
-        ValueError: a run without the weights that are asked for, or a name for several agents.
+        ConfigError: the config.json of a run is invalid.
+        ValueError: a run lacks the requested weights, or one name is given for several agents.
     """
     team: list[Settings] = []
     for text in references:
@@ -120,7 +120,7 @@ def _agents_of_run(run: Path, checkpoint: Path | None = None) -> list[Settings]:
         own = folder / weight_owner(agent)
         if agent.trainable and not own.is_dir():
             raise ValueError(f"{own} is missing: the weights of agent {agent.name}")
-        # What was trained has its chat template in its own tokenizer.
+        # A trained model has its chat template in its own tokenizer.
         trained = {"model": str(own)} if agent.trainable else {}
         untrained = {"model": agent.model, "chat_template": agent.chat_template}
         agents.append(_kept(agent.model_dump(mode="json")) | (trained or untrained))
@@ -128,7 +128,7 @@ def _agents_of_run(run: Path, checkpoint: Path | None = None) -> list[Settings]:
 
 
 def _with_its_run(directory: Path) -> Settings:
-    """A model's directory; role and sampling come along if it is one of a run."""
+    """Returns the settings of a model's directory, with role and sampling if it is a run's."""
     plain = {"name": _slug(directory.name), "model": str(directory)}
     above = directory.parent
     run = above.parent if above.name == "models" else above.parent.parent

@@ -1,8 +1,8 @@
-"""Agents at test time: each behind one small interface, wherever its weights are.
+"""Answer backends: one interface to agents at test time, wherever their weights are.
 
 Invariants: the process that drives a search, and verifies its programs, holds no model; a local
-model is in memory once, however many agents are it, in a process of its own, which ends with the
-one that started it.
+model is in memory once, however many agents use it, in its own process, which ends with the
+process that started it.
 """
 
 from __future__ import annotations
@@ -36,38 +36,38 @@ Result = TypeVar("Result")
 
 
 class PlayerError(RuntimeError):
-    """An agent can no longer write; names it, the cause and the remedy."""
+    """An agent can no longer answer; the message names the agent, the cause and the remedy."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """One answer that is wanted of an agent."""
+    """A request for one answer of an agent."""
 
     agent: str
     request: Request
     seed: int | None = None
-    """Of the answer's random numbers, from 0 to 2^31 - 1; None leaves them to the player."""
+    """Seed of the answer's random numbers, 0 to 2^31 - 1; with None the backend draws its own."""
 
 
 def process_ended(name: str) -> PlayerError:
-    """What is said of a process that died by itself: nearly always for want of memory."""
+    """Returns the error for a process that died by itself, nearly always for lack of memory."""
     return PlayerError(
         f"{name}: the process of its model ended; look at this machine's free memory"
     )
 
 
 class AnswerBackend(Protocol):
-    """Whoever writes for one agent of a search, or for several that have the same weights."""
+    """Generates the answers of one agent of a search, or of several with the same weights."""
 
     calls_at_once: int
     requests_per_call: int
 
     def ready(self, deadline: float) -> None:
-        """Wait until it can answer. Raises PlayerError or ModelError."""
+        """Waits until the backend can answer. Raises PlayerError or ModelError."""
         ...
 
     def answer(self, asks: Sequence[Ask], temperature: float | None) -> Future[list[Answer]]:
-        """The answers, in order; a temperature overrides the agents' own."""
+        """Returns the answers, in order of `asks`; `temperature` overrides that of the agents."""
         ...
 
     def close(self) -> None: ...
@@ -76,8 +76,8 @@ class AnswerBackend(Protocol):
 class ModelProcess:
     """One process that holds one model, made by `load`; `call` runs a function on it.
 
-    It is forked from one that has imported what all need, once for all models of this process. One
-    that is `apart` imports for itself.
+    It is forked from a server that has imported the modules that all models need, once per driver
+    process. With `apart` it is spawned, and imports them itself.
     """
 
     def __init__(self, name: str, load: Callable[..., Any], *arguments: Any, apart: bool = False):
@@ -91,10 +91,10 @@ class ModelProcess:
         self._processes = [child for child in active_children() if child not in before]
 
     def ready(self, deadline: float) -> None:
-        """Wait until the model is loaded.
+        """Waits until the model is loaded.
 
         Raises:
-            PlayerError: it took too long, or the process ended. What `load` raised comes through.
+            PlayerError: it took too long, or the process ended. Exceptions of `load` propagate.
         """
         try:
             self._loaded.result(deadline)
@@ -107,7 +107,7 @@ class ModelProcess:
             raise self.ended() from None
 
     def call(self, function: Callable[..., Result], *arguments: Any) -> Future[Result]:
-        """`function(model, *arguments)` in the process."""
+        """Submits `function(model, *arguments)` to the process."""
         try:
             return self._pool.submit(_call, function, arguments)
         except BrokenProcessPool:
@@ -117,14 +117,14 @@ class ModelProcess:
         return process_ended(self.name)
 
     def close(self) -> None:
-        """End the process, whatever it is doing."""
+        """Kills the process, whatever it is doing."""
         for process in self._processes:
             process.kill()
         self._pool.shutdown(wait=True, cancel_futures=True)
 
 
 class LocalPlayer:
-    """Agents whose weights are in one process here; they answer in batches, one at a time."""
+    """Backend of agents whose weights are in one local process; one batch at a time."""
 
     calls_at_once = 1
     requests_per_call = LOCAL_BATCH
@@ -132,7 +132,7 @@ class LocalPlayer:
     def __init__(self, agents: Sequence[AgentConfig], run: RunConfig, position: int):
         names = ", ".join(agent.name for agent in agents)
         told = f"agent{'s' if len(agents) > 1 else ''} {names}"
-        # In which order sums are taken is settled before torch is imported, and vLLM starts
+        # The order of summation has to be set before torch is imported, and vLLM starts
         # processes of its own.
         apart = run.compute.deterministic or any(map(uses_vllm, agents)) or _has_gpus(run)
         self._process = ModelProcess(told, _load_agents, agents, run, position, apart=apart)
@@ -148,7 +148,7 @@ class LocalPlayer:
 
 
 class RewardProcess:
-    """A reward model in a process of its own."""
+    """A reward model in its own process."""
 
     def __init__(self, directory: Path, run: RunConfig):
         arguments, apart = (directory, run.compute.device), _has_gpus(run)
@@ -158,7 +158,7 @@ class RewardProcess:
         self._process.ready(deadline)
 
     def score(self, programs: Sequence[tuple[Problem, str]]) -> list[float]:
-        """How likely each program is right, from 0 to 1.
+        """Returns the probability that each program is right, from 0 to 1.
 
         Raises:
             PlayerError: it took too long, or the process ended.
@@ -177,10 +177,11 @@ class RewardProcess:
 
 @contextmanager
 def scoring(config: RunConfig) -> Iterator[Callable[..., list[float]] | None]:
-    """The reward model of the settings, in a process of its own; None if there is none.
+    """Context of the `score` function of the settings' reward model, which runs in its own process;
+    None without `inference.reward_model`.
 
     Raises:
-        PlayerError: it cannot be started. ValueError: it is no reward model.
+        PlayerError: it cannot be started. ValueError: the directory holds no reward model.
     """
     if config.inference.reward_model is None:
         yield None
@@ -198,24 +199,24 @@ def scoring(config: RunConfig) -> Iterator[Callable[..., list[float]] | None]:
 
 
 def _has_gpus(run: RunConfig) -> bool:
-    """Whether a model may lie on a GPU: its driver does not survive a fork."""
+    """Whether a model may be on a GPU, whose driver does not survive a fork."""
     return bool(this_machine(run, Path.cwd()).gpus)
 
 
 _model: Any = None
-"""What a model's process holds; nothing anywhere else."""
+"""The model, in the process of a model; None anywhere else."""
 
 
 def _load(load: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
     global _model
     threading.Thread(target=_end_with_driver, daemon=True).start()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the driver's affair
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the driver handles Ctrl-C
     _model = load(*arguments)
 
 
 def _end_with_driver() -> None:
-    """Killed outright, the driver could not end this process, nor does the kernel: its parent is
-    the one that forked it, which lives until all have ended."""
+    """Ends this process with its driver. A driver that was killed cannot do so, nor does the
+    kernel: the parent of this process is the fork server, which lives until all have ended."""
     driver = parent_process()
     assert driver is not None
     driver.join()
@@ -236,7 +237,7 @@ def _load_agents(agents: Sequence[AgentConfig], run: RunConfig, position: int) -
 
     if run.compute.device != "cpu" and torch.cuda.is_available():
         torch.cuda.set_device(position % torch.cuda.device_count())
-    # Frozen: no optimizer and no reference, for nothing learns here.
+    # Frozen: no optimizer and no reference, because nothing learns here.
     frozen = {"trainable": False, "lora": None, "shares_weights_with": None}
     group = [agent.model_copy(update=frozen) for agent in agents]
     return PolicyHost([group], run, [run.seed + 7919 * position])
@@ -258,7 +259,7 @@ def _load_reward_model(directory: Path, device: str) -> Any:
 
     from engine.inference.reward_model import RewardModel
 
-    torch.set_num_threads(1)  # one core beside the sandbox; a large model belongs on a GPU
+    torch.set_num_threads(1)  # one core alongside the sandbox; a large model belongs on a GPU
     cuda = device != "cpu" and torch.cuda.is_available()
     return RewardModel.load(directory, "cuda" if cuda else "cpu")
 
@@ -268,7 +269,7 @@ def _score(reward_model: Any, pairs: list[tuple[str, str]]) -> list[float]:
 
 
 def quiet_libraries() -> None:
-    """No progress bars of libraries between the lines of ours."""
+    """Disables progress bars and messages of libraries, which would break up Grove's output."""
     from transformers.utils import logging
 
     logging.disable_progress_bar()

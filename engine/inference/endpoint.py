@@ -1,9 +1,9 @@
-"""An agent behind an OpenAI-compatible HTTP endpoint (vLLM, SGLang, llama.cpp, hosted ones).
+"""Answer backend for OpenAI-compatible HTTP endpoints (vLLM, SGLang, llama.cpp, hosted ones).
 
 Invariants: every wait ends, by `request_seconds`, by the deadline of the retries, or at once when
-the player is closed; what a server answers is data, and what is wrong with it is said with the
-server's own words. Requests run on an event loop in a thread of this player: a request that waits
-can be given up there, which in a thread of its own it could not.
+the backend is closed; a server's response is data, and errors quote the server's own message.
+Requests run on an event loop in the backend's thread: a pending request can be cancelled there,
+which it could not be in a thread of its own.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ CLOSE_SECONDS = 10.0
 _TOO_LONG = {400, 413, 422}
 _AGAIN = {408, 409, 425, 429}
 _NEVER = {501, 505}
-"""Of a server's failures those that will not pass."""
+"""Status codes of server errors that no retry can cure."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 30.0
 _SHOWN_CHARS = 300
 
@@ -41,7 +41,7 @@ Result = TypeVar("Result")
 
 
 class EndpointPlayer:
-    """Asks one model of one server; several requests at once, each with retries."""
+    """Backend for one model of one server; sends several requests at once, each with retries."""
 
     requests_per_call = 1
 
@@ -65,16 +65,16 @@ class EndpointPlayer:
         self._thread.start()
 
     def ready(self, deadline: float) -> None:
-        """Ask the server which models it has.
+        """Queries the server for its models and checks the agent's model name.
 
         Raises:
-            PlayerError: it cannot be reached, refuses the key, or does not have the model.
+            PlayerError: the server is unreachable, refuses the key, or does not have the model.
         """
         try:
             models = self._begin(self._models()).result(deadline)
         except TimeoutError:
             raise self._error(f"did not list its models within {deadline:.0f} s") from None
-        if models is None:  # not every server lists them; then the name must be given
+        if models is None:  # not every server lists them; then the settings must name one
             models = [self.model] if self.model else []
         if not self.model and len(models) == 1:
             self.model = models[0]
@@ -86,7 +86,7 @@ class EndpointPlayer:
         return self._begin(self._answers(asks, temperature))
 
     def close(self) -> None:
-        """Give up what is under way."""
+        """Cancels all requests in flight."""
         asyncio.run_coroutine_threadsafe(self._end(), self._loop).result(CLOSE_SECONDS)
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(CLOSE_SECONDS)
@@ -116,7 +116,7 @@ class EndpointPlayer:
         for prompt, shorter in zip(prompts, [*prompts[1:], None], strict=True):
             response = await self._completion(prompt, temperature, ask.seed)
             if response.status_code in _TOO_LONG and shorter:
-                continue  # the fullest prompt that fits; only the server can count its tokens
+                continue  # use the fullest prompt that fits; only the server can count its tokens
             break
         seconds = time.perf_counter() - started
         return self._read(response, prompt, seconds, self._temperature(temperature))
@@ -132,7 +132,7 @@ class EndpointPlayer:
             "top_p": sampling.top_p,
             "max_tokens": sampling.max_new_tokens,
         }
-        # vLLM's own, which a server that knows only OpenAI's fields would refuse.
+        # vLLM's own fields, which a server that knows only those of OpenAI would refuse.
         extra = {"top_k": sampling.top_k, "min_p": sampling.min_p}
         body |= {name: value for name, value in extra.items() if value}
         if seed is not None:
@@ -146,10 +146,10 @@ class EndpointPlayer:
     async def _with_retries(
         self, send: Callable[[], Coroutine[Any, Any, httpx.Response]]
     ) -> httpx.Response:
-        """What the server says in the end; what may pass is asked for again, ever more rarely.
+        """Returns the server's final response; retries transient failures with backoff.
 
         Raises:
-            PlayerError: `retry_seconds` after the first failure it still failed.
+            PlayerError: the request still failed `retry_seconds` after its first failure.
         """
         deadline, pause = None, _FIRST_PAUSE
         while True:
@@ -203,12 +203,12 @@ class EndpointPlayer:
             temperature=temperature,
             reported_tokens=tokens,
         )
-        # Half a surrogate pair, which JSON can hold, would fit into no file.
+        # Half a surrogate pair, which JSON can hold, cannot be encoded in any file.
         text = text.encode("utf-8", "replace").decode()
         return Answer(generation, extract_program(text), text, tuple(prompt))
 
     async def _models(self) -> list[str] | None:
-        """Names of the models; None from a server that lists none."""
+        """Returns the names of the server's models; None if it does not list them."""
         response = await self._with_retries(self._list)
         if response.status_code in (404, 405, 501):
             return None
@@ -222,7 +222,7 @@ class EndpointPlayer:
     async def _list(self) -> httpx.Response:
         try:
             return await self._client.get(self._path("models"))
-        except httpx.TransportError as error:  # not tried again: more often it is a wrong address
+        except httpx.TransportError as error:  # not retried: most often the address is wrong
             reason = str(error) or type(error).__name__
             raise self._error(
                 f"cannot be reached: {reason}; start it, or correct the address"
@@ -254,12 +254,12 @@ class EndpointPlayer:
 
 
 def _may_pass(status: int) -> bool:
-    """Whether a failure is one that another time may not be there."""
+    """Whether a failure is transient, so that a retry may succeed."""
     return status in _AGAIN or (status >= 500 and status not in _NEVER)
 
 
 def _retry_after(response: httpx.Response) -> float:
-    """Seconds that the server asks for; dates count as none."""
+    """Seconds of the server's Retry-After header; 0 for a date or no header."""
     try:
         return max(0.0, float(response.headers.get("retry-after", "0")))
     except ValueError:

@@ -1,7 +1,7 @@
-"""A team without a trainer: its players write, a sandbox verifies.
+"""Team without a trainer: its backends write, a local sandbox verifies.
 
 Invariants: programs run in this process's sandbox, and this process holds no model; agents of one
-model have one player, so that it is in memory once.
+model share one backend, so that the model is in memory once.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from engine.sandbox.host.verify import Verification
 
 
 class LocalTeam:
-    """The players of one search or evaluation, and the sandbox that verifies for them."""
+    """The answer backends of one search or evaluation, and the sandbox that verifies for them."""
 
     def __init__(
         self,
@@ -37,18 +37,18 @@ class LocalTeam:
         tell: Callable[[str], None] = lambda text: None,
         waiting: Callable[[str, float], None] = lambda name, deadline: None,
     ):
-        """`tell` hears how far trees and samples are; `waiting` the name and the deadline in
-        seconds of every longer wait, and an empty name when it is over."""
+        """`tell` receives the progress of trees and samples; `waiting` receives the name and the
+        deadline in seconds of every longer wait, and an empty name when it is over."""
         self.config = config
         self.tell = tell
         self.waiting = waiting
         self.stopping = False
-        """Trees open no more nodes; those that are open are finished."""
+        """If set, trees open no more nodes; open nodes are finished."""
         self.leaving = False
-        """Nothing is waited for any more: what is under way raises Interrupted within seconds."""
+        """If set, all calls in flight are abandoned: they raise Interrupted within seconds."""
         self._open = ExitStack()
         self.players: dict[str, AnswerBackend] = {}
-        """Who writes for each agent; agents of one model have one player."""
+        """Backend of each agent; agents of one model share one."""
         try:
             for agents in _same_model(config.agents):
                 player = _player(agents, config)
@@ -64,7 +64,7 @@ class LocalTeam:
             raise
 
     def leave(self) -> None:
-        """Leave everything as it is, within seconds; safe in a signal and from another thread."""
+        """Abandons all work within seconds; safe in a signal handler and from another thread."""
         self.stopping = self.leaving = True
 
     @property
@@ -72,7 +72,7 @@ class LocalTeam:
         return tuple(agent.name for agent in self.config.agents)
 
     def ready(self) -> None:
-        """Wait until everyone has started.
+        """Waits until sandbox and agents have started.
 
         Raises:
             PlayerError, ModelError: an agent cannot take part.
@@ -88,7 +88,7 @@ class LocalTeam:
     def samples(
         self, part: str, requests: Sequence[Request], temperature: float | None = None
     ) -> dict[str, list[Judged]]:
-        """One judged answer of every agent to every request, by agent, in the requests' order."""
+        """Returns a judged answer of every agent to every request, by agent, in request order."""
         found: dict[tuple[str, int], Judged] = {}
         total = len(requests) * len(self.names)
 
@@ -108,7 +108,7 @@ class LocalTeam:
         temperature: float | None = None,
         sink: RolloutSink | None = None,
     ) -> None:
-        """Grow every tree to its end; at most `inference.trees_at_once` are under way."""
+        """Grows every tree to its end, at most `inference.trees_at_once` concurrently."""
         waiting = iter(forest.trees)
         active: set[GrowingTree] = set()
         nodes = ended = 0
@@ -146,7 +146,7 @@ class LocalTeam:
         Scheduler(self, part, finished, temperature).run(begun())
 
     def close(self) -> None:
-        """End all processes and threads."""
+        """Ends all processes and threads."""
         self._open.close()
 
     def __enter__(self) -> Self:
@@ -157,7 +157,7 @@ class LocalTeam:
 
 
 def _same_model(agents: Sequence[AgentConfig]) -> list[list[AgentConfig]]:
-    """The agents of each model that is loaded here, and each endpoint's alone."""
+    """Groups agents by local model and chat template; each agent of an endpoint is alone."""
     groups: dict[Any, list[AgentConfig]] = {}
     for agent in agents:
         key: Any = agent.name

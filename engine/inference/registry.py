@@ -1,11 +1,11 @@
-"""`registry:NAME@VERSION` on a command line: a version of a Grove server's registry, by REST.
+"""Client of a Grove server's model registry, for `registry:NAME@VERSION` on a command line.
 
-GROVE_ADDRESS and GROVE_TOKEN say which server, and as whom; the token reads models, and runs for
-the role and the sampling settings that a run gave its agent. A version is downloaded once, into
-`grove/models` of the user's cache (XDG_CACHE_HOME), by the digest of all its files.
+GROVE_ADDRESS and GROVE_TOKEN set the server and the account; the token needs to read models, and
+runs for the role and the sampling settings of a run's agent. A version is downloaded once, into
+`grove/models` of the user's cache (XDG_CACHE_HOME), under the digest of all its files.
 
-Invariant: a directory in the cache is a whole version: each file has the size and the SHA-256 that
-the server listed, and no name leads out of it.
+Invariant: a directory in the cache is a complete version: each file has the size and the SHA-256
+that the server listed, and no file name leads out of the directory.
 """
 
 from __future__ import annotations
@@ -26,29 +26,29 @@ import httpx
 PREFIX = "registry:"
 DEFAULT_ADDRESS = "http://localhost:8000"
 SECONDS = 60.0
-"""Without a byte from the server, it is given up."""
+"""Timeout in seconds: longest wait for a byte from the server."""
 _README = "README.md"
-"""Made anew for each archive: it says who asked for what, and is no part of the version."""
+"""Generated for each archive: it names requester and request, and is no part of the version."""
 _FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
 _BLOCK = 1 << 20
 
 
 @dataclass(frozen=True)
 class RegisteredModel:
-    """A version that lies in the cache."""
+    """A model version in the cache."""
 
     name: str
-    """Of its model."""
+    """Name of its model."""
     directory: Path
     agent: dict[str, Any] | None
-    """Settings that the run behind it gave its agent; None if no run made it."""
+    """Settings of its agent in the run that produced it; None if no run did."""
 
 
 def registered_model(reference: str) -> RegisteredModel:
-    """The version that `registry:NAME@VERSION` means, downloaded unless it is in the cache.
+    """Returns the version that `registry:NAME@VERSION` names; downloads it unless it is cached.
 
     Raises:
-        ValueError: there is no such version, no token, or no server; with the remedy.
+        ValueError: there is no such version, no token, or no server; names the remedy.
     """
     name, at, which = reference.removeprefix(PREFIX).rpartition("@")
     if not at or not name or not which:
@@ -74,7 +74,7 @@ def registered_model(reference: str) -> RegisteredModel:
 
 @dataclass(frozen=True)
 class _Registry:
-    """One reference at one server."""
+    """Resolves one reference at one server."""
 
     client: httpx.Client
     reference: str
@@ -118,7 +118,7 @@ class _Registry:
         return next((one for one in agents if one["name"] == version["agent"]), None)
 
     def _files(self, version: dict[str, Any]) -> dict[str, tuple[int, str]]:
-        """Size and SHA-256 by name, of what belongs to the version."""
+        """Returns size and SHA-256 of each of the version's files, by name."""
         files = {
             one["name"]: (one["size"], one["sha256"])
             for one in version["files"]
@@ -137,13 +137,13 @@ class _Registry:
                 with zipfile.ZipFile(packed) as archive:
                     for name, (size, sha256) in files.items():
                         self._unpack(archive, name, draft / name, size, sha256)
-            if not target.is_dir():  # else another process was faster
+            if not target.is_dir():  # otherwise another process was faster
                 draft.rename(target)
         finally:
             shutil.rmtree(draft, ignore_errors=True)
 
     def _fetch(self, where: str, packed: IO[bytes], size: int) -> None:
-        most = size + (8 << 20)  # heads of members and the card
+        most = size + (8 << 20)  # headers of archive members, and the model card
         with self.client.stream("GET", where) as response:
             self._refuse(response)
             for block in response.iter_bytes(_BLOCK):

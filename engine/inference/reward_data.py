@@ -1,7 +1,7 @@
-"""What a reward model learns from (the nodes of a run, and whether each is right), and its files.
+"""Training data of a reward model (a run's nodes, labelled right or wrong), and its files.
 
 Invariants: an example's label is the outcome on all tests, private ones included, which no prompt
-holds; equal programs for one problem are one example; a problem is wholly in one part of the split.
+holds; equal programs for one problem are one example; each problem is in one part of the split.
 """
 
 from __future__ import annotations
@@ -25,29 +25,29 @@ _KINDS = {"run.resumed", "tree.open", "node.close"}
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """One program that was written for a problem."""
+    """One program written for a problem, with its label."""
 
     statement: str
     program: str
     right: bool
-    """It passes every test."""
+    """Whether it passes every test."""
 
 
 @dataclass(frozen=True)
 class Examples:
-    """Disjoint in their problems."""
+    """Split of the examples; no problem is in two parts."""
 
     training: list[Example]
     stopping: list[Example]
-    """They tell when to stop, so that the held-out ones stay unseen."""
+    """Decide on early stopping, so that the held-out ones stay unseen."""
     held_out: list[Example]
 
 
 def examples_of_run(run_dir: Path) -> list[Example]:
-    """Every program of a run's trees, steps that a resume voided left out; each once.
+    """Returns each distinct program of a run's trees once, without steps that a resume voided.
 
     Raises:
-        ValueError: there is no log of a run, or no node in it.
+        ValueError: the directory has no log of a run, or the log holds no judged program.
     """
     if not (run_dir / FILE_NAME).is_file():
         raise ValueError(f"{run_dir / FILE_NAME} is missing; give the directory of a trained run")
@@ -69,11 +69,12 @@ def examples_of_run(run_dir: Path) -> list[Example]:
 
 
 def split_by_problem(examples: Sequence[Example], held_out: float, seed: int) -> Examples:
-    """About a share `held_out` of the problems, by a hash of seed and statement, is kept back, and
-    of the others a tenth to stop by.
+    """Splits by a hash of seed and statement: about a share `held_out` of the problems is held
+    out, and a tenth of the others is set apart for early stopping.
 
     Raises:
-        ValueError: a part has no right, or no wrong, program; there is none to stop by.
+        ValueError: the training or held-out part has no right, or no wrong, program, or the part
+            for early stopping is empty.
     """
     parts = Examples([], [], [])
     for example in examples:
@@ -98,7 +99,7 @@ def split_by_problem(examples: Sequence[Example], held_out: float, seed: int) ->
 
 
 def check_reward_model(directory: Path) -> None:
-    """Look whether a directory can hold a reward model. Raises ModelError."""
+    """Checks the files and the version of a reward model's directory. Raises ModelError."""
     for name in (ABOUT_FILE, HEAD_FILE):
         if not (directory / name).is_file():
             raise ModelError(

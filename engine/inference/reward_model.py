@@ -1,4 +1,4 @@
-"""A reward model: a value head on a policy says how likely a program is right.
+"""Reward model: a value head on a policy that predicts the probability that a program is right.
 
 Source: MARS²-T+ (arXiv 2602.07848; docs/algorithm.md, section 8), outcome reward model trained with
 binary cross-entropy (Cobbe et al. 2021, arXiv 2110.14168). p(right) = sigmoid(w · h + b), with h
@@ -36,7 +36,7 @@ from engine.policy.models.load import LoadedModel, ModelError, load_policy
 from engine.policy.prompts import asking
 
 BATCH_TOKENS = 8192
-MAX_TOKENS = 4096  # of a longer conversation the end counts: that is where the program is
+MAX_TOKENS = 4096  # a longer conversation keeps its end, which holds the program
 
 Pair = tuple[str, str]
 """(statement, program)"""
@@ -44,12 +44,12 @@ Pair = tuple[str, str]
 
 @dataclass(frozen=True)
 class TrainingPlan:
-    """How a reward model is trained."""
+    """Hyperparameters of a reward model's training."""
 
     epochs: int = 12
-    """At most; see `patience`."""
+    """Most epochs; see `patience`."""
     patience: int = 2
-    """Epochs without a lower cross-entropy on the programs to stop by, after which it ends."""
+    """Epochs without a lower cross-entropy on the stopping examples, after which training ends."""
     learning_rate: float = 3e-4
     batch: int = 32
     weight_decay: float = 0.01
@@ -58,16 +58,16 @@ class TrainingPlan:
 
 @dataclass(frozen=True)
 class Quality:
-    """On programs of problems that it never saw."""
+    """Quality of a reward model on programs of held-out problems."""
 
     programs: int
     right: int
     auc: float
-    """Chance that a right program is scored above a wrong one."""
+    """Area under the ROC curve: probability that a right program scores above a wrong one."""
     bce: float
     """Mean binary cross-entropy, in nats."""
     constant_bce: float
-    """The same of the best constant: the share of right programs that it was trained on."""
+    """The same for the best constant: the share of right programs in the training examples."""
 
 
 class RewardModel:
@@ -79,7 +79,7 @@ class RewardModel:
 
     @classmethod
     def on(cls, policy: LoadedModel) -> RewardModel:
-        """An untrained head on a policy: every program gets 0.5."""
+        """Returns an untrained head on a policy: every program scores 0.5."""
         model = policy.model
         head = nn.Linear(model.config.hidden_size, 1).to(model.device)
         nn.init.zeros_(head.weight)
@@ -88,10 +88,10 @@ class RewardModel:
 
     @classmethod
     def load(cls, directory: Path, device: str = "cpu") -> RewardModel:
-        """A directory that `save` wrote.
+        """Loads a directory that `save` wrote.
 
         Raises:
-            ModelError: what is missing or broken, by file.
+            ModelError: a file is missing or broken; names it.
         """
         check_reward_model(directory)
         reward_model = cls.on(load_policy(str(directory), device))
@@ -104,7 +104,7 @@ class RewardModel:
         return reward_model
 
     def save(self, directory: Path, about: dict[str, Any]) -> None:
-        """Weights, tokenizer, head, and `about` (where it comes from, how good it is)."""
+        """Saves weights, tokenizer, head, and `about` (its origin and quality)."""
         directory.mkdir(parents=True, exist_ok=True)
         self.policy.model.save_pretrained(directory)
         self.policy.tokenizer.save_pretrained(directory)
@@ -115,7 +115,7 @@ class RewardModel:
 
     @torch.inference_mode()
     def score(self, pairs: Sequence[Pair]) -> list[float]:
-        """p(right) of each program for its statement, in order."""
+        """Returns p(right) of each program for its statement, in order."""
         rows = [self.encode(pair) for pair in pairs]
         scores = [0.0] * len(rows)
         self.policy.model.eval()
@@ -126,14 +126,14 @@ class RewardModel:
         return scores
 
     def encode(self, pair: Pair) -> list[int]:
-        """Token ids of the conversation: the statement is asked, the program is the answer."""
+        """Returns the token ids of the conversation: statement as prompt, program as answer."""
         statement, program = pair
         conversation = [*asking(statement), {"role": "assistant", "content": program.rstrip("\n")}]
         ids = self.policy.tokenizer.apply_chat_template(conversation, return_dict=False)
         return list(ids)[-MAX_TOKENS:]
 
     def logits(self, rows: Sequence[list[int]]) -> Tensor:
-        """logits_N, one per row of ids."""
+        """Returns logits_N, one per row of ids."""
         model = self.policy.model
         ids_NL, mask_NL = left_pad(rows, self.policy.pad_id, model.device)
         states_NLD = model.base_model(
@@ -152,11 +152,11 @@ def train(
     plan: TrainingPlan,
     tell: Callable[[str], None] = lambda text: None,
 ) -> list[float]:
-    """Minimise the binary cross-entropy on the examples; head and policy both learn.
+    """Minimises the binary cross-entropy on the examples; trains both head and policy.
 
-    The head starts where it predicts the share of right programs, at ten times the policy's rate.
-    What is kept are the weights of the epoch with the lowest cross-entropy on `stopping`; returns
-    that cross-entropy after each epoch.
+    The head's bias starts at the logit of the share of right programs; its learning rate is ten
+    times the policy's. Keeps the weights of the epoch with the lowest cross-entropy on `stopping`;
+    returns that cross-entropy after each epoch.
 
     Raises:
         FloatingPointError: the loss is not finite.
@@ -218,7 +218,7 @@ def _cross_entropy(reward_model: RewardModel, examples: Sequence[Example]) -> fl
 
 
 Batch = tuple[list[list[int]], list[float]]
-"""Rows of ids, and what is right of them."""
+"""Rows of token ids, and their labels: 1.0 for a right program."""
 
 
 def _epochs(
@@ -236,7 +236,7 @@ def _epochs(
 def quality(
     reward_model: RewardModel, training: Sequence[Example], held_out: Sequence[Example]
 ) -> Quality:
-    """How well it does on what it was not trained on, beside the best constant."""
+    """Returns the quality on held-out examples, with that of the best constant for comparison."""
     labels = [example.right for example in held_out]
     scores = reward_model.score([(e.statement, e.program) for e in held_out])
     constant = sum(example.right for example in training) / len(training)
@@ -250,5 +250,5 @@ def quality(
 
 
 def about(plan: TrainingPlan, found: Quality, **source: Any) -> dict[str, Any]:
-    """What `reward_model.json` says."""
+    """Returns the contents of `reward_model.json`."""
     return {"training": asdict(plan), "held_out": asdict(found), **source}

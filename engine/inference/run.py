@@ -1,9 +1,9 @@
-"""Searches the problem of a run directory: from its files to an ending that has a name.
+"""Entry point of a search: runs a run directory from its files to a recorded exit status.
 
-RUN_DIR holds config.json (the resolved settings, with the team), problem.jsonl (the problem, in our
-own format) and events.jsonl (the log, also the lock against a second engine). Invariants: the log
-is one that `train` could have written, and an answer; whatever happens, its last event says how the
-engine ended, unless it was killed. A search that is begun again begins with an empty tree.
+RUN_DIR holds config.json (the resolved settings, with the team), problem.jsonl (the problem, in
+Grove's own format) and events.jsonl (the log, also the lock against a second engine). Invariants:
+the log is one that `train` could have written, plus an answer; unless the engine is killed, the
+last event records how it ended. A search that is begun again begins with an empty tree.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ PHASE = "search"
 
 
 def prepare_search(run_dir: Path, config: RunConfig, problem: Problem) -> None:
-    """Write the files of a search that is to run here. Raises OSError."""
+    """Writes the files of a search to its run directory. Raises OSError."""
     run_dir.mkdir(parents=True, exist_ok=True)
     (run_dir / "config.json").write_text(config.model_dump_json(indent=1))
     save_problems(run_dir / SEARCHED_FILE, [problem])
@@ -43,10 +43,10 @@ def prepare_search(run_dir: Path, config: RunConfig, problem: Problem) -> None:
 def search_run(
     run_dir: Path, lease_seconds: float | None = None
 ) -> tuple[ExitCode, Problem, Outcome | None]:
-    """Search the problem of a directory; how that ended, and what came of it if it began.
+    """Searches the problem of a directory; returns exit code, problem, and outcome if it began.
 
-    With `lease_seconds`, RUN_DIR/lease must be touched at least that often by whoever watches it.
-    SIGTERM ends it with the best so far, Ctrl-C once the open nodes are finished.
+    With `lease_seconds`, the process that watches the run must touch RUN_DIR/lease at least that
+    often. SIGTERM ends the search with the best answer so far, Ctrl-C after the open nodes finish.
 
     Raises:
         ConfigError, ModelError, DatasetError: before anything has started.
@@ -115,7 +115,7 @@ def _telling(log: EventLog) -> Callable[[str, float], None]:
 
 @contextmanager
 def _held(run_dir: Path, lease_seconds: float | None, crew: LocalTeam) -> Iterator[None]:
-    """While the block lasts the crew leaves when nobody holds the run any more."""
+    """Context in which the team abandons its work once the run's lease is no longer held."""
     guard = LeaseGuard(run_dir, lease_seconds, crew.leave) if lease_seconds else None
     try:
         yield

@@ -1,14 +1,14 @@
-"""The loop of a team without a trainer: whoever ends first goes on.
+"""Event loop of a team without a trainer: answers and verdicts are processed as they complete.
 
-Event-driven, without barriers: every answer is verified as soon as it is there, and every verdict
-may lead to new requests at once. A player that takes one call at a time gets all that waits for it
-in one batch. Invariants:
-- With one request under way at a time, the order of all calls is a function of the seed. With
-  `compute.deterministic` it is one with any number: then all that is under way forms a wave, whose
-  verdicts are taken in the order of its requests, and every answer has a random seed of its own.
-- Every wait has a deadline; what any call raised ends the whole flow, and is raised here.
+There are no barriers: every answer is verified as soon as it completes, and every verdict may
+issue new requests at once. A backend that takes one call at a time receives all its pending
+requests as one batch. Invariants:
+- With one request in flight at a time, the order of all calls is a function of the seed. With
+  `compute.deterministic` this holds for any number: all requests in flight form a wave, whose
+  verdicts are processed in the order of its requests, and every answer has its own random seed.
+- Every wait has a deadline; an exception of any call ends the whole loop and is raised here.
 
-What the loop waits for: the next call that ends, whichever it is. What it unblocks: the
+The loop waits for the next call that completes, whichever it is. That call unblocks the
 verification of an answer, or the requests that follow from a verdict.
 """
 
@@ -38,12 +38,12 @@ REPORT_AFTER = 2.0
 
 
 class Interrupted(Exception):
-    """It was asked to leave everything as it is."""
+    """The loop was requested to exit and abandon all calls in flight."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Task:
-    """One answer that is wanted of one agent; `mark` is the asker's own."""
+    """A request for one answer of one agent; `mark` is an opaque value of the caller."""
 
     agent: str
     request: Request
@@ -51,12 +51,12 @@ class Task:
 
 
 Finished = Callable[[Task, Answer, Verification], Iterable[Task]]
-"""Takes a verified answer; returns what is wanted next."""
+"""Takes a verified answer; returns the tasks to run next."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _QueuedTask:
-    """A task in its place among all of its flow."""
+    """A task with its index among all tasks of its scheduler."""
 
     place: int
     task: Task
@@ -65,7 +65,7 @@ class _QueuedTask:
 
 @dataclass(slots=True, eq=False)
 class _BackendQueue:
-    """What waits for one player, and how many calls it has."""
+    """Pending tasks of one backend, and the number of its calls in flight."""
 
     player: AnswerBackend
     waiting: deque[_QueuedTask] = field(default_factory=deque)
@@ -80,7 +80,7 @@ class _BackendQueue:
 
 @dataclass(slots=True, eq=False)
 class _InflightCall:
-    """A call under way: to a player, or (with one answer) to the sandbox."""
+    """A call in flight: to a backend, or (with one answer) to the sandbox."""
 
     orders: list[_QueuedTask]
     answer: Answer | None = None
@@ -88,10 +88,10 @@ class _InflightCall:
 
 
 class Scheduler:
-    """One run of the loop: from the first tasks until nothing is left to do.
+    """One run of the event loop: from the first tasks until none is left.
 
-    `part` names it: its answers' random seeds, if they have some, follow from that name, the run's
-    seed and the place of their task.
+    `part` names it: the random seeds of its answers, where answers have seeds, are a function of
+    the run's seed, that name and the index of their task.
     """
 
     def __init__(self, crew: LocalTeam, part: str, finished: Finished, temperature: float | None):
@@ -105,16 +105,16 @@ class Scheduler:
         self.calls: dict[Future, _InflightCall] = {}
         self.ended: SimpleQueue[Future] = SimpleQueue()
         self._wave: list[tuple[_QueuedTask, Answer, Verification]] = []
-        """What is there of the wave, as it came."""
+        """Verified answers of the current wave, in order of completion."""
         self._places = count()
 
     def run(self, tasks: Iterable[Task]) -> None:
-        """Work until no task is left.
+        """Runs until no task is left.
 
         Raises:
             PlayerError: an agent failed, or a call took longer than its deadline.
-            SandboxUnavailable: programs cannot be verified any more.
-            Interrupted: it was asked to leave everything as it is.
+            SandboxUnavailable: programs can no longer be verified.
+            Interrupted: an immediate exit was requested.
         """
         self._take(tasks)
         while self.calls:
@@ -188,13 +188,13 @@ class Scheduler:
                 self.crew.waiting("", 0.0)
 
     def _awaited(self) -> str:
-        """What the calls under way are, in words."""
+        """Description of the calls in flight, for the report of a wait."""
         asked = {o.task.agent: 0 for c in self.calls.values() if c.answer is None for o in c.orders}
         return f"answers of {', '.join(asked)}" if asked else "sandbox"
 
     def _look_at_deadlines(self) -> None:
         now = time.monotonic()
-        # Calls wait in the queues of players and sandbox too: the deadline is for the oldest.
+        # Calls also wait in the queues of backends and sandbox: the deadline is for the oldest.
         for call in self.calls.values():
             if now - call.started > CALL_DEADLINE and call.answer is None:
                 raise PlayerError(

@@ -1,8 +1,8 @@
-"""Searches one problem with a crew, and writes down the whole tree.
+"""Search of one problem with a local team, and the record of the whole tree.
 
-Invariants: the record says of every node who wrote it, from what, why there, and how it ended;
-private tests appear in it as one verdict, never in a prompt or in the choice of the answer. A tree
-that was begun is recorded, however its search ends.
+Invariants: the record holds every node's agent, prompt, draws and verdict; private tests appear in
+it as one verdict, never in a prompt or in the choice of the answer. A tree that was begun is
+recorded, however its search ends.
 """
 
 from __future__ import annotations
@@ -31,22 +31,22 @@ RECORD_VERSION = 1
 
 @dataclass(frozen=True)
 class Outcome:
-    """A searched tree, and the answer that was chosen without looking at private tests."""
+    """A searched tree, and the answer, which is chosen without private tests."""
 
     tree: GrowingTree
     end: TreeEnd | None
-    """None if the search was stopped from outside."""
+    """Why the tree ended; None if the search was stopped from outside."""
     rewards: dict[int, float]
-    """Of each verified node, if there is a reward model."""
+    """Reward of each verified node by id, if there is a reward model."""
     answer: ClosedNode | None
     seconds: float
     error: Exception | None = None
-    """What broke off the search, or the choice of its answer, first. What was written until then
-    is there."""
+    """First error that ended the search, or the choice of its answer. The nodes written until then
+    are kept."""
 
     @property
     def failure(self) -> str:
-        """The same in words, or empty."""
+        """The error as text; empty without one."""
         if self.error is None:
             return ""
         if isinstance(self.error, Interrupted):
@@ -57,7 +57,7 @@ class Outcome:
 
     @property
     def ended(self) -> str:
-        """Why no more nodes were opened: failed, a `TreeEnd`, or stopped."""
+        """Why the search opened no more nodes: failed, a `TreeEnd`, or stopped."""
         return "failed" if self.failure else self.end or "stopped"
 
     @property
@@ -69,10 +69,10 @@ class Outcome:
 def search_problem(
     crew: LocalTeam, problem: Problem, scorer: Scorer | None = None, sink: RolloutSink | None = None
 ) -> Outcome:
-    """Search until the budget of `crew.config.search` is spent, and choose the answer.
+    """Searches until the budget of `crew.config.search` is spent, and chooses the answer.
 
-    Nothing that an agent, the sandbox or the reward model can do loses the tree: what broke off
-    the search stands in the outcome as its `failure`.
+    No error of an agent, the sandbox or the reward model loses the tree: the outcome holds the
+    first one as its `error`.
     """
     started = time.monotonic()
     config = crew.config
@@ -91,22 +91,22 @@ def search_problem(
 
 @contextmanager
 def _noting(failures: list[Exception]) -> Iterator[None]:
-    """Whatever the block raises ends it, and is kept."""
+    """Catches an exception that ends the block, and appends it to `failures`."""
     try:
         yield
-    except Exception as error:  # a defect too must not cost what hours have written
+    except Exception as error:  # even a defect must not lose the results of hours
         failures.append(error)
 
 
 def choose(tree: GrowingTree, scorer: Scorer | None) -> tuple[dict[int, float], ClosedNode | None]:
-    """What the reward model says of each verified node, and the node that is the answer."""
+    """Returns the reward of each verified node, and the node that is the answer."""
     (rewards,) = rewards_of([tree], scorer)
     chosen = tree_answer(tree, rewards)
     return rewards, tree.written[chosen] if chosen is not None else None
 
 
 def record(outcome: Outcome, crew: LocalTeam) -> dict[str, Any]:
-    """The whole search as plain JSON data."""
+    """Returns the whole search as plain JSON data."""
     tree, config = outcome.tree, crew.config
     nodes = [tree.written[node] for node in sorted(tree.written)]
     return {
@@ -131,7 +131,7 @@ def record(outcome: Outcome, crew: LocalTeam) -> dict[str, Any]:
 
 
 def summary(outcome: Outcome) -> dict[str, Any]:
-    """Answer, ending and costs as plain JSON data."""
+    """Returns answer, ending and costs as plain JSON data."""
     written, answer = outcome.tree.written, outcome.answer
     agents = [node.agent for node in written.values()]
     return {
@@ -171,7 +171,7 @@ def _node(node: ClosedNode, reward: float | None) -> dict[str, Any]:
 
 
 def _prompt(answer: Answer) -> dict[str, Any]:
-    """What was read and written: as ids where they are known, or else as messages."""
+    """Returns prompt and output: as token ids where they are known, otherwise messages."""
     if answer.messages:
         return {"messages": list(answer.messages)}
     generation = answer.generation

@@ -1,4 +1,4 @@
-"""What signals do to a command that searches: whatever was started is ended, what is there kept."""
+"""Signal handling of commands that search: started processes end, and results are kept."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def ended_alike() -> Iterator[None]:
-    """While the block lasts SIGTERM is a KeyboardInterrupt too: whatever was started is ended."""
+    """Context in which SIGTERM raises KeyboardInterrupt too, so that all started processes end."""
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         yield
@@ -23,8 +23,8 @@ def ended_alike() -> Iterator[None]:
 
 @contextmanager
 def stopping(crew: LocalTeam) -> Iterator[None]:
-    """While the block lasts the first Ctrl-C asks the crew to come to an end; a second one, or
-    SIGTERM, to leave what is under way. Only the signal after that is the process's own again."""
+    """Context in which the first Ctrl-C requests the team to finish its open nodes and stop, and a
+    second one, or SIGTERM, to abandon them. Only later signals have their previous handlers."""
     signals = (signal.SIGINT, signal.SIGTERM)
     before = {number: signal.getsignal(number) for number in signals}
 

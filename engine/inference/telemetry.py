@@ -1,7 +1,7 @@
-"""Turns a search at test time into the events that training writes, and its answer.
+"""Recorder of a search at test time: the events that training emits, and the search's answer.
 
-Invariant: events are written by the one recorder of `engine.training.telemetry`; the tree is that
-of step 1, so a search that begins again voids it by `run.resumed` of step 0.
+Invariant: the one recorder of `engine.training.telemetry` emits the events; the tree belongs to
+step 1, so a search that begins again voids it by `run.resumed` of step 0.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ STEP = 1
 
 
 class SearchRecorder:
-    """Logs the one tree of a search as it grows (a `RolloutSink`)."""
+    """Emits events for the one tree of a search as it grows (a `RolloutSink`)."""
 
     def __init__(self, log: EventLog, agents: Sequence[str]):
         self.log = log
@@ -38,7 +38,7 @@ class SearchRecorder:
         self._recorder.closed(tree, node)
 
     def answered(self, outcome: Outcome, has_reward_model: bool, stopped: bool) -> None:
-        """The tree is whole, or left as it is; and this is the answer."""
+        """Emits the end of the tree, complete or not, and the answer."""
         tree, node = outcome.tree, outcome.answer
         if tree.id:
             self._recorder.ended(tree)

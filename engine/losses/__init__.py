@@ -1,4 +1,4 @@
-"""Losses: what an agent minimises over its own nodes.
+"""Losses that an agent minimises over its own nodes.
 
 A new policy loss is one module in `methods`, named as here, and one line of this registry. A
 learner calls `count_units` once for its whole batch, then `total_loss` per micro-batch, and adds
@@ -30,13 +30,14 @@ def policy_loss(
     weights_NL: Tensor,
     config: LossConfig,
 ) -> LossTerms:
-    """Sums of one micro-batch under the configured loss; only `logprobs_NL` gets a gradient.
+    """Returns the sums of one micro-batch under the configured loss; only `logprobs_NL` gets a
+    gradient.
 
-    All tensors are (sequences, tokens), natural logarithms, padding anything. The loss of a
-    batch is the sum of `loss_sum` over its micro-batches, divided by `policy_units` of the whole.
+    All tensors are (sequences, tokens), with natural logarithms and arbitrary padding. The loss of
+    a batch is the sum of `loss_sum` over its micro-batches, divided by `policy_units` of the batch.
     """
     written_NL = mask_NL.bool()
-    # A NaN in the padding would pass through a product into the gradient, mask or not.
+    # A NaN in the padding would pass through a product into the gradient, even if masked.
     terms = POLICY_LOSSES[config.policy].token_terms(
         logprobs_NL,
         old_logprobs_NL,
@@ -53,7 +54,7 @@ def policy_loss(
 
 
 def policy_units(mask_NL: Tensor, config: LossConfig) -> int:
-    """What the configured loss is a mean over: sequences or tokens. Additive over rows."""
+    """Returns the configured loss's denominator, in sequences or tokens; additive over rows."""
     return aggregation.units(mask_NL, _aggregation(config))
 
 

@@ -6,7 +6,7 @@ section 7):
     sequence   w_t = exp(sum of d over the row)
     geometric  w_t = exp(mean of d over the row)
 `truncate` caps a weight at C; `mask` zeroes those outside [1/C, C]. The veto zeroes a whole row
-in which some token has exp(d_t) below it: such a row was not written by this policy at all.
+in which some token has exp(d_t) below it: this policy would practically never generate such a row.
 
 Invariant: weights carry no gradient.
 """
@@ -32,7 +32,7 @@ def importance_weights(
     threshold: float = inf,
     veto: float | None = None,
 ) -> Tensor:
-    """weights_NL; what stands outside the mask has no meaning and is never used."""
+    """Returns weights_NL; values outside the mask have no meaning and must not be used."""
     log_ratios_NL = masked_log_ratio(old_logprobs_NL, rollout_logprobs_NL, mask_NL)
     weights_NL = _at_level(log_ratios_NL, mask_NL, level).exp()
     if mode is WeightMode.TRUNCATE:

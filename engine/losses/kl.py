@@ -3,9 +3,9 @@
 With x = log pi_theta - log pi_ref at the sampled token:
     k1 = x        k2 = x² / 2        k3 = exp(-x) - 1 + x
 each clamped to [-10, 10] per token. All three estimate KL(pi_theta || pi_ref); k3 is never negative
-and of low variance. As a term of a loss they differ by what their gradients are on average, on
-policy: k1's is 0 (it restrains nothing; it is a figure to watch), k2's is that of
-KL(pi_theta || pi_ref), k3's is that of KL(pi_ref || pi_theta).
+and of low variance. As a term of a loss they differ by their expected gradients on policy: k1's is
+0 (it restrains nothing and is for monitoring only), k2's is that of KL(pi_theta || pi_ref), k3's is
+that of KL(pi_ref || pi_theta).
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ def kl_tokens(
     mask_NL: Tensor,
     estimator: KlEstimator = KlEstimator.K3,
 ) -> Tensor:
-    """Estimate per token, 0 outside the mask."""
+    """Returns the estimate per token, 0 outside the mask."""
     log_ratios_NL = masked_log_ratio(logprobs_NL, reference_logprobs_NL, mask_NL)
-    # Beyond this every estimator is at its clamp already; without it the gradient of an
+    # Beyond this limit every estimator is at its clamp already; without it the gradient of an
     # overflowing exp would be inf * 0 = NaN.
     x_NL = log_ratios_NL.clamp(-LOG_RATIO_LIMIT, LOG_RATIO_LIMIT)
     if estimator is KlEstimator.K1:

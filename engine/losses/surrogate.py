@@ -2,7 +2,7 @@
 
     g = min(rho A, clip(rho, 1 - clip_low, 1 + clip_high) A)
     with dual clip (arXiv 1912.09729), where A < 0:  g = max(g, dual_clip A)
-A negative advantage has no lower bound by the first line alone: one token that has become much
+With a negative advantage the first line alone has no lower bound: one token that has become much
 likelier could outweigh a batch.
 """
 
@@ -16,7 +16,7 @@ from engine.losses.terms import TokenTerms
 
 
 def clipped_surrogate(ratios_NL: Tensor, advantages_NL: Tensor, config: LossConfig) -> TokenTerms:
-    """Loss -g of every token; `ratios_NL` is (N, L), or (N, 1) for one ratio per sequence."""
+    """Returns loss -g of every token; `ratios_NL` is (N, L), or (N, 1) for one per sequence."""
     free_NL = ratios_NL * advantages_NL
     clipped_NL = ratios_NL.clamp(1.0 - config.clip_low, 1.0 + config.clip_high) * advantages_NL
     gains_NL = torch.minimum(free_NL, clipped_NL)

@@ -1,4 +1,4 @@
-"""What one micro-batch gives to a loss, as sums, and what the whole batch divides them by.
+"""Terms of a loss: sums over one micro-batch, and the units by which the whole batch divides them.
 
 Invariant: every loss here is (sum over micro-batches) / (units of the whole batch), so a batch
 gives the same loss and the same gradient however it is split, padded or ordered.
@@ -19,7 +19,7 @@ LOG_RATIO_LIMIT = 20.0  # e^20: far beyond every clip range, and still finite in
 
 @dataclass(frozen=True)
 class TokenTerms:
-    """What a policy loss says of each token, (N, L); what stands in the padding is not used."""
+    """Terms of a policy loss per token, (N, L); values in the padding are not used."""
 
     loss_NL: Tensor
     """With gradient, before the rollout correction."""
@@ -29,7 +29,7 @@ class TokenTerms:
 
 @dataclass(frozen=True)
 class LossTerms:
-    """One micro-batch. To be divided by the units of the whole batch, not of this part."""
+    """Sums of one micro-batch, to be divided by the units of the whole batch, not of this part."""
 
     loss_sum: Tensor
     """Scalar with gradient."""
@@ -38,7 +38,7 @@ class LossTerms:
 
 
 class PolicyLoss(Protocol):
-    """A module of `methods`: the loss of each token, and what its paper takes the mean over."""
+    """A module of `methods`: the loss of each token, and the aggregation of its paper."""
 
     @property
     def AGGREGATION(self) -> Aggregation: ...
@@ -54,31 +54,31 @@ class PolicyLoss(Protocol):
 
 
 def token_ratios(logprobs_NL: Tensor, old_logprobs_NL: Tensor, mask_NL: Tensor) -> Tensor:
-    """rho_NL, the ratio of policies of each token; 1 outside the mask."""
+    """Returns rho_NL, the ratio of policies of each token; 1 outside the mask."""
     log_ratios_NL = masked_log_ratio(logprobs_NL, old_logprobs_NL, mask_NL)
     return log_ratios_NL.clamp(-LOG_RATIO_LIMIT, LOG_RATIO_LIMIT).exp()
 
 
 def masked_log_ratio(upper_NL: Tensor, lower_NL: Tensor, mask_NL: Tensor) -> Tensor:
-    """upper - lower where the mask is set, 0 elsewhere whatever the padding holds."""
+    """Returns upper - lower where the mask is set, 0 elsewhere for any padding."""
     return torch.where(mask_NL.bool(), upper_NL - lower_NL, 0.0)
 
 
 def masked_sum(values_NL: Tensor, mask_NL: Tensor, dim: int | None = None) -> Tensor:
-    """Sum over the set positions; padding may hold anything, also NaN."""
+    """Returns the sum over the set positions; padding may hold anything, including NaN."""
     return torch.where(mask_NL.bool(), values_NL, 0.0).sum(dim)
 
 
 def lengths(mask_NL: Tensor) -> Tensor:
-    """lengths_N in tokens, at least 1 so that one may divide by them."""
+    """Returns lengths_N in tokens, at least 1, so that they can be divisors."""
     return mask_NL.bool().sum(dim=-1).clamp(min=1)
 
 
 def tokens(mask_NL: Tensor) -> int:
-    """Set positions."""
+    """Returns the number of set positions."""
     return int(mask_NL.bool().sum())
 
 
 def sequences(mask_NL: Tensor) -> int:
-    """Rows with at least one set position; a row of padding is no sequence."""
+    """Returns the number of rows with at least one set position; padding rows do not count."""
     return int(mask_NL.bool().any(dim=-1).sum())

@@ -2,7 +2,7 @@
 entropy bonus.
 
     loss = policy loss + kl_coefficient * mean of the KL estimate - entropy_coefficient * mean of H
-The last two means are over all tokens, whatever the policy loss is a mean over (docs/algorithm.md,
+The last two means are over all tokens, under any aggregation of the policy loss (docs/algorithm.md,
 section 7); H is the entropy, in nats, of the learner's distribution at a token.
 
 Invariant: all parts are divided by the units of the whole batch, so the losses and gradients of
@@ -29,14 +29,14 @@ class Rows:
     """Sequences to learn from, (N, L) each; log-probs are natural and without gradient."""
 
     old_logprobs_NL: Tensor
-    """Of the learner's weights at the start of the update."""
+    """Under the learner's weights at the start of the update."""
     rollout_logprobs_NL: Tensor
-    """Of the generator that wrote the tokens."""
+    """As recorded by the generator."""
     advantages_NL: Tensor
     mask_NL: Tensor
-    """Set where a token was written by the agent."""
+    """Set at output tokens of the agent."""
     reference_logprobs_NL: Tensor | None = None
-    """Of the agent's starting weights; needed only for a positive KL coefficient."""
+    """Under the agent's starting weights; needed only for a positive KL coefficient."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class BatchUnits:
 
 @dataclass(frozen=True)
 class TotalLoss:
-    """One micro-batch's share of the batch: the parts of all micro-batches add up."""
+    """One micro-batch's share of the batch's loss; the shares of all micro-batches add up to it."""
 
     loss: Tensor
     """Scalar with gradient; the others are detached."""
@@ -66,11 +66,11 @@ def count_units(
     config: LossConfig,
     over_ranks: Callable[[Sequence[float]], Sequence[float]] = tuple,
 ) -> BatchUnits:
-    """Denominators of the batch that these micro-batches form, here and `over_ranks`, which adds
-    numbers up over all ranks that learn together.
+    """Returns the denominators of the batch that these micro-batches form on all ranks;
+    `over_ranks` sums numbers over the ranks that learn together.
 
     Raises:
-        ValueError: there is no token to learn from.
+        ValueError: the batch has no token to learn from.
     """
     masks = list(masks)
     counts = (
@@ -90,7 +90,7 @@ def total_loss(
     config: LossConfig,
     entropy_NL: Tensor | None = None,
 ) -> TotalLoss:
-    """The share of one micro-batch; call `backward` on `loss`.
+    """Returns the share of one micro-batch; call `backward` on `loss`.
 
     `entropy_NL`, with gradient, is needed only for a positive entropy coefficient.
 

@@ -1,8 +1,8 @@
-"""How a process that computes on the CPU gets its memory, and in which order it adds up.
+"""Memory allocation and summation order of a process that computes on the CPU.
 
-Every step allocates and frees the same tensors. Left to its defaults the C library gives large
-blocks back to the kernel each time, and the next step pays for each 4 KiB page anew, thousands of
-them in an update. Kept, they are paid for once.
+Every step allocates and frees the same tensors. By default the C library returns large blocks
+to the kernel each time, and the next step faults in each 4 KiB page again, thousands of them in an
+update. Blocks that are kept cost this once.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ import os
 M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4
 NEVER = 2**31 - 1
 HUGE_PAGES = {"THP_MEM_ALLOC_ENABLE": "1"}
-"""Environment of a process in which torch takes huge pages for large tensors; read with the first
+"""Environment of a process in which torch uses huge pages for large tensors; read at the first
 tensor."""
 SUMS_IN_ORDER = {"MKL_CBWR": "AUTO", "MKL_DYNAMIC": "FALSE", "OMP_DYNAMIC": "FALSE"}
-"""Environment of a process whose sums come in one order, on as many threads as it is told; read
-when torch loads its libraries."""
+"""Environment of a process with a fixed order of sums, on exactly the configured number of threads;
+read when torch loads its libraries."""
 
 
 def keep_freed_memory() -> None:
-    """Reuse what was freed instead of giving it back. Call before torch makes a tensor.
+    """Keeps freed memory for reuse instead of returning it. Call before torch makes a tensor.
 
     The process stays as large as its largest step. Without glibc nothing changes.
     """
@@ -35,8 +35,8 @@ def keep_freed_memory() -> None:
 
 
 def sums_in_one_order() -> None:
-    """Let torch's libraries add up in one order, on as many threads as they are told.
+    """Makes torch's libraries sum in a fixed order, on exactly the configured number of threads.
 
-    They read it when they are loaded: call before torch is imported.
+    They read the setting when they are loaded: call before torch is imported.
     """
     os.environ |= SUMS_IN_ORDER

@@ -8,14 +8,15 @@ import torch
 
 WASTE = 1.5
 PASS_TOKENS = 128
-"""Padding that costs no more than a forward pass of its own, by the launches of its many small
-operations, whatever it computes."""
+"""Padding tokens that cost no more than another forward pass, whose many small operations have a
+fixed launch cost."""
 
 
 def length_buckets(lengths: Sequence[int], max_tokens: int) -> list[list[int]]:
-    """Row numbers grouped so that a group padded to its longest stays under `max_tokens`.
+    """Returns row indices grouped so that a group padded to its longest row has at most
+    `max_tokens`, unless it is a single row.
 
-    A group also ends where padding would make its shortest row cost more than half as much again,
+    A group also ends where padding would make its shortest row more than `WASTE` times as long,
     plus a margin below which another forward pass would cost more than the padding.
     """
     groups: list[list[int]] = []
@@ -31,8 +32,8 @@ def length_buckets(lengths: Sequence[int], max_tokens: int) -> list[list[int]]:
 
 
 def prompt_groups(lengths: Sequence[int], max_tokens: int) -> list[list[int]]:
-    """Row numbers by `length_buckets`, a few rows put with longer ones where a pass of their own
-    would cost more: what joins a running batch is few rows of many lengths."""
+    """Returns row indices grouped by `length_buckets`, with a few rows moved to longer ones where
+    a separate pass would cost more: few rows of many lengths join a running batch."""
     merged: list[list[int]] = []
     for group in length_buckets(lengths, max_tokens):
         if merged:
@@ -46,7 +47,7 @@ def prompt_groups(lengths: Sequence[int], max_tokens: int) -> list[list[int]]:
 
 
 def left_pad(rows: Sequence[list[int]], pad_id: int, device) -> tuple[torch.Tensor, torch.Tensor]:
-    """(ids_BL, mask_BL) with the rows flush right."""
+    """Returns (ids_BL, mask_BL) with the rows flush right."""
     width = max(map(len, rows))
     ids = [[pad_id] * (width - len(row)) + row for row in rows]
     mask = [[0] * (width - len(row)) + [1] * len(row) for row in rows]
@@ -56,7 +57,7 @@ def left_pad(rows: Sequence[list[int]], pad_id: int, device) -> tuple[torch.Tens
 def right_pad(
     rows: Sequence[Sequence[float]], width: int, fill: float, dtype, device
 ) -> torch.Tensor:
-    """values_BL with the rows flush left."""
+    """Returns values_BL with the rows flush left."""
     return torch.tensor(
         [[*row, *[fill] * (width - len(row))] for row in rows], dtype=dtype, device=device
     )

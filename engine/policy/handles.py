@@ -1,6 +1,6 @@
 """Types of the handles by which actors are called: one protocol per actor class.
 
-A handle has the methods of its class, each with `.remote(...)`, which returns at once with a
+A handle has the methods of its class, each with `.remote(...)`, which returns immediately with a
 reference to the result. Arguments are positional; any of them may also be a reference.
 """
 
@@ -34,7 +34,7 @@ class RemoteMethod(Protocol[Parameters, Result]):
 
 
 class PolicyHandle(Protocol):
-    """Of `engine.training.actors.PolicyActor`."""
+    """Handle of `engine.training.actors.PolicyActor`."""
 
     sizes: RemoteMethod[[], dict[str, Size]]
     answer: RemoteMethod[
@@ -54,7 +54,7 @@ class PolicyHandle(Protocol):
 
 
 class RankHandle(Protocol):
-    """Of `engine.policy.learner.ranks.LearnerRank`."""
+    """Handle of `engine.policy.learner.ranks.LearnerRank`."""
 
     offer: RemoteMethod[[], tuple[str, int]]
     join: RemoteMethod[[str, int], int]
@@ -66,13 +66,13 @@ class RankHandle(Protocol):
 
 
 class VerifierHandle(Protocol):
-    """Of `engine.training.actors.Verifier`."""
+    """Handle of `engine.training.actors.Verifier`."""
 
     verify: RemoteMethod[[Sequence[tuple[Problem, str]]], list[Verification]]
     tier: RemoteMethod[[], str]
 
 
 class NodeReaderHandle(Protocol):
-    """Of the actor of `engine.run.cluster_readings` on another node."""
+    """Handle of the actor of `engine.run.cluster_readings` on another node."""
 
     read: RemoteMethod[[], dict[str, float]]

@@ -1,7 +1,7 @@
 """The policies of one process.
 
 Invariant: policies with adapters over one model, and frozen ones that are that model, share it;
-any other is alone here.
+any other policy has a process of its own.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from engine.policy.types import Answer, Request, Size, Stream
 
 
 class PolicyHost:
-    """Lives in a Ray actor, or alone in a test. Every call names agents or owners of weights.
+    """The policies of one Ray actor, or of a test. Calls name agents or owners of weights.
 
     `groups` are the agents of each policy, the owner first; all of them start from one `model`.
     """
@@ -38,8 +38,8 @@ class PolicyHost:
         seeds: Sequence[int],
         place: int | None = None,
     ):
-        """`place`: these only write, as the generator of that number, with weights of a learner
-        elsewhere."""
+        """With `place` these policies only generate, as the generator of that index, with weights
+        of a learner elsewhere."""
         torch.set_num_threads(run.compute.threads_per_agent)
         torch.use_deterministic_algorithms(run.compute.deterministic)
         torch.manual_seed(seeds[0])
@@ -55,7 +55,7 @@ class PolicyHost:
             self.groups[agents[0].name] = group
 
     def sizes(self) -> dict[str, Size]:
-        """Weights by agent."""
+        """Returns the number of weights by agent."""
         return {name: group.size() for group in self.groups.values() for name in group.agents}
 
     def answer(
@@ -65,7 +65,7 @@ class PolicyHost:
         starting_weights: bool = False,
         stream: Stream | None = None,
     ) -> dict[str, list[Answer]]:
-        """One answer per request, in order, by agent."""
+        """Returns one answer per request, in order, by agent."""
         answers: dict[str, list[Answer]] = {}
         for group in self.groups.values():
             if asked := {name: requests[name] for name in group.agents if name in requests}:
@@ -78,9 +78,9 @@ class PolicyHost:
         seconds: float,
         urgent: Collection[int] = (),
     ) -> dict[int, Answer]:
-        """A turn: requests, as (agent, request) by number, join what is being written, which goes
-        on until a part of it has ended, or of what is `urgent`, or for so long. What has ended, by
-        number."""
+        """Submits requests, which are (agent, request) by number, and generates as `Policy.write`
+        does, each policy for an equal share of `seconds`. Returns the finished answers by number.
+        """
         asked: dict[str, dict[int, tuple[str, Request]]] = {owner: {} for owner in self.groups}
         owners = {name: owner for owner, group in self.groups.items() for name in group.agents}
         for number, (name, request) in requests.items():
@@ -91,38 +91,38 @@ class PolicyHost:
         return ended
 
     def learn(self, owner: str, rows: Sequence[TrainingRow], progress: float) -> UpdateStats:
-        """Update one policy's weights from the nodes of its agents."""
+        """Updates one policy's weights from the nodes of its agents."""
         return self.groups[owner].learn(rows, progress)
 
     def give_weights(self, owner: str) -> tuple[int, list[Any]]:
-        """Version and trained weights of a policy, for a generator's `take_weights`."""
+        """Returns version and trained weights of a policy, for a generator's `take_weights`."""
         return self.groups[owner].give_weights()
 
     def take_weights(self, owner: str, version: int, weights: Sequence[Any]) -> None:
-        """Write with a learner's weights from now on."""
+        """Generates with a learner's weights from now on."""
         self.groups[owner].take_weights(version, weights)
 
     def end_step(self) -> None:
-        """Remember the random numbers' state, for a step that is cut off."""
+        """Records the random state, from which an interrupted step is repeated."""
         for group in self.groups.values():
             group.end_step()
 
     def close(self) -> None:
-        """End what the policies' generators started."""
+        """Ends the processes of the policies' generators."""
         for group in self.groups.values():
             group.close()
 
     def save_model(self, owner: str, directory: Path) -> None:
-        """Weights (safetensors), tokenizer and config in Hugging Face layout."""
+        """Writes weights (safetensors), tokenizer and config in Hugging Face layout."""
         self.groups[owner].save_model(directory)
 
     def save(self, directory: Path) -> None:
-        """All that a resume needs, under `directory/OWNER`."""
+        """Writes all that a resume needs, under `directory/OWNER`."""
         for owner, group in self.groups.items():
             group.save(self._folder(directory, owner))
 
     def restore(self, directory: Path, as_fork: bool = False) -> list[str]:
-        """Go on from `save`; how the platform differs from the one that saved."""
+        """Restores what `save` wrote; returns how the platform differs from the one that saved."""
         told = [
             group.restore(self._folder(directory, owner), as_fork)
             for owner, group in self.groups.items()
@@ -130,7 +130,8 @@ class PolicyHost:
         return [line for lines in told for line in lines]
 
     def _folder(self, directory: Path, owner: str) -> Path:
-        """Of a policy's files in a checkpoint; a generator has only random numbers to keep."""
+        """Returns the folder of a policy's files in a checkpoint; a generator keeps only its
+        random state."""
         folder = directory / owner
         return folder if self.place is None else folder / f"generator-{self.place}"
 
@@ -149,7 +150,7 @@ class PolicyHost:
         base = AdapterBase(owners[0].model, policy.model)
         weights: list[Weights] = []
         for agent, seed in zip(owners, seeds, strict=True):
-            torch.manual_seed(seed)  # an adapter's start is its own, whoever else is here
+            torch.manual_seed(seed)  # an adapter's start depends on no other agent
             own = AdapterWeights(base, agent, agent.lora) if agent.lora else BaseWeights(base)
             weights.append(own)
         return weights
@@ -160,7 +161,7 @@ class PolicyHost:
             device = str(policy.model.device)
             return load_policy(where, device, self.run.compute.dtype).model
 
-        # Several ranks keep the reference themselves, as they do the optimizer.
+        # Several ranks hold the reference themselves, as they do the optimizer.
         reference = (
             self.run.loss.kl_coefficient > 0 and agent.learner_ranks == 1 and self.place is None
         )

@@ -1,4 +1,4 @@
-"""What an agent reads: the problem, or the problem with a program and its feedback.
+"""Prompts of an agent: the problem, or the problem with a program and its feedback.
 
 Source: docs/algorithm.md, section 3. Invariant: nothing of a private test enters a prompt.
 """
@@ -23,25 +23,25 @@ class Feedback:
 
     program: str
     public: tuple[TestReport, ...] | None
-    """None: the prompt is to say nothing of them (MARS²-T+ without error feedback)."""
+    """None: the prompt contains no verdicts (MARS²-T+ without error feedback)."""
 
 
 def root_prompt(problem: Problem, role: str = "") -> list[Message]:
-    """Chat messages that ask for a first program."""
+    """Returns chat messages that request a first program."""
     return asking(problem.statement, role)
 
 
 def asking(statement: str, role: str = "") -> list[Message]:
-    """The same from the statement alone."""
+    """Returns the messages of `root_prompt` from the statement alone."""
     return _messages(role, f"{statement}\nAnswer with one complete program.")
 
 
 def refinement_prompts(
     problem: Problem, feedback: Feedback, role: str = ""
 ) -> Iterator[list[Message]]:
-    """Chat messages that ask to repair a program, from the fullest to the shortest.
+    """Yields chat messages that request a repair of a program, from the longest to the shortest.
 
-    The caller takes the first that fits its prompt limit: failing tests go first, then the
+    The caller takes the first that fits its prompt limit: failing tests are dropped first, then the
     program, never the statement.
     """
     if feedback.public is None:
@@ -53,7 +53,7 @@ def refinement_prompts(
 
 
 def describe_failures(entry_point: str, reports: Sequence[TestReport], shown: int) -> str:
-    """One line for each of the first `shown` public tests that did not pass."""
+    """Returns one line for each of the first `shown` public tests that did not pass."""
     failing = [report for report in reports if report.verdict is not Verdict.PASSED]
     return "".join(f"{_failure_line(entry_point, report)}\n" for report in failing[:shown])
 

@@ -1,4 +1,4 @@
-"""The text of single tokens, for people who look at an answer token by token."""
+"""Texts of single tokens, for the display of an answer token by token."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any
 
 
 class TokenTexts:
-    """Texts of token ids under one tokenizer, special tokens as they are written.
+    """Texts of token ids under one tokenizer, including special tokens.
 
-    A token is read after the one before it, since some tokenizers drop the space in front of a
-    text. A character that is split over tokens shows as the replacement character.
+    A token is decoded after the one before it, since some tokenizers drop the space in front of a
+    text. A character that is split over tokens is shown as the replacement character.
     """
 
     def __init__(self, tokenizer: Any):
@@ -20,11 +20,11 @@ class TokenTexts:
         self._whole = lru_cache(maxsize=256)(self._decode)
 
     def whole(self, ids: Sequence[int]) -> str:
-        """The text of all of them; the last ones are remembered, for siblings read the same."""
+        """Returns the text of all of them; cached, since siblings have the same prompt."""
         return self._whole(tuple(ids))
 
     def each(self, ids: Sequence[int]) -> tuple[str, ...]:
-        """The text that each of them adds."""
+        """Returns the text that each of them adds."""
         before = [None, *ids[:-1]] if ids else []
         return tuple(self._after(*pair) for pair in zip(before, ids, strict=True))
 

@@ -1,5 +1,5 @@
-"""What passes between the training loop and an agent. Invariant: no torch here: the loop's
-process holds no model and must not pay for one."""
+"""Requests and answers that pass between the training loop and an agent. Invariant: no torch here:
+the loop's process holds no model and must not pay for the import."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ from engine.policy.prompts import Feedback, Message
 from engine.problems.problem import Plain, Problem
 
 Stream = tuple[str | int, ...]
-"""Name of a sequence of random numbers; those of different names have nothing to do with another.
-"""
+"""Name of a sequence of random numbers; those of different names are independent."""
 
 
 SHOWN_CHARACTERS = 20_000
@@ -23,11 +22,11 @@ SHOWN_TOKENS = 4096
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """One answer. `output_ids` ends with the end-of-text id when that is why it stopped.
+    """One answer. `output_ids` ends with the end-of-text id if that is why it stopped.
 
     `logprobs[i]` is the natural log-probability of `output_ids[i]` in the softmax of the whole
     vocabulary at `temperature`, which is what the learner computes. `top_p`, `top_k` and `min_p`
-    decide which tokens can be drawn and leave these numbers as they are.
+    decide which tokens can be drawn and do not affect these numbers.
     """
 
     prompt_ids: Sequence[int]
@@ -38,7 +37,7 @@ class Generation:
     seconds: float
     temperature: float = 1.0
     reported_tokens: int | None = None
-    """Length of the output where a server tells it but not its ids; None: `output_ids` has all."""
+    """Length of the output where a server reports it without ids; None: that of `output_ids`."""
 
     @property
     def tokens(self) -> int:
@@ -46,9 +45,8 @@ class Generation:
         return len(self.output_ids) if self.reported_tokens is None else self.reported_tokens
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """What crosses to another process arrives as arrays: a fifth of the memory, and nothing for
-        a garbage collector to go through, which in a tree of many long answers it would again and
-        again."""
+        """Pickles sequences as arrays: a fifth of the memory, and nothing that the garbage
+        collector would traverse repeatedly in a tree of many long answers."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         values["prompt_ids"] = array("q", self.prompt_ids)
         values["output_ids"] = array("q", self.output_ids)
@@ -58,34 +56,34 @@ class Generation:
 
 @dataclass(frozen=True, slots=True)
 class Request(Plain):
-    """Ask for one answer: to the problem, or as a repair of a parent's program."""
+    """A request for one answer: to the problem, or as a repair of a parent's program."""
 
     problem: Problem
     feedback: Feedback | None = None
     name: Stream = ()
-    """Names the answer's random numbers, whatever is written beside it; unset, its place among all
-    that was asked does."""
+    """Name of the answer's random numbers, which makes them independent of other requests; if
+    unset, they depend on its index among all requests."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer(Plain):
-    """What the agent wrote, as tokens and as the program found in it ("" if none)."""
+    """One answer of an agent, as tokens and as the program extracted from it ("" if none)."""
 
     generation: Generation
     program: str
     text: str = ""
     """The whole answer, without special tokens."""
     messages: tuple[Message, ...] = ()
-    """What was sent to a server, where no prompt ids are known."""
+    """The request to a server, where no prompt ids are known."""
     prompt: str = ""
-    """What the agent read, as text; the end of one that is longer than `SHOWN_CHARACTERS`."""
+    """The prompt as text, or its last `SHOWN_CHARACTERS` if it is longer."""
     tokens: tuple[str, ...] = ()
     """Text of each of the first `SHOWN_TOKENS` tokens of the output, special ones included."""
 
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """Number of weights of an agent's policy, and of those that learn (0 if it is frozen)."""
+    """Number of weights of an agent's policy, and of trained ones (0 if it is frozen)."""
 
     total: int
     trained: int

@@ -19,22 +19,22 @@ SETUP_WORKER = Path(__file__).with_name("setup_worker.py")
 
 
 def set_workers_up_quickly() -> None:
-    """Have any Ray that this process starts run `SETUP_WORKER` where it would run its own."""
+    """Makes any Ray that this process starts run `SETUP_WORKER` in place of its own program."""
     ray._private.ray_constants.SETUP_WORKER_FILENAME = str(SETUP_WORKER)
 
 
 def runtime_environment(compute: ComputeConfig) -> dict[str, Any]:
-    """Ray's `runtime_env` of an actor with a model.
+    """Returns Ray's `runtime_env` of an actor with a model.
 
-    It is forked from a preloaded process where that is known to work: on Linux, without a GPU (its
-    driver does not survive a fork), and where each node of the cluster is this machine, with our
-    interpreter and our files.
+    The actor is forked from a preloaded process where that is known to work: on Linux, without a
+    GPU (its driver does not survive a fork), and where each node of the cluster is this machine,
+    with our interpreter and our files.
     """
     variables = dict(SUMS_IN_ORDER) if compute.deterministic else {}
     if not _can_fork():
         return {"env_vars": variables} if variables else {}
-    # What libraries read when they are loaded: they are, before the actor can say anything. The
-    # threads of OpenBLAS, which would start then, are of no use to anyone here.
+    # Libraries read these when they are loaded, which happens before any code of the actor. The
+    # threads of OpenBLAS, which would start then, are not used here.
     variables |= HUGE_PAGES | {"OPENBLAS_NUM_THREADS": "1"}
     variables["OMP_NUM_THREADS"] = os.environ.get("OMP_NUM_THREADS", str(compute.threads_per_agent))
     command = shlex.join([sys.executable, "-I", "-S", str(LAUNCHER)])

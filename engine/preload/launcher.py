@@ -1,13 +1,14 @@
-"""Stands in for the interpreter of a Ray worker: has it forked, or becomes it.
+"""Launcher in place of a Ray worker's interpreter: has the worker forked, or becomes it.
 
-Run by path as `python -I -S launcher.py WORKER.py ARGUMENTS...`. Imports little, and nothing that
-is not in the standard library.
+Run by path as `python -I -S launcher.py WORKER.py ARGUMENTS...`. Imports little, and only from the
+standard library.
 
 Invariants:
-- The worker starts once: either a fork was told to go on, or this process becomes the worker.
-- A server serves one raylet, one environment and one user: its socket lies in a directory of the
-  Ray session that only this user may enter, and is named after all that an import depends on.
-- Whatever goes wrong with the server, the worker starts, and stderr has the reason.
+- The worker starts once: either a fork received a go, or this process becomes the worker.
+- A server serves one raylet, one environment and one user: its socket is in a directory of the
+  Ray session that only this user may enter, and its name is a hash of all that an import depends
+  on.
+- After any failure of the server the worker starts anyway, and stderr has the reason.
 """
 
 # ruff: noqa: PTH100, PTH102, PTH108, PTH109, PTH118, PTH120, PTH123
@@ -30,18 +31,18 @@ import wire  # noqa: E402
 
 SERVER = os.path.join(HERE, "server.py")
 RAYS_DEADLINE = "RAY_worker_register_timeout_seconds"
-"""Variable of the seconds after which Ray gives a worker up; 60 if it is not set."""
+"""Variable with the seconds after which Ray gives up on a worker; 60 if it is not set."""
 WAITING = 128
 
 
 class NoServerError(Exception):
-    """The server cannot be had; says why."""
+    """The server is not available; contains the reason."""
 
 
 def main(arguments: list[str]) -> None:
     signal.signal(signal.SIGALRM, _too_late)
     try:
-        # What is left of Ray's deadline is for a start without the server.
+        # The rest of Ray's deadline is for a start without the server.
         signal.alarm(int(os.environ.get(RAYS_DEADLINE, "60")) * 2 // 3)
         have_forked(arguments)
     except Exception as error:
@@ -52,10 +53,10 @@ def main(arguments: list[str]) -> None:
 
 
 def have_forked(arguments: list[str]) -> None:
-    """Have the node's server start a worker with our environment and descriptors.
+    """Makes the node's server start a worker with this process's environment and descriptors.
 
     Raises:
-        NoServerError: it did not, and will not; so do others.
+        NoServerError: it did not, and will not; other exceptions mean the same.
     """
     if arguments[0].startswith("-"):
         raise NoServerError(f"the interpreter is to have options: {arguments[0]}")
@@ -74,12 +75,16 @@ def have_forked(arguments: list[str]) -> None:
         if answer[:1] != wire.FORKED:
             reason = answer[1:].decode(errors="replace")
             raise NoServerError(reason or "the server ended; its log is beside its socket")
-        signal.alarm(0)  # what follows cannot wait, and must not be half done
+        signal.alarm(0)  # the rest cannot block, and must not be interrupted
         connection.send(wire.GO)
 
 
 def session_folder(arguments: list[str]) -> str:
-    """The private directory of this Ray session in which servers have their sockets."""
+    """Returns the private directory of this Ray session for the servers' sockets.
+
+    Raises:
+        NoServerError: it is not a directory that only this user owns and may enter.
+    """
     given = dict(a[2:].split("=", 1) for a in arguments if a.startswith("--") and "=" in a)
     session = os.path.join(given["temp-dir"], given["session-name"])
     folder = os.path.join(session, "preload")
@@ -93,7 +98,7 @@ def session_folder(arguments: list[str]) -> str:
 
 
 def connected(folder: str) -> socket.socket:
-    """A connection to the server, which is started if there is none."""
+    """Returns a connection to the server, which is started if there is none."""
     path = os.path.join(folder, server_name())
     with open(os.path.join(folder, "lock"), "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -105,14 +110,15 @@ def connected(folder: str) -> socket.socket:
 
 
 def server_name() -> str:
-    """Follows from what an import depends on, and from the raylet with which the server ends."""
+    """Returns a hash of all that an import depends on, and of the raylet with which the server
+    ends."""
     kept = {name: v for name, v in os.environ.items() if name not in wire.PER_WORKER}
     depends = [os.getppid(), os.getcwd(), sys.executable, SERVER, sorted(kept.items())]
     return blake2b(json.dumps(depends).encode(), digest_size=6).hexdigest()
 
 
 def start_server(path: str) -> None:
-    """Start the server that listens at `path`; who connects is served once it has imported."""
+    """Starts the server that listens at `path`; connections are served once it has imported."""
     raylet = os.pidfd_open(os.getppid())
     if os.environ.get("RAY_RAYLET_PID") != str(os.getppid()):
         raise NoServerError("this process is not a raylet's child")
@@ -135,7 +141,8 @@ def start_server(path: str) -> None:
 
 
 def _become_server(listener: int, raylet: int, log: int) -> None:
-    """Never returns. Only what the server is given stays open: it outlives this worker."""
+    """Becomes the server; never returns. Only its own descriptors stay open, since it outlives
+    this worker."""
     try:
         signal.alarm(0)
         os.setpgid(0, 0)  # Ray may end this worker's group

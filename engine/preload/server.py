@@ -1,13 +1,13 @@
-"""The process that has imported what an actor with a model needs, and forks workers of Ray.
+"""Server process that has imported what an actor with a model needs, and forks Ray workers.
 
 Run by path with a listening socket as descriptor 3 and its raylet, as a pidfd, as 4; started by
 the first launcher (launcher.py).
 
 Invariants:
-- It forks only while it has one thread, has touched no GPU, and has not loaded Ray, which reads the
-  worker's job when it is loaded: what a fork cannot carry over is not there. If that does not hold,
-  or an import failed, it says so to all who ask and forks none.
-- It ends with its raylet. What it has forked does not hang on it.
+- It forks only while it has one thread, has initialised no GPU, and has not loaded Ray, which reads
+  the worker's job when it is loaded: it has no state that a fork cannot carry over. If that does
+  not hold, or an import failed, it refuses every request with the reason.
+- It ends with its raylet. Its forks do not depend on it.
 - A fork has the launcher's environment, directory, descriptors and process group, its own random
   numbers, and nothing of the server's.
 """
@@ -30,7 +30,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 LISTENER, RAYLET = 3, 4
 ANSWER_SECONDS = 10.0
-"""Deadline for a launcher to say what it wants, and then that it goes."""
+"""Deadline for a launcher's order, and then for its go."""
 MODULES = (
     "torch",
     "transformers",
@@ -40,7 +40,7 @@ MODULES = (
     "engine.policy.generators.torch_generator",
     "engine.training.actors",
 )
-"""What an actor with a model imports; some of it only when it loads the model."""
+"""Imports of an actor with a model; some of them happen only when it loads the model."""
 
 
 def main() -> None:
@@ -49,7 +49,7 @@ def main() -> None:
 
 
 def loaded() -> str:
-    """Import everything; why nobody can be forked, or nothing."""
+    """Imports all modules; returns why nothing can be forked, or an empty string."""
     sys.path[0] = str(ROOT)
     try:
         for name in MODULES:
@@ -64,14 +64,15 @@ def loaded() -> str:
     except Exception as error:
         traceback.print_exc()
         return f"{type(error).__name__}: {error}"
-    # The collector would touch, and so copy, what all forks share.
+    # The collector would write to, and so copy, memory that all forks share.
     gc.collect()
     gc.freeze()
     return ""
 
 
 def serve(failed: str) -> socket.socket | None:
-    """Fork whoever asks, until the raylet is gone; in a fork, the connection to its launcher."""
+    """Forks for each connection until the raylet ends; returns, in a fork, the connection to its
+    launcher."""
     inherited = signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps
     listener = socket.socket(fileno=LISTENER)
     events = select.poll()
@@ -93,30 +94,31 @@ def serve(failed: str) -> socket.socket | None:
 
 
 def refuse(connection: socket.socket, reason: str) -> None:
-    """Tell a launcher that it has to do without."""
+    """Sends a launcher the refusal of its request."""
     from engine.preload.wire import MOST_BYTES, REFUSED
 
     with contextlib.suppress(OSError):
         connection.settimeout(ANSWER_SECONDS)
-        connection.recv(MOST_BYTES)  # what is left unread would take the answer with it
+        connection.recv(MOST_BYTES)  # closing with unread data would discard the answer
         connection.send((REFUSED + reason.encode())[:MOST_BYTES])
 
 
 def be_worker(connection: socket.socket) -> None:
-    """Go on as the worker that the launcher at the other end stands in for."""
+    """Continues as the worker of the launcher at the other end."""
     try:
         arguments = taken_over(connection)
     except OSError:
         arguments = None
     if arguments is None:
-        os._exit(1)  # the launcher waited no longer, and is the worker itself
+        os._exit(1)  # the launcher stopped waiting, and is the worker itself
     sys.argv = arguments
     sys.path[sys.path.index(str(ROOT))] = str(Path(sys.argv[0]).resolve().parent)
     runpy.run_path(sys.argv[0], run_name="__main__")
 
 
 def taken_over(connection: socket.socket) -> list[str] | None:
-    """Become what the launcher is; the worker's program and arguments, if it still wants it."""
+    """Takes over the launcher's environment; returns the worker's program and arguments, or None
+    if the launcher sent no go."""
     from engine.preload.wire import DESCRIPTORS, FORKED, GO, MOST_BYTES, read
 
     connection.settimeout(ANSWER_SECONDS)
@@ -138,7 +140,7 @@ def taken_over(connection: socket.socket) -> list[str] | None:
 
 
 def new_random_numbers() -> None:
-    """As in a process of its own: what nobody has seeded starts anywhere."""
+    """Seeds unseeded generators randomly, as in a newly started process."""
     import numpy
     import torch
 

@@ -1,11 +1,11 @@
-"""Stands in for Ray's program of this name, which a raylet runs before a worker that has a
+"""Replacement of Ray's program of this name, which a raylet runs before a worker that has a
 `runtime_env`: it sets the environment and becomes the worker.
 
-Ray's own imports all of Ray to read one argument, close to a second of a processor for every actor;
-the worker imports it again. What this one does not know is left to Ray's.
+Ray's own imports all of Ray to read one argument, almost a second of CPU time for every actor;
+the worker imports it again. Options that are unknown here are delegated to Ray's program.
 
 Run by path as `python setup_worker.py WORKER.py ARGUMENTS... --language=PYTHON
---serialized-runtime-env-context=JSON`. Imports only what is in the standard library.
+--serialized-runtime-env-context=JSON`. Imports only the standard library.
 """
 
 # ruff: noqa: PTH118, PTH119, PTH120
@@ -18,7 +18,7 @@ import shlex
 import sys
 
 KNOWN = {"env_vars", "py_executable"}
-"""Of a worker's context; anything else in it must be empty."""
+"""Supported keys of a worker's context; all others must be empty."""
 
 
 def main(arguments: list[str]) -> None:
@@ -38,7 +38,7 @@ def main(arguments: list[str]) -> None:
 
 
 def expanded(value: str) -> str:
-    """With the variables that it names, as Ray has it: one that there is not is empty."""
+    """Returns the value with variables expanded as Ray does: an unset one is empty."""
     return re.sub(r"\$\{[A-Z0-9_]+\}", "", os.path.expandvars(value))
 
 

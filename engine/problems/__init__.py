@@ -1,1 +1,1 @@
-"""Problems: what agents are asked, and the tests that say whether they succeeded."""
+"""Problems: their statements, and the tests that judge answers to them."""

@@ -1,7 +1,7 @@
-"""Does every problem of a data set accept its own reference solution?
+"""Check of a data set: whether every problem accepts its own reference solution.
 
 Invariant: every problem is judged or named: `passed`, `failed` and `unverified` are disjoint, and
-with what was left out while reading they make up the whole data set.
+together with `left_out` (rows that could not be read) they are the whole data set.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from engine.sandbox.host.verify import Verification
 _BATCH = 64
 
 Verify = Callable[[Sequence[tuple[Problem, str]]], Sequence[Verification]]
-"""Verdicts on programs, in order."""
+"""Function that returns verdicts on programs, in order."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A problem that cannot be trusted, and why."""
+    """Problem that cannot be trusted, and why."""
 
     place: Place
     id: str
     verdict: str
-    """How the reference ended; `no_reference` if there is none."""
+    """Verdict of the reference; `no_program` if there is none."""
     passed: float
     """Share of tests that the reference passed."""
     reason: str
@@ -36,7 +36,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Report:
-    """What a check found. `passed` are the problems whose reference passes every test."""
+    """Result of a check; `passed` are the problems whose reference passes every test."""
 
     format: str
     passed: list[Problem] = field(default_factory=list)
@@ -54,10 +54,10 @@ class Report:
 def check(
     dataset: LoadedDataset, verify: Verify, progress: Callable[[int], None] = lambda _: None
 ) -> Report:
-    """Run the reference of every problem on all its tests; `progress` is told how many are done.
+    """Runs the reference of every problem on all its tests; calls `progress` with the number done.
 
     Raises:
-        SandboxUnavailable: programs cannot be run here.
+        SandboxUnavailable: programs cannot run here.
     """
     report = Report(dataset.format, left_out=list(dataset.left_out))
     done, tests = 0, 0

@@ -1,20 +1,20 @@
-"""How hard problems are, from how often they were solved.
+"""Difficulty of problems, estimated from how often they were solved.
 
-The raw share of failures is a bad estimate: a problem that was tried once is 0 or 1. So it is
-shrunk towards the average of its set, by as much as the set itself says: solve rates p_i are taken
-to come from a Beta(a, b), fitted by the method of moments, and difficulty is one minus the
+The raw share of failures is a bad estimate: a problem that was tried once is 0 or 1. It is shrunk
+towards the average of its set, by an amount that the set determines: solve rates p_i are modelled
+as draws from a Beta(a, b), fitted by the method of moments, and difficulty is one minus the
 posterior mean,
 
     difficulty_i = 1 - (c_i + k m) / (n_i + k),      m = (sum c + 1/2) / (sum n + 1),
 
-for c_i passes in n_i attempts. k = a + b is how many attempts the average is worth:
+for c_i passes in n_i attempts. k = a + b is the number of attempts that the average is worth:
 k = m (1 - m) / s2 - 1, with s2 the variance of the rates between problems, that is the weighted
-variance of c_i/n_i less what chance alone gives it (Kleinman 1973, doi:10.1080/01621459.1973.
-10481332). Where the rates vary no more than chance gives, k is MAX_STRENGTH, and all problems are
-nearly equally hard; where they vary as much as they can, it is MIN_STRENGTH.
+variance of c_i/n_i minus the variance by chance (Kleinman 1973, doi:10.1080/01621459.1973.
+10481332). If the rates vary no more than by chance, k is MAX_STRENGTH, and all problems are nearly
+equally hard; if they vary as much as possible, k is MIN_STRENGTH.
 
-Invariant: between two problems tried equally often, the one passed less often is harder; a problem
-that was never tried has the difficulty of the average one.
+Invariant: of two problems tried equally often, the one passed less often is harder; a problem that
+was never tried has the difficulty of the average one.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MIN_STRENGTH, MAX_STRENGTH = 0.5, 1000.0
 
 
 def difficulties(passed_N: Sequence[int], tried_N: Sequence[int]) -> list[float]:
-    """Difficulty of each of N problems, between 0 (always solved) and 1 (never).
+    """Returns the difficulty of each of N problems, between 0 (always solved) and 1 (never).
 
     Raises:
         ValueError: a count is negative, or a problem was passed more often than tried.

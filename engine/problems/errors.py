@@ -1,4 +1,4 @@
-"""Faults of a data set: all of them at once, each with its place and its remedy."""
+"""Faults of a data set: all of them at once, each with its position and its remedy."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _MAX_VALUE_CHARS = 80
 
 @dataclass(frozen=True, slots=True)
 class DatasetFault:
-    """One thing that is wrong. `line` counts from 1; 0 is the file as a whole.
+    """One fault of a data set. `line` counts from 1; 0 is the file as a whole.
 
-    As text it can be printed and stored, whatever the file and its name hold.
+    Its text can be printed and stored, whatever the file and its name contain.
     """
 
     file: str
@@ -35,12 +35,12 @@ class DatasetFault:
 def _represented(value: Any) -> str:
     try:
         return repr(value)
-    except (ValueError, RecursionError):  # a number of very many digits, lists without end
+    except (ValueError, RecursionError):  # an integer with too many digits, deeply nested lists
         return f"({type(value).__name__})"
 
 
 class DatasetError(ValueError):
-    """A data set that cannot be used; `faults` holds every fault that was found."""
+    """Raised for a data set that cannot be used; `faults` holds all its faults."""
 
     def __init__(self, faults: list[DatasetFault]):
         self.faults = faults

@@ -1,7 +1,7 @@
-"""Which part of a model's answer is its program.
+"""Extraction of the program from a model's answer.
 
-Invariant: the verifier, the feedback of a refinement and answer selection all see the same
-program, because all of them call `extract_program`; text is parsed here, never run.
+Invariant: the verifier, the feedback of a refinement and answer selection all use the same program,
+because all of them call `extract_program`; text is parsed here, never run.
 """
 
 from __future__ import annotations
@@ -10,19 +10,19 @@ import ast
 import re
 import warnings
 
-MAX_CHARS = 200_000  # nothing a person would call a program; bounds the parser's work
+MAX_CHARS = 200_000  # larger than any real program; bounds the parser's work
 _SOURCE = "<answer>"
 _FENCE = re.compile(r" {0,3}(`{3,})[ \t]*([^`]*)$")
 
-# Doubtful escapes in a program are the model's affair, not a line in our log.
+# Warnings about invalid escapes in a model's program do not belong in our log.
 warnings.filterwarnings("ignore", module=re.escape(_SOURCE))
 
 
 def extract_program(answer: str) -> str:
-    """The last fenced block that parses as Python; the whole answer if nothing is fenced.
+    """Returns the last fenced block that parses as Python; the whole answer if nothing is fenced.
 
-    A fence that is still open at the end of the answer counts as closed there. Empty if there
-    is no such block, or if the answer is longer than MAX_CHARS.
+    A fence that is still open at the end of the answer counts as closed there. Returns an empty
+    string if nothing parses, or if the answer is longer than MAX_CHARS.
     """
     if len(answer) > MAX_CHARS:
         return ""
@@ -32,7 +32,7 @@ def extract_program(answer: str) -> str:
 
 
 def fenced_blocks(answer: str) -> list[str] | None:
-    """Contents of the fenced blocks in order; None if there is no fence at all."""
+    """Returns the contents of the fenced blocks in order; None if there is no fence."""
     blocks: list[list[str]] = []
     fence = ""
     for line in answer.splitlines(keepends=True):
@@ -48,7 +48,7 @@ def fenced_blocks(answer: str) -> list[str] | None:
 
 
 def parses(text: str) -> bool:
-    """Whether the text is a Python module, as far as the parser can tell within its limits."""
+    """Returns whether the text parses as a Python module within the parser's limits."""
     try:
         ast.parse(text, filename=_SOURCE)
     except (SyntaxError, ValueError, MemoryError, RecursionError):

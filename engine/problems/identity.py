@@ -1,8 +1,8 @@
-"""What a problem is known by: its content.
+"""Identity of problems: a hash of their content.
 
-Invariant: two problems have the same hash exactly if they ask the same and are judged the same.
-Id, reference, difficulty, tags, the file, the order of its fields, of tests and of the items of
-sets and dicts do not count.
+Invariant: two problems have the same hash exactly if their statement, entry point, prelude, tests
+(in any order), comparison and limits are the same. Id, reference, difficulty, tags, the file, the
+order of its fields and of the items of sets and dicts do not count.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _VERSION = "1"
 
 
 def content_hash(problem: Problem) -> str:
-    """Hex SHA-256 of what is asked and how it is judged."""
+    """Returns the hex SHA-256 of the task and of how answers are judged."""
     comparison, limits = problem.comparison, problem.limits
     parts = [
         _VERSION,
@@ -33,12 +33,12 @@ def content_hash(problem: Problem) -> str:
 
 
 def set_hash(problems: Iterable[Problem]) -> str:
-    """Hex SHA-256 of a set of problems, whatever their order."""
+    """Returns the hex SHA-256 of a set of problems, independent of their order."""
     return set_hash_of(map(content_hash, problems))
 
 
 def set_hash_of(hashes: Iterable[str]) -> str:
-    """The same, of the content hashes of its problems."""
+    """Returns the same, given the content hashes of its problems."""
     return _digest(sorted(hashes))
 
 
@@ -65,10 +65,10 @@ def _test(test: Test) -> str:
 
 
 def _canonical(value: Any) -> str:
-    """A text that is the same exactly for the same plain value."""
+    """Returns a text that is the same exactly for equal plain values of equal types."""
     kind = type(value)
     if kind is int:
-        return hex(value)  # decimal text of long integers is refused, and slow
+        return hex(value)  # Python refuses decimal text of long integers, which is also slow
     if kind is list or kind is tuple:
         return f"{kind.__name__}[{', '.join(map(_canonical, value))}]"
     if kind is set or kind is frozenset:

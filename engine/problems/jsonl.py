@@ -1,4 +1,4 @@
-"""Our own files: one problem per line, as `records` says.
+"""Grove's own problem files: JSONL with one problem per line, in the format of `records`.
 
 Invariant: a file is read whole or not at all; `DatasetError` names every fault in it.
 """
@@ -18,20 +18,20 @@ from engine.problems.records import RecordReader, record
 from engine.sandbox.guest.literals import MAX_DEPTH
 
 SEARCHED_FILE = "problem.jsonl"
-"""In the directory of a search at test time: the one problem that is searched."""
+"""File in the directory of a search at test time with its one problem."""
 
 
 def load_problems(path: str | Path) -> list[Problem]:
-    """All problems of a file, plain, gzip or zstd, in its order.
+    """Returns all problems of a file (plain, gzip or zstd) in its order.
 
     Raises:
-        DatasetError: naming every fault; nothing is left out silently.
+        DatasetError: the file has faults; names each, and leaves out nothing silently.
     """
     return [problem for _, problem in numbered_problems(Path(path))]
 
 
 def numbered_problems(path: Path) -> list[tuple[int, Problem]]:
-    """All problems of a file with their lines; raises as `load_problems` does."""
+    """Returns all problems of a file with their lines; raises as `load_problems` does."""
     faults: list[DatasetFault] = []
     problems: list[tuple[int, Problem]] = []
     first_line: dict[str, int] = {}
@@ -54,7 +54,8 @@ def numbered_problems(path: Path) -> list[tuple[int, Problem]]:
 
 
 def problem_of_line(line: bytes, where: str) -> Problem:
-    """The problem of one line; `where` names the file in faults. Raises as `load_problems` does."""
+    """Returns the problem of one line; `where` names the file in faults. Raises as `load_problems`
+    does."""
     reader = RecordReader(where, 0)
     problem = _problem(reader, line)
     if problem is None or reader.faults:
@@ -63,7 +64,7 @@ def problem_of_line(line: bytes, where: str) -> Problem:
 
 
 def save_problems(path: str | Path, problems: Iterable[Problem]) -> None:
-    """Write a file that `load_problems` reads back equal; replaces it whole or not at all.
+    """Writes a file that `load_problems` reads back equal; replaces it whole or not at all.
 
     Raises:
         LiteralError: a test holds a value that is not plain.

@@ -1,9 +1,9 @@
-"""A whole data set from a local file or folder, in any format and container.
+"""Loading of a whole data set from a local file or folder, in any format and container.
 
 Invariants:
 - Every row becomes a problem, or a fault in `left_out` with its file, row, field and remedy.
 - No two problems of a data set have the same id or the same content.
-- Our own files are read strictly: one fault in a row, and the file is refused.
+- Our own files are read strictly: a fault in any row refuses the file.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _TRIED_ROWS = 20
 
 @dataclass(frozen=True)
 class Place:
-    """Where a problem came from; `line` counts rows of the file from 1."""
+    """Position of a problem in its source; `line` counts rows of the file from 1."""
 
     file: str
     line: int
@@ -38,25 +38,25 @@ class Place:
 
 @dataclass(frozen=True)
 class LoadedDataset:
-    """The problems of a data set, and what of it could not be used."""
+    """Problems of a data set, and the faults of rows that could not be used."""
 
     format: str
     problems: list[Problem] = field(default_factory=list)
     places: list[Place] = field(default_factory=list)
-    """Of each problem, in the same order."""
+    """Positions of the problems, in the same order."""
     left_out: list[DatasetFault] = field(default_factory=list)
 
 
 def format_names() -> tuple[str, ...]:
-    """Everything that may be given as a format."""
+    """Returns all values that are accepted as a format."""
     return (DETECTED, OWN, *FORMATS)
 
 
 def load_dataset(path: str | Path, format: str = DETECTED) -> LoadedDataset:
-    """Read a data set; `format` is `auto` or one of `format_names()`.
+    """Reads a data set; `format` is `auto` or one of `format_names()`.
 
     Raises:
-        DatasetError: nothing of it can be read, its format is not known, or it is one of our own
+        DatasetError: no problem of it can be read, its format is unknown, or it is one of our own
             files and has faults.
     """
     path = Path(path)
@@ -90,7 +90,7 @@ def _detected(path: Path) -> str:
 
 
 def _own(path: Path) -> LoadedDataset:
-    """Our own files: lines of JSON, or any other container and folder of them."""
+    """Reads our own format: JSONL, or any other container, or a folder of them."""
     found: list[tuple[Place, Problem]] = []
     faults: list[DatasetFault] = []
     for file in files_below(path) if is_folder(path) else [path]:
@@ -145,7 +145,7 @@ def _collected(format: str, found: Iterable[tuple[Place, Problem | DatasetFault]
             remedy = f"the same problem as {name} at {first}; only that one is kept"
             dataset.left_out.append(DatasetFault(place.file, place.line, "id", problem.id, remedy))
             continue
-        if problem.id in ids:  # shards and splits often number their rows anew
+        if problem.id in ids:  # shards and splits often restart their numbering
             problem = replace(problem, id=f"{problem.id}#{content[:12]}")
         by_content[content] = place, problem.id
         ids.add(problem.id)
@@ -157,7 +157,8 @@ def _collected(format: str, found: Iterable[tuple[Place, Problem | DatasetFault]
 
 
 def _half_pair(problem: Problem) -> str:
-    """The first text of a problem that is no Unicode, and could be given to no model; or empty."""
+    """Returns the field of the first text that is not valid Unicode, which no model accepts; else
+    an empty string."""
     texts = [("id", problem.id), ("statement", problem.statement)]
     for test in (*problem.public_tests, *problem.private_tests):
         if isinstance(test, StdinTest):

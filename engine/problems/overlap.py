@@ -1,18 +1,18 @@
-"""Decontamination: which problems of one data set are also in another.
+"""Decontamination: problems of one data set that are also in another.
 
 Four kinds of overlap, the strictest first:
 
 - `problem`: the same content hash.
-- `statement`: the same words, whatever the case, punctuation and space.
-- `reference`: the same tokens of code, whatever the comments and space.
+- `statement`: the same words, ignoring case, punctuation and whitespace.
+- `reference`: the same tokens of code, ignoring comments and whitespace.
 - `statement n-grams`, `reference n-grams`: the share of the n-grams of one text that are in one
   text of the other set is at least the threshold. n is 13 words (GPT-3, arXiv 2005.14165, appendix
   C) and 25 tokens of code. A text that is shorter than n is one n-gram.
 
-An n-gram that is in more than COMMON problems of the other set is boilerplate ("write a program
-that reads ...") and does not count, unless it is all that a text has.
+An n-gram in more than COMMON problems of the other set is boilerplate ("write a program that reads
+...") and does not count, unless a text has no other n-grams.
 
-Invariant: every problem of the first set that overlaps is named once, with the problem of the
+Invariant: every overlapping problem of the first set is reported once, with the problem of the
 second set that it overlaps most, by the strictest kind.
 """
 
@@ -37,19 +37,19 @@ _IGNORED = (tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, to
 
 @dataclass(frozen=True, slots=True)
 class Overlap:
-    """`first`, of the one set, is too near to `second`, of the other."""
+    """Overlap of `first`, an id of the one set, with `second`, an id of the other."""
 
     first: str
     second: str
     kind: str
     share: float
-    """Of the n-grams of `first`; 1 for what is the same."""
+    """Share of the n-grams of `first`; 1 for equal problems, statements and references."""
 
 
 def overlaps(
     first: Sequence[Problem], second: Sequence[Problem], threshold: float = THRESHOLD
 ) -> list[Overlap]:
-    """Problems of the first set, in its order, that are in the second set, too."""
+    """Returns the problems of the first set, in its order, that are also in the second set."""
     tests: list[Callable[[Problem], Overlap | None]] = [
         _same("problem", second, lambda problem: content_hash(problem)),
         _same("statement", second, lambda problem: " ".join(words(problem.statement))),
@@ -62,12 +62,13 @@ def overlaps(
 
 
 def words(text: str) -> list[str]:
-    """Words of a text in lower case; punctuation is none."""
+    """Returns the words of a text in lower case, without punctuation."""
     return _WORD.findall(text.lower())
 
 
 def code_tokens(program: str) -> list[str]:
-    """Tokens of a program without comments and layout; its words where it cannot be parsed."""
+    """Returns the tokens of a program without comments and layout; its words if it cannot be
+    tokenized."""
     try:
         found = list(tokenize.generate_tokens(io.StringIO(program).readline))
     except (tokenize.TokenError, SyntaxError, ValueError):
@@ -117,7 +118,7 @@ def _near(
 
 
 def _grams(parts: list[str], size: int) -> set[int]:
-    """Hashes of the n-grams; equal ones within one process only, so they are never stored."""
+    """Returns hashes of the n-grams, which are stable within one process only and never stored."""
     if not parts:
         return set()
     return {hash(tuple(parts[i : i + size])) for i in range(max(1, len(parts) - size + 1))}

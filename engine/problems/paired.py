@@ -1,6 +1,6 @@
-"""Two results on the same problems: by how much they differ, and how sure one may be of it.
+"""Paired comparison of two results on the same problems: mean difference and confidence interval.
 
-Invariant: what is compared is paired by the problem's content, never by order or name.
+Invariant: values are paired by the problem's content, never by order or name.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from statistics import NormalDist
 import numpy as np
 
 _CHUNK = 1 << 18
-"""Draws made at once: some megabytes, whatever the number of problems."""
+"""Values resampled at a time: some megabytes, whatever the number of problems."""
 
 
 @dataclass(frozen=True)
@@ -31,10 +31,11 @@ def paired_bootstrap(
     resamples: int = 10_000,
     confidence: float = 0.95,
 ) -> Interval:
-    """Percentile interval of the mean difference under resampling of problems (Efron 1979).
+    """Returns the percentile interval of the mean difference under resampling of problems (Efron
+    1979).
 
     Raises:
-        ValueError: the runs were not evaluated on the same, non-empty list of problems.
+        ValueError: `a` and `b` are empty or differ in length.
     """
     if len(a) != len(b) or len(a) == 0:
         raise ValueError(f"{len(a)} and {len(b)} values: give one per problem, the same problems")
@@ -51,8 +52,8 @@ def paired_bootstrap(
 
 
 def paired_normal(a: Sequence[float], b: Sequence[float], confidence: float = 0.95) -> Interval:
-    """The interval that the bootstrap's tends to with the number of problems (central limit
-    theorem), in time linear in it: mean difference +- z standard errors.
+    """Returns the limit of the bootstrap's interval for many problems (central limit theorem), in
+    time linear in their number: mean difference +- z standard errors.
 
     Raises:
         ValueError: as `paired_bootstrap`.
@@ -69,6 +70,6 @@ def paired_normal(a: Sequence[float], b: Sequence[float], confidence: float = 0.
 def paired_values(
     a: Mapping[str, float | None], b: Mapping[str, float | None]
 ) -> tuple[list[float], list[float]]:
-    """Values of the problems, by content, that both know."""
+    """Returns the values of the problems, by content, that both have."""
     both = [key for key, value in a.items() if value is not None and b.get(key) is not None]
     return [a[key] for key in both], [b[key] for key in both]  # type: ignore[misc]

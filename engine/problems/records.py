@@ -1,4 +1,4 @@
-"""One problem as a JSON object, both ways: the form in which our own files hold it.
+"""Problems as JSON objects, in both directions: the format of our own files.
 
     {"id": "a-1", "statement": "...", "entry_point": "solve",
      "public_tests": [{"arguments": [[3, 1]], "expected": [1, 3]}],
@@ -16,11 +16,11 @@ Everything after `private_tests` may be left out. `entry_point` is a function, a
     {"code": "assert candidate(1, 2) == 3"}                     Python that asserts
 
 `arguments` is the JSON list of arguments, `expected` the JSON value and `accepted` the list of
-other right answers; what JSON cannot say (tuples, sets, bytes, nan, keys that are not strings) is
-written as the text of a Python literal in `arguments_literal`, `expected_literal` or
+other right answers; values that JSON cannot represent (tuples, sets, bytes, nan, keys that are not
+strings) are written as the text of a Python literal in `arguments_literal`, `expected_literal` or
 `accepted_literal`.
 
-Invariant: what `record` writes, `RecordReader` reads back equal, or names every fault in it.
+Invariant: `RecordReader` reads back equal what `record` writes, or names every fault in it.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _FAULTY = object()
 
 
 def record(problem: Problem) -> dict[str, Any]:
-    """The problem as a JSON object; what equals its default is left out.
+    """Returns the problem as a JSON object; comparison and limits without their defaults.
 
     Raises:
         LiteralError: a test holds a value that is not plain.
@@ -100,7 +100,7 @@ def _either(name: str, value: Any) -> dict[str, Any]:
 
 
 def _json_says(value: Any) -> bool:
-    """Whether JSON gives back exactly this value."""
+    """Returns whether JSON preserves exactly this value."""
     kind = type(value)
     if kind is list:
         return all(map(_json_says, value))
@@ -114,7 +114,7 @@ def _json_says(value: Any) -> bool:
 
 
 class RecordReader:
-    """Reads the object of one line and collects its faults."""
+    """Reader of the object of one line, which collects its faults."""
 
     def __init__(self, file: str, line: int):
         self.file = file
@@ -122,7 +122,7 @@ class RecordReader:
         self.faults: list[DatasetFault] = []
 
     def problem(self, data: Any) -> Problem | None:
-        """The problem of this line, or None if it has faults."""
+        """Returns the problem of this line, or None if it has faults."""
         if type(data) is not dict:
             self.fault("line", data, "must be one JSON object")
             return None
@@ -286,7 +286,8 @@ class RecordReader:
         return ()
 
     def _value(self, test: dict[str, Any], name: str, field: str) -> Any:
-        """The value under `name` or `name_literal`; _FAULTY if there is not exactly one."""
+        """Returns the value under `name` or `name_literal`; _FAULTY if not exactly one is given, or
+        if it is not plain."""
         literal = f"{name}_literal"
         if (name in test) == (literal in test):
             self.fault(f"{field}.{name}", test.get(name), f"give either {name} or {literal}")
@@ -296,7 +297,7 @@ class RecordReader:
             if key == literal and type(test[key]) is not str:
                 raise LiteralError("must be the text of a Python literal")
             value = from_literal(test[key]) if key == literal else test[key]
-            to_literal(value)  # the sandbox carries nothing else
+            to_literal(value)  # the sandbox transfers only plain values
         except LiteralError as error:
             self.fault(f"{field}.{key}", test[key], f"{error}; write plain values only")
             return _FAULTY
@@ -304,7 +305,7 @@ class RecordReader:
 
 
 def is_unicode(text: str) -> bool:
-    """Whether a model, a file and a database can be given this text."""
+    """Returns whether models, files and databases accept this text (no lone surrogates)."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -313,7 +314,7 @@ def is_unicode(text: str) -> bool:
 
 
 def is_entry_point(value: Any) -> bool:
-    """Whether this is `name` or `Class.name`."""
+    """Returns whether this is `name` or `Class.name`."""
     names = value.split(".") if type(value) is str else []
     return len(names) in (1, 2) and all(
         n.isidentifier() and not keyword.iskeyword(n) for n in names

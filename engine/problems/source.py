@@ -1,7 +1,7 @@
-"""Where a run's problems come from: the built-in generator or a file.
+"""Sources of a run's problems: the built-in generator or a file.
 
-Invariant: the three splits are disjoint; of generated problems by program structure, of a file by
-the content of its problems, whatever their order. What of a file could not be used is named in
+Invariant: the three splits are disjoint; for generated problems by program structure, for a file by
+the content of its problems, independent of their order. Rows that could not be used are named in
 `left_out`, never dropped silently.
 """
 
@@ -25,24 +25,24 @@ GENERATED = "generated"
 
 @dataclass(frozen=True)
 class ProblemSet:
-    """The splits of one run; training problems are gone through in order, again and again."""
+    """Splits of one run; training cycles through its problems in order."""
 
     train: Sequence[Problem]
     validation: list[Problem]
     test: list[Problem]
     left_out: list[DatasetFault] = field(default_factory=list)
-    """What of the file could not be used, and why."""
+    """Faults of the file's rows that could not be used."""
     places: dict[str, Place] = field(default_factory=dict)
-    """Where each problem of a file was read, by its id; empty for generated ones, whose references
-    were run when they were made."""
+    """Position of each problem of a file, by id; empty for generated ones, whose references were
+    run when they were made."""
 
     def training_batch(self, position: int, size: int) -> list[Problem]:
-        """`size` problems from training position `position` on."""
+        """Returns `size` problems from training index `position` on."""
         return [self.train[i % len(self.train)] for i in islice(count(position), size)]
 
 
 class StreamedProblems(Sequence[Problem]):
-    """The first `size` problems of a split, made when they are first asked for."""
+    """First `size` problems of a split, generated on first access."""
 
     def __init__(self, source: GeneratedProblems, split: Split, size: int):
         self._stream = source.stream(split)
@@ -52,7 +52,7 @@ class StreamedProblems(Sequence[Problem]):
     def __len__(self) -> int:
         return self._size
 
-    # No slices, and no places from the end.
+    # Slices and negative indices are not supported.
     def __getitem__(self, position: int) -> Problem:  # pyrefly: ignore[bad-override]
         if not 0 <= position < self._size:
             raise IndexError(position)
@@ -62,7 +62,7 @@ class StreamedProblems(Sequence[Problem]):
 
 
 def load_problem_set(config: ProblemsConfig) -> ProblemSet:
-    """All problems of a run.
+    """Returns all problems of a run.
 
     Raises:
         ConfigError: a file with too few problems for the splits.
@@ -81,20 +81,20 @@ def load_problem_set(config: ProblemsConfig) -> ProblemSet:
 
 @dataclass(frozen=True)
 class Contents:
-    """What a file of problems holds, for the record; nothing for generated ones."""
+    """Contents of a file of problems, for the record; empty for generated ones."""
 
     hash: str = ""
-    """Identity of all its problems."""
+    """Hash of all its problems (`engine.problems.identity`)."""
     left_out: list[DatasetFault] = field(default_factory=list)
     problems: int = 0
-    """How many there are."""
+    """Number of problems."""
 
 
 def check_problem_set(config: ProblemsConfig) -> Contents:
-    """Refuse problems that a run could not be trained on.
+    """Returns the contents of the run's problems after checking that a run can use them.
 
     Raises:
-        ConfigError: the first faults of the file, as faults of `problems.dataset`.
+        ConfigError: with the first faults of the file, as faults of `problems.dataset`.
     """
     if config.dataset == GENERATED:
         return Contents()
@@ -104,7 +104,7 @@ def check_problem_set(config: ProblemsConfig) -> Contents:
 
 
 def contents_of(dataset: str, format: str) -> Contents:
-    """What a file or folder holds. Raises ConfigError with its first faults."""
+    """Returns the contents of a file or folder. Raises `ConfigError` with its first faults."""
     try:
         loaded = load_dataset(dataset, format)
     except DatasetError as error:
@@ -120,7 +120,7 @@ def contents_of(dataset: str, format: str) -> Contents:
 
 
 def refuse_too_few(problems: int, config: ProblemsConfig) -> None:
-    """Raises ConfigError unless a file of so many problems leaves one to train on."""
+    """Raises `ConfigError` unless a file with this number of problems leaves one to train on."""
     held_back = config.validation + config.test
     if problems <= held_back:
         reason = (

@@ -1,8 +1,8 @@
-"""Which problems are for training, validation and test.
+"""Order of a file's problems, which defines its training, validation and test splits.
 
-Invariant: a problem's place in the order is a hash of its content and the seed. The same problems
-fall into the same splits whatever the order, ids or container of their file; and a problem that is
-added or removed moves at most one other across each border between splits.
+Invariant: a problem's position in the order follows from a hash of its content and the seed. The
+same problems are in the same splits whatever the order, ids or container of their file; and a
+problem that is added or removed moves at most one other across each boundary between splits.
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ from engine.problems.problem import Problem
 
 
 def shuffled(problems: Iterable[Problem], seed: int) -> list[Problem]:
-    """The problems in the order of SHA-256("seed:content hash")."""
+    """Returns the problems in the order of SHA-256("seed:content hash")."""
     return sorted(problems, key=lambda problem: place(content_hash(problem), seed))
 
 
 def place(content: str, seed: int) -> bytes:
-    """By what a problem of this content hash is sorted; validation takes the first, then test."""
+    """Returns the sort key of a problem with this content hash; validation takes the first problems
+    in this order, then test."""
     return hashlib.sha256(f"{seed}:{content}".encode()).digest()

@@ -1,7 +1,7 @@
-"""Named, tested settings: one TOML file per recipe, in this folder.
+"""Recipes: named, tested settings, one TOML file each in this folder.
 
-Invariant: recipe + overrides is the whole command line, web form and REST body of a run; what
-comes out is a `RunConfig`, or a `ConfigError` that names every fault.
+Invariant: recipe + overrides is the whole command line, web form and REST body of a run; the result
+is a `RunConfig`, or a `ConfigError` that names every fault.
 """
 
 from __future__ import annotations
@@ -19,28 +19,28 @@ from engine.config.schema import RunConfig, parse_config
 FOLDER = Path(__file__).parent
 
 _AGENT = re.compile(r"agents\.([^.]*[^.\d][^.]*)(\.name)?")
-"""An agent by its name, or its name."""
+"""Path of an agent by its name, or of its name."""
 
 
 def recipe_names() -> list[str]:
-    """Names of the recipes that ship with the engine."""
+    """Returns the names of the recipes that ship with the engine."""
     return sorted(path.stem for path in FOLDER.glob("*.toml"))
 
 
 def load_recipe(name: str, overrides: dict[str, Any] | None = None) -> RunConfig:
-    """A recipe with dotted overrides, e.g. `{"search.nodes_per_tree": 4}`.
+    """Returns a recipe with dotted overrides, e.g. `{"search.nodes_per_tree": 4}`.
 
-    List items are addressed by position (`agents.0.model`) or, for agents, by name
+    List items are addressed by index (`agents.0.model`) or, for agents, by name
     (`agents.oak.model`).
 
     Raises:
-        ConfigError: unknown recipe, unknown path or impossible value.
+        ConfigError: unknown recipe, unknown path or invalid value.
     """
     return parse_config(recipe_data(name, overrides))
 
 
 def recipe_data(name: str, overrides: dict[str, Any] | None = None) -> dict[str, Any]:
-    """The plain data behind `load_recipe`, not yet validated."""
+    """Returns the plain data behind `load_recipe`, not yet validated."""
     path = FOLDER / f"{name}.toml"
     if name not in recipe_names():
         reason = f"unknown recipe; choose one of {', '.join(recipe_names())}"
@@ -52,13 +52,13 @@ def recipe_data(name: str, overrides: dict[str, Any] | None = None) -> dict[str,
 
 
 def override(data: dict[str, Any], overrides: Mapping[str, Any]) -> None:
-    """Set dotted paths in plain data, in place, in any order.
+    """Sets dotted paths in plain data, in place, in any order.
 
-    `agents.elm.name = "elm"` adds an agent of which nothing else is set, `agents.fern = None` takes
-    one away. In the paths an agent is called as before the change of its name.
+    `agents.elm.name = "elm"` adds an agent of which nothing else is set, `agents.fern = None`
+    removes one. Paths use an agent's name before any change of it.
 
     Raises:
-        ConfigError: a path that leads nowhere, or a value that no database could store.
+        ConfigError: a path that does not exist, or a value that no database could store.
     """
     for dotted, value in overrides.items():
         if faults := unstorable(dotted, value):  # a later override may hide it from the rest
@@ -87,7 +87,8 @@ def override(data: dict[str, Any], overrides: Mapping[str, Any]) -> None:
 
 
 def agent_keys(names: Iterable[str], overrides: Mapping[str, Any]) -> list[str]:
-    """What overrides call the agents that they leave of those with these names, in their order."""
+    """Returns the names that overrides use for the agents that remain and that they add, in order;
+    `names` are those of the recipe."""
     given = overrides.get("agents")
     present = _names(given) if isinstance(given, list) else list(names)
     return [
@@ -119,10 +120,10 @@ def _place(team: list[Any], key: str, dotted: str) -> int:
 
 
 def parse_override(text: str) -> tuple[str, Any]:
-    """`PATH=VALUE` of a command line; the value is JSON, or else text.
+    """Parses `PATH=VALUE` of a command line; the value is JSON, or else text.
 
     Raises:
-        ConfigError: there is no equals sign.
+        ConfigError: the equals sign is missing.
     """
     path, equals, value = text.partition("=")
     if not equals:
@@ -148,7 +149,7 @@ def _set(data: dict[str, Any], dotted: str, value: Any) -> None:
 
 
 def _table(here: dict[str, Any], key: str) -> Any:
-    """What lies at `key`; a table that is not there, or that is unset, begins empty."""
+    """Returns the value at `key`; creates an empty table if it is missing or None."""
     if here.get(key) is None:
         here[key] = {}
     return here[key]

@@ -1,1 +1,1 @@
-"""What models need and what this machine has."""
+"""Resources: shapes of models, memory estimates, requirements of a run, doctor."""

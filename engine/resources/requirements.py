@@ -1,9 +1,9 @@
-"""What a run needs, what this machine has, and what of it does not fit.
+"""Requirements of a run, compared with what this machine has.
 
-Invariant: a run is refused only for what is certain to be missing: an estimate leaves out whatever
-nothing is known of, and memory that others use now is not counted against it. Of a cluster that is
-elsewhere (`compute.ray_address`, RAY_ADDRESS) only models and disk are looked at here; its cores
-and GPUs are looked at when the run's actors are placed (`engine.training.cluster`).
+Invariant: a run is refused only for what is certain to be missing: estimates leave out all unknown
+amounts, and memory that other processes use now does not count. For a remote cluster
+(`compute.ray_address`, RAY_ADDRESS) only models and disk are checked here; its cores and GPUs are
+checked when the run's actors are placed (`engine.training.cluster`).
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from engine.resources.shapes import Shape, shape_of
 
 GPU_QUERY_SECONDS = 20.0
 SMALL = 1e9
-"""Parameters of a model that a CPU does not train in any useful time, or more."""
+"""Number of parameters from which a CPU cannot train a model in useful time."""
 
 
 @dataclass(frozen=True)
 class Need:
-    """One thing that the run needs."""
+    """One requirement of a run, what the machine has of it, and a remedy if it does not fit."""
 
     what: str
     needs: str
@@ -40,12 +40,12 @@ class Need:
     fits: bool
     remedy: str = ""
     parts: dict[str, float] = field(default_factory=dict)
-    """GiB by what takes them."""
+    """GiB by component."""
 
 
 @dataclass(frozen=True)
 class Machine:
-    """What there is to run on."""
+    """Hardware on which a run would execute."""
 
     cores: int
     memory: float
@@ -53,13 +53,13 @@ class Machine:
     gpus: tuple[float, ...]
     """GiB of each."""
     disk: float
-    """GiB that are free where runs are written."""
+    """Free GiB on the disk of the run directory."""
     remote: bool = False
-    """The run joins a cluster elsewhere."""
+    """Whether the run joins a remote cluster."""
 
 
 def this_machine(config: RunConfig, folder: Path) -> Machine:
-    """What this machine has; `folder` is where the run is, or will be, written."""
+    """Returns what this machine has; `folder` is the run directory, which need not exist yet."""
     existing = next(path for path in (folder, *folder.absolute().parents) if path.exists())
     return Machine(
         cores=os.cpu_count() or 1,
@@ -71,7 +71,7 @@ def this_machine(config: RunConfig, folder: Path) -> Machine:
 
 
 def needs_of(config: RunConfig, machine: Machine) -> list[Need]:
-    """Everything that the run needs, what is missing too."""
+    """Returns all needs of the run, met or not."""
     owners = [group[0] for group in weight_groups(config.agents).values()]
     found = [_model(agent) for agent in owners]
     on_gpus = config.compute.device == "cuda" or (
@@ -84,7 +84,7 @@ def needs_of(config: RunConfig, machine: Machine) -> list[Need]:
 
 
 def report(needs: Sequence[Need]) -> str:
-    """One line per need; memory by what takes it."""
+    """Returns one line per need, followed by its memory by component and, if unmet, its remedy."""
     lines = []
     for need in needs:
         lines.append(f"{'ok     ' if need.fits else 'MISSING'} {need.what}: needs {need.needs}, "
@@ -97,21 +97,21 @@ def report(needs: Sequence[Need]) -> str:
 
 
 def verdict(needs: Sequence[Need]) -> str:
-    """What they say together, in a sentence."""
+    """Returns a sentence with the number of unmet needs."""
     missing = sum(not need.fits for need in needs)
     return f"{missing} of {len(needs)} needs are not met here" if missing else "all needs are met"
 
 
 class HardwareError(ValueError):
-    """The run cannot start here; the whole report."""
+    """Raised if a run cannot start here; holds the whole report."""
 
     def __init__(self, needs: Sequence[Need]):
         super().__init__(f"{verdict(needs)}:\n{report(needs)}")
 
 
 def require(config: RunConfig, run_dir: Path) -> None:
-    """Raises HardwareError where this machine is too small for a run of these settings. A model
-    that is missing alone is told by who loads it."""
+    """Raises `HardwareError` if this machine is too small for a run of these settings. If only a
+    model is missing, its loader reports that."""
     needs = needs_of(config, this_machine(config, run_dir))
     if not all(need.fits for need in needs if not need.what.startswith("agents.")):
         raise HardwareError(needs)
@@ -136,7 +136,7 @@ def _on_gpus(config: RunConfig, owners: list[AgentConfig], machine: Machine) -> 
         for group, places in zip(_groups(config), _writers(config), strict=True)
     )
     ranks = rank_processes(config.agents)
-    # Whole GPUs for ranks and for vLLM's own; the others share what is left, one at least.
+    # Whole GPUs for ranks and for vLLM's own; the other actors share the rest, at least one.
     least = ranks + own + (1 if writing else 0)
     cores = config.compute.threads_per_agent * (writing + ranks)
     has = f"{len(machine.gpus)} of {min(machine.gpus):.0f} GiB" if machine.gpus else "none"
@@ -183,7 +183,8 @@ def _on_cpu(config: RunConfig, owners: list[AgentConfig], machine: Machine) -> I
             mine = memory.writing(config, agent, shape, 0.0)
             needed = {name: copies * gib for name, gib in mine.items()}
             if agent.trainable:
-                # All ranks are here: what is sharded is whole, what each has there is so often.
+                # All ranks are on this machine: shards add up to the whole, and what every rank
+                # holds counts once per rank.
                 ranks = agent.learner_ranks
                 each = memory.learning(config, agent, shape, ranks)
                 needed |= {name: ranks * gib for name, gib in each.items()}
@@ -198,7 +199,8 @@ def _on_cpu(config: RunConfig, owners: list[AgentConfig], machine: Machine) -> I
 
 
 def _rank(config: RunConfig, agent: AgentConfig, shape: Shape, room: float) -> Need:
-    """One of the ranks that shard an agent's learner, with the first change that would do."""
+    """Returns the need of one rank of an agent's sharded learner; the remedy is the first change
+    that suffices."""
     parts = memory.learning(config, agent, shape, agent.learner_ranks)
     remedy = next(_changes(config, agent, shape, room), _remedy(parts, agent, config))
     what = f"GPU of each learner rank of {agent.name}"
@@ -206,7 +208,7 @@ def _rank(config: RunConfig, agent: AgentConfig, shape: Shape, room: float) -> N
 
 
 def _changes(config: RunConfig, agent: AgentConfig, shape: Shape, room: float) -> Iterator[str]:
-    """Changes after which a rank fits, the cheapest first."""
+    """Yields changes after which a rank fits, the cheapest first."""
     training = config.training.model_copy(update={"recompute_activations": True})
     again = config.model_copy(update={"training": training})
     said = "" if config.training.recompute_activations else "training.recompute_activations=true"
@@ -221,7 +223,7 @@ def _changes(config: RunConfig, agent: AgentConfig, shape: Shape, room: float) -
 
 
 def _vllm(config: RunConfig, agent: AgentConfig, shape: Shape, room: float) -> Need:
-    """Whether vLLM's share of a GPU is enough for what it must hold."""
+    """Returns the need of vLLM's share of a GPU: the minimum that it must hold."""
     parts = memory.inside_vllm(config, agent, shape)
     share = agent.generator.gpu_memory_utilization * room
     has = f"{share:.1f} GiB ({agent.generator.gpu_memory_utilization:g} of {room:.0f})"
@@ -234,7 +236,7 @@ def _vllm(config: RunConfig, agent: AgentConfig, shape: Shape, room: float) -> N
 
 
 def _remedy(parts: memory.Parts, agent: AgentConfig, config: RunConfig) -> str:
-    """What to change, by what takes the most."""
+    """Returns the change that reduces the largest component."""
     name = max(parts, key=lambda part: parts[part], default="")
     path = f"agents.{agent.name}"
     if name == "activations" and not config.training.recompute_activations:
@@ -261,7 +263,7 @@ def _small(owners: list[AgentConfig]) -> bool:
 
 
 def _told_parts(parts: memory.Parts) -> str:
-    """By what takes them, the largest first; what is next to nothing is not named."""
+    """Returns the components, the largest first; those below 1 % are summed up."""
     total = sum(parts.values())
     large = {name: gib for name, gib in parts.items() if gib >= 0.01 * total}
     told = [f"{n} {_told_gib(large[n])}" for n in sorted(large, key=large.__getitem__)[::-1]]
@@ -312,7 +314,8 @@ def _groups(config: RunConfig) -> list[list[AgentConfig]]:
 
 
 def _writers(config: RunConfig) -> list[range]:
-    """The actors of every process of policies that write: its learner and its generators."""
+    """Returns, for each group of policies in one actor, the actors that generate: its learner and
+    its generators."""
     more = config.compute.generators_per_agent
     return [
         range(1 + (more if any(a.trainable for a in group) else 0)) for group in _groups(config)
@@ -320,7 +323,7 @@ def _writers(config: RunConfig) -> list[range]:
 
 
 def _gpus() -> tuple[float, ...]:
-    """GiB of each GPU, by the driver's own tool: this process must not load torch for it."""
+    """Returns the GiB of each GPU by the driver's own tool: this process must not load torch."""
     tool = shutil.which("nvidia-smi")
     if tool is None:
         return ()
@@ -331,7 +334,7 @@ def _gpus() -> tuple[float, ...]:
         )
     except (OSError, subprocess.SubprocessError):
         return ()
-    # Some GPUs share the machine's memory and tell none of their own.
+    # Some GPUs share the machine's memory and report none of their own.
     sizes = [line.strip() for line in done.stdout.splitlines() if line.strip()]
     shared = psutil.virtual_memory().total / memory.GIB
     found = [float(s) / 1024 if s.isdecimal() else shared for s in sizes]
@@ -339,8 +342,8 @@ def _gpus() -> tuple[float, ...]:
 
 
 def seen_gpus(sizes: Sequence[float], visible: str | None) -> list[float]:
-    """Those that CUDA_VISIBLE_DEVICES leaves: it hides what is named from the first on that is not
-    there. A name of letters is that of any of them."""
+    """Returns the GPUs that CUDA_VISIBLE_DEVICES leaves visible: it hides all entries from the
+    first one that does not exist. A name with letters may be any of them."""
     if visible is None:
         return list(sizes)
     seen: list[float] = []

@@ -1,8 +1,8 @@
-"""The shape of a model: how many weights it has, and what an answer of it keeps in memory.
+"""Shape of a model: its number of weights, and the memory per token of its cache and activations.
 
-Read from the `config.json` of a directory, or known by its Hugging Face id before it is there.
-Only decoders of Llama's kind are understood (grouped attention, a gated feed-forward part); of any
-other nothing is claimed.
+Read from the `config.json` of a directory, or known by Hugging Face id before it is downloaded.
+Only Llama-style decoders are supported (grouped attention, a gated feed-forward part); no other
+model gets an estimate.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from typing import Any
 from engine.config.schema import STARTERS
 
 LOGITS_AT_ONCE = 2**26
-"""Numbers: the most logits that a learner has at a time (`engine.policy.models.chunked_logits`);
-256 MiB in float32.
+"""Maximum number of logits that a learner holds at a time
+(`engine.policy.models.chunked_logits`); 256 MiB in float32.
 """
 
 
@@ -30,9 +30,9 @@ class Shape:
     feed_forward: int
     vocabulary: int
     tied: bool
-    """The embedding is the output's matrix too."""
+    """Whether the embedding is also the output matrix."""
     head_norms: bool = False
-    """Queries and keys are normed head by head, as Qwen3's are."""
+    """Whether queries and keys are normalized per head, as in Qwen3."""
 
     @property
     def parameters(self) -> int:
@@ -40,7 +40,7 @@ class Shape:
 
     @property
     def embeddings(self) -> int:
-        """Weights of the embedding and of the output's matrix."""
+        """Weights of the embedding and of the output matrix."""
         return self.vocabulary * self.width * (1 if self.tied else 2)
 
     @property
@@ -51,16 +51,16 @@ class Shape:
 
     @property
     def cached_per_token(self) -> int:
-        """Numbers in the key-value cache for each token."""
+        """Numbers per token in the key-value cache."""
         return 2 * self.layers * self.key_value_heads * self.head_width
 
     def kept_per_token(self, size: int) -> int:
-        """Bytes that one layer keeps of each token for its backward pass, its input included, where
-        a number has `size` bytes and attention keeps no matrix of its own."""
+        """Returns the bytes per token that one layer keeps for its backward pass, its input
+        included, with `size` bytes per number and attention that keeps no score matrix."""
         queries, keys = self.heads * self.head_width, self.key_value_heads * self.head_width
-        # Each norm: its input in float32, what it is divided to, the result, one root.
+        # Each norm: its input in float32, the normalized input, the result, one root.
         norms = 2 * ((4 + 2 * size) * self.width + 4)
-        # Queries, keys, values, what is read out with one number per head, and its packed copy.
+        # Queries, keys, values, attention's output with one number per head, and its packed copy.
         attention = size * (3 * queries + 2 * keys) + 4 * self.heads
         if self.head_norms:
             attention += (4 + size) * (queries + keys) + 4 * (self.heads + self.key_value_heads)
@@ -75,12 +75,12 @@ KNOWN = {
     "inclusionAI/AReaL-boba-2-8B": _QWEN3_8B,
     "inclusionAI/AReaL-boba-2-32B": _QWEN3_32B,
 }
-"""Models of the papers' settings, as the `config.json` of Qwen3 of their size has them, from which
-AReaL-boba-2 was trained on (its model card)."""
+"""Shapes of the models in the papers' settings, from the `config.json` of the Qwen3 of their size;
+AReaL-boba-2 was trained from it (its model card)."""
 
 
 def shape_of(model: str) -> Shape | None:
-    """Of a directory, a starter, or a known id; None where nothing can be said."""
+    """Returns the shape of a directory, a starter or a known id; None if it is unknown."""
     if model in KNOWN:
         return KNOWN[model]
     starter = model.removeprefix("starter:")

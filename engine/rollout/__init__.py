@@ -1,1 +1,1 @@
-"""Grows search trees: generation, verification, and the order of both."""
+"""Rollout: grows search trees by generation and verification, and schedules both."""

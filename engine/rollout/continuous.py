@@ -1,18 +1,18 @@
-"""Trees that grow without waves: whoever writes, or verifies, goes on as soon as it can.
+"""Continuous rollout: trees grow without waves, and neither agents nor sandbox wait for a batch.
 
-An answer is verified as soon as it has ended, and its verdict opens the next expansions of its
-tree, which join the running batch of their agent. A step takes the trees that are whole, as soon
-as there are enough; others grow on over its end (`training.extra_trees`). The trees of a step may
-be planted while those of the one before still grow, and begin as these become whole, so that as
-much is under way as before and no more: nothing is told of them until their step begins. The loop
-waits for the next turn of an agent or piece of verification, whichever ends first, and for whatever
-is to be done as soon as it has ended (`Then`).
+An answer is verified as soon as it completes, and its verdict opens the next expansions of its
+tree, which join the running batch of their agent. A step takes the complete trees as soon as there
+are enough; the others are carried over to the next step (`training.extra_trees`). The trees of a
+step may be planted while those of the previous step still grow; each begins as one of these
+completes, so that the number of growing trees stays the same. Their events are buffered until
+their step begins. The loop waits for the next turn of an agent or piece of verification, whichever
+ends first, and for calls that have a continuation (`Then`).
 
 Invariants:
-- A tree is under way until it is returned whole, and is returned once.
-- An answer's tokens follow from its tree's seed and its node; in which order nodes close hangs on
-  the clock, so `compute.deterministic` grows its trees in waves (`waves.py`) instead, as do
-  others that `step_rollout.grows_on` tells.
+- A tree is in flight until it is returned complete, and is returned once.
+- An answer's tokens are a function of its tree's seed and its node; the order in which nodes close
+  depends on the clock. `compute.deterministic` and the other settings for which
+  `step_rollout.grows_on` is false therefore grow trees in waves (`waves.py`).
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ from engine.training.team import Team
 
 @dataclass(frozen=True)
 class Then:
-    """What is to be done as soon as some calls have ended, while trees grow."""
+    """A continuation: `do` runs as soon as `calls` have ended, while trees grow."""
 
     calls: Sequence[Any] = ()
     do: Callable[[], None] = lambda: None
 
 
 class ContinuousRollout:
-    """All trees that are under way."""
+    """All trees in flight: generation, verification and growth without barriers."""
 
     def __init__(
         self,
@@ -56,27 +56,26 @@ class ContinuousRollout:
         self.problems = problems
         self.should_stop = should_stop
         self.trees: dict[GrowingTree, int] = {}
-        """Those that no step has taken, with the position of their problem in the training
-        problems."""
+        """Trees that no step has taken, with the index of their problem in the training set."""
         self._forests: dict[GrowingTree, Forest] = {}
         self.ahead: dict[GrowingTree, None] = {}
         """Trees whose step has not begun ..."""
         self._untold: list[tuple[GrowingTree, OpenNode | ClosedNode]] = []
-        """... and what was opened and closed in them, in this order."""
+        """... and the nodes opened and closed in them, in order, not yet reported."""
         self._unopened: deque[GrowingTree] = deque()
-        """Those of them that wait for others to become whole."""
+        """Trees of `ahead` that wait for others to complete before they begin."""
         self._whole: list[GrowingTree] = []
         self._writing = GenerationDispatcher(team)
         self._asked: dict[int, OpenNode] = {}
-        """What is being written, by its number."""
+        """Nodes being generated, by request number."""
         self._judged: dict[int, tuple[OpenNode, Answer]] = {}
-        """What is being verified, by its ticket."""
+        """Nodes being verified, by ticket."""
         self._beside: list[Any] = []
-        """Calls of an update that is under way."""
+        """Calls of an update in flight."""
 
     def plant(self, positions: Sequence[int], step: int, first: int) -> list[GrowingTree]:
-        """New trees of these problems; `first` were opened in this step before. They begin as
-        others become whole; all have begun, and their step has, when trees are gathered next."""
+        """Returns new trees of these problems; `first` is the number of trees that this step opened
+        before. They begin as others complete; the next `gather` begins the rest, and their step."""
         growing = len(self.trees) - len(self._whole) - len(self._unopened)
         config = self.config
         batch = [self.problems.training_batch(position, 1)[0] for position in positions]
@@ -91,7 +90,7 @@ class ContinuousRollout:
         return forest.trees
 
     def forget(self) -> None:
-        """Let the trees be whose step has not begun; what is written for them is not taken."""
+        """Discards the trees whose step has not begun; answers in flight for them are ignored."""
         gone, self.ahead = self.ahead, {}
         self._unopened.clear()
         for tree in gone:
@@ -104,12 +103,12 @@ class ContinuousRollout:
     def gather(
         self, count: int, sink: RolloutSink, phases: dict[str, float], then: Then
     ) -> list[GrowingTree]:
-        """Grow until so many trees are whole, and take all that are; those that are planted
-        meanwhile are of a later step. What comes `then` is not done if its calls take longer.
+        """Grows trees until `count` are complete, and returns all complete ones; trees planted
+        meanwhile belong to a later step. `then` does not run if its calls outlast the growth.
 
         Raises:
-            Stopped: when a stop was asked for.
-            TeamError: an actor failed, or nobody answered within the deadline.
+            Stopped: a stop was requested.
+            TeamError: an actor failed, or no call ended within the deadline.
         """
         for phase in ("generate", "verify"):
             phases.setdefault(phase, 0.0)
@@ -132,19 +131,19 @@ class ContinuousRollout:
         return whole
 
     def attend(self, calls: Sequence[Any], name: str, sink: RolloutSink) -> None:
-        """Let trees that no step waits for grow on until these calls have ended, or nothing is
-        under way any more; a long wait is reported under the calls' name."""
+        """Keeps trees that no step waits for growing until these calls have ended, or nothing is
+        in flight any more; a long wait is reported as `name`."""
         self._beside = list(calls)
         while self._beside and (self._asked or self._judged):
             self._go_on(sink, {}, name)
 
     def _open(self, count: int) -> None:
-        """Let so many of the trees begin that wait for it."""
+        """Begins up to `count` of the trees that wait."""
         if some := [self._unopened.popleft() for _ in range(min(count, len(self._unopened)))]:
             self._untold += [(claim.tree, claim) for claim in self._claim(some)]
 
     def _claim(self, trees: Sequence[GrowingTree]) -> list[OpenNode]:
-        """Ask for what the budgets of these trees allow now."""
+        """Opens the nodes that the budgets of these trees allow now, and requests their answers."""
         claims = [claim for tree in trees for claim in self._forests[tree].claim([tree])]
         for claim in claims:
             request = claim.tree.request(claim.expansion)
@@ -153,20 +152,21 @@ class ContinuousRollout:
         return claims
 
     def _urgent(self) -> list[int]:
-        """What is written for the step that has begun, beside that for a later one."""
+        """Requests of the current step; empty unless trees of a later step are in flight too."""
         asked = self._asked.items() if self.ahead else ()
         return [number for number, claim in asked if claim.tree not in self.ahead]
 
     def _coming(self, answered: Sequence[OpenNode] = ()) -> int:
-        """Of what is verified, or `answered` and about to be, how much will have more asked for; 0
-        where to wait for it saves nothing: on GPUs, or while no learner wants the cores."""
+        """Number of nodes in verification, or `answered` and about to be verified, whose verdicts
+        will issue more requests; 0 where to wait for them saves nothing: on GPUs, or while no
+        learner needs the cores."""
         if self.team.on_gpus or not self._beside:
             return 0
         judged = [*(claim for claim, _ in self._judged.values()), *answered]
         return sum(self._forests[claim.tree].end(claim.tree) is None for claim in judged)
 
     def _taken(self) -> list[GrowingTree]:
-        """The whole trees of the step that has begun."""
+        """The complete trees of the current step."""
         return [tree for tree in self._whole if tree not in self.ahead]
 
     def _tell(self, tree: GrowingTree, what: OpenNode | ClosedNode, sink: RolloutSink) -> None:
@@ -183,9 +183,9 @@ class ContinuousRollout:
         phases: dict[str, float],
         name: str = "",
     ) -> None:
-        """Take what ends next, and ask for what follows from it."""
+        """Processes the calls that end next, and requests what follows from them."""
         verifier, turns = self.team.verifier, self._writing.turns
-        if not (verdicts := verifier.taken(())):  # of what ended while others verified
+        if not (verdicts := verifier.taken(())):  # verdicts that ended while others verified
             waited_for = "agents to write" if self._asked else "sandbox"
             with timed(phases, "generate" if self._asked else "verify"):
                 calls = [*turns, *verifier.calls, *self._beside]
@@ -207,7 +207,7 @@ class ContinuousRollout:
         grown: dict[GrowingTree, None] = {}
         for ticket, verification in verdicts.items():
             if ticket not in self._judged:
-                continue  # of a tree that was let be
+                continue  # of a discarded tree
             claim, answer = self._judged.pop(ticket)
             node = self._forests[claim.tree].close(claim, answer, verification)
             self._tell(claim.tree, node, sink)

@@ -1,10 +1,9 @@
-"""The trees of one step, growing together.
+"""Forest: the trees of one step, which grow together.
 
 Invariants:
-- A tree is a pure function of its seed and of the answers: each has a generator of its own.
-- Where nodes are closed in the order in which they were opened (`waves.py`), one seed gives one
-  forest.
-- A node without a score (verification failed technically) takes no part and is counted.
+- A tree is a pure function of its seed and of the answers: each has its own random generator.
+- Where nodes close in the order in which they were opened (`waves.py`), one seed gives one forest.
+- A node without a score (verification failed technically) is excluded and counted.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from engine.search.tree import Expansion, SearchTree
 
 @dataclass(frozen=True, slots=True)
 class OpenNode:
-    """A node that was opened and waits for its answer."""
+    """An opened node that waits for its answer."""
 
     tree: GrowingTree
     expansion: Expansion
@@ -42,7 +41,7 @@ class OpenNode:
 
 @dataclass(frozen=True, slots=True)
 class ClosedNode:
-    """A closed node."""
+    """A closed node: its answer, verification and score."""
 
     node: int
     parent: int
@@ -51,18 +50,18 @@ class ClosedNode:
     verification: Verification
     score: float | None
     packed_draws: bytes
-    """`draws` as JSON: one object per node instead of some ten, which the garbage collector of a
-    large tree would go through again and again."""
+    """`draws` as JSON: one object per node instead of some ten, which the garbage collector would
+    traverse again and again in a large tree."""
 
     @property
     def draws(self) -> dict[str, Any]:
-        """Why here and by whom; see `Expansion`."""
+        """The draws that chose its parent and agent; see `Expansion`."""
         return msgspec.json.decode(self.packed_draws)
 
 
 @dataclass(eq=False)
 class GrowingTree:
-    """One problem, its search tree, and what was written so far by node id."""
+    """One problem, its search tree, and its closed nodes by node id."""
 
     problem: Problem
     search: SearchTree
@@ -70,16 +69,16 @@ class GrowingTree:
     """Id in the event log; 0 for a tree that is not logged."""
     written: dict[int, ClosedNode] = field(default_factory=dict)
     error_feedback: bool = True
-    """Refinement prompts say how the parent did on the public tests."""
+    """Whether refinement prompts include the parent's results on the public tests."""
     spending: Spending = field(default_factory=Spending)
     seed: tuple[int, ...] = ()
-    """Of its search; with a node's id it names the random numbers of that node's answer."""
+    """Seed of its search; with a node's id it names the random stream of that node's answer."""
 
     def scores(self) -> list[float]:
         return [node.score for node in self.written.values() if node.score is not None]
 
     def verified(self) -> list[ClosedNode]:
-        """In the order of creation, nodes whose verification failed technically left out."""
+        """Returns the scored nodes in order of creation, without those that failed technically."""
         return [node for _, node in sorted(self.written.items()) if node.score is not None]
 
     @property
@@ -87,7 +86,7 @@ class GrowingTree:
         return any(score == 1.0 for score in self.scores())
 
     def request(self, expansion: Expansion) -> Request:
-        """The prompt of an expansion: the problem, or its parent with feedback."""
+        """Returns the request of an expansion: the problem, or its parent with feedback."""
         assert expansion.node is not None
         name = (*self.seed, expansion.node) if self.seed else ()
         if expansion.parent == 0:
@@ -97,7 +96,7 @@ class GrowingTree:
         return Request(self.problem, Feedback(parent.answer.program, public), name)
 
     def close(self, node: ClosedNode) -> None:
-        """Record a node that was written; posteriors and spending advance."""
+        """Records a closed node; updates posteriors and spending."""
         self.search.close(node.node, node.score)
         self.written[node.node] = node
         self.spending.tokens += node.answer.generation.tokens
@@ -108,7 +107,8 @@ Judge = Callable[[Verification], float | None]
 
 
 def training_score(kind: Score) -> Judge:
-    """Score on all tests (docs/algorithm.md, section 4): 1 if all pass, or the share that does."""
+    """Returns the function that scores all tests (docs/algorithm.md, section 4): 1 if all pass and
+    0 otherwise, or the share that passes."""
 
     def judge(verification: Verification) -> float | None:
         if verification.verdict is Verdict.SANDBOX_FAILURE:
@@ -119,14 +119,15 @@ def training_score(kind: Score) -> Judge:
 
 
 def public_score(verification: Verification) -> float | None:
-    """Share of public tests: what guides a search at evaluation, where private tests are hidden."""
+    """Returns the share of public tests passed, which guides searches outside of training, where
+    private tests are hidden; None if verification failed technically."""
     if verification.verdict is Verdict.SANDBOX_FAILURE:
         return None
     return verification.public_passed / len(verification.public)
 
 
 class Forest:
-    """Claims expansions, takes answers with their verdicts, until every budget is spent."""
+    """Opens nodes, and closes them with answers and verdicts, until every budget is spent."""
 
     def __init__(
         self,
@@ -137,7 +138,7 @@ class Forest:
         seed: Sequence[int],
         first: int = 0,
     ):
-        """`first` is the position of the first tree among all that share the seed."""
+        """`first` is the index of the first tree among all that share the seed."""
         self.judge = judge
         self.budget = TreeBudget.of(search)
         self.trees = [
@@ -151,7 +152,7 @@ class Forest:
         ]
 
     def claim(self, trees: Sequence[GrowingTree]) -> list[OpenNode]:
-        """Open what the budgets of these trees allow now."""
+        """Opens and returns the nodes that the budgets of these trees allow now."""
         return [
             OpenNode(tree, expansion)
             for tree in trees
@@ -159,15 +160,15 @@ class Forest:
         ]
 
     def end(self, tree: GrowingTree) -> TreeEnd | None:
-        """Why a tree opens no more nodes; None while it may."""
+        """Returns why a tree opens no more nodes; None while it may."""
         return self.budget.end(tree.search, tree.spending)
 
     def is_spent(self, tree: GrowingTree) -> bool:
-        """Whether a tree is whole: nothing is left to open, and nothing is under way."""
+        """Whether a tree is complete: nothing is left to open, and nothing is in flight."""
         return self.budget.is_spent(tree.search, tree.spending)
 
     def close(self, claim: OpenNode, answer: Answer, verification: Verification) -> ClosedNode:
-        """Record an answer and its verdict; posteriors and tree advance."""
+        """Closes a node with its answer and verdict; updates posteriors and tree."""
         expansion = claim.expansion
         node = ClosedNode(
             claim.node,

@@ -1,14 +1,15 @@
-"""What is asked of the agents one by one, and comes back as it ends.
+"""Dispatcher of single generation requests to actors; answers return as they complete.
 
-Every actor that writes is kept in turns: a turn takes along what was asked for since the last one,
-which joins the actor's running batch, and brings back what has ended. The next turn is sent before
-what came back is looked at, so that nobody's batch waits for the loop.
+Every generating actor is called in turns: a turn carries the requests made since the last one,
+which join the actor's running batch, and returns the answers that have completed. The next turn is
+sent before the returned answers are processed, so that no actor's batch waits for the loop.
 
-Where writing and verifying share cores, a turn waits while verdicts are near that will have more
-asked for than there is to write: a batch of few answers costs almost as much as one of many.
+Where generation and verification share cores, a turn is delayed while verdicts are near that will
+issue more requests than there are to write: a batch of few answers costs almost as much as one of
+many.
 
-Invariant: whatever was asked for is in exactly one place, waiting or with one actor, until its
-answer is taken; an actor has at most one turn under way.
+Invariant: every request is either pending or with exactly one actor until its answer is taken; an
+actor has at most one turn in flight.
 """
 
 from __future__ import annotations
@@ -23,28 +24,28 @@ from engine.policy.types import Answer, Request
 from engine.training.team import Team
 
 TURN_SECONDS = 0.25
-"""Longest turn in which nothing ends: so long may a request wait to join."""
+"""Longest turn in which no answer completes, and so the longest wait of a request to join."""
 
 
 class GenerationDispatcher:
-    """All answers that are under way, by number."""
+    """Requests in flight, by number, and the turns of the actors that serve them."""
 
     def __init__(self, team: Team):
         self.team = team
         self._numbers = itertools.count()
         self._waiting: dict[PolicyHandle, dict[int, tuple[str, Request]]] = {}
         self._loads: Counter[PolicyHandle] = Counter()
-        """Answers that are wanted of each actor."""
+        """Answers that each actor owes."""
         self._turns: dict[Any, PolicyHandle] = {}
-        """The actor of each call that is under way."""
+        """The actor of each call in flight."""
 
     @property
     def turns(self) -> list[Any]:
-        """Calls under way; one that has ended is given to `taken`."""
+        """Calls in flight; pass those that have ended to `taken`."""
         return list(self._turns)
 
     def ask(self, agent: str, request: Request) -> int:
-        """Want an answer of whoever writes for an agent and has least to do; its number."""
+        """Queues a request with the agent's least loaded generating actor; returns its number."""
         number = next(self._numbers)
         actor = min(self.team.generators[agent], key=lambda actor: self._loads[actor])
         self._loads[actor] += 1
@@ -52,8 +53,8 @@ class GenerationDispatcher:
         return number
 
     def send(self, urgent: Collection[int] = (), coming: int = 0) -> None:
-        """Start a turn of everyone who is in none and has something to do, and not less than his
-        share of what is `coming`; a turn brings what is `urgent` back soon."""
+        """Starts a turn of every idle actor that owes answers, at least as many as its share of the
+        `coming` requests; a turn returns `urgent` answers soon."""
         busy, share = set(self._turns.values()), coming / max(1, len(self._loads))
         due = [a for a, load in self._loads.items() if load >= max(1, share) and a not in busy]
         for actor in due:
@@ -61,7 +62,7 @@ class GenerationDispatcher:
             self._turns[actor.write.remote(asked, TURN_SECONDS, urgent)] = actor
 
     def taken(self, ended: Iterable[Any]) -> dict[int, Answer]:
-        """The answers of turns that have ended, by number; `send` has their actors go on.
+        """Returns the answers of ended turns, by number; `send` starts their actors' next turns.
 
         Raises:
             TeamError: an actor failed, with its first cause.

@@ -1,7 +1,7 @@
-"""The trees of a step, from the problems whose turn it is.
+"""Rollout of a training step: its trees, from the next problems in order.
 
-Invariant: problems are taken in their order, each once; those whose trees a resume cut off come
-first. Trees grow in waves, each step's for itself, or without (`grows_on`).
+Invariant: problems are taken in their order, each once; those whose trees an interruption cut off
+come first. Trees grow in waves, step by step, or continuously (`grows_on`).
 """
 
 from __future__ import annotations
@@ -20,12 +20,13 @@ from engine.training.telemetry import StepRecorder
 
 
 def grows_on(config: RunConfig) -> bool:
-    """Whether an answer is verified, and its successors join the running batch, without waves.
+    """Whether trees grow continuously: answers are verified, and successors join the running
+    batch, without waves.
 
-    So it is where trees outlast their step; where vLLM writes, whose batch is always open; where a
-    generator writes beside the learner (`training.overlap`) and would idle while programs are
-    verified; and where nothing follows an answer, as in flat groups, so that no batch gets smaller
-    by it. Else the torch generator on few cores gains less by an open batch than its smaller
+    True where trees outlast their step; where vLLM generates, whose batch is always open; where a
+    generator runs alongside the learner (`training.overlap`) and would idle while programs are
+    verified; and where no request follows an answer, as in flat groups, so that no batch shrinks.
+    Otherwise the torch generator on few cores gains less from an open batch than its smaller
     batches and more calls cost: the demo's steps took a third longer.
     """
     if config.compute.deterministic:
@@ -40,7 +41,7 @@ def grows_on(config: RunConfig) -> bool:
 
 
 class StepRollout:
-    """Grows as many trees as a step is to learn from."""
+    """Grows the trees that each step learns from."""
 
     def __init__(
         self,
@@ -55,18 +56,18 @@ class StepRollout:
         self.should_stop = should_stop
         self.growth = ContinuousRollout(config, team, problems, should_stop)
         self.again: list[int] = []
-        """Problems whose trees a resume cut off: they are begun again first."""
+        """Indices of problems whose trees an interruption cut off; begun again first."""
         self.begun = 0
-        """New problems of this step."""
+        """Number of new problems of this step."""
         self.refilled = 0
-        """Trees that took the place of some that would have been left out."""
+        """Number of trees that replaced filtered ones."""
         self._opened = 0
         self._settled = True
-        """Whether this step begins no more problems, and leaves no tree to the next."""
+        """Whether this step begins no more problems, and carries no tree over to the next."""
 
     @property
     def carried(self) -> list[int]:
-        """Problems whose trees are under way; of the next step's none is begun yet."""
+        """Indices of problems whose trees are in flight, without those of the next step."""
         under_way = self.growth.trees.items()
         ahead = self.growth.ahead
         return [*(place for tree, place in under_way if tree not in ahead), *self.again]
@@ -74,14 +75,14 @@ class StepRollout:
     def grow(
         self, step: int, seen: int, recorder: StepRecorder, phases: dict[str, float], then: Then
     ) -> list[GrowingTree]:
-        """The trees of a step; those that would be left out are replaced while rounds are left.
+        """Returns the trees of a step; filtered trees are replaced while refill rounds are left.
 
-        `seen` problems were begun before this step. What comes `then` is done as soon as its calls
-        have ended, if that is before the trees are whole.
+        `seen` problems were begun before this step. `then` runs as soon as its calls have ended,
+        if that is before the trees are complete.
 
         Raises:
-            Stopped: a stop was asked for.
-            TeamError: an actor failed, or nobody answered within the deadline.
+            Stopped: a stop was requested.
+            TeamError: an actor failed, or no call ended within the deadline.
         """
         self.begun = self._opened = self.refilled = 0
         trees: list[GrowingTree] = []
@@ -103,23 +104,23 @@ class StepRollout:
         return trees
 
     def begin_ahead(self, step: int, seen: int) -> None:
-        """Have the next step's trees grow before `grow` is asked for them, if it is known which
-        problems they are of: `seen` were begun before that step."""
+        """Plants the next step's trees before `grow` is called for them, if their problems are
+        already known; `seen` problems were begun before that step."""
         if self._settled and not self.again and not self.growth.ahead:
             training = self.config.training
-            # Without extra trees, those that grow now are all of the step that ends.
+            # Without extra trees, all trees in flight belong to the current step.
             left = len(self.growth.trees) if training.extra_trees else 0
             missing = max(0, training.trees_per_step + training.extra_trees - left)
             self.growth.plant(range(seen, seen + missing), step, 0)
 
     def forget_ahead(self) -> None:
-        """The next step is not going to be."""
+        """Discards the trees planted for the next step."""
         self.growth.forget()
 
     def _in_waves(
         self, count: int, step: int, first: int, recorder: StepRecorder, phases: dict[str, float]
     ) -> list[GrowingTree]:
-        """So many trees of the problems from `first` on."""
+        """Grows and returns `count` trees in waves, of the problems from index `first` on."""
         config = self.config
         batch = self.problems.training_batch(first, count)
         names = tuple(agent.name for agent in config.agents)
@@ -142,7 +143,7 @@ class StepRollout:
         phases: dict[str, float],
         then: Then,
     ) -> list[GrowingTree]:
-        """At least so many whole trees; as many as `extra_trees` more grow beside them."""
+        """Returns at least `count` complete trees; `extra_trees` more grow alongside them."""
         trees = list(self.growth.ahead)
         self.begun += len(trees)
         if not trees:
@@ -153,10 +154,10 @@ class StepRollout:
             self.begun += len(new)
         recorder.open_trees(trees)
         self._opened += len(trees)
-        # The problems of the next trees are made while these are written.
+        # The problems of the next trees are generated while these are written.
         self.problems.training_batch(first + len(trees), count)
         return self.growth.gather(count, recorder, phases, then)
 
     def _missing(self, count: int) -> int:
-        """How many trees are to be planted for so many whole ones."""
+        """Returns how many trees to plant for `count` complete ones."""
         return max(0, count + self.config.training.extra_trees - len(self.growth.trees))

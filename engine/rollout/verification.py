@@ -1,11 +1,11 @@
-"""Verification on every node of a cluster: one actor each, with a sandbox of its own.
+"""Verifier pool over the nodes of a cluster: one actor per node, each with its own sandbox.
 
 Invariants:
-- Work goes to the node that has least of it for its slots, in pieces, so that a slow node holds up
-  a piece and no more; what comes while all have enough waits, and is the next piece.
-- What a node had when it was lost is verified elsewhere; a verdict is never made up.
-- A node that joins takes part once its sandbox has passed its self-check; one that was lost does
-  not come back.
+- Work goes to the node with the lowest load per slot, in pieces, so that a slow node delays no
+  more than a piece; programs that arrive while all nodes are busy queue for the next piece.
+- Programs of a lost node are verified elsewhere; a verdict is never made up.
+- A node that joins takes part once its sandbox has passed its self-check; a lost node does not
+  return.
 """
 
 from __future__ import annotations
@@ -38,40 +38,40 @@ from engine.training.actors import Verifier
 PIECE = 4
 """Programs per slot in one piece of work."""
 PIECES = 2
-"""That one node has at most: it works on one while the verdicts of the other are looked at."""
+"""Most pieces in flight per node: one runs while the driver processes the other's verdicts."""
 
 Program = tuple[Problem, str]
 
 
 @dataclass(eq=False)
 class Place:
-    """The verifier of one node."""
+    """Verifier actor of one node, and its load."""
 
     node: str
     slots: int
     actor: VerifierHandle
     pieces: int = 0
-    """Under way."""
+    """Pieces in flight."""
     programs: int = 0
-    """In all of them."""
+    """Programs in all of them."""
 
 
 class VerifierPool:
-    """Verifies programs on whatever nodes are left."""
+    """Verifies programs on all nodes that have not been lost."""
 
     def __init__(self, config: RunConfig, reserved: dict[str, float], waiting: Waiting):
-        """`reserved` are the cores of each node, by its id, that agents hold."""
+        """`reserved` holds the cores that agents hold on each node, by node id."""
         self.config, self.reserved, self.waiting = config, reserved, waiting
         self.caps = SandboxCaps.from_environment()
-        """Those of the run's own process, on every node."""
+        """Those of the run's own process apply on every node."""
         self.lost: list[str] = []
-        """What became of nodes that verify no more; whoever tells of it empties the list."""
+        """Messages about lost nodes; the caller that reports them clears the list."""
         self._tickets = itertools.count()
         self._programs: deque[tuple[int, Program]] = deque()
-        """Those that wait, with their tickets."""
+        """Queued programs, with their tickets."""
         self._calls: dict[Any, tuple[Place, list[tuple[int, Program]]]] = {}
         self._verdicts: dict[int, Verification] = {}
-        """What ended and was not taken yet."""
+        """Verdicts that are not taken yet, by ticket."""
         self._joining: dict[Any, Place] = {}
         """Nodes that are not ready yet, by the call of their self-check."""
         nodes = _nodes()
@@ -79,9 +79,9 @@ class VerifierPool:
         self.places = [self._place(node, len(nodes)) for node in nodes.values()]
 
     def ready(self) -> None:
-        """Wait until the sandbox of every node has passed its self-check.
+        """Waits until the sandbox of every node has passed its self-check.
 
-        A node on which it does not is left out, and told in `lost`.
+        A node whose sandbox fails it is left out, and reported in `lost`.
 
         Raises:
             TeamError: no node can verify.
@@ -95,7 +95,7 @@ class VerifierPool:
                 self._lose(place, str(error))
 
     def renew(self) -> None:
-        """Let nodes take part that have joined the cluster; nobody waits for them."""
+        """Adds nodes that have joined the cluster, without waiting for their self-checks."""
         nodes = _nodes()
         for name in nodes.keys() - self._seen:
             place = self._place(nodes[name], max(2, len(nodes)))
@@ -110,10 +110,10 @@ class VerifierPool:
                 self._tell(place, cause_of(error))
 
     def verify(self, programs: Sequence[Program], name: str = "sandbox") -> list[Verification]:
-        """Verdicts, in order; what `ask` asked for is verified beside.
+        """Returns verdicts, in order; programs submitted by `ask` are verified concurrently.
 
         Raises:
-            TeamError: the deadline passed, or no node is left; with its first cause.
+            TeamError: the deadline passed, or no node is left; with the first cause.
         """
         tickets = self.ask(programs)
         others: dict[int, Verification] = {}
@@ -126,7 +126,7 @@ class VerifierPool:
         return [found[ticket] for ticket in tickets]
 
     def ask(self, programs: Sequence[Program]) -> list[int]:
-        """Have programs verified; tickets for their verdicts, which `taken` gives."""
+        """Submits programs; returns tickets for their verdicts, which `taken` returns."""
         tickets = [next(self._tickets) for _ in programs]
         self._programs += zip(tickets, programs, strict=True)
         self._send()
@@ -134,14 +134,14 @@ class VerifierPool:
 
     @property
     def calls(self) -> list[Any]:
-        """Under way; one that has ended is given to `taken`."""
+        """Calls in flight; pass those that have ended to `taken`."""
         return list(self._calls)
 
     def taken(self, ended: Iterable[Any]) -> dict[int, Verification]:
-        """The verdicts of calls that have ended, and any that nobody took before, by ticket.
+        """Returns the verdicts of ended calls, and any not taken before, by ticket.
 
         Raises:
-            TeamError: no node is left; with its first cause.
+            TeamError: no node is left; with the first cause.
         """
         found, self._verdicts = self._verdicts, {}
         for call in ended:
@@ -159,7 +159,7 @@ class VerifierPool:
         return found
 
     def tier(self) -> str:
-        """The weakest of the nodes' walls: `none`, `restricted` or `full`."""
+        """Returns the weakest tier of all nodes: `none`, `restricted` or `full`."""
         tiers = [
             wait_for(place.actor.tier.remote(), "sandbox to name its walls", self.waiting)
             for place in self.places
@@ -178,7 +178,7 @@ class VerifierPool:
 
     def _send(self) -> None:
         while self._programs and (place := self._free_place()):
-            # All at once if one node verifies: its slots divide the work better.
+            # All programs at once if only one node verifies: its slots divide the work better.
             alone = len(self.places) == 1
             most = len(self._programs) if alone else PIECE * place.slots
             piece = [self._programs.popleft() for _ in range(min(most, len(self._programs)))]
@@ -188,7 +188,7 @@ class VerifierPool:
             self._calls[call] = place, piece
 
     def _free_place(self) -> Place | None:
-        """The least loaded of those that may have more."""
+        """Returns the least loaded node that can take another piece; None if there is none."""
         free = [place for place in self.places if place.pieces < PIECES]
         return min(free, key=lambda place: place.programs / place.slots, default=None)
 
@@ -204,7 +204,7 @@ class VerifierPool:
 
 
 def _nodes() -> dict[str, dict[str, Any]]:
-    """The nodes that can verify, by their ids."""
+    """Returns the nodes that can verify, alive and with a core, by id."""
     return {
         node["NodeID"]: node
         for node in ray.nodes()

@@ -1,13 +1,14 @@
-"""Grows a forest in waves: agents write while the sandbox verifies, in lanes that take turns.
+"""Rollout of a forest in waves: agents write while the sandbox verifies, in alternating lanes.
 
-So grow the trees of evaluations, and those of training that do not grow on (`continuous.py`).
+Evaluations grow their trees this way, and so does training without continuous rollout
+(`continuous.py`).
 
 With two lanes the trees of one are verified while those of the other are written, so neither the
 agents nor the sandbox wait for long. The lanes are served in strict turns, which keeps the order
 of every actor's calls, and so the result, a function of the seed alone.
 
-What the loop waits for: the answers of the lane whose turn it is, then its verdicts. What it
-unblocks: the next expansions of that lane.
+The loop waits for the answers of the lane whose turn it is, then for its verdicts, which unblock
+the next expansions of that lane.
 """
 
 from __future__ import annotations
@@ -21,16 +22,16 @@ from typing import TYPE_CHECKING, Any, Protocol
 from engine.policy.types import Answer, Stream
 from engine.rollout.forest import ClosedNode, Forest, GrowingTree, OpenNode
 
-if TYPE_CHECKING:  # a search without a trainer does not pay for Ray
+if TYPE_CHECKING:  # a search without a trainer does not import Ray
     from engine.training.team import Asked, Team
 
 
 class Stopped(Exception):
-    """The run was asked to stop in the middle of a step."""
+    """A stop of the run was requested in the middle of a step."""
 
 
 class RolloutSink(Protocol):
-    """What is told as the trees grow."""
+    """Receives the nodes that open and close as trees grow."""
 
     def opened(self, claim: OpenNode) -> None: ...
 
@@ -39,7 +40,7 @@ class RolloutSink(Protocol):
 
 @dataclass
 class Lane:
-    """Trees that advance together."""
+    """Trees that advance together, and the calls in flight for them."""
 
     trees: Sequence[GrowingTree]
     claims: dict[str, list[OpenNode]] = field(default_factory=dict)
@@ -48,7 +49,7 @@ class Lane:
 
 @dataclass
 class Rollout:
-    """One pass over one forest; `seconds` holds how long the driver waited, by phase."""
+    """One pass over one forest; `seconds` holds the driver's waiting time by phase."""
 
     team: Team
     forest: Forest
@@ -57,14 +58,14 @@ class Rollout:
     temperature: float | None = None
     starting_weights: bool = False
     stream: Stream | None = None
-    """Names the random numbers of the answers; unset, they are those of training."""
+    """Names the random stream of the answers; None means that of training."""
     seconds: dict[str, float] = field(default_factory=lambda: {"generate": 0.0, "verify": 0.0})
 
     def run(self) -> None:
-        """Grow every tree to the end of its budget.
+        """Grows every tree to the end of its budget.
 
         Raises:
-            Stopped: between two waves, when a stop was asked for.
+            Stopped: between two waves, if a stop was requested.
         """
         count = self.team.config.compute.lanes
         lanes = [Lane(self.forest.trees[start::count]) for start in range(count)]
@@ -109,7 +110,7 @@ class Rollout:
 
 @contextmanager
 def timed(phases: dict[str, float], name: str) -> Iterator[None]:
-    """Adds the seconds of the block to a phase, whose name an error of the block takes along."""
+    """Adds the seconds of the block to `phases[name]`; an error of the block gets it as `phase`."""
     started = time.perf_counter()
     try:
         yield

@@ -1,1 +1,1 @@
-"""What training, search and evaluation share: exit status, failure, lease, samples."""
+"""Shared parts of training, search and evaluation: exit status, failure, lease, samples, waits."""

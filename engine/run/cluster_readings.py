@@ -1,10 +1,10 @@
-"""Readings of all nodes of the Ray cluster: this one here, each other by one small actor there.
+"""Readings of all nodes of the Ray cluster: this one directly, every other by a small actor on it.
 
-Nodes are called node0 (where the engine runs), node1, ... in the order in which they were seen: a
-share of a run shows its samples to guests, whom names of machines do not concern.
+Nodes are named node0 (where the engine runs), node1, ... in the order in which they were first
+seen: a shared run shows its samples to guests, who must not learn names of machines.
 
-Invariant: nothing here waits for another node: what was requested at one reading is told at the
-next, if it has come by then; a node that does not answer is left out.
+Invariant: nothing here waits for another node: a reading returns what the previous one requested,
+if it has arrived; a node that does not answer is left out.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from engine.policy.handles import NodeReaderHandle
 from engine.run.node_readings import NodeReader
 
 NODES_EVERY_SECONDS = 30.0
-"""Between two looks at which nodes there are."""
+"""Interval between two queries of the cluster's nodes."""
 
 
 class ClusterReader:
-    """Call it from the process that runs the engine; without Ray it reads this node alone."""
+    """Reader of all nodes, for the engine's own process; without Ray it reads only this node."""
 
     def __init__(self, folder: str | Path = "/", node: NodeReader | None = None):
         self._folder = str(folder)
@@ -32,7 +32,7 @@ class ClusterReader:
         self._seen = 0
 
     def read(self) -> dict[str, float]:
-        """`METRIC.NODE`, of a device `METRIC.NODE:INDEX`."""
+        """Returns readings by `METRIC.NODE`, of a device by `METRIC.NODE:INDEX`."""
         found = _of_node("node0", self._here.read())
         self._look()
         for watch in self._others.values():
@@ -40,7 +40,7 @@ class ClusterReader:
         return found
 
     def _look(self) -> None:
-        ray: Any = sys.modules.get("ray")  # a search of one process has none, and loads none
+        ray: Any = sys.modules.get("ray")  # not imported in a search of one process
         if ray is None or time.monotonic() < self._next_look or not ray.is_initialized():
             return
         self._next_look = time.monotonic() + NODES_EVERY_SECONDS
@@ -54,7 +54,7 @@ class ClusterReader:
 
 
 class _Watch:
-    """The actor on another node, and its answer that is on its way."""
+    """Actor on another node, and its pending call."""
 
     def __init__(self, name: str, node: str, folder: str):
         import ray
@@ -67,7 +67,7 @@ class _Watch:
         self._pending = self._actor.read.remote()
 
     def take(self) -> dict[str, float]:
-        """What came since it was requested; nothing yet, or of a node that is lost."""
+        """Returns the result of the pending call; empty if it is not done or the node is lost."""
         import ray
 
         done, _ = ray.wait([self._pending], timeout=0)
@@ -81,7 +81,7 @@ class _Watch:
 
 
 class _Remote:
-    """Lives on another node, where the folder of the run may not be."""
+    """Actor class on another node, where the run directory may not exist."""
 
     def __init__(self, folder: str):
         self._reader = NodeReader(folder if Path(folder).is_dir() else "/")

@@ -1,6 +1,6 @@
-"""How an engine ends, and what its log says of that, whatever it does: training or searching.
+"""Exit status of an engine, in training and search, and the log entries of its end.
 
-Invariant: no Ray here, which a search without a trainer does not pay for.
+Invariant: this module does not import Ray, which a search without a trainer does not need.
 """
 
 from __future__ import annotations
@@ -14,35 +14,36 @@ from engine.events.vocabulary import ErrorRaised, LogLine, RunState, RunStateCha
 
 
 class ExitCode(IntEnum):
-    """How the process of an engine ended."""
+    """Exit status of an engine's process."""
 
     FINISHED = 0
     FAILED = 1
     REFUSED = 2
-    """These settings cannot run, or are not those of the run that is to go on."""
+    """The settings cannot run, or are not those of the run to resume."""
     STOPPED = 3
-    """On request, or because nobody held the run any more; it can be resumed."""
+    """Stopped on request, or because the lease expired; the run can be resumed."""
 
 
 def tell_refusal(run_dir: Path, error: Exception) -> None:
-    """Put a refusal into the log of a run that is to go on; a run without a log stays without."""
+    """Records a refusal in the existing log of a run; creates no log."""
     if not (run_dir / FILE_NAME).is_file():
         return
-    with contextlib.suppress(RuntimeError):  # an engine is at work there, and the log is its own
+    with contextlib.suppress(RuntimeError):  # another engine runs there and holds the log
         log = EventLog(run_dir)
         log_refusal(log, error)
         log.close()
 
 
 def log_refusal(log: EventLog, error: Exception) -> None:
-    """The run fails for what it was asked to do."""
+    """Records that the run failed because its request was refused."""
     message = f"{type(error).__name__}: {error}"
     log.append(ErrorRaised(message))
     log.append(RunStateChanged(RunState.FAILED, message))
 
 
 def walls_line(tier: str) -> LogLine:
-    """What the log says of the sandbox; a warning where a program could harm this machine."""
+    """Returns the log line of the sandbox's tier; a warning if a program could harm this
+    machine."""
     if tier != "none":
         return LogLine("info", f"programs run behind the {tier} tier of the sandbox's walls")
     message = (

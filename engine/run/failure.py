@@ -1,6 +1,6 @@
-"""Where a run failed, as far as the error itself tells: the phase, the agent and the rank.
+"""Failure of a run: its phase, agent and rank, as far as the error shows them.
 
-Invariant: no Ray here, which a search without a trainer does not pay for.
+Invariant: this module does not import Ray, which a search without a trainer does not need.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ _RANK = re.compile(r"\brank (\d+) of \d+")
 
 
 def error_raised(error: BaseException, phase: str = START) -> ErrorRaised:
-    """The event of a failure in `phase`, unless the error knows better; what is not known of its
-    place is left empty."""
+    """Returns the event of a failure in `phase`, or in the phase that the error itself has; an
+    unknown agent or rank is left empty."""
     message = f"{type(error).__name__}: {error}"
     agent, rank = _AGENT.search(message), _RANK.search(message)
     return ErrorRaised(

@@ -1,5 +1,5 @@
 """Readings of a node's GPUs by NVIDIA's management library (NVML), through the package
-`nvidia-ml-py`. Without the package, the driver or a device there are none.
+`nvidia-ml-py`. Without the package, the driver or a device there are no readings.
 
 Units: per cent, MB (2**20 bytes), watts. Source: the NVML API reference,
 https://docs.nvidia.com/deploy/nvml-api/.
@@ -13,7 +13,8 @@ from typing import Any
 
 
 class GpuReader:
-    """All devices of this node, whichever the engine uses; `library` is `pynvml` or alike."""
+    """Reader of all GPUs of this node, used by the engine or not; `library` is `pynvml` or has its
+    interface."""
 
     def __init__(self, library: ModuleType | Any | None = None):
         self._library = _pynvml() if library is None else library
@@ -23,12 +24,12 @@ class GpuReader:
                 self._library.nvmlInit()
                 number = self._library.nvmlDeviceGetCount()
                 self._handles = [self._library.nvmlDeviceGetHandleByIndex(i) for i in range(number)]
-            except self._library.NVMLError:  # no driver, or none that answers
+            except self._library.NVMLError:  # no driver, or it does not respond
                 self._handles = []
 
     def read(self) -> list[dict[str, float]]:
-        """By device: gpu_percent, gpu_memory_percent, gpu_memory_mb, gpu_power_w; what a device
-        does not report (some report no power) is left out."""
+        """Returns for each device gpu_percent, gpu_memory_percent, gpu_memory_mb and gpu_power_w,
+        without those that it does not report (some report no power)."""
         return [self._device(handle) for handle in self._handles]
 
     def _device(self, handle: Any) -> dict[str, float]:

@@ -1,7 +1,7 @@
-"""Ends an engine that nobody watches any more.
+"""Lease of an engine: it stops when its launcher no longer renews RUN_DIR/lease.
 
-Whoever launched the run touches RUN_DIR/lease; when the file has not been touched for the agreed
-time the engine is asked to stop, and ends by force if it does not within a second such time.
+The process that launched the run touches the file. If the file is not touched for the agreed time,
+the engine is requested to stop; after twice that time its process is ended by force.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ CHECK_EVERY = 1.0
 
 
 class LeaseGuard:
-    """A thread that looks at the lease file's age, in wall-clock seconds, and calls `stop` when it
-    is too old."""
+    """Thread that checks the lease file's age, in wall-clock seconds, and calls `stop` when it
+    exceeds `seconds`."""
 
     def __init__(self, run_dir: Path, seconds: float, stop: Callable[[], object]):
         self.file = run_dir / FILE_NAME
@@ -32,7 +32,7 @@ class LeaseGuard:
         self._closed.set()
 
     def age(self) -> float:
-        """Seconds since the lease was last renewed, or since the start if it never was."""
+        """Returns the seconds since the lease was last renewed, or since the start if never."""
         try:
             renewed = max(self._started, self.file.stat().st_mtime)
         except FileNotFoundError:
@@ -45,5 +45,5 @@ class LeaseGuard:
             if age > self.seconds:
                 self.stop()
             if age > 2 * self.seconds:
-                # The loop hangs in a call; without a watcher nobody else would end it.
+                # The loop hangs in a call; without a launcher nothing else would end it.
                 os._exit(3)

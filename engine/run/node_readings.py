@@ -1,7 +1,7 @@
-"""Readings of one machine: processor, memory, disk, network and GPUs.
+"""Readings of one machine: CPU, memory, disk, network and GPUs.
 
-Rates are means since the reading before, so that the first one has none. Everything comes from
-counters of the kernel and takes some milliseconds.
+Rates are means since the previous reading, so the first reading has none. All values come from
+kernel counters; a reading takes some milliseconds.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from engine.run.gpus import GpuReader
 
 
 class NodeReader:
-    """Of this machine; `folder` lies on the disk whose use is told."""
+    """Reader of this machine; `folder` is on the disk whose use it reports."""
 
     def __init__(
         self,
@@ -28,10 +28,11 @@ class NodeReader:
         self._folder, self._clock = str(folder), clock
         self._gpus = gpus or GpuReader()
         self._before: tuple[float, dict[str, int]] | None = None
-        psutil.cpu_percent()  # compares with the call before
+        psutil.cpu_percent()  # later calls compare with this one
 
     def read(self) -> dict[str, float]:
-        """`node_METRIC` of the machine, `gpu_METRIC:INDEX` of each device; units in the names."""
+        """Returns `node_METRIC` of the machine and `gpu_METRIC:INDEX` of each device; the names
+        hold the units."""
         memory, disk = psutil.virtual_memory(), psutil.disk_usage(self._folder)
         found = {
             "node_cpu_percent": psutil.cpu_percent(),
@@ -46,13 +47,13 @@ class NodeReader:
         return found
 
     def _rates(self) -> dict[str, float]:
-        """MB (2**20 bytes) per second."""
+        """Returns rates in MB (2**20 bytes) per second."""
         now, counters = self._clock(), _counters()
         before, self._before = self._before, (now, counters)
         if before is None or now <= before[0]:
             return {}
         seconds, old = now - before[0], before[1]
-        # A device that went away, or a counter that began again, makes less of a sum.
+        # A removed device or a restarted counter lowers a sum.
         return {
             name: round(max(0, value - old.get(name, value)) / 2**20 / seconds, 3)
             for name, value in counters.items()

@@ -1,4 +1,4 @@
-"""What a run has come to, folded from its log: a line for a terminal, a result for a machine."""
+"""Summary of a run, folded from its log: a line for terminals and a JSON result."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ _FOLDED = {
 
 
 class RunDigest:
-    """Reads on in a run's log whenever it is told to; each event is folded once."""
+    """Fold of a run's log; each `read` continues where the last one ended, so each event is folded
+    once."""
 
     def __init__(self, run_dir: Path):
         self.run_dir = run_dir
@@ -44,20 +45,20 @@ class RunDigest:
 
     @classmethod
     def of(cls, run_dir: Path) -> Self:
-        """The digest of a whole log."""
+        """Returns the digest of a whole log."""
         digest = cls(run_dir)
         digest.read()
         return digest
 
     def read(self) -> None:
-        """Fold what has been written since the last time."""
+        """Folds the events since the last call."""
         while batch := self._reader.read():
             for event in batch:
                 if KINDS[event.kind] in _FOLDED:
                     self._fold(event.typed())
 
     def line(self) -> str:
-        """How far the run is, for one line of a terminal."""
+        """Returns the progress of the run in one line."""
         if self.waiting:
             return f"waiting for {self.waiting}"
         goal = f" of {self.steps}" if self.minutes is None else f", {self.minutes:g} minutes wanted"
@@ -68,7 +69,7 @@ class RunDigest:
         return " · ".join(parts)
 
     def result(self) -> dict[str, Any]:
-        """How the run stands, as plain JSON."""
+        """Returns the state and results of the run as plain JSON."""
         return {
             "run_dir": str(self.run_dir),
             "state": self.state,

@@ -1,8 +1,8 @@
-"""Samples of what a run costs: the engine and its actors, and all nodes of its cluster.
+"""System samples of a run: resource use of the engine, its actors and all nodes of its cluster.
 
-Invariants: samples are taken by a thread of their own at a steady interval, however long a step
-takes; the loop waits for none, and a reading that fails costs the run its samples, not its life.
-Their kind is no figure of a run (`engine.events.timeline`): their positions depend on the clock.
+Invariants: a separate thread takes samples at a fixed interval, however long a step takes; the loop
+never waits for it, and a failing reading ends the samples, not the run. Their kind is no figure of
+a run (`engine.events.timeline`): their positions depend on the clock.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ from engine.run.cluster_readings import ClusterReader
 
 EVERY_SECONDS = 10.0
 FIRST_SECONDS = 1.0
-"""Until the first sample: rates are means since a reading before it."""
+"""Delay of the first sample: rates are means since an earlier reading."""
 CLOSE_SECONDS = 5.0
-"""For a reading that is under way when the run ends; one that takes longer is discarded."""
+"""Wait for a reading in progress when the run ends; one that takes longer is discarded."""
 
 
 class SystemSampler:
-    """CPU and memory of this process and all its descendants; `by_node` of the whole machines.
-    `folder` lies on the disk whose use is reported."""
+    """Sampler of CPU and memory of this process and its descendants, and of whole machines in
+    `by_node`. `folder` is on the disk whose use is reported."""
 
     def __init__(self, folder: str | Path = "/") -> None:
         self._cluster = ClusterReader(folder)
         self._processes: dict[int, psutil.Process] = {}
 
     def sample(self) -> SystemSample:
-        """What is used now. CPU is in percent of one core, as a mean since the sample before."""
+        """Returns current use; CPU in percent of one core, as a mean since the previous sample."""
         me = psutil.Process()
         found = {p.pid: p for p in [me, *me.children(recursive=True)]}
-        # cpu_percent compares with the last call on the same object.
+        # `cpu_percent` compares with the previous call on the same object.
         self._processes = {pid: self._processes.get(pid, process) for pid, process in found.items()}
         cpu = memory = 0.0
         for process in self._processes.values():
@@ -61,8 +61,8 @@ def sampling(
     every: float = EVERY_SECONDS,
     first: float = FIRST_SECONDS,
 ) -> Iterator[None]:
-    """While the block lasts, log a sample `first` seconds after its start, then once in `every`
-    seconds; of moments that a slow reading misses, none is made up for."""
+    """While the block runs, logs a sample `first` seconds after its start, then every `every`
+    seconds; samples that a slow reading misses are skipped."""
     thread = _Sampling(log, SystemSampler(folder), every, first)
     thread.start()
     try:
@@ -72,7 +72,7 @@ def sampling(
 
 
 class _Sampling(threading.Thread):
-    """Appends samples to a log until it is closed."""
+    """Thread that appends samples to a log until it is closed."""
 
     def __init__(self, log: EventLog, sampler: SystemSampler, every: float, first: float):
         super().__init__(name="system-sampler", daemon=True)
@@ -83,7 +83,7 @@ class _Sampling(threading.Thread):
 
     def run(self) -> None:
         try:
-            self._sampler.sample()  # what the first one compares with
+            self._sampler.sample()  # baseline of the first sample's rates
             due = time.monotonic() + self._first
             while not self._closed.wait(max(0.0, due - time.monotonic())):
                 self._append(self._sampler.sample())
@@ -93,7 +93,7 @@ class _Sampling(threading.Thread):
             self._append(LogLine("warning", f"no more samples of the system: {reason}"))
 
     def close(self) -> None:
-        """After this nothing is appended, also by a reading that is still under way."""
+        """Stops the thread; afterwards nothing is appended, not even by a reading in progress."""
         with self._gate:
             self._closed.set()
         self.join(CLOSE_SECONDS)

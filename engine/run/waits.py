@@ -15,27 +15,27 @@ CALL_DEADLINE = 3600.0
 REPORT_AFTER = 2.0
 
 Waiting = Callable[[str, float], object]
-"""Told the name of a wait and its deadline in seconds; an empty name when it is over."""
+"""Callback with the name of a wait and its deadline in seconds; an empty name when it is over."""
 
 
 NOBODY: Mapping[str, str] = MappingProxyType({})
 
 
 class TeamError(RuntimeError):
-    """The team could not be started, or one of its actors failed."""
+    """Raised if the team could not be started, or one of its actors failed."""
 
     agent = ""
-    """Whose call failed, if somebody knows."""
+    """Agent whose call failed, or empty if unknown."""
 
     def __init__(self, message: str, place: int | None = None):
         super().__init__(message)
         self.place = place
-        """Of the call that failed, among those that were waited for."""
+        """Index of the failed call among those that were waited for."""
 
 
 @contextmanager
 def of_agents(names: Iterable[str]) -> Iterator[None]:
-    """A call that fails in the block is that of the agent at its place."""
+    """Attributes a call that fails in the block to the agent at its index in `names`."""
     try:
         yield
     except TeamError as error:
@@ -52,7 +52,7 @@ def wait_for(
     deadline: float = CALL_DEADLINE,
     roles: Mapping[str, str] = NOBODY,
 ) -> Any:
-    """Result of one or several calls; a long wait is reported under its name.
+    """Returns the result of one or several calls; reports a long wait under `name`.
 
     Raises:
         TeamError: the deadline passed, or the actor failed (with its first cause).
@@ -75,7 +75,7 @@ def wait_for(
 
 
 def _failed_place(futures: Any) -> int | None:
-    """The first call that has failed; None of a single one."""
+    """Returns the index of the first failed call; None for a single call."""
     for place, future in enumerate(futures if isinstance(futures, list) else []):
         if ray.wait([future], timeout=0)[0] and _failed(future):
             return place
@@ -93,7 +93,7 @@ def _failed(future: Any) -> bool:
 def wait_for_any(
     calls: Sequence[Any], name: str, waiting: Waiting, deadline: float = CALL_DEADLINE
 ) -> list[Any]:
-    """Those of several calls that have ended, at least one; whether they failed is not looked at.
+    """Returns those of several calls that are done, at least one, without checking for failures.
 
     Raises:
         TeamError: none ended before the deadline.
@@ -114,13 +114,13 @@ def wait_for_any(
 
 
 def ended_of(calls: Sequence[Any]) -> list[Any]:
-    """Those of several calls that have ended by now."""
+    """Returns those of several calls that are done now."""
     return ray.wait(calls, num_returns=len(calls), timeout=0)[0] if calls else []
 
 
 def cause_of(error: BaseException, roles: Mapping[str, str] = NOBODY) -> str:
-    """The first cause of what an actor raised, or of its end, in one line; `roles` are the names of
-    actors by their ids."""
+    """Returns the first cause of an actor's exception, or of its death, in one line; `roles` maps
+    ids of actors to their names."""
     cause = getattr(error, "cause", None) or error
     lines = [line for line in str(cause).strip().splitlines() if line.strip()]
     told = f"{type(cause).__name__}: {lines[-1].strip()}" if lines else type(cause).__name__

@@ -1,8 +1,8 @@
-"""The most that a program gets in the sandbox, whatever settings and problems ask for.
+"""Caps of the sandbox: the most that a program gets, whatever settings and problems request.
 
-The operator of a machine says it by environment variables. One that is set lowers the settings of a
-run too: on a server those are a member's. One that is not holds for the problems' own limits alone,
-which come with a data set: they may exceed the settings up to a default.
+The operator of a machine sets them by environment variables. A cap that is set lowers the settings
+of a run too: on a server those are a member's. The default of an unset cap applies only to the
+problems' own limits, which come with a data set and may exceed the settings up to that default.
 
 Invariant: a cap only lowers; what it lowers is reported (`cuts`).
 """
@@ -22,16 +22,16 @@ if TYPE_CHECKING:
 
 DEFAULTS = {"seconds": 60, "memory_mb": 2048, "output_mb": 64}
 MOST = {"seconds": 3600, "memory_mb": 1 << 20, "output_mb": 1024}
-"""What a cap may be; none may be 0."""
+"""Largest value of each cap; the smallest is 1."""
 WALL_PER_CPU = 2.0
-"""Seconds of wall time for each of processor time, at most."""
+"""Most seconds of wall time per second of CPU time."""
 _PREFIX = "GROVE_SANDBOX_"
 
 
 @dataclass(frozen=True, slots=True)
 class SandboxCaps:
-    """Seconds of processor time and MiB of memory of one run of a program, MiB that it returns or
-    prints for one test; None: the default, for the problems' own limits alone."""
+    """Seconds of CPU time and MiB of memory of one run of a program, MiB that it returns or prints
+    for one test; None: the default, which applies to the problems' own limits alone."""
 
     seconds: int | None = None
     memory_mb: int | None = None
@@ -39,10 +39,10 @@ class SandboxCaps:
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> SandboxCaps:
-        """The caps of GROVE_SANDBOX_SECONDS, _MEMORY_MB and _OUTPUT_MB.
+        """Reads the caps from GROVE_SANDBOX_SECONDS, _MEMORY_MB and _OUTPUT_MB.
 
         Raises:
-            ConfigError: one is no whole number in its range.
+            ConfigError: a value is not an integer from 1 to its `MOST`.
         """
         given = {name: environment.get(variable(name), "") for name in DEFAULTS}
         if faults := [
@@ -58,12 +58,12 @@ class SandboxCaps:
         return cls(**{name: int(text) for name, text in given.items() if text})
 
     def environment(self) -> dict[str, str]:
-        """The variables that `from_environment` reads."""
+        """Returns the variables from which `from_environment` reads these caps."""
         named = {field.name: getattr(self, field.name) for field in fields(self)}
         return {variable(name): str(value) for name, value in named.items() if value is not None}
 
     def of_settings(self, config: SandboxConfig) -> SandboxConfig:
-        """The settings, lowered to the caps that are set."""
+        """Returns the settings, lowered to the caps that are set."""
         lower = {
             name: most
             for name, most in self.limits_of_settings().items()
@@ -72,7 +72,7 @@ class SandboxCaps:
         return config.model_copy(update=lower) if lower else config
 
     def limits_of_settings(self) -> dict[str, Any]:
-        """By field of `SandboxConfig`, the most that it may be; only of caps that are set."""
+        """Returns the most that each field of `SandboxConfig` may be, for caps that are set."""
         found: dict[str, Any] = {}
         if self.seconds is not None:
             found |= {"cpu_seconds": self.seconds, "wall_seconds": WALL_PER_CPU * self.seconds}
@@ -83,7 +83,7 @@ class SandboxCaps:
         return found
 
     def most_seconds(self, config: SandboxConfig) -> float:
-        """Of processor time, for a problem that has a limit of its own; `config` was lowered."""
+        """CPU seconds at most, for a problem with its own limit; `config` is already lowered."""
         return self.seconds or max(DEFAULTS["seconds"], config.cpu_seconds)
 
     def most_wall_seconds(self, config: SandboxConfig) -> float:
@@ -93,7 +93,8 @@ class SandboxCaps:
         return self.memory_mb or max(DEFAULTS["memory_mb"], config.memory_mb)
 
     def most_output_bytes(self, config: SandboxConfig) -> int:
-        """Also for what a problem expects, of which a program may print twice as much."""
+        """Also caps the room for a problem's expected output, of which a program may print twice
+        as much."""
         return max((self.output_mb or DEFAULTS["output_mb"]) << 20, config.output_bytes)
 
     def lowers(self, config: SandboxConfig, limits: Limits) -> bool:
@@ -103,7 +104,7 @@ class SandboxCaps:
         ) > self.most_memory_mb(config)
 
     def cuts(self, config: SandboxConfig, problems: Iterable[Problem] = ()) -> list[str]:
-        """A sentence for each of the settings, and one for all problems, that the caps lower."""
+        """Returns a message for each setting that the caps lower, and one for all problems."""
         lowered = self.of_settings(config)
         told = [
             f"sandbox.{name} = {getattr(config, name)} is above what this machine's operator "
@@ -121,7 +122,7 @@ class SandboxCaps:
 
 
 def variable(name: str) -> str:
-    """The environment variable of a cap."""
+    """Returns the environment variable of a cap."""
     return f"{_PREFIX}{name.upper()}"
 
 
@@ -131,4 +132,4 @@ VARIABLES = {
     "memory_mb": variable("memory_mb"),
     "output_bytes": variable("output_mb"),
 }
-"""By field of `SandboxConfig`, the environment variable of its cap."""
+"""Environment variable of the cap of each field of `SandboxConfig`."""

@@ -1,1 +1,1 @@
-"""Search: posteriors, the shared tree, and when it may grow."""
+"""Search: posteriors, the shared tree and its budget."""

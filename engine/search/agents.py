@@ -1,7 +1,7 @@
 """Choosers of the agent that expands a node, from the scores of a whole tree, or of one node.
 
-Invariant: a chooser sees each score once, costs O(agents) per choice, and breaks ties in favour
-of the agent that was named first.
+Invariant: a chooser observes each score once, costs O(agents) per choice, and breaks ties in favour
+of the agent that is listed first.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from engine.search.posteriors import make_posterior, rounded, thompson
 
 
 class AgentChooser(Protocol):
-    """Knowledge of what each agent scores, and of how much it has under way."""
+    """Statistics of each agent's scores and of its nodes in flight, and the choice by them."""
 
     def begin(self, agent: str) -> None:
-        """A node of this agent was opened; `end` follows, whatever becomes of it."""
+        """Records that a node of this agent was opened; `end` always follows."""
         ...
 
     def end(self, agent: str) -> None: ...
@@ -28,19 +28,19 @@ class AgentChooser(Protocol):
     def observe(self, agent: str, reward: float) -> None: ...
 
     def choose(self, rng: np.random.Generator) -> tuple[str, dict[str, float]]:
-        """The agent to use, and the value by which each one competed."""
+        """Returns the chosen agent, and the value by which each one competed."""
         ...
 
     def recorded(self) -> dict[str, Mapping[str, float]]:
-        """What is known of each agent, as a record of draws holds it: its posterior, or its mean
-        score and number of nodes."""
+        """Returns the statistics of each agent, as a record of draws holds them: its posterior, or
+        its mean score and number of nodes."""
         ...
 
 
 class ThompsonChooser:
     """One posterior per agent; the largest draw wins (docs/algorithm.md, section 2).
 
-    Nodes under way change nothing: the draws themselves spread them over the agents.
+    Nodes in flight change nothing: the randomness of the draws spreads them over the agents.
     """
 
     def __init__(self, agents: Sequence[str], family: Posterior):
@@ -65,7 +65,7 @@ class ThompsonChooser:
 class UcbChooser:
     """UCB1 (Auer et al. 2002): mean + sqrt(2) sqrt(ln N / n); an agent without nodes first.
 
-    n and N also count nodes under way (WU-UCT, Liu et al., arXiv 1810.11755), or all that are
+    n and N also count nodes in flight (WU-UCT, Liu et al., arXiv 1810.11755); otherwise all nodes
     opened at once would go to one agent. With one in flight this is UCB1 itself.
     """
 
@@ -95,7 +95,7 @@ class UcbChooser:
         }
 
     def values(self) -> dict[str, float]:
-        """The upper bound of every agent; infinite where it has no node at all."""
+        """Returns the upper bound of every agent; infinite for one without nodes."""
         visits = {agent: n + self._under_way[agent] for agent, n in self._counts.items()}
         total = sum(visits.values())
         return {
@@ -108,5 +108,5 @@ class UcbChooser:
 
 
 def make_chooser(choice: AgentChoice, agents: Sequence[str], family: Posterior) -> AgentChooser:
-    """A chooser that has seen nothing."""
+    """Returns a chooser without observations."""
     return UcbChooser(agents) if choice is AgentChoice.UCB else ThompsonChooser(agents, family)

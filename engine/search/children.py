@@ -1,12 +1,12 @@
-"""The children that compete for one descent: a Thompson draw each, and the largest wins.
+"""The children that compete for one descent: one Thompson draw each, and the largest wins.
 
 Invariants:
-- Up to `WIDE` children each draws for itself, in the order in which they came; whether one by one
-  or in one call of numpy, the generator gives the same numbers.
-- Beyond that, children of equal posteriors are one group. The largest of n independent draws of one
-  distribution is F^-1(U^(1/n)), and any of the n is equally likely to have it: so a choice has the
-  same probabilities, and costs O(groups) instead of O(children). Groups that are too small for
-  that to pay draw for each child, in one call.
+- Up to `WIDE` children, each has its own draw, in the order of creation; one by one or in one call
+  of numpy, the generator gives the same numbers.
+- Beyond that, children with equal posteriors form a group. The largest of n independent draws of
+  one distribution is F^-1(U^(1/n)), and each of the n is equally likely to have it: so a choice has
+  the same probabilities, and costs O(groups) instead of O(children). Groups too small for that to
+  pay off draw for each child, in one call.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from engine.search.posteriors import (
 )
 
 TOGETHER = 6
-"""From so many children on, one call that draws for all is faster than a call for each."""
+"""Number of children from which one call that draws for all is faster than a call for each."""
 WIDE = 64
 MANY = 24
-"""From so many on, the largest draw of a group is faster found by inversion."""
+"""Size of a group from which its largest draw is faster to compute by inversion."""
 
 RECORDED = 32
-"""A record keeps so many of the largest draws, so that events stay small."""
+"""Number of largest draws in a record, a limit that keeps events small."""
 
 
 class Children:
@@ -60,7 +60,8 @@ class Children:
         return self._posteriors.items()
 
     def observe(self, child: int, score: float) -> None:
-        """Record a score of a child or of what lies below it; the first one lets it compete."""
+        """Records a score of a child or of one of its descendants; a child competes from its first
+        score on."""
         posterior = self._posteriors.get(child)
         if posterior is None:
             posterior = self._posteriors[child] = make_posterior(self._family)
@@ -73,8 +74,8 @@ class Children:
             self._draws.changed(child, posterior.key())
 
     def choose(self, rng: np.random.Generator) -> tuple[int, dict[int, float]]:
-        """The child of the largest draw, and the draws: of all children, or of it alone in a pool
-        of more than `WIDE`."""
+        """Returns the child with the largest draw, and the draws: of all children, or of that one
+        alone in a pool of more than `WIDE`."""
         if self._draws is None:
             draws = {child: p.draw(rng) for child, p in self._posteriors.items()}
             return max(draws, key=draws.__getitem__), draws
@@ -83,8 +84,8 @@ class Children:
     def recorded(
         self, draws: Mapping[int, float]
     ) -> tuple[dict[str, float], dict[str, Mapping[str, float]]]:
-        """The largest of these draws by child id, the largest first, and the posteriors that they
-        came from, as a record holds both."""
+        """Returns the largest of these draws by child id, in descending order, and the posteriors
+        behind them, as a record holds both."""
         if len(draws) < TOGETHER:
             ranked = sorted(draws, key=draws.__getitem__, reverse=True)
             values = [round(draws[child], DIGITS) for child in ranked]
@@ -102,7 +103,7 @@ class Children:
 
 
 class _Each:
-    """One row of parameters for each child, in the order in which they came."""
+    """One row of parameters for each child, in the order of creation."""
 
     __slots__ = ("_children", "_draw", "_rows", "_rows_CP")
 
@@ -127,17 +128,17 @@ class _Each:
 
 
 class _Sorted(NamedTuple):
-    """Groups by how they are drawn: the children of small ones each, large ones as a whole."""
+    """Groups by how they are drawn: small ones per child, large ones as a whole."""
 
     groups_F: np.ndarray
-    """The group of each child of a small one."""
+    """The group of each child of a small group."""
     keys_PF: np.ndarray
     large_L: np.ndarray
     keys_PL: np.ndarray
 
 
 class _Alike:
-    """Children grouped by their parameters; the place of a group that emptied is used again."""
+    """Children grouped by their parameters; the index of an emptied group is reused."""
 
     __slots__ = (
         "_counts_G", "_empty", "_groups", "_keys_GP", "_kind", "_members", "_places", "_sorted",
@@ -149,11 +150,11 @@ class _Alike:
         self._members: list[list[int]] = []
         self._empty: list[int] = []
         self._places: dict[int, tuple[int, int]] = {}
-        """Group and position in it, by child."""
+        """Group and index in it, by child."""
         self._counts_G = np.empty((0, 1), dtype=np.int64)
         self._keys_GP = np.empty((0, 0))
         self._sorted: _Sorted | None = None
-        """Of use until a group that draws one by one gets, or loses, a member."""
+        """Valid until a group that draws per child gets, or loses, a member."""
 
     def changed(self, child: int, key: tuple[float, ...]) -> None:
         if child in self._places:
@@ -178,7 +179,7 @@ class _Alike:
             top = int(draws_F.argmax())
             group, best = int(groups_F[top]), float(draws_F[top])
         if len(large_L):
-            # 1 - U^(1/n): how much of the distribution lies above the largest of n draws.
+            # 1 - U^(1/n): the share of the distribution above the largest of n draws.
             tails_L = -np.expm1(np.log1p(-rng.random(len(large_L))) / self._counts_G[large_L, 0])
             beyond_L = (tails_L < self._kind.share_above(keys_PL, best)).nonzero()[0]
             if len(beyond_L):
@@ -225,7 +226,7 @@ class _Alike:
 
 
 def _with_room(rows: np.ndarray, row: int, like: tuple[float, ...]) -> np.ndarray:
-    """The same rows with room for one more, doubled when they are full."""
+    """Returns the rows with capacity for one more, doubled when they are full."""
     if row < len(rows):
         return rows
     larger = np.ones((max(8, 2 * row), len(like)), dtype=rows.dtype)

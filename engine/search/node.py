@@ -1,7 +1,7 @@
-"""One node of a search tree and the Thompson arms that its expansions compete by.
+"""One node of a search tree and the Thompson arms of its expansions.
 
-Invariant: a node's arms know only closed, scored children; GEN, CONT and the children are kept
-in pools: one per agent (agent_first), or a single shared one (node_first).
+Invariant: a node's arms observe only closed, scored children; GEN, CONT and the children are in
+pools: one per agent (agent_first), or a single shared one (node_first).
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ SHARED = "shared"
 
 
 class NodeState(StrEnum):
-    """Where a node stands between the choice of its parent and its score."""
+    """State of a node between the choice of its parent and its score."""
 
     OPEN = "open"
-    """Being written or verified: it may not be descended into."""
+    """Being generated or verified: no descent enters it."""
     SCORED = "scored"
     """Closed with a score; it competes."""
     FAILED = "failed"
-    """Closed without a score, because verification failed technically; it takes no part."""
+    """Closed without a score, because verification failed technically; it never competes."""
 
 
 class Pool:
-    """GEN (widen here), CONT (go deeper) and the children that CONT leads to."""
+    """GEN (widen here), CONT (go deeper) and the children that CONT may enter."""
 
     __slots__ = ("children", "cont", "gen")
 
@@ -41,7 +41,7 @@ class Pool:
 
 
 class Arms:
-    """All that is known at one expanded node q: its pools, and action_q, what each agent scored."""
+    """Statistics of one expanded node q: its pools, and action_q, the scores by agent."""
 
     __slots__ = ("agents", "pools")
 
@@ -58,7 +58,7 @@ class Arms:
 
 @dataclass(slots=True)
 class SearchNode:
-    """Node 0 is the root: no agent, no score, and always there to be expanded."""
+    """A node; node 0 is the root, which has no agent and no score, and may always be expanded."""
 
     id: int
     parent: int | None
@@ -72,11 +72,11 @@ class SearchNode:
 
     @property
     def children(self) -> Sequence[int]:
-        """Ids of all children, in the order of creation, whatever their state."""
+        """Ids of all children in any state, in the order of creation."""
         return self._children or ()
 
     def add_child(self, node_id: int) -> None:
-        """Append a child that was created."""
+        """Appends a new child."""
         # Most nodes stay leaves: a list for each is one more object for the garbage collector.
         if self._children is None:
             self._children = []
@@ -84,7 +84,7 @@ class SearchNode:
 
     @property
     def arms(self) -> Arms:
-        """Made when they are first asked for: most nodes of a large tree are never expanded."""
+        """The node's arms, made at first access: most nodes of a large tree are never expanded."""
         if self._arms is None:
             self._arms = self.make_arms()
         return self._arms

@@ -16,11 +16,11 @@ from engine.config.search import Posterior
 
 Arm = TypeVar("Arm", bound=Hashable)
 DIGITS = 4
-"""Places of the numbers in a record of draws: a large tree keeps, and tells, very many of them."""
+"""Decimals of the numbers in a record of draws: a large tree keeps and emits very many of them."""
 
 
 class ThompsonPosterior(Protocol):
-    """What the search needs of a posterior, whatever its family."""
+    """Interface of a posterior of any family."""
 
     def observe(self, reward: float) -> None: ...
 
@@ -31,27 +31,28 @@ class ThompsonPosterior(Protocol):
     def parameters(self) -> dict[str, float]: ...
 
     def recorded(self) -> Mapping[str, float]:
-        """The parameters as a record of draws holds them, to `DIGITS` places; one and the same
-        mapping until the next observation, not to be changed."""
+        """Returns the parameters as a record of draws holds them, to `DIGITS` decimals; the same
+        mapping object until the next observation, which must not be modified."""
         ...
 
     def key(self) -> tuple[float, ...]:
-        """What its draws depend on; posteriors of equal keys draw alike."""
+        """Returns the parameters of its draws; posteriors with equal keys have the same
+        distribution."""
         ...
 
     @staticmethod
     def draw_each(keys_PN: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """draws_N: one of each key, the same numbers as `draw` would give one after the other."""
+        """Returns draws_N: one for each key, the same numbers as successive calls of `draw`."""
         ...
 
     @staticmethod
     def share_above(keys_PN: np.ndarray, value: float) -> np.ndarray:
-        """shares_N: probability of a draw above the value."""
+        """Returns shares_N: probability of a draw above the value."""
         ...
 
     @staticmethod
     def value_below(keys_PN: np.ndarray, shares_N: np.ndarray) -> np.ndarray:
-        """values_N: that a draw passes with this probability; the inverse of `share_above`."""
+        """Returns values_N that a draw exceeds with this probability; inverse of `share_above`."""
         ...
 
 
@@ -60,7 +61,7 @@ class BetaPosterior:
 
     Source: docs/algorithm.md, section 2.
 
-    A fractional reward counts as that share of a success (Agrawal & Goyal 2012 would draw a
+    A fractional reward counts as that share of a success (Agrawal & Goyal 2012 draw a
     Bernoulli instead; AB-MCTS-A adds the fraction itself, and so does Grove).
     """
 
@@ -103,7 +104,7 @@ class BetaPosterior:
 
     @staticmethod
     def share_above(keys_PN: np.ndarray, value: float) -> np.ndarray:
-        from scipy.special import betaincc  # of wide pools only: its import costs a while
+        from scipy.special import betaincc  # for wide pools only: its import is slow
 
         return betaincc(keys_PN[0], keys_PN[1], max(0.0, value))
 
@@ -119,7 +120,7 @@ class GaussianPosterior:
 
     Source: docs/algorithm.md, section 2; Murphy 2023, 3.4.3.3.
 
-    Mean and sum of squares are Welford's running ones, so long sequences of nearly equal
+    Mean and sum of squares are updated by Welford's method, so long sequences of nearly equal
     rewards lose no digits.
     """
 
@@ -148,7 +149,7 @@ class GaussianPosterior:
         self._forget()
 
     def draw(self, rng: np.random.Generator) -> float:
-        """sigma² ~ InvGamma(nu/2, nu tau²/2), mu ~ N(m, sigma²/kappa), with sigma² integrated out.
+        """Draws mu ~ N(m, sigma²/kappa), sigma² ~ InvGamma(nu/2, nu tau²/2) integrated out.
 
         The marginal of mu is Student's t with nu degrees of freedom: one draw instead of two,
         and no division by a vanishing gamma variate.
@@ -170,7 +171,7 @@ class GaussianPosterior:
         return self._recorded
 
     def key(self) -> tuple[float, float, float]:
-        """Mean, scale and degrees of freedom of Student's t."""
+        """Returns mean, scale and degrees of freedom of Student's t."""
         if self._drawn_from is None:
             m, kappa, nu, tau_square = self._parameters()
             self._drawn_from = m, sqrt(tau_square / kappa), nu
@@ -193,7 +194,7 @@ class GaussianPosterior:
         return keys_PN[0] - keys_PN[1] * stdtrit(keys_PN[2], shares_N)
 
     def _forget(self) -> None:
-        """An observation made what follows from the sums another."""
+        """Clears the values cached from the sums."""
         self._drawn_from: tuple[float, float, float] | None = None
         self._recorded: Mapping[str, float] | None = None
 
@@ -207,19 +208,19 @@ class GaussianPosterior:
 
 
 def rounded(parameters: Mapping[str, float]) -> dict[str, float]:
-    """Parameters, or draws, as a record holds them."""
+    """Returns parameters, or draws, as a record holds them."""
     return {name: round(value, DIGITS) for name, value in parameters.items()}
 
 
 def posterior_class(family: Posterior) -> type[ThompsonPosterior]:
-    """The class of a family, for what is drawn of many at once."""
+    """Returns the class of a family, for draws of many posteriors at once."""
     return GaussianPosterior if family is Posterior.GAUSSIAN else BetaPosterior
 
 
 def make_posterior(
     family: Posterior, reward_average_prior: float | None = None
 ) -> ThompsonPosterior:
-    """A posterior before any observation.
+    """Returns a posterior before any observation.
 
     `reward_average_prior` moves the prior's mean: Beta(p, 1 - p), or m = p.
 
@@ -244,6 +245,6 @@ def make_posterior(
 def thompson(
     posteriors: Mapping[Arm, ThompsonPosterior], rng: np.random.Generator
 ) -> tuple[Arm, dict[Arm, float]]:
-    """One draw per arm, in the mapping's order; returns the arm of the largest, and all draws."""
+    """Draws once per arm, in the mapping's order; returns the arm of the largest, and all draws."""
     draws = {arm: posterior.draw(rng) for arm, posterior in posteriors.items()}
     return max(draws, key=draws.__getitem__), draws

@@ -1,9 +1,9 @@
-"""When a tree may expand: its budget, and a limit on how many nodes are open at once.
+"""Budget of a tree, and the limit on its open nodes, which decide when it may expand.
 
-Invariant: a tree never holds more than `nodes_per_tree` nodes besides its root, failed ones
-included, nor more than `nodes_in_flight` open ones. There is no barrier: whoever closes a node
-claims again, and gets as many expansions as there is room for. Whatever ends a tree, nodes that
-are open are finished; so tokens and seconds may be passed by what was under way.
+Invariant: a tree never has more than `nodes_per_tree` nodes besides its root, failed ones
+included, nor more than `nodes_in_flight` open ones. There is no barrier: after each close the
+caller claims again, and gets as many expansions as the limits allow. For any reason of a tree's
+end, open nodes are completed; so nodes in flight may exceed the limits of tokens and seconds.
 """
 
 from __future__ import annotations
@@ -20,32 +20,32 @@ class TreeEnd(StrEnum):
     """Why a tree opens no more nodes."""
 
     NODES = "nodes"
-    """Its budget of nodes is spent."""
+    """Its budget of nodes is used up."""
     TOKENS = "tokens"
     SECONDS = "seconds"
     SOLVED = "solved"
-    """A node passes all public tests, and that was asked for."""
+    """A node passes all public tests, and `stop_when_solved` is set."""
 
 
 @dataclass
 class Spending:
-    """What one tree has used, nodes aside."""
+    """What one tree has used of its budget, apart from nodes."""
 
     tokens: int = 0
-    """Of the answers of closed nodes."""
+    """Tokens of the answers of closed nodes."""
     started: float | None = None
     """Monotonic seconds of the first claim."""
     solved: bool = False
     """Whether a node passes all public tests."""
 
     def age(self) -> float:
-        """Seconds since the first claim."""
+        """Returns the seconds since the first claim."""
         return 0.0 if self.started is None else time.monotonic() - self.started
 
 
 @dataclass(frozen=True)
 class TreeBudget:
-    """Limits that every tree of a step shares; it holds no state of its own."""
+    """Limits that every tree of a step shares; stateless."""
 
     nodes_per_tree: int
     nodes_in_flight: int = 1
@@ -62,7 +62,7 @@ class TreeBudget:
 
     @classmethod
     def of(cls, search: SearchConfig) -> TreeBudget:
-        """The limits of these settings."""
+        """Returns the limits of these settings."""
         return cls(
             search.nodes_per_tree,
             search.nodes_in_flight,
@@ -72,7 +72,7 @@ class TreeBudget:
         )
 
     def claim(self, tree: SearchTree, spending: Spending | None = None) -> list[Expansion]:
-        """Select and open as many expansions as fit now; each carries its node's id."""
+        """Selects and opens as many expansions as the limits allow; each has its node's id."""
         if spending and spending.started is None:
             spending.started = time.monotonic()
         claimed = []
@@ -82,24 +82,24 @@ class TreeBudget:
         return claimed
 
     def room(self, tree: SearchTree, spending: Spending | None = None) -> int:
-        """Expansions that `claim` would open."""
+        """Returns the number of expansions that `claim` would open."""
         if self.end(tree, spending):
             return 0
         unspent = self.nodes_per_tree - (len(tree.nodes) - 1)
         return max(0, min(self.nodes_in_flight - tree.in_flight, unspent))
 
     def end(self, tree: SearchTree, spending: Spending | None = None) -> TreeEnd | None:
-        """Why nothing more will be opened; None while something may be."""
+        """Returns why no more nodes will be opened; None while some may be."""
         if spending:
             if self.stop_when_solved and spending.solved:
                 return TreeEnd.SOLVED
             if self.tokens is not None and spending.tokens >= self.tokens:
                 return TreeEnd.TOKENS
-            # A tree's first node is always opened: an answer late is better than none.
+            # A tree's first node is always opened: a late answer is better than none.
             if self.seconds is not None and len(tree.nodes) > 1 and spending.age() >= self.seconds:
                 return TreeEnd.SECONDS
         return TreeEnd.NODES if len(tree.nodes) > self.nodes_per_tree else None
 
     def is_spent(self, tree: SearchTree, spending: Spending | None = None) -> bool:
-        """Whether nothing is left to open and nothing is under way."""
+        """Returns whether no node is open and none will be opened."""
         return tree.in_flight == 0 and self.room(tree, spending) == 0

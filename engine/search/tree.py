@@ -3,9 +3,9 @@
 Invariants:
 - Nodes are numbered in the order of creation; node 0 is the root, the problem statement.
 - Only the root and scored nodes are expanded; open and failed nodes never compete.
-- `select` changes nothing but the generator's state and costs O(depth), times at most the groups
+- `select` changes only the generator's state and costs O(depth), times at most the groups
   of children with equal posteriors where a node has many (`engine.search.children`);
-  `close` costs O(depth). Neither looks at the rest of the tree.
+  `close` costs O(depth). Neither visits the rest of the tree.
 - With one expansion in flight at a time this is the sequential algorithm, draw for draw.
 """
 
@@ -28,43 +28,43 @@ from engine.search.posteriors import DIGITS, rounded
 
 @dataclass(frozen=True)
 class Expansion:
-    """The decision to let `agent` write a child of `parent`.
+    """The decision that `agent` generates a child of `parent`.
 
-    `draws` is JSON-safe: `{"levels": [...]}`, one entry per node that was passed, root first,
-    each with `node`, and as far as they were drawn `agents` (draw, or finite upper bound, per
-    agent), `agent`, `gen`, `cont`, `children` (draw per child id, the largest first; of a wide
-    pool, see `engine.search.children`, only that of the child that was entered) and `choice`:
-    "gen" for the last entry, else the id of the child that was entered. A level that had no child
-    to enter holds no `gen` and `cont`: it expands without a draw. `known` holds the parameters of
-    the posterior behind each of these draws, under the same names, and `weight` what the draw of
-    `gen` was multiplied by, if depth-guided exploration is on.
+    `draws` is JSON-safe: `{"levels": [...]}`, one entry per visited node, root first, each with
+    `node`, and where they were drawn `agents` (draw, or finite upper bound, per agent), `agent`,
+    `gen`, `cont`, `children` (draw per child id, the largest first; in a wide pool, see
+    `engine.search.children`, only that of the entered child) and `choice`: "gen" for the last
+    entry, else the id of the entered child. A level without a child to enter has no `gen` and
+    `cont`: it expands without a draw. `known` holds the parameters of the posterior behind each of
+    these draws, under the same names, and `weight` the factor on the draw of `gen`, if depth-guided
+    exploration is on.
     """
 
     parent: int
     agent: str
     depth: int
-    """Depth of the child to be written."""
+    """Depth of the new child."""
     draws: dict[str, Any]
     node: int | None = None
     """Id of the child, once it is open."""
 
     def opened(self, node: int) -> Expansion:
-        """The same expansion with the id of its node."""
+        """Returns the same expansion with the id of its node."""
         return Expansion(self.parent, self.agent, self.depth, self.draws, node)
 
 
 class SearchTree:
     """One tree of one problem.
 
-    `agent_first`: at every node that is passed the agent is drawn from that node's action
-    posteriors, then GEN against CONT of that agent, then one of that agent's children (the
-    "stack" strategy of AB-MCTS-A). Drawing the agent anew at each level is what lets one agent
-    repair another's program; a single draw for the whole descent never could.
+    `agent_first`: at every visited node the agent is drawn from that node's action posteriors, then
+    GEN against CONT of that agent, then one of that agent's children (the "stack" strategy of
+    AB-MCTS-A). Because each level draws the agent anew, one agent can repair another's program; a
+    single draw for the whole descent could not do that.
     `node_first`: GEN, CONT and all children compete in one shared pool; the agent is drawn last,
     from its scores in the whole tree. With one agent both are the same algorithm.
 
-    `choice` says how: by a draw, or by UCB1 on the same scores.
-    `rho` turns the depth-guided exploration of MARS²-T+ on (`engine.search.depth`). Nodes at
+    `choice` selects the agent by a draw, or by UCB1 on the same scores.
+    `rho` enables the depth-guided exploration of MARS²-T+ (`engine.search.depth`). Nodes at
     `max_depth` are never expanded; 1 makes a flat group, all nodes children of the root.
     """
 
@@ -83,14 +83,14 @@ class SearchTree:
         self.agents = tuple(agents)
         self.nodes: list[SearchNode] = []
         self.in_flight = 0
-        """Nodes that are open."""
+        """Number of open nodes."""
         self.tree_wide: AgentChooser = make_chooser(choice, self.agents, posterior)
         self._per_agent = order is SelectionOrder.AGENT_FIRST
-        # A node's own choice of agents counts in agent_first only.
+        # A node's own chooser of agents is used in agent_first only.
         by_node = choice if self._per_agent else AgentChoice.THOMPSON
         pools = self.agents if self._per_agent else (SHARED,)
-        # One for all nodes, and without the tree: no reference leads from a node back to it, so a
-        # tree is freed with its last reference, without the garbage collector.
+        # One for all nodes, and without the tree: nodes hold no reference to it, so a tree is freed
+        # with its last reference, without the garbage collector.
         self._make_arms = partial(Arms, self.agents, pools, posterior, by_node)
         self._rng = rng
         self._rho = rho
@@ -98,7 +98,7 @@ class SearchTree:
         self._add(parent=None, depth=0, agent=None, state=NodeState.SCORED)
 
     def select(self) -> Expansion:
-        """Where to write next, and by whom."""
+        """Returns the next expansion: its parent and its agent."""
         levels: list[dict[str, Any]] = []
         node = self.nodes[0]
         while True:
@@ -117,7 +117,7 @@ class SearchTree:
         return Expansion(node.id, agent, node.depth + 1, {"levels": levels})
 
     def open(self, expansion: Expansion) -> int:
-        """Create the node of an expansion; returns its id.
+        """Creates the node of an expansion; returns its id.
 
         Raises:
             ValueError: unknown agent, or a parent that is not the root or a scored node.
@@ -139,7 +139,7 @@ class SearchTree:
         return node.id
 
     def close(self, node_id: int, score: float | None) -> None:
-        """Record a node's score, from 0 to 1; None if verification failed technically.
+        """Records a node's score, from 0 to 1; None if verification failed technically.
 
         Raises:
             ValueError: the node is not open, or the score is out of range.
@@ -160,7 +160,7 @@ class SearchTree:
             self._credit(node, score)
 
     def _choosers(self, node: SearchNode) -> Iterator[tuple[AgentChooser, str]]:
-        """Every chooser that hears of a node's score, with the agent that it is told of."""
+        """Yields every chooser that observes a node's score, with the agent credited there."""
         assert node.agent is not None
         yield self.tree_wide, node.agent
         while node.parent is not None:
@@ -170,7 +170,7 @@ class SearchTree:
             node = parent
 
     def _credit(self, node: SearchNode, score: float) -> None:
-        """The update rule: GEN at the parent, then CONT on every edge from there to the root."""
+        """Applies the update rule: GEN at the parent, then CONT on every edge up to the root."""
         assert node.parent is not None and node.agent is not None
         self.tree_wide.observe(node.agent, score)
         parent = self.nodes[node.parent]

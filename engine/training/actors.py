@@ -1,4 +1,4 @@
-"""The Ray actors of a run. Invariant: no process holds both a model and the sandbox."""
+"""Ray actors of a run. Invariant: no process holds both a model and the sandbox."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from engine.sandbox.host.verify import Verification
 from engine.sandbox.limits import SandboxCaps
 
 GIVES_WAY = 5
-"""By how much those are nicer who write and verify beside a learner: learning is one piece, which
-ends late if it shares its core; what they do not get done beside it they do after it."""
+"""Niceness of actors that write and verify alongside a learner: an update is one piece of work,
+which ends late if it shares its core; what they do not get done meanwhile they do after it."""
 
 
 class PolicyActor:
-    """One or several policies in a process of their own; the driver never imports torch.
+    """Actor of one or several policies in their own process; the driver never imports torch.
 
-    A `place` makes it the generator of that number for these policies: it only writes, with the
-    weights that it is given.
+    With a `place` it is the generator of that number for these policies: it only generates, with
+    the weights that it receives.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class PolicyActor:
 
 
 class Verifier:
-    """Runs programs in the sandbox of one node, so many at once; holds no model."""
+    """Actor that runs programs in the sandbox of one node, `slots` at once; holds no model."""
 
     def __init__(self, run: RunConfig, slots: int, caps: SandboxCaps):
         if run.training.overlap:
@@ -100,16 +100,16 @@ class Verifier:
         self.verifier = RememberingVerifier(self.sandbox)
 
     def verify(self, programs: Sequence[tuple[Problem, str]]) -> list[Verification]:
-        """Verdicts in order; a program that was verified before is not run again.
+        """Returns verdicts in order; a program that was verified before is not run again.
 
         Raises:
-            SandboxUnavailable: the sandbox no longer tells right from wrong.
+            SandboxUnavailable: the sandbox fails its self-check.
         """
         self.check.when_due()
         return self.verifier.verify(programs)
 
     def tier(self) -> str:
-        """Name of the walls that stand around programs."""
+        """Returns the tier of the walls around programs."""
         return self.sandbox.tier()
 
     def close(self) -> None:

@@ -1,10 +1,10 @@
 """Per-agent buffers: each agent learns when it has enough nodes of its own.
 
-Agents are picked with different frequency, so their buffers fill at different speed. Invariants:
-- A tree's nodes enter and leave a buffer together (a tree is never split), and what is not taken is
-  kept for a later batch.
-- What is too old to be learned from never counts towards a batch: it leaves before it is looked
-  whether there is one, and is counted.
+Agents are chosen with different frequency, so their buffers fill at different speeds. Invariants:
+- A tree's nodes enter and leave a buffer together (a tree is never split), and rows that are not
+  taken stay for a later batch.
+- Rows that are too stale to learn from never count towards a batch: they are dropped before the
+  buffer is checked for one, and counted.
 """
 
 from __future__ import annotations
@@ -26,23 +26,24 @@ class AgentBuffer:
         self.batch_nodes = batch_nodes
         self.max_batch_nodes = max_batch_nodes
         self.max_staleness = max_staleness
-        """Policy versions that a row may be behind; None is any number."""
+        """Policy versions that a row may be behind; None means any number."""
         self.version = 0
-        """The policy that will learn: its updates so far."""
+        """Version of the policy that will learn: its updates so far."""
         self.stale = 0
-        """Rows that left as too old since the last batch."""
+        """Rows dropped as stale since the last batch."""
         self._trees: list[list[TrainingRow]] = []
 
     def add_tree(self, rows: Sequence[TrainingRow]) -> None:
-        """The agent's nodes of one tree; none is fine."""
+        """Adds the agent's nodes of one tree; `rows` may be empty."""
         if rows:
             self._trees.append(list(rows))
 
     def take(self) -> list[TrainingRow]:
-        """The oldest trees, if all together fill a batch; otherwise nothing, and they stay.
+        """Removes and returns the rows of the oldest trees, if the buffer fills a batch; otherwise
+        returns an empty list.
 
-        Up to `max_batch_nodes`, or everything. At least a batch is taken, and no tree is split, so
-        the last one may go over it; what is left is a later batch's.
+        Takes up to `max_batch_nodes` rows, or all without it. Takes at least `batch_nodes` and
+        splits no tree, so the last tree may exceed the limit; the rest stays for a later batch.
         """
         self._drop_stale()
         waiting = sum(map(len, self._trees))
@@ -57,7 +58,8 @@ class AgentBuffer:
         return rows
 
     def learned(self, version: int) -> int:
-        """A batch was learned from, which made this version; how many rows were too old for it."""
+        """Records the version that an update produced; returns how many rows were too stale for
+        its batch."""
         stale, self.stale, self.version = self.stale, 0, version
         return stale
 

@@ -1,24 +1,24 @@
-"""Checkpoints: everything that the next step depends on, written whole or not at all.
+"""Checkpoints: everything that the next step depends on, written atomically.
 
 A checkpoint of step S holds, as of the end of S:
-- per set of weights (`OWNER/`, by `PolicyGroup.save`): weights, tokenizer and config in Hugging
-  Face layout, or the adapter in peft's, so that it is a model like any other; optimizer state, and
-  the float32 copies that it steps where a model runs in less; policy version; seed and number of
-  the answers that were asked for, which say what the next ones draw; the state of torch's own
-  random numbers. Of a frozen policy there are only the random numbers;
+- per set of weights (`OWNER/`, by `Policy.save`): weights, tokenizer and config in Hugging Face
+  layout, or the adapter in peft's, so that it is a model like any other; optimizer state, and the
+  float32 copies that the optimizer steps where a model runs in lower precision; policy version;
+  seed and number of the answers requested so far, which determine the next draws; the state of
+  torch's own random numbers. For a frozen policy there are only the random numbers;
 - `state.json`: progress (steps, position in the training problems, seconds of training), the rows
   in every agent's buffer, and the record of the run (`engine.training.compatibility`);
 - `manifest.json`: size and SHA-256 of each of these files, and the validation score of S, if it
   was validated.
 
-What needs no place here: schedules are functions of the progress; trees and their posteriors do
-not outlive a step, and are seeded by (seed, step); evaluations draw numbers of their own, seeded
-by (seed, split, step); the verifier's memory only saves it work.
+Not stored, because not needed: schedules are functions of the progress; trees and their posteriors
+do not outlive a step, and are seeded by (seed, step); evaluations draw their own numbers, seeded
+by (seed, split, step); the verdict cache only saves work.
 
 Invariants:
 - A directory named `step-N` is complete: it appears by one rename after everything in it has
-  reached the disk, and is renamed before it is deleted. What a disk or a hand did to it later, the
-  manifest tells.
+  reached the disk, and is renamed before it is deleted. The manifest reveals later damage by a
+  disk or by hand.
 - The newest `keep` are kept, and the best: highest validation score, ties to the latest.
 """
 
@@ -43,30 +43,30 @@ _READERS = 4
 
 
 class CheckpointError(ValueError):
-    """There are checkpoints, and none of them is whole."""
+    """There are checkpoints, and all of them are damaged."""
 
 
 class Damaged(ValueError):
-    """What is wrong with one checkpoint, by file."""
+    """One checkpoint is damaged; names the file and its fault."""
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A checkpoint that was found whole."""
+    """A checkpoint whose files match its manifest."""
 
     path: Path
     step: int
     state: dict[str, Any]
     validation: float | None = None
     damaged: list[str] = field(default_factory=list)
-    """What was wrong with the newer ones, which were set aside."""
+    """Faults of the newer checkpoints, which were set aside."""
     is_origin: bool = False
-    """It is another run's, and this run begins with it (`engine.training.fork`)."""
+    """Whether it is another run's, from which this run forks (`engine.training.fork`)."""
 
 
 @dataclass(frozen=True)
 class Score:
-    """Where a checkpoint stands: its step, and its validation score if it was validated."""
+    """Step of a checkpoint, and its validation score if it was validated."""
 
     step: int
     validation: float | None
@@ -90,11 +90,12 @@ class Checkpoints:
         write_agents: Callable[[Path], None],
         validation: float | None = None,
     ) -> Path:
-        """Write one; `write_agents` puts the agents' files into the directory it is given.
+        """Writes a checkpoint and returns its path; `write_agents` writes the agents' files into
+        the directory that it receives.
 
-        `validation` is the score by which the best is known; None if this step was not validated.
+        `validation` is the score that ranks checkpoints; None if this step was not validated.
         """
-        # A name of its own: an agent that outlived its engine may still write into the last one.
+        # A unique name: an agent that outlived its engine may still write into the last one.
         partial = self.folder / f"{_PARTIAL}{step}-{secrets.token_hex(4)}"
         partial.mkdir(parents=True)
         write_agents(partial)
@@ -111,19 +112,20 @@ class Checkpoints:
         return target
 
     def list(self) -> list[Path]:
-        """Complete checkpoints, oldest first."""
+        """Returns the complete checkpoints, oldest first."""
         return [path for path in self._all() if (path / MANIFEST).is_file()]
 
     def best(self) -> Score | None:
-        """The best of those that were validated."""
+        """Returns the best score of the validated checkpoints; None if there are none."""
         scores = [score for path in self.list() if (score := _score(path)).validation is not None]
         return max(scores, key=lambda score: (score.validation, score.step), default=None)
 
     def latest(self) -> Checkpoint | None:
-        """The newest that is whole, every byte of it; damaged ones before it are set aside.
+        """Returns the newest undamaged checkpoint, each file checked by its hash; sets newer,
+        damaged ones aside. None if there are no checkpoints.
 
         Raises:
-            CheckpointError: there are some, and none is whole.
+            CheckpointError: there are checkpoints, and all are damaged.
         """
         for left in self.folder.glob(f"{_PARTIAL}*"):
             shutil.rmtree(left, ignore_errors=True)
@@ -156,7 +158,7 @@ class Checkpoints:
                 self._remove(path)
 
     def _remove(self, path: Path) -> None:
-        # Renamed first: whoever is killed while it deletes leaves no half of a checkpoint.
+        # Renamed first: a process killed while deleting leaves no partial `step-N`.
         if path.exists():
             doomed = path.rename(self.folder / f"{_PARTIAL}{path.name}-{secrets.token_hex(4)}")
             shutil.rmtree(doomed)
@@ -178,13 +180,13 @@ def _contents(folder: Path) -> dict[str, dict[str, Any]]:
 
 
 def sha256_of(file: Path) -> str:
-    """Hex SHA-256 of a file's bytes."""
+    """Returns the SHA-256 of a file's bytes, in hex."""
     with file.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def _checked_state(path: Path) -> dict[str, Any]:
-    """The state of a checkpoint of which every file is as it was written. Raises Damaged."""
+    """Returns the state of a checkpoint. Raises Damaged if a file differs from the manifest."""
     listed = _manifest(path)["files"]
     for name, told in listed.items():
         file = path / name
@@ -213,7 +215,7 @@ def _manifest(path: Path) -> dict[str, Any]:
 
 
 def _score(path: Path) -> Score:
-    """Where a checkpoint stands; one whose manifest is damaged has no score."""
+    """Returns a checkpoint's step and score; the score is None if its manifest is damaged."""
     try:
         return Score(_step(path), _manifest(path).get("validation"))
     except Damaged:
@@ -225,7 +227,7 @@ def _step(path: Path) -> int:
 
 
 def _flush(path: Path) -> None:
-    # A checkpoint that a power cut could empty is none. Of a directory, its entries are flushed.
+    # A power cut must not empty a checkpoint. For a directory, fsync flushes its entries.
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

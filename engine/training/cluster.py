@@ -1,10 +1,11 @@
-"""Where the actors of a run stand: one placement group, which holds all of them or none.
+"""Placement of a run's actors: one placement group, which holds all of them or none.
 
-A bundle is what one node has to give at once: an agent's learner, or one of its generators; with
-`compute.placement = colocated` a learner and all its generators are one bundle.
+A bundle is a set of resources that one node has to provide: those of an agent's learner, or of one
+of its generators; with `compute.placement = colocated` a learner and all its generators are one
+bundle.
 
-Invariant: what can never be placed is refused at once, with the bundle that does not fit and what
-the cluster has; what others hold is waited for, under a name and a deadline.
+Invariant: a placement that can never succeed is refused at once, with the bundle that does not fit
+and the cluster's resources; for resources that others hold it waits, with a name and a deadline.
 """
 
 from __future__ import annotations
@@ -31,32 +32,32 @@ from engine.run.waits import START_DEADLINE, TeamError, Waiting
 Resources = dict[str, float]
 RAY_SETTINGS = {
     "RAY_USAGE_STATS_ENABLED": "0",
-    # Ray would run its workers at nice 15, where any other program starves them.
+    # By default Ray runs its workers at nice 15, where any other program starves them.
     "RAY_worker_niceness": "0",
-    # Workers ahead of need would only import: nearly all are forked (engine/preload).
+    # Prestarted workers would only import modules: nearly all are forked (engine/preload).
     "RAY_prestart_worker_first_driver": "0",
-    # The first of these is forked when torch is imported, which may take a loaded machine a minute.
+    # The first worker is forked once torch is imported, which can take a minute under load.
     "RAY_worker_register_timeout_seconds": "240",
 }
-"""Environment of a Ray that an engine starts for itself; what the user has set comes first."""
+"""Environment of a Ray that an engine starts for itself; variables that the user has set win."""
 
 
 @dataclass(frozen=True)
 class Bundle:
-    """What one node has to give, and for whom."""
+    """Resources that one node has to provide, and the actors that use them."""
 
     name: str
     actors: int
     resources: Resources
 
     def each(self) -> Resources:
-        """What one of its actors gets."""
+        """Returns the share of one of its actors."""
         return {kind: amount / self.actors for kind, amount in self.resources.items()}
 
 
 @dataclass(frozen=True)
 class Seat:
-    """Where one actor is to run: a bundle, by its place in the group."""
+    """Placement of one actor: its bundle's index in the group, and its share of the resources."""
 
     bundle: int
     resources: Resources
@@ -64,7 +65,7 @@ class Seat:
 
 @dataclass
 class Seats:
-    """The seats of every process of policies: its learner's, and those of its generators."""
+    """Seats of the learner and the generators of every group of policies."""
 
     bundles: list[Bundle] = field(default_factory=list)
     learners: list[Seat] = field(default_factory=list)
@@ -72,10 +73,13 @@ class Seats:
 
 
 def seats_of(config: RunConfig, gpus: float) -> Seats:
-    """The seats of a run; `gpus` is what the cluster has.
+    """Returns the seats of a run; `gpus` is the cluster's number of GPUs.
 
-    The ranks of a learner and vLLM's own GPUs are whole ones. What is left is divided: an actor
-    gets a GPU, or its share of one where there are fewer than bundles.
+    Ranks of a learner and vLLM get whole GPUs. The rest is divided: an actor gets one GPU, or a
+    share of one where there are fewer GPUs than bundles.
+
+    Raises:
+        TeamError: no GPU is left for the actors that hold the weights.
     """
     compute = config.compute
     owners = {name: group[0] for name, group in weight_groups(config.agents).items()}
@@ -99,7 +103,7 @@ def seats_of(config: RunConfig, gpus: float) -> Seats:
     share = min(1.0, left / sum(bundles)) if on_gpus else 0.0
     seats = Seats()
     for names, count, more in zip(groups, writers, own, strict=True):
-        # A generator on GPUs of its own needs a whole one for the weights that it is given.
+        # A generator with its own GPUs needs a whole one for the weights that it receives.
         gpu = 1.0 + more if more and on_gpus else share
         name = " and ".join(names)
         if together and count:
@@ -113,7 +117,7 @@ def seats_of(config: RunConfig, gpus: float) -> Seats:
                 [_add(seats, compute, f"generator {n} of {name}", 1, gpu) for n in range(count)]
             )
         for owner in (owners[n] for n in names if owners[n].learner_ranks > 1):
-            # Their learner starts them, anywhere in the group.
+            # The learner starts its ranks, anywhere in the group.
             for rank in range(owner.learner_ranks):
                 _add(seats, compute, f"rank {rank} of {owner.name}", 1, float(on_gpus))
     return seats
@@ -129,10 +133,10 @@ def _add(seats: Seats, compute: ComputeConfig, name: str, actors: int, gpu: floa
 
 
 def connect(config: RunConfig, waiting: Waiting) -> None:
-    """Join the cluster of `compute.ray_address` or RAY_ADDRESS, or start Ray here.
+    """Joins the cluster of `compute.ray_address` or RAY_ADDRESS, or starts Ray on this machine.
 
     Raises:
-        TeamError: it did not start, or cannot be reached.
+        TeamError: Ray did not start, or the cluster cannot be reached.
     """
     address = config.compute.ray_address or os.environ.get("RAY_ADDRESS")
     for name, value in RAY_SETTINGS.items():
@@ -142,10 +146,10 @@ def connect(config: RunConfig, waiting: Waiting) -> None:
     if address:
         options["address"] = address
     else:
-        # On one machine more actors than cores may share them; Ray would wait for ever.
+        # On one machine more actors than cores may share them; Ray would wait forever.
         needed = sum(b.resources["CPU"] for b in seats_of(config, 0).bundles)
         cores = max(int(needed), os.cpu_count() or 1)
-        # "local": a Ray that somebody started on this machine is not ours to join.
+        # "local": do not join a Ray that someone else started on this machine.
         options |= {"address": "local", "include_dashboard": False, "num_cpus": cores}
         set_workers_up_quickly()
     _start_ray(options)
@@ -153,10 +157,10 @@ def connect(config: RunConfig, waiting: Waiting) -> None:
 
 
 def reserve(bundles: Sequence[Bundle], compute: ComputeConfig, waiting: Waiting) -> PlacementGroup:
-    """The placement group of a run, when every bundle has its node.
+    """Returns the placement group of a run, once every bundle has its node.
 
     Raises:
-        TeamError: a bundle fits no node, or the deadline passed while others hold what is needed.
+        TeamError: a bundle fits no node, or others held the resources until the deadline.
     """
     nodes = [n["Resources"] for n in ray.nodes() if n["Alive"]]
     if reason := misfit(bundles, nodes, compute.strategy):
@@ -180,9 +184,9 @@ def reserve(bundles: Sequence[Bundle], compute: ComputeConfig, waiting: Waiting)
 
 
 def misfit(bundles: Sequence[Bundle], nodes: Sequence[Resources], strategy: str) -> str:
-    """Why these bundles fit on no such nodes even if they were free; empty if they do.
+    """Returns why these bundles do not fit on such nodes even if all were free; empty if they do.
 
-    The largest bundles are placed first, each where most is left: on different nodes with
+    Places the largest bundles first, each where most is left: on different nodes with
     STRICT_SPREAD, all on one with STRICT_PACK.
     """
     wanted = sorted(bundles, key=lambda b: (-b.resources.get("GPU", 0), -b.resources["CPU"]))
@@ -213,7 +217,7 @@ def misfit(bundles: Sequence[Bundle], nodes: Sequence[Resources], strategy: str)
 
 
 def seated(group: PlacementGroup, seat: Seat) -> dict[str, Any]:
-    """Options of an actor that takes this seat."""
+    """Returns the Ray options of an actor in this seat."""
     return {
         "num_cpus": seat.resources["CPU"],
         "num_gpus": seat.resources.get("GPU", 0),
@@ -232,7 +236,8 @@ def _told(resources: Resources) -> str:
 
 
 def _start_ray(options: dict[str, Any]) -> None:
-    """Connect or start; Ray gives its own processes 30 s, too little on a busy machine."""
+    """Connects to Ray or starts it, with retries: Ray gives its own processes 30 s, which is too
+    short on a busy machine."""
     deadline = time.monotonic() + START_DEADLINE
     while True:
         try:
@@ -241,7 +246,7 @@ def _start_ray(options: dict[str, Any]) -> None:
         except Exception as error:
             ray.shutdown()
             if "address" not in options:
-                _kill_children()  # a start that failed half-way leaves its processes behind
+                _kill_children()  # a failed start leaves its processes behind
             if time.monotonic() > deadline or "address" in options:
                 where = options.get("address", "this machine")
                 raise TeamError(f"Ray at {where} did not start: {error}") from error

@@ -1,8 +1,8 @@
-"""What makes a run the run that it is, and what of it may change when it goes on.
+"""Compatibility of a resumed run with its checkpoint: what may change, and what may not.
 
-Invariant: a run goes on only if what was learned so far would have been learned under the new
-settings too. Everything is refused that is not named here as free to change; a setting that is
-added later is refused until somebody has thought about it.
+Invariant: a run resumes only if its weights would have been learned under the new settings too.
+Every change is refused that is not listed here as free; a setting that is added later is refused
+until it is listed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MAY_CHANGE = frozenset(
     {
         "recipe",  # a label
         "recipe_version",
-        "training.steps",  # how far it goes; schedules stretch from here on
+        "training.steps",  # length of the run; schedules stretch from here on
         "training.minutes",
         "training.validate_every",
         "training.checkpoint_every",
@@ -38,10 +38,10 @@ MAY_CHANGE = frozenset(
         "compute.placement",
         "compute.strategy",
         "compute.placement_seconds",
-        "inference",  # of other commands
+        "inference",  # used by other commands
     }
 )
-"""Settings, and sections of them, that never touch what is learned."""
+"""Settings, and sections of settings, that never affect what is learned."""
 
 CHANGES_ROUNDING = frozenset(
     {
@@ -58,33 +58,33 @@ CHANGES_ROUNDING = frozenset(
         "compute.lanes",
     }
 )
-"""Paths that change only the order in which numbers are added up and drawn: free to change, but
-not in deterministic mode."""
+"""Settings that change only the order of sums and draws: free to change, except in deterministic
+mode."""
 
 JUDGED_BY_CONTENT = frozenset({"problems.dataset", "problems.format"})
-"""Paths of files that may move; what they hold may not change. So it is with agents' models
-and chat templates."""
+"""Settings that name files: these may move, but their content may not change. The same holds for
+agents' models and chat templates."""
 
 _KEPT_FILES = frozenset({".safetensors", ".json", ".jinja", ".model", ".txt"})
 
 
 class ResumeError(ConfigError):
-    """The run cannot go on with these settings: every difference by its path."""
+    """The run cannot resume with these settings; lists every difference by its path."""
 
 
 @dataclass(frozen=True)
 class RunRecord:
-    """Saved with every checkpoint, compared when the run goes on."""
+    """Identity of a run: saved with every checkpoint, compared when the run resumes."""
 
     config: dict[str, Any]
     problems: dict[str, str]
-    """What each split holds: number of problems and hash of their content."""
+    """Number of problems and hash of their content, by split."""
     models: dict[str, str]
     """Hash of each agent's starting model and chat template, by agent."""
 
     @classmethod
     def of(cls, config: RunConfig, problems: ProblemSet) -> RunRecord:
-        """The record of a run that is about to start; reads every model's files once."""
+        """Returns the record of a run that is about to start; reads every model's files once."""
         models = {agent.name: _model_hash(agent) for agent in config.agents}
         return cls(config.model_dump(mode="json"), _problem_hashes(config, problems), models)
 
@@ -93,10 +93,10 @@ class RunRecord:
 
 
 def check_compatible(saved: dict[str, Any], now: RunRecord) -> None:
-    """Refuse to go on from a checkpoint of another run; `saved` is the `state()` of its record.
+    """Refuses to resume from an incompatible checkpoint; `saved` is the `state()` of its record.
 
     Raises:
-        ResumeError: every difference, with its path, both values and the remedy.
+        ResumeError: lists every difference, with its path, both values and the remedy.
     """
     before = msgspec.convert(saved, RunRecord)
     faults = [
@@ -109,12 +109,16 @@ def check_compatible(saved: dict[str, Any], now: RunRecord) -> None:
 
 
 def changed_models(before: dict[str, str], now: dict[str, str]) -> list[dict[str, Any]]:
-    """Agents whose starting model holds something else now, by its path."""
+    """Returns a fault, by path, for each agent whose starting model has changed its content."""
     return _changed_content("agents.{}.model", before, now)
 
 
 def known_settings(saved: dict[str, Any]) -> dict[str, Any]:
-    """Settings of a checkpoint, with the defaults of what did not exist when it was written."""
+    """Returns a checkpoint's settings, with defaults for settings added since it was written.
+
+    Raises:
+        ResumeError: the settings are no longer valid.
+    """
     try:
         return parse_config(saved).model_dump(mode="json")
     except ConfigError as error:
@@ -144,7 +148,7 @@ def _changed_settings(before: dict[str, Any], now: dict[str, Any]) -> list[dict[
 def _changed_content(
     path: str, before: dict[str, str], now: dict[str, str]
 ) -> list[dict[str, Any]]:
-    # Agents and splits that came or went are told of by their settings.
+    # Agents and splits that were added or removed are reported by their settings.
     return [
         {"path": path.format(name), "value": now[name], "reason": _reason(before[name])}
         for name in before
@@ -160,18 +164,18 @@ def _reason(old: Any) -> str:
 
 
 def _is_free(path: str, free: frozenset[str]) -> bool:
-    if path.startswith("agents."):  # by its place among them
+    if path.startswith("agents."):  # the second part is the agent's index
         path = "agents.*." + path.split(".", 2)[-1]
     return _names_a_file(path) or path in free or path.partition(".")[0] in free
 
 
 def _names_a_file(path: str) -> bool:
-    """Files are judged by their content."""
+    """Whether a setting is an agent's model or chat template, compared by content."""
     return path.startswith("agents.") and path.endswith((".model", ".chat_template"))
 
 
 def _flat(path: str, value: Any) -> dict[str, Any]:
-    """Leaves of a tree of settings by dotted path."""
+    """Returns the leaves of a settings tree by dotted path."""
     if isinstance(value, dict) and value:
         items = list(value.items())
     elif isinstance(value, list) and value:
@@ -188,7 +192,7 @@ def _flat(path: str, value: Any) -> dict[str, Any]:
 def _problem_hashes(config: RunConfig, problems: ProblemSet) -> dict[str, str]:
     train = problems.train
     if config.problems.dataset == GENERATED:
-        # Made one by one while the run goes on, from a seed that the settings hold.
+        # Generated one by one during the run, from a seed that is in the settings.
         train = [problems.train[0]]
     splits = {"train": train, "validation": problems.validation, "test": problems.test}
     return {
@@ -198,13 +202,13 @@ def _problem_hashes(config: RunConfig, problems: ProblemSet) -> dict[str, str]:
 
 
 def _model_hash(agent: AgentConfig) -> str:
-    """Hash of the files from which weights, tokenizer and chat template are loaded."""
+    """Returns a hash of the files from which weights, tokenizer and chat template are loaded."""
     folders = model_folders(agent.model)
     files = [f for folder in folders for f in sorted(folder.iterdir()) if f.suffix in _KEPT_FILES]
     names = [file.name for file in files]
     if agent.chat_template is not None:
         files.append(Path(agent.chat_template).expanduser())
-        names.append("chat_template")  # however the file is called
+        names.append("chat_template")  # whatever the file's name
     with ThreadPoolExecutor(4) as threads:
         digests = list(threads.map(sha256_of, files))
     named = list(zip(names, digests, strict=True))

@@ -1,7 +1,7 @@
-"""Evaluates the team of a run: its actors as a bench of `engine.evaluation.measurement`.
+"""Evaluation of a run's team: its actors as a bench of `engine.evaluation.measurement`.
 
-Invariant: nothing here changes weights or enters a buffer, and nothing is drawn from the random
-numbers of training: an evaluation is a function of the weights and of (seed, split, step).
+Invariant: an evaluation changes no weights, adds nothing to a buffer, and draws nothing from the
+random numbers of training: it is a function of the weights and of (seed, split, step).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from engine.training.team import Team
 VALIDATION, TEST = "validation", "test"
 
 CONTENT_CHARS = 16
-"""Of a problem's hash: enough to tell millions of problems apart."""
+"""Characters kept of a problem's hash: enough to distinguish millions of problems."""
 
 
 @dataclass
@@ -37,7 +37,7 @@ class Evaluator:
     config: RunConfig
     should_stop: Callable[[], bool] = lambda: False
     report: Callable[[RunWaiting], object] = lambda wait: None
-    """Takes what a run waits for while it is evaluated."""
+    """Receives the waits of an evaluation."""
 
     def run(
         self,
@@ -48,10 +48,10 @@ class Evaluator:
         starting_weights: bool = False,
         search: bool = False,
     ) -> tuple[EvaluationResult, EvaluationOutcomes]:
-        """Pass@1 of every agent and, with `search`, of the team on a budget of nodes; and the same
-        problem by problem.
+        """Returns Pass@1 of every agent and, with `search`, of the team on a budget of nodes; and
+        the same per problem.
 
-        Problems of which a verification failed technically are left out of that figure.
+        A figure leaves out the problems of which a verification failed technically.
         """
         started = time.monotonic()
         total = program_count(self.config.evaluation, len(self.team.agents), len(problems), search)
@@ -63,7 +63,7 @@ class Evaluator:
         config = self.config.model_copy(update={"search": without_limits(self.config.search)})
         with self.team.wait_as(wait.waiting):
             if split == TEST:
-                wait.begin()  # it may take minutes
+                wait.begin()  # at once, since it may take minutes
             try:
                 found = measure(bench, config, problems, seed, search=search)
             finally:
@@ -96,14 +96,14 @@ class Evaluator:
 
 
 def without_limits(search: SearchConfig) -> SearchConfig:
-    """The settings of a search but for what limits the trees of training: a team that learns from
-    flat groups or few tokens is measured by the same search as any other."""
+    """Returns the settings of a search without the limits of training trees: a team that learns
+    from flat groups or few tokens is evaluated by the same search as any other."""
     limits = {"max_depth", "tokens_per_tree", "seconds_per_tree", "stop_when_solved"}
     return SearchConfig(**search.model_dump(exclude=limits))
 
 
 def _names(split: str, starting_weights: bool) -> str:
-    """What people read of an evaluation while it lasts."""
+    """Returns the name under which the site shows an evaluation in progress."""
     if split != TEST:
         return split
     return f"final test, {'starting' if starting_weights else 'trained'} weights"
@@ -111,7 +111,7 @@ def _names(split: str, starting_weights: bool) -> str:
 
 @dataclass
 class _Counted:
-    """A sink that counts the nodes of an evaluation's trees."""
+    """A `RolloutSink` that counts the closed nodes of an evaluation's trees."""
 
     judged: Callable[[int], None]
 
@@ -123,15 +123,15 @@ class _Counted:
 
 @dataclass
 class TeamBench:
-    """The actors of a run."""
+    """The actors of a run as a bench: samples answers and grows trees for an evaluation."""
 
     team: Team
     should_stop: Callable[[], bool]
     starting_weights: bool
     stream: Stream
-    """What the names of all its random numbers begin with."""
+    """Prefix of the names of all its random streams."""
     judged: Callable[[int], None] = lambda programs: None
-    """Takes how many more programs are judged."""
+    """Receives the number of newly judged programs."""
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -1,6 +1,6 @@
-"""The wait that an evaluation reports: what is measured, and how many of its programs are judged.
+"""Wait of an evaluation: reports what is evaluated, and how many of its programs are judged.
 
-While it lasts it stands for the shorter waits of the team, which each are for one call.
+It replaces the shorter waits of the team, each of which is for one call.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from engine.events.vocabulary import RunWaiting
 
 @dataclass
 class EvaluationWait:
-    """Reports `name` with `done` of `total` programs whenever a call takes long."""
+    """Reports `name` with `done` of `total` programs whenever a call of the team takes long."""
 
     report: Callable[[RunWaiting], object]
     name: str
@@ -23,7 +23,7 @@ class EvaluationWait:
     is_reported: bool = False
 
     def waiting(self, name: str, deadline: float) -> None:
-        """In place of the team's own report (`engine.run.waits.Waiting`)."""
+        """Replaces the team's own report (`engine.run.waits.Waiting`)."""
         self.begin()
 
     def begin(self) -> None:
@@ -31,7 +31,7 @@ class EvaluationWait:
         self.report(RunWaiting(self.name, done=min(self.done, self.total), total=self.total))
 
     def add(self, programs: int) -> None:
-        """That many more are judged."""
+        """Counts `programs` more as judged."""
         self.done += programs
 
     def end(self) -> None:
@@ -40,8 +40,8 @@ class EvaluationWait:
 
 
 def program_count(options: EvaluationConfig, agents: int, problems: int, search: bool) -> int:
-    """Programs that an evaluation judges: of every agent alone and, with `search`, of the trees
-    and of as many independent samples, whose number is divided among the agents and rounded up."""
+    """Returns how many programs an evaluation judges: of every agent alone and, with `search`, of
+    the trees and of as many independent samples, divided among the agents and rounded up."""
     each = options.samples_per_problem * agents
     if search:
         each += options.tree_nodes + -(-options.tree_nodes // agents) * agents

@@ -1,9 +1,9 @@
 """Forks: runs that begin with the weights and the optimizer of another run's checkpoint.
 
-RUN_DIR/fork.json names the checkpoint, and RUN_DIR/origin holds it from when the fork is made
-(`engine.config.run_forks`): it needs nothing of its parent any more. A fork counts steps on from
-its origin, and draws random numbers of its own; what stood in the parent's buffers is left there.
-Once it has a checkpoint of its own, it is a run like any other.
+RUN_DIR/fork.json names the checkpoint, and RUN_DIR/origin holds it from the creation of the fork on
+(`engine.config.run_forks`), which then needs nothing of its parent. A fork continues the step
+count of its origin, and draws its own random numbers; it does not take over the parent's buffers.
+Once it has its own checkpoint, it is a run like any other.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from engine.training.compatibility import ResumeError, RunRecord, changed_models
 
 
 class ForkError(ResumeError):
-    """The checkpoint does not fit the fork's settings: every change that cannot be, by its path."""
+    """The checkpoint does not fit the fork's settings; lists every forbidden change by path."""
 
 
 def is_fork(run_dir: Path) -> bool:
@@ -33,18 +33,18 @@ def is_fork(run_dir: Path) -> bool:
 
 
 def origin_of(run_dir: Path, record: RunRecord) -> Checkpoint | None:
-    """The checkpoint that a fork begins with; None if the run is no fork.
+    """Returns the checkpoint that a fork begins with; None if the run is no fork.
 
     Raises:
-        CheckpointError: it is gone, or not whole.
-        ForkError: the settings changed what they cannot.
+        CheckpointError: the checkpoint is gone or damaged.
+        ForkError: the settings differ where a fork's may not.
     """
     if not is_fork(run_dir):
         return None
     source = Path(json.loads((run_dir / FORK_FILE).read_text())["checkpoint"])
     kept = Checkpoints(run_dir / ORIGIN, keep=1)
     try:
-        hold(source, run_dir, copies=True)  # a page does not wait for copies
+        hold(source, run_dir, copies=True)  # a web page does not wait for copies
     except CheckpointGone as error:
         raise CheckpointError(str(error)) from None
     found = kept.latest()
@@ -55,13 +55,13 @@ def origin_of(run_dir: Path, record: RunRecord) -> Checkpoint | None:
 
 
 def parent_of(run_dir: Path) -> str:
-    """Name of the run directory from which a fork comes."""
+    """Returns the name of a fork's parent run directory."""
     source = Path(json.loads((run_dir / FORK_FILE).read_text())["checkpoint"])
     return source.parents[1].name
 
 
 def told_of(origin: Checkpoint, run_dir: Path) -> LogLine:
-    """What the log says of it."""
+    """Returns the log line about a fork's origin."""
     message = f"forked from step {origin.step} of run {parent_of(run_dir)}: weights and optimizer"
     return LogLine("info", message)
 
@@ -76,7 +76,7 @@ def _check(saved: dict[str, Any], now: RunRecord) -> None:
 
 
 def add_arguments(command: Any) -> None:
-    """Declare the arguments of `fork`."""
+    """Declares the arguments of `fork`."""
     command.add_argument("checkpoint", type=Path, metavar="CHECKPOINT",
                          help="RUN_DIR/checkpoints/step-N of another run")  # fmt: skip
     command.add_argument("run_dir", type=Path, metavar="RUN_DIR", help="of the new run")
@@ -85,12 +85,12 @@ def add_arguments(command: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Prepare the directory of a run that starts at a checkpoint, which it holds from now on.
+    """Prepares the directory of a run that starts at a checkpoint, and keeps the checkpoint there.
 
     Raises:
-        ForkError: a change that cannot be, with its path; nothing was written.
+        ForkError: a forbidden change, with its path; nothing was written.
         CheckpointGone: there is no such checkpoint.
-        ValueError: the directory is that of a run which has begun.
+        ValueError: the directory is that of a run that has begun.
     """
     checkpoint, run_dir = arguments.checkpoint, arguments.run_dir
     if (run_dir / FILE_NAME).exists():

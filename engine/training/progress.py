@@ -1,4 +1,4 @@
-"""How far a run has come. Invariant: it changes only when a whole step is done."""
+"""Progress of a run. Invariant: it changes only when a whole step is done."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from engine.config.training import TrainingConfig
 
 @dataclass
 class Progress:
-    """Saved with every checkpoint."""
+    """Progress counters, saved with every checkpoint."""
 
     step: int = 0
     problems_seen: int = 0
-    """Position in the training problems."""
+    """Number of training problems begun: the index of the next one."""
     training_seconds: float = 0.0
-    """Of steps, validation left out."""
+    """Seconds of all steps, without validation."""
 
     carried: list[int] = field(default_factory=list)
-    """Positions of problems whose trees were under way when the step ended."""
+    """Indices of problems whose trees were in flight when the step ended."""
 
     def finish_step(
         self, step: int, problems: int, seconds: float, carried: Sequence[int] = ()
@@ -31,7 +31,7 @@ class Progress:
         self.training_seconds += seconds
 
     def share(self, plan: TrainingConfig) -> float:
-        """Share of the run that is done, 0 to 1: by steps or by minutes, whichever is ahead."""
+        """Returns the share of the run that is done, 0 to 1: of steps or minutes, the larger."""
         by_steps = self.step / plan.steps
         by_time = self.training_seconds / (60 * plan.minutes) if plan.minutes else 0.0
         return min(1.0, max(by_steps, by_time))

@@ -1,7 +1,7 @@
-"""Leaves out of a run the problems whose own reference solution fails.
+"""Check of references: leaves out of a run the problems whose own reference solution fails.
 
-Invariant: a run keeps its problems. What was found is kept in RUN_DIR/references.json, so that a
-resumed run has the same ones, whatever the load of the machine.
+Invariant: a run keeps its problems. The result is stored in RUN_DIR/references.json, so that a
+resumed run has the same problems, whatever the load of the machine.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ FILE_NAME = "references.json"
 
 
 def without_failing_references(problems: ProblemSet, run_dir: Path, verify: Verify) -> ProblemSet:
-    """The same splits less the problems whose reference fails, each named in `left_out`.
+    """Returns the splits without the problems whose reference fails, each listed in `left_out`.
 
-    A problem that has no reference stays: many published sets have none. Generated problems stay
-    as they are.
+    A problem without a reference stays: many published sets have none. Generated problems are not
+    checked.
 
     Raises:
-        DatasetError: a split that had problems has none any more.
+        DatasetError: no problem of a split is left.
     """
     if not problems.places:
         return problems

@@ -1,8 +1,8 @@
-"""Runs a run directory: from config.json to an ending that has a name.
+"""Entry point of training: runs a run directory from config.json to a recorded exit status.
 
 RUN_DIR holds config.json (the resolved settings), events.jsonl (the log, also the lock against a
-second engine), checkpoints/ and models/. Invariant: whatever happens, the last event says how the
-engine ended, unless it was killed. Refusals included, if the directory has a log already.
+second engine), checkpoints/ and models/. Invariant: unless the engine is killed, the last event
+records how it ended; this includes refusals, if the directory already has a log.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ CHECK_DEADLINE = 3600.0
 
 
 def train(run_dir: Path, lease_seconds: float | None = None) -> ExitCode:
-    """Train, or resume, the run of a directory.
+    """Trains, or resumes, the run of a directory.
 
-    With `lease_seconds`, RUN_DIR/lease must be touched at least that often by whoever watches the
-    run; an engine without a watcher stops by itself. SIGTERM and SIGINT stop it too.
+    With `lease_seconds`, the process that watches the run must touch RUN_DIR/lease at least that
+    often; an engine without a watcher stops by itself. SIGTERM and SIGINT stop it too.
 
     Raises:
         ConfigError, HardwareError, ModelError, DatasetError: before anything has started.
@@ -75,8 +75,8 @@ def _tell(log: EventLog, faults: Sequence[DatasetFault]) -> None:
 
 
 def _of_a_file(problems: ProblemSet) -> list[Problem]:
-    """All problems that may have limits of their own; generated ones have none, and are made when
-    they are first needed."""
+    """Returns all problems that may have their own limits; generated ones have none, and are not
+    made before they are needed."""
     if not problems.places:
         return []
     return [*problems.train, *problems.validation, *problems.test]
@@ -108,7 +108,7 @@ def _train(
         record = RunRecord.of(config, problems)
         checkpoint = _checkpoint(config, run_dir, record, log)
         team = Team(config, lambda name, deadline: log.append(RunWaiting(name, deadline)))
-        # Starting Ray puts a handler of its own on SIGTERM, which aborts: ours comes last.
+        # Starting Ray installs its own SIGTERM handler, which aborts: ours is installed last.
         _stop_on_signals(stop)
         sizes = ", ".join(f"{name} {size}" for name, size in team.ready().items())
         log.append(LogLine("info", f"agents are ready: {sizes}"))
@@ -134,18 +134,18 @@ def _train(
     finally:
         if team:
             team.close()
-        # Closing Ray gives SIGTERM its default action back, which would belie the exit code.
+        # Closing Ray restores the default action of SIGTERM, which would change the exit code.
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
 
 
 def _checkpoint(
     config: RunConfig, run_dir: Path, record: RunRecord, log: EventLog
 ) -> Checkpoint | None:
-    """Where the run goes on, if it was begun or is a fork.
+    """Returns the checkpoint from which the run resumes or forks; None if it starts anew.
 
     Raises:
-        ResumeError: it was begun with other settings, problems or models.
-        CheckpointError: no checkpoint is whole.
+        ResumeError: the run was begun with other settings, problems or models.
+        CheckpointError: all checkpoints are damaged.
     """
     checkpoints = Checkpoints(run_dir, config.training.keep_checkpoints)
     if not checkpoints.folder.is_dir() and not is_fork(run_dir):

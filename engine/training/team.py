@@ -1,13 +1,14 @@
-"""The team of a run: its actors, and what the training loop asks of them.
+"""The team of a run: handles of its actors, and the calls that the training loop makes to them.
 
-There is a learner for each set of weights, or for all adapters over one base, and as many
-generators beside it as the settings say; without any, the learner writes too. Agents that share
-weights share all of them.
+There is one learner for each set of weights, or for all adapters over one base, and as many
+generators alongside it as the settings say; without any, the learner generates too. Agents that
+share weights share all of these actors.
 
 Invariants:
-- An actor's calls run in the order in which they were submitted: what is asked of a generator after
-  it was given weights is written with them.
-- Evaluations are written by the learners, whose random numbers and starting weights they need.
+- An actor's calls run in the order in which they were submitted: requests submitted to a generator
+  after new weights are answered with those weights.
+- The learners generate the answers of evaluations, which need their random numbers and starting
+  weights.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ from engine.training.cluster import Seat, connect, reserve, seated, seats_of
 
 @dataclass(frozen=True)
 class Asked:
-    """Calls under way: which of every agent's requests each of them has."""
+    """Calls in flight, each with the indices of the requests that it serves, by agent."""
 
     calls: list[tuple[Any, dict[str, list[int]]]]
 
@@ -46,7 +47,7 @@ class Asked:
         return [future for future, _ in self.calls]
 
     def merged(self, results: Sequence[Mapping[str, list[Answer]]]) -> dict[str, list[Answer]]:
-        """Every agent's answers in the order of its requests."""
+        """Returns every agent's answers in the order of its requests."""
         found: dict[str, dict[int, Answer]] = {}
         for (_, parts), answers in zip(self.calls, results, strict=True):
             for name, positions in parts.items():
@@ -62,27 +63,27 @@ class Team:
         self.waiting = waiting
         connect(config, waiting)
         self.agents: dict[str, PolicyHandle] = {}
-        """The learner of each agent; of a frozen one, the actor that writes for it."""
+        """The learner of each agent; for a frozen agent, the actor that generates for it."""
         self.generators: dict[str, list[PolicyHandle]] = {}
-        """Who writes for each agent while it learns: generators, or its learner."""
+        """Actors that generate for each agent in training: its generators, or its learner."""
         self._roles: dict[str, str] = {}
-        """What each actor is for, by its id."""
+        """Role of each actor, by its id."""
         self._seat()
         self.verifier = VerifierPool(config, self._reserved(), waiting)
 
     @property
     def on_gpus(self) -> bool:
-        """Whether anybody holds a GPU."""
+        """Whether any actor holds a GPU."""
         return any(bundle.resources.get("GPU") for bundle in self._bundles)
 
     @property
     def actors(self) -> list[PolicyHandle]:
-        """Every actor that holds weights, once, learners first."""
+        """Every actor that holds weights, without duplicates, learners first."""
         writing = [actor for actors in self.generators.values() for actor in actors]
         return list(dict.fromkeys([*self.agents.values(), *writing]))
 
     def ready(self) -> dict[str, Size]:
-        """Wait until every actor has started; weights by agent.
+        """Waits until every actor has started; returns the size of each agent's weights.
 
         Raises:
             TeamError: an actor failed to start, with its first cause.
@@ -99,10 +100,10 @@ class Team:
         starting_weights: bool = False,
         stream: Stream | None = None,
     ) -> Asked:
-        """Ask for an answer to every request.
+        """Requests an answer to every request.
 
-        With a `stream` the learners write. Otherwise the requests of each agent are divided among
-        its generators.
+        With a `stream` the learners generate. Otherwise the requests of each agent are divided
+        among its generators.
         """
         asked: dict[PolicyHandle, dict[str, list[int]]] = {}
         for name, mine in requests.items():
@@ -118,14 +119,14 @@ class Team:
         return Asked(calls)
 
     def answered(self, asked: Asked) -> dict[str, list[Answer]]:
-        """Wait for the answers, of every agent in the order of its requests."""
+        """Waits for the answers; returns those of every agent in the order of its requests."""
         return asked.merged(self.get(asked.futures, "agents to write"))
 
     def sync(self, owners: Iterable[str]) -> list[Any]:
-        """Give the learners' weights to their generators; ends when nobody waits for the calls.
+        """Sends the learners' weights to their generators, without waiting; returns the calls.
 
-        They pass through the object store. What is asked of a generator from now on is written
-        with them, so the calls need only be looked at for failures.
+        The weights pass through the object store. Requests submitted to a generator from now on
+        are answered with them, so the calls need only be checked for failures.
         """
         calls = []
         for owner in owners:
@@ -138,7 +139,7 @@ class Team:
 
     @contextmanager
     def wait_as(self, waiting: Waiting) -> Iterator[None]:
-        """Waits within the block are reported to `waiting`."""
+        """Reports waits within the block to `waiting`."""
         before = self.waiting
         self.waiting = self.verifier.waiting = waiting
         try:
@@ -147,7 +148,7 @@ class Team:
             self.waiting = self.verifier.waiting = before
 
     def get(self, futures: Any, name: str, deadline: float = CALL_DEADLINE) -> Any:
-        """Result of one or several calls; a long wait is reported under its name.
+        """Returns the result of one or several calls; reports a long wait as `name`.
 
         Raises:
             TeamError: the deadline passed, or the actor failed (with its first cause).
@@ -155,32 +156,32 @@ class Team:
         return wait_for(futures, name, self.waiting, deadline, self._roles)
 
     def save(self, directory: Path) -> None:
-        """The state of every set of weights, under `directory/OWNER`."""
+        """Saves the state of every set of weights under `directory/OWNER`."""
         self.get([a.save.remote(directory) for a in self.actors], "agents to save")
 
     def restore(self, directory: Path, as_fork: bool = False) -> list[str]:
-        """Every policy goes on from `directory/OWNER`; how their platforms differ from before.
+        """Restores every policy from `directory/OWNER`; returns how their platforms differ from
+        those of the checkpoint.
 
-        `as_fork`: only weights and optimizers are taken, which the learners have.
+        `as_fork`: restores only weights and optimizers, which the learners have.
         """
         actors = dict.fromkeys(self.agents.values()) if as_fork else self.actors
         futures = [actor.restore.remote(directory, as_fork) for actor in actors]
         return [line for lines in self.get(futures, "agents to restore") for line in lines]
 
     def end_step(self) -> list[Any]:
-        """Whatever is drawn after this is drawn again if the next step is cut off.
+        """Marks the end of a step: draws after it are repeated if the next step is interrupted.
 
-        The calls need only be looked at for failures, for what is asked of an actor later comes
-        after them.
+        The calls need only be checked for failures: later calls of an actor run after them.
         """
         return [actor.end_step.remote() for actor in self.actors]
 
     def close(self) -> None:
-        """Stop the actors; a local Ray stops with them."""
+        """Stops the actors; a local Ray stops with them."""
         ray.shutdown()
 
     def _seat(self) -> None:
-        """Start every actor in its place of the run's placement group."""
+        """Starts every actor in its bundle of the run's placement group."""
         seats = seats_of(self.config, ray.cluster_resources().get("GPU", 0))
         self._placed = reserve(seats.bundles, self.config.compute, self.waiting)
         self._bundles = seats.bundles
@@ -196,7 +197,7 @@ class Team:
             def start(seat: Seat, number: int | None, mine=mine, seeds=seeds) -> PolicyHandle:
                 options = {"max_concurrency": 1, "runtime_env": environment}
                 options |= seated(self._placed, seat)
-                # Everyone of one seed: a node's answer is the same whoever of them writes it.
+                # All have the same seeds: a node's answer does not depend on the actor that writes.
                 actor = ray.remote(PolicyActor).options(**options)
                 started = actor.remote(mine, self.config, seeds, number)
                 role = "learner" if number is None else f"generator {number}"
@@ -212,7 +213,7 @@ class Team:
         self.agents = {agent.name: self.agents[agent.name] for agent in self.config.agents}
 
     def _reserved(self) -> dict[str, float]:
-        """Cores that the agents hold on each node."""
+        """Returns the cores that agents hold on each node, by node id."""
         nodes = placement_group_table(self._placed)["bundles_to_node_id"]
         held: dict[str, float] = {}
         for number, bundle in enumerate(self._bundles):
@@ -222,7 +223,7 @@ class Team:
 
 
 def _resolved(agent: AgentConfig) -> AgentConfig:
-    """Relative paths are those of the driver, not of the actor."""
+    """Returns the settings with absolute paths: relative ones are the driver's, not the actor's."""
     paths: dict[str, str] = {}
     if ":" not in agent.model:
         paths["model"] = str(Path(agent.model).absolute())

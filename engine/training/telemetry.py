@@ -1,5 +1,5 @@
-"""Turns what happens in a step into events. Invariant: the only place where the loop's own
-objects become telemetry."""
+"""Recorder of a step's events. Invariant: the only module that turns the loop's own objects into
+telemetry."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from engine.rollout.forest import ClosedNode, GrowingTree, OpenNode
 
 @dataclass
 class StepRecorder:
-    """Logs one step's trees as they grow (a `RolloutSink`)."""
+    """Emits the events of one step's trees as they grow (a `RolloutSink`)."""
 
     log: EventLog
     step: int
@@ -82,8 +82,8 @@ class StepRecorder:
     def updated(
         self, agent: str, stats: UpdateStats, agents: Sequence[str], trees: Sequence[int]
     ) -> None:
-        """`agents` have the weights that learned, `agent` among them as their owner; their nodes
-        of these `trees` were learned from."""
+        """Emits the update of the weights that `agents` share and `agent` owns, from their nodes of
+        these `trees`."""
         payload = AgentUpdated(
             agent=agent,
             step=self.step,
@@ -125,7 +125,7 @@ class StepFigures:
     tokens: int = 0
     dropped: int = 0
     near_limits: int = 0
-    """Nodes whose verdict another load of the machine may change."""
+    """Nodes whose verdict may differ under other load of the machine."""
     filtered: int = 0
     solved: int = 0
     trees: int = 0

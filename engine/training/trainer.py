@@ -1,15 +1,15 @@
 """The training loop.
 
-One step: grow a forest, credit its trees, let every agent learn from its own nodes, measure and
-save when it is time. With `training.overlap` a step's learning goes on while the next step's trees
-grow. As soon as it has ended the generators get the new weights, and begin the step after with them
-beside what is left of this one, so that neither their batch nor a core runs empty; when the trees
-are whole it is waited for. Invariants:
-- What is saved, or measured, is the state after a whole step, its learning included; a step that
-  was cut off is done again, and so are trees that were under way (`training.extra_trees`). The log
-  reaches the disk before the checkpoint that it leads to.
-- The test split is measured once, at the end, for the starting and the final weights; what stands
-  in the log of a resumed run is not measured again.
+One step: grow a forest, credit its trees, update every agent from its own nodes, evaluate and save
+when due. With `training.overlap` a step's update runs while the next step's trees grow. As soon as
+the update has ended the generators receive the new weights, and begin the following step with them
+alongside the rest of the current one, so that neither their batch nor a core runs empty; the loop
+waits for the update when the trees are complete. Invariants:
+- What is saved, or evaluated, is the state after a whole step, its update included; an interrupted
+  step is repeated, and so are trees that were in flight (`training.extra_trees`). The log reaches
+  the disk before the checkpoint that it leads to.
+- The test split is evaluated once, at the end, for the starting and the final weights; results in
+  the log of a resumed run are not computed again.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from engine.training.update_coordinator import UpdateCoordinator
 
 
 class Trainer:
-    """Trains one team to the end of its plan, or until it is told to stop."""
+    """Trains one team to the end of its plan, or until a stop is requested."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class Trainer:
         record: RunRecord,
         checkpoint: Checkpoint | None = None,
     ):
-        """`record` is saved with every checkpoint; `checkpoint` is the one to go on from."""
+        """`record` is saved with every checkpoint; `checkpoint` is the one to resume from."""
         self.config = config
         self.run_dir = run_dir
         self.log = log
@@ -77,14 +77,14 @@ class Trainer:
         self.validation: float | None = None
         """Mean validation Pass@1 of the agents with the current weights, if measured."""
         self._measured: set[tuple[str, int]] = set()
-        """Splits and steps of the evaluations that stand in the log of a resumed run."""
+        """Split and step of each evaluation in the log of a resumed run."""
         self.evaluator = Evaluator(team, config, should_stop, log.append)
 
     def run(self) -> None:
-        """Train, then measure the test split and save the final weights.
+        """Trains, then evaluates on the test split and saves the final weights.
 
         Raises:
-            Stopped: a stop was asked for; the last finished step is saved.
+            Stopped: a stop was requested; the last finished step is saved.
         """
         self._restore()
         options = self.config.training
@@ -121,7 +121,7 @@ class Trainer:
         with timed(phases, "credit"):
             credits = self.learning.credit(trees, recorder)
         if step == self.first_step:
-            # The starting weights, as late as they are there: the first node comes sooner.
+            # Starting weights: validated as late as possible, so that the first node comes sooner.
             self._validate(phases)
         self.learning.start(recorder, self.progress.share(options))
         if not options.overlap or self._rests_after(step):
@@ -140,13 +140,13 @@ class Trainer:
         self.learning.finish(phases, self.trees.growth)
 
     def _begin_after(self, step: int) -> None:
-        """Have the next step begun, if it is to be written by the weights that generators have."""
+        """Begins the next step if the weights that generators now have are to write it."""
         options = self.config.training
         if options.overlap and step < options.steps and not self._rests_after(step):
             self.trees.begin_ahead(step + 1, self.progress.problems_seen + self.trees.begun)
 
     def _rests_after(self, step: int) -> bool:
-        """Whether something follows this step that the finished weights are needed for."""
+        """Whether this step is followed by a validation or checkpoint, which need final weights."""
         options = self.config.training
         return any(
             step % every == 0 for every in (options.validate_every, options.checkpoint_every)
@@ -278,8 +278,8 @@ class Trainer:
         self._read_log(self.checkpoint)
 
     def _begin_at(self, origin: Checkpoint) -> None:
-        """Weights and optimizer of another run's checkpoint, and its place in the problems if they
-        are the same; all else begins here."""
+        """Takes weights and optimizer of another run's checkpoint, and its position in the problems
+        if these are the same; all else begins here."""
         self.team.restore(origin.path, as_fork=True)
         before = Progress.of(origin.state["progress"])
         same = origin.state["run"]["problems"] == self.record.problems
@@ -290,7 +290,7 @@ class Trainer:
             self.log.append(RunResumed(before.step))
 
     def _read_log(self, checkpoint: Checkpoint) -> None:
-        """Note what need not be measured again, and tell what a kill left untold."""
+        """Reads which evaluations are done, and emits the checkpoint event that a kill omitted."""
         kinds = ("run.resumed", "eval.result", "checkpoint.saved")
         told = standing(event for event in read_all(self.run_dir) if event.kind in kinds)
         self._measured = {

@@ -1,9 +1,9 @@
-"""What the learners are given, and what becomes of it.
+"""Coordinator of updates: credit, buffers, learning, and the weights that generators receive.
 
 Invariants:
 - The loop knows no method: credit and losses are chosen by name from the config.
-- An update is waited for before the next one is started, and before its figures or weights are
-  needed; the generators get its weights as soon as it has ended.
+- An update is awaited before the next one starts, and before its figures or weights are needed;
+  the generators receive its weights as soon as it has ended.
 """
 
 from __future__ import annotations
@@ -28,24 +28,24 @@ from engine.training.telemetry import StepRecorder
 
 @dataclass(frozen=True)
 class _Update:
-    """An update of every agent that had a batch, under way."""
+    """An update in flight, of every policy whose buffer held a batch."""
 
     recorder: StepRecorder
     calls: dict[str, Any]
-    """By the owner of the weights."""
+    """Calls in flight, by owner of the weights."""
     trees: dict[str, list[int]]
-    """Whose nodes are learned from, by the owner too."""
+    """Ids of the trees whose nodes are learned from, by owner too."""
 
 
 class UpdateCoordinator:
-    """Credits trees, keeps their nodes and has the learners learn from them."""
+    """Credits trees, buffers their nodes and runs the learners' updates from them."""
 
     def __init__(self, config: RunConfig, team: Team):
         self.config = config
         self.team = team
         groups = weight_groups([agent for agent in config.agents if agent.trainable])
         self.learners = {owner: [agent.name for agent in group] for owner, group in groups.items()}
-        """The agents of every policy that learns, by the owner of its weights."""
+        """Names of the agents of every learning policy, by owner of its weights."""
         plan = config.training
         self.buffers = {
             name: AgentBuffer(plan.batch_nodes, plan.max_batch_nodes, plan.max_staleness)
@@ -53,10 +53,10 @@ class UpdateCoordinator:
         }
         self._update: _Update | None = None
         self._sent: list[Any] = []
-        """Calls that give weights to generators or end their step: only looked at for failures."""
+        """Calls that give weights to generators or end their step; only checked for failures."""
 
     def credit(self, trees: Sequence[GrowingTree], recorder: StepRecorder) -> list[Credit]:
-        """The credit of every tree; the nodes of those that are learned from enter the buffers."""
+        """Returns the credit of every tree; the nodes of unfiltered trees enter the buffers."""
         config = self.config.credit
         limits = {agent.name: agent.sampling.max_new_tokens for agent in self.config.agents}
         records = [_record(tree) for tree in trees]
@@ -72,7 +72,8 @@ class UpdateCoordinator:
         return credits
 
     def start(self, recorder: StepRecorder, progress: float) -> None:
-        """Have everyone learn whose buffer holds a batch; `progress` is the share of the run."""
+        """Starts an update of every policy whose buffer holds a batch; `progress` is the share of
+        the run that is done."""
         batches = {name: rows for name, buffer in self.buffers.items() if (rows := buffer.take())}
         calls = {
             name: self.team.agents[name].learn.remote(name, rows, progress)
@@ -83,7 +84,7 @@ class UpdateCoordinator:
 
     @property
     def calls(self) -> list[Any]:
-        """Of the update that is under way; when all have ended, `take` what they came to."""
+        """Calls of the update in flight; once all have ended, `take` processes their results."""
         return list(self._update.calls.values()) if self._update else []
 
     def finish(
@@ -92,16 +93,16 @@ class UpdateCoordinator:
         growth: ContinuousRollout,
         then: Callable[[], None] = lambda: None,
     ) -> None:
-        """Wait for the update that is under way, if there is one, and `take` it; trees that no step
-        waits for grow on meanwhile."""
+        """Waits for the update in flight, if there is one, and `take`s it; trees that no step
+        waits for keep growing meanwhile."""
         if self._update:
             with timed(phases, "learn"), of_agents(self._update.calls):
                 growth.attend(self.calls, "agents to learn", self._update.recorder)
         self.take(phases, then)
 
     def take(self, phases: dict[str, float], then: Callable[[], None]) -> None:
-        """Let the generators have the weights of the update that has ended, if there is one. What
-        comes `then` is done before the update is told of, for the generators wait for it."""
+        """Sends the weights of the ended update, if there is one, to the generators. `then` runs
+        before the update is recorded, because the generators wait for it."""
         if self._update is None:
             return then()
         recorder, calls = self._update.recorder, self._update.calls
@@ -117,13 +118,13 @@ class UpdateCoordinator:
             recorder.updated(name, told, self.learners[name], trees[name])
 
     def give_weights(self, owners: Sequence[str] | dict[str, Any]) -> None:
-        """Let generators write with these learners' weights: whatever is asked of them later, so
-        that nobody waits; what of this was begun before is waited for."""
+        """Sends these learners' weights to their generators, for all later requests, without
+        waiting for the calls; waits for those of the previous time."""
         self.team.get(self._sent, "generators to take the last weights")
         self._sent = [*self.team.sync(owners), *self.team.end_step()]
 
     def _keep(self, tree: GrowingTree, credit: Credit) -> None:
-        """Every policy's own nodes go to its buffer."""
+        """Adds every policy's own nodes to its buffer."""
         owners = {name: owner for owner, names in self.learners.items() for name in names}
         rows: dict[str, list[TrainingRow]] = {owner: [] for owner in self.learners}
         nodes = [tree.written[node] for node in sorted(tree.written)]

@@ -1,7 +1,7 @@
-"""What axe-core finds on a page by the rules of WCAG 2.2 AA, in light and in dark.
+"""axe-core's violations of WCAG 2.2 AA on a page, in its light and its dark colour scheme.
 
-The two differ in colours alone (a page's elements hang on its data), so a page is asked all rules
-in one of them, and in the other those that look at colours.
+The schemes differ only in colours (a page's elements depend on its data), so all rules run in one
+scheme and only the colour rules in the other.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ ASK = """async (runOnly) => {
 
 
 def broken_rules(page) -> list[str]:
-    """Each rule that is broken, with the scheme and the first places; leaves the page in the other
-    scheme, in which the next one is asked all rules: to change is what takes long."""
+    """Returns each broken rule with its scheme and its first elements. Leaves the page in the other
+    scheme, in which the next call runs all rules: switching the scheme is the slow part."""
     page.evaluate(AXE)
     scheme = page.locator("html[data-theme]").get_attribute("data-theme")
     told = _told(page, scheme, ALL_RULES)

@@ -1,7 +1,7 @@
 import { bestSoFar, spent, within } from "/static/js/run/budget.js";
 import { equal, test } from "./check.js";
 
-/** Nodes as [id, parent, depth, order of the verdict or 0, share of tests]. */
+/** Nodes as [id, parent, depth, verdict order or 0, share of tests passed]. */
 function treeOf(rows) {
   const nodes = rows.map(([id, parent, depth, order, fraction]) => [
     id,

@@ -1,4 +1,4 @@
-/** The little that the tests of modules need: named tests, and equality by value. */
+/** The minimal test harness of the module tests: named tests, and equality by value. */
 
 export const tests = [];
 
@@ -15,7 +15,7 @@ export function ok(value, about = "expected something true") {
   if (!value) throw new Error(about);
 }
 
-/** Runs everything in order: [{name, error}], error empty where a test passed. */
+/** Runs all tests in order and returns [{name, error}]; `error` is empty if the test passed. */
 export async function run() {
   const results = [];
   for (const { name, body } of tests) {

@@ -1,4 +1,4 @@
-"""A real Chromium, and a page that keeps what went wrong on it."""
+"""A real Chromium, and a page that records what goes wrong on it."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
-# As long as Playwright waits for a locator; its 5 s for an expectation are few on a busy machine.
+# Playwright's own timeout for a locator; its 5 s for an expectation are too few on a busy machine.
 expect.set_options(timeout=30_000)
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 WITHOUT = (
-    "PreloadTopChromeWebUI",  # a process beside each page, for menus that no test opens
-    # What Playwright leaves out: Chromium heeds the last list alone.
+    "PreloadTopChromeWebUI",  # a process per page, for menus that no test opens
+    # Playwright's own list, repeated because Chromium uses only the last list it gets.
     *("AvoidUnnecessaryBeforeUnloadCheckSync", "DestroyProfileOnBrowserClose", "HttpsUpgrades"),
     *("HttpsFirstBalancedModeAutoEnable", "LensOverlay", "MediaRouter", "PaintHolding"),
     *("ThirdPartyStoragePartitioning", "AvoidCorsURLLoaderRestartOnRedirect", "OptimizationHints"),
@@ -39,7 +39,7 @@ def chromium() -> Iterator[Browser]:
     """The machine's own Chromium.
 
     Raises:
-        FileNotFoundError: none is installed.
+        FileNotFoundError: Chromium is not installed.
     """
     found = next((path for name in NAMES if (path := shutil.which(name))), None)
     if found is None:
@@ -56,11 +56,11 @@ def chromium() -> Iterator[Browser]:
 
 @dataclass
 class Faults:
-    """Console errors, thrown errors, refused policies and foreign requests of a page."""
+    """Console errors, thrown errors, policy violations and foreign requests of a page."""
 
     told: list[str] = field(default_factory=list)
     expected: tuple[str, ...] = ()
-    """Texts that a test brings about itself, such as a lost connection."""
+    """Texts of faults that a test causes on purpose, such as a lost connection."""
 
     def watch(self, page: Page, origin: str) -> None:
         page.on("console", lambda m: self._tell(m.text) if m.type == "error" else None)

@@ -1,13 +1,14 @@
 import { creditTerms } from "/static/js/node/credit.js";
 import { equal, ok, test } from "./check.js";
 
-// Worked by hand: lambda 0.25, gamma 0.5. Node 2 repairs node 1 beside node 3.
+// Worked by hand: lambda 0.25, gamma 0.5. Node 2 repairs node 1; node 3 is its sibling.
 const CONFIG = { advantage: "mars2", shaping_lambda: 0.25, shaping_gamma: 0.5 };
 
 function aTree() {
   const node = (id, parent, agent, score, shaped) => ({ id, parent, agent, score, shaped, advantage: null, closed: true });
-  // Node 1 has neither parent nor sibling, so its baseline is its own score. Node 2: .75 * 0 + .25 * 0
-  // is its baseline, 1 + .5 * (1 - 0) its shaped reward. Node 3: .75 * 0 + .25 * 1, so 0 + .5 * (0 - .25).
+  // Node 1 has neither parent nor sibling, so its baseline is its own score. Node 2: baseline
+  // .75 * 0 + .25 * 0, shaped reward 1 + .5 * (1 - 0). Node 3: baseline .75 * 0 + .25 * 1, shaped
+  // reward 0 + .5 * (0 - .25).
   const nodes = [node(1, 0, "oak", 0, 0), node(2, 1, "fern", 1, 1.5), node(3, 1, "oak", 0, -0.125)];
   const mean = (0 + 1.5 - 0.125) / 3;
   const squares = nodes.map(({ shaped }) => (shaped - mean) ** 2);

@@ -1,8 +1,8 @@
-"""A whole run's log without a model: real problems, real search, real credit, drawn authors.
+"""Log of a whole run without a model: real problems, search and credit, simulated agents.
 
-An author knows each step of a problem with a probability that grows as training goes on, and a
+An agent knows each step of a problem with a probability that grows as training proceeds, and a
 refinement repairs one wrong step, so scores, trees and curves look as they do in a real run.
-Everything follows from the seed.
+Everything is a deterministic function of the seed.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ START = 1_763_700_000.0
 
 @dataclass(frozen=True, kw_only=True)
 class Sample:
-    """What the run looks like. `skill` is the chance of one right step, at first and at last."""
+    """Shape of the run. `skill` is the probability that a step is right, first and last."""
 
     seed: int = 0
     steps: int = 6
@@ -67,7 +67,7 @@ class _Tree:
 
 
 class _Writer:
-    """Numbers and times the events."""
+    """Numbers the events and assigns their times."""
 
     def __init__(self, start: float):
         self.seq = 0
@@ -114,7 +114,7 @@ def sample_events(sample: Sample) -> Iterator[ev.Event]:
 
 
 def _forest(out: _Writer, sample: Sample, rng: np.random.Generator, step: int, share: float):
-    """All trees of a step, one node each in turn; returns {tree id: [closed payloads]}."""
+    """Grows all trees of a step, one node each in turn; returns {tree id: [closed payloads]}."""
     trees, closed = [], {}
     for index in range(sample.trees):
         steps = draw_steps(rng, int(rng.integers(1, 4)))
@@ -180,7 +180,7 @@ def _written(sample, rng, tree: _Tree, node: int, choice, step: int, share: floa
 
 
 def _text(tree: _Tree, node: int, payload: ev.NodeClosed) -> ev.NodeText:
-    rng = np.random.default_rng([tree.id, node])  # apart, so that the run itself stays as it is
+    rng = np.random.default_rng([tree.id, node])  # separate: the run's own draws stay as they are
     tokens = _tokens(payload.program)
     logprobs = (-rng.exponential(-payload.mean_logprob, len(tokens))).round(4).tolist()
     return ev.NodeText(f"<|user|>{tree.statement}<|assistant|>", tokens, logprobs)
@@ -191,7 +191,7 @@ def _tokens(text: str) -> list[str]:
 
 
 def _guess(rng: np.random.Generator, right: Step, parents: tuple[Step, ...], skill: float) -> Step:
-    """What the author writes for one step; `parents` starts with the parent's step, if any."""
+    """What the agent writes for one step; `parents` starts with the parent's step, if any."""
     if parents and parents[0] == right:
         return right
     if rng.random() < skill:
@@ -200,13 +200,13 @@ def _guess(rng: np.random.Generator, right: Step, parents: tuple[Step, ...], ski
 
 
 def _wrong(rng: np.random.Generator, right: Step) -> Step:
-    """The step with another constant, or another operation on the same kind of value."""
+    """Returns the step with another constant, or another operation on the same kind of value."""
     operation = right.operation
     if len(operation.constants) > 1 and rng.random() < 0.5:
         others = [constant for constant in operation.constants if constant != right.constant]
         return Step(operation, int(rng.choice(others)))
     options = [other for other in BY_SOURCE[operation.source] if other is not operation]
-    # One with the same result type where there is one: other programs mostly raise.
+    # Prefers one with the same result type: most programs with another type raise.
     alike = [other for other in options if other.target == operation.target] or options
     chosen = alike[int(rng.integers(len(alike)))]
     return Step(chosen, int(rng.choice(chosen.constants)) if chosen.constants else 0)
@@ -277,7 +277,7 @@ def _updates(out, sample, rng, step: int, share: float, closed) -> Iterator[ev.E
 
 
 def _learned(tree: int, node: int, tokens: int) -> ev.LearnedNode:
-    rng = np.random.default_rng([tree, node, 1])  # apart, as the texts are
+    rng = np.random.default_rng([tree, node, 1])  # a separate generator, as for the texts
     entropy = rng.exponential(0.4, tokens).round(3).tolist()
     return ev.LearnedNode(node, entropy, rng.lognormal(0, 0.03, tokens).round(3).tolist())
 

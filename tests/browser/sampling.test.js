@@ -2,7 +2,7 @@ import { pick } from "/static/js/forest/sampling.js";
 import { equal, ok, test } from "./check.js";
 
 const all = () => true;
-/** `count` nodes on a stretch of `wide` pixels, of which `share` failed, one after the other. */
+/** `count` nodes over a stretch of `wide` pixels; the first `share` of them failed. */
 function crowd(count, wide, share) {
   const nodes = Array.from({ length: count }, (_, id) => ({ id: id + 1, failed: id < count * share }));
   const at = (place) => ((place * 7919) % count) * (wide / count);

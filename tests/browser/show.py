@@ -1,9 +1,9 @@
-"""Serve the pages with a sample run, for looking at them while one works on them.
+"""Development server that shows the pages with a sample run.
 
     python -m tests.browser.show --stage growing
 
-Prints a sign-in link to the run page. `growing` feeds the log in real time; the other stages
-stand still. Ctrl-C ends the server and throws the database away.
+Prints a sign-in link to the run page. `growing` feeds the log in real time; the other stages do not
+change. Ctrl-C stops the server and discards the database.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ def main() -> None:
 
 
 def show(stage: str, seed: int, var: Path, database_url: str) -> None:
-    """Serve until interrupted."""
+    """Serves until interrupted."""
     os.environ |= {"GROVE_VAR": str(var), "DATABASE_URL": database_url}
     os.environ["DJANGO_SETTINGS_MODULE"] = "webapp.config.settings"
-    os.environ["GROVE_DEBUG"] = "1"  # static files are read afresh, so an edit shows on reload
+    os.environ["GROVE_DEBUG"] = "1"  # static files are read on each request: an edit shows
     import django
     from django.core.management import call_command
 
@@ -67,7 +67,7 @@ def show(stage: str, seed: int, var: Path, database_url: str) -> None:
 
 
 def sample_of(stage: str, seed: int) -> Sample:
-    """The sample behind a stage."""
+    """The sample run of a stage."""
     sample = Sample(seed=seed, steps=10, trees=32, start=time.time())
     if stage == "middle":
         return dataclasses.replace(sample, planned_steps=40, steps=7, start=time.time() - 66)
@@ -79,7 +79,7 @@ def sample_of(stage: str, seed: int) -> Sample:
 
 
 def set_stage(run, stage: str, sample: Sample) -> None:
-    """Bring the run there."""
+    """Brings the run to its stage."""
     events = sample_events(sample)
     if stage == "waiting":
         run.feed(islice(events, 1))
@@ -101,13 +101,13 @@ def set_stage(run, stage: str, sample: Sample) -> None:
 
 
 def until_half_a_step(events: list[ev.Event], sample: Sample) -> list[ev.Event]:
-    """Cut where a later step's trees are half grown and some nodes are open."""
+    """Cuts the log where a later step's trees are half grown and some nodes are open."""
     starts = [place for place, event in enumerate(events) if event.kind == "step.start"]
     return events[: starts[-1] + 1 + int(sample.trees * (1 + 2 * 4.45))]
 
 
 def grow(run, events) -> None:
-    """Feed in the log's own pace."""
+    """Feeds the events in real time."""
     batch: list[ev.Event] = []
     for event in events:
         if batch and event.time > batch[-1].time:

@@ -1,6 +1,6 @@
-"""A served site with a run whose log grows as the test says: real server, real Postgres.
+"""A served site with a run whose log the test controls: real server, real Postgres.
 
-Invariant: the run is held under a lease as a worker would hold it, and its events go through
+Invariant: the run is held under a lease as by a worker, and its events go through
 `telemetry.ingest`, so the page sees exactly what it sees in production.
 """
 
@@ -25,10 +25,8 @@ STOP_SECONDS = 10.0
 
 
 class Server:
-    """The web process; it can be stopped and started again on the same port.
-
-    `environment` adds to ours.
-    """
+    """The web process; it can be stopped and restarted on the same port. `environment` is added to
+    the test's own."""
 
     def __init__(self, var: Path, database_url: str, environment: dict[str, str] | None = None):
         with socket.socket() as probe:
@@ -46,10 +44,10 @@ class Server:
         self._process: subprocess.Popen | None = None
 
     def start(self) -> None:
-        """Start, and wait until the server says that it is well.
+        """Starts the process and waits until the server reports that it is healthy.
 
         Raises:
-            TimeoutError: it does not within 180 s.
+            TimeoutError: it is not healthy within 180 s.
         """
         self._process = subprocess.Popen(web_command(self.port), env=self._environment)
         deadline = time.monotonic() + READY_SECONDS
@@ -59,7 +57,7 @@ class Server:
             time.sleep(0.1)
 
     def kill(self) -> None:
-        """End it at once, as a crash would."""
+        """Kills the process at once, like a crash."""
         if self._process:
             self._process.kill()
             self._process.wait(STOP_SECONDS)
@@ -74,7 +72,7 @@ class Server:
 
 
 class SampleRun:
-    """A run in the demo project, and the hand that feeds its log."""
+    """A run in the demo project, and the writer of its log."""
 
     def __init__(self, sample: Sample, name: str = "demo"):
         from webapp.datasets.services import version_of
@@ -101,13 +99,13 @@ class SampleRun:
         mark_starting(self.run.pk, self.fencing)
 
     def feed(self, events: Iterable[Event]) -> int:
-        """Ship events; returns the run's new head."""
+        """Ships events; returns the run's new head."""
         from webapp.telemetry.ingest.ingest import ingest
 
         return ingest(self.run.pk, self.fencing, list(events))
 
     def end(self, how: str, error: str = "") -> None:
-        """finished | stopped | failed."""
+        """Ends the run as finished, stopped or failed."""
         from webapp.experiments import services
 
         if how == "failed":
@@ -128,7 +126,7 @@ def sample_config(sample: Sample):
         {
             "seed": sample.seed,
             "agents": agents,
-            # A log may hold a wider tree than a run can be asked for.
+            # A log may hold a wider tree than the settings of a run allow.
             "search": {"nodes_per_tree": min(sample.nodes, 5000)},
             "training": {
                 "steps": sample.planned_steps or sample.steps,

@@ -5,7 +5,7 @@ import { equal, ok, test } from "./check.js";
 
 const NODES = 3;
 
-/** A log of so many steps of two trees of three nodes each; 18 events a step. */
+/** A log of `steps` steps, each of two trees of three nodes; 18 events per step. */
 function log(steps) {
   const events = [];
   const tell = (kind, payload) => events.push([events.length + 1, events.length, kind, payload]);
@@ -39,7 +39,7 @@ function stepsOfLog(events) {
       throw error;
     },
   });
-  /** Asks again and again until nothing is on its way. */
+  /** Repeats the request until none is pending. */
   const settled = async (state) => {
     let trees = steps.trees(state);
     while (steps.loading) {
@@ -85,7 +85,7 @@ test("at an earlier moment a step shows only what was known then", async () => {
   const { steps, settled, asked } = stepsOfLog(events);
   steps.choose({ from: 2, to: 2 });
   equal((await settled(fold(events)))[1].nodes.size, NODES);
-  // Step 2 is kept by the fold until step 4 starts: an earlier moment asks for nothing.
+  // The fold keeps step 2 until step 4 starts: an earlier moment needs no request.
   const early = fold(events.slice(0, 24));
   equal((await settled(early)).map((tree) => tree.nodes.size), [2]);
   equal(asked.length, 1);

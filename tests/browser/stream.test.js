@@ -1,7 +1,7 @@
 import { backoff, connectionNote, RunStream, statusText } from "/static/js/stream/stream.js";
 import { equal, ok, test } from "./check.js";
 
-/** A world under the test's hand: sockets that it opens, time that it moves. */
+/** A simulated environment: the test opens its sockets and advances its clock. */
 function world() {
   const made = {
     sockets: [], clock: 0, timers: new Map(), next: 1, isHidden: false, states: {},
@@ -61,7 +61,7 @@ const turns = async () => {
 };
 const say = async (socket, ...messages) => {
   for (const message of messages) socket.onmessage({ data: JSON.stringify(message) });
-  await turns(); // frames are handled one after another, each in a turn of its own
+  await turns(); // frames are handled one after another, each in its own task
 };
 const events = (from, to) => Array.from({ length: to - from + 1 }, (_, i) => [from + i, 0, "k", {}]);
 const batch = (from, to) => ({ type: "batch", sid: 1, from, to, events: events(from, to) });

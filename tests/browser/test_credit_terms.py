@@ -1,4 +1,4 @@
-"""The terms that the page shows lead to the credit that the engine recorded."""
+"""Tests that the credit terms on the page add up to the credit that the engine recorded."""
 
 import pytest
 

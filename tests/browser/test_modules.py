@@ -1,4 +1,4 @@
-"""The pure modules of static/js, tested where they run: one test per file, in a real Chromium."""
+"""Tests of the pure modules of static/js in a real Chromium: one test per file."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ OF_A_PAGE = re.compile(
     r"|\b(addEventListener|requestAnimationFrame|matchMedia|getComputedStyle|ResizeObserver"
     r"|IntersectionObserver|HTMLElement|WebSocket|fetch|Path2D|devicePixelRatio)\b"
 )
-"""What only a page has. A module whose code names nothing of it is pure."""
+"""Globals that only a page has. A module whose code names none of them is pure."""
 COMMENTS = re.compile(r"/\*.*?\*/|(?<!:)//[^\n]*", re.DOTALL)
 IMPORTED = re.compile(r'from "\.{1,2}/(?:[\w-]+/)*([\w-]+)\.js"')
 
 
 def pure_modules() -> set[str]:
-    """Modules that need no page, nor import one that does."""
+    """Modules that need no page and import none that does."""
     code = {
         path.stem: COMMENTS.sub("", path.read_text())
         for path in (ROOT / "static" / "js").rglob("*.js")
@@ -76,7 +76,7 @@ def test_what_is_vendored_is_what_was_published(place):
 
 
 def test_the_run_page_stays_small():
-    """Everything that the page loads, compressed: at most 250 kB."""
+    """Everything that the page loads is at most 250 kB compressed."""
     import gzip
 
     files = [*(ROOT / "static" / "js").rglob("*.js"), *(ROOT / "static" / "vendor").rglob("*.js")]

@@ -1,4 +1,4 @@
-"""What a resume voids: the page, the run's row and the demo's tally agree about one log."""
+"""Tests that page, run row and demo summary agree on which events a resume voids."""
 
 import json
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.browser
 
 
 def interrupted_log():
-    """Killed within step 4, gone on from step 2's checkpoint with other luck, to the end."""
+    """Killed within step 4, resumed from step 2's checkpoint with other draws, run to the end."""
     first = list(sample_events(Sample(seed=1, steps=LAST, trees=3, nodes=4)))
     again = list(sample_events(Sample(seed=2, steps=LAST, trees=3, nodes=4)))
     cut = place(first, "step.start", 4) + 20
@@ -37,7 +37,7 @@ def place(events, kind, step):
 
 
 def renumbered(events):
-    """One run's log: seq from 1 up, and a tree's id is the seq of its tree.open."""
+    """The log of one run: seq from 1 up; a tree's id is the seq of its tree.open."""
     trees, log = {}, []
     for seq, event in enumerate(events, 1):
         if event.kind == "tree.open":

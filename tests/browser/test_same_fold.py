@@ -1,4 +1,4 @@
-"""state(seq) is one thing: the server's fold and the browser's come to the same JSON."""
+"""Tests that the server's fold and the browser's fold produce the same JSON for every seq."""
 
 import json
 
@@ -13,7 +13,7 @@ from webapp.telemetry.fold import fold
 pytestmark = pytest.mark.browser
 
 SHORT = 100
-"""A log of fewer events is compared at every event, a longer one at every 23rd."""
+"""Logs of fewer events are compared at every event, longer ones at every 23rd."""
 FOLDED = """async ([events, cuts]) => {
     const { asJson, emptyState, fold } = await import("/static/js/stream/fold.js");
     const state = emptyState();
@@ -27,7 +27,7 @@ FOLDED = """async ([events, cuts]) => {
 
 
 def searched_log():
-    """A search that answers, is begun again, and answers again."""
+    """A search that answers, is started again, and answers again."""
     whole = list(sample_events(Sample(seed=5, steps=1, trees=1, nodes=4)))
     kinds = ("run.state", "run.planned", "step.start", "tree.open", "node.open", "node.close")
     began = [event for event in whole if event.kind in (*kinds, "tree.close")]
@@ -42,8 +42,8 @@ def searched_log():
 
 
 def cyclic_log():
-    """One that no engine of ours writes: parents that are the node itself, each other, or unknown;
-    nodes that are opened twice, and one that is opened as the root."""
+    """A log that no engine of Grove writes: parents that are the node itself, each other, or
+    unknown; nodes that are opened twice, and one that is opened as the root."""
     whole = list(sample_events(Sample(seed=6, steps=2, trees=2, nodes=6)))
     spoiled = []
     for event in whole:
@@ -61,7 +61,7 @@ def cyclic_log():
 
 
 def short_log():
-    """Every kind of event of a run, in few: compared at each of them."""
+    """A short log with every kind of event of a run, compared at each event."""
     return list(sample_events(Sample(seed=8, steps=2, trees=2, nodes=3, failure_share=0.2)))
 
 

@@ -1,4 +1,4 @@
-"""Intervals of means over seeds use Student's quantile for every number of seeds."""
+"""Tests that intervals of means over seeds use Student's quantile for every number of seeds."""
 
 import pytest
 from scipy import stats

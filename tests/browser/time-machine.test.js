@@ -94,7 +94,7 @@ test("play goes on in the log's own time, shortens its pauses and ends at the he
     await due.shift()();
     seen.push(machine.seq);
   }
-  // Ten seconds between events count as one second of playing at most: 20 ticks for each event.
+  // Ten seconds between events play as at most one second: 20 ticks for each event.
   ok(seen.length > 600 * 18 && seen.length < 600 * 22, `${seen.length} ticks`);
   ok(seen.every((seq, place) => !place || seq - seen[place - 1] <= 1), "no event is skipped");
   equal([machine.seq, machine.playing], [3600, false]);

@@ -4,7 +4,7 @@ import { equal, ok, test } from "./check.js";
 const TASK = { project: 1, kind: "dataset" };
 const FILE = new File(["0123456789"], "a.jsonl", { lastModified: 1 });
 
-/** A server in memory with the addresses of uploads; `faults` are thrown or answered first. */
+/** An in-memory server of the upload addresses; first it throws or returns each of `faults`. */
 function aWorld(faults = []) {
   const uploads = new Map();
   const asked = [];

@@ -1,4 +1,4 @@
-"""The real server with a token for it."""
+"""Fixtures: the real server, and a token for it."""
 
 import threading
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ def served(django_db_setup):
 
 @pytest.fixture
 def exporter(site, var_directory):
-    """What a worker does for exports, until the test ends."""
+    """Does a worker's exports until the test ends."""
     done = threading.Event()
 
     def write() -> None:

@@ -1,4 +1,4 @@
-"""The Python client and the command, against the real server; and the tour of the guide."""
+"""Tests of the Python client, the command and the guide's tour against the real server."""
 
 import json
 import os
@@ -45,7 +45,7 @@ def grove(site):
 
 @pytest.fixture
 def command(site, monkeypatch, tmp_path, capsys):
-    """Runs the command with the site's token; (exit status, what it printed)."""
+    """Runs the command with the site's token; returns (exit status, output)."""
     for name, value in site.environment.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "settings"))
@@ -58,7 +58,7 @@ def command(site, monkeypatch, tmp_path, capsys):
 
 
 def a_log(directory, last):
-    """The log of an engine elsewhere: it ran, and finished."""
+    """Log of an external engine that ran and finished."""
     directory.mkdir()
     log = EventLog(directory)
     log.append(RunStateChanged(state="running"))

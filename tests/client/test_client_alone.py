@@ -1,4 +1,4 @@
-"""The installed command, without Django, torch and Ray, against the real server."""
+"""Tests of the installed command without Django, torch and Ray, against the real server."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from webapp.experiments.models import Run
 
 @pytest.fixture
 def grove(client_only, site):  # noqa: F811
-    """Run the command; what it printed."""
+    """Runs the command; returns its output."""
 
     def run(*words):
         done = client_only.run(client_only.grove, *words, **site.environment)

@@ -1,4 +1,4 @@
-"""`--agents registry:NAME@VERSION` of the engine's commands, against the real server."""
+"""Tests of `--agents registry:NAME@VERSION` of the engine's commands, against the real server."""
 
 import json
 import subprocess
@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.fixture
 def folder(site, tmp_path, monkeypatch):
-    """What elm v1 is made of; the engine has a token that reads, and a cache of its own."""
+    """The files of elm v1; the engine has a token with read scope and its own cache."""
     folder = a_model_folder(tmp_path / "elm")
     import_folder(site.cast.project, "elm", folder)
     token = a_token(site.cast.vera, site.cast.project, Scope.RUNS_READ)
@@ -105,7 +105,7 @@ def test_a_file_that_is_not_what_the_server_lists_is_not_kept(folder, tmp_path, 
 
 
 def searched(out, *agents):
-    """The tree of a whole search by the command, a function of its seed and models."""
+    """The tree of a whole search by the command, a deterministic function of seed and models."""
     command = [sys.executable, "-m", "engine", "search", "--problem", str(out.with_name("p.jsonl"))]
     command += ["--agents", *agents, "--nodes", "6", "--no-early-stop", "--seed", "4", "--json"]
     command += ["--out", str(out), "--set", "compute.deterministic=true"]
@@ -118,7 +118,7 @@ def searched(out, *agents):
 
 @pytest.mark.slow
 def test_a_downloaded_version_searches_as_the_files_that_it_was_made_of(site, tmp_path, folder):
-    """The whole command against the running site: address and token are all that it has of it."""
+    """Runs the whole command against the running site, of which it has only address and token."""
     import_folder(site.cast.project, "oak", starter_directory("oak"))
     save_problems(tmp_path / "p.jsonl", GeneratedProblems(5).first(Split.TEST, 1))
     assert not (tmp_path / "cache").exists()
@@ -131,6 +131,6 @@ def test_a_downloaded_version_searches_as_the_files_that_it_was_made_of(site, tm
 
 
 def figures(tree):
-    """What does not depend on the clock."""
+    """Everything that does not depend on the clock."""
     kept = ("agent", "parent", "program", "public", "output_ids", "logprobs", "prompt_ids")
     return [{name: node[name] for name in kept} for node in tree["nodes"]]

@@ -1,5 +1,4 @@
-"""The generated methods of the client: one for each operation of the document, as it says, and they
-work against the real server."""
+"""Tests of the client's generated methods: one per operation of the document, and they work."""
 
 import ast
 import inspect
@@ -30,7 +29,7 @@ def names(document):
 
 
 def tree(text):
-    """What it says, however it is laid out; imports follow from that."""
+    """The code's content, regardless of layout and imports."""
     body = ast.parse(text).body
     return [ast.dump(one) for one in body if not isinstance(one, ast.ImportFrom | ast.Import)]
 
@@ -49,7 +48,7 @@ def test_what_is_written_is_what_the_document_says(document):
 
 
 def test_a_field_that_changes_its_type_or_goes_is_found(document):
-    """The comparison above sees what a caller would stumble over."""
+    """The comparison above detects what would make a caller fail."""
     known = Document(document)
     before = known.operations(), known.models()
     changed = json.loads(json.dumps(document))
@@ -62,7 +61,7 @@ def test_a_field_that_changes_its_type_or_goes_is_found(document):
 
 
 def test_every_answer_of_json_is_typed():
-    """Free objects are those that the document leaves free."""
+    """Methods return free-form objects only where the document does."""
     free = []
     for name, method in inspect.getmembers(Operations, inspect.isfunction):
         if name[0] == "_":

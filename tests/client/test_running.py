@@ -1,4 +1,4 @@
-"""What the tour of the guide to REST does, over a run that a worker is running."""
+"""Tests of the tour of the guide to REST over a run that a worker is running."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ echo $before $(wc -l < log.ndjson) $(wc -l < watched.ndjson)
 
 @pytest.fixture
 def no_engine_left(var_directory):
-    """Whatever a tour that was broken off left running is killed."""
+    """Kills what an interrupted tour left running."""
     yield
     for directory in (var_directory / "runs").glob("*"):
         if engine := EngineProcess.adopt(directory):

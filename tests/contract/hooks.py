@@ -1,8 +1,8 @@
-"""What schemathesis leaves out of its coverage phase, because it has asked it before, and of all of
-them where known things stand for what it would have made up.
+"""schemathesis hooks that omit redundant cases of the coverage phase.
 
-It repeats every wrong value of a parameter for each combination of the other, optional ones, and
-tries every header on every operation, where one middleware answers them all alike.
+They also omit, in all phases, wrong paths whose placeholders known objects fill. The coverage phase
+repeats every wrong value of a parameter for each combination of the optional ones, and tries every
+header on every operation, although one middleware answers them all.
 """
 
 from __future__ import annotations
@@ -18,25 +18,26 @@ from schemathesis.generation import GenerationMode
 from schemathesis.generation.meta import CoverageScenario, TestPhase
 
 PER_HEADER = 1
-"""Right values of a header that an operation is asked with, and wrong ones."""
+"""Number of right values of a header, and of wrong ones, sent to an operation."""
 PER_FIELD = 2
-"""Wrong types that a field of the body is asked with."""
+"""Number of wrong types sent for a field of the body."""
 PER_KIND = 1
-"""Values of one kind (of a wrong type, below the least) that a parameter is asked with, and a field
-of the body with for each way; tests/security/test_schema_fuzz.py has many more for parameters."""
+"""Number of values of one kind (of a wrong type, below the minimum) sent for a parameter, and for a
+field of the body per scenario; tests/security/test_schema_fuzz.py has many more for parameters."""
 PER_SCENARIO = 12
-"""Fields of a body that are asked with one kind of wrong value: those of `overrides` and of events
-are many and are checked alike."""
+"""Number of fields of a body that get one kind of wrong value: those of `overrides` and of events
+are many and share one check."""
 
 _asked: Counter[tuple[Any, ...]] = Counter()
 _known = False
-"""Whether placeholders stand for known things."""
+"""Whether placeholders are filled with known objects."""
 
 
 @schemathesis.hook
 def filter_case(context: HookContext, case: Case) -> bool:
-    """Whether a case is asked. A known thing makes a right path of a wrong one: no answer to that
-    would be a finding. All else of the other phases is asked."""
+    """Returns whether a case is sent. Where placeholders are filled with known objects, a wrong
+    path becomes a right one, so no response to it would be a finding. All other cases outside the
+    coverage phase are sent."""
     path = case.meta.components.get(ParameterLocation.PATH) if case.meta else None
     if _known and path and path.mode is GenerationMode.NEGATIVE:
         return False
@@ -61,7 +62,7 @@ def filter_case(context: HookContext, case: Case) -> bool:
 
 
 def begin(*, known: bool) -> None:
-    """Another run of it begins, in which nothing was asked yet."""
+    """Starts another run of schemathesis: resets the counts of cases sent."""
     global _known
     _asked.clear()
     _known = known

@@ -1,7 +1,7 @@
-"""The real server with the cast's things in its database, for a tool that asks it from outside.
+"""The real server with the cast's objects in its database, for tools that test it from outside.
 
-Placeholders stand for things of Alice's project where that is asked for, so that requests get past
-"no such thing"; elsewhere the tool makes them up.
+With `known`, placeholders are filled with objects of Alice's project, so that requests get past "no
+such thing"; otherwise the tool generates them.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ from webapp.exports.models import Format, Table
 from webapp.exports.services import ask_for
 from webapp.telemetry.ingest.ingest import ingest
 
-# It asks every case again, without a token and with a wrong one: so does the fuzzing, of every
-# operation.
+# The checks repeat every case without a token and with a wrong one; the fuzzing does so too, for
+# every operation.
 _LEFT_OUT_OF_COVERAGE = "ignored_auth"
 
 
 @dataclass(frozen=True)
 class Site:
-    """A served address, secrets of tokens by who holds them, and a run with one tree."""
+    """A served address, token secrets by holder, and a run with one tree."""
 
     url: str
     secrets: dict[str, str]
@@ -57,19 +57,18 @@ class Site:
     export: uuid.UUID
     version: DatasetVersion
     registry: dict[str, int]
-    """Ids of a model, its version's number, a promotion and an evaluation."""
+    """The id of a model, the number of its version, the ids of a promotion and of an evaluation."""
     comment: int
     search: uuid.UUID
-    """Of its run."""
+    """The id of the search's run."""
     upload: uuid.UUID
     other: Run
-    """Another one, that has ended."""
+    """A run that has finished."""
     measured: int
-    """Id of a dataset's version that models are measured on."""
+    """The id of a dataset version that models are measured on."""
 
     def beginnings(self) -> dict[str, Callable[[], dict[str, Any]]]:
-        """By operation: a request, new each time, that makes something of the things that there
-        are, or lists them."""
+        """Returns, by operation, a factory of requests that create or list objects."""
         project, run = self.run.project, str(self.run.pk)
         of_run, of_version = {"run_id": run}, {"dataset_version_id": self.version.pk}
         of_model = {"model_id": self.registry["model_id"]}
@@ -108,7 +107,7 @@ class Site:
 
 
 def furnish(url: str, cast: Cast) -> Site:
-    """Make a run with a node, and the tokens."""
+    """Creates a run with a node, and the tokens."""
     run, fencing = a_held_run(cast, seconds=3600)
     planted = {"step": 1, "problem": "p", "statement": "s"}
     opened = {"agent": "oak", "parent": 0, "depth": 1, "draws": {}}
@@ -137,10 +136,10 @@ def furnish(url: str, cast: Cast) -> Site:
 def ask_everything(
     site: Site, who: str, directory: Path, *, known: bool, phases: str, examples: int, seed: int
 ) -> str:
-    """Run schemathesis over the whole document as `who` (or as nobody), about `known` things or
-    whatever it makes up; "" if every answer was as the document says, else what was wrong.
+    """Runs schemathesis over the whole document as `who` (or unauthenticated), about `known` or
+    generated objects. Returns "" if every response conforms to the document, otherwise the report.
 
-    It runs in this process: what it makes of the document serves every run.
+    It runs in this process, which builds its view of the document once for all runs.
     """
     hooks.begin(known=known)
     config = directory / "schemathesis.toml"
@@ -162,7 +161,7 @@ def ask_everything(
 
 
 def _configuration(site: Site | None) -> str:
-    # Methods that an address does not have are asked by tests/security/test_schema_fuzz.py.
+    # tests/security/test_schema_fuzz.py sends the methods that an address does not have.
     lines = ["[phases.coverage]", "unexpected-methods = []"]
     if site:
         project = site.run.project

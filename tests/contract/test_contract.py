@@ -1,8 +1,8 @@
-"""schemathesis asks the real server everything that the OpenAPI document lets one say, and what it
-does not: no failure of ours, no status and no body that the document does not name.
+"""Tests of the real server with schemathesis: every response conforms to the OpenAPI document.
 
-`GROVE_CONTRACT_SEED`, `GROVE_CONTRACT_EXAMPLES` and `GROVE_CONTRACT_WALKS` choose another seed and
-more cases.
+The requests are those that the document allows and those that it does not: no server error, and no
+status or body that the document does not declare. `GROVE_CONTRACT_SEED`, `GROVE_CONTRACT_EXAMPLES`
+and `GROVE_CONTRACT_WALKS` select another seed and more cases.
 """
 
 import os
@@ -32,7 +32,8 @@ def served(django_db_setup):
 
 @pytest.fixture
 def site(served, var_directory, settings):
-    # The tool shows wrong tokens by the hundred, and means to be told so each time.
+    # The tool sends wrong tokens by the hundred and expects the same refusal each time, so the
+    # limit on guesses is raised.
     settings.RATE_LIMITS = {**settings.RATE_LIMITS, "guesses": (100_000, 60.0)}
     settings.PROJECT_RUNS = settings.USER_RUNS = 100_000
     yield furnish(f"http://127.0.0.1:{served.port}", a_cast())
@@ -50,7 +51,7 @@ def site(served, var_directory, settings):
     ],
 )
 def test_every_answer_is_one_that_the_document_names(site, tmp_path, who, known, phases):
-    # To a request without a token, and to a stranger's, the answer is the same whatever it says.
+    # A request without a token, or by a stranger, gets the same response whatever it contains.
     examples = EXAMPLES if who in ("an owner", "a viewer") else 1
     load = {"known": known, "phases": phases, "examples": examples, "seed": SEED}
     wrong = ask_everything(site, who, tmp_path, **load)
@@ -74,7 +75,7 @@ def test_what_was_made_is_walked_to_all_that_may_be_done_with_it(site):
     "who, made", [("a viewer", {"POST /api/v1/exports"}), ("a stranger", set())]
 )
 def test_who_may_make_nothing_is_refused_at_every_beginning(site, who, made):
-    """They read lists, and a viewer takes tables away; all else is refused as the document says."""
+    """Viewers read lists and export tables; everything else is refused as documented."""
     walked = walk(site, who, scenarios=5, seeds=(SEED,))
     assert not walked.faults, reported(walked)
     changes = {one for one in walked.begun if not one.startswith("GET")}

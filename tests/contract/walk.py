@@ -1,8 +1,8 @@
-"""Walks from answer to request along the links of the OpenAPI document: what was made is read,
-changed, steered and removed, and what was removed is asked for again.
+"""Walks from response to request along the links of the OpenAPI document.
 
-A walk begins by making something of known things (`Site.beginnings`) or with a list. What a link
-leaves open of a request, schemathesis makes up, a tenth of it wrong.
+They read, change, steer and delete what was created, and request what was deleted. A walk begins by
+creating an object (`Site.beginnings`) or with a list. schemathesis generates what a link leaves
+open of a request, a tenth of it invalid.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ from schemathesis.generation.stateful.state_machine import StepInput, StepOutput
 from tests.contract.site import Site
 
 UNCOMPARED = "uncompared"
-"""What hypothesis calls draws of its own that it holds against no earlier ones: what the server has
-by now decides what can be requested, so two walks that begin alike need not go on alike."""
+"""Name of a hypothesis backend whose draws hypothesis does not compare with earlier ones: the
+server's current state decides which requests are possible, so equal starts may diverge."""
 AVAILABLE_PROVIDERS[UNCOMPARED] = AVAILABLE_PROVIDERS["hypothesis"]
 
 STEPS = 10
 _TOGETHER = 5
-"""Walks that one run of hypothesis makes; the first of each is the simplest there is."""
+"""Walks per run of hypothesis; the first of each is the simplest one possible."""
 
 
 @dataclass
 class Walked:
-    """What came of it: how often each link was followed, and how often answered by a success."""
+    """Result of the walks: how often each link was followed, and how often with success."""
 
     followed: Counter[str] = field(default_factory=Counter)
     succeeded: Counter[str] = field(default_factory=Counter)
     begun: Counter[str] = field(default_factory=Counter)
-    """Beginnings that succeeded."""
+    """Initial requests that succeeded."""
     faults: dict[str, str] = field(default_factory=dict)
-    """The first of a kind, by what it is."""
+    """The first fault of each kind, by kind."""
 
     @property
     def targets(self) -> set[str]:
@@ -49,8 +49,8 @@ class Walked:
 
 
 def walk(site: Site, who: str, *, scenarios: int, seeds: Sequence[int]) -> Walked:
-    """So many walks as `who`, divided among the seeds; every answer is held against all checks of
-    schemathesis, and one that differs where a request is repeated is reported."""
+    """Does `scenarios` walks as `who`, divided among the seeds. Runs all checks of schemathesis on
+    every response and reports a response that differs when a request is repeated."""
     headers = {"Authorization": f"Bearer {site.secrets[who]}"}
     schema = schemathesis.openapi.from_url(f"{site.url}/api/v1/openapi.json")
     made, walked, beginnings = schema.as_state_machine(), Walked(), site.beginnings()
@@ -83,8 +83,8 @@ def walk(site: Site, who: str, *, scenarios: int, seeds: Sequence[int]) -> Walke
             try:
                 case.validate_response(
                     response,
-                    # What is well formed need not fit: which settings can run, the engine knows.
-                    # Nobody without a token is let in: the other phases ask that.
+                    # Well-formed need not mean valid: the engine decides which settings can run.
+                    # Unauthenticated requests are covered by the other phases.
                     excluded_checks=[positive_data_acceptance, ignored_auth],
                     transport_kwargs=kwargs,
                     recorder=self.recorder,

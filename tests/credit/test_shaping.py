@@ -31,7 +31,7 @@ def test_any_tree_is_shaped_as_the_formula_says(seed):
     expected = one_by_one(rewards, parents, gamma, lambda_)
     assert tree_shaping(rewards, parents, gamma, lambda_) == pytest.approx(expected)
 
-    order = rng.permutation(count)  # parents may stand after their children
+    order = rng.permutation(count)  # parents may come after their children
     place = np.argsort(order)
     moved = np.where(parents[order] == -1, -1, place[parents[order]])
     found = tree_shaping(rewards[order], moved, gamma, lambda_)

@@ -1,4 +1,4 @@
-"""The project's documents as tests read them: pages, headings, links, and prose inside of code."""
+"""The project's documents as tests read them: pages, headings, links, and prose in code."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _BLOCK_COMMENT = re.compile(r"/\*.*?\*/|(?:^\s*//[^\n]*\n)+|\{#.*?#\}", re.DOTAL
 
 
 def pages() -> list[Path]:
-    """Every Markdown page of the repository: those at its top, of `docs` and of `.github`."""
+    """Every Markdown page of the repository: at its root, in `docs` and in `.github`."""
     found = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob(".github/**/*.md")]
     return sorted(found)
 
@@ -35,7 +35,7 @@ def headings(page: Path) -> list[str]:
 
 
 def anchors(page: Path) -> set[str]:
-    """Ids of the headings, as GitHub and the site form them."""
+    """Ids of the headings, as GitHub and the site derive them."""
     return {slug(title) for title in headings(page)}
 
 
@@ -45,7 +45,7 @@ def slug(title: str) -> str:
 
 
 def links(page: Path) -> list[str]:
-    """Targets of the links and pictures of a page, but for those within code."""
+    """Targets of a page's links and pictures, except those within code."""
     return _LINK.findall(_CODE.sub("`", without_fences(page.read_text("utf-8"))))
 
 
@@ -74,7 +74,7 @@ def _sources() -> Iterator[Path]:
 
 
 def _python(text: str) -> Iterator[str]:
-    """Strings that stand by themselves (docstrings, also of fields), and runs of comment lines."""
+    """Bare string statements (docstrings, also of fields) and blocks of comment lines."""
     for node in ast.walk(ast.parse(text)):
         is_text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
         if is_text and isinstance(node.value.value, str):

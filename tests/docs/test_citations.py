@@ -1,4 +1,7 @@
-"""What documents, docstrings and comments cite is there: files, sections, links, anchors."""
+"""Tests that everything cited by documents, docstrings and comments exists.
+
+Citations are files, sections, links and anchors.
+"""
 
 import re
 from pathlib import Path
@@ -14,12 +17,12 @@ _MARKDOWN = re.compile(r"(?<![\w/.-])([\w.-]+\.md)\b")
 _SECTIONS = re.compile(r"\b[Ss]ections? (\d+)(?:(?:,| and) (\d+))*")
 _QUOTED = re.compile(r'(docs/[\w/-]+\.md),\s+"([^"]+)"')
 _SOURCE = re.compile(r"(docs/[\w/-]+\.md)|arXiv|\d{4}\.\d{5}|\bRFC \d+|ScaleRL", re.ASCII)
-GONE = {"docs/production.md"}  # named by the changes of a version
-_REACH = 200  # characters between a source and the section of it that is cited
+GONE = {"docs/production.md"}  # named in a release's changes
+_REACH = 200  # characters between a source and the cited section of it
 
 
 def missing_paths(text: str) -> list[str]:
-    """Paths from the repository's top that a text cites, and that are not there."""
+    """Cited paths, relative to the repository root, that do not exist."""
     found = {path.rstrip("/.") for path in _PATH.findall(text) if not _PLACEHOLDER.search(path)}
     found -= GONE
     return sorted(path for path in found if not _is_there(path))
@@ -32,12 +35,12 @@ def _is_there(path: str) -> bool:
 
 
 def missing_documents(text: str) -> list[str]:
-    """Documents that a text names without their folder: those are at the top, or nowhere."""
+    """Documents that a text names without a folder: they must be at the root."""
     return sorted(name for name in set(_MARKDOWN.findall(text)) if not (ROOT / name).exists())
 
 
 def missing_sections(text: str) -> list[str]:
-    """Sections that a text cites of no source, or of a document that has no such section."""
+    """Cited sections without a source, or of a document that has no such section."""
     faults = []
     for match in _SECTIONS.finditer(text):
         before = text[max(0, match.start() - _REACH) : match.end() + 60]
@@ -94,7 +97,7 @@ def name(file: Path) -> str:
 
 
 class TestTheChecksThemselves:
-    """A citation of each kind that is wrong is found."""
+    """Each kind of wrong citation is detected."""
 
     def test_paths(self):
         wrong = "see `engine/nowhere.py`, tests/none/test_a.py and engine/recipes/NAME.toml"

@@ -1,4 +1,4 @@
-"""Commands that documents show: each is run by a test or says why not, and each is understood."""
+"""Tests of the documented commands: each parses, and is run by a test or states why not."""
 
 import contextlib
 import re
@@ -74,7 +74,7 @@ def test_a_command_that_is_not_there_is_found(program, words):
 
 
 def understand(program, words):
-    """Parses the words as the command would; it is not run."""
+    """Parses the words with the command's own parser, without running the command."""
     if program == "make":
         targets = (ROOT / "Makefile").read_text("utf-8")
         assert f"\n{words[0]}:" in targets
@@ -109,7 +109,7 @@ FEW = (
     "problems.train=8 problems.validation=0 problems.test=2 training.trees_per_step=2 "
     "search.nodes_per_tree=2 evaluation.tree_nodes=2"
 )
-"""What the tour's run is made smaller by; its commands stay as they are written."""
+"""Settings that shrink the tour's run; its commands stay as they are written."""
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""Files that a repository's host reads: well-formed, of today's versions, and true."""
+"""Tests of the files that a repository host reads: well-formed, current and correct."""
 
 import re
 import tomllib

@@ -1,4 +1,4 @@
-"""The generated pages are what the code says, and the generator notices what nobody described."""
+"""Tests of the generated pages: they match the code, and undescribed items are reported."""
 
 import os
 import re
@@ -50,7 +50,7 @@ def test_text_of_docstrings_is_no_markup():
 
 
 def unknown_settings(text):
-    """Paths of settings that a text names in code, and that are none."""
+    """Paths in code spans that look like settings and are not."""
     named = re.findall(r"`((?:agents\.[\w-]+|\w+)(?:\.\w+)+)(?: ?=[^`]*)?`", text)
     sections = {path.partition(".")[0] for path in settings.paths()}
     paths = {re.sub(r"^agents\.[\w-]+", "agents.NAME", path) for path in named}

@@ -1,4 +1,4 @@
-"""The documentation's site builds without network, and nothing in it leads nowhere."""
+"""Tests that the documentation site builds without network and has no dead link."""
 
 import re
 import shutil
@@ -17,7 +17,7 @@ NO_NETWORK = ("unshare", "--user", "--map-root-user", "--net")
 
 @pytest.fixture(scope="module")
 def copy(tmp_path_factory):
-    """The sources of the site, elsewhere, so that building leaves nothing in the repository."""
+    """A copy of the site's sources, so that building leaves nothing in the repository."""
     folder = tmp_path_factory.mktemp("site")
     shutil.copytree(ROOT / "docs", folder / "docs")
     for page in (*ROOT.glob("*.md"), ROOT / "mkdocs.yml"):
@@ -58,7 +58,7 @@ def leaves(nav):
 def test_every_link_of_the_site_leads_somewhere(site):
     faults = []
     for page in site.rglob("*.html"):
-        if page.name == "404.html":  # its addresses are from the site's root
+        if page.name == "404.html":  # addresses are relative to the site's root
             continue
         text = page.read_text("utf-8")
         for target in re.findall(r'(?:href|src)="([^"]+)"', text):

@@ -1,7 +1,7 @@
-"""Every page of the site, derived from its addresses, for tests that look at all of them.
+"""Every page of the site, derived from its addresses, for tests that visit all of them.
 
-Invariant: a page is an address whose rule (`tests.security.rules`) answers its caller with 200 by
-HTML; every address has a rule, so a new page is walked as soon as it exists.
+Invariant: a page is an address whose rule (`tests.security.rules`) answers its caller with 200 and
+HTML; every address has a rule, so a new page is visited as soon as it exists.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ NO_PAGES = frozenset(
 
 @dataclass
 class Site:
-    """One of everything in Alice's project, committed, as a served site shows it."""
+    """One object of every kind in Alice's project, committed, as a served site shows it."""
 
     cast: Cast
     arguments: dict[str, Any]
 
     def pages(self, who: str = "alice") -> dict[str, str]:
-        """By its name, the address of every page that `who` gets, `nobody` included."""
+        """Returns the address of every page that `who` gets, by name; `who` may be `nobody`."""
         return {
             row.name: self.address(row.name)
             for row in ROWS
@@ -45,7 +45,7 @@ class Site:
         }
 
     def address(self, name: str) -> str:
-        """The address of that name, with what its rule asks it."""
+        """Returns the address of that name, with the query of its rule."""
         row = next(row for row in ROWS if row.name == name and row.method == "get")
         query = row.body(self.cast) if callable(row.body) else row.body
         address = filled_in(name, self.arguments)
@@ -53,7 +53,7 @@ class Site:
 
 
 def a_site(settings: Any, server: Any) -> Site:
-    """Makes it; what it keeps in files lies where the server reads."""
+    """Creates the site; its files are in the server's directories."""
     for name, value in var_settings(server.var).items():
         setattr(settings, name, value)
     cast = a_cast()

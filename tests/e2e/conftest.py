@@ -1,4 +1,4 @@
-"""A site with a sample run and a browser, shared by the tests of pages."""
+"""Fixtures of the page tests: a site with a sample run, and a shared browser."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SAMPLE = Sample(seed=3, steps=3, trees=4, nodes=5, failure_share=0.0)
 @pytest.fixture(scope="package")
 def browser():
     with chromium() as browser:
-        # Playwright keeps an event loop in this thread, which Django takes for async code.
+        # Playwright keeps an event loop in this thread, which Django mistakes for async code.
         os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"
         yield browser
         del os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"]
@@ -27,7 +27,7 @@ def browser():
 
 @pytest.fixture(scope="package")
 def serves(django_db_setup, postgres_url, tmp_path_factory):
-    """Makes servers of the tests' database, which take sessions that are made here:
+    """Factory of servers on the tests' database, which accept sessions created here:
     serves(**environment)."""
     from django.conf import settings
     from django.db import connection
@@ -40,7 +40,7 @@ def serves(django_db_setup, postgres_url, tmp_path_factory):
 
 @pytest.fixture(scope="package")
 def server(serves):
-    """One server for all files: what a test stores is gone after it, the server does not mind."""
+    """One server for all files: a test's rows are deleted after it, which the server tolerates."""
     server = serves()
     server.start()
     yield server
@@ -49,8 +49,8 @@ def server(serves):
 
 @pytest.fixture(scope="package")
 def profile(browser, server):
-    """A person's browser: a file that a page needs is fetched once, not for every test. Its first
-    page stays empty: by it the browser is told to forget."""
+    """One browser context for all tests, which fetches a page's files once. Its first page stays
+    empty and clears the browser's storage between tests."""
     context = browser.new_context(base_url=server.url)
     context.new_page()
     yield context
@@ -59,7 +59,7 @@ def profile(browser, server):
 
 @pytest.fixture(scope="package")
 def emptied(profile, server):
-    """Empties what the browser keeps for the site, but for its files."""
+    """Clears what the browser stores for the site, except its cached files."""
     session = profile.new_cdp_session(profile.pages[0])
     everything = {"origin": server.url, "storageTypes": "all"}
     return lambda: session.send("Storage.clearDataForOrigin", everything)
@@ -69,8 +69,7 @@ def emptied(profile, server):
 def window(profile, emptied, server, run, faults):
     """Opens pages in which the run's owner is signed in: window(path, width, height, **media).
 
-    In the end nothing may have gone wrong on any of them, and the browser has forgotten all but the
-    files of the site.
+    At the end, no page may have reported a fault; the browser keeps only the site's cached files.
     """
     session = a_session(run.user).session_key
     profile.add_cookies([{"name": "sessionid", "value": session, "url": server.url}])
@@ -78,7 +77,7 @@ def window(profile, emptied, server, run, faults):
     def opened(path: str, width: int = 1280, height: int = 900, **media: str):
         page = profile.new_page()
         page.set_viewport_size({"width": width, "height": height})
-        # What breathes while a run goes on is painted sixty times a second, here by the processor.
+        # Animations of a live run repaint sixty times a second, here on the CPU.
         page.emulate_media(**{"reduced_motion": "reduce", **media})
         faults.watch(page, server.url)
         page.goto(path)
@@ -98,8 +97,8 @@ def run(transactional_db):
 
 
 def until_the_server_rests() -> None:
-    """Until no request of a page that is closed asks the database any more: it would lock against
-    the tables being emptied for the next test."""
+    """Waits until no request of a closed page queries the database: its locks would block emptying
+    the tables for the next test."""
     from django.db import connection
 
     def rested() -> bool:
@@ -116,13 +115,13 @@ def until_the_server_rests() -> None:
 
 @pytest.fixture(scope="package")
 def whole_log():
-    """Every event of the sample run; events are never changed."""
+    """Every event of the sample run; tests do not modify them."""
     return tuple(sample_events(SAMPLE))
 
 
 @pytest.fixture
 def log(whole_log):
-    """What has not been shipped yet."""
+    """Events that have not been shipped yet."""
     return deque(whole_log)
 
 
@@ -133,8 +132,8 @@ def faults():
 
 @pytest.fixture
 def start_worker(transactional_db, server):
-    """Starts a Celery worker of the server's broker, with the real engine: from then on until the
-    test ends it takes what the site queues. What a page says before that can be looked at first."""
+    """Starts a Celery worker of the server's broker, with the real engine. Until the test ends, it
+    takes what the site queues; before the start, tests can check the pages of queued work."""
     from tests.workers.test_worker import Worker
     from workers.runs.engine_process import DEFAULT_COMMAND
 

@@ -1,8 +1,8 @@
-"""A TCP relay between a browser and the site that breaks connections off where a test says.
+"""A TCP relay between a browser and the site that breaks connections where a test says.
 
 Invariant: `sent` counts every byte that came from the browser; at each of `breaks`, in order, all
-open connections are reset, as by a network that goes away. New ones are taken again at once, or,
-if it `stays_down`, once it is told to `heal`.
+open connections are reset, as by a network failure. New ones are accepted again at once, or, with
+`stays_down`, after `heal`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import struct
 import threading
 
 CHUNK = 1 << 16
-RESET = struct.pack("ii", 1, 0)  # linger 0: close() sends a reset, as nobody's FIN would
+RESET = struct.pack("ii", 1, 0)  # linger 0: close() sends a reset instead of a FIN
 
 
 class Relay:
@@ -35,7 +35,7 @@ class Relay:
         self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
         self.sent = 0
         self.broken = 0
-        """How often connections were broken off."""
+        """Number of times that connections were broken."""
 
     def __enter__(self) -> Relay:
         self._thread.start()
@@ -50,7 +50,7 @@ class Relay:
         assert not self._thread.is_alive()
 
     def heal(self) -> None:
-        """Take connections again."""
+        """Accepts connections again."""
         self._up.set()
 
     def _work(self) -> None:

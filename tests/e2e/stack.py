@@ -1,8 +1,8 @@
-"""The whole stack in a directory of its own: what `make run` starts, as one object.
+"""The whole stack in its own directory: what `make run` starts, as one object.
 
     with Stack(directory) as stack: ...
 
-Invariant: when the block is left nothing that it started is alive.
+Invariant: after the block, no process that it started is alive.
 """
 
 from __future__ import annotations
@@ -28,9 +28,10 @@ STOP_SECONDS = 120.0
 
 
 class Stack:
-    """`manage.py up` on `var`. `environment` adds to ours, e.g. GROVE_ENGINE_COMMAND.
+    """`manage.py up` on `var`. `environment` is added to the test's own, e.g. GROVE_ENGINE_COMMAND.
 
-    With a `command` of an installed Grove, `environment` is all of it, and says or implies `var`.
+    With the `command` of an installed Grove, `environment` is the whole environment and sets or
+    implies `var`.
     """
 
     def __init__(
@@ -64,7 +65,7 @@ class Stack:
         self.stop()
 
     def start(self) -> None:
-        """Start it and wait until it tells its sign-in link."""
+        """Starts the stack and waits until it prints its sign-in link."""
         began = time.monotonic()
         with self.output.open("wb") as output:
             self.process = subprocess.Popen(
@@ -85,11 +86,11 @@ class Stack:
         self.processes()
 
     def said(self) -> str:
-        """All that it has printed."""
+        """Everything that it has printed."""
         return self.output.read_text() if self.output.exists() else ""
 
     def sign_in_link(self) -> str:
-        """The one-time link that it printed at its start; good for one use."""
+        """The one-time link that it printed at start; valid for one use."""
         return re.findall(r"works once\): (\S+)", self.said())[-1]
 
     def processes(self) -> list[psutil.Process]:
@@ -101,13 +102,13 @@ class Stack:
     def find(self, word: str) -> psutil.Process:
         """The process of the stack nearest to its root with `word` in its command line."""
         for process in family(self.process.pid):
-            with suppress(psutil.NoSuchProcess):  # it may end while it is looked at
+            with suppress(psutil.NoSuchProcess):  # it may end during the check
                 if not is_gone(process) and any(word in part for part in process.cmdline()):
                     return process
         raise AssertionError(f"no process of the stack has {word!r} in its command line")
 
     def stop(self, number: signal.Signals = signal.SIGINT) -> list[psutil.Process]:
-        """End it as Ctrl-C does; returns (and kills) what was left behind."""
+        """Ends the stack as Ctrl-C does; returns (and kills) the processes left behind."""
         if self.process is None:
             return []
         self.processes()
@@ -123,7 +124,7 @@ class Stack:
 
 
 def free_port() -> int:
-    """A port that nothing listens on now."""
+    """A port on which nothing listens at the moment."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]

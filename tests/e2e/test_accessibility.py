@@ -1,4 +1,4 @@
-"""Pages full of data, in each state that one brings about on them, are accessible and fit.
+"""Tests that pages full of data, in each of their states, are accessible and fit the screen.
 
 `test_every_page` visits every address once; here a run has trees, curves, links and exports.
 """
@@ -26,14 +26,14 @@ def test_a_run_with_data_and_what_is_made_of_it(window, run, log):
 
     page.get_by_role("heading", name="No tree yet").wait_for()
     check("a run without a tree")
-    run.feed(log)
-    page.locator(f'[data-part="stream"][data-seq="{len(list(log))}"]').wait_for()
+    head = run.feed(log)
+    page.locator(f'[data-part="stream"][data-seq="{head}"]').wait_for()
     page.locator('[data-part="stage"]').focus()
     page.locator('[data-tool="list"]').click()
     page.locator('[data-part="stage"]').press("Enter")
     panel = page.locator('[data-part="panel"]')
     panel.get_by_role("heading", name="Selection").wait_for()
-    panel.get_by_role("heading", name="Credit").wait_for()  # so all of the node has come
+    panel.get_by_role("heading", name="Credit").wait_for()  # the last part of the node to arrive
     for summary in panel.locator("summary").all():
         summary.click()
     panel.locator(".tokens").wait_for()
@@ -91,7 +91,7 @@ def test_a_run_that_failed_under_a_long_name(window):
 
 
 def compared(run) -> list[str]:
-    """Pages that share a comparison with a second run, while exports are asked for and ready."""
+    """Pages that share a comparison with a second run, while exports are pending and ready."""
     other = a_second_run(run)
     for state in ExportState:
         over = {"error": "the disk is full"} if state is ExportState.FAILED else {}

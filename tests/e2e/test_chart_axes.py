@@ -1,4 +1,4 @@
-"""How charts are drawn: over steps, time, tokens or nodes, on log axes, smoothed; live or still."""
+"""Tests of chart axes: steps, time, tokens or nodes; log axes; smoothing; live or frozen."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def card(page, points: int):
 
 
 def table(page, points: int) -> tuple[str, list[str], list[str]]:
-    """(name of the axis, its places, the first line's values) as the chart's table has them."""
+    """(axis name, axis positions, values of the first line), as in the chart's table."""
     one = card(page, points)
     if one.locator("details[open]").count() == 0:
         one.get_by_text("Table").click()

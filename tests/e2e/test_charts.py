@@ -1,4 +1,4 @@
-"""The page of charts against a real server: live, zoomed with buckets of the server, readable."""
+"""Tests of the charts page on a real server: live, zoomed with server buckets, readable."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.e2e.conftest import SAMPLE
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
 ASKS_AGAIN_MS = 3_000
-"""The page of charts asks what is new as often."""
+"""Interval at which the charts page polls for new points."""
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Comments in a real browser: on the run, on a node, and what others write meanwhile."""
+"""Tests of comments in a real browser: on a run, on a node, and by others at the same time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A dataset in the browser: uploaded, read, checked by a worker, looked at, refused."""
+"""Tests of a dataset in the browser: uploaded, parsed, checked by a worker, viewed, refused."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ WRONG["prompt"] = rows.HUMANEVAL["prompt"].replace('"""', '"""Twice: ', 1)
 
 @pytest.fixture
 def page(window, server, settings):
-    """A page of the demo user; what it uploads lies where this process finds it, too."""
+    """A page of the demo user; its uploads are stored where this process can read them."""
     artifacts = read_artifact_storage({}, server.var / "artifacts")
     settings.STORAGES = {**settings.STORAGES, "artifacts": artifacts}
     return window("/datasets/")
@@ -36,7 +36,7 @@ def uploaded(page, name: str, content: bytes) -> None:
 
 
 def is_well(page, what: str) -> None:
-    """No rule of WCAG is broken, and it fits a small screen."""
+    """Asserts that no rule of WCAG is broken and the page fits a small screen."""
     assert broken_rules(page) == [], what
     page.set_viewport_size({"width": 400, "height": 900})
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), what
@@ -81,13 +81,13 @@ def test_what_is_no_dataset_is_refused_with_its_reason(page, faults):
 
 
 PIECE = 4 << 20
-"""Bytes that the page sends at a time (static/js/lib/upload.js)."""
+"""Bytes per piece that the page sends (static/js/lib/upload.js)."""
 PROBLEMS = 25
-"""Of which each statement is within what a dataset may have."""
+"""Number of problems, so many that each statement is within the limit of a dataset."""
 
 
 def big_dataset(file) -> int:
-    """Writes problems of two and a half pieces to the file; how many they are."""
+    """Writes problems of two and a half pieces to the file; returns their number."""
     long = "x" * (PIECE * 5 // 2 // PROBLEMS)
     with file.open("w") as lines:
         for number in range(PROBLEMS):
@@ -100,7 +100,7 @@ def big_dataset(file) -> int:
 def test_an_upload_that_breaks_off_goes_on_from_where_the_server_stands(
     page, server, faults, tmp_path
 ):
-    """The network goes away within the second piece."""
+    """The network fails within the second piece."""
     faults.expected = ("Failed to load resource", "ERR_CONNECTION", "foreign request")
     file = tmp_path / "big.jsonl"
     problems = big_dataset(file)
@@ -128,7 +128,7 @@ def test_an_upload_goes_on_after_a_reload_when_the_file_is_chosen_again(
         page.get_by_label("Files").set_input_files(file)
         page.get_by_role("button", name="Upload").click()
         page.wait_for_function("() => /7[0-9] %|8[0-9] %/.test(document.body.innerText)")
-        page.goto("about:blank")  # before the network is there again: else it would go on by itself
+        page.goto("about:blank")  # otherwise the upload would resume once the network is back
         relay.heal()
         page.goto(f"{relay.url}/datasets/")
         before = relay.sent

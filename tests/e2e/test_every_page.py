@@ -1,6 +1,6 @@
-"""Every page that an address of the site leads to is accessible and fits small and wide screens.
+"""Tests that every page of the site is accessible and fits small and wide screens.
 
-The pages are derived from the addresses (`tests.e2e.addresses`): none is listed by hand.
+The pages are derived from the addresses (`tests.e2e.addresses`), not listed by hand.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def site(transactional_db, settings, server):
 
 
 def signed_in(page, user) -> None:
-    """The browser of `page` is now that of `user`; None: of nobody."""
+    """Signs `user` in to the browser of `page`; None signs out."""
     page.context.clear_cookies()
     if user is not None:
         site = "{0.scheme}://{0.netloc}".format(urlsplit(page.url))
@@ -47,7 +47,7 @@ def signed_in(page, user) -> None:
 
 
 def walked(page, origin: str, pages: dict[str, str]) -> list[str]:
-    """The faults of all the pages."""
+    """Returns the faults of all pages."""
     found = []
     for name, address in pages.items():
         response = page.goto(origin + address)
@@ -84,7 +84,7 @@ def test_pages_of_an_error_are_accessible_fit_and_lead_on(window, server, site, 
         found += faults_of(page, address)
         page.get_by_role("link", name="Back to runs").click()
         page.get_by_role("heading", name="Runs").wait_for()
-    # What no address brings about at will is answered by its own handler, and shown as it comes.
+    # Errors that no address triggers at will are produced by their handlers and served to the page.
     request = RequestFactory().get("/broken/")
     for answer in (error_pages.server_error(request), error_pages.too_many_requests(request)):
         page.unroute_all()
@@ -97,10 +97,10 @@ def test_pages_of_an_error_are_accessible_fit_and_lead_on(window, server, site, 
 
 @pytest.fixture(scope="module")
 def open_server(serves):
-    """The site where mail is sent and an organisation's accounts sign in."""
+    """The site with mail and an organisation's OpenID provider."""
     with a_provider() as provider:
         outside = {
-            "GROVE_MAIL_URL": "smtp://localhost:1",  # nothing is sent in these tests
+            "GROVE_MAIL_URL": "smtp://localhost:1",  # these tests send no mail
             "GROVE_MAIL_FROM": "grove@localhost",
             "GROVE_OIDC_ISSUER": provider.issuer,
             "GROVE_OIDC_CLIENT": CLIENT,
@@ -117,7 +117,8 @@ PASSWORD = "correct horse battery staple"
 
 @pytest.fixture
 def alice(site):
-    """Alice with a password, an address, an app and recovery codes; (user, the app's secret)."""
+    """Alice with a password, an email address, an app and recovery codes; (user, the app's
+    secret)."""
     user, secret = site.cast.alice, generate_totp_secret()
     user.set_password(PASSWORD)
     user.email = "alice@localhost"
@@ -129,7 +130,7 @@ def alice(site):
 
 
 def code_of(secret: str) -> str:
-    """What the app shows now."""
+    """The app's current code."""
     return format_hotp_value(hotp_value(secret, next(yield_hotp_counters_from_time())))
 
 

@@ -1,4 +1,4 @@
-"""A log that no engine of ours writes, from an outside one: the page stays responsive."""
+"""Tests that the page stays responsive on an external log that no engine of Grove writes."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 NODES = 10_000
 ARRIVAL_MS = 60_000
 BLOCKED_MS = 15_000
-"""For how long the page may not react at most. It took 5.7 s on two cores with a load of 24, which
-draw by the processor; a walk that does not end, or costs the square of the nodes, takes longer."""
+"""Longest task allowed on the page. It took 5.7 s on two cores with a load of 24, which also draw;
+a walk that does not end, or is quadratic in the nodes, takes longer."""
 HUGE = "x" * 200_000 + "\n" + "y\n" * 2_000
 PARENTS = {1: 1, 2: 3, 3: 2, 4: 99_999_999, 5: 5}
-"""Of the first nodes: themselves, each other, and one that is not there."""
+"""Parents of the first nodes: themselves, each other, and one that does not exist."""
 LONGEST_TASK = """() => {
   window.longest = 0;
   new PerformanceObserver((list) => {

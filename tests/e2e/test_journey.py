@@ -1,5 +1,8 @@
-"""One way through all of it, with a Celery worker, its broker and the real engine: sign in, start
-from a recipe, watch, look at a node and at an earlier moment, stop, resume, compare, share."""
+"""End-to-end test of one user's path, with a Celery worker, its broker and the real engine.
+
+The path: sign in, start from a recipe, watch, inspect a node and an earlier moment, stop, resume,
+compare, share.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ pytestmark = [
 
 ENGINE_MS = 300_000
 IS_PAST = "step => Number(/Step (\\d+) of/.exec(document.body.textContent)?.[1]) > step"
-"""Whether the page is beyond a step; it need not show every one."""
+"""Whether the page has passed a step; it need not show every one."""
 CHANGES = """\
 agents.fern = unset
 training.minutes = unset

@@ -1,4 +1,4 @@
-"""The run page as a laboratory: earlier moments, filters, a tree's view, the list, the team."""
+"""Tests of the run page's tools: earlier moments, filters, a tree's view, the list, the team."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def events(log):
 
 @pytest.fixture
 def page(window, run, events):
-    """The page of a run whose log is all there."""
+    """The page of a run whose log is complete."""
     head = run.feed(events)
     page = window(f"/runs/{run.run.pk}/", 1600, 1000)
     page.locator(f'[data-part="stream"][data-seq="{head}"]').wait_for(timeout=ARRIVAL_MS)
@@ -130,7 +130,7 @@ def test_filters_narrow_the_forest_and_stay_in_the_address(page, events):
 
 
 def preorder(events, tree: int) -> list[int]:
-    """Nodes of the tree as a list shows them: each before its children, siblings by id."""
+    """Nodes of the tree in list order: each before its children, siblings by id."""
     below: dict[int, list[int]] = {}
     for event in events:
         if event.kind == "node.open" and event.tree == tree:

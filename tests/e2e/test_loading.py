@@ -1,7 +1,7 @@
-"""What pages say while they wait for the server, and when it refuses: log, charts, list of runs.
+"""Tests of what pages show while the server is slow and when it refuses: log, charts, runs.
 
-Answers are held or replaced on their way to the browser, but for those of the server itself: of a
-session that ended, and of a run that is gone.
+Responses are delayed or replaced on their way to the browser, except the server's own for an
+expired session and for a deleted run.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def page(window, faults):
 
 
 def hold(page, address):
-    """Requests to the address wait; returns how to let them go."""
+    """Holds requests to the address; returns a function that releases them."""
     held = []
     page.route(address, lambda route: held.append(route))
 

@@ -1,4 +1,4 @@
-"""Many nodes: what is painted piece by piece as they arrive is what a new page paints at once."""
+"""Tests that incremental painting of many nodes equals the first painting of a new page."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from benchmarks.ui_log import until_nodes, wide_trees
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
-TREES, NODES = 3, 250  # more than a stage draws in every frame
+TREES, NODES = 3, 250  # more than a stage draws in one frame
 PICTURE = "() => document.querySelector('[data-part=canvas]').toDataURL()"
 LIKE = "(other) => document.querySelector('[data-part=canvas]').toDataURL() === other"
 NEXT_FRAME = """() => new Promise((done) =>
@@ -20,7 +20,7 @@ SHOWN = """([seq, nodes]) =>
 
 @pytest.fixture
 def open_page(window, run):
-    # Tall, so that no tile is left for when one scrolls to it.
+    # Tall, so that scrolling reveals no undrawn tile.
     return lambda fragment: window(f"/runs/{run.run.pk}/{fragment}", height=1800)
 
 

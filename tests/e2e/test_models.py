@@ -1,4 +1,4 @@
-"""The registry in a browser: a model is uploaded, measured, compared, and promoted by two."""
+"""Tests of the registry in a browser: upload, evaluation, comparison and promotion by two."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from webapp.telemetry.models import Event
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 PICTURES = os.environ.get("GROVE_PICTURES")
-"""A folder in which to keep pictures of the pages, for who wants to look at them."""
+"""A folder in which to save screenshots of the pages, if set."""
 
 
 @pytest.fixture
 def enter(browser, server, run, faults):
-    """Opens a window in which somebody is signed in: enter(user, width, scheme)."""
+    """Opens a window in which `user` is signed in: enter(user, width, scheme)."""
     contexts = []
 
     def open_for(user: User, width: int = 1280, scheme: str = "light"):
@@ -49,7 +49,7 @@ def enter(browser, server, run, faults):
 
 
 def look(page, name: str) -> None:
-    """The page keeps the rules and fits, wide and narrow."""
+    """Asserts that the page keeps the rules and fits narrow and wide screens."""
     if PICTURES:
         page.screenshot(path=Path(PICTURES) / f"{name}.png", full_page=True)
     assert broken_rules(page) == [], name
@@ -57,7 +57,7 @@ def look(page, name: str) -> None:
 
 
 def measured(version: ModelVersion, dataset: DatasetVersion, user: User, value: float) -> None:
-    """An evaluation that has told its figures."""
+    """An evaluation that has reported its metrics."""
     found = evaluate(version, dataset, Wish(problems=20), user)
     outcomes = {"pass@1/model": [value] * 20}
     payload = {"step": 0, "split": "test", "contents": [f"{n:016x}" for n in range(20)]}

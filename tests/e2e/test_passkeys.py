@@ -1,4 +1,4 @@
-"""A passkey: made on the account's page, and the only thing that one shows to come in again."""
+"""Test of a passkey: created on the account page, and sufficient to sign in again."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ AUTHENTICATOR = {
 
 
 def test_one_comes_in_by_a_passkey_alone(browser, server, run, faults):
-    site = server.url.replace("127.0.0.1", "localhost")  # an address is no name for a passkey
+    site = server.url.replace("127.0.0.1", "localhost")  # no passkeys on IP addresses
     context = browser.new_context(base_url=site)
     page = context.new_page()
     faults.watch(page, site)

@@ -1,4 +1,4 @@
-"""The pictures in docs are taken by their documented command, and are of the pages of today."""
+"""Tests that the documented command takes the pictures in docs, and that they are up to date."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 SIZES = {"run.png": (2160, 2340), "charts.png": (2160, 1500)}
-"""Pixels of each picture: one and a half times those of its window."""
+"""Pixels of each picture: one and a half times the size of its window."""
 
 
 def size_of(picture: Path) -> tuple[int, int]:
@@ -31,7 +31,7 @@ def test_the_documented_command_takes_the_pictures_and_those_in_docs_are_of_toda
     run.feed(log)
     checkpoint = server.var / "runs" / str(run.run.pk) / "checkpoints" / "step-000002"
     checkpoint.mkdir(parents=True)
-    (checkpoint / "manifest.json").write_text("{}")  # a run of the demo has one that can be forked
+    (checkpoint / "manifest.json").write_text("{}")  # the demo run has one that can be forked
     link = server.url + run.sign_in_path()
     command = [sys.executable, str(DOCS / "screenshot.py"), link, str(run.run.pk), str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)

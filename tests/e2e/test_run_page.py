@@ -1,4 +1,4 @@
-"""The run page against a real server and a log that grows: nothing is lost, nothing complains."""
+"""Tests of the run page on a real server with a growing log: no event lost, no error reported."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ DRAWN = """async () => {
   for (const _ of [1, 2])
     await new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
 }"""
-"""Waits until what a key did is drawn: in the next frame, the canvas in the one after it."""
+"""Waits until a key's effect is drawn: in the next frame, the canvas in the one after it."""
 
 LOST = ("WebSocket connection", "ERR_CONNECTION_REFUSED", "ERR_CONNECTION_RESET")
-"""What Chromium says of a server that a test has killed."""
+"""Chromium's messages about a server that a test has killed."""
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def page(window, run):
 
 
 def ship(run: SampleRun, log: deque, kind: str, times: int = 1) -> int:
-    """Ship up to and with the next event of a kind, so many times; returns the head."""
+    """Ships up to and including the next event of a kind, `times` times; returns the head."""
     batch = []
     while log and times:
         batch.append(log.popleft())
@@ -52,7 +52,7 @@ def wait_for_seq(page, seq: int) -> None:
 
 
 def twin(page) -> list[str]:
-    """The forest as the list says it."""
+    """The forest as shown by the list."""
     return page.locator('[data-part="twin"] li').all_text_contents()
 
 
@@ -62,7 +62,7 @@ def open_first_tree(page) -> None:
 
 
 def test_nodes_appear_while_they_are_written(page, run, log):
-    page.emulate_media(reduced_motion="no-preference")  # an open node breathes
+    page.emulate_media(reduced_motion="no-preference")  # an open node is animated
     wait_for_seq(page, ship(run, log, "tree.open", SAMPLE.trees))
     assert [line.split(" · ")[1] for line in twin(page)] == ["0 nodes"] * SAMPLE.trees
     wait_for_seq(page, ship(run, log, "node.open", SAMPLE.trees))
@@ -156,7 +156,7 @@ def test_reloading_keeps_everything(page, run, log):
 
 
 def beside(page, run, faults, server):
-    """The run's charts and its log, in windows of their own."""
+    """The run's charts and its log, each in its own window."""
     opened = []
     for address in (f"/charts/?run={run.run.pk}&q=solved", f"/runs/{run.run.pk}/log/"):
         other = page.context.new_page()
@@ -235,7 +235,7 @@ def test_the_final_test_says_what_it_is_and_how_far(page, run, log):
         re.compile(r"Final test, trained weights: 12 of 48 programs evaluated")
     ).wait_for()
     assert page.get_by_text("Waiting", exact=True).count() == 0
-    page.get_by_text("final test", exact=True).wait_for()  # what the run does now
+    page.get_by_text("final test", exact=True).wait_for()  # the run's current activity
 
 
 def test_a_failed_run_shows_its_first_cause(page, run, log):

@@ -1,4 +1,4 @@
-"""From the page of searches to a program in one's hands, with real starters in a real engine."""
+"""Test of a search from the page to its program, with real starters in a real engine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The site in a real browser: it can be walked with the keyboard, and keeps up."""
+"""Tests of the site in a real browser: keyboard navigation and live updates."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.e2e.conftest import SAMPLE
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
 ASKS_AGAIN_MS = 5_000
-"""The list asks what is new as often."""
+"""Interval at which the list polls for changes."""
 NO_FOCUS = "nothing"
 FRAME = [
     "Skip to content",
@@ -28,13 +28,13 @@ FRAME = [
     "Inbox",
     "Account of demo",
 ]
-"""What one passes with Tab on every page before its own content."""
+"""Elements that Tab passes on every page before its content."""
 TOOLS = [
     *("Search programs and problems", "Filters", "Score", "Advantage", "Agent", "List"),
     *("Play the log", "Previous node", "Next node", "Position in the log", "First solved"),
     *("Speed", "Live"),
 ]
-"""The controls of the trees, before the trees."""
+"""The controls of the trees, which precede the trees."""
 FOCUSED = """() => {
   const at = document.activeElement;
   if (at === document.body) return ["nothing", true];
@@ -51,7 +51,7 @@ def fits(page) -> bool:
 
 
 def tab_through(page, most: int = 80) -> list[str]:
-    """The names of what Tab leads to, each visible and marked, until it leaves the page."""
+    """Names of the elements that Tab reaches until it leaves the page, each visible and marked."""
     names = []
     for _ in range(most):
         page.keyboard.press("Tab")
@@ -142,7 +142,7 @@ def test_the_skip_link_leads_to_the_content(window, run):
 
 
 def open_list(window):
-    """The list of runs, whose clock can be put on."""
+    """The list of runs, with a clock that the test can advance."""
     page = window("about:blank")
     page.clock.install()
     page.goto("/")

@@ -1,4 +1,4 @@
-"""Starting from a recipe, forking, comparing two runs, and why a run failed: in a real browser."""
+"""Tests in a real browser of starting from a recipe, forking, comparing, and a failure's cause."""
 
 from __future__ import annotations
 

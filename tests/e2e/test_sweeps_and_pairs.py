@@ -1,4 +1,4 @@
-"""A sweep started in the browser; one problem's trees of two runs and of two checkpoints."""
+"""Tests of a sweep started in the browser, and of a problem's trees in two runs or checkpoints."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_values_to_try_become_a_run_for_every_combination(window, run, faults):
 
 
 def first_problem_again(log) -> list:
-    """The log with a last step whose first tree is of the problem of the very first tree."""
+    """The log with an additional step whose first tree has the problem of the very first tree."""
     opened = [event for event in log if event.kind == "tree.open"]
     again = next(e for e in opened if e.payload["step"] == SAMPLE.steps)
     same = {**again.payload, **{k: opened[0].payload[k] for k in ("problem", "statement")}}
@@ -49,7 +49,7 @@ def figures(log, tree: int) -> dict[str, int]:
 
 
 def compares(page, log, trees: list[int]) -> None:
-    """The page shows the two trees, of one problem, with their figures."""
+    """Asserts that the page shows the two trees of one problem, with their metrics."""
     page.get_by_role("heading", name="Compare trees").wait_for()
     expect(page.locator(".tree-pair canvas")).to_have_count(2)
     assert page.get_by_text("These trees are of different problems").count() == 0
@@ -78,7 +78,7 @@ def test_trees_of_one_problem_from_two_runs(window, run, log):
 
 
 def test_trees_of_one_problem_from_two_checkpoints_of_a_run(window, run, log):
-    """What the models of step 1 and those of the last step made of the same problem."""
+    """Answers to one problem by the models of step 1 and by those of the last step."""
     events = first_problem_again(log)
     run.feed(events)
     opened = [e for e in events if e.kind == "tree.open"]

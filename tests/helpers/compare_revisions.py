@@ -1,10 +1,12 @@
-"""`python -m tests.helpers.compare_revisions REF`: whether REF computes what this checkout does.
+"""Comparison of two revisions: whether REF computes what this checkout does.
 
-Every recipe that a small machine can train, three searches, and a run that is stopped at REF and
-resumed here, all in deterministic mode: events without times, and weights, bit for bit
+    python -m tests.helpers.compare_revisions REF
+
+Compares every recipe that a small machine can train, three searches, and a run that REF starts and
+this checkout resumes, all in deterministic mode: events without times, and weights, bit for bit
 (`python -m engine same`). Exit status: 0 if all are the same, 1 if one is not, 2 if REF is unknown.
 
-Only the command line of each revision is used, so that modules may have moved between the two.
+Only the command line of each revision is used, so modules may have moved between the two.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ from tests.waiting import eventually
 HERE = Path(__file__).resolve().parents[2]
 DEADLINE = 600
 STOPPED = 3
-"""Exit status of an engine that ended on request."""
+"""Exit status of an engine that stopped on request."""
 PROBLEM = {
     "id": "running-total",
     "statement": "Return the list of running totals of a list of whole numbers.",
@@ -61,18 +63,18 @@ SEARCHES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 
 
 class EngineError(Exception):
-    """A command of an engine failed; says which, where, and with what last lines."""
+    """An engine command failed; the message has the command, the revision and the last lines."""
 
 
 @dataclass(frozen=True)
 class Revision:
-    """A checkout whose engine runs in processes of its own."""
+    """A checkout whose engine runs in separate processes."""
 
     name: str
     root: Path
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
-        """Start `python -m engine ARGUMENTS` of this checkout, in a process group of its own."""
+        """Starts `python -m engine ARGUMENTS` of this checkout in a process group of its own."""
         environment = {k: v for k, v in os.environ.items() if k != "RAY_ADDRESS"}
         environment |= {"PYTHONPATH": str(self.root), "OMP_NUM_THREADS": "1"}
         return subprocess.Popen(
@@ -81,7 +83,7 @@ class Revision:
         )  # fmt: skip
 
     def run(self, *arguments: str) -> str:
-        """Run a command to its end; returns its stdout.
+        """Runs a command to its end; returns its stdout.
 
         Raises:
             EngineError: its exit status is not 0, or `DEADLINE` seconds have passed.
@@ -89,7 +91,7 @@ class Revision:
         return self.end(self.start(*arguments), 0)
 
     def end(self, process: subprocess.Popen[str], expected: int) -> str:
-        """Wait for a process of `start` to end with a status; raises as `run` does."""
+        """Waits for a process of `start` to end with exit status `expected`; raises like `run`."""
         command = " ".join(map(str, process.args[3:])) if isinstance(process.args, list) else ""
         try:
             out, error = process.communicate(timeout=DEADLINE)
@@ -105,7 +107,7 @@ class Revision:
 
 @dataclass(frozen=True)
 class Case:
-    """Something that each revision computes in a run directory of its own."""
+    """A computation that each revision does in a run directory of its own."""
 
     name: str
     compute: Callable[[Revision, Path], None]
@@ -140,7 +142,7 @@ def search_case(name: str) -> Case:
 
 
 def resume_case(here: Revision) -> Case:
-    """Three steps of `demo`, here, against a run that REF begins and this checkout resumes."""
+    """Three steps of `demo` here, against a run that REF starts and this checkout resumes."""
 
     def compute(revision: Revision, run_dir: Path) -> None:
         overrides = small_overrides(settings_of(revision, run_dir, "demo")) | {
@@ -185,7 +187,7 @@ def left_out(settings: dict[str, Any]) -> str:
 
 
 def difference(case: Case, here: Revision, other: Revision, folder: Path) -> str:
-    """Where the revisions part first in this case; empty if they do not.
+    """Returns the first difference of the revisions in this case; empty if there is none.
 
     Raises:
         EngineError: one of them failed.
@@ -208,7 +210,7 @@ def checkout(ref: str, folder: Path) -> Iterator[Revision]:
     """A temporary git worktree of REF.
 
     Raises:
-        subprocess.CalledProcessError: git knows no such revision.
+        subprocess.CalledProcessError: the revision does not exist.
     """
     root = folder / "checkout"
     git = ["git", "-C", str(HERE), "worktree"]
@@ -220,7 +222,7 @@ def checkout(ref: str, folder: Path) -> Iterator[Revision]:
 
 
 def all_cases(here: Revision, folder: Path) -> Iterator[Case]:
-    """Every case; prints the recipes that are left out, with the reason."""
+    """Returns every case; prints the omitted recipes, with the reason."""
     for path in sorted((HERE / "engine" / "recipes").glob("*.toml")):
         if reason := left_out(settings_of(here, folder / path.stem, path.stem)):
             print(f"left out: recipe {path.stem}: {reason}", flush=True)
@@ -231,7 +233,7 @@ def all_cases(here: Revision, folder: Path) -> Iterator[Case]:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Compare; returns the exit status."""
+    """Compares the revisions; returns the exit status."""
     parser = argparse.ArgumentParser(
         prog="python -m tests.helpers.compare_revisions", description=__doc__
     )
@@ -256,7 +258,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _report(case: Case, here: Revision, other: Revision, folder: Path) -> bool:
-    """Print how a case ended; whether the revisions part."""
+    """Prints the outcome of a case; returns whether the revisions differ."""
     start = time.monotonic()
     try:
         found = difference(case, here, other, folder)

@@ -1,4 +1,4 @@
-"""Overrides that make a recipe train in seconds on two cores, in its own shape."""
+"""Overrides that make a recipe train in seconds on two cores, with its own structure."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from typing import Any
 
 TREES, NODES = 6, 8
 REFILLED = "tree-single"
-"""Its run replaces the trees that are filtered out; small ones, so that there are some."""
+"""Recipe whose run replaces filtered trees; its trees are small, so that some are filtered."""
 RANKED = "dr-grpo"
-"""Its policy learns in two ranks."""
+"""Recipe whose policy learns in two ranks."""
 
 
 def small_overrides(settings: dict[str, Any]) -> dict[str, Any]:
-    """Overrides, by dotted path, of a recipe whose resolved settings these are."""
+    """Returns overrides, by dotted path, for a recipe with these resolved settings."""
     search, credit = settings["search"], settings["credit"]
     nodes = min(search["nodes_per_tree"], NODES)
     overrides = {
@@ -32,7 +32,7 @@ def small_overrides(settings: dict[str, Any]) -> dict[str, Any]:
         "compute.threads_per_agent": 1,
     }
     for number in range(len(settings["agents"])):
-        overrides[f"agents.{number}.role"] = ""  # the starters have never read one
+        overrides[f"agents.{number}.role"] = ""  # the starters were not trained with roles
         overrides[f"agents.{number}.sampling.max_prompt_tokens"] = 192
         overrides[f"agents.{number}.sampling.max_new_tokens"] = 32
     if settings["recipe"] == REFILLED:

@@ -1,4 +1,4 @@
-"""The comparison of two revisions reports a planted change, and nothing where there is none."""
+"""Tests that the comparison of revisions reports a planted change, and nothing without one."""
 
 import shutil
 
@@ -13,12 +13,12 @@ PLANTED = (
     "a: float = 0.5, b: float = 0.5",
     "a: float = 0.6, b: float = 0.5",
 )
-"""A file, its text and the text that replaces it: another prior."""
+"""A file, a text in it, and the replacement of that text: another prior."""
 
 
 @pytest.fixture
 def copy(tmp_path):
-    """A checkout of the engine that is this one's, file by file."""
+    """A checkout of the engine with the same files as this one."""
     root = tmp_path / "checkout"
     shutil.copytree(HERE / "engine", root / "engine", ignore=shutil.ignore_patterns("__pycache__"))
     return Revision("copy", root)

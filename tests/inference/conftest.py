@@ -1,4 +1,4 @@
-"""Real problems in a file, and one real endpoint for all tests of a module."""
+"""Fixtures: real problems in a file, and one real endpoint for all tests of a module."""
 
 import pytest
 
@@ -32,7 +32,7 @@ def module_server():
 
 @pytest.fixture
 def server(module_server, monkeypatch):
-    """The module's endpoint, without what earlier tests left."""
+    """The module's endpoint, without the state of earlier tests."""
     eventually(module_server.is_idle, "the endpoint to answer what an earlier test gave up")
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)

@@ -22,12 +22,12 @@ class ModelServer(ThreadingHTTPServer):
     """Serves one policy under `/v1`.
 
     `failures` are HTTP statuses that the next completions get instead of an answer; 0 drops the
-    connection. `at_prompt[N]` is called when the Nth prompt came. The `seed` of a request decides
-    its answer. `key`, if set, must be presented; prompts of more than `context` tokens are refused,
-    as vLLM does.
+    connection. `at_prompt[N]` is called when the Nth prompt arrives. The `seed` of a request
+    determines its answer. `key`, if set, must be presented; prompts of more than `context` tokens
+    are refused, as by vLLM.
     """
 
-    daemon_threads = False  # closing waits for them: one that computes must not outlive Python
+    daemon_threads = False  # close waits for them: a thread that computes must not outlive Python
 
     def __init__(self, reference="starter:oak", key="", context=4096):
         super().__init__(("127.0.0.1", 0), Handler)
@@ -48,7 +48,7 @@ class ModelServer(ThreadingHTTPServer):
         return f"http://127.0.0.1:{self.server_address[1]}/v1"
 
     def is_idle(self):
-        """Whether it has answered all that it was asked, also what nobody waits for any more."""
+        """Whether it has answered every request, including those whose client has left."""
         return self._now == 0
 
     def fail(self, status, times):
@@ -140,7 +140,7 @@ class Handler(BaseHTTPRequestHandler):
 
 
 def endpoints(server, *names, **settings):
-    """Settings of agents that all ask the one server."""
+    """Settings of agents that all use the one server."""
     references = [f"{name}={server.url}#{MODEL}" for name in names]
     short = {f"agents.{name}.sampling.max_new_tokens": 32 for name in names}
     return inference_config(references, short | settings)

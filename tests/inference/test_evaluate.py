@@ -1,4 +1,4 @@
-"""`python -m engine evaluate` and `compare`: figures of what was written, and their difference."""
+"""Tests of `python -m engine evaluate` and `compare`: metrics, and their differences."""
 
 import json
 from dataclasses import replace
@@ -77,7 +77,7 @@ def test_two_results_are_compared_problem_by_problem(server, files, tmp_path, ca
 
 
 def a_result(values):
-    """A result with one figure; `values` by content of the problem."""
+    """A result with one metric; `values` by content of the problem."""
     rows = [{"id": c, "content": c, "values": {"pass@1/oak": v}} for c, v in values.items()]
     return {"figures": {"pass@1/oak": {}}, "problems": rows}
 

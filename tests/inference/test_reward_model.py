@@ -1,4 +1,4 @@
-"""The reward model: what it learns from, whether it learns, what it decides, what it refuses."""
+"""Tests of the reward model: its training data, learning, decisions and refusals."""
 
 import json
 import math
@@ -44,7 +44,7 @@ def log_tree(log, step, problem, programs):
 
 @pytest.fixture(scope="module")
 def run_dir(tmp_path_factory):
-    """A run's directory: log, record and final model; references are right, identities wrong."""
+    """A run directory: log, record and final model; references are right, identities wrong."""
     run = tmp_path_factory.mktemp("runs") / "run"
     run.mkdir()
     config = tiny_config(tiny_policy(run / "models" / "agent-0", 1))

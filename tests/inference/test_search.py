@@ -1,4 +1,4 @@
-"""`python -m engine search`, with endpoints and with models in processes of their own."""
+"""Tests of `python -m engine search`, with endpoints and with models in separate processes."""
 
 import json
 import os
@@ -89,7 +89,7 @@ def test_an_endpoint_is_told_which_tokens_may_be_drawn(server, problems):
         outcome = searched(endpoints(server, "oak", **flat, **options), problems[0])
         return {node.answer.text for node in outcome.tree.written.values()}
 
-    # One token left to be drawn is one answer, however often it is asked for.
+    # With only one token to draw from, every request gets the same answer.
     assert len(texts()) > 1
     assert texts(top_k=1) == texts(min_p=0.9999) and len(texts(top_k=1)) == 1
 
@@ -128,7 +128,7 @@ def test_an_endpoint_that_is_down_ends_the_search_and_what_was_written_is_kept(
     said, tree = capsys.readouterr(), json.loads(out.read_text())
     assert "the search broke off: agent oak" in said.err and "HTTP 500: try again" in said.err
     assert "inference.retry_seconds" in tree["failure"] and tree["ended"] == "failed"
-    # Two were under way at any time; of those that were asked for after the seventh none came.
+    # Two were in flight at any time; no request after the seventh got an answer.
     assert 5 <= len(tree["nodes"]) <= 7 and 1 <= len(tree["unfinished"]) <= 2
     written = [node["node"] for node in tree["nodes"] + tree["unfinished"]]
     assert sorted(written) == list(range(1, len(written) + 1))
@@ -286,7 +286,7 @@ def test_a_search_that_is_interrupted_answers_from_what_is_there(
 
 @pytest.mark.slow
 def test_agents_of_one_model_share_a_process_and_its_death_loses_no_node(tmp_path, problems):
-    """Two roles of one model, six in flight: one copy, one tree per seed, and what was written."""
+    """Two roles of one model, six in flight: one copy, one tree per seed, and all token records."""
     model = tiny_policy(tmp_path / "model", 1)
     search = {"search.nodes_per_tree": 24, "search.nodes_in_flight": 6}
     sampling = {f"agents.{n}.sampling.max_new_tokens": 8 for n in ("oak", "fern")}
@@ -324,7 +324,7 @@ def test_agents_of_one_model_share_a_process_and_its_death_loses_no_node(tmp_pat
 @pytest.mark.slow
 @pytest.mark.parametrize("gpus, forked", [("", True), ("81920\n", False)])
 def test_a_model_is_forked_only_where_none_may_lie_on_a_gpu(tmp_path, monkeypatch, gpus, forked):
-    """The driver of GPUs does not survive a fork. This machine may have none: its tool does."""
+    """The GPU driver does not survive a fork. Without one here, the test's tool lists one."""
     tool = tmp_path / "bin" / "nvidia-smi"
     tool.parent.mkdir()
     tool.write_text(f"#!/bin/sh\nprintf '{gpus}'\n")
@@ -358,7 +358,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 @pytest.mark.slow
 def test_models_of_this_machine_live_in_processes_of_their_own(files, tmp_path):
     """The whole command, as a user starts it: the driver never imports torch, and if it is killed
-    no process of a model outlives it."""
+    no model process outlives it."""
     out = tmp_path / "tree.json"
     command = [sys.executable, "-c", DRIVER, "search", "--problem", str(files[0]), "--json"]
     command += ["--agents", "starter:oak", "starter:fern", "--nodes", "8", "--out", str(out)]

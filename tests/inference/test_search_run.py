@@ -1,4 +1,4 @@
-"""A search in a run directory: it tells the events of a run, which fold to the tree it searched."""
+"""Tests of a search in a run directory: its events fold to the tree that it searched."""
 
 import os
 import re
@@ -58,7 +58,7 @@ def test_its_events_fold_to_the_tree_that_was_searched(server, problems, run_dir
     assert state.answer["passed"] == outcome.answer.verification.public_passed
     assert state.answer["ended"] == "nodes" and "latest node" in state.answer["rule"]
     assert states(run_dir) == ["starting", "running", "finished"]
-    # What only private tests say is in no prompt; the statement and public tests are.
+    # Content of private tests alone is in no prompt; the statement and public tests are.
     secret = {repr(test.arguments[0]) for test in problem.private_tests}
     secret -= {repr(test.arguments[0]) for test in problem.public_tests}
     asked = " ".join(message["content"] for prompt in server.prompts for message in prompt)

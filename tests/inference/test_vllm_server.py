@@ -1,4 +1,4 @@
-"""`search` and `evaluate` against the OpenAI-compatible server of vLLM, on this CPU."""
+"""Tests of `search` and `evaluate` against the OpenAI-compatible server of vLLM, on this CPU."""
 
 import json
 import os
@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.slow, needs_vllm]
 
 MODEL = "trees/oak"
 CONTEXT = 48
-"""Tokens that the server takes: less than some repairs need with their feedback."""
+"""Tokens that the server accepts: fewer than some repairs need with their feedback."""
 ANSWER = 40
 
 
@@ -57,7 +57,8 @@ def server(tmp_path_factory):
             command, stdout=log, stderr=log, env=environment, start_new_session=True
         )
         base = f"http://127.0.0.1:{port}"
-        # One client: each would read all certificates, and it is asked twenty times a second.
+        # One client for all requests: each new one would read all certificates, twenty times a
+        # second.
         asking = httpx.Client(base_url=base, trust_env=False)
 
         def ready():
@@ -104,7 +105,7 @@ def tokenizer():
 
 
 def prompt_tokens(node):
-    """By our own tokenizer and chat template."""
+    """Counted with Grove's own tokenizer and chat template."""
     messages = list(node.answer.messages)
     return len(
         tokenizer().apply_chat_template(messages, add_generation_prompt=True, return_dict=False)

@@ -29,5 +29,5 @@ def make_batch(rows=6, length=5, seed=0, spread=0.3):
 
 
 def part(rows: Rows, which) -> Rows:
-    """Some rows of a batch."""
+    """The rows `which` of a batch."""
     return Rows(**{name: value[which] for name, value in vars(rows).items()})

@@ -1,8 +1,8 @@
-"""Every combination of losses against finite differences in the weights of a small language model.
+"""Tests of every combination of losses against finite differences in a small model's weights.
 
 In float64, from token ids to the loss: the forward pass, the log-probs, the entropy, the policy
-loss with its rollout correction, the KL to the reference. The weights of a stopped gradient do not
-move with the others, so what CISPO minimises is written out with its weights held.
+loss with its rollout correction, the KL to the reference. Weights under a stopped gradient do not
+move with the others, so the objective of CISPO is written out with its weights held constant.
 """
 
 import random
@@ -27,7 +27,7 @@ class SmallProblem:
 
     def __init__(self):
         torch.manual_seed(0)
-        # GPT-2: Llama's norms round to float32 whatever the weights are.
+        # GPT-2, because Llama's norms round to float32 whatever the dtype of the weights.
         config = GPT2Config(
             vocab_size=VOCABULARY, n_positions=16, n_embd=8, n_layer=1, n_head=2,
             initializer_range=0.5, bos_token_id=None, eos_token_id=None,
@@ -84,7 +84,7 @@ class SmallProblem:
         return total_loss(outputs[0], rows, units, settings, outputs[1])
 
     def objective(self, settings, outputs):
-        """What the gradient is the gradient of, as a number."""
+        """The scalar whose gradient is tested."""
         if settings.policy != "cispo":
             return self.loss(settings, outputs).loss.item()
         rows, still = self.rows, Rows(**{**vars(self.rows), "advantages_NL": 0 * self.start})

@@ -145,7 +145,7 @@ def test_the_share_of_clipped_tokens_is_a_share_whatever_the_mean():
 
 
 def at_ratio(ratio, advantage, policy="ppo", **settings):
-    """(loss, its gradient, clipped) of one token whose ratio is given."""
+    """(loss, its gradient, clipped) of one token with the given ratio."""
     logprob = torch.tensor([[math.log(ratio)]], dtype=torch.float64, requires_grad=True)
     one = torch.ones(1, 1, dtype=torch.float64)
     terms = policy_loss(logprob, 0 * one, advantage * one, one, one, config(policy, **settings))

@@ -1,8 +1,8 @@
 """Distributions built from the checkout's files, and environments that hold one of them.
 
-An environment is a venv outside the checkout. Grove is installed into it from its wheel; of what it
-requires, the packages of this Python are linked into it, and only those that the metadata name, so
-that a requirement that is not declared is missing there.
+An environment is a venv outside the checkout. Grove is installed into it from its wheel. Of this
+Python's packages, only the requirements that the metadata declare are linked into it, so an
+undeclared requirement is missing there.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _BUILD = "import sys; from setuptools import build_meta; build_meta.{}(sys.argv[
 
 
 def files_of_checkout() -> list[str]:
-    """Every file that git has or would add and the working tree holds; links are not followed."""
+    """Every file in the working tree that git has or would add; links are not followed."""
     command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     listed = subprocess.run(command, cwd=ROOT, capture_output=True, check=True, text=True)
     names = sorted(set(filter(None, listed.stdout.split("\0"))))
@@ -38,7 +38,7 @@ def files_of_checkout() -> list[str]:
 
 
 def copy_checkout(target: Path) -> Path:
-    """A copy without what a build leaves behind, in which the next build would find it."""
+    """A copy without the leftovers of a build, which the next build would pick up."""
     for name in files_of_checkout():
         (target / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(ROOT / name, target / name, follow_symlinks=False)
@@ -46,7 +46,7 @@ def copy_checkout(target: Path) -> Path:
 
 
 def build_wheel(source: Path, target: Path) -> Path:
-    """`pip wheel SOURCE`, with the setuptools that is here."""
+    """`pip wheel SOURCE`, with the installed setuptools."""
     _run(
         [sys.executable, "-m", "pip", "wheel", str(source), "--no-deps", "--no-build-isolation",
          "--no-index", "--quiet", "--wheel-dir", str(target)]
@@ -70,7 +70,7 @@ def _run(command: list[str], directory: Path | None = None) -> None:
 
 
 def requirements_in(wheel: Path) -> list[Requirement]:
-    """All that the wheel declares, of every extra."""
+    """All requirements that the wheel declares, of every extra."""
     with zipfile.ZipFile(wheel) as archive:
         (name,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
         metadata = email.message_from_bytes(archive.read(name))
@@ -107,7 +107,7 @@ def _of_extras(declared: list[Requirement], extras: set[str]) -> list[Requiremen
 
 @dataclass(frozen=True)
 class Environment:
-    """A venv with Grove in it, and a home directory of its own beside it."""
+    """A venv with Grove in it, and its own home directory alongside."""
 
     folder: Path
 
@@ -129,14 +129,14 @@ class Environment:
         return self.folder / "venv" / "lib" / version / "site-packages"
 
     def variables(self, **more: str) -> dict[str, str]:
-        """Those of an account that has set nothing of Grove's."""
+        """The variables of an account that has set none of Grove's."""
         kept = {name: os.environ[name] for name in ("PATH", "LANG", "TMPDIR") if name in os.environ}
         return {**kept, "HOME": str(self.home), "OMP_NUM_THREADS": "1", **more}
 
     def run(
         self, *words: object, seconds: float = 60.0, **variables: str
     ) -> subprocess.CompletedProcess[str]:
-        """Run a program of the environment in the home directory."""
+        """Runs a program of the environment in the home directory."""
         return subprocess.run(
             list(map(str, words)), cwd=self.home, env=self.variables(**variables),
             stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=seconds,
@@ -144,7 +144,7 @@ class Environment:
 
 
 def install(folder: Path, wheel: Path, extra: str) -> Environment:
-    """An environment in an empty folder, with what an extra requires."""
+    """Creates an environment in an empty folder, with the requirements of an extra."""
     environment = Environment(folder)
     environment.home.mkdir(parents=True)
     venv.create(folder / "venv", symlinks=True, with_pip=False)
@@ -158,7 +158,7 @@ def install(folder: Path, wheel: Path, extra: str) -> Environment:
 
 
 def _link(installed: Distribution, target: Path) -> None:
-    """Link the packages, modules and metadata of a distribution of this Python."""
+    """Links the packages, modules and metadata of a distribution of this Python."""
     tops = {file.parts[0] for file in installed.files or []} - {"..", "__pycache__"}
     for top in tops:
         link = target / top

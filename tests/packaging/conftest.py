@@ -1,4 +1,4 @@
-"""One wheel for all tests, and one environment of each kind."""
+"""Fixtures: one wheel for all tests, and one environment of each kind."""
 
 import pytest
 
@@ -17,11 +17,11 @@ def wheel(source, tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def client_only(wheel, tmp_path_factory):
-    """What `pip install grove-rl` gives."""
+    """The environment of `pip install grove-rl`."""
     return install(tmp_path_factory.mktemp("client-only"), wheel, "")
 
 
 @pytest.fixture(scope="session")
 def elsewhere(wheel, tmp_path_factory):
-    """What `pip install grove-rl[server]` gives."""
+    """The environment of `pip install grove-rl[server]`."""
     return install(tmp_path_factory.mktemp("elsewhere"), wheel, "server")

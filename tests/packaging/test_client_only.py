@@ -1,4 +1,4 @@
-"""`pip install grove-rl` alone: the client and the command, without Django, torch and Ray."""
+"""Tests of `pip install grove-rl` alone: client and command without Django, torch and Ray."""
 
 from __future__ import annotations
 

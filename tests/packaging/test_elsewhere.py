@@ -1,4 +1,4 @@
-"""`pip install grove-rl[server]` outside a checkout: its pages with all they link, and commands."""
+"""Tests of `pip install grove-rl[server]` outside a checkout: commands, pages and their links."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def test_as_root_postgres_finds_its_programs_below_a_directory_closed_to_others(
     closed = [p for p in elsewhere.packages.parents if not p.stat().st_mode & stat.S_IXOTH]
     assert closed, "pytest's own directory lets nobody else in"
     status = Path(f"/proc/{stack.find('pginstall18').pid}/status").read_text()
-    # Of root's rights it has kept the one to pass directories, CAP_DAC_OVERRIDE.
+    # Of root's rights it keeps only the one to traverse directories, CAP_DAC_OVERRIDE.
     assert re.search(r"^CapEff:\t0*2$", status, re.M) and re.search(r"^CapPrm:\t0*2$", status, re.M)
     assert not re.search(r"^Uid:\t0\b", status, re.M)
 

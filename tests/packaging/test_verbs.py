@@ -1,4 +1,4 @@
-"""Which process a command line of `grove` is handed on to."""
+"""Tests of the process to which a command line of `grove` is dispatched."""
 
 from __future__ import annotations
 

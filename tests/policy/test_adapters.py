@@ -1,4 +1,4 @@
-"""LoRA: one frozen base under several adapters, each trained, kept and loaded on its own."""
+"""Tests of LoRA: one frozen base under several adapters, each trained, saved and loaded alone."""
 
 import json
 import subprocess
@@ -47,7 +47,7 @@ def host_of(base, *loras, **settings):
 
 
 def teach(host, name, updates=1):
-    """Real updates from answers that the policy writes itself."""
+    """Real updates from answers that the policy generates itself."""
     group = host.groups[name]
     for _ in range(updates):
         with group.weights.current():
@@ -67,7 +67,7 @@ def teach(host, name, updates=1):
 
 
 def logprobs(view):
-    """Of fixed tokens, under the model that a context gives."""
+    """Log-probs of fixed tokens, under the model that a context provides."""
     rows = [TrainingRow(prompt, [20, 21, 22], [0.0] * 3, 0.0, 0) for prompt in PROMPTS]
     with view as model, torch.no_grad():
         return output_logprobs(model, pad_rows(rows, 0, "cpu"))[0]
@@ -101,7 +101,7 @@ def test_adapters_share_one_base_that_nothing_changes(base):
     assert host.sizes()["agent-0"].total == plain.num_parameters() + host.sizes()["agent-0"].trained
     assert host.sizes()["agent-0"].trained < plain.num_parameters() / 2
     start = logprobs(one.current())
-    assert torch.equal(start, logprobs(one.starting()))  # B starts as 0
+    assert torch.equal(start, logprobs(one.starting()))  # B is 0 at the start
 
     teach(host, "agent-0", 3)
     assert not torch.equal(logprobs(one.current()), start)
@@ -183,7 +183,7 @@ def test_a_final_model_is_whole_and_keeps_its_adapter_as_peft_reads_it(base, tmp
     assert torch.allclose(logprobs(nullcontext(ours.model)), trained, atol=1e-5)
     assert ours.end_ids == merged.end_ids
 
-    # It is a model to start from: of a run that trains adapters again, or all weights.
+    # It can start another run, which trains adapters again or all weights.
     again = host_of(tmp_path / MERGED_FROM, LORA)
     assert torch.allclose(logprobs(again.groups["agent-0"].weights.current()), trained, atol=1e-5)
 
@@ -239,7 +239,7 @@ def test_modules_that_the_model_has_not_are_refused(base):
 
 def test_without_the_extra_an_agent_with_adapters_is_refused_with_the_remedy(base):
     agent = tiny_config(base).agents[0].model_dump(mode="json") | {"lora": LORA}
-    # None in sys.modules is how Python itself is told that a package is not there.
+    # None in sys.modules makes Python treat a package as not installed.
     program = (
         "import json, sys; sys.modules['peft'] = None\n"
         "from engine.config.schema import AgentConfig\n"

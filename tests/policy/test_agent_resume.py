@@ -1,6 +1,6 @@
-"""An agent that goes on from a checkpoint writes and learns the same bits as one that did not stop.
+"""Tests that an agent resumed from a checkpoint writes and learns the same bits as one that ran on.
 
-The model drops units at random while it learns, so that torch's own random numbers count as well.
+The model uses dropout while it learns, so torch's own random numbers matter as well.
 """
 
 import json
@@ -43,7 +43,7 @@ def write(agent, requests, *options, **named):
 
 
 def step(agent, requests, progress):
-    """Write, learn, and end the step; what was written."""
+    """Generates, learns, and ends the step; returns what was generated."""
     answers = write(agent, requests)
     rows = [
         TrainingRow(
@@ -76,7 +76,7 @@ def test_it_goes_on_bit_for_bit_even_from_the_middle_of_a_step(run, requests, tm
 
     cut = agent(run)
     step(cut, requests, 0.0)
-    write(cut, requests[:2])  # a step that is cut off, and saved as what came before it
+    write(cut, requests[:2])  # an interrupted step, saved as the state before it
     cut.save(tmp_path)
     resumed = agent(run)
     assert resumed.restore(tmp_path) == []

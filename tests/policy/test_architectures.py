@@ -1,4 +1,4 @@
-"""The registry takes the models that the engine can load."""
+"""Tests that the registry accepts the models that the engine can load."""
 
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES as known
 

@@ -1,6 +1,6 @@
-"""Rows that join and leave a running batch are what they would be alone.
+"""Tests that rows that join and leave a running batch are generated as they would be alone.
 
-The reference writes one row in a plain loop: the whole row through the model for every token, no
+The reference generates one row in a plain loop: the whole row through the model for every token, no
 cache, no padding, no other row.
 """
 
@@ -57,7 +57,7 @@ SETTINGS = [
 
 @pytest.fixture(scope="module", autouse=True)
 def one_thread():
-    """Models this small are slower on two, and much slower where others want the cores."""
+    """One thread: models this small are slower on two, much slower if others use the cores."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     yield
@@ -72,9 +72,9 @@ def model_of(config, seed=0, **options):
 
 @pytest.fixture(scope="module", params=CONFIGS, ids=str)
 def model(request):
-    if "eager" in request.param:  # which adds up in float32 whatever the model has
+    if "eager" in request.param:  # which accumulates in float32 whatever the model's dtype
         return model_of(CONFIGS[request.param], attn_implementation="eager")
-    return model_of(CONFIGS[request.param]).double()  # so that only mistakes are seen
+    return model_of(CONFIGS[request.param]).double()  # so that only real errors show
 
 
 @pytest.fixture(scope="module")
@@ -109,7 +109,7 @@ def assert_same(written, expected):
 
 
 def some_requests(luck, count):
-    """Prompts of any length, many of which begin alike or are alike."""
+    """Prompts of any length, many of which share a prefix or are equal."""
     stems = [[luck.randrange(2, VOCABULARY) for _ in range(length)] for length in (40, 33, 5)]
     requests = []
     for number in range(count):
@@ -146,7 +146,7 @@ def test_memory_that_is_too_small_is_moved_and_nothing_changes(llama):
     own = generator(llama)
     few = own.submit(prompts[:2], sampling[:2], 0, seeds[:2])
     found = {}
-    for at in range(2, 12):  # each may need more rows, or more columns before or behind
+    for at in range(2, 12):  # each may need more rows, or more columns before or after
         found |= own.step()
         own.submit(prompts[at : at + 1], sampling[at : at + 1], 0, seeds[at : at + 1])
     while own.unfinished:
@@ -163,13 +163,13 @@ def test_a_prompt_is_run_once_and_of_others_only_what_is_new(llama):
     try:
         own, one = generator(llama), SamplingConfig(max_new_tokens=1)
         stem = list(range(2, 66))
-        own.generate([[3]], one, 0)  # looks at the model
+        own.generate([[3]], one, 0)  # inspects the model
         tokens.clear()
         own.generate([stem] * 8, one, 0)
         assert tokens == [64]
         own.generate([[*stem, 70, 71], [*stem, 72]], one, 0)
         assert tokens == [64, 4]
-        own.generate([stem], one, 0)  # its last token says what follows; blocks are of 16
+        own.generate([stem], one, 0)  # its last token yields the next logits; blocks are of 16
         assert tokens == [64, 4, 16]
         own.forget()
         own.generate([stem], one, 0)
@@ -208,7 +208,7 @@ def test_a_row_ends_where_the_context_does(model):
         pytest.skip("the same positions as llama's")
     prompt = [2 + n % 80 for n in range(90)]
     sampling = SamplingConfig(max_new_tokens=50, min_p=0.01)
-    seed = next(  # of a row that does not end by itself before
+    seed = next(  # of a row that has not ended by itself before
         seed for seed in range(50) if len(reference(model, prompt, sampling, seed)[0]) == 6
     )
     (written,) = generator(model).generate([prompt], sampling, 0, [seed])

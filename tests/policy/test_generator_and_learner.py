@@ -1,4 +1,4 @@
-"""Token in, token out: what the generator reports is what the learner sees and learns from."""
+"""Tests of token in, token out: the learner sees and learns from what the generator reports."""
 
 import copy
 import math
@@ -52,7 +52,7 @@ def learner(policy, loss=None, **training):
 
 
 def mean_and_largest_gap(policy, sampling):
-    """Between the log-probs of generator and learner, in nats per token."""
+    """Difference of the log-probs of generator and learner, in nats per token."""
     generations = generator(policy).generate(PROMPTS, sampling, 0)
     rows = [
         TrainingRow(g.prompt_ids, g.output_ids, g.logprobs, 1.0, 0, g.temperature)
@@ -129,7 +129,8 @@ def test_tokens_are_drawn_as_often_as_the_model_says(policy):
     common_V = expected_V > 5
     squares = ((counts_V - expected_V) ** 2 / expected_V)[common_V].sum().item()
     degrees = int(common_V.sum()) - 1
-    # Chi-square: its mean is `degrees`, its variance twice that; five deviations up never happen.
+    # Chi-square: its mean is `degrees`, its variance twice that; five deviations above never
+    # happen.
     assert degrees > 20
     assert squares < degrees + 5 * (2 * degrees) ** 0.5
 
@@ -168,7 +169,7 @@ def test_only_what_the_settings_leave_is_drawn_and_told_by_its_full_probability(
     count = min(count, len(shares))
     allowed = {int(token): float(p) for token, p in zip(ids[:count], ordered, strict=False)}
     assert 1 < count < len(ids) / 4
-    assert set(tokens) == set(allowed)  # 4000 draws find the rarest of so few
+    assert set(tokens) == set(allowed)  # 4000 draws hit the rarest of so few
     for token, logprob in zip(tokens, logprobs, strict=True):
         assert logprob == pytest.approx(math.log(allowed[token]), abs=1e-4)
     for token, probability in allowed.items():
@@ -187,7 +188,7 @@ def test_an_update_does_not_depend_on_the_micro_batches(policy, policy_loss):
     first, second = whole.update(rows, 0.5), split.update(rows, 0.5)
     assert first.loss == pytest.approx(second.loss, abs=1e-6)
     assert first.gradient_norm == pytest.approx(second.gradient_norm, rel=1e-4)
-    # The gradients, not the weights: Adam makes a whole step of a gradient that is only rounding.
+    # The gradients, not the weights: Adam makes a whole step from a gradient that is only rounding.
     for a, b in zip(
         whole.weights.model.parameters(), split.weights.model.parameters(), strict=True
     ):
@@ -294,7 +295,7 @@ def test_the_learning_rate_warms_up_and_falls_as_its_schedule_says():
         assert factors[10:] == sorted(factors[10:], reverse=True)
     assert constant[100] == 1.0
     assert cosine[100] == linear[100] == pytest.approx(0.1)
-    assert [cosine[55], linear[55]] == pytest.approx([0.55] * 2)  # half-way, half-way down
+    assert [cosine[55], linear[55]] == pytest.approx([0.55] * 2)  # half the steps, half the rate
     assert [linear[n] - linear[n + 1] for n in range(10, 100)] == pytest.approx([0.01] * 90)
     assert cosine[20] > linear[20] and cosine[90] < linear[90]
     assert factors_of("linear", final_fraction=0.0)[100] == 0.0

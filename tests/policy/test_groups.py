@@ -1,4 +1,4 @@
-"""Agents of one process: shared weights, frozen partners, chat templates of their own."""
+"""Tests of the agents of one process: shared weights, frozen partners, own chat templates."""
 
 import pytest
 import torch
@@ -26,7 +26,7 @@ def models(tmp_path_factory):
 
 
 def run_of(*agents, **settings):
-    """A run whose agents have tiny settings where they name none."""
+    """A run whose agents have tiny settings where they set none."""
     given = tiny_config("-").model_dump(mode="json")["agents"][0]
     small = {key: given[key] for key in ("sampling", "optimizer")}
     return tiny_config(
@@ -89,7 +89,7 @@ def test_roles_read_their_own_prompt_and_learn_as_one(models):
 
 
 def test_answers_of_agents_that_sample_alike_are_those_of_one_batch(models):
-    """Three roles with the same words are one agent: draw for draw."""
+    """Three roles with the same wording are one agent: draw for draw."""
     same = [{"name": n, "shares_weights_with": "one"} for n in ("two", "three")]
     host = host_of({"name": "one", "model": str(models[0])}, *same)
     alone = host_of({"name": "one", "model": str(models[0])})

@@ -1,4 +1,4 @@
-"""Loss and gradient do not hang on how rows are cut and laid out, nor on what they share."""
+"""Tests that loss and gradient do not depend on how rows are cut, laid out and share prefixes."""
 
 import copy
 import random
@@ -36,7 +36,7 @@ LENGTHS = [30, 50, 5]
 
 
 def gpt2():
-    """In float64, all the way: Llama's norms round to float32 whatever the weights are."""
+    """In float64 throughout, because Llama's norms round to float32 whatever the weights are."""
     torch.manual_seed(0)
     config = GPT2Config(
         vocab_size=64, n_positions=256, n_embd=16, n_layer=2, n_head=2, initializer_range=0.3,
@@ -51,7 +51,7 @@ def llama(**settings):
 
 
 def tree_rows(seed=0):
-    """Rows as trees leave them: siblings, prompts that go on from a sibling's, strangers, twins."""
+    """Rows as in trees: siblings, prompts that extend a sibling's, unrelated rows, twins."""
     draw = random.Random(seed)
 
     def tokens(count):
@@ -93,7 +93,7 @@ def test_a_trie_holds_every_row_once_and_says_where():
     for segment in trie.segments:
         whole = [*segment.above_P, *range(segment.start, segment.start + segment.length)]
         assert any(path[: len(whole)].tolist() == whole for path in trie.paths)
-    # What it may leave doubled is less than a segment is worth, at each place where rows part.
+    # Duplicated tokens are fewer than a segment saves, at each point where rows diverge.
     prefixes = {tuple(row[:end]) for row in rows for end in range(1, len(row) + 1)}
     assert len(prefixes) <= trie.tokens < len(prefixes) + LEAST_SAVED * len(rows)
     assert trie.tokens < sum(map(len, rows)) / 2
@@ -119,7 +119,7 @@ def test_deep_tries_and_odd_rows_are_laid_out():
 
 
 def updated(model, loss, layout, budget, rows, apart=0.05):
-    """(stats, gradients) of one real update; the reference is so far from the policy."""
+    """(stats, gradients) of one real update; `apart` sets the distance of reference and policy."""
     agent = AgentConfig(name="tiny", model="-")
     training = TrainingConfig(row_layout=layout, micro_batch_tokens=budget)
     weights = FullWeights(copy.deepcopy(model), reload=lambda directory: model)
@@ -177,8 +177,8 @@ def test_shared_prefixes_learn_what_rows_learn_one_by_one(minibatches):
 
 
 def gap(model, rows):
-    """Largest difference between log-probs of padded and shared rows, and between gradients of
-    norm 1, which is what an optimizer steps by after clipping."""
+    """Largest difference between log-probs of padded and shared rows, and between gradients of norm
+    1, the size after which an optimizer steps by a clipped gradient."""
     padded = pad_rows(rows, 0, "cpu")
     packed = pack_rows(rows, share_prefixes([inputs_of(row) for row in rows]), 0, "cpu")
     found = []

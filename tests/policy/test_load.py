@@ -1,4 +1,4 @@
-"""A model directory that does not load names the file at fault."""
+"""Tests that a model directory that does not load raises an error with the file at fault."""
 
 import json
 import shutil

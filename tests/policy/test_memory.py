@@ -1,4 +1,4 @@
-"""What the learner computes again instead of keeping it changes no gradient, and is not kept."""
+"""Tests that recomputation in the learner changes no gradient and saves the memory."""
 
 import copy
 
@@ -157,7 +157,7 @@ def test_what_is_estimated_of_weights_and_optimizer_is_what_a_learner_holds(dtyp
     assert parts["reference"] == pytest.approx(
         held(weights.starting().__enter__().parameters()), rel=0.02
     )
-    # Those of the weights that are run were there too, until the last backward pass was taken in.
+    # The run weights' gradients existed too, until the last backward pass was accumulated.
     gradients = held(m.grad for m in student.precise.masters) + (
         held(model.parameters()) if masters else 0
     )

@@ -1,4 +1,4 @@
-"""Weights that are run in bfloat16 learn at the learning rates of the papers."""
+"""Tests that weights that run in bfloat16 learn at the learning rates of the papers."""
 
 import copy
 

@@ -1,4 +1,4 @@
-"""Prompts: complete, in order of what may be left out, and blind to private tests."""
+"""Tests of prompts: complete, shortened in the documented order, without private tests."""
 
 from engine.events.vocabulary import TestReport as Report
 from engine.events.vocabulary import Verdict

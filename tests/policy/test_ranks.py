@@ -1,4 +1,4 @@
-"""Several ranks learn what one learns: the same gradient, the same weights, the same checkpoint."""
+"""Tests that several ranks learn what one does: same gradient, same weights, same checkpoint."""
 
 import os
 import signal
@@ -47,7 +47,7 @@ def loss_of(policy, aggregation):
 
 
 def learn_together(rank, folder):
-    """One of two plain processes: an update of the same weights under every loss; the figures."""
+    """Runs in each of two plain processes: updates the same weights under every loss."""
     torch.set_num_threads(1)
     limit = timedelta(seconds=DEADLINE)
     dist.init_process_group(
@@ -55,7 +55,7 @@ def learn_together(rank, folder):
     )
     mesh, found = init_device_mesh("cpu", (2,)), []
     weights = ShardedWeights(gpt2(), mesh, torch.float64, reference=True)
-    # A step so small is none: all losses begin from the same weights.
+    # A step this small is no step: all losses start from the same weights.
     still = AgentConfig(name="tiny", model="-", optimizer={"learning_rate": 1e-30})
     for number, case in enumerate(CASES):
         again = number >= len(CASES) / 2  # the first half keeps all activations and logits
@@ -161,7 +161,7 @@ def test_two_ranks_come_to_the_weights_of_one_and_either_goes_on_from_the_other(
 
 
 def is_gone(process):
-    """Within a deadline; Ray ends it in its own time."""
+    """Waits up to a deadline, because Ray ends the process asynchronously."""
     deadline = time.monotonic() + 30
     while time.monotonic() < deadline:
         try:

@@ -1,7 +1,7 @@
-"""Siblings that read their prompt once are what rows are that read all of theirs.
+"""Tests that siblings that read their prompt once equal rows that each read all of theirs.
 
-A row that came alone has no siblings, and is attended to as its model asks for it. Heads are wide
-here, so that a few tokens are as many bytes as the prompts of large models.
+A row that arrived alone has no siblings and uses the attention of its model. Heads are wide here,
+so that a few tokens take as many bytes as the prompts of large models.
 """
 
 import random
@@ -50,7 +50,7 @@ OTHERS = {
 
 @pytest.fixture(scope="module", autouse=True)
 def one_thread():
-    """Models this small are slower on two, and much slower where others want the cores."""
+    """One thread: models this small are slower on two, much slower if others use the cores."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     yield
@@ -73,9 +73,9 @@ def prompt_of(luck, length):
 
 
 def written_at_random(model, families, luck):
-    """((request, what was written) of every row; how rows were attended to, step by step).
+    """((request, answer) of every row; the attention plan of each step).
 
-    Families of (prompt, answers' lengths) arrive at any step, and a few rows are cancelled.
+    Families of (prompt, lengths of answers) arrive at random steps, and a few rows are cancelled.
     """
     own, requests, found, plans = TorchGenerator(model, [END], PAD, 5), {}, {}, []
     waiting = list(enumerate(families))
@@ -104,7 +104,7 @@ def assert_as_alone(model, written):
 
 
 def some_families(luck):
-    """Of 1 to 8 rows with prompts of three lengths, some of which are too short to be worth it."""
+    """Families of 1 to 8 rows; prompts of three lengths, some too short for sharing to pay off."""
     sizes = [1, 2, 3, 4, 5, 6, 7, 8]
     luck.shuffle(sizes)
     return [
@@ -119,8 +119,8 @@ def test_families_that_come_and_shrink_at_random_write_what_each_row_writes_alon
     written, plans = written_at_random(model, some_families(luck), luck)
     assert len(written) > 30
     parts = [plan.parts for plan in plans if plan]
-    assert max(sum(part.prompt > 0 for part in each) for each in parts) > 1  # families at once
-    assert any(not part.prompt for each in parts for part in each)  # beside rows without one
+    assert max(sum(part.prompt > 0 for part in each) for each in parts) > 1  # several families
+    assert any(not part.prompt for each in parts for part in each)  # alongside rows without one
     assert any(isinstance(part.rows, torch.Tensor) for each in parts for part in each)
     assert any(not part.even for each in parts for part in each)
     assert any(plan and plan.places_B is not None for plan in plans)
@@ -133,7 +133,7 @@ def test_models_that_it_does_not_fit_go_on_as_they_are(name):
     model, luck = model_of(OTHERS[name], **options), random.Random(2)
     families = [(prompt_of(luck, 80), [9, 5, 12, 3]), (prompt_of(luck, 70), [8])]
     written, plans = written_at_random(model, families, luck)
-    assert any(plans) == ("deepseek" in name)  # there each layer sees that it is not for it
+    assert any(plans) == ("deepseek" in name)  # there each layer detects that it does not apply
     assert_as_alone(model, written)
 
 
@@ -157,7 +157,7 @@ def test_in_every_precision_logits_are_as_near_as_the_order_of_sums_allows(dtype
     together, apart = (PackedRows(model, layout, PAD, 10**4) for _ in range(2))
     with torch.inference_mode():
         together.join(together.run([prompt], Prefixes(10**4))[0], [0] * 8, 16)
-        for _ in range(8):  # joined one by one they are no siblings
+        for _ in range(8):  # rows that join one by one are no siblings
             apart.join(apart.run([prompt], Prefixes(10**4))[0], [0], 16)
         assert together.plan and not apart.plan
         for _ in range(12):
@@ -182,18 +182,18 @@ def siblings_of(bytes_per_token, *joined):
 
 
 def test_it_is_done_only_where_it_saves_more_than_it_costs():
-    """The trees of small models, with 32 prompts of 192 tokens and 1 KiB per token, are none."""
+    """Small models' trees, 32 prompts of 192 tokens at 1 KiB per token, gain nothing."""
     trees = [tree for tree in range(32) for _ in range(2)]
     assert plan_of(siblings_of(1024, (trees, [192] * 64)), [192] * 64) is None
     assert plan_of(siblings_of(2048, ([0] * 8, [512] * 8)), [513] * 8)
     assert plan_of(siblings_of(2048, ([0], [512]), ([0], [512])), [513] * 2) is None
-    lone = ([2, 2], [4, 4])  # beside rows that are left where they are
+    lone = ([2, 2], [4, 4])  # alongside rows that stay where they are
     assert plan_of(siblings_of(2048, ([0] * 8, [512] * 8), lone), [513] * 8 + [5] * 2)
 
 
 def test_siblings_that_stand_apart_are_attended_to_together_until_copies_cost_more():
     siblings = siblings_of(4096, ([0] * 3 + [1] * 4, [1500] * 7))
-    siblings.leave([0], [6], 6)  # one of the second family is now before the first
+    siblings.leave([0], [6], 6)  # a row of the second family is now before the first
     plan = plan_of(siblings, [1510] * 6)
     first, second = sorted(plan.parts, key=lambda part: part.one, reverse=True)
     assert first.rows == slice(1, 3) and second.rows.tolist() == [0, 3, 4, 5]

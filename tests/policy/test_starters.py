@@ -1,4 +1,4 @@
-"""The shipped starters: what their lineage says, small, loadable, and remade from the seed."""
+"""Tests of the shipped starters: true to their lineage, small, loadable, remade from the seed."""
 
 import hashlib
 import json
@@ -36,12 +36,13 @@ from engine.sandbox.host.verify import verify
 PROBLEMS = 200
 REMADE_STEPS = 40
 MOST_OFF = 5e-3
-"""By how much losses of the same making differ at most, as a share: those of another seed are one
-to eight percent off, those of other instructions of the processor less than a tenth."""
+"""Largest relative difference between losses of two makings with the same seed: another seed
+differs by one to eight percent, another processor's instructions by less than a tenth of a
+percent."""
 
 
 class Enough(Exception):
-    """Ends a making that has shown what it was made for."""
+    """Stops a making that has run far enough for its test."""
 
 
 def lineage(name):
@@ -96,14 +97,14 @@ def test_a_clean_demonstration_is_the_reference():
 
 
 SHORT_MAKING = {"20": 5.3722, "40": 4.07314}
-"""Losses of fern's making with 20 steps of each phase, by the step: the end of a cycle of learning
-rates and the change of phases, which the first steps of a whole making never reach."""
+"""Losses by step of a making of fern with 20 steps per phase. It covers the end of a cycle of
+learning rates and the change of phases, which the first steps of a whole making never reach."""
 SHORT_WEIGHTS = {"embedding": 15.08529, "norm": 0.77139, "mlp": 14.3658, "attn": 10.96479}
-"""Norms of what it ends with, by `norms_of`. The losses of the second phase hardly depend on its
-learning rate: 1.2 times too high, they are 2e-4 off, embeddings 1.2e-2 and norm weights 9e-3."""
+"""Norms of its final weights, by `norms_of`. The losses of the second phase hardly depend on its
+learning rate: at 1.2 times the rate they are 2e-4 off, embeddings 1.2e-2 and norm weights 9e-3."""
 SHORT_OFF = 1e-3
-"""By how much losses and norms of the same short making differ at most, as a share: with other
-instructions of the processor (SSE4.2 for AVX2) by 5e-6."""
+"""Largest relative difference between losses and norms of the same short making; with other
+processor instructions (SSE4.2 instead of AVX2) it is 5e-6."""
 
 
 @pytest.mark.slow
@@ -123,7 +124,7 @@ def test_a_short_making_goes_through_both_phases_and_is_a_function_of_the_seed(t
 
 @pytest.mark.slow
 def test_a_learning_rate_that_is_a_fifth_too_high_shows_in_a_short_making(tmp_path):
-    """Of the second phase, in which it shows least."""
+    """The rate of the second phase, in which it shows least."""
     made = short_making(tmp_path / "fern", noisy=1.2)
     assert made.norms["embedding"] > SHORT_WEIGHTS["embedding"] * (1 + 5 * SHORT_OFF)
     assert made.norms["norm"] > SHORT_WEIGHTS["norm"] * (1 + 5 * SHORT_OFF)
@@ -136,7 +137,7 @@ class Made:
 
 
 def short_making(directory, **rates):
-    """What 20 steps of each phase come to; `rates` are factors of a phase's learning rate."""
+    """Result of 20 steps of each phase; `rates` are factors of a phase's learning rate."""
     few = {}
     for name in ("clean", "noisy"):
         phase = getattr(RECIPES[1], name)
@@ -147,7 +148,8 @@ def short_making(directory, **rates):
 
 
 def norms_of(weights):
-    """Euclidean norms by the part of a model; of its norms, how far they are from their start."""
+    """Euclidean norms by the part of a model; for its norm weights, of the distance from their
+    initial value."""
     squares = dict.fromkeys(SHORT_WEIGHTS, 0.0)
     for name, weight in weights.items():
         part = next(part for part in ("norm", "embed", "mlp", "attn") if part in name)
@@ -159,7 +161,7 @@ def norms_of(weights):
 @pytest.mark.slow
 @pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: recipe.name)
 def test_a_remake_goes_the_way_of_the_shipped(recipe, tmp_path):
-    """A whole making takes minutes, so its losses stand in the lineage."""
+    """A whole making takes minutes, so its losses are recorded in the lineage."""
     seen = made_until(recipe, REMADE_STEPS, tmp_path / recipe.name)
     noted = lineage(recipe.name)["losses"]
     assert seen == pytest.approx({step: noted[step] for step in seen}, rel=MOST_OFF)
@@ -169,15 +171,15 @@ def test_a_remake_goes_the_way_of_the_shipped(recipe, tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: recipe.name)
 def test_the_shipped_doubt_what_their_last_phase_made_them_doubt(recipe):
-    """What a whole making ends with: on that phase's demonstrations the loss is the lineage's last,
-    on right ones it is far from the first phase's."""
+    """Checks the final weights of a whole making: on demonstrations of the last phase their loss is
+    the lineage's last; on right ones it is far from the first phase's."""
     losses = lineage(recipe.name)["losses"]
     assert loss_of_shipped(recipe, recipe.noise) == pytest.approx(losses["2200"], rel=0.05)
     assert loss_of_shipped(recipe, CLEAN) > 2 * losses["2000"]
 
 
 def made_until(recipe, step, directory):
-    """The losses that a making notes until this step, where it ends."""
+    """The losses that a making records up to this step, where it stops."""
     seen, threads = {}, torch.get_num_threads()
 
     def look(_name, at, steps, loss):
@@ -195,7 +197,7 @@ def made_until(recipe, step, directory):
 
 
 def loss_of_shipped(recipe, noise, rows=200):
-    """Mean loss of the answers' tokens, of demonstrations that no making reached."""
+    """Mean loss of the answers' tokens, on demonstrations that no making used."""
     policy = load_policy(str(starter_directory(recipe.name)))
     stream = demonstrations(lineage(recipe.name)["seed"], noise, 2 * NOISY_START)
     encoded = [encode(policy.tokenizer, row) for row in islice(stream, rows)]

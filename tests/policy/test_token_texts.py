@@ -1,4 +1,4 @@
-"""The text of single tokens, with the starters' real tokenizers."""
+"""Tests of the text of single tokens, with the starters' real tokenizers."""
 
 import pytest
 from transformers import AutoTokenizer

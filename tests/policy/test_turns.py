@@ -1,4 +1,4 @@
-"""Answers that are asked for one by one are those that would have been written in one call."""
+"""Tests that answers requested one by one equal those generated in one call."""
 
 import pytest
 
@@ -48,7 +48,7 @@ def assert_same(answers, expected):
 def test_what_joins_while_others_are_written_is_what_it_would_be_alone(agents):
     host, found, largest = host_of(*agents), {}, 0
     for number, asked in ASKED.items():
-        found |= host.write({number: asked}, 0.0)  # a step of all that is there
+        found |= host.write({number: asked}, 0.0)  # one step of all rows so far
         largest = max(largest, host.groups["solver"].generator.unfinished)
     assert 1 < largest < len(ASKED)
     found |= turns_until_whole(host, len(ASKED) - len(found))
@@ -64,7 +64,7 @@ def test_a_turn_ends_with_what_is_urgent(agents):
     for _ in range(2):
         told |= host.write({}, 0.0)
     hurry = next(number for number in early if number not in told)
-    told |= host.write(late, 60.0, urgent=[hurry, 999])  # nobody writes the other any more
+    told |= host.write(late, 60.0, urgent=[hurry, 999])  # the other will not be finished
     assert hurry in told and len(told) < len(ASKED)
     assert_same(told | turns_until_whole(host, len(ASKED) - len(told)), expected)
 

@@ -1,4 +1,4 @@
-"""vLLM as generator, on this CPU: one engine for all tests of the module, the last one kills it."""
+"""Tests of vLLM as generator, on this CPU: one engine for the module; the last test kills it."""
 
 from inspect import signature
 
@@ -22,7 +22,7 @@ from tests.policies import tiny_config
 pytestmark = [pytest.mark.slow, needs_vllm]
 
 TOLERANCE = 1e-3
-"""Nats per token in float32, as `vllm_generator` states it."""
+"""Nats per token in float32, as stated in `vllm_generator`."""
 PROBLEMS = GeneratedProblems(3).first(Split.TRAIN, 4)
 LONG = [7, 8, 9, 10, 11] * 60
 """A prompt of more than one block of the prefix cache."""
@@ -43,7 +43,7 @@ def host_of(config):
 
 
 def test_a_transfer_on_a_gpu_is_one_that_this_vllm_takes():
-    """What runs on GPUs alone, against vLLM's own types."""
+    """Checks code that runs on GPUs alone against vLLM's own types."""
     from vllm.config.weight_transfer import WeightTransferConfig
     from vllm.distributed.weight_transfer import VLLMWeightSyncClient
     from vllm.v1.engine.async_llm import AsyncLLM
@@ -81,7 +81,7 @@ def answers(group, **options):
 
 
 def gaps(model, generations):
-    """Of every token, between vLLM's log-probability and the one that transformers computes."""
+    """Absolute difference of every token's log-probability by vLLM and by transformers."""
     rows = [
         TrainingRow(g.prompt_ids, g.output_ids, g.logprobs, 1.0, 0, g.temperature)
         for g in generations
@@ -93,7 +93,7 @@ def gaps(model, generations):
 
 
 def learn(group, generations):
-    """One update; the weights as they were before it."""
+    """Does one update; returns the weights from before it."""
     with torch.no_grad():
         old = type(group.weights.model)(group.weights.model.config)
         old.load_state_dict(group.weights.model.state_dict())
@@ -148,7 +148,7 @@ def test_nothing_of_the_old_weights_is_left_in_the_prefix_cache(group):
     assert reused()[0] == 0
     assert reused()[0] >= len(LONG) // 2
     old = learn(group, answers(group))
-    answers(group)  # brings the new weights
+    answers(group)  # transfers the new weights
     tokens, written = reused()
     assert tokens == 0
     assert gaps(group.weights.model, [written]).max() < TOLERANCE
@@ -178,7 +178,7 @@ def test_what_joins_while_others_are_written_is_what_it_would_be_alone(group):
     found = {}
     for number, request in asked.items():
         found |= group.write({number: request}, 0.01)
-    learn(group, answers(group))  # finishes what is being written
+    learn(group, answers(group))  # finishes the rows in flight
     while len(found) < len(asked):
         found |= group.write({}, 60.0)
     for number, answer in enumerate(whole):

@@ -1,5 +1,8 @@
-"""An actor that tells about its process. Its module imports as good as nothing, for the actor does
-too: what is told must be what the process brought."""
+"""An actor that reports on its process.
+
+Its module imports next to nothing, because the actor then does too: what it reports must have been
+there before.
+"""
 
 import os
 
@@ -7,7 +10,7 @@ OF_THIS_WORKER = {"RAY_JOB_ID", "SHLVL", "_", "CUDA_VISIBLE_DEVICES"}
 
 
 class Looking:
-    """Tells about its process."""
+    """Reports on its process."""
 
     def parent(self):
         return os.getppid()

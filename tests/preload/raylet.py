@@ -1,4 +1,4 @@
-"""A process that stands where Ray's raylet does: it starts what each line of its input names."""
+"""A process in the position of Ray's raylet: it starts the command of each line of its input."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""An actor that is forked differs in nothing that matters from one that Ray starts."""
+"""Tests that a forked actor differs in nothing that matters from one that Ray starts."""
 
 import os
 

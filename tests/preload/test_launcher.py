@@ -1,4 +1,7 @@
-"""Whatever becomes of the server, the worker starts, once, and says why it is no fork."""
+"""Tests that the worker starts exactly once, whatever happens to the server.
+
+A worker that is not a fork reports why.
+"""
 
 import contextlib
 import json
@@ -38,7 +41,7 @@ class Raylet:
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, text=True)
 
     def start(self, *options, **environment):
-        """Start a worker; a function that waits for what it says of itself and its launcher."""
+        """Starts a worker; returns a function that waits for its report and launcher errors."""
         self.started += 1
         told = self.folder / f"told-{self.started}"
         errors = self.folder / f"errors-{self.started}"
@@ -55,10 +58,10 @@ class Raylet:
         return ended
 
     def server(self):
-        """The server's process, once there is one."""
+        """The server's process, as soon as it exists."""
 
         def found():
-            # An orphan, for its launcher ends.
+            # Found by its environment: it is an orphan, because its launcher exits.
             mine = f"RAY_RAYLET_PID={self.process.pid}".encode()
             for process in psutil.process_iter(["cmdline"]):
                 serving = str(LAUNCHER.with_name("server.py")) in (process.info["cmdline"] or [])
@@ -82,7 +85,7 @@ def raylet(tmp_path):
 
 
 def broken_torch(folder):
-    """An environment in which torch cannot be imported, and says why."""
+    """An environment in which importing torch fails with a message."""
     (folder / "torch").mkdir()
     (folder / "torch" / "__init__.py").write_text("raise RuntimeError('no such processor')\n")
     return {"PYTHONPATH": str(folder)}

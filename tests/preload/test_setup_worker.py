@@ -1,5 +1,4 @@
-"""What Ray runs before a worker: ours sets the environment and leaves to Ray's what it does not
-know."""
+"""Tests of the worker setup that Ray runs: Grove's sets the environment, Ray's does the rest."""
 
 import json
 import os
@@ -18,7 +17,7 @@ print(json.dumps({"program": sys.argv[0], "given": sys.argv[1:], "here": os.envi
 
 @pytest.fixture
 def folder(tmp_path):
-    """A worker, and beside it Ray's own program; both tell what they were started with."""
+    """A worker and Ray's own setup program; both print the arguments and variables they got."""
     for name in ("default_worker.py", SETUP_WORKER.name):
         (tmp_path / name).write_text(TELLS)
     return tmp_path

@@ -1,4 +1,4 @@
-"""One small row per published format, with the fields and the packing of the real ones."""
+"""One small row per published format, with the fields and the nesting of the real ones."""
 
 import base64
 import json

@@ -1,4 +1,4 @@
-"""`python -m engine problems`: what people and scripts see of a data set."""
+"""Tests of `python -m engine problems`: its output on a data set, for people and for scripts."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""The same rows come out of every container."""
+"""Tests that every container format yields the same rows."""
 
 import gzip
 import json

@@ -1,4 +1,4 @@
-"""Difficulty from pass counts: shrunk where little is known, near the raw rate where much is."""
+"""Tests of difficulty from pass counts: shrunk for few attempts, near the raw rate for many."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What counts as the program in a model's answer."""
+"""Tests of which part of a model's answer counts as the program."""
 
 import pytest
 

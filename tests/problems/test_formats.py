@@ -1,4 +1,4 @@
-"""Rows of published data sets become problems that their own references solve."""
+"""Tests that rows of published data sets become problems that their own references solve."""
 
 import base64
 import json
@@ -143,7 +143,7 @@ def test_the_fraction_passed_means_something(sandbox):
 def test_evalplus_compares_with_a_reference_that_no_prompt_can_show(sandbox):
     problem = read(rows.EVALPLUS)
     assert "return x / 2" not in problem.public_tests[0].code
-    shown = problem.public_tests[0].code[:400]  # what feedback shows of it
+    shown = problem.public_tests[0].code[:400]  # the part that feedback shows
     assert "inputs = [[3.0]]" in shown and "b64decode" not in shown
     near, far = (
         replace(problem, reference=f"def half(x):\n    return x / 2 + {error}")
@@ -182,7 +182,7 @@ def test_a_test_of_mbpp_has_the_imports_of_the_solution_that_it_uses(sandbox):
     ]  # fmt: skip
     (result,) = verify(sandbox, [(problem, code)])
     assert result.passed, result.error
-    # What the test makes itself, or has from its set-up, is its own.
+    # Names that the test or its set-up defines are the test's own.
     setup = "from math import inf as Counter"
     own = read({**rows.MBPP, "code": code, "test_list": listed, "test_setup_code": setup})
     assert own.public_tests[0].code.splitlines()[:2] == ["import sys as system", setup]
@@ -195,7 +195,7 @@ def test_a_function_of_mbpp_may_have_the_name_of_a_built_in_one(sandbox):
     assert problem.entry_point == "sum"
     right, wrong = verify(sandbox, [(problem, code), (problem, "def other(a, b): return 10")])
     assert right.passed and not wrong.passed
-    # It is the one only where the tests call no other.
+    # It is the entry point only if the tests call no other function.
     both = ["assert total([sum(2, 5), 1]) == 11", "assert sum(2, 5) == 10", "assert sum(1, 1) == 1"]
     code += "\ndef total(x):\n    return x[0] + x[1]"
     assert read({**row, "code": code, "test_list": both}).entry_point == "total"

@@ -1,4 +1,4 @@
-"""The built-in generator: reproducible, sound, and split by structure."""
+"""Tests of the built-in generator: reproducible, sound, and split by structure."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""A problem is known by its content; splits and overlap follow from it."""
+"""Tests that a problem is identified by its content, which determines splits and overlap."""
 
 import json
 import random

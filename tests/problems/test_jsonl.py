@@ -1,4 +1,4 @@
-"""Problems in JSONL files: what is written is read back, and every fault is named."""
+"""Tests of problems in JSONL files: round trips, and errors that name every fault."""
 
 import json
 import math

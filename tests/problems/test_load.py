@@ -1,4 +1,4 @@
-"""Of a data set every row is kept, or named with the reason why not."""
+"""Tests that every row of a data set is kept, or reported with the reason why not."""
 
 import json
 from dataclasses import replace

@@ -1,7 +1,7 @@
-"""Whole published data sets: every reference passes, and nothing else does.
+"""Tests on whole published data sets: every reference passes, and nothing else does.
 
-None is shipped: `tests.published` says where they are read from. What every format makes of a small
-row of its own is tested in `test_formats.py`, without them.
+None is shipped: `tests.published` says where they are read from. `test_formats.py` tests every
+format on a small row of its own, without them.
 """
 
 import hashlib
@@ -27,8 +27,9 @@ CRUXEVAL = FOLDER / "cruxeval" / "cruxeval.jsonl"
 MBPP = FOLDER / "mbpp" / "mbpp.jsonl"
 needs_humaneval, needs_cruxeval, needs_mbpp = needs(HUMANEVAL), needs(CRUXEVAL), needs(MBPP)
 SLOW = "mbpp/123"
-"""Its reference takes 1.8 of the 2 s of processor time that are the default: whether it passes
-depends on the machine, and nothing in its row says so. An operator's longer limit has it."""
+"""Its reference takes 1.8 s of the default limit of 2 s of processor time: whether it passes
+depends on the machine, and nothing in its row says so. It passes with an operator's longer
+limit."""
 
 
 @pytest.mark.parametrize(
@@ -103,7 +104,7 @@ def test_all_974_references_of_mbpp_pass(mbpp, sandbox):
 
 @needs_mbpp
 def test_no_problem_of_mbpp_passes_with_a_function_that_does_nothing(mbpp, sandbox):
-    some = mbpp.problems[::4]  # each is run apart from all others, which takes a while
+    some = mbpp.problems[::4]  # each runs apart from all others, which takes a while
     programs = [(p, f"def {p.entry_point}(*_, **__): pass") for p in some]
     results = verify(sandbox, programs, stop_early=True)
     assert [p.id for (p, _), v in zip(programs, results, strict=True) if v.passed] == []

@@ -1,4 +1,4 @@
-"""Parquet and Arrow are parsed behind the walls of the sandbox, whoever reads them."""
+"""Tests that Parquet and Arrow are parsed inside the sandbox's isolation, for every caller."""
 
 import datetime
 import json
@@ -59,7 +59,7 @@ for name, attack in {{
 
 @pytest.fixture(params=["parquet", "file", "stream"])
 def many_rows(tmp_path, request):
-    """More rows than a pipe holds, so that their reader waits for whoever asks."""
+    """More rows than a pipe holds, so that the parser process waits for its reader."""
     table = pyarrow.table({"a": ["x" * 1000] * 4096, "b": list(range(4096))})
     path = tmp_path / "table"
     if request.param == "parquet":
@@ -102,7 +102,7 @@ def test_who_stops_reading_leaves_no_reader(many_rows):
 
 
 def test_what_takes_over_the_reader_finds_nothing(tmp_path):
-    """As a fault in the parser would let a file's author run code there."""
+    """Simulates a fault in the parser that lets a file's author run code there."""
     secret = tmp_path / "secret"
     secret.write_text("secret")
     listener = socket.create_server(("127.0.0.1", 0))
@@ -147,7 +147,7 @@ KINDS = {
         {"a": ["1.5", None], "b": [["k", "2024-01-01T00:00:00Z"]]},
     ),
 }  # fmt: skip
-"""Type, value, and what arrives of it (bytes as hex, which JSON can hold)."""
+"""Type, value, and its form on arrival (bytes as hex, which JSON can hold)."""
 RIGHT = [{name: arrives for name, (*_, arrives) in KINDS.items()}, dict.fromkeys(KINDS)]
 READS = """
 import json, os, pathlib, resource, sys
@@ -178,7 +178,7 @@ print(json.dumps(found, default=lambda value: value.hex()))
 
 @pytest.fixture(scope="module")
 def folder():
-    """Files that everybody may read: good, broken and hostile ones."""
+    """World-readable files: good, broken and hostile ones."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         folder.chmod(0o755)
@@ -193,7 +193,7 @@ def folder():
         data = bytearray((folder / "good.parquet").read_bytes())
         data[4 : len(data) // 3] = bytes(len(data) // 3 - 4)
         (folder / "zeros.parquet").write_bytes(data)
-        # Few bytes of a file, and each row of the dictionary's one text is 100 MiB.
+        # A small file whose dictionary has one text, so each row becomes 100 MiB.
         bomb = pyarrow.array(["x" * (100 << 20)]).dictionary_encode()
         many = pyarrow.DictionaryArray.from_arrays([0] * 64, bomb.dictionary)
         parquet.write_table(pyarrow.table({"a": many}), folder / "bomb.parquet", compression="zstd")
@@ -229,7 +229,7 @@ def users_python():
 
 @pytest.fixture(scope="module", params=SERVICES, ids=" as ".join)
 def read(request, folder):
-    """What came of each file, and of what takes over a reader, behind each kind of walls."""
+    """Outcome of each file, and of the attacks by a compromised parser, per tier and user."""
     tier, who = request.param
     start = [sys.executable]
     if who == "user" and os.getuid() == 0:

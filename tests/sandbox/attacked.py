@@ -1,10 +1,10 @@
-"""A service that is attacked: verifies programs in a process of its own and looks for damage.
+"""A service under attack: verifies programs in a process of its own and checks for damage.
 
     python -m tests.sandbox.attacked full|restricted
 
-Each line of stdin is a JSON object {"path", "program"}; each line of stdout says what came of
-it. With `restricted`, unshare(2) is refused to this process and all it starts, as container
-runtimes do.
+Each line of stdin is a JSON object {"path", "program"}; each line of stdout reports the outcome.
+With `restricted`, unshare(2) is refused to this process and its descendants, as container runtimes
+do.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ QUESTIONS = 8
 
 
 def _answers(right: bool) -> tuple[CallTest, ...]:
-    """Number 0 is always answered by yes, so that nothing is learned from the first test."""
+    """The answer to number 0 is always yes, so that the first test reveals nothing."""
     return (CallTest((0,), True), *(CallTest((n,), right) for n in range(1, QUESTIONS + 1)))
 
 
@@ -81,8 +81,8 @@ PROBLEMS = {
 
 
 def earned(path: str, fractions: list[float]) -> float:
-    """What an attack was rewarded with: of two problems with opposite answers, the share of
-    questions that it got right in both."""
+    """Reward of an attack: of two problems with opposite answers, the share of questions that it
+    got right in both."""
     if not path.startswith("either"):
         return fractions[0]
     right = sum(fraction * (QUESTIONS + 1) for fraction in fractions) - 2
@@ -108,7 +108,7 @@ def refuse_unshare() -> None:
 
 
 class Host:
-    """What an attack may want to reach; `damage` says whether one did."""
+    """Targets of attacks on the host; `damage` reports what was damaged."""
 
     def __init__(self, folder: Path):
         self.folder = folder
@@ -158,7 +158,7 @@ class Host:
 
 
 def leftovers(sandbox: Sandbox) -> list[str]:
-    """Processes below the zygotes that are no zygote: each has its init at most."""
+    """Processes below the zygotes, other than each one's single init."""
     deadline = time.monotonic() + 2
     while True:
         found = []

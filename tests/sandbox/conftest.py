@@ -1,4 +1,4 @@
-"""One real sandbox for all tests of this folder; those that break it build their own."""
+"""One real sandbox for all tests of this folder; tests that break it build their own."""
 
 import pytest
 
@@ -34,7 +34,7 @@ def outcomes(sandbox):
 
 @pytest.fixture
 def honest(outcomes):
-    """Assert that the next honest program is judged right."""
+    """Asserts that the next honest program is judged right."""
 
     def check():
         (outcome,) = outcomes("def solve(x):\n    return sorted(x)\n", ([2, 1],))

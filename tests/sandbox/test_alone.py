@@ -1,4 +1,4 @@
-"""Calls that are made one by one, each in a clean child."""
+"""Tests of calls that run one by one, each in a fresh child process."""
 
 import pytest
 
@@ -12,7 +12,7 @@ from engine.sandbox.host.verify import verify
 
 @pytest.fixture
 def alone(sandbox):
-    """Outcomes of `solve`, called with each of the numbers below `calls`, alone."""
+    """Outcomes of `solve`, called with each of the numbers below `calls` in its own child."""
 
     def run(program, calls=3):
         job = Job(program, "solve", tuple((n,) for n in range(calls)), alone=True)
@@ -153,7 +153,7 @@ def test_more_tests_than_fit_into_one_order_are_all_run_alone(sandbox):
 
 
 def examined(sandbox, program, tests, seconds):
-    """The results of a program on tests, and how many time limits it wasted."""
+    """The results of a program on tests, and the number of time limits it wasted."""
     name = "solve" if isinstance(tests[0], CallTest) else ""
     problem = Problem("p", "Do.", name, tests[:1], tests[1:], limits=Limits(seconds=seconds))
 
@@ -177,7 +177,7 @@ SCRIPT_HANGS = "import time\nx = int(input())\nif x < 24: time.sleep(9)\nprint(x
     ],
 )
 def test_every_test_is_run_alone_even_if_most_take_too_long(sandbox, program, kind, seconds):
-    """The quick tests come last, when the limits are used up: each is run, and counts."""
+    """The quick tests come last, after the limits are used up: each is run, and counts."""
     given = [(n,) if kind is CallTest else f"{n}\n" for n in range(30)]
     right = list(range(30)) if kind is CallTest else [f"{n}\n" for n in range(30)]
     tests = tuple(kind(*pair) for pair in zip(given, right, strict=True))
@@ -189,7 +189,7 @@ def test_every_test_is_run_alone_even_if_most_take_too_long(sandbox, program, ki
 
 
 def test_a_program_that_stays_just_below_the_limit_is_bounded_too(sandbox):
-    """Of 50 tests that each take most of a limit, and are wrong."""
+    """50 tests, each of which takes most of a limit and is wrong."""
     tests = tuple(CallTest((n,), -n) for n in range(1, 51))
     slow = "import time\ndef solve(x):\n    time.sleep(0.12)\n    return x\n"
     results, wasted = examined(sandbox, slow, tests, 0.02)

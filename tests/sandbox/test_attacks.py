@@ -1,9 +1,9 @@
-"""Every attack of the corpus, behind both tiers of walls, as root and as a normal user.
+"""Tests of every attack of the corpus, against both tiers, as root and as a normal user.
 
-Whatever an attack does: it is not rewarded, it damages nothing, no process of it is left, the
-service is alive and has hardly spent its own time on it, and the next honest programs are judged
-right. The four services are attacked at the same time, because most attacks wait; on each service
-one attack follows the other, so that what is left or damaged is that one's.
+No attack is rewarded, damages anything or leaves a process behind; the service is alive and has
+spent hardly any time of its own on it, and the next honest programs are judged right. The four
+services are attacked concurrently, because most attacks wait; on each service the attacks run one
+after another, so that leftovers and damage belong to the current one.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ NOBODY = ("setpriv", "--reuid=65533", "--regid=65533", "--clear-groups")
 PACKAGES = os.pathsep.join(path for path in sys.path if "site-packages" in path)
 SECONDS = 60
 OWNER_SECONDS = 3.0
-"""Of CPU that the service itself may spend on one attack."""
+"""CPU seconds that the service itself may spend on one attack."""
 
 
 def header(path: Path) -> dict[str, str]:
@@ -37,7 +37,7 @@ def header(path: Path) -> dict[str, str]:
 
 
 class Attacked:
-    """An attacked service."""
+    """A service under attack."""
 
     def __init__(self, tier: str, start: tuple[str, ...]):
         command = [*start, "-m", "tests.sandbox.attacked", tier]
@@ -63,7 +63,7 @@ class Attacked:
 
 
 def as_a_user() -> tuple[str, ...]:
-    """How to start Python as a user without rights; skips where there is no way."""
+    """Command prefix that starts Python as an unprivileged user; skips the test if impossible."""
     if os.getuid() != 0:
         return (sys.executable,)
     wanted = (
@@ -84,7 +84,7 @@ def as_a_user() -> tuple[str, ...]:
 
 
 class Campaign:
-    """The attacks on one service, one after the other, in a thread of their own."""
+    """The attacks on one service, one after another, in a thread of their own."""
 
     def __init__(self, tier: str, who: str, paths: list[Path]):
         if who == "root" and os.getuid() != 0:
@@ -108,7 +108,7 @@ class Campaign:
                 result.set_result(service.attack(header(path)["path"], path.read_text()))
             except Exception as error:
                 result.set_exception(error)
-                service = None  # a dead one is replaced for the next attack
+                service = None  # a dead service is replaced for the next attack
         if service:
             service.close()
 
@@ -121,7 +121,7 @@ class Campaign:
 
 @pytest.fixture(scope="module")
 def campaigns(request):
-    """All campaigns that were asked for, under way: what came of an attack on a service."""
+    """Starts the campaigns of the selected tests; returns an attack's result on a service."""
     wanted: dict[tuple[str, str], list[Path]] = {}
     for item in request.session.items:
         if "campaigns" in getattr(item, "fixturenames", ()):

@@ -1,4 +1,4 @@
-"""What an operator allows is the most that any program gets, whatever a problem says of itself."""
+"""Tests that the operator's caps bound every program, whatever limits a problem sets."""
 
 import json
 from dataclasses import replace
@@ -71,7 +71,7 @@ def test_no_limit_of_a_problem_reaches_an_hour_or_a_tebibyte(caps):
     found = bounds(config, Limits(HOUR, TEBIBYTE), 1 << 40, caps)
     assert (found.cpu_seconds, found.memory_bytes) == (most_seconds, most_memory << 20)
     assert found.wall_seconds == 2 * most_seconds and found.output_bytes == 64 << 20
-    config, same = SandboxConfig(), Limits(5.0, 128)  # what lies below the caps is what it was
+    config, same = SandboxConfig(), Limits(5.0, 128)  # limits below the caps are unchanged
     assert bounds(config, same, 9000, caps) == bounds(config, same, 9000)
     assert bounds(config, same).cpu_seconds == 5 and bounds(config).wall_seconds == 4
 

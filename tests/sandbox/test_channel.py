@@ -1,4 +1,4 @@
-"""What comes out of a child is believed only where it is exactly what an honest child sends."""
+"""Tests that a child's output is accepted only if it is exactly what an honest child sends."""
 
 import struct
 import time

@@ -1,4 +1,4 @@
-"""Equality of answers is exact in type and value, at every depth."""
+"""Tests that equality of answers is exact in type and value, at every depth."""
 
 import math
 

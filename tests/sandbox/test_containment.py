@@ -1,7 +1,7 @@
-"""What a hostile program may try, and what must come of it.
+"""Tests of what hostile programs try, and of the required outcome.
 
-Each program is run for real. Whatever it does, it earns no value it did not return, no process
-of it outlives its job, and the next honest program is judged right.
+Each program runs for real. It never gets a value that it did not return, no process of it outlives
+its job, and the next honest program is judged right.
 """
 
 import os
@@ -89,7 +89,7 @@ def solve(x):
 
 
 def leftovers(sandbox):
-    """Processes below the sandbox's zygotes; each has its init at most."""
+    """Processes below the sandbox's zygotes, other than each one's single init."""
     found = []
     for pid in sandbox.zygote_pids():
         for process in psutil.Process(pid).children(recursive=True):
@@ -290,7 +290,7 @@ def test_a_killed_zygote_is_replaced_and_its_job_run_again(limits):
 
 
 def test_a_program_that_was_killed_from_outside_is_no_wrong_answer(limits):
-    """As the kernel does it when memory runs out: no program can do that to itself."""
+    """Kills as the kernel does when memory runs out, which no program can do to itself."""
     with Sandbox(SandboxConfig(workers=1, **limits)) as sandbox, ThreadPoolExecutor(1) as elsewhere:
         sandbox.run([Job("def solve(): return 1", "solve", ((),))])
         (zygote,) = sandbox.zygote_pids()
@@ -356,7 +356,7 @@ def solve(folders):
 
 
 def test_a_site_that_keeps_its_files_to_itself_still_runs_programs():
-    """The root that is made for programs is for their accounts, not for ours (umask 077)."""
+    """The root directory built for programs is for their accounts, not for ours (umask 077)."""
     before = os.umask(0o077)
     try:
         with Sandbox(SandboxConfig(workers=1)) as sandbox:

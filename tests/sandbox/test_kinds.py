@@ -1,4 +1,4 @@
-"""Every kind of test that a problem may have: calls, scripts, code, checkers; alone and mixed."""
+"""Tests of every kind of test in a problem: calls, scripts, code, checkers; alone and mixed."""
 
 import pytest
 
@@ -320,7 +320,7 @@ def test_loose_types_and_tolerance_are_the_problems_choice(verdict):
 
 
 def test_a_problems_limits_hold_for_each_of_its_tests(verdict):
-    """The sandbox's own 0.4 s hold for all tests together."""
+    """The sandbox's own 0.4 s apply to all tests together."""
     burn = "import time\ndef solve(s):\n    end = time.process_time() + s\n"
     burn += "    while time.process_time() < end: pass\n    return 1\n"
     tests = tuple(CallTest((0.15,), 1) for _ in range(4))
@@ -348,7 +348,7 @@ def test_an_honest_program_may_need_half_of_the_limit_on_each_of_many_tests(verd
 
 
 def test_results_that_are_too_large_together_are_run_alone(verdict):
-    """Each is a megabyte of text; all of them are more than the owner reads at once."""
+    """Each is a megabyte of text; together they exceed what the owner reads at once."""
     right = "x" * 1_000_000
     tests = tuple(CallTest((i,), right) for i in range(MOST_WRITTEN // len(right) + 1))
     program = "def solve(x): return 'x' * 1_000_000"
@@ -359,7 +359,7 @@ STATEFUL = "seen = []\ndef solve(x):\n    seen.append(x)\n    return len(seen)\n
 
 
 def test_a_test_that_failed_in_a_batch_is_run_again_alone(verdict):
-    """Alone, every call is the program's first."""
+    """In its own child, every call is the program's first."""
     assert verdict(tuple(CallTest((i,), 1) for i in range(5)), STATEFUL).passed
     assert verdict(
         tuple(CodeTest(f"assert candidate({i}) == 1") for i in range(4)), STATEFUL
@@ -377,17 +377,17 @@ def solve(x):
 
 
 def test_a_program_cannot_try_one_answer_in_a_batch_and_another_alone(verdict):
-    """Here it says yes in a batch and no alone; it is never in a batch."""
+    """The program answers yes in a batch and no alone; it never runs in a batch here."""
     answers = (True, False, True, True, False)
     tests = tuple(CallTest((i,), answer) for i, answer in enumerate(answers))
-    assert verdict(tests, TWO_TRIES).fraction == 0.4  # each no
+    assert verdict(tests, TWO_TRIES).fraction == 0.4  # all answered no
 
 
 COIN = "import os\nCOIN = os.urandom(1)[0] % 2\ndef solve(x): return x == 0 or COIN == 1\n"
 
 
 def test_a_coin_is_tossed_once_for_each_question(sandbox):
-    """Right in half of 200 yes-or-no questions, and not in three quarters: 125 is 3.5 sigma off."""
+    """Right on half of 200 yes-or-no questions, not on three quarters: 125 is 3.5 sigma off."""
     pairs = []
     for n in range(200):
         tests = (CallTest((0,), True), CallTest((1,), n % 2 == 0))
@@ -414,7 +414,7 @@ def solve(x):
 
 
 def test_a_program_that_counts_its_runs_gets_no_second_answer_where_it_failed(verdict):
-    """It says yes, then no where it is asked again, and yes where that was noticed."""
+    """It answers yes, then no in the second run, and yes if that was detected."""
     tests = tuple(CallTest((i,), i % 3 != 1) for i in range(9))
     assert verdict(tests, COUNTS_ITS_RUNS).fraction < 0.8
 
@@ -422,7 +422,7 @@ def test_a_program_that_counts_its_runs_gets_no_second_answer_where_it_failed(ve
 def test_the_same_holds_for_code_tests_and_when_stopping_early(sandbox, verdict):
     tries = "calls = []\ndef solve(x):\n    calls.append(x)\n    return len(calls) > 1\n"
     tests = tuple(CodeTest(f"assert candidate(0) is {a}") for a in (False, True, False, True))
-    assert verdict(tests, tries).fraction == 0.5  # each no
+    assert verdict(tests, tries).fraction == 0.5  # all answered no
     (early,) = verify(sandbox, [(problem(tests), tries)], stop_early=True)
     assert early.fraction == 0.25
 
@@ -512,7 +512,7 @@ def solve(values, kind):
         CodeTest("assert solve([], ValueError) == [] and solve([], 'int') == 'no class'"),
     )
     assert verdict(tests, program).passed
-    # What has the name of such a class and is none is still no plain value.
+    # An object with the name of such a class that is not that class is still no plain value.
     for made in ("type('int', (), {})", "len", "lambda: 0"):
         result = verdict((CodeTest(f"assert solve([1], {made}) == []"),), program)
         assert (result.fraction, "only plain values" in result.error) == (0.0, True)

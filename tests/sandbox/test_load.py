@@ -1,4 +1,4 @@
-"""A thousand programs at once, a tenth of them hostile."""
+"""Test of a thousand programs at once, a tenth of them hostile."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""Equal programs share one run. CLOCK answers with the time of its run, which gives a run away."""
+"""Tests that equal programs share one run. CLOCK returns its run's time, which identifies it."""
 
 from engine.events.vocabulary import Verdict
 from engine.problems.problem import CallTest, Problem
@@ -20,7 +20,7 @@ A, B, C = problem(2, 1), problem(3, 1), problem(4, 1)
 
 
 def runs(results):
-    """What tells one run of CLOCK from another."""
+    """The value that distinguishes one run of CLOCK from another."""
     return [result.public[0].actual for result in results]
 
 

@@ -1,4 +1,4 @@
-"""A sandbox gives way as its owner does, where the kernel divides cores among sessions."""
+"""Test that a sandbox inherits its owner's niceness where the kernel schedules by session."""
 
 import subprocess
 import sys

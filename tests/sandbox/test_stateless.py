@@ -1,4 +1,4 @@
-"""Of which programs it is certain that no call leaves anything behind."""
+"""Tests of the analysis that proves that no call of a program leaves state behind."""
 
 import pytest
 
@@ -188,7 +188,7 @@ COUNT = Problem("count", "Add one.", "solve", TESTS[:1], TESTS[1:])
 
 
 class Counting:
-    """How many runs verification makes of a program, each with its number of calls."""
+    """Counts the runs that verification makes of a program, each with its number of calls."""
 
     def __init__(self, sandbox):
         self.config, self.caps = sandbox.config, sandbox.caps

@@ -1,4 +1,4 @@
-"""Every way in which an honest program can end has its name."""
+"""Tests that every way in which an honest program can end has its verdict."""
 
 import math
 import os
@@ -224,7 +224,7 @@ def test_the_self_check_passes_here(sandbox):
 
 
 def test_the_self_check_passes_where_files_are_the_owners_alone():
-    """As the site's processes have it: what is in the sandbox's root is read by other accounts."""
+    """As in the site's processes: other accounts read the files in the sandbox's root."""
     before = os.umask(0o077)
     try:
         with Sandbox(SandboxConfig(workers=1)) as sandbox:

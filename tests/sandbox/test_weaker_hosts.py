@@ -1,4 +1,4 @@
-"""On a host that allows no namespaces, the second tier holds; without it, nothing is run."""
+"""Tests of hosts without namespaces: the second tier isolates; without it, nothing runs."""
 
 import json
 import os
@@ -10,7 +10,7 @@ import pytest
 from engine.events.vocabulary import Verdict
 from engine.run.exit_status import walls_line
 
-# Refuses unshare(2) to itself and all it starts, as container runtimes do.
+# Refuses unshare(2) to itself and its descendants, as container runtimes do.
 OWNER = """
 import ctypes, json, os, sys
 from engine.config.schema import SandboxConfig
@@ -48,7 +48,7 @@ HONEST = "def solve(): return [1]"
 
 
 def run(programs, *refused, **settings):
-    """Tier, walls and outcomes on a host that refuses unshare and these."""
+    """Tier, isolation and outcomes on a host that refuses unshare and these."""
     done = subprocess.run(
         [sys.executable, "-c", OWNER, *refused],
         input=json.dumps([settings, programs]), capture_output=True, text=True, timeout=60,

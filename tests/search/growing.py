@@ -1,4 +1,4 @@
-"""Grows small real trees with scripted or random scores."""
+"""Growth of small real trees with scripted or random scores."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def make_tree(
 
 
 def grow(tree: SearchTree, nodes: int, scores: np.random.Generator, p=0.4, failing=0.0) -> None:
-    """One node at a time; each is scored 0 or 1, or fails technically."""
+    """Grows one node at a time; each is scored 0 or 1, or fails technically."""
     budget = TreeBudget(len(tree.nodes) - 1 + nodes)
     while claimed := budget.claim(tree):
         tree.close(claimed[0].node, some_score(scores, p, failing))

@@ -1,4 +1,4 @@
-"""TreeQuest's AB-MCTS-A as an oracle, on the same scripted scores and on random ones."""
+"""Tests against TreeQuest's AB-MCTS-A as an oracle, on the same scripted and on random scores."""
 
 import numpy as np
 import pytest
@@ -119,7 +119,7 @@ def test_random_scores_give_trees_of_the_same_shape(family, order):
 
 
 class Replay:
-    """A generator that gives out the oracle's draws, in its order and for its parameters only."""
+    """A generator that replays the oracle's draws, in its order and only for its parameters."""
 
     def __init__(self, draws):
         self.draws = list(draws)
@@ -163,8 +163,8 @@ def recorded(monkeypatch):
 
 
 def vain_draws(state):
-    """Distributions that the oracle draws from although their result decides nothing: GEN and CONT
-    where there is no child to go to."""
+    """Distributions that the oracle draws from although the result decides nothing: GEN and CONT of
+    a node without children."""
     return {
         id(dist)
         for known in state.thompson_states.states.values()
@@ -184,7 +184,7 @@ def vain_draws(state):
 )
 @pytest.mark.parametrize("family", FAMILIES)
 def test_one_in_flight_is_the_oracle_draw_for_draw(family, strategy, order, choice, monkeypatch):
-    """Claim, close, claim, as every rollout does: the same draws give the same 60 choices."""
+    """Open, close, open, as in every rollout: the same draws give the same 60 choices."""
     np.random.seed(7)
     draws, rng = recorded(monkeypatch), np.random.default_rng(7)
     algorithm = treequest.ABMCTSA(dist_type=str(family), model_selection_strategy=strategy)

@@ -1,4 +1,4 @@
-"""Children are drawn among alike, however many they are and however the draws are made."""
+"""Tests that equal children are drawn with equal probability, at any number and by any method."""
 
 import numpy as np
 import pytest
@@ -46,7 +46,7 @@ def test_a_wide_pool_chooses_with_the_probabilities_of_single_draws(family):
         ]
         error = np.sqrt(sum(share * (1 - share) for share in shares) / CHOICES)
         assert abs(shares[0] - shares[1]) <= 4.5 * error + 1e-12, key
-    # Within a group nobody is preferred, and the winning value has the same distribution.
+    # Within a group, draws are uniform, and the winning value has the same distribution.
     places = [child for child, _ in grouped]
     assert len(set(places)) > WIDE
     quantiles = np.linspace(0.05, 0.95, 7)
@@ -71,7 +71,7 @@ def test_one_wide_pool_forgets_the_groups_that_it_left(family):
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_wide_pool_that_was_drawn_from_before_chooses_as_one_that_was_not(family):
-    """What it keeps between two choices is dropped whenever a group that it says changes."""
+    """What it caches between two choices is dropped whenever a group that it refers to changes."""
     rng = np.random.default_rng(4)
     used, fresh = a_pool(family, WIDE + 1)[0], a_pool(family, WIDE + 1)[0]
     kept = 0

@@ -7,7 +7,7 @@ from tests.search.growing import FAMILIES, ORDERS, make_tree, shape, some_score
 
 
 def run(tree, budget, seed, failing=0.0):
-    """Close open nodes in random order and claim after each, as a training loop does."""
+    """Closes open nodes in random order and opens the next after each, as a training loop does."""
     scores, history = np.random.default_rng(seed), []
     claimed = budget.claim(tree)
     while not budget.is_spent(tree):
@@ -74,7 +74,7 @@ def test_a_budget_of_tokens_ends_the_tree_and_open_nodes_are_finished():
         tree.close(claimed.pop(0).node, 0.0)
         spending.tokens += 30
         claimed += budget.claim(tree, spending)
-    # The fourth answer passes 100 tokens while a fifth is being written; that one is finished.
+    # The fourth answer passes 100 tokens while a fifth is in flight, which is finished.
     assert (len(tree.nodes) - 1, spending.tokens) == (5, 150)
     assert budget.end(tree, spending) is TreeEnd.TOKENS
 

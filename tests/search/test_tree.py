@@ -161,7 +161,7 @@ def test_an_open_node_is_not_descended_into():
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("family", FAMILIES)
 def test_selection_draws_only_along_its_path(order, family):
-    """Draws per selection depend on the path's width, whatever hangs elsewhere in the tree."""
+    """Draws per selection depend on the path's width, not on the rest of the tree."""
     for nodes in (50, 1_000):
         counting = CountingGenerator(9)
         tree = SearchTree(("oak", "elm"), family, order, counting)
@@ -175,7 +175,7 @@ def test_selection_draws_only_along_its_path(order, family):
 
 
 def test_selection_in_a_bushy_tree_ignores_the_other_branches():
-    """The same path costs the same draws after a thousand nodes were hung beside it."""
+    """The same path costs the same draws after a thousand nodes were added next to it."""
 
     def cost(extra):
         counting = CountingGenerator(10)
@@ -250,7 +250,7 @@ def test_the_record_of_a_wide_node_stays_small():
         tree.close(tree.open(Expansion(0, "oak", 1, {})), 0.0)
     wide = [e.draws["levels"][0] for e in (tree.select() for _ in range(100))]
     recorded = [level for level in wide if "children" in level]
-    # Five hundred that are alike draw as one; the record has the one that was entered.
+    # Five hundred equal children draw as one; the record has the one that was entered.
     assert recorded and all(list(r["children"]) == [str(r["choice"])] for r in recorded)
     assert len({level["choice"] for level in recorded}) > 20
 
@@ -344,7 +344,7 @@ def test_no_node_is_deeper_than_the_limit(order, max_depth):
         tree = grown(max_depth, seed)
         assert max(node.depth for node in tree.nodes) == max_depth
         assert {node.agent for node in tree.nodes[1:]} == {"oak", "elm"}
-        # A limit that is never met changes no draw.
+        # A limit that is never reached changes no draw.
         assert shape(grown(100, seed)) == shape(grown(None, seed))
 
 
@@ -353,7 +353,7 @@ def test_a_tree_is_freed_with_its_last_reference(order):
     tree = SearchTree(("oak", "elm"), Posterior.BETA, order, np.random.default_rng(1))
     grow(tree, 24, np.random.default_rng(1))
     kept = weakref.ref(tree)
-    gc.disable()  # what is in no cycle needs no collector
+    gc.disable()  # objects in no cycle need no collector
     try:
         del tree
         assert kept() is None

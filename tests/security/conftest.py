@@ -1,4 +1,4 @@
-"""One of everything to ask for."""
+"""Fixtures: one object of every kind to request."""
 
 from tests.planted import arguments, cast, sessions, world
 

@@ -1,7 +1,7 @@
-"""Who is answered what at every address of the site: one row for each of its methods.
+"""The response to each caller at every address of the site: one row per method.
 
-People: Alice (owner), Mia (maintainer), Bob (member), Vera (may only look), Charlie (a stranger)
-and nobody (not signed in). Whatever a row does not name as a method is refused.
+People: Alice (owner), Mia (maintainer), Bob (member), Vera (viewer), Charlie (a stranger) and
+nobody (not signed in). A method that has no row is refused.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ EVERYBODY = ("alice", "mia", "bob", "vera", "charlie", "nobody")
 Answers = tuple[int, int, int, int, int, int]
 OPEN: Answers = (200,) * 6
 ENTRANCE: Answers = (302, 302, 302, 302, 302, 200)
-"""Who is in is sent on."""
+"""A signed-in user is redirected."""
 NOWHERE: Answers = (404, 404, 404, 404, 404, 302)
 REFUSED: Answers = (403, 403, 403, 403, 403, 302)
 PAGE: Answers = (200, 200, 200, 200, 200, 302)
-"""What shows each their own; the others are sent to sign in."""
+"""A page of the user's own data; anonymous visitors are redirected to sign in."""
 TEAM_PAGE: Answers = (200, 200, 200, 200, 404, 302)
-"""What lies in a workspace: to a stranger it does not exist."""
+"""Belongs to a workspace: for a stranger it does not exist."""
 TEAM_FORM: Answers = (302, 302, 302, 302, 404, 302)
 MEMBER_FORM: Answers = (302, 302, 302, 403, 404, 302)
 MAINTAINER_FORM: Answers = (302, 302, 403, 403, 404, 302)
@@ -53,7 +53,7 @@ REPORT = frozenset({Scope.TELEMETRY_WRITE, Scope.ADMIN})
 
 
 NO_TOKEN: frozenset[Scope | None] = frozenset({None})
-"""What a person does who is signed in, and no token at all."""
+"""Open to a signed-in person and to no token at all."""
 PERSON_REST: Answers = (200, 200, 200, 200, 200, 401)
 MANAGE = frozenset({Scope.ADMIN})
 
@@ -64,9 +64,9 @@ class Row:
     method: str
     answers: Answers
     body: dict[str, Any] | Callable[[Any], dict[str, Any]] = field(default_factory=dict)
-    """What is sent, or what makes it of the cast."""
+    """The request's data, or a function that builds it from the cast."""
     scopes: frozenset[Scope] = frozenset()
-    """Of REST: a token of Alice with any one of these is answered as she is; with none, 403."""
+    """For REST: a token of Alice with any one of these scopes gets her response; any other, 403."""
 
 
 def _new_run(cast: Any) -> dict[str, Any]:
@@ -95,7 +95,7 @@ def _new_model(cast: Any) -> dict[str, Any]:
 
 
 def _versions(cast: Any) -> dict[str, Any]:
-    """Two of the project, or whatever ids."""
+    """Two versions of the project, or ids that do not exist."""
     found = ModelVersion.objects.filter(model__project=cast.project).order_by("number")
     return {"version": list(found.values_list("pk", flat=True))}
 
@@ -183,10 +183,10 @@ def _both(name: str, answers: Answers) -> tuple[Row, Row]:
 ROWS = (
     Row("healthz", "get", OPEN),
     Row("account_login", "get", ENTRANCE),
-    Row("account_login", "post", ENTRANCE),  # the form again, with what is wrong with it
+    Row("account_login", "post", ENTRANCE),  # the form again, with its errors
     Row("mfa_authenticate", "get", (302,) * 6),
     Row("mfa_authenticate", "post", (302,) * 6),
-    Row("mfa_login_webauthn", "get", (302,) * 6),  # scripts alone get the challenge
+    Row("mfa_login_webauthn", "get", (302,) * 6),  # only scripts get the challenge
     Row("mfa_login_webauthn", "post", (302,) * 6),
     Row("sign-in-link", "get", (302,) * 6),
     Row("account_logout", "post", (302,) * 6),
@@ -194,22 +194,22 @@ ROWS = (
     Row("account_signup", "post", ENTRANCE),
     Row("account_inactive", "get", OPEN),
     Row("mfa_index", "get", PAGE),
-    # The cast has neither password nor second factor to show again.
+    # The cast has neither a password nor a second factor to confirm.
     *_both("account_reauthenticate", REFUSED),
     *_both("mfa_reauthenticate", REFUSED),
     *_both("mfa_reauthenticate_webauthn", REFUSED),
     *_both("account_change_password", (302,) * 6),  # the cast has none yet
     *_both("account_set_password", PAGE),
     *_both("mfa_activate_totp", PAGE),
-    *_both("mfa_deactivate_totp", NOWHERE),  # nobody has an app
+    *_both("mfa_deactivate_totp", NOWHERE),  # no one has an authenticator app
     Row("mfa_view_recovery_codes", "get", NOWHERE),
     Row("mfa_download_recovery_codes", "get", NOWHERE),
     *_both("mfa_generate_recovery_codes", PAGE),
     Row("mfa_list_webauthn", "get", PAGE),
     *_both("mfa_add_webauthn", PAGE),
-    *_both("mfa_edit_webauthn", NOWHERE),  # it is somebody else's
+    *_both("mfa_edit_webauthn", NOWHERE),  # it belongs to another user
     *_both("mfa_remove_webauthn", NOWHERE),
-    # Without mail, and without a provider, nothing of these exists.
+    # Without mail and a provider, none of these exists.
     *_both("account_reset_password", (404,) * 6),
     Row("account_reset_password_done", "get", (404,) * 6),
     *_both("account_reset_password_from_key", (404,) * 6),
@@ -281,7 +281,7 @@ ROWS = (
     Row("api-1:get_shared_comparison", "get", OPEN),
     Row("api-1:get_compared_metrics", "get", OPEN),
     Row("api-1:get_compared_metric", "get", OPEN),
-    Row("shared", "get", OPEN),  # the secret in the address lets in whoever has it
+    Row("shared", "get", OPEN),  # the secret in the address admits anyone who has it
     Row("exports", "get", PAGE),
     Row("exports", "post", (302, 302, 302, 302, 422, 302), _new_export),
     Row("remove-export", "post", MEMBER_FORM),
@@ -290,7 +290,7 @@ ROWS = (
     Row("new-model", "get", PAGE),
     Row("compare-versions", "get", TEAM_PAGE, _versions),
     Row("version", "get", TEAM_PAGE),
-    Row("archive", "get", TEAM_FORM),  # its files were never listed; back to the version
+    Row("archive", "get", TEAM_FORM),  # its files were never listed; redirects to the version
     Row("version-notes", "post", MEMBER_FORM, {"notes": "**good**"}),
     Row("evaluate-version", "post", MEMBER_FORM, _evaluation_form),
     Row("delete-evaluation", "post", MAINTAINER_FORM),
@@ -394,7 +394,7 @@ ROWS = (
     Row("api-1:get_model", "get", TEAM_REST, scopes=READ),
     Row("api-1:delete_model", "delete", (409, 409, 403, 403, 404, 401), scopes=ADD_MODELS),
     Row("api-1:list_versions", "get", TEAM_REST, scopes=READ),
-    # Of the upload nothing has come yet.
+    # No byte of the upload has arrived yet.
     Row("api-1:create_version", "post", (409, 409, 409, 403, 404, 401), _NO_UPLOADS, ADD_MODELS),
     Row("api-1:get_version", "get", TEAM_REST, scopes=READ),
     Row("api-1:change_version", "patch", MEMBER_REST, {"notes": "**good**"}, ADD_MODELS),
@@ -403,7 +403,7 @@ ROWS = (
     Row("api-1:get_archive", "get", (409, 409, 409, 409, 404, 401), scopes=READ),
     Row("api-1:list_promotions", "get", TEAM_REST, scopes=READ),
     Row("api-1:create_promotion", "post", (201, 201, 403, 403, 404, 401), _PROMOTION, PROMOTE),
-    # Mia asked for it, so she cannot approve it, but take it back.
+    # Mia requested it, so she cannot approve it, but can withdraw it.
     Row("api-1:approve_promotion", "post", (200, 409, 403, 403, 404, 401), scopes=PROMOTE),
     Row("api-1:refuse_promotion", "post", (200, 200, 403, 403, 404, 401), scopes=PROMOTE),
     Row("api-1:list_model_evaluations", "get", TEAM_REST, scopes=READ),
@@ -432,7 +432,7 @@ ROWS = (
     Row("api-1:list_datasets", "get", REST, scopes=READ),
     Row("api-1:get_dataset", "get", TEAM_REST, scopes=READ),
     Row("api-1:delete_dataset", "delete", MEMBER_DELETE, scopes=ADD_DATASETS),
-    # Whose uploads they are not finds none of them there.
+    # For anyone but the creator of the upload, it does not exist.
     Row(
         "api-1:create_dataset_version",
         "post",
@@ -457,7 +457,7 @@ ROWS = (
     Row("api-1:cancel_dataset_report", "post", MEMBER_REST, {}, ADD_DATASETS),
     Row("api-1:create_upload", "post", (201, 201, 201, 403, 404, 401), _new_upload, ADD_DATASETS),
     Row("api-1:list_uploads", "get", REST, scopes=ASK_UPLOAD),
-    # An upload is its creator's, Alice's; it does not stand where the walk says.
+    # An upload is its creator's, Alice's; its offset is not the one the walk sends.
     Row("api-1:get_upload", "get", (200, 404, 404, 404, 404, 401), scopes=ASK_UPLOAD),
     Row("api-1:ask_upload", "head", (200, 404, 404, 404, 404, 401), scopes=ASK_UPLOAD),
     Row("api-1:append_to_upload", "patch", (409, 404, 404, 404, 404, 401), scopes=UPLOAD),
@@ -474,7 +474,7 @@ ROWS = (
     Row(
         "api-1:delete_workspace",
         "post",
-        (409, 403, 403, 403, 404, 401),  # Alice's has a run at work
+        (409, 403, 403, 403, 404, 401),  # Alice already has a run at work
         {"name": "Trees"},
         NO_TOKEN,
     ),
@@ -514,7 +514,7 @@ ROWS = (
     Row("api-1:get_export", "get", TEAM_REST, scopes=READ),
     Row("api-1:get_export_file", "get", TEAM_REST, scopes=READ),
     Row("api-1:delete_export", "delete", (204, 204, 204, 403, 404, 401), scopes=READ),
-    # To the page above it, which asks who it is.
+    # Redirects to the parent page, which requires sign-in.
     *(Row(name_of(route), "get", (302,) * 6) for route in PAGES),
 )
 
@@ -524,27 +524,27 @@ WITH_MAIL_AND_PROVIDER: dict[tuple[str, str], Answers] = {
     ("account_reset_password", "get"): OPEN,
     ("account_reset_password", "post"): OPEN,  # the form again: no address was given
     ("account_reset_password_done", "get"): OPEN,
-    ("account_reset_password_from_key", "get"): OPEN,  # says that the key is none
+    ("account_reset_password_from_key", "get"): OPEN,  # reports that the key is invalid
     ("account_reset_password_from_key", "post"): OPEN,
     ("account_reset_password_from_key_done", "get"): OPEN,
     ("account_email", "get"): PAGE,
     ("account_email", "post"): SENT_ON,
     ("account_email_verification_sent", "get"): OPEN,
-    ("account_confirm_email", "get"): OPEN,  # says that the key is none
+    ("account_confirm_email", "get"): OPEN,  # reports that the key is invalid
     ("socialaccount_connections", "get"): PAGE,
     ("socialaccount_connections", "post"): PAGE,
-    ("socialaccount_signup", "get"): SENT_ON,  # nobody comes from the provider
+    ("socialaccount_signup", "get"): SENT_ON,  # no sign-in at the provider is pending
     ("socialaccount_signup", "post"): SENT_ON,
     ("socialaccount_login_cancelled", "get"): OPEN,
     ("socialaccount_login_error", "get"): DENIED,
     ("openid_connect_login", "get"): OPEN,
-    ("openid_connect_login", "post"): SENT_ON,  # to the provider
-    ("openid_connect_callback", "get"): (401,) * 6,  # without what the provider gives
+    ("openid_connect_login", "post"): SENT_ON,  # redirects to the provider
+    ("openid_connect_callback", "get"): (401,) * 6,  # without the provider's parameters
 }
-"""What is answered otherwise on a site that sends mail and has a provider."""
+"""Responses that differ on a site with mail and a provider."""
 
 ANY_METHOD = {"api-1:api-root", "api-1:openapi-json"}
-"""Ninja's own, which change nothing and ask for no method."""
+"""Ninja's own, which change nothing and accept any method."""
 
 IN_A_PROJECT = {
     "run", "compare-trees", "log", "api-1:list_steps", "api-1:list_log_lines", "about-run",
@@ -589,4 +589,4 @@ IN_A_PROJECT = {
     "api-1:get_export_file",
     "api-1:delete_export",
 }  # fmt: skip
-"""What does not exist for those who may not see its project, members or not."""
+"""Does not exist for those who may not see its project, members or not."""

@@ -1,7 +1,7 @@
-"""What a page of the browser does or shows, REST does or tells: one without an operation fails.
+"""Tests of parity: what a page shows or does, REST reports or does too, by some operation.
 
-`tests/security/test_walk.py` holds the rows of `rules.py`, from which the pages are taken, against
-the resolver and against the methods that each address takes.
+`tests/security/test_walk.py` checks the rows of `rules.py`, from which the pages are taken, against
+the resolver and against the methods that each address accepts.
 """
 
 from tests.security.rules import ROWS
@@ -69,7 +69,7 @@ BY_REST = {
     "delete-dataset": ("delete_dataset_version",),
     "compare-dataset": ("start_dataset_overlap",),
 }
-"""Name of each form's address: operations that do the same."""
+"""{name of a form's address: operations that do the same}."""
 
 
 TOLD_BY_REST = {
@@ -113,9 +113,9 @@ TOLD_BY_REST = {
     "dataset-problem": ("get_dataset_problem",),
     "dataset-report": ("get_dataset_report",),
 }  # fmt: skip
-"""Name of each page's address: operations that tell the same."""
+"""{name of a page's address: operations that return the same data}."""
 OF_NOBODY = {"healthz", "reference", "invitation", "shared", "shared-comparison", "sign-in-link"}
-"""What tells nothing of a project, or is for who comes by a link."""
+"""Pages without data of a project, or for visitors with a link."""
 
 
 def pages(method: str) -> set[str]:

@@ -1,4 +1,4 @@
-"""Whatever part of a page's address somebody cuts off, what is left leads to a page."""
+"""Tests that every parent path of a page's address leads to a page."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ NAMES = sorted(
     {row.name for row in ROWS if not row.name.startswith("api-") and row.name != "reference"}
 )
 NEEDS_MORE = (400, 405)
-"""An address that asks for a query, or that only a form is sent to: its page says so."""
+"""Addresses that require a query or only accept a form: their page says so."""
 
 
 OF_A_STATE = ("/account/", "/sign-", "/shared/")
-"""What exists for who has it: recovery codes, mail, a link."""
+"""Pages that need recovery codes, mail or a link."""
 
 
 def is_known(address: str) -> bool:

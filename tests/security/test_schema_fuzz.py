@@ -1,7 +1,7 @@
-"""Nasty values for everything that the OpenAPI document lets one say.
+"""Fuzz tests with malformed values for everything that the OpenAPI document describes.
 
-Each operation is asked with one parameter or field spoiled at a time. Whatever is asked, the
-answer is one that the document names, no failure of ours, and each refusal is problem details.
+Each request malforms one parameter or field of an operation. Every response is one that the
+document declares, no server error, and each refusal is problem details.
 """
 
 import json
@@ -36,7 +36,7 @@ NASTY_BODIES = (
     b"--x\r\nContent-Disposition: form-data; name=a\r\n\r\n1", b"a=%ff&b=%00", b" " * 3_000_000,
 )  # fmt: skip
 MISNAMED = NASTY_BODIES[3:9]
-"""Those that are sent as something else than JSON as well."""
+"""Operations that also accept a content type other than JSON."""
 CONTENT_TYPES = (
     "application/json", "text/plain", "", "multipart/form-data", "application/xml",
     "multipart/form-data; boundary=x", "multipart/form-data; boundary=\u00e9",
@@ -49,7 +49,7 @@ PATHS = (
     "loss.kl_coefficient", "compute.ray_address", "recipe",
 )  # fmt: skip
 NOWHERE = ("", ".", "\x00", "\ud800", "a." * 5000 + "a", "agents." + "9" * 5000)
-"""No setting's path: it is refused before its value is looked at."""
+"""Not a setting's path: it is refused before its value is checked."""
 
 Operation = tuple[str, str, dict[str, Any]]
 
@@ -72,14 +72,14 @@ def names(op: dict[str, Any], place: str) -> list[str]:
 
 
 def filled_in(path: str, op: dict[str, Any], real: dict[str, Any], **spoiled: str) -> str:
-    """The address with what its placeholders stand for, but for what is spoiled."""
+    """The address with its placeholders filled in; `spoiled` values replace the real ones."""
     mine = f"api-1:{op['operationId']}"
     known = {name: real.get(f"{mine}.{name}", real.get(name)) for name in names(op, "path")}
     return path.format(**known | spoiled)
 
 
 def addresses(path: str, op: dict[str, Any], real: dict[str, Any]) -> Iterator[str]:
-    """The operation's address as it should be, and with each parameter spoiled."""
+    """The operation's valid address, and with each parameter malformed in turn."""
     yield filled_in(path, op, real)
     for name in names(op, "path"):
         for value in NASTY_TEXT:
@@ -92,7 +92,7 @@ def addresses(path: str, op: dict[str, Any], real: dict[str, Any]) -> Iterator[s
 
 
 def bodies(cast) -> Iterator[bytes]:
-    """Descriptions of a new run, each with one thing wrong (or odd) about it."""
+    """Descriptions of a new run, each with one wrong (or odd) value."""
     whole = {"project": str(cast.project.pk), "recipe": '"mars2"', "name": '"Try"'}
     fields = [{**whole, name: value} for name in (*whole, "overrides") for value in NASTY_JSON]
     fields += [{**whole, "overrides": '{"a\\u0000": 1}', name: "1"} for name in ("", "\x00", "id")]
@@ -109,7 +109,7 @@ def no_constant(name: str) -> None:
 
 
 def check(response, op: dict[str, Any], what: Any) -> None:
-    """The answer is documented, and a refusal says what is wrong in the one shape."""
+    """The response is documented, and a refusal names its reason as problem details."""
     shown = f"{response.status_code} to {ascii(what)[:200]}"
     assert response.status_code in {int(status) for status in op["responses"]}, shown
     assert response.status_code < 500, shown
@@ -137,13 +137,13 @@ def test_no_parameter_breaks_an_operation(alice, arguments, path, method, op):
 def test_a_stranger_learns_nothing_by_nasty_values(client, arguments, path, method, op):
     for address in addresses(path, op, arguments):
         response = client.generic(method.upper(), address)
-        # (Where all may ask only so often, strangers may, too.)
+        # (Where everyone is rate-limited, strangers are, too.)
         assert response.status_code in (401, 404, 429), ascii(address)[:200]
         check(response, op, address)
 
 
 def test_no_body_breaks_an_operation(alice, arguments):
-    """Each body and each content type is sent to every operation, each pair of them to some."""
+    """Sends each body and each content type to every operation, and each pair of them to some."""
     posts = [one for one in operations() if one[1] == "post"]
     assert len(posts) > len(MISNAMED)
     as_json = [(body, CONTENT_TYPES[0]) for body in NASTY_BODIES]

@@ -1,4 +1,4 @@
-"""Share links: what they show, that they show nothing else, and that they end."""
+"""Tests of share links: what they show, that they show nothing else, and that they end."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def rest(link: str, rest: str) -> str:
 
 
 def seqs(port: int, link: str, query: str = "") -> list[int]:
-    """Of the log as the server streams it."""
+    """Events of the log as the server streams them."""
     with urlopen(f"http://127.0.0.1:{port}{rest(link, 'events' + query)}", timeout=15) as told:
         return [json.loads(line)[0] for line in told]
 
@@ -185,7 +185,7 @@ def port(served):
 
 
 class Visitor(Client):
-    """Comes by a link, from a page of ours or of nobody's."""
+    """A visitor with a link, from a page of ours or of no known origin."""
 
     def __init__(self, port: int, link: str):
         super().__init__(port, None, origin=None, path=f"/stream?share={secret_of(link)}")
@@ -217,7 +217,7 @@ def test_the_stream_shows_a_guest_what_the_page_shows(port, scene):
         frozen.say(type="ping")
         frozen.hear_of("pong")
         assert frozen.last == 4 and not [one for one in frozen.said if one["type"] == "status"]
-        for guest in (live, of_tree):  # nothing of what people write, not even that they do
+        for guest in (live, of_tree):  # no text of a comment, not even whether any exist
             told = [one["run"] for one in guest.said if one["type"] == "status"]
             assert told and not any("comments_changed" in one for one in told)
 

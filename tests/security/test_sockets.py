@@ -1,6 +1,6 @@
-"""The stream, for everybody and every token; and that it ends at once with the right to it.
+"""Tests of the stream's access by person and token, and that it ends with the right to it.
 
-The server looks at its sockets by itself only once an hour here: what closes one is the notice.
+The server checks its sockets by itself only once an hour here, so the notification closes them.
 """
 
 import time
@@ -45,7 +45,7 @@ def scene():
 
 
 class Program(Client):
-    """Comes in by a token, from no page at all."""
+    """A client with a token and without a page's origin."""
 
     def __init__(self, port, secret):
         headers = {"Authorization": f"Bearer {secret}"}
@@ -53,7 +53,7 @@ class Program(Client):
 
 
 def answer(client, run):
-    """subscribed, not_found, or the code by which the socket was closed."""
+    """subscribed, not_found, or the code with which the socket was closed."""
     try:
         told = client.follow(run)
     except ConnectionClosed as closed:
@@ -107,7 +107,7 @@ def test_a_dead_token_gets_nothing_whatever_cookie_is_beside_it(port, scene):
 
 
 def goodbye(client):
-    """The last frame, and the close frame: they say the same."""
+    """The last frame and the close frame carry the same code and reason."""
     with pytest.raises(ConnectionClosed) as closed:
         client.hear()
         client.hear()
@@ -118,7 +118,7 @@ def goodbye(client):
 
 def test_who_guessed_too_often_is_told_so_and_when_to_come_again(port, scene, settings):
     settings.RATE_LIMITS = {**settings.RATE_LIMITS, "guesses": (2, 60.0)}
-    with connection.cursor() as cursor:  # other tests guessed, too
+    with connection.cursor() as cursor:  # earlier tests guessed, too
         cursor.execute("TRUNCATE accounts_allowance")
     cast, run = scene
     secret = a_token(cast.alice, cast.project, Scope.ADMIN)

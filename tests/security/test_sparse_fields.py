@@ -1,4 +1,4 @@
-"""`fields` on everything that reads, and ETags: asked of every operation that documents them."""
+"""Tests of `fields` and ETags on every operation that documents them."""
 
 import pytest
 from django.test import Client
@@ -38,13 +38,13 @@ def read(client, name, cast, arguments, **query):
 
 
 def place_of_rows(whole):
-    """Where a list has its rows; None of a single thing."""
+    """The key of a list's rows; None for a single object."""
     others = [name for name in whole if name != "next"] if isinstance(whole, dict) else []
     return others[0] if len(others) == 1 and isinstance(whole[others[0]], list) else None
 
 
 def things(told, place):
-    """The rows of a list, or the answer itself."""
+    """The rows of a list, or the response itself."""
     found = told[place] if place else told
     return found if isinstance(found, list) else [found]
 

@@ -1,4 +1,4 @@
-"""Every address of the site, for everybody and for every token: one without a rule fails."""
+"""Tests of every address of the site for every person and token: one without a rule fails."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from webapp.registry.models import Model
 OF_DATASETS = {"dataset_id", "dataset_version_id", "report_id"}
 HIDDEN = "quercus-occulta"
 GUESTS = {"shared"}
-"""Whoever has a link sees what it shows, member or not."""
+"""Anyone who has a link sees what it shows, member or not."""
 METHODS = ("get", "post", "patch", "delete")
 REST_ROWS = [row for row in ROWS if row.name.startswith("api-") and row.answers[-1] == 401]
 
@@ -59,7 +59,7 @@ def addresses(resolver: Any = None, prefix: str = "") -> Iterator[tuple[str, URL
 
 @cache
 def patterns() -> dict[str, URLPattern]:
-    """Of the whole site, by name."""
+    """The patterns of the whole site, by name."""
     return dict(addresses())
 
 
@@ -70,14 +70,14 @@ def filled_in(name: str, arguments: dict[str, Any]) -> str:
 
 
 def placeholders(one: URLPattern) -> set[str]:
-    """The names of what varies in an address."""
+    """The names of the variable parts of an address."""
     regex = getattr(one.pattern, "regex", None)
     return set(one.pattern.converters) | set(regex.groupindex if regex else ())
 
 
 @contextmanager
 def undone(session: str | None = None) -> Iterator[Client]:
-    """A fresh client, signed in by a session's key; what it changes is taken back at the end."""
+    """A fresh client, signed in by a session's key; its changes are rolled back at the end."""
     with transaction.atomic():
         client = Client()
         if session:
@@ -90,7 +90,7 @@ def ask(client: Client, row: Row, cast: Any, arguments: dict[str, Any], **header
     body = row.body(cast) if callable(row.body) else row.body
     is_json = row.method in ("post", "patch", "delete") and row.name.startswith("api-")
     kind = {"content_type": "application/json"} if is_json else {}
-    headers = {"Upload-Offset": "1", **headers}  # required where bytes are added
+    headers = {"Upload-Offset": "1", **headers}  # required for appending bytes
     address = filled_in(row.name, arguments)
     return getattr(client, row.method)(address, body, headers=headers, **kind)
 
@@ -100,7 +100,7 @@ def by_token(secret: str) -> dict[str, str]:
 
 
 def tells_what_to_do(response: Any) -> bool:
-    """A refusal is in the site's own look, or problem details for a program."""
+    """A refusal is a page in the site's design, or problem details for a program."""
     if response.request["REQUEST_METHOD"] == "HEAD":
         return response["Content-Type"] == "application/problem+json"
     if response["Content-Type"] == "application/problem+json":
@@ -189,7 +189,7 @@ def test_the_secret_of_a_link_opens_what_it_is_a_link_to_and_nothing_else(
 
 @pytest.fixture(scope="module")
 def tokens(world) -> dict[tuple[str, Scope], str]:
-    """The secret of a token of the owner and of a viewer, with each scope."""
+    """Token secrets of the owner and of a viewer, for each scope."""
     cast = world[0]
     workspace = cast.project.workspace
     return {
@@ -201,7 +201,7 @@ def tokens(world) -> dict[tuple[str, Scope], str]:
 
 @pytest.fixture(scope="module")
 def workers_tokens(world) -> dict[tuple[str, Scope], str]:
-    """The same of a maintainer and a member."""
+    """Token secrets of a maintainer and a member, for each scope."""
     cast = world[0]
     workspace = cast.project.workspace
     people = {who: getattr(cast, who) for who in ("mia", "bob")}
@@ -253,7 +253,7 @@ def test_a_token_that_is_dead_or_bound_elsewhere_gets_nothing(cast, arguments, s
             response = ask(client, row, cast, arguments, **by_token(token))
             assert response.status_code == stranger, what
     for what, change in DEAD.items():
-        with undone(sessions["mia"]) as client:  # a session beside it does not help
+        with undone(sessions["mia"]) as client:  # an additional session does not help
             token = a_token(cast.alice, workspace, Scope.ADMIN)
             change(cast)
             response = ask(client, row, cast, arguments, **by_token(token))
@@ -315,7 +315,7 @@ def test_a_private_project_exists_for_its_creator_and_the_owners_only(
 
 
 def test_nothing_tells_others_of_what_lies_in_a_private_project(cast, arguments, sessions):
-    """Lists, searches, menus, exports: every address that shows something, whatever it is for."""
+    """Lists, searches, menus, exports: every address that shows something, of any kind."""
     of_bob = {"visibility": Visibility.PRIVATE, "created_by": cast.bob, "name": HIDDEN}
     Project.objects.filter(pk=cast.project.pk).update(**of_bob)
     for table in (Experiment, Model, Dataset):
@@ -334,7 +334,7 @@ def test_nothing_tells_others_of_what_lies_in_a_private_project(cast, arguments,
 
 
 def body_of(response: Any) -> bytes:
-    """What is sent; of a stream that only an event loop reads, nothing."""
+    """The body of the response; empty for a stream that only an event loop reads."""
     if not response.streaming:
         return response.content
     return b"" if response.is_async else b"".join(response.streaming_content)

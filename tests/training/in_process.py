@@ -1,4 +1,4 @@
-"""A training run whose driver is the process of the test; its actors are the real ones."""
+"""A training run whose driver is the test's process; its actors are the real ones."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from engine.training.trainer import Trainer
 
 @contextmanager
 def a_trainer(folder: Path, config: RunConfig, address: str) -> Iterator[Trainer]:
-    """A trainer whose team is ready, on the Ray of an address; what it tells goes into the folder's
-    log, which is whole when the block is left."""
+    """Yields a trainer whose team is ready, on the Ray of an address. Its events are written to the
+    folder's log, which is complete after the block."""
     compute = config.compute.model_copy(update={"ray_address": address})
     problems = load_problem_set(config.problems)
     team = Team(config.model_copy(update={"compute": compute}), lambda name, deadline: None)

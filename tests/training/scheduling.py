@@ -1,5 +1,7 @@
-"""What a run's log says of its scheduler: bounds that hold on any machine, and that one which
-starves trees, waits for all of them or keeps weights back does not keep."""
+"""Checks of a run's log against its scheduler: bounds that hold on any machine.
+
+A scheduler that starves trees, waits for all of them or withholds weights violates them.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +12,13 @@ from engine.config.training import TrainingConfig
 from engine.events.vocabulary import Event
 
 OLDEST = 2
-"""Steps over whose ends a tree may be carried: it is further than those that are planted after it,
-and is written and verified with them."""
+"""Number of step ends over which a tree may be carried: it is ahead of trees planted later, and is
+generated and verified with them."""
 
 
 def carried_too_far(events: Sequence[Event]) -> dict[int, int]:
-    """The steps over whose ends trees were carried, by the tree, where they are more than
-    `OLDEST`. What a resume cut off begins anew, as another tree."""
+    """{tree: number of step ends over which it was carried}, where that exceeds `OLDEST`. A tree
+    that a resume cut off starts again as another tree."""
     ages: Counter[int] = Counter()
     open_trees: set[int] = set()
     for event in events:
@@ -32,7 +34,7 @@ def carried_too_far(events: Sequence[Event]) -> dict[int, int]:
 
 
 def most_at_once(events: Sequence[Event]) -> int:
-    """Most trees that were under way at a time."""
+    """Largest number of trees in flight at a time."""
     now = most = 0
     for event in events:
         now += (event.kind == "tree.open") - (event.kind == "tree.close")
@@ -47,14 +49,14 @@ def carried(events: Sequence[Event]) -> list[int]:
 
 
 def lags(events: Sequence[Event], steps: Iterable[int]) -> list[float]:
-    """By how many updates the nodes of these steps' batches were behind, on average."""
+    """Average number of updates by which the nodes in these steps' batches lagged."""
     chosen = set(steps)
     updates = (event.payload for event in events if event.kind == "agent.update")
     return [update["lag"] for update in updates if update["step"] in chosen]
 
 
 def scheduling_faults(events: Sequence[Event], plan: TrainingConfig) -> list[str]:
-    """What a log of a run with extra trees says against its scheduler; empty if nothing."""
+    """Violations in the log of a run with extra trees; empty if there are none."""
     faults = []
     if far := carried_too_far(events):
         faults.append(f"trees are starved: {far}")
@@ -62,7 +64,8 @@ def scheduling_faults(events: Sequence[Event], plan: TrainingConfig) -> list[str
     if (most := most_at_once(events)) > limit:
         faults.append(f"{most} trees at once, of {limit}")
     left = carried(events)
-    # A driver that is starved for a while may see all trees of a step end at once, but not of most.
+    # A driver that gets no CPU for a while may see all trees of some steps end at once, but not of
+    # most.
     if max(left) > plan.extra_trees or sum(map(bool, left)) <= len(left) // 2:
         faults.append(f"steps wait for trees that they need not: {left} are left")
     return faults

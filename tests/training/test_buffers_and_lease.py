@@ -1,4 +1,4 @@
-"""Buffers never split a tree; the lease ends an orphan; progress drives the schedule."""
+"""Tests of buffers, which never split a tree, of the lease, and of progress and its schedule."""
 
 import os
 import threading

@@ -1,4 +1,4 @@
-"""Checkpoints are whole or absent; the newest and the best stay; damage is told and gone round."""
+"""Tests of checkpoints: whole or absent, newest and best kept, damage reported and skipped."""
 
 import json
 import random
@@ -18,7 +18,7 @@ def write_weights(folder):
 
 
 def saved(run_dir, *steps, keep=2, scores=None):
-    """Checkpoints of these steps, with a validation score by step where there is one."""
+    """Checkpoints of these steps, with the validation scores given by step."""
     checkpoints = Checkpoints(run_dir, keep)
     for step in steps:
         checkpoints.save(step, {"n": step}, write_weights, (scores or {}).get(step))

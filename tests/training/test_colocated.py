@@ -1,5 +1,7 @@
-"""Training with `placement = colocated` where there is no GPU: a learner and its generator in one
-bundle, and the same bits as by a learner that writes itself."""
+"""Tests of `placement = colocated` without a GPU: learner and generator share one bundle.
+
+The result has the same bits as with a learner that generates itself.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,7 @@ def process_of(actor):
 
 
 def told(folder):
-    """What the log says of every node and update, but for the clock."""
+    """The logged data of every node and update, except times."""
     nodes, updates = [], []
     for event in read_all(folder):
         if event.kind == "node.close":

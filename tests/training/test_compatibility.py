@@ -1,4 +1,4 @@
-"""A run goes on with its own settings, problems and models; what else is given is refused."""
+"""Tests that a run resumes with its own settings, problems and models, and refuses others."""
 
 import json
 import shutil
@@ -36,7 +36,7 @@ def begun():
 
 
 def refusal(saved, config) -> dict[str, tuple]:
-    """Value and reason by path."""
+    """{path: (value, reason)}."""
     with pytest.raises(ResumeError) as refused:
         check_compatible(saved, record_of(config))
     return {fault["path"]: (fault["value"], fault["reason"]) for fault in refused.value.problems}

@@ -1,4 +1,4 @@
-"""The fold behind `train`'s progress line and its result."""
+"""Tests of the fold behind `train`'s progress line and its result."""
 
 from engine.events.log import EventLog
 from engine.events.vocabulary import (

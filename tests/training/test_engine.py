@@ -1,4 +1,4 @@
-"""The real engine as a process: Ray, a policy, the sandbox; stopped and resumed, or refused."""
+"""Tests of the real engine as a process: Ray, a policy, the sandbox; stop, resume, refusal."""
 
 import json
 import os

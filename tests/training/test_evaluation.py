@@ -1,4 +1,4 @@
-"""What a run's evaluation takes over from its settings, and what it reports while it lasts."""
+"""Tests of a run's evaluation: settings that it takes from the run, and its progress reports."""
 
 from engine.config.search import SelectionOrder
 from engine.evaluation.measurement import measure

@@ -1,4 +1,4 @@
-"""A forest grows by its seed and its answers, whatever the scores; failed nodes take no part."""
+"""Tests of a forest: its growth depends on seed and answers alone; failed nodes do not count."""
 
 import gc
 from dataclasses import replace
@@ -30,7 +30,7 @@ def verification(verdict, fraction=0.5, public=1):
 
 
 def grow(seed, verdict_of, nodes=8, flight=2, depth=None):
-    """Grow a forest; `verdict_of(rng)` draws the verdict of each node."""
+    """Grows a forest; `verdict_of(rng)` draws the verdict of each node."""
     search = SearchConfig(nodes_per_tree=nodes, nodes_in_flight=flight, max_depth=depth)
     forest = Forest(PROBLEMS, AGENTS, search, training_score(Score.BINARY), [seed])
     rng = np.random.default_rng(seed)

@@ -1,4 +1,4 @@
-"""What a fork may change of the run whose checkpoint it begins with; `test_resume.py` forks one."""
+"""Tests of what a fork may change of its parent run; `test_resume.py` starts a fork."""
 
 import pytest
 

@@ -1,14 +1,14 @@
-"""Training improves what it is for: the real engine, two agents, four problems, six steps.
+"""Tests that training improves reward: the real engine, two agents, four problems, six steps.
 
-An agent's gain is its mean reward over the last two steps, less that of the first, which is written
-before anything was learned. Gains of the two agents over ten seeds, lowest and highest:
+An agent's gain is its mean reward over the last two steps minus that of the first step, which is
+generated before any update. Gains of the two agents over ten seeds, lowest and highest:
 
     as it is                          0.32    0.58
     advantages of the other sign     -0.34   -0.13
     advantages of zero               -0.15    0.09
     each learns from the other       -0.15    0.09
 
-Of the losses ppo and cispo over three seeds, and of what is bent in a learner over two:
+Of the losses ppo and cispo over three seeds, and of faults in a learner over two:
 
     as they are                       0.32    0.51
     losses of the other sign         -0.26   -0.24
@@ -17,15 +17,15 @@ Of the losses ppo and cispo over three seeds, and of what is bent in a learner o
     a learning rate of 1e-12         -0.05    0.08
     labels shifted by one token      -0.09    0.14    (and a mismatch of 13)
 
-No fault here is a patch of our code. A wrong advantage or loss is a method that is added to its
-registry under a name of its own, which the settings then choose; losses are registered in the
-process of a learner, so that each agent can have another one. Gradients, optimizer steps and labels
-are bent by the hooks that torch offers for a tensor, an optimizer and a module. A learning rate of
-zero is refused by the settings; one of 1e-12 is not.
+No fault here patches our code. A wrong advantage or loss is a method that is added to its registry
+under a name of its own, which the settings then select; losses are registered in the process of a
+learner, so that each agent can have another one. Gradients, optimizer steps and labels are altered
+by torch's own hooks for a tensor, an optimizer and a module. The settings refuse a learning rate of
+zero, but not one of 1e-12.
 
-The agents write the same by differently numbered tokens. Agents that share a vocabulary gain from
-each other's nodes, too (0.40 to 0.52 for the shipped starters): there the `mismatch` of an update
-shows whose nodes they were.
+The agents write the same text with differently numbered tokens. Agents that share a vocabulary gain
+from each other's nodes, too (0.40 to 0.52 for the shipped starters): there the `mismatch` of an
+update shows whose nodes they were.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ pytestmark = pytest.mark.slow
 
 MARGIN = 0.2
 MISMATCH = 1e-4
-"""The learner computes what the generator did to 4e-7 at most, whatever is learned."""
+"""The learner recomputes the generator's log-probs to 4e-7 at most, after any update."""
 OAK, OTHER = "oak", "oak-renumbered"
 OWN = "own"
 """The name under which a loss is added."""
@@ -58,7 +58,7 @@ STEPS, RATE = 6, 1e-3
 
 
 class SwappedAgents(UpdateCoordinator):
-    """A fault: each of the two agents learns from what the other wrote."""
+    """A fault: each of the two agents learns from the other's nodes."""
 
     def start(self, recorder, progress):
         self._swap()
@@ -71,11 +71,11 @@ class SwappedAgents(UpdateCoordinator):
 
 @dataclass(frozen=True)
 class Gained:
-    """What a run came to, by agent."""
+    """The result of a run, by agent."""
 
     reward: dict[str, float]
     mismatch: dict[str, float]
-    """Largest divergence of an update's learner from who wrote its nodes."""
+    """Largest mismatch of an update between its learner and the generator of its nodes."""
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +85,7 @@ def other(tmp_path_factory):
 
 @pytest.fixture
 def faulty_credit(monkeypatch):
-    """Methods of credit as anybody may add them, with a fault each."""
+    """Methods of credit, registered as a plug-in would be, each with a fault."""
     right = ADVANTAGES["mars2"].over_group
     for name, factor in (("flipped", -1.0), ("nothing", 0.0)):
         wrong = partial(_scaled, right, factor)
@@ -99,7 +99,7 @@ def _scaled(right, factor, rewards_N, context):
 def settings(
     other: Path | str, seed: int = 0, steps: int = STEPS, oaks_rate: float = RATE
 ) -> RunConfig:
-    """Four problems, of which each step sees every one four times."""
+    """Four problems; each step uses each of them four times."""
     sampling = {"max_prompt_tokens": 192, "max_new_tokens": 32}
     optimizer = {"schedule": "constant", "warmup_fraction": 0.0}
     models = {OAK: ("starter:oak", oaks_rate), OTHER: (str(other), RATE)}
@@ -126,7 +126,7 @@ def settings(
 def trained(
     folder: Path, config: RunConfig, address: str, learning=UpdateCoordinator, planted=()
 ) -> Gained:
-    """A whole run by the real actors; what is `planted`, by agent, is called in its learner."""
+    """A whole run by the real actors; `planted[agent]` is called in that agent's learner."""
     with a_trainer(folder, config, address) as trainer:
         trainer.learning = learning(config, trainer.team)
         for name, plant in dict(planted).items():
@@ -153,13 +153,13 @@ def with_advantage(config: RunConfig, name: str) -> RunConfig:
 
 
 def with_own_losses(config: RunConfig) -> RunConfig:
-    """Each agent learns by what is registered as `OWN` in the process of its learner."""
+    """Each agent learns with the loss registered as `OWN` in the process of its learner."""
     return config.model_copy(update={"loss": config.loss.model_copy(update={"policy": OWN})})
 
 
 def loss_of(policy: str, sign: float = 1.0):
-    """A policy loss like this one, but for its sign. Like all that is planted it goes to an actor
-    as a value, which tests are not imported for."""
+    """A policy loss like this one, with the opposite sign. Like everything planted it is sent to an
+    actor by value, because the tests are not imported there."""
 
     def plant(actor, owner):
         from types import SimpleNamespace
@@ -189,7 +189,7 @@ def flipped_gradients(policy: str):
 
 
 def skipped_steps(policy: str):
-    """An optimizer leaves weights without a gradient as they are."""
+    """An optimizer leaves weights without a gradient unchanged."""
     register = loss_of(policy)
 
     def plant(actor, owner):
@@ -201,7 +201,8 @@ def skipped_steps(policy: str):
 
 
 def shifted_labels(policy: str, by: int):
-    """While it learns, the model says of each token what it said of another, `by` positions on."""
+    """While it learns, the model returns for each token the logits of the token `by` positions
+    on."""
     register = loss_of(policy)
 
     def shifted(module, arguments, output):
@@ -223,7 +224,7 @@ def test_both_agents_learn(other, ray_address, tmp_path):
 
 
 def test_both_agents_learn_by_losses_that_are_added(other, ray_address, tmp_path):
-    """What the next tests bend learns as it is."""
+    """Without a fault, the learner that the next tests alter improves."""
     planted = {OAK: loss_of("ppo"), OTHER: loss_of("cispo")}
     config = with_own_losses(settings(other))
     gained = trained(tmp_path, config, ray_address, planted=planted)
@@ -243,7 +244,7 @@ def test_both_agents_learn_by_losses_that_are_added(other, ray_address, tmp_path
 def test_no_agent_learns_by_what_is_bent_in_its_learner(
     planted, oaks_rate, other, ray_address, tmp_path
 ):
-    """Whose sign is another, or whose optimizer's steps are skipped or next to nothing."""
+    """Faults: gradients of the opposite sign, optimizer steps skipped or next to zero."""
     config = with_own_losses(settings(other, oaks_rate=oaks_rate))
     gained = trained(tmp_path, config, ray_address, planted=planted)
     assert max(gained.reward.values()) < MARGIN, gained

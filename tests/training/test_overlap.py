@@ -1,5 +1,7 @@
-"""The real engine with a generator beside its learner: weights pass, steps overlap, a stop and a
-resume between them lose nothing."""
+"""Tests of the real engine with a generator alongside its learner.
+
+Weights are transferred and steps overlap; a stop and a resume between them lose nothing.
+"""
 
 import os
 import subprocess
@@ -22,7 +24,7 @@ DEADLINE = 400
 
 
 def settings(compute=None, **training):
-    """A starter that learns fast enough for every update to be seen."""
+    """A starter that learns fast enough for every update to show."""
     own = {
         "sampling": {"max_prompt_tokens": 192, "max_new_tokens": 32},
         "optimizer": {"learning_rate": 1e-3, "schedule": "constant", "warmup_fraction": 0.0},
@@ -53,8 +55,8 @@ def payloads(events, kind):
 
 
 def stopped_once_ahead(folder, config, address, step):
-    """The run of a directory up to a stop after this step, when the next one has begun but was not
-    told of; its Team is the process's own, so that the moment can be met exactly."""
+    """A run up to a stop after this step, when the next one has started but is not yet logged. Its
+    Team is in this process, so that the stop hits that moment exactly."""
     folder.mkdir()
     (folder / "config.json").write_text(config.model_dump_json())
     problems = load_problem_set(config.problems)
@@ -63,7 +65,7 @@ def stopped_once_ahead(folder, config, address, step):
     log = EventLog(folder)
 
     def should_stop():
-        """Of use between two steps: in the midst of one, what was begun ahead is its own."""
+        """Valid between two steps: within one, what has started ahead is the step's own."""
         return trainer.progress.step == step and bool(trainer.trees.growth.ahead)
 
     try:
@@ -80,14 +82,14 @@ def stopped_once_ahead(folder, config, address, step):
 
 
 def test_a_step_is_learned_from_while_the_next_is_written(ray_address, tmp_path):
-    """And a stop when the next step has begun ahead loses nothing and doubles nothing.
+    """A stop when the next step has started ahead loses nothing and repeats nothing.
 
-    What is written beside the learner is not promised to be the same bits (see the refusals below):
-    the same problems in their order, each learned from once by weights whose age is told, is.
+    Concurrent generation is not promised to be the same bits (see the refusals below). Promised are
+    the same problems in their order, each learned from once, by weights whose age is recorded.
     """
     config = settings({"generators_per_agent": 1}, overlap=True, steps=6)
     before = stopped_once_ahead(tmp_path / "run", config, ray_address, 2)
-    # Step 3 was being written, and is not told of; step 2 is learned from all the same, and saved.
+    # Step 3 was in flight and is not logged; step 2 is nevertheless learned from and saved.
     assert {event.payload["step"] for event in before if event.kind == "tree.open"} == {1, 2}
     assert [u["step"] for u in payloads(before, "agent.update")] == [1, 2]
     assert [saved["step"] for saved in payloads(before, "checkpoint.saved")] == [2]
@@ -98,17 +100,17 @@ def test_a_step_is_learned_from_while_the_next_is_written(ray_address, tmp_path)
     updates = payloads(events, "agent.update")
     assert [u["step"] for u in updates] == [1, 2, 3, 4, 5, 6]
     by_step = {u["step"]: u for u in updates}
-    # Step 3 is written again, by what step 2 taught. Validation of step 3 waits for what is under
-    # way: step 4 is written by the newest weights too.
+    # Step 3 is generated again, with the weights of step 2's update. Validation of step 3 waits for
+    # the nodes in flight: step 4 has the newest weights too.
     assert all(by_step[step]["lag"] == 0 for step in (1, 3, 4))
-    # The generator's log-probabilities are those of the weights that it was given ...
+    # The generator's log-probabilities are those of the weights that it was sent ...
     assert [by_step[step]["version"] for step in (1, 3, 4)] == [1, 3, 4]
     assert all(by_step[step]["mismatch"] < 1e-4 for step in (1, 3, 4))
-    # ... and of no others: what is one update old is told apart, and corrected for. Other steps
-    # begin by weights of that age, and go on by newer ones if those are there before their end.
+    # ... and of no others: nodes one update old are marked and corrected for. Other steps start
+    # with weights of that age, and continue with newer ones if those arrive before their end.
     assert all(0 < by_step[step]["lag"] <= 1 for step in (2, 5, 6))
     assert all(by_step[step]["mismatch"] > 1e-4 for step in (2, 5, 6))
-    # (`test_scheduling` shows a scheduler by which none is.)
+    # (`test_scheduling` has a scheduler for which it is not.)
     assert min(lags(events, (2, 5, 6))) < 1
     told = {event.tree: event.payload["step"] for event in events if event.kind == "tree.open"}
     nodes = [event for event in events if event.kind == "node.close"]
@@ -116,8 +118,8 @@ def test_a_step_is_learned_from_while_the_next_is_written(ray_address, tmp_path)
         ages = [step - 1 - e.payload["policy_version"] for e in nodes if told[e.tree] == step]
         assert sum(ages) / len(ages) == update["lag"] and set(ages) <= {0, 1}
         first = {e.payload["policy_version"] for e in nodes if told[e.tree] == step and e.node == 1}
-        # A step that begins ahead has first nodes of the older weights; those of its trees that
-        # wait for a generator meanwhile may meet the newer ones. No other step has older ones.
+        # A step that starts ahead has first nodes of the older weights; those of its trees that
+        # wait for a generator meanwhile may get the newer ones. No other step has older ones.
         assert min(first) == step - 1 - (step in (2, 5, 6))
     # Nothing is counted twice or lost.
     assert sum(u["nodes"] for u in updates) == len(nodes) == 6 * 8 * 4
@@ -128,7 +130,7 @@ def test_a_step_is_learned_from_while_the_next_is_written(ray_address, tmp_path)
     ]
     for step in (2, 5, 6):
         assert order.index(("step.start", step)) < order.index(("agent.update", step - 1))
-    # Each problem has its turn once, although a step's first nodes are asked for before it begins.
+    # Each problem is used once, although a step's first nodes are requested before it starts.
     problems = load_problem_set(config.problems).training_batch(0, 6 * 8)
     assert [tree["problem"] for tree in payloads(events, "tree.open")] == [p.id for p in problems]
     opened = [(event.tree, event.node) for event in events if event.kind == "node.open"]

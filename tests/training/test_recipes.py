@@ -1,8 +1,8 @@
-"""Every recipe trains for real: two small steps of the engine.
+"""Tests that every recipe trains for real: two small steps of the engine.
 
-Two processes train them one after another, so that the driver starts twice and not once for each.
-
-What a recipe claims is looked for in the events, with the formulas written out again here.
+Two processes train the recipes one after another, so that the driver starts twice instead of once
+per recipe. The properties of each recipe are checked in its events, with the formulas written out
+again here.
 """
 
 import hashlib
@@ -54,7 +54,7 @@ VERSIONS = {
 
 
 def settings_hash(name):
-    """Of the recipe's own settings; comments may change."""
+    """Hash of the recipe's own settings; comments may change."""
     data = tomllib.loads((FOLDER / f"{name}.toml").read_text())
     return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()[:12]
 
@@ -82,17 +82,17 @@ def test_every_method_has_a_recipe_that_trains_it():
 
 
 TRAINED = [name for name in recipe_names() if name not in ("mars2-8b", "mars2-32b")]
-"""The two others are `mars2` at the size of clusters: their models, ranks and generators."""
+"""The two others are `mars2` at cluster size: their models, ranks and generators."""
 
 
 def small(name) -> RunConfig:
-    """The recipe in its own shape, at a size that trains in seconds."""
+    """The recipe with its own structure, at a size that trains in seconds."""
     return load_recipe(name, small_overrides(load_recipe(name).model_dump(mode="json")))
 
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory, ray_address):
-    """Waits for the run of a recipe, and gives its directory; two are trained at a time."""
+    """Function that waits for a recipe's run and returns its directory; two train at a time."""
     folder = tmp_path_factory.mktemp("recipes")
     environment = os.environ | {"RAY_ADDRESS": ray_address}
 
@@ -119,7 +119,7 @@ def runs(tmp_path_factory, ray_address):
 
 
 class Trees:
-    """What a run's log says of its trees, each with its scored nodes in order."""
+    """A run's trees from its log, each with its scored nodes in order."""
 
     def __init__(self, run_dir):
         self.log = list(read_all(run_dir))
@@ -189,7 +189,7 @@ CREDIT = {
 
 
 def over_the_step(log):
-    """Of reinforce-pp, over all tokens of a step: (expected, found) for both steps."""
+    """For reinforce-pp, over all tokens of a step: (expected, actual) for both steps."""
     for step in (1, 2):
         kinds = [
             k for t, s in zip(log.trees, log.steps, strict=True) if s == step for k in t.values()

@@ -1,4 +1,4 @@
-"""A problem whose own reference fails is left out of a run, by name, and stays out."""
+"""Tests that a problem whose own reference fails is reported and stays excluded from a run."""
 
 from dataclasses import replace
 from functools import partial

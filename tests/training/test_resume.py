@@ -1,5 +1,7 @@
-"""Runs that go on from a checkpoint: killed at any moment, they come to the same bits as one that
-was not; damage and other settings are told; a fork begins with another run's weights, and changes.
+"""Tests of runs that resume from a checkpoint.
+
+A run killed at any moment ends with the same bits as an undisturbed one; damage and changed
+settings are reported; a fork starts with another run's weights and its own changes.
 """
 
 import hashlib
@@ -33,7 +35,7 @@ DEADLINE = 400
 
 
 def settings(**training):
-    """A minute piece of the demo that learns: buffers keep leftovers, batches are divided."""
+    """A tiny version of the demo that learns: buffers keep leftovers, batches are divided."""
     agent = {
         "sampling": {"max_prompt_tokens": 192, "max_new_tokens": 32},
         "optimizer": {"learning_rate": 1e-3, "warmup_fraction": 0.1},
@@ -53,11 +55,10 @@ def settings(**training):
 
 
 class Engine:
-    """The engine as a process of its own, in one run directory, as often as it is started."""
+    """The engine as a separate process, in one run directory, started any number of times."""
 
     def __init__(self, run_dir, config=None, address=""):
-        """Without the address of a Ray it starts its own; without settings, those that are there
-        hold."""
+        """Without a Ray address it starts its own; without settings, the stored ones apply."""
         self.run_dir, self.address = run_dir, address
         if config:
             run_dir.mkdir()
@@ -77,12 +78,12 @@ class Engine:
         return self
 
     def kill_when(self, moment, what, delay):
-        """SIGKILL to all of it, some seconds after `moment()`, however far it is by then."""
+        """Sends SIGKILL to the whole process group, `delay` seconds after `moment()` is true."""
         deadline = time.monotonic() + DEADLINE
         while not moment():
             assert self.process.poll() is None, f"it ended before {what}: {self.said()}"
             assert time.monotonic() < deadline, f"waited {DEADLINE} s for {what}"
-            time.sleep(0.002)  # a checkpoint is written in a few hundredths of a second
+            time.sleep(0.002)  # writing a checkpoint takes a few hundredths of a second
         time.sleep(delay)
         os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait(10)
@@ -92,7 +93,7 @@ class Engine:
         return self.process.wait(DEADLINE)
 
     def raylet(self):
-        """Command of the raylet that it has started."""
+        """Command line of the raylet that it has started."""
         for child in psutil.Process(self.process.pid).children(recursive=True):
             with suppress(psutil.NoSuchProcess):
                 if child.name() == "raylet":
@@ -100,8 +101,9 @@ class Engine:
         return ""
 
     def is_refused(self, told, capsys):
-        """Exit status 2, with the reason on stderr and as the last words of the log. The command
-        runs in this process: it comes to no Ray, and an engine costs seconds to import."""
+        """Asserts exit status 2, with the reason on stderr and in the last events of the log. The
+        command runs in this process: it does not reach Ray, and an engine takes seconds to
+        import."""
         numbers = (signal.SIGINT, signal.SIGTERM)
         before = {number: signal.getsignal(number) for number in numbers}
         try:
@@ -125,8 +127,8 @@ class Engine:
         return words.encode() in self.news()
 
     def is_saving(self):
-        """Or has just saved its first checkpoint: that may take less time than this process has to
-        wait for a processor."""
+        """True also if it has just saved its first checkpoint: that may take less time than this
+        process waits for a CPU."""
         folder = self.run_dir / "checkpoints"
         return any(folder.glob("partial-*")) or any(folder.glob("step-*"))
 
@@ -134,7 +136,7 @@ class Engine:
         return b'{"name":"final test' in self.news()
 
     def news(self):
-        """What it has logged since it was last started. Asked for all the time: it is read once."""
+        """Its log since its last start. Called continuously, so each byte is read once."""
         if self.file.exists() and self.file.stat().st_size > self.told:
             with self.file.open("rb") as file:
                 file.seek(self.told)
@@ -151,7 +153,7 @@ class Engine:
         return {f.parent.name: hashlib.sha256(f.read_bytes()).hexdigest() for f in files}
 
     def saved(self):
-        """Checkpoints as they stand in the log."""
+        """Checkpoints in the surviving events."""
         stand = standing(self.events())
         return [e.payload for e in stand if e.kind == "checkpoint.saved"]
 
@@ -161,15 +163,16 @@ class Engine:
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory, ray_address):
-    """A run that nobody disturbs; it goes on while the tests begin."""
+    """An undisturbed run; it proceeds while the tests start."""
     return Engine(tmp_path_factory.mktemp("whole") / "run", settings(), ray_address).start()
 
 
 def test_killed_at_any_moment_it_comes_to_the_same_bits(whole, ray_address, tmp_path):
-    """All of it is killed first; then the engine alone, whose actors outlive it for a moment."""
+    """First all processes are killed, then the engine alone, whose actors outlive it for a
+    moment."""
     seed = random.randrange(10**6)
     luck = random.Random(seed)
-    cut = Engine(tmp_path / "cut", settings())  # its first Ray is its own
+    cut = Engine(tmp_path / "cut", settings())  # it first starts its own Ray
     cut.start()
     assert str(SETUP_WORKER) in eventually(cut.raylet, "a Ray of its own")
     if luck.random() < 0.5:
@@ -190,7 +193,7 @@ def test_killed_at_any_moment_it_comes_to_the_same_bits(whole, ray_address, tmp_
     assert cut.saved() == whole.saved(), f"seed {seed}"
     told = cut.events()
     assert [event.seq for event in told] == list(range(1, len(told) + 1)), f"seed {seed}"
-    # It learned, and kept what did not fill a batch: otherwise nothing would have been at stake.
+    # It learned, and kept what did not fill a batch; otherwise the test would prove nothing.
     assert 2 <= len(whole.kinds("agent.update")) < 10
 
 
@@ -253,7 +256,7 @@ def test_a_fork_goes_on_from_anothers_weights_with_other_settings(parent, tmp_pa
         "problems.test=0",
     )
     assert main(["fork", str(checkpoint), str(run_dir), *wanted]) == 0
-    shutil.rmtree(checkpoint)  # its parent goes on, and keeps newer ones
+    shutil.rmtree(checkpoint)  # its parent continues, and keeps newer ones
     assert Engine(run_dir, address=ray_address).start().end() == 0
     told = list(read_all(run_dir))
     assert [e.payload["step"] for e in told if e.kind == "step.end"] == [step + 1]
@@ -263,7 +266,7 @@ def test_a_fork_goes_on_from_anothers_weights_with_other_settings(parent, tmp_pa
     checkpoint = newest(parent)
     origin = run_dir / ORIGIN / "checkpoints" / checkpoint.name / owner
     assert weights(origin) == weights(checkpoint / owner) != weights(newest(run_dir) / owner)
-    # Adam's moments went on: its count of steps is more than the fork made alone.
+    # Adam's moments were carried over: its step count exceeds the fork's own steps.
     of_parent, of_fork = (
         torch.load(folder / owner / STATE_FILE, weights_only=True)["learner"]
         for folder in (checkpoint, newest(run_dir))

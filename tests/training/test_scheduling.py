@@ -1,4 +1,7 @@
-"""The scheduler of trees that grow on, by the bounds of `scheduling.py`; and broken ones."""
+"""Tests of the continuous rollout's scheduler against the bounds of `scheduling.py`.
+
+Broken schedulers must violate them.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ STEPS = 5
 
 
 class Starving(ContinuousRollout):
-    """What a step left over is not gone on with."""
+    """Trees that a step left over are not continued."""
 
     def __init__(self, *arguments):
         super().__init__(*arguments)
@@ -40,14 +43,14 @@ class WaitingForAll(ContinuousRollout):
 
 
 class KeepingWeightsBack(StepRollout):
-    """What was learned reaches the generators when the next step's trees are whole."""
+    """Updated weights reach the generators only when the next step's trees are whole."""
 
     def grow(self, step, seen, recorder, phases, then):
         return super().grow(step, seen, recorder, phases, Then())
 
 
 def settings(**training):
-    """More answers at a time than one turn takes: trees end at different times."""
+    """More concurrent answers than one turn takes, so that trees end at different times."""
     own = {"model": "starter:oak", "sampling": {"max_prompt_tokens": 192, "max_new_tokens": 32}}
     return tiny_config(
         agents=[{"name": "oak", **own}],
@@ -86,7 +89,7 @@ def test_a_broken_scheduler_shows(broken, fault, ray_address, tmp_path):
 
 
 def test_weights_that_are_kept_back_show_in_the_lag(ray_address, tmp_path):
-    """Of steps that overlap none has a node by newer weights: `test_overlap` has some of them."""
+    """With overlapping steps, no node has newer weights; in `test_overlap` some have."""
     config = settings(overlap=True, validate_every=99)
     events = logged(tmp_path, config, ray_address, trees=KeepingWeightsBack)
     assert lags(events, range(2, STEPS + 1)) == [1.0] * (STEPS - 1)

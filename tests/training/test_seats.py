@@ -1,4 +1,4 @@
-"""Which seats a run's actors take, and what is said of a bundle that fits on no node."""
+"""Tests of the bundles of a run's actors, and of the error if a bundle fits on no node."""
 
 import pytest
 

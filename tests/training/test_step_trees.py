@@ -1,4 +1,4 @@
-"""Which runs grow their trees in waves, by the recipes and settings that people start from."""
+"""Tests of which runs grow their trees in waves, by the recipes and settings of a new run."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Samples of machines: GPUs by NVML, disk and network by the kernel, all nodes by Ray."""
+"""Tests of machine samples: GPUs by NVML, disk and network by the kernel, all nodes by Ray."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ RECORDED = [
     {"utilization": {"gpu": 0, "memory": 0}, "power_mw": None,
      "memory": {"total": 85_520_809_984, "used": 8_388_608, "free": 85_512_421_376}},
 ]  # fmt: skip
-"""Answers as NVML gives them of two devices, of which the second reports no power."""
+"""Responses as by NVML for two devices, of which the second reports no power."""
 
 
 class Recorded:
-    """The functions of `pynvml` that are called, answered from a recording."""
+    """The functions of `pynvml` in use, answered from a recording."""
 
     class NVMLError(Exception):
         pass
@@ -112,7 +112,7 @@ def samples(folder):
 
 
 def test_samples_are_taken_while_the_loop_waits_and_no_line_of_it_is_torn(tmp_path):
-    """A loop that logs as fast as it can, and one that does nothing at all."""
+    """A loop that logs as fast as it can, and one that does nothing."""
     log = EventLog(tmp_path)
     began = time.monotonic()
     with sampling(log, tmp_path, every=0.05, first=0.05):
@@ -156,7 +156,7 @@ def two_nodes():
 
 @contextmanager
 def frozen(nodes):
-    """These nodes answer nothing while the block is entered, for less time than Ray gives them."""
+    """These nodes are frozen within the block, for less time than Ray tolerates."""
     pids = [node.all_processes["raylet"][0].process.pid for node in nodes]
     for pid in pids:
         os.kill(pid, signal.SIGSTOP)
@@ -171,7 +171,7 @@ def frozen(nodes):
 def test_every_node_of_the_cluster_is_told_and_none_is_waited_for(two_nodes, tmp_path):
     reader = ClusterReader(tmp_path)
     with frozen(two_nodes.worker_nodes):
-        # No actor can start there, so that a reading that waited for one would not end.
+        # No actor can start there, so a reading that waited for one would not end.
         assert "node_cpu_percent.node1" not in reader.read()
     eventually(lambda: "node_cpu_percent.node1" in reader.read(), "the other node")
     found = reader.read()

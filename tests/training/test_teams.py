@@ -1,4 +1,4 @@
-"""The real engine with a team of every kind: roles, adapters over one base, a frozen partner."""
+"""Tests of the real engine with each kind of team: roles, adapters on a base, frozen partner."""
 
 import json
 import os
@@ -109,7 +109,7 @@ def test_the_log_tells_every_node_and_token_and_how_it_ended(run_dir):
 
 
 def check_learned_tokens(log, closes):
-    """Every node that was learned from is told token by token, and the tokens mean the update's."""
+    """Every node that was learned from has token data, whose means are those of the update."""
     learned = [e for e in log if e.kind == "tree.learned"]
     for update in (e.payload for e in log if e.kind == "agent.update"):
         mine = [e for e in learned if e.payload["version"] == update["version"]]
@@ -122,7 +122,7 @@ def check_learned_tokens(log, closes):
             assert len(one["entropy"]) == len(one["ratio"]) == tokens
         entropies = [value for _, one in nodes for value in one["entropy"]]
         assert sum(entropies) / len(entropies) == pytest.approx(update["entropy"], abs=2e-3)
-        # Nothing was learned between writing and learning: the ratios are 1.
+        # Nothing was learned between generating and learning: the ratios are 1.
         assert all(abs(value - 1) < 2e-3 for _, one in nodes for value in one["ratio"])
 
 

@@ -1,4 +1,4 @@
-"""A recipe trained with vLLM as the generator of one of its agents, through Ray, on this CPU."""
+"""Test of a recipe trained with vLLM as an agent's generator, through Ray, on this CPU."""
 
 import os
 import subprocess
@@ -49,7 +49,7 @@ def small():
 
 
 def marked(mark):
-    """Processes that come from the run, whoever their parent is now."""
+    """Descendants of the run, whatever their parent is now."""
     found = []
     for process in psutil.process_iter():
         try:
@@ -82,7 +82,7 @@ def test_a_recipe_trains_with_vllm_and_leaves_no_process(tmp_path):
     assert [update["version"] for update in updates] == [1, 2, 3]
     for update in updates:
         assert update["lag"] == 0 and update["nodes"] > 0
-        # Between vLLM and the learner; weights that had not been brought would be 0.1 apart.
+        # Between vLLM and the learner; weights that had not been transferred would be 0.1 apart.
         assert update["mismatch"] < 1e-4
     moved = [abs(update["gradient_norm"]) for update in updates]
     assert min(moved) > 0

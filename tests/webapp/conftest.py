@@ -1,4 +1,4 @@
-"""The cast."""
+"""Fixture: the cast."""
 
 import pytest
 

@@ -21,7 +21,7 @@ CLIENT, SECRET, KEY_ID = "grove-site", "between-the-two", "first"
 
 
 class Provider(ThreadingHTTPServer):
-    """Signs `person` in, whoever asks, and remembers which codes and tokens it gave for what."""
+    """Signs `person` in for any client, and remembers what it issued each code and token for."""
 
     daemon_threads = True
 
@@ -119,11 +119,11 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(data)
 
     def log_message(self, *args: Any) -> None:
-        """Tests tell by themselves what went wrong."""
+        """Logs nothing: the tests report failures themselves."""
 
 
 def _proves(given: dict[str, str], asked: dict[str, str]) -> bool:
-    """Whether who brings the code is who asked for it (RFC 7636), with the same address."""
+    """Whether code and redirect address belong to the client that made the request (RFC 7636)."""
     digest = hashlib.sha256(given.get("code_verifier", "").encode()).digest()
     challenge = base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
     same = given.get("redirect_uri") == asked["redirect_uri"]

@@ -26,28 +26,28 @@ from webapp.telemetry.stream.connection import Deadlines
 
 @dataclass(frozen=True)
 class Served:
-    """A server on a port of its own."""
+    """A server on its own port."""
 
     port: int
     server: uvicorn.Server
 
     def wait_until_idle(self) -> None:
-        """Until every socket has ended for the server too: what it still asks of the database would
-        lock against the tables being emptied for the next test. What HTTP keeps open for a next
-        request is closed at once."""
+        """Waits until every socket has ended for the server too: its queries would lock against the
+        emptying of the tables for the next test. Idle keep-alive connections of HTTP are closed at
+        once."""
         state = self.server.server_state
         for connection in list(state.connections):
-            if hasattr(connection, "cycle"):  # of requests: no websocket
+            if hasattr(connection, "cycle"):  # of HTTP: not a websocket
                 connection.loop.call_soon_threadsafe(connection.shutdown)
         wait_until(lambda: not state.connections and not state.tasks)
 
 
 @contextmanager
 def a_server(limits: Limits | None = None, **deadlines: float) -> Iterator[Served]:
-    """Serve on a free port until the block ends, as `manage.py serve_web` does."""
+    """Serves on a free port until the block ends, as `manage.py serve_web` does."""
     listener = socket.create_server(("127.0.0.1", 0))
     app = Application(Deadlines(**deadlines))
-    # Frames that are too long are left to the application, which closes with a code of its own.
+    # Frames that are too long reach the application, which closes with a code of its own.
     options = {"timeout_graceful_shutdown": 5, "ws_max_size": 16 << 20}
     config = configuration(limits or limits_for(2000, 10_000), app, **options)
     server = uvicorn.Server(config)
@@ -81,7 +81,7 @@ def a_session(user: User) -> SessionStore:
 
 
 class Client:
-    """Speaks grove.v1 and keeps every event that it was sent, checking the order."""
+    """Speaks grove.v1, checks the order of the events that it receives, and keeps them."""
 
     def __init__(self, port: int, session: SessionStore | None, **options: Any):
         headers = options.pop("additional_headers", {})
@@ -116,7 +116,7 @@ class Client:
         self.socket.send(json.dumps(message))
 
     def hear(self, seconds: float = 15.0, pong: bool = False) -> dict[str, Any]:
-        """The next frame, a pong only if asked; batches are checked by the cursor and kept."""
+        """Receives a frame, skips pongs unless `pong`; checks batches by cursor and keeps them."""
         message = json.loads(self.socket.recv(timeout=seconds))
         if message["type"] == "pong" and not pong:
             return self.hear(seconds)
@@ -129,13 +129,13 @@ class Client:
         return message
 
     def hear_of(self, kind: str) -> dict[str, Any]:
-        """The next frame of this type."""
+        """Receives up to the next frame of this type."""
         while (message := self.hear(pong=kind == "pong"))["type"] != kind:
             pass
         return message
 
     def follow(self, run: Any, after: int | None = 0, **options: Any) -> dict[str, Any]:
-        """Greet and subscribe; what the server answered."""
+        """Greets and subscribes; returns the server's response."""
         self.say(type="hello", v=1)
         assert self.hear()["type"] == "welcome"
         self.say(type="sub", sid=1, run=str(run.pk), after=after, max_hz=50, **options)
@@ -143,7 +143,7 @@ class Client:
         return self.hear()
 
     def hear_until(self, seq: int) -> list[int]:
-        """Read on until this event; the seqs of all that came."""
+        """Reads up to this event; returns the seqs of all events received."""
         while self.last is None or self.last < seq:
             self.hear()
         return [event[0] for event in self.events]

@@ -1,4 +1,4 @@
-"""Signing in."""
+"""Tests of signing in."""
 
 import re
 from datetime import timedelta
@@ -50,7 +50,7 @@ def test_a_link_leads_on_within_this_site_only(client, cast, target, goes_to):
 
 
 def test_a_password_signs_in_and_out(client, cast, settings):
-    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]  # quick
+    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]  # a fast one
     cast.bob.set_password("lightly-shaded-42")
     cast.bob.save()
     form = {"login": "bob", "password": "lightly-shaded-42"}

@@ -1,5 +1,4 @@
-"""What costs nothing by itself is counted and bounded: bytes that are kept, workspaces, projects,
-events."""
+"""Tests of quotas on what costs nothing by itself: stored bytes, workspaces, projects, events."""
 
 from io import BytesIO
 from pathlib import Path
@@ -37,7 +36,7 @@ def sent(cast, size: int, fill: bytes = b"x", project: Project | None = None) ->
 def test_finished_uploads_that_are_given_up_do_not_make_room_while_they_are_kept(
     cast, var_directory, settings
 ):
-    """By the collector's way, which leaves the bytes: 93 of 64 before."""
+    """Discarding leaves the bytes to the collector: without the count, 93 KiB of 64 were stored."""
     settings.ARTIFACT_QUOTA_BYTES = 64 * KIB
     uploads.discard(sent(cast, 31 * KIB, b"a"))
     uploads.discard(sent(cast, 31 * KIB, b"b"))

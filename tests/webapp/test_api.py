@@ -1,4 +1,4 @@
-"""REST: what each of the cast gets, and how refusals look."""
+"""Tests of REST: the response to each of the cast, and the form of refusals."""
 
 import uuid
 

@@ -1,4 +1,4 @@
-"""Activity: noted by the database, whatever way it is done, and told to the owners alone."""
+"""Tests of the activity log: recorded by the database for every way, shown to owners alone."""
 
 from datetime import timedelta
 
@@ -26,7 +26,7 @@ from webapp.sharing.services import create_share
 
 
 def told(cast, **wish) -> list[str]:
-    """The sentences of the workspace, newest first."""
+    """The log's sentences of the workspace, newest first."""
     return [one.text for one in entries(cast.project.workspace, Wish(**wish), None, 200)[0]]
 
 
@@ -82,7 +82,7 @@ def test_tokens_and_links_are_noted_without_what_lets_in(client, cast):
         "Grove made a share link to a comparison of 1 runs",
         f"Grove made a share link to {run}",
     ]
-    # (Whoever asked is known until the transaction ends, which here is the test's.)
+    # (The acting user is known until the transaction ends, which here is the test's.)
     client.force_login(cast.bob)
     asked = {"workspace": cast.project.workspace_id, "name": "robot", "scopes": ["runs:read"]}
     secret = client.post("/api/v1/tokens", asked, content_type="application/json").json()["token"]

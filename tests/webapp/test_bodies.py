@@ -1,5 +1,7 @@
-"""A body that is too long is not read, whether it says how long it is or not; one that is not as
-long as it says does nothing."""
+"""Tests of request bodies: too long ones are not read, with or without a declared length.
+
+A body that does not match its declared length has no effect.
+"""
 
 import json
 import socket
@@ -22,7 +24,7 @@ def served(django_db_setup):
 
 
 def answered(served, head: str, body: bytes) -> bytes:
-    """All that the server says before it closes the connection."""
+    """Everything that the server sends before it closes the connection."""
     with socket.create_connection(("127.0.0.1", served.port), 10) as connection:
         request = f"POST /api/v1/uploads HTTP/1.1\r\nHost: localhost\r\n{head}\r\n\r\n"
         connection.sendall(request.encode())
@@ -49,7 +51,7 @@ def test_a_body_without_a_length_breaks_off(served):
 
 @pytest.fixture
 def bob(served, transactional_db, var_directory):
-    """What Bob's token sends to begin an upload: the start of a head, and the body."""
+    """A request with Bob's token that begins an upload: the start of its head, and its body."""
     cast = a_cast()
     token = a_token(cast.bob, cast.project, Scope.DATASETS_WRITE)
     body = {"project": cast.project.pk, "kind": "dataset", "name": "a.jsonl", "size": 3}
@@ -60,7 +62,8 @@ def bob(served, transactional_db, var_directory):
 
 
 def spoken(served, head: str, body: bytes, *, ends: bool = False) -> list[bytes]:
-    """Status lines of all answers, until the server closes; `ends` if we do, behind the body."""
+    """Status lines of all responses until the server closes; `ends` closes our side after the
+    body."""
     with socket.create_connection(("127.0.0.1", served.port), 10) as connection:
         request = f"POST /api/v1/uploads HTTP/1.1\r\nHost: localhost\r\n{head}\r\n\r\n"
         connection.sendall(request.encode() + body)

@@ -1,6 +1,7 @@
-"""Work on the web path has bounds: what strangers write, send and open costs others little.
+"""Tests of bounds on web work: what strangers write, send and open costs others little.
 
-Seconds are of the process, with room: each of them took ten times as long without its bound.
+Seconds are CPU time of the process, with a margin: each case took ten times as long without its
+bound.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from webapp.telemetry.stream.protocol import Close
 from webapp.telemetry.stream.stream_slots import MAX_PER_TOKEN, MAX_PER_USER, open_streams
 
 WIDE = ("|a" * 1250 + "\n" + "|-" * 1250 + "\n" + "|\n" * 2400)[:LONGEST]
-"""A table of 65,000 cells, most of which nobody wrote."""
+"""A table of 65,000 cells, most of them implied."""
 
 NO_REUSE = httpx.Limits(max_keepalive_connections=0)
 
@@ -57,7 +58,7 @@ def test_a_page_of_comments_with_tables_is_small_and_soon_there(client, cast):
     with cheap(5):
         page = client.get("/comments/", {"run": [run.pk]})
     assert len(page.content) < 1_000_000 and page.content.count(b"<td") == 0
-    assert b"|a|a|a" in page.content  # shown as it was written
+    assert b"|a|a|a" in page.content  # shown as plain text
     told = client.get("/api/v1/comments", {"run": [run.pk]})
     assert len(told.content) < 2_000_000 and len(told.json()["comments"]) == 20
 
@@ -217,7 +218,7 @@ def test_an_address_holds_so_many_streams_and_sockets_whoever_is_behind_it(setti
             third = held.enter_context(a_socket(cast.mia, crowded))
             third.say(type="hello", v=1)
             assert third.hear()["type"] == "welcome"
-            with tail(cast.mia, "2001:db8::2") as refused:  # of the same network
+            with tail(cast.mia, "2001:db8::2") as refused:  # same network
                 assert (refused.status_code, refused.headers["Retry-After"]) == (429, "10")
                 told = refused.read().decode()
                 assert "3 event streams and sockets at once per address" in told

@@ -1,4 +1,4 @@
-"""Artifacts in a bucket of a real server that speaks S3, and all that is done with them."""
+"""Tests of artifacts in a bucket of a real server that speaks S3, with all their operations."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def server():
 
 @pytest.fixture
 def names(server, var_directory, settings):
-    """Says what lies in the bucket, where artifacts are now."""
+    """Lists the contents of the bucket, which stores the artifacts now."""
     environment = {**KEYS, "GROVE_S3_BUCKET": "grove", "GROVE_S3_ENDPOINT": server}
     stored = read_artifact_storage(environment, var_directory)
     settings.STORAGES = {**settings.STORAGES, "artifacts": stored}

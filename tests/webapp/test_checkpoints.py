@@ -1,4 +1,4 @@
-"""A checkpoint of a run as a version of the registry, with where it comes from."""
+"""Tests of a run's checkpoint as a version of the registry, with its lineage."""
 
 import hashlib
 import json
@@ -15,7 +15,7 @@ from webapp.registry.services import register_final_weights, store_next
 
 @pytest.fixture
 def run(cast, var_directory):
-    """One that keeps a checkpoint of step 20, as the engine writes it, of oak alone."""
+    """A run that keeps a checkpoint of step 20 of oak alone, as the engine writes it."""
     made = a_run(cast, RunState.STOPPED)
     place = var_directory / "runs" / str(made.pk) / "checkpoints" / "step-000020"
     a_model_folder(place / "oak")

@@ -1,4 +1,4 @@
-"""A workspace is exported whole, and deleted with all that it held: not before, not by halves."""
+"""Tests that a workspace is exported whole, and deleted with its contents: no earlier, no less."""
 
 import io
 import json
@@ -37,7 +37,7 @@ WEIGHTS, PROBLEMS = b"weights of an oak", b'{"id": "one"}\n'
 
 @pytest.fixture
 def full(cast, var_directory, settings):
-    """The cast's workspace with something of every kind; its finished run."""
+    """The cast's workspace with one object of every kind; returns its finished run."""
     return _fill(cast, var_directory)
 
 

@@ -1,4 +1,4 @@
-"""Comments: who reads and writes them, whom they tell, and that nothing in them runs."""
+"""Tests of comments: who may read and write them, who is notified, and that no markup runs."""
 
 from datetime import timedelta
 
@@ -39,7 +39,7 @@ def write(user, text, *runs, **where) -> Comment:
 
 
 def told(user) -> list[str]:
-    """Why `user` was told, oldest first."""
+    """Reasons of the notices to `user`, oldest first."""
     return list(Notice.objects.filter(user=user).order_by("pk").values_list("reason", flat=True))
 
 

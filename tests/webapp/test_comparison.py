@@ -1,4 +1,4 @@
-"""Several runs beside one another: what differs, the curves, and evaluations in pairs."""
+"""Tests of the comparison of several runs: differing settings, curves, paired evaluations."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ CONTENTS = [f"{place:016x}" for place in range(40)]
 
 
 def evaluated(cast, solved, contents=CONTENTS, split="test"):
-    """A run whose newest evaluation solved so many of the problems, the first ones."""
+    """A run whose newest evaluation solved the first `solved` problems."""
     run, fencing = a_held_run(cast)
     values = [float(place < solved) for place in range(len(contents))]
     told = {"step": 4, "split": split, "contents": contents, "outcomes": {"pass@1/oak": values}}
@@ -41,7 +41,7 @@ def test_a_pair_is_the_paired_bootstrap_over_the_problems_that_both_know(cast):
     other = evaluated(cast, 25, contents=[*reversed(CONTENTS[:30]), "f" * 16])
     (pair,) = pairs([first, other], "test")
     (figure,) = pair.figures
-    # By content: of problems 0 to 29 the first solved 0 to 9, the other 5 to 29.
+    # By content: of problems 0 to 29 the first run solved 0 to 9, the other 5 to 29.
     a = [float(place < 10) for place in range(30)]
     b = [float(place >= 5) for place in range(30)]
     expected = paired_bootstrap(a, b, np.random.default_rng(0))

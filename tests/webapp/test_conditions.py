@@ -1,4 +1,4 @@
-"""Requests under conditions: made once under a key, changed only if nothing changed meanwhile."""
+"""Tests of conditional requests: once per `Idempotency-Key`, and changes only with `If-Match`."""
 
 from concurrent.futures import ThreadPoolExecutor
 from io import BytesIO
@@ -123,8 +123,8 @@ def test_a_token_that_ended_is_answered_nothing(client, cast):
     ids=["one request", "two requests under one key", "two keys"],
 )
 def test_of_two_requests_at_once_under_one_key_one_is_done(keys, seeds, statuses, runs):
-    """Both are under way when either may go on: each waits for a lock, the first for its project,
-    which is held here, the second for the first."""
+    """Both requests are in flight before either can proceed: each waits for a lock, the first for
+    its project's, which is held here, the second for the first's."""
     cast = a_cast()
     with ThreadPoolExecutor(2) as pool:
         with transaction.atomic():
@@ -151,7 +151,7 @@ def start_run(cast, key, seed):
 
 def waiting_for_locks():
     with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_stat_clear_snapshot()")  # one is kept for a whole transaction
+        cursor.execute("SELECT pg_stat_clear_snapshot()")  # cached for a whole transaction
         cursor.execute(
             "SELECT count(*) FROM pg_stat_activity"
             " WHERE datname = current_database() AND wait_event_type = 'Lock'"

@@ -1,4 +1,4 @@
-"""Connections that wait for their client: each has a deadline, and none shuts anybody else out."""
+"""Tests of connections that wait for their client: each has a deadline, and none blocks others."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ POST = b"POST /tokens/ HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n
 
 @contextmanager
 def half_open(port, number, sent=b""):
-    """So many connections that have sent no whole request."""
+    """`number` connections that have sent no whole request."""
     with ExitStack() as stack:
         opened = []
         for _ in range(number):
@@ -52,7 +52,7 @@ def half_open(port, number, sent=b""):
 
 
 def is_closed(one, seconds):
-    """Whether the server closes the connection within so many seconds, without a byte."""
+    """Whether the server closes the connection within `seconds`, without sending a byte."""
     one.settimeout(seconds)
     try:
         return one.recv(1) == b""

@@ -1,4 +1,4 @@
-"""Which problems a run trains on is recorded by content."""
+"""Tests that the problems of a run are recorded by content."""
 
 import gzip
 import json
@@ -96,7 +96,7 @@ def test_a_long_name_and_odd_problems_can_be_recorded(cast, tmp_path):
     folder = tmp_path / ("n" * 240)
     folder.mkdir()
     with (folder / "\udcff.jsonl").open("w") as file:
-        for name in (11, "a\0b\ud800"):  # the second is the first again
+        for name in (11, "a\0b\ud800"):  # the second equals the first
             file.write(json.dumps({**rows.MBPP, "task_id": name}) + "\n")
     problems = ProblemsConfig(dataset=str(folder), train=1, validation=0, test=0)
     version = version_of(cast.project, problems)

@@ -1,4 +1,4 @@
-"""As it is deployed: the framework's own checks, and the headers of every kind of answer."""
+"""Tests of a deployed site: the framework's own checks, and the headers of all responses."""
 
 import os
 import subprocess

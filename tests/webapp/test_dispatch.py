@@ -1,4 +1,4 @@
-"""Trouble with the queue never fails a request."""
+"""Tests that a failing queue never fails a request."""
 
 import os
 import socket

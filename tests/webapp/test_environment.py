@@ -1,4 +1,4 @@
-"""What the environment may say, and how it is refused."""
+"""Tests of the environment variables: allowed values, and the errors for others."""
 
 import os
 import stat
@@ -217,7 +217,7 @@ def open_to_others(folder: Path) -> list[str]:
 
 @pytest.fixture
 def open_umask():
-    """As accounts have it, and versions before left it."""
+    """The usual umask of accounts, and that of earlier releases."""
     before = os.umask(0o022)
     yield
     os.umask(before)
@@ -225,7 +225,7 @@ def open_umask():
 
 @pytest.mark.usefixtures("open_umask")
 def test_nobody_else_reads_what_is_written_and_old_installs_are_mended(tmp_path):
-    """A directory as versions before left it, world-readable with all that is in it."""
+    """A directory as earlier releases left it, world-readable with everything in it."""
     var, theirs = tmp_path / "var", tmp_path / "theirs"
     for folder in ("runs/old/checkpoints", "broker", "logs", "postgres", "datasets"):
         (var / folder).mkdir(parents=True)
@@ -245,7 +245,7 @@ def test_nobody_else_reads_what_is_written_and_old_installs_are_mended(tmp_path)
     subprocess.run(
         [sys.executable, "-c", STARTS], env=environment, check=True, timeout=60, umask=0o022
     )
-    kept = {"datasets", "datasets/own", "postgres"}  # what people, or another account, put there
+    kept = {"datasets", "datasets/own", "postgres"}  # created by people or by another account
     assert {str(Path(path).relative_to(var)) for path in open_to_others(var)} == kept
     assert stat.S_IMODE(var.stat().st_mode) == 0o700 and (var / "s").is_socket()
     assert stat.S_IMODE(theirs.stat().st_mode) == 0o644, "nothing behind a link is touched"
@@ -254,7 +254,7 @@ def test_nobody_else_reads_what_is_written_and_old_installs_are_mended(tmp_path)
 @pytest.mark.skipif(os.geteuid() != 0, reason="takes root to become another account")
 @pytest.mark.usefixtures("open_umask")
 def test_another_account_reads_nothing_in_var(tmp_path):
-    with tempfile.TemporaryDirectory() as folder:  # pytest's own lie in one that is closed
+    with tempfile.TemporaryDirectory() as folder:  # pytest's own folders are in a closed one
         Path(folder).chmod(0o755)
         var = Path(folder) / "var"
         (var / "runs").mkdir(parents=True)

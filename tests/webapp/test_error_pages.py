@@ -1,4 +1,4 @@
-"""What is shown when something goes wrong: the site's own look, a sentence, and a way on."""
+"""Tests of error pages: the site's own design, a sentence, and a link back."""
 
 import re
 
@@ -25,7 +25,7 @@ def forbidden(request: HttpRequest):
 
 
 def without_database(request: HttpRequest):
-    """Asks a database that is not there."""
+    """Queries a database that does not exist."""
     elsewhere = {"NAME": "grove", "HOST": "/nonexistent", "USER": "", "PASSWORD": "", "PORT": ""}
     settings = {**elsewhere, "OPTIONS": {}, "TIME_ZONE": None, "AUTOCOMMIT": True}
     DatabaseWrapper({**settings, "CONN_MAX_AGE": 0, "CONN_HEALTH_CHECKS": False}).cursor()
@@ -41,7 +41,8 @@ urlpatterns = [
 
 @pytest.fixture
 def visit(client, cast, settings):
-    """Bob opens an address of a site with these views; an error is answered, not raised."""
+    """Bob opens an address of a site with these views; errors become responses instead of
+    exceptions."""
     settings.ROOT_URLCONF = __name__
     client.raise_request_exception = False
     client.force_login(cast.bob)

@@ -1,4 +1,4 @@
-"""Every operation of REST shows an example of what it takes and what it answers."""
+"""Tests that every operation of REST has examples of its request and its response."""
 
 from collections import defaultdict
 
@@ -15,7 +15,7 @@ def document():
 
 
 def contents(document):
-    """(what it is of, content) of every body and every answer that went well."""
+    """(operation and part, content) of every body and every successful response."""
     for path, operations in document["paths"].items():
         for method, operation in operations.items():
             name = f"{method} {path}"
@@ -56,7 +56,7 @@ def test_each_answer_says_how_it_went(document):
 
 
 def test_no_two_models_have_one_name():
-    """Of two, the document would hold one, and tell it of the operations of both."""
+    """With two, the document would contain one and describe the operations of both by it."""
     told = defaultdict(set)
     for _, router in api._routers:
         for view in router.path_operations.values():

@@ -1,4 +1,4 @@
-"""Exports: what a worker writes of a project or a run, and who gets it."""
+"""Tests of exports: what a worker writes of a project or a run, and who may get it."""
 
 import csv
 import io
@@ -27,12 +27,12 @@ from workers.jobs.exports import tidy, write_one
 SAMPLE = Sample(seed=5, steps=3, trees=2, nodes=4)
 EXACT = 0.1 + 0.2
 OPEN = threading.Event()
-"""Of a worker that does not end."""
+"""Never set: stands for a worker that does not end."""
 
 
 @pytest.fixture
 def told(cast, var_directory):
-    """A run that told a whole log, under a name that a spreadsheet would run."""
+    """A run with a whole log, under a name that a spreadsheet would execute."""
     run, fencing = a_held_run(cast)
     run.experiment.name = '=HYPERLINK("http://evil", "x")'
     run.experiment.save()
@@ -51,14 +51,14 @@ def asked(run, table, file=Format.JSONL, **wish):
 
 
 def written(export):
-    """The export once the worker has looked at the queue."""
+    """The export after the worker has handled the queue."""
     assert write_one()
     export.refresh_from_db()
     return export
 
 
 def rows_of(export):
-    """Its rows as dicts: of CSV texts, of the others values."""
+    """Its rows as dicts: strings from CSV, typed values from the others."""
     assert export.export_state is ExportState.READY, export.error
     assert export.size == export.path.stat().st_size
     if export.format == Format.PARQUET:

@@ -1,5 +1,7 @@
-"""A disk that is full while something is written: it is said, nothing is lost, and nothing is left
-of what failed. The disk is a small file system of its own, mounted for the test."""
+"""Tests of writes on a full disk: reported, nothing lost, no leftovers of what failed.
+
+The disk is a small file system of the test's own, mounted for it.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,7 @@ JSON = {"content_type": "application/json"}
 
 
 class SmallDisk:
-    """A file system of so many bytes at `path`."""
+    """A file system of `size` bytes at `path`."""
 
     def __init__(self, path: Path, size: int):
         self.path = path
@@ -59,7 +61,7 @@ class SmallDisk:
 
 @pytest.fixture
 def small_disk(tmp_path):
-    """2 MiB."""
+    """A disk of 2 MiB."""
     made = SmallDisk(tmp_path / "disk", 2 * MIB)
     yield made
     made.unmount()
@@ -67,7 +69,7 @@ def small_disk(tmp_path):
 
 @pytest.fixture
 def var(small_disk, settings):
-    """All that is kept lies on the small disk."""
+    """Puts all stored files on the small disk."""
     for name, value in var_settings(small_disk.path).items():
         setattr(settings, name, value)
     return small_disk
@@ -125,7 +127,7 @@ def test_an_upload_goes_on_where_it_stood_once_there_is_room(bob, cast, var):
 def test_an_artifact_is_whole_or_not_there_where_its_store_is_full(
     bob, cast, var_directory, settings, small_disk
 ):
-    """The store is a disk of its own, to which an upload is copied."""
+    """The store is a separate disk, to which an upload is copied."""
     store = small_disk.path / "artifacts"
     options = {**settings.STORAGES["artifacts"]["OPTIONS"], "location": store}
     artifacts = {**settings.STORAGES["artifacts"], "OPTIONS": options}
@@ -133,7 +135,7 @@ def test_an_artifact_is_whole_or_not_there_where_its_store_is_full(
     content = os.urandom(3 * MIB)
     path = begun(bob, cast, content)
     assert sent(bob, path, 0, content).status_code == 200
-    for _ in range(2):  # a part of the first try would be taken for the whole by the second
+    for _ in range(2):  # the second try must not take leftovers of the first for the whole
         assert refused(bob.post(f"{path}/finish"))
         assert not list(files_below(store)) and small_disk.free() > 1.9 * MIB
     assert not Artifact.objects.exists() and not Charge.objects.exists()

@@ -1,4 +1,4 @@
-"""A request is answered in one thread, from its first middleware to its response."""
+"""Tests that one thread handles a request, from its first middleware to its response."""
 
 import asyncio
 import threading
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 class Held:
-    """An event loop that does nothing until the view has answered, for so many seconds at most."""
+    """An event loop that blocks until the view has answered, for at most `seconds`."""
 
     def __init__(self, seconds: float = 0.0):
         self.seconds = seconds
@@ -51,7 +51,7 @@ def innermost(get_response):
     "handler, seconds, needs_no_loop", [(OneThreadHandler, 20.0, True), (ASGIHandler, 0.5, False)]
 )
 def test_no_middleware_and_no_view_needs_the_event_loop(settings, handler, seconds, needs_no_loop):
-    """Django's own handler does, which shows that the test would tell."""
+    """Django's own handler needs it, which shows that the test detects it."""
     added = [f"{__name__}.{one.__name__}" for one in (outermost, innermost)]
     settings.MIDDLEWARE = [added[0], *settings.MIDDLEWARE, added[1]]
     held.__init__(seconds)
@@ -67,7 +67,7 @@ def test_no_middleware_and_no_view_needs_the_event_loop(settings, handler, secon
 
 
 class Blocked:
-    """Requests that stay in their thread until they are let go."""
+    """Requests that stay in their thread until they are released."""
 
     def __init__(self):
         self.came, self.go = threading.Semaphore(0), threading.Event()

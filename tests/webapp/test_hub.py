@@ -1,4 +1,4 @@
-"""What a socket waits for in the database can be ended at any moment."""
+"""Tests that a socket's wait for the database can be cancelled at any moment."""
 
 import asyncio
 
@@ -8,14 +8,14 @@ from webapp.telemetry.stream.hub import Hub
 
 pytestmark = pytest.mark.django_db(transaction=True)
 MOST_TURNS = 12
-"""Of the event loop, within which a connection that was given back has come to who waits for it."""
+"""Turns of the event loop within which a returned connection reaches the task that waits for it."""
 
 
 async def ended_as_its_connection_came(turns: int) -> bool:
-    """Whether a task ends that is cancelled so many turns after a connection was given to it."""
+    """Whether a task ends that is cancelled `turns` turns after a connection was given to it."""
     hub = Hub()
     await hub.pool.open()
-    await hub.pool.resize(0, 1)  # so that the connection comes when we let it
+    await hub.pool.resize(0, 1)  # no connection until the test releases it
 
     async def looks_again() -> None:
         while True:

@@ -1,4 +1,4 @@
-"""Events reach the database exactly once, in order, from one writer."""
+"""Tests that events reach the database exactly once, in order, from one writer."""
 
 import threading
 

@@ -1,4 +1,4 @@
-"""At most one worker owns a run."""
+"""Tests that at most one worker owns a run."""
 
 import threading
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""Limits: counted for each caller apart, by all processes together, and told when to come back."""
+"""Tests of rate limits: counted per caller across all processes, refused with `Retry-After`."""
 
 import threading
 from datetime import timedelta
@@ -150,7 +150,7 @@ def test_who_guesses_links_is_held_up_and_a_right_one_works_all_the_same(client,
 
 @pytest.fixture(autouse=True)
 def nothing_counted(db):
-    """What tests with servers of their own counted was committed; here it is not there."""
+    """Deletes the counts that tests with servers of their own have committed."""
     with connection.cursor() as cursor:
         cursor.execute("DELETE FROM accounts_allowance")
 
@@ -181,7 +181,7 @@ def test_no_header_makes_another_caller_of_the_one_who_was_refused(client, cast,
     assert [make(value) for value in values] == [429] * 33
     schemes = [value for value in values if not value.startswith("Bearer g")]
     assert client.get(path).status_code == 200, "Mia's first by REST"
-    for value in schemes[:1] + schemes[2:]:  # another scheme is no token: it is Mia's session
+    for value in schemes[:1] + schemes[2:]:  # another scheme is no token: Mia's session applies
         assert client.get(path, headers={"authorization": value}).status_code == 429
 
     token = ApiToken.objects.get()

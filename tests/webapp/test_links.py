@@ -1,4 +1,4 @@
-"""Links of the OpenAPI document: who made a thing is led to all that may be asked of it."""
+"""Tests of the OpenAPI document's links: from what was created to every request about it."""
 
 import json
 

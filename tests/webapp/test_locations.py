@@ -1,7 +1,7 @@
-"""No path and no address comes in from the browser or REST, by whatever way settings come.
+"""Tests that no path or address enters by browser or REST, through any route of settings.
 
-Each case is made for every field that `engine.config.locations` marks, with a file that only the
-server's own account may read: it fails as soon as one field or one way is forgotten.
+Each case runs for every field that `engine.config.locations` marks, with a file that only the
+server's account may read: it fails as soon as one field or one route is forgotten.
 """
 
 import json
@@ -27,7 +27,7 @@ FIELDS = [path.replace("*", "0") for path in MARKED]
 
 @pytest.fixture
 def secret(tmp_path):
-    """Plain text, as a key would be: each of the fields is given its path."""
+    """Plain text, like a key; each of the fields is set to its path."""
     file = tmp_path / "secret.jinja"
     file.write_text("{{ 'the secret' }}")
     file.chmod(0o600)
@@ -55,7 +55,8 @@ def a_source(cast, var_directory, **fields):
 
 
 def refused(response, path):
-    """Refused, with a fault of this field, by whatever name the page calls its agent."""
+    """Asserts a refusal with an error on this field, by any name that the page uses for its
+    agent."""
     assert response.status_code == 422, response.content[:500]
     found = response.json()["problems"] if "json" in response["content-type"] else None
     found = response.context["problems"] if found is None else found
@@ -111,7 +112,7 @@ def test_no_form_takes_it(bob, cast, secret, var_directory, path):
 
 @pytest.mark.parametrize("path", FIELDS)
 def test_settings_of_an_engine_elsewhere_are_no_base(bob, cast, secret, var_directory, path):
-    """A member wrote them: neither a clone nor a fork takes a path from them as one of ours."""
+    """A member wrote them: neither clone nor fork treats a path in them as one of ours."""
     given = {path: secret}
     new = {"project": cast.project.pk, "recipe": "demo", "outside": True, "overrides": given}
     sent = post(bob, "/runs", new)
@@ -130,7 +131,7 @@ def test_settings_of_an_engine_elsewhere_are_no_base(bob, cast, secret, var_dire
     assert refused(post(bob, f"/runs/{source.pk}/clone", {}), path)
     assert refused(post(bob, f"/runs/{source.pk}/fork", {"step": 20, "overrides": {}}), path)
     assert set(Run.objects.all()) == present
-    if path != "agents.0.model":  # with names in their place the same settings are as good as any
+    if path != "agents.0.model":  # without the paths the same settings are accepted
         harmless = {path: "generated" if path == "problems.dataset" else None}
         made = post(bob, "/experiments", {**from_it, "overrides": harmless})
         assert made.status_code == 201, made.content
@@ -138,7 +139,7 @@ def test_settings_of_an_engine_elsewhere_are_no_base(bob, cast, secret, var_dire
 
 @pytest.mark.parametrize("path", ["agents.0.chat_template", "compute.ray_address"])
 def test_stored_settings_that_name_it_are_refused_to_a_worker(cast, secret, path):
-    """Such runs may lie in a database from before the settings were refused."""
+    """Such runs may exist in a database from before these settings were refused."""
     config = load_recipe("demo", {path: secret}).model_dump(mode="json")
     with pytest.raises(ConfigError, match=path.replace(".", r"\.")):
         refuse_foreign(config)
@@ -155,7 +156,7 @@ def test_our_own_runs_of_before_give_it_to_no_clone(bob, cast, secret, var_direc
 
 
 def test_a_value_of_one_kind_stands_for_no_other(bob, cast, tmp_path, settings, var_directory):
-    """The directory of a run's model is no chat template of its clone."""
+    """The directory of a run's model is not accepted as a chat template of its clone."""
     settings.MODELS_DIRS = [tmp_path / "models"]
     (tmp_path / "models").mkdir()
     named = tmp_path / "models" / "big"
@@ -202,4 +203,4 @@ def test_no_setting_of_the_sandbox_is_above_what_the_operator_allows(bob, cast, 
     assert not Run.objects.exists()
     allowed = {"sandbox.cpu_seconds": 3, "sandbox.wall_seconds": 6, "sandbox.memory_mb": 96}
     assert post(bob, "/runs", new | {"overrides": allowed}).status_code == 201
-    assert post(bob, "/runs", new).status_code == 201  # defaults above are lowered by the engine
+    assert post(bob, "/runs", new).status_code == 201  # the engine lowers larger defaults

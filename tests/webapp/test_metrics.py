@@ -1,4 +1,4 @@
-"""Series of numbers: what is stored of a log, and what buckets tell of it."""
+"""Tests of metric series: what is stored of a log, and the values of buckets."""
 
 import json
 import math
@@ -142,8 +142,8 @@ def test_a_resume_from_the_beginning_forgets_all(cast):
 
 
 def test_an_earlier_event_knows_what_the_log_up_to_it_tells(cast):
-    """Resumes take points back, also all of a metric; a run that holds the log up to there and no
-    more is asked the same."""
+    """Resumes remove points, also all of a metric. At each event, the full log gives the same
+    result as a run that holds the log only up to it."""
     after = [
         an_event(71, "system.sample", cpu_percent=5.0),
         an_event(72, "run.resumed", step=40),
@@ -153,7 +153,7 @@ def test_an_earlier_event_knows_what_the_log_up_to_it_tells(cast):
         *updates([7.0] * 5, first=135, step=lambda place: place + 1),
     ]
     events = [*updates(range(70), step=lambda place: place + 1), *after]
-    # Evenly spaced: of a clock that stumbled, a whole chunk may lie within one bucket.
+    # Evenly spaced: with an irregular clock, a whole chunk may lie within one bucket.
     events = [msgspec.structs.replace(one, time=1790000000.0 + one.seq) for one in events]
     whole, _ = shipped(cast, events)
     for until in (1, 31, 32, 33, 64, 70, 71, 72, 73, 100, 133, 134, 137, 139, 500):
@@ -219,7 +219,7 @@ def check_range(metric, pairs, asked):
         assert mean == pytest.approx(sum(values) / count, abs=1e-9)
         assert 0 <= at < asked.points
         if asked.scale is Scale.LINEAR and high > low:
-            # No bucket reaches further than one width beyond its own end.
+            # No bucket extends more than one width beyond its own end.
             assert x1 <= low + (at + 2) * (high - low) / asked.points + 1e-9
 
 
@@ -368,7 +368,7 @@ def test_the_database_keeps_blocks_and_chunks_with_their_metric(cast, said):
 
 
 def test_numbers_that_come_and_go_keep_the_order_of_their_events(cast):
-    """An engine may tell other numbers in other steps, and two whose names come out alike."""
+    """An engine may report other metrics in other steps, and two whose names become equal."""
     phases = [{"learn": 1.0}, {"learn": 2.0, "sync": 5.0, "a/b": 1.0, "a_b": 2.0}, {"learn": 3.0}]
     events = [
         an_event(place + 1, "step.end", step=place, phases=phases[place % 3],

@@ -1,4 +1,4 @@
-"""Models from outside: uploaded, imported, exported, used by runs, and let go again."""
+"""Tests of external models: uploaded, imported, exported, used by runs, and deleted."""
 
 import gzip
 import io
@@ -42,7 +42,7 @@ def uploaded(cast, folder, **instead):
 
 
 def a_zip_bomb(content: bytes = b"\0" * (1 << 24)) -> bytes:
-    """A few KiB that stand for a thousand times as many."""
+    """A few KiB that unpack to a thousand times as much."""
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
         for number in range(4):
@@ -249,7 +249,7 @@ def test_a_version_from_before_files_were_listed_gets_its_list(cast, tmp_path, c
 
 def test_the_collector_takes_files_only_once_no_version_has_them(cast, model, folder, tmp_path):
     first = import_uploads(model, uploaded(cast, folder), None, cast.bob)
-    other = a_model_folder(tmp_path / "other", seed=1)  # all but the weights are the same
+    other = a_model_folder(tmp_path / "other", seed=1)  # everything except the weights is the same
     second = import_uploads(model, uploaded(cast, other), None, cast.bob)
     assert collect(timedelta(0)).artifacts == 0
     delete_version(first)

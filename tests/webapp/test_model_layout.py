@@ -1,4 +1,4 @@
-"""What is refused as a model, and why: weights that lie, files that are something else, code."""
+"""Tests of refused models, and the reasons: false headers, files of another kind, code."""
 
 import io
 import json
@@ -17,7 +17,7 @@ F32 = {"dtype": "F32", "shape": [2]}
 
 
 def a_file(header, data=b"\0" * 8, length=None):
-    """The bytes of a safetensors file, as honest as its arguments."""
+    """The bytes of a safetensors file, as consistent as its arguments."""
     text = header if isinstance(header, bytes) else json.dumps(header).encode()
     return struct.pack("<Q", len(text) if length is None else length) + text + data
 
@@ -34,7 +34,7 @@ def a_zip():
 
 
 def zip_of_many_members():
-    """Its end says that its sizes stand elsewhere (zip64), as with very many members."""
+    """A zip whose end record says that its sizes are elsewhere (zip64), as for many members."""
     archive = a_zip()
     at = archive.rindex(b"PK\x05\x06")
     size, offset = struct.unpack_from("<II", archive, at + 12)

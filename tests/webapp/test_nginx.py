@@ -1,6 +1,6 @@
-"""The example for nginx in docs/operations.md, before a real web process.
+"""Tests of the nginx example in docs/operations.md, in front of a real web process.
 
-nginx is not among what the tests need: where it is missing they are skipped.
+nginx is not among the tests' requirements: without it they are skipped.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ VISITOR, CLAIMED = "127.0.0.2", "192.0.2.77"
 
 
 def example() -> str:
-    """The configuration as it stands in the document."""
+    """The configuration as printed in the document."""
     text = (settings.BASE_DIR / "docs" / "operations.md").read_text()
     (found,) = re.findall(r"```nginx\n(.*?)```", text, re.DOTALL)
     return found
@@ -60,7 +60,7 @@ def configured(folder: Path, upstream: int, port: int, **changes: str) -> Path:
         f"{what}_temp_path {folder}/{what};\n"
         for what in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
     )
-    # What belongs to root is closed to the account that nginx would take.
+    # Root's files are closed to the account that nginx would use.
     account = "user root;\n" if os.geteuid() == 0 else ""
     file = folder / "nginx.conf"
     file.write_text(

@@ -1,4 +1,4 @@
-"""Engines that run elsewhere: their events come by REST, each stored once, whatever is sent."""
+"""Tests of external engines: their events arrive by REST, each stored once, whatever is sent."""
 
 import gzip
 import json
@@ -22,7 +22,7 @@ from webapp.telemetry.models import Event
 
 
 class Engine:
-    """One elsewhere: a program with a token, a run, and a log of its own."""
+    """An external engine: a program with a token, a run, and a log of its own."""
 
     def __init__(self, client, cast):
         self.client = client
@@ -144,7 +144,7 @@ def test_a_body_that_is_no_batch_is_refused(engine, body):
 
 @pytest.mark.parametrize("pack", [gzip.compress, zlib.compress, zstd])
 def test_a_packed_body_is_not_unpacked(engine, pack):
-    """So none can be a bomb, whatever its head says."""
+    """So no body can be a bomb, whatever its head declares."""
     body = json.dumps({"events": [line(1)]}).encode()
     path = f"/api/v1/runs/{engine.run['id']}/events"
     kind = {"content_type": "application/json"}
@@ -199,11 +199,11 @@ def tree_open(seq, tree=1):
 def test_what_would_be_no_tree_is_refused_and_not_stored(
     engine, nodes, place, field, value, at_once
 ):
-    """A node that is its own parent froze the page of everybody who opened the run."""
+    """A node that was its own parent froze the page of everyone who opened the run."""
     lines = [tree_open(1), *(node_open(2 + at, *one) for at, one in enumerate(nodes))]
     if at_once:
         refused, stays = engine.send(*lines), []
-    else:  # what is stored already counts
+    else:  # already stored events count
         for one in lines[:place]:
             assert engine.send(one).status_code == 200
         refused, stays, place = engine.send(lines[place]), list(range(1, place + 1)), 0
@@ -240,13 +240,14 @@ def test_a_batch_costs_what_it_names_however_large_its_tree_is(engine):
         tracemalloc.stop()
         return found
 
-    peak(1, 1)  # what Django keeps of a first query
+    peak(1, 1)  # cached by Django after a first query
     small, large = peak(1, 1), peak(2, 3999)
     assert large < 1.5 * small, f"{large:,} bytes, {small:,} for a tree of one node"
 
 
 def test_an_integer_that_is_written_with_a_point_is_one(engine):
-    """JSON Schema tells 1.0 from 1 in no way; a text, a truth and a fraction are none."""
+    """JSON Schema does not distinguish 1.0 from 1; a string, a boolean and a fraction are no
+    integers."""
     first = line(1, "step.start", step=1.0, trees=2.0) | {"seq": 1.0}
     assert engine.send(first).json()["head_seq"] == 1 and stored(engine) == [1]
     told = Event.objects.get(run=engine.run["id"]).payload

@@ -1,4 +1,4 @@
-"""Signing in at an organisation's OpenID provider, and mail, each with a real server behind it."""
+"""Tests of sign-in by an organisation's OpenID provider, and of mail, with real servers."""
 
 import re
 from email import message_from_bytes, policy
@@ -34,7 +34,7 @@ def with_provider(provider, settings):
 
 
 def come_back(client, **change):
-    """Begin at the sign-in page, pass by the provider, and come back as a browser would."""
+    """Starts at the sign-in page, passes by the provider, and returns as a browser would."""
     sent = client.post("/account/provider/oidc/")
     assert sent.status_code == 302
     back = httpx.get(sent.url).headers["Location"]
@@ -68,7 +68,7 @@ def test_an_answer_that_was_not_asked_for_lets_nobody_in(client, db, with_provid
 
 
 class Box:
-    """Takes mail by SMTP and keeps it."""
+    """Receives mail by SMTP and keeps it."""
 
     def __init__(self):
         self.taken = []
@@ -81,7 +81,7 @@ class Box:
 
 @pytest.fixture
 def post(settings):
-    """Mail goes out by SMTP, as with GROVE_MAIL_URL; yields what has arrived."""
+    """Sends mail by SMTP, as with GROVE_MAIL_URL; yields the received messages."""
     box = Box()
     port = free_port()
     controller = Controller(box, "127.0.0.1", port)

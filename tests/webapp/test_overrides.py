@@ -1,4 +1,4 @@
-"""Settings typed by hand."""
+"""Tests of settings typed by hand."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Every page, for everybody of the cast."""
+"""Tests of every page, for everybody of the cast."""
 
 import json
 import re
@@ -19,7 +19,7 @@ from webapp.templatetags.grove import with_code
 
 PAGES = ("runs", "launch", "models", "searches", "new-search", "datasets")
 LIST_QUERIES = 6
-"""Session, user, runs, the minutes that end them, and the projects in which one may start more."""
+"""Session, user, runs, the minutes after which they end, the projects that permit new ones."""
 
 
 def page_json(response):

@@ -1,4 +1,4 @@
-"""Which files of the server a run may name."""
+"""Tests of which files of the server a run may name."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""One problem of a version is read alone, whether its version is stored, generated or a file."""
+"""Tests that one problem of a version is read alone: stored, generated or from a file."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def a_version(cast, **spec) -> DatasetVersion:
 
 @pytest.fixture
 def file(cast, tmp_path, settings):
-    """Of the server, listed by its operator, and the version that is that file."""
+    """A file of the server, listed by its operator, and the version that is that file."""
     path = tmp_path / "listed" / "trees.jsonl"
     path.parent.mkdir()
     path.write_bytes(lines_of(some_problems(5)))

@@ -1,4 +1,4 @@
-"""The run's row as a fold of its events. Pure."""
+"""Tests of the run's row as a pure fold of its events."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Aliases, promotion by one or by two, evaluations, cards, lineage and comparison of versions."""
+"""Tests of aliases, promotion by one or two people, evaluations, cards, lineage, comparison."""
 
 import pytest
 from django.urls import reverse
@@ -114,7 +114,7 @@ def test_who_lost_the_right_cannot_approve(client, cast, model, versions):
 
 
 def measured(cast, version, dataset, values):
-    """An evaluation whose run has told these values of pass@1, problem by problem."""
+    """An evaluation whose run has reported these values of pass@1, problem by problem."""
     run, fencing = a_held_run(cast)
     evaluation = evaluate(version, dataset, Wish(problems=len(values)), cast.alice)
     other = evaluation.run

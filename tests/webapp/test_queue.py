@@ -1,4 +1,4 @@
-"""The queue of runs: turns between workspaces, priority within one, and a bound for each."""
+"""Tests of the queue of runs: turns between workspaces, priority within one, a bound for each."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ LONG_AGO = timezone.now() - timedelta(days=1)
 
 
 def queued(project, user, number, state=RunState.QUEUED, **fields):
-    """So many runs of the project, one queued a second after the other."""
+    """`number` runs of the project, queued one second apart."""
     experiment = Experiment.objects.create(project=project, name="X", created_by=user, config={})
     config = a_config().model_dump(mode="json")
     runs = [
@@ -66,7 +66,7 @@ def test_who_queues_192_urgent_runs_delays_nobody_beyond_the_next_free_place(cas
     first = take(flood[0].pk, "worker", 60)
     (late,) = queued(elsewhere(cast), cast.charlie, 1, priority=-100)
     assert len(sweepable_runs(4)) == 4, "a message for each place, not for each run"
-    # A message about one of the many is heard first; the place is the other workspace's.
+    # A message about one of the many arrives first, but the other workspace gets the slot.
     assert take(flood[1].pk, "worker", 60).run_id == late.pk
     end(first)
     assert whose(take(late.pk, "worker", 60)) == "Oaks", "a late message wastes no place"
@@ -128,7 +128,7 @@ def test_a_search_takes_its_turn_like_any_run(cast):
 
 
 def evaluations(cast, number):
-    """So many of Bob's, by REST's own service."""
+    """`number` evaluations of Bob's, by REST's own service."""
     version, dataset = something_to_measure(cast)
     return [evaluate(version, dataset, Wish(seed=seed), cast.bob) for seed in range(number)]
 

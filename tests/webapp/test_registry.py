@@ -1,4 +1,4 @@
-"""Weights and their lineage."""
+"""Tests of weights and their lineage."""
 
 import hashlib
 
@@ -99,7 +99,7 @@ def test_a_start_from_a_directory_finds_the_version_that_lies_there(cast, tmp_pa
 
 
 def many_versions(cast, number):
-    """A model of which so many runs have made a version."""
+    """A model with `number` versions, each made by a run."""
     model = Model.objects.create(project=cast.project, name="oak")
     fields = {"model": model, "path": "/models/oak", "sha256": "a" * 64, "parameters": 6}
     ModelVersion.objects.bulk_create(

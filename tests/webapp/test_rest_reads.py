@@ -1,4 +1,4 @@
-"""Reading by REST: filters, order, some fields only, what did not change, and what comes."""
+"""Tests of reading by REST: filters, order, sparse fields, unchanged data, new data."""
 
 import httpx
 import pytest

@@ -1,4 +1,4 @@
-"""What ends with a membership, a role or the sight of a project: all one could come back by."""
+"""Tests of what ends with a membership, a role or access to a project: every way back in."""
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -145,7 +145,7 @@ def test_links_uploads_and_wishes_end_with_the_right_to_make_them(
 
 @pytest.mark.parametrize("role", [None, Role.VIEWER])
 def test_a_link_shows_nothing_however_its_maker_lost_the_right(cast, role):
-    """Also what no service did: rows of an older version, or changed in the database."""
+    """Also for changes that no service made: rows of an older version, or edits in the database."""
     runs = [a_run(cast), a_run(cast)]
     paths = [
         create_share(runs[0], cast.bob, WEEK)[1],
@@ -225,7 +225,7 @@ def test_a_comparison_ends_when_its_maker_loses_one_of_its_runs(cast, both, plac
 
 
 def blocked() -> bool:
-    """Whether some other connection waits for a lock."""
+    """Whether another connection waits for a lock."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT count(*) FROM pg_locks WHERE NOT granted")
         return cursor.fetchone()[0] > 0
@@ -241,7 +241,7 @@ def blocked() -> bool:
     ],
 )
 def test_nobody_acts_by_a_role_that_is_being_taken(method, address, body):
-    """Two connections: Mia's request has begun while Alice's demotion of her is not committed."""
+    """Two connections: Mia's request has started while Alice's demotion of her is not committed."""
     cast = a_cast()
     workspace = cast.project.workspace
     path = f"/api/v1/workspaces/{workspace.slug}/{address.format(vera=cast.vera.pk)}"

@@ -1,4 +1,4 @@
-"""Events as bytes of the wire."""
+"""Tests of events as bytes on the wire."""
 
 import json
 

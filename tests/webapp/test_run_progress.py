@@ -1,4 +1,4 @@
-"""The list shows how far a run is by the bound that ends it: its steps or its minutes."""
+"""Tests that the list shows a run's progress towards the bound that ends it: steps or minutes."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from tests.builders import a_run
 
 @pytest.fixture
 def listed(client, cast):
-    """The page's cell of progress for a run with these values: (value of the bar, text)."""
+    """The page's progress cell for a run with these values: (value of the bar, text)."""
 
     def shown(state, minutes, **row):
         run = a_run(cast, state)

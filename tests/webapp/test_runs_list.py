@@ -1,4 +1,4 @@
-"""The list of runs: sorted, filtered, marked; by page and by REST."""
+"""Tests of the list of runs: sorting, filters and marks, by page and by REST."""
 
 import json
 import re
@@ -21,7 +21,7 @@ def names(response):
 
 
 def walk(client, address):
-    """Seeds of all pages of the list, from the first on."""
+    """Seeds of all pages of the list, starting with the first."""
     seen, cursor = [], ""
     while True:
         page = client.get(f"{address}&{urlencode({'cursor': cursor})}")
@@ -32,7 +32,7 @@ def walk(client, address):
 
 
 def some_runs(cast):
-    """Three runs that differ in all that one can sort and filter by."""
+    """Three runs that differ in everything by which the list sorts and filters."""
     made = [
         a_run(cast, RunState.FINISHED, seed=1, step=9, result={"solved": 0.5, "reward": 0.1}),
         a_run(cast, RunState.FAILED, seed=2, step=3, tags=["base", "old"]),

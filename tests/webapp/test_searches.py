@@ -1,4 +1,4 @@
-"""Searches at test time: made from a form or by REST, each a run of its own kind."""
+"""Tests of searches at test time: created by form or REST, each a run of its own kind."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def form(cast: Cast, **fields):
 
 
 def told(client, cast: Cast, **fields):
-    """What the page says beside the form."""
+    """The check that the page shows next to the form."""
     return client.post(reverse("check-search"), {**form(cast, **fields), "preflight": 1}).json()
 
 
@@ -94,7 +94,7 @@ def test_what_cannot_be_searched_is_refused_by_its_field(client, cast, fields, p
     assert response.status_code == 422 and not Run.objects.exists()
     found = {fault["path"]: fault["reason"] for fault in response.context["problems"]}
     assert reason in found[path], found
-    if "cannot be stored" not in reason:  # which is seen when it is stored
+    if "cannot be stored" not in reason:  # which shows only when it is stored
         assert path in [fault["path"] for fault in told(client, cast, **fields)["problems"]]
 
 
@@ -138,7 +138,7 @@ def test_a_problem_of_a_dataset_is_searched_by_a_version_with_its_role(client, c
 
 
 def started_as_offered(client, cast) -> Search:
-    """The search that one press on the page starts."""
+    """The search that the page's form starts if submitted unchanged."""
     page = client.get(reverse("new-search")).context
     shown = {name: page["form"][name].value() or "" for name in page["form"].fields}
     asked = {**shown, "project": cast.project.pk, "team": page["chosen"], "source": page["source"]}
@@ -176,7 +176,7 @@ def test_without_dataset_and_versions_it_begins_with_the_starters_and_an_example
 
 
 def answered(search: Search) -> Run:
-    """The search's run once an engine has told its answer."""
+    """The search's run after an engine has reported its answer."""
     fencing = take_lease(search.run_id, "worker", 60)
     mark_starting(search.run_id, fencing)
     opened = {"step": 1, "problem": "sort", "statement": "s"}

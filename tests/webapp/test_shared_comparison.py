@@ -1,4 +1,4 @@
-"""Links to a comparison: what they show without an account, and what they never do."""
+"""Tests of links to a comparison: what they show without an account, and what they never do."""
 
 from datetime import timedelta
 
@@ -29,7 +29,7 @@ def runs(cast):
 
 
 def shared(client, runs, **more):
-    """(REST's answer, path of the link)."""
+    """(REST's response, path of the link)."""
     body = {"run": [str(run.pk) for run in runs], **more}
     made = client.post("/api/v1/comparison/shares", body, "application/json")
     assert made.status_code == 201, made.content
@@ -47,7 +47,7 @@ def place_of(path, rest):
 
 
 def curves(path):
-    """{name: buckets} of the first run, as a guest's page asks for them."""
+    """{name: buckets} of the first run, as a guest's page requests them."""
     names = [one["name"] for one in Client().get(place_of(path, "0/metrics")).json()["metrics"]]
     return {name: Client().get(place_of(path, f"0/metrics/{name}")).json() for name in names}
 

@@ -1,4 +1,4 @@
-"""Signing in by what allauth brings: second factors, passkeys, mail, limits."""
+"""Tests of sign-in with allauth: second factors, passkeys, mail, limits."""
 
 import re
 
@@ -31,7 +31,7 @@ def quick_passwords(settings):
 
 @pytest.fixture
 def mailed(settings):
-    """As if GROVE_MAIL_URL were set; what is sent lies in `mail.outbox`."""
+    """Mail as with GROVE_MAIL_URL; sent messages are in `mail.outbox`."""
     settings.MAIL_IS_SENT = True
     settings.ACCOUNT_EMAIL_VERIFICATION = "mandatory"
     settings.ACCOUNT_SIGNUP_FIELDS = ["username*", "email*", "password1*", "password2*"]
@@ -149,7 +149,7 @@ def _by_mail(client):
 
 def _on_the_server(client):
     bob = User.objects.get(username="bob")
-    bob.set_password(NEW)  # as `manage.py changepassword` does
+    bob.set_password(NEW)  # as by `manage.py changepassword`
     bob.save()
 
 

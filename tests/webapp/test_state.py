@@ -1,4 +1,4 @@
-"""The compacted log that a page starts from, the log itself, and one node of it."""
+"""Tests of the compacted log with which a page starts, the log itself, and one node of it."""
 
 import json
 
@@ -144,7 +144,7 @@ def test_a_state_folds_to_what_the_whole_log_folds_to(bob, cast):
         found = bob.get(f"/api/v1/runs/{run.pk}/folded", {"seq": seq}).json()
         assert found.pop("epoch") == str(run.epoch)
         whole = fold(wire[:seq]).as_json()
-        # The newest event of all may be one that a state leaves out.
+        # The newest event may be one that a state omits.
         del found["time"], whole["time"]
         assert found == whole, seq
 
@@ -227,7 +227,7 @@ def test_a_resumed_step_has_the_trees_of_its_last_start(bob, cast):
 
 
 def test_a_cursor_beyond_all_logs_is_answered(bob, run):
-    """With an empty page, or a refusal that names the field: never with a failure of ours."""
+    """Responds with an empty page or a refusal that names the field, never with a server error."""
     paths = ("state?seq={}", "folded?seq={}", "steps/1/trees?seq={}", "steps/{}/trees",
              "trees/{}", "trees/3?seq={}", "trees/3/nodes/{}")  # fmt: skip
     for path in paths:

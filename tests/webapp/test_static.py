@@ -1,4 +1,4 @@
-"""Static files: always whole, and never a mixture of two versions."""
+"""Tests of static files: always whole, and never a mixture of two versions."""
 
 import asyncio
 import posixpath
@@ -15,7 +15,7 @@ from webapp.http.module_preload import imported
 
 @pytest.fixture
 def directory(settings, tmp_path):
-    """Static files of the test's own; Django looks for them there."""
+    """Static files of the test's own, in a directory that Django searches."""
     (tmp_path / "js").mkdir()
     (tmp_path / "js" / "page.js").write_text("export const one = 1;")
     settings.STATICFILES_DIRS = [tmp_path]
@@ -23,7 +23,7 @@ def directory(settings, tmp_path):
 
 
 def ask(path: str, method: str = "GET", **headers: str) -> httpx.Response:
-    """What the server answers of an address, without a socket between."""
+    """The server's response to an address, without a socket."""
 
     async def answer() -> httpx.Response:
         async with httpx.AsyncClient(

@@ -1,4 +1,4 @@
-"""What is uploaded becomes a version that never changes, or is refused and leaves nothing."""
+"""Tests that an upload becomes an immutable version, or is refused and leaves nothing."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def made(client, cast, content=GOOD, name="trees", **fields):
 
 
 def checked(version, failed=(), unverified=()):
-    """As a worker ends its check."""
+    """Ends the version's check as a worker does."""
     asked = reports.request_validation(version, version.created_by)
     taken = reports.take_report()
     assert taken.pk == asked.pk
@@ -171,7 +171,7 @@ def zstd(content: bytes) -> bytes:
 
 
 def a_table(statements: pyarrow.Array, **options) -> bytes:
-    """A parquet with rows of MBPP, but for their statements."""
+    """A parquet with rows of MBPP and these statements."""
     packed = io.BytesIO()
     times = [{**rows.MBPP, "task_id": number} for number in range(len(statements))]
     table = pyarrow.Table.from_pylist(times)
@@ -181,7 +181,7 @@ def a_table(statements: pyarrow.Array, **options) -> bytes:
 
 
 def repeated(text: str, times: int) -> pyarrow.Array:
-    """One text, so many times, in a few bytes of a dictionary."""
+    """One text repeated `times` times, in a few bytes of a dictionary."""
     indices = pyarrow.array(np.zeros(times, dtype=np.int32))
     return pyarrow.DictionaryArray.from_arrays(indices, pyarrow.array([text]))
 
@@ -197,7 +197,7 @@ def with_rows(content: bytes, claimed: int) -> bytes:
 
 
 def varint(number: int) -> bytes:
-    """A whole number as Thrift's compact protocol writes it."""
+    """An integer as in Thrift's compact protocol."""
     left, found = number << 1, bytearray()
     while left > 127:
         found.append(left & 127 | 128)
@@ -205,7 +205,7 @@ def varint(number: int) -> bytes:
     return bytes([*found, left])
 
 
-# What is small where it lies and large where it is read.
+# Small when stored and large when read.
 BOMBS = {
     "gzip, one line": lambda: gzip.compress(b" " * (1 << 24)) * 256,
     "gzip, many lines": lambda: gzip.compress(b"\n" * (1 << 24)) * 256,
@@ -237,7 +237,7 @@ def test_rows_that_a_parquet_only_claims_take_nothing(bob, cast, var_directory, 
     lying = with_rows(whole.getvalue(), claimed)
     assert parquet.ParquetFile(io.BytesIO(lying)).metadata.num_rows == claimed
     answer = made(bob, cast, lying)
-    if answer.status_code == 201:  # the reader believed what is there
+    if answer.status_code == 201:  # the reader used the actual rows
         assert answer.json()["statistics"]["problems"] == 1
     else:
         assert answer.status_code == 422 and answer.json()["problems"][0]["reason"]

@@ -1,4 +1,4 @@
-"""The stream over a real server: nothing lost, nothing doubled, nothing for strangers."""
+"""Tests of the stream on a real server: no event lost, none repeated, none for strangers."""
 
 import json
 import socket
@@ -75,7 +75,7 @@ def test_what_comes_later_is_sent_live(port, scene):
         began = time.monotonic()
         ingest(run.pk, fencing, some_events(1, 3))
         assert client.hear_until(3) == [1, 2, 3]
-        assert time.monotonic() - began < 0.9  # by notice, not by the poll
+        assert time.monotonic() - began < 0.9  # by notification, not by polling
 
 
 def test_the_poll_finds_what_no_notice_told(port, scene):
@@ -97,7 +97,7 @@ def test_a_reconnect_goes_on_after_the_cursor(port, scene):
             client.follow(run, after=after, epoch=str(run.epoch))
             seen += client.hear_until(min(600, after + 37))[: 600 - after]
             after = client.last
-            client.socket.socket.shutdown(socket.SHUT_RDWR)  # gone without a word
+            client.socket.socket.shutdown(socket.SHUT_RDWR)  # gone without a close frame
     writer.join(20)
     assert seen == list(range(1, 601))
 
@@ -183,7 +183,7 @@ def test_frames_stay_under_their_size(port, scene):
     assert len(sizes) > 1 and max(sizes) < protocol.BATCH_BYTES + 1000
 
 
-LAST = 4000  # of 2 KB each: more than the kernel keeps for a socket
+LAST = 4000  # of 2 KB each: more than the kernel's socket buffer
 
 
 def test_a_slow_reader_slows_only_itself_and_is_closed_in_the_end(port, scene):
@@ -202,7 +202,7 @@ def test_a_slow_reader_slows_only_itself_and_is_closed_in_the_end(port, scene):
     with pytest.raises(ConnectionClosed) as closed:
         slow.hear_until(LAST)
     assert slow.last < LAST
-    # The server gives up on the frame in flight; what it had taken is whole and contiguous.
+    # The server drops the frame in flight; what the client received is whole and contiguous.
     assert [event[0] for event in slow.events] == list(range(1, slow.last + 1))
     assert closed.value.rcvd is None or closed.value.rcvd.code == protocol.Close.TOO_SLOW
     slow.close()

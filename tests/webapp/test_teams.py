@@ -1,4 +1,4 @@
-"""Agents added, taken away and renamed by overrides, and what the form of an experiment says."""
+"""Tests of agents added, removed and renamed by overrides, and of the experiment form's texts."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""API tokens: shown once, narrow, and gone at once."""
+"""Tests of API tokens: shown once, narrow in scope, and revoked at once."""
 
 from datetime import timedelta
 from functools import partial
@@ -78,7 +78,7 @@ def test_a_token_follows_its_users_role_down(client, cast):
 @pytest.mark.parametrize("scope", Scope)
 @pytest.mark.parametrize("who", ["alice", "mia", "bob", "vera"])
 def test_a_token_has_a_scope_by_which_its_role_may_do_something(client, cast, who, scope):
-    """Viewers read; members also ask for promotions and make projects, so the others have all."""
+    """Viewers read; members also request promotions and create projects, so the others have all."""
     client.force_login(getattr(cast, who))
     answer = make(client, cast, scopes=[scope])
     new = {"name": "robot", "scopes": [scope], "workspace": cast.project.workspace_id}

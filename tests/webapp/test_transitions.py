@@ -1,4 +1,4 @@
-"""Run states: what may follow what, and who may say so."""
+"""Tests of run states: permitted transitions, and who may make them."""
 
 import pytest
 

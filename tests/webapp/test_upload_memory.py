@@ -1,6 +1,6 @@
-"""What a small upload unpacks to never lies in the process that answers requests.
+"""Tests that a small upload's unpacked form is never in the memory of the web process.
 
-Memory is the greatest resident size of this process while an upload is taken, over what it had.
+Memory is the peak resident size of this process during an upload, minus that before it.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ pytestmark = pytest.mark.usefixtures("var_directory")
 
 
 def resident(name: str) -> int:
-    """VmRSS (now) or VmHWM (the most since it was reset), bytes."""
+    """VmRSS (now) or VmHWM (the peak since its reset), in bytes."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) << 10 for line in lines if line.startswith(name))
 
 
 @contextmanager
 def within(mebibytes: int):
-    Path("/proc/self/clear_refs").write_text("5")  # VmHWM is VmRSS from now on
+    Path("/proc/self/clear_refs").write_text("5")  # resets VmHWM to VmRSS
     before = resident("VmRSS")
     yield
     grown = (resident("VmHWM") - before) >> 20

@@ -1,4 +1,4 @@
-"""Files come in piece by piece, whole or not at all, and nothing is left behind."""
+"""Tests of uploads: piece by piece, whole or not at all, without leftovers."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_a_file_comes_in_pieces_and_becomes_an_artifact(bob, cast, var_directory
     assert early.status_code == 409 and early.json()["offset"] == 7
     sent(bob, upload, 7, CONTENT[7:])
     assert bob.get(f"/api/v1/uploads/{upload}").json()["offset"] == len(CONTENT)
-    for _ in range(2):  # asked again, nothing changes
+    for _ in range(2):  # repeated, nothing changes
         done = bob.post(f"/api/v1/uploads/{upload}/finish")
         assert done.json()["sha256"] == digest
     with store.open_artifact(digest) as file:

@@ -1,4 +1,4 @@
-"""Running without walls: refused, but to a single user on a server that says so on every page."""
+"""Tests of running without isolation: only for a single user, on a site that shows it."""
 
 import pytest
 
@@ -14,7 +14,7 @@ UNSAFE = {"sandbox.allow_unsafe": True}
 
 @pytest.fixture
 def of_one(cast):
-    """A project that nobody but Alice belongs to."""
+    """A project with Alice as its only member."""
     return create_project(create_workspace("Alone", "alone", cast.alice), "Elms", "elms")
 
 

@@ -1,4 +1,4 @@
-"""Teams: who gets in, who may do what with whom, and that there is always an owner."""
+"""Tests of teams: who may join, who may do what to whom, and that there is always an owner."""
 
 from datetime import timedelta
 
@@ -63,7 +63,7 @@ def test_who_has_an_account_joins_by_a_link_once(client, cast):
 
 
 def join(client, path: str, **change):
-    """Follow the link and make an account; the last answer."""
+    """Follows the link and creates an account; returns the last response."""
     form = client.post(path)
     return client.post(form.url, JOINS | change)
 
@@ -211,10 +211,10 @@ def test_whatever_is_stored_says_who_sees_it(cast):
     ingest(run.pk, fencing, [an_event(1)])
     an_invitation(cast)
     a_token(cast.alice, cast.project, Scope.RUNS_READ)
-    exempt = {User, SignInLink}  # people are shown by their memberships; a link by nobody
+    exempt = {User, SignInLink}  # memberships show people; nothing shows a link
     own = {model for model in apps.get_models() if model.__module__.startswith("webapp.")}
-    # What selectors of their own show (notes to owners, contents by what refers to them,
-    # comparisons by all of their runs) or nobody is shown.
+    # Objects with selectors of their own (notes to owners, contents by what refers to them,
+    # comparisons by all of their runs), or with no reader.
     exempt |= {model for model in own if model.__module__ == "webapp.audit.models"}
     exempt |= {
         Artifact,

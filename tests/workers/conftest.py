@@ -1,4 +1,4 @@
-"""Where the runs of a test are, and what becomes of their engines."""
+"""Fixtures: the runs directory of a test, and the end of its engines."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from workers.runs.engine_process import EngineProcess
 
 @pytest.fixture
 def var(var_directory):
-    """A GROVE_VAR of the test's own; what still runs there in the end is killed."""
+    """A GROVE_VAR of the test's own; engines that still run at the end are killed."""
     yield var_directory
     for directory in (var_directory / "runs").glob("*"):
         if engine := EngineProcess.adopt(directory):

@@ -1,7 +1,7 @@
 """Small real engines for these tests: a script that keeps the contract of `engine train`.
 
-It appends events with the engine's own log, resumes after its last checkpoint, stops with code 3
-on SIGTERM, and ends itself when its lease is not touched. What it lacks is only the models.
+It appends events with the engine's own log, resumes after its last checkpoint, stops with code 3 on
+SIGTERM, and ends itself when its lease is not renewed. It lacks only the models.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ SCRIPT = Path(__file__).with_name("small_engine.py")
 
 def small_engine(**options: float | str) -> list[str]:
     """Command of an engine: `steps`, `pause` between events, `crash_at` step, `fail` and `refuse`
-    with a message; one that `learns` reads its problems and leaves weights behind. In the midst of
-    the step `hold_at` it waits for a signal, or to be `let_go`: however slow the machine is, it has
-    not ended before it is killed or stopped there."""
+    with a message; one that `learns` reads its problems and leaves weights behind. Within the step
+    `hold_at` it waits for a signal or `let_go`, so that even on a slow machine it has not ended
+    before the test kills or stops it there."""
     words = [f"{name}={value}" for name, value in options.items()]
     return [sys.executable, str(SCRIPT), ",".join(words) or "-"]
 
 
 def let_go(run_dir: Path) -> None:
-    """Have an engine that holds at a step go on; the next one does not wait there."""
+    """Releases an engine that holds at a step; the next engine does not wait there."""
     (run_dir / GO).touch()
 
 
@@ -50,7 +50,7 @@ def kinds_of(run: Run) -> list[str]:
 
 
 def states_of(run: Run) -> list[str]:
-    """The states that the run's stored events tell of, in order."""
+    """The states in the run's stored events, in order."""
     told = run.events.filter(kind="run.state").order_by("seq")
     return [event.payload["state"] for event in told]
 
@@ -67,7 +67,7 @@ def steps_counted(run_dir: Path) -> list[int]:
 
 
 def wait_for(condition: Callable[[], Any], seconds: float = 120.0) -> Any:
-    """Poll until `condition` gives something true; its value."""
+    """Polls until `condition` returns a truthy value; returns that value."""
     deadline = time.monotonic() + seconds
     while not (value := condition()):
         assert time.monotonic() < deadline, f"not within {seconds} s"

@@ -1,4 +1,4 @@
-"""See `engines.py`. Arguments: OPTIONS RUN_DIR --lease-seconds N."""
+"""Script of the small engine of `engines.py`. Arguments: OPTIONS RUN_DIR --lease-seconds N."""
 
 import signal
 import subprocess
@@ -35,7 +35,7 @@ def main(text, run_dir, lease_seconds):
     signal.signal(signal.SIGTERM, lambda *_: None if options["deaf"] else stop.append(True))
     log = EventLog(run_dir)
     for _ in range(options["children"]):
-        # In sessions of their own, as badly behaved as children get.
+        # In sessions of their own, so that no signal to the engine's group reaches them.
         subprocess.Popen(["sleep", "300"], start_new_session=True)
     checkpoint = run_dir / "checkpoint"
     done = int(checkpoint.read_text()) if checkpoint.exists() else 0
@@ -82,7 +82,7 @@ def main(text, run_dir, lease_seconds):
 
 
 def hold(run_dir, stop, lease_seconds):
-    """Wait in the midst of a step until it is let go, or is to end."""
+    """Waits within a step until it is released or must end."""
     while not (stop or (run_dir / GO).exists() or has_lapsed(run_dir, lease_seconds)):
         time.sleep(0.02)
 
@@ -101,7 +101,7 @@ def train_problems(run_dir):
 
 
 def weights(run_dir):
-    """What was learned, as files of one agent; their directory by agent."""
+    """Writes the trained weights as files of one agent; returns their directory by agent."""
     import numpy
     from safetensors.numpy import save_file
 

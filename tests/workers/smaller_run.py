@@ -1,6 +1,8 @@
-"""`engine train` as it is, on a run that is made shorter first: the demo's own takes minutes to
-measure its 300 problems of the test split, and many steps to its first validation and checkpoint.
-What a step is, and how a problem is measured, stays the recipe's.
+"""`engine train` on a run that is made shorter first.
+
+The demo's own run takes minutes to measure its 300 problems of the test split, and many steps to
+its first validation and checkpoint. Each step, and the measurement of a problem, stays as in the
+recipe.
 
 Arguments: RUN_DIR --lease-seconds N.
 """

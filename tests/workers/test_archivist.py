@@ -1,4 +1,4 @@
-"""What runs wrote becomes artifacts, and outlives the directories of its runs."""
+"""Tests that the files of runs become artifacts and outlive the directories of their runs."""
 
 import io
 import json
@@ -30,7 +30,7 @@ def cast():
 
 @pytest.fixture
 def made(var_directory):
-    """Where a run wrote its final weights."""
+    """The directory of a run's final weights."""
     return a_model_folder(var_directory / "runs" / "one" / "models" / "oak")
 
 
@@ -85,4 +85,4 @@ def test_what_is_not_what_was_registered_is_left_and_told_of(version, made, chan
         "config.json"
     ]
     assert not folders.contents_of(version)
-    assert not archivist.do_one()  # not tried again at once
+    assert not archivist.do_one()  # no immediate retry

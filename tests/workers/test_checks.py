@@ -1,4 +1,4 @@
-"""A worker runs the references of a dataset in the sandbox, and says what it found."""
+"""Tests that a worker runs a dataset's references in the sandbox and reports the results."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def slow_problems(number=200):
 
 
 def engines():
-    """Processes of the engine's command line that this process has."""
+    """Child processes of this process with the engine's command line."""
     return {one for one in psutil.Process().children() if "problems" in cmdline(one)}
 
 
@@ -94,7 +94,7 @@ def cmdline(process):
 
 @contextmanager
 def under_way(report):
-    """A worker's thread, from when the engine has begun with the report."""
+    """A worker's thread, as soon as the engine has started on the report."""
     taken = reports.take_report()
     assert taken.pk == report.pk
     work = threading.Thread(target=lambda: (Checks().work(taken), connection.close()), daemon=True)
@@ -146,7 +146,7 @@ def test_a_check_under_way_ends_with_its_report_and_the_next_one_is_done(
     assert Checks().do_one()
     late.refresh_from_db()
     assert late.state == "done"
-    if found:  # asking again is no error, and changes nothing
+    if found:  # a repeated request is no error and changes nothing
         assert client.post(f"/api/v1/datasets/reports/{found.pk}/cancel").status_code == 200
         again = reports.request_validation(slow, cast.bob)
         assert again.pk != found.pk and again.state == "queued"

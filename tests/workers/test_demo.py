@@ -1,4 +1,4 @@
-"""`manage.py demo` over the whole stack, while each of its processes is killed under it."""
+"""Tests of `manage.py demo` over the whole stack, while each of its processes is killed."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ SMALLER_RUN = Path(__file__).with_name("smaller_run.py")
 
 @pytest.fixture(scope="module")
 def directory(request):
-    """One for both demos, each of which has its own run. Its database has its tables already: how
-    it comes by them is a matter of `test_up.py`."""
+    """One directory for both demos, each with its own run. Its database is already migrated:
+    `test_up.py` tests the migration."""
     with tempfile.TemporaryDirectory(prefix="grove-demo-") as path:
         templates = request.config.cache.mkdir("databases")
         a_migrated_postgres(Path(path) / "var" / "postgres", templates)
@@ -35,7 +35,7 @@ def directory(request):
 
 
 class DemoCommand:
-    """The command as a process, with this engine, or a small one of these options."""
+    """The command as a process, with this engine, or with a small one with these options."""
 
     def __init__(self, directory, command=None, minutes=1.0, **engine):
         self.var = directory / "var"
@@ -75,7 +75,7 @@ class DemoCommand:
         return [e for e in read_all(run) if e.kind == "step.end"] if run else []
 
     def wait_for_steps(self, count, seconds):
-        """Poll until so many steps have ended; a failure shows what the command said."""
+        """Polls until `count` steps have ended; a failure shows the command's output."""
 
         def there():
             assert self.process.poll() is None, "the command ended"
@@ -131,8 +131,8 @@ def test_a_demo_whose_run_fails_ends_with_the_first_cause(directory):
 
 
 def test_the_demo_runs_with_the_real_engine(directory):
-    """Its own recipe, agents and all; only the splits that are measured are smaller, and each step
-    ends with what the recipe has every fifth and every tenth do."""
+    """The demo's own recipe with its agents; only the measured splits are smaller, and each step
+    includes what the recipe does every fifth and every tenth step."""
     with DemoCommand(directory, [sys.executable, str(SMALLER_RUN)], minutes=0.05) as demo:
         assert demo.process.wait(600) == 0, demo.output.read_text()
         assert not {p.name() for p in family(demo.process.pid)} & {"postgres", "raylet"}
@@ -149,7 +149,7 @@ def test_the_demo_runs_with_the_real_engine(directory):
     assert 0 < result["seconds_to_first_node"] < result["seconds_total"]
     measured = [e.payload for e in log if e.kind == "eval.result" and e.payload["split"] == "test"]
     before, after = (one["agents"] for one in measured)
-    # By the recipe's own search and samples, of 6 problems: a tree of 8 nodes and two samples each.
+    # With the recipe's search and samples, on 6 problems: a tree of 8 nodes and two samples each.
     samples, tree_nodes = recipe.evaluation.samples_per_problem, recipe.evaluation.tree_nodes
     assert tree_nodes == 8, "the result's names say so"
     for one in measured:

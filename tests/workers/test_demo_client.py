@@ -1,4 +1,4 @@
-"""The client counts what a broken stream would do to it."""
+"""Tests that the client counts the defects of a broken stream."""
 
 from __future__ import annotations
 
@@ -65,8 +65,8 @@ def page(status, *headers):
 
 
 def signed_in(answers):
-    """The cookie that a client comes by whose first attempts meet nobody, and later ones these
-    answers in turn (None: the server dies before it answers), and the links that it used."""
+    """Returns (cookie, links used) of a client whose first attempts reach no server, and later ones
+    these responses in turn (None: the server dies before it responds)."""
     links = []
 
     async def answer(reader, writer):

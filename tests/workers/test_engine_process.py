@@ -1,4 +1,4 @@
-"""An engine is started once, adopted, stopped, and leaves nothing behind."""
+"""Tests of an engine process: started once, adopted, stopped, without leftovers."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_what_a_killed_engine_started_dies_with_it(run_dir):
 
 
 def test_an_engine_dies_with_its_guardian(tmp_path):
-    # Twenty times: for a moment an ending process lives and has no command line to know it by.
+    # Twenty times, because an ending process briefly lives without a command line to identify it.
     for place in map(str, range(20)):
         run_dir = tmp_path / place
         run_dir.mkdir()
@@ -98,7 +98,7 @@ def test_an_engine_dies_with_its_guardian(tmp_path):
             assert time.monotonic() < deadline
         assert code == EXIT_UNKNOWN
         assert is_gone(inner)
-        EventLog(run_dir).close()  # nobody else writes any more
+        EventLog(run_dir).close()  # raises if another writer is left
 
 
 def test_an_unwatched_engine_ends_itself(run_dir):

@@ -1,7 +1,7 @@
-"""No text of a file that a member may not read reaches a prompt of a real engine's run.
+"""Tests that no text of a file closed to a member reaches a prompt of a real engine's run.
 
 The control is a template that the operator has listed: its text is in the prompts, so the search
-that finds nothing of the other file would find it.
+that does not match the other file would match it.
 """
 
 from __future__ import annotations
@@ -78,8 +78,8 @@ SMALL = {
 
 
 def attempts(project, run, value, path="chat_template"):
-    """(address, body, method) of every operation that takes settings, with `value` in each position
-    that they have; of an agent, or with a path of a table and a field of it, of the run."""
+    """(address, body, method) of every operation that takes settings, with `value` in each of its
+    positions; in an agent, or, if `path` is a table and a field of it, in the run."""
     table, _, field = path.rpartition(".")
     if table:
         ways = [{path: value}, {table: {field: value}}]
@@ -107,7 +107,7 @@ def attempts(project, run, value, path="chat_template"):
 
 
 def forms(project, run, value):
-    """What the browser's two forms send, the same way."""
+    """The same for the browser's two forms: (address, data)."""
     lines = (
         f'agents.oak.chat_template = "{value}"',
         f"agents.0.chat_template = {value}",
@@ -127,7 +127,7 @@ def forms(project, run, value):
 
 
 def found_anywhere(var, marker):
-    """Events that hold the text, and files of runs."""
+    """(kinds of events that hold the text, files of runs that hold it)."""
     told = Event.objects.extra(where=["payload::text LIKE %s"], params=[f"%{marker}%"])
     written = (file for file in (var / "runs").rglob("*") if file.is_file())
     files = [file.name for file in written if marker.encode() in file.read_bytes()]
@@ -145,7 +145,7 @@ def test_a_file_of_the_server_never_reaches_a_prompt_by_any_way(member, var, fil
         assert run.run_state is RunState.FINISHED, run.error
         assert "node.text" in found_anywhere(var, LISTED)[0], "the control"
         for what, value in files.items():
-            few = None if what == "absolute" else 4  # every way once, every spelling by some
+            few = None if what == "absolute" else 4  # every way once, each spelling by some
             for where, body, method in islice(attempts(project, run, value), few):
                 told = post(client, where, body, method)
                 assert told.status_code in (409, 422), (what, where, body, told.content[:300])
@@ -153,7 +153,7 @@ def test_a_file_of_the_server_never_reaches_a_prompt_by_any_way(member, var, fil
                 told = client.post(where, body)
                 assert told.status_code in (409, 422), (what, where, body)
         assert list(Run.objects.all()) == [run]
-        # As an earlier release could have stored it, and as it could be changed after queueing.
+        # As an earlier release could have stored it, or as an edit after queueing.
         stored = copy.deepcopy(run.config)
         stored["agents"][0]["chat_template"] = files["absolute"]
         last = Run.objects.create(

@@ -1,4 +1,4 @@
-"""The installer does nothing when nothing changed, and says why it cannot go on."""
+"""Tests of the installer: does nothing without changes, and explains why it cannot proceed."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_the_cause_is_told_before_what_follows_from_it(checkout):
 
 
 def pip_calls(checkout, extras):
-    """What the installer has its environment's Python do, where that only writes it down."""
+    """The installer's calls of its environment's Python, which here only records them."""
     calls = checkout / "calls"
     install.PYTHON.write_text(f'#!/bin/sh\necho "$@" >> {calls}\n')
     install.PYTHON.chmod(0o755)

@@ -1,4 +1,4 @@
-"""A kept run: its events are stored, its ending is told, and no crash or kill loses a step."""
+"""Tests of a supervised run: events stored, end recorded, no step lost by crash or kill."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("
 
 
 class Kept:
-    """A keeper at work in its own thread, as in a worker."""
+    """A `Keeper` at work in its own thread, as in a worker."""
 
     def __init__(self, run, owner="worker", **options):
         self.closing = threading.Event()

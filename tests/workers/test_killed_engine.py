@@ -1,7 +1,7 @@
-"""The real engine and its worker, killed with -9 at moments that nobody chose, under a reader.
+"""Tests of real engine and worker, killed with -9 at random moments, with a reader connected.
 
-The run goes on from its last checkpoint, and every event that was written is stored and reaches the
-reader, once and in order. `MOMENTS` seeds the moments; a failure names them.
+The run resumes from its last checkpoint, and every written event is stored and reaches the reader,
+once and in order. `MOMENTS` seeds the moments; a failure names them.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ DEADLINE = 400
 
 
 class Reader(threading.Thread):
-    """Follows a run over a websocket, as a browser does, until it is told that it has ended."""
+    """Follows a run over a websocket, as a browser does, until the event of its end."""
 
     def __init__(self, port, run):
         super().__init__(daemon=True)
@@ -46,7 +46,7 @@ class Reader(threading.Thread):
                 client.hear(120)
 
     def events(self):
-        """(seq, kind) of all that came."""
+        """(seq, kind) of all received events."""
         self.join(120)
         assert not self.is_alive(), f"the end did not come; {len(self._client.events)} events did"
         return [(seq, kind) for seq, _, kind, _ in self._client.events]
@@ -98,7 +98,7 @@ def test_no_kill_of_engine_or_worker_costs_an_event_or_a_step(
     assert steps_counted(run_directory(run.pk)) == list(range(1, STEPS + 1))
     lines = [event.payload["message"] for event in told if event.kind == "log.line"]
     assert "restarted after a crash: the engine was killed by signal 9" in lines
-    # The killed worker's engine was left to the next one, which adopted it and saw its end.
+    # The killed worker's engine was left to the next worker, which adopted it and saw its end.
     assert run.restarts == 1 and [kind for _, kind in emitted].count("run.resumed") == 1
     assert EngineProcess.adopt(run_directory(run.pk)) is None
     assert not psutil.pid_exists(left) or psutil.Process(left).status() == psutil.STATUS_ZOMBIE

@@ -1,4 +1,4 @@
-"""The embedded Postgres: starts, keeps its data, and never outlives its holder."""
+"""Tests of the embedded Postgres: starts, keeps its data, and never outlives its holder."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ pytestmark = pytest.mark.service
 
 @pytest.fixture(scope="module")
 def database():
-    """One database directory for the whole module: making one takes most of a second."""
+    """One database directory for the whole module: creating one takes most of a second."""
     with tempfile.TemporaryDirectory() as directory:
         yield Path(directory) / "postgres"
 
@@ -138,7 +138,7 @@ def test_as_root_it_works_below_a_directory_closed_to_others(tmp_path):
 
 
 def test_a_failed_initdb_gets_a_sentence_and_leaves_nothing_half_made(tmp_path):
-    # A file that may not grow stands in for a disk that may not: initdb fails half-way.
+    # A limit on file size stands in for a full disk: initdb fails half-way.
     script = (
         "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (100000, 100000));"
         + HOLDER

@@ -1,4 +1,4 @@
-"""From an uploaded dataset to a run that learned from it, and to a model that was measured on it.
+"""Test from an uploaded dataset to a run that learned from it, and to a model measured on it.
 
 By REST and a real worker, with its check in the sandbox.
 """
@@ -37,7 +37,7 @@ def signed_in(client, var_directory):
 
 
 def uploaded(client, project, number: int = 6) -> DatasetVersion:
-    """The version with so many problems, which waits for its check."""
+    """A version with `number` problems, whose check is pending."""
     content = lines_of(some_problems(number))
     new = {"project": project.pk, "kind": "dataset", "name": "p.jsonl", "size": len(content)}
     upload = client.post("/api/v1/uploads", new, **JSON).json()["id"]
@@ -86,7 +86,7 @@ def test_a_run_learns_from_an_uploaded_dataset_and_both_know_it(signed_in, var_d
 
 
 def measured(client, model, version: DatasetVersion) -> Run:
-    """The finished run by which a version of a model was measured on one of a dataset."""
+    """The finished run that measured a version of a model on one of a dataset."""
     path = f"/api/v1/models/{model.model_id}/versions/1/evaluations"
     made = client.post(path, {"dataset_version": version.pk, "problems": 4, "nodes": 2}, **JSON)
     assert made.status_code == 201, made.json()

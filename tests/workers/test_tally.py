@@ -1,4 +1,4 @@
-"""The demo's numbers: sums over steps that count, first and last result on the test split."""
+"""Tests of the demo's summary: sums over surviving steps, first and last test result."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from workers.demo.summary import Tally
 
 
 def tally_of(*told):
-    """A tally of payloads, or of (payload, tree, node)."""
+    """The report of a `Tally` of payloads, or of (payload, tree, node)."""
     tally = Tally()
     for seq, item in enumerate(told, start=1):
         payload, tree, node = item if isinstance(item, tuple) else (item, None, None)

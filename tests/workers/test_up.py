@@ -1,4 +1,4 @@
-"""`manage.py up`, as a process: one command up, one Ctrl-C down, and nothing left behind."""
+"""Tests of `manage.py up` as a process: one command up, one Ctrl-C down, nothing left behind."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_the_next_up_goes_on_with_the_interrupted_run(var):
 
 
 def test_up_starts_the_demo_with_the_real_engine_and_leaves_nothing(request, tmp_path):
-    """As `make run` does it, with nothing of the test's but the folder and the port."""
+    """As by `make run`; only the folder and the port are the test's own."""
     var = tmp_path / "var"
     a_migrated_postgres(var / "postgres", request.config.cache.mkdir("databases"))
     with Stack(var) as stack:
@@ -86,7 +86,7 @@ def test_up_starts_the_demo_with_the_real_engine_and_leaves_nothing(request, tmp
     assert updated == {"oak", "fern"}
     states = [event.payload["state"] for event in log if event.kind == "run.state"]
     assert states == ["starting", "running", "stopped"]
-    # The next `up` goes on from here.
+    # The next `up` resumes from this state.
     (saved,) = (e.payload["path"] for e in log[-3:] if e.kind == "checkpoint.saved")
     assert (run_directory(var) / saved).is_dir()
     assert "Traceback" not in (run_directory(var) / "engine.log").read_text() + stack.said()
@@ -94,7 +94,7 @@ def test_up_starts_the_demo_with_the_real_engine_and_leaves_nothing(request, tmp
 
 @pytest.fixture(scope="module")
 def running(var):
-    """One stack for the tests that only look at it, or kill it."""
+    """One stack for the tests that only inspect or kill it."""
     with stack_on(var) as stack:
         yield stack
 
@@ -103,7 +103,7 @@ def test_a_second_up_gets_the_address_of_the_first(running):
     second = up_again(running)
     assert second.returncode == 1
     assert f"already running on {running.var}, at {running.address}" in second.stdout
-    # What the first one's services need when they are started again is still there.
+    # The files that the first stack's services need to restart still exist.
     assert (running.var / "postgres.url").exists()
     assert "Traceback" not in second.stdout + second.stderr
 

@@ -1,4 +1,4 @@
-"""A real Celery worker as its own process: takes runs, survives kills, gives back what it holds."""
+"""Tests of a real Celery worker process: takes runs, survives kills, returns what it holds."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Worker:
             self.process.wait(10)
 
     def tell(self, run):
-        """Send a message of `run` from a process of its own, as the web side does."""
+        """Sends a message about `run` from a process of its own, as the web side does."""
         code = f"from webapp.config.celery import app; app.send_task('workers.run', ['{run.pk}'])"
         command = [sys.executable, "-c", code]
         subprocess.run(command, env=self.environment, check=True, timeout=120)
@@ -72,7 +72,7 @@ class Worker:
         self.process.wait(10)
 
     def close(self):
-        """SIGTERM, as at the end of `make run`; its exit code."""
+        """SIGTERM, as at the end of `make run`; returns its exit code."""
         self.process.send_signal(signal.SIGTERM)
         return self.process.wait(120)
 
@@ -83,7 +83,7 @@ def state_of(run):
 
 
 def lapse(run):
-    """What 15 seconds without a renewal do."""
+    """Has the same effect as 15 seconds without a renewal."""
     type(run).objects.filter(pk=run.pk).update(lease_expires="2000-01-01T00:00:00Z")
 
 
@@ -95,7 +95,8 @@ def test_killing_engine_and_worker_together_loses_no_step(var):
         os.kill(engine.pid, signal.SIGKILL)
         worker.kill()
     wait_for(lambda: engine.poll() is not None)
-    # What is known of a worker of this machine that ended; of another, 15 seconds without a word.
+    # The end of a worker on this machine is detected; for one on another, 15 seconds of silence
+    # count.
     assert release_all(owner(worker.process.pid)) == 1
     with Worker(var, steps=25):
         wait_for(lambda: state_of(run) is RunState.FINISHED)
@@ -164,7 +165,7 @@ def _listens(port):
 @pytest.mark.redis
 @needs_redis
 def test_over_a_real_redis_a_run_is_taken_once_although_told_of_thrice(var, redis_url):
-    run = a_run(dispatched_at="2100-01-01T00:00:00Z")  # so the sweep leaves it alone
+    run = a_run(dispatched_at="2100-01-01T00:00:00Z")  # so the sweep does not touch it
     with (
         Worker(var, redis_url, steps=1000, pause=0.05) as worker,
         Worker(var, redis_url, steps=1000, pause=0.05) as other,

@@ -1,8 +1,8 @@
-"""What allauth asks of us: who may make an account, what is encrypted, what signing out ends.
+"""Adapters of allauth: who may sign up, what is encrypted, what signing out ends.
 
-Invariants: an account is made by an invitation or by the organisation's own sign-in, never by a
-stranger; the secrets of authenticator apps are stored encrypted under the server's key; sockets
-of a session that ends are closed at once.
+Invariants: an account is created by an invitation or by the organisation's own sign-in, never by a
+stranger; the secrets of authenticator apps are stored encrypted under the server's key; sockets of
+a session that ends are closed at once.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from webapp.audit.context import note_user
 from webapp.projects.membership import InvitationRefused, accept_invitation, find_invitation
 
 INVITED_BY = "invitation"
-"""Key of the session under which the token of the invitation lies that somebody follows."""
+"""Key of the session that stores the token of the invitation that the user follows."""
 
 
 class AccountAdapter(DefaultAccountAdapter):
     """Accounts with a password."""
 
     def is_open_for_signup(self, request: HttpRequest) -> bool:
-        """Only who follows an invitation that works."""
+        """Only for users who follow a valid invitation."""
         try:
             find_invitation(request.session.get(INVITED_BY, ""))
         except InvitationRefused:
@@ -43,7 +43,7 @@ class AccountAdapter(DefaultAccountAdapter):
 
     @transaction.atomic
     def save_user(self, request: HttpRequest, user: User, form: Any, commit: bool = True) -> User:
-        """The account, a member of the workspace that it was invited to."""
+        """Saves the account and makes it a member of the workspace that it was invited to."""
         made = super().save_user(request, user, form, commit)
         if commit:
             note_user(made.pk)
@@ -51,20 +51,20 @@ class AccountAdapter(DefaultAccountAdapter):
         return made
 
     def logout(self, request: HttpRequest) -> None:
-        """Ends the session, then has its sockets looked at."""
+        """Ends the session, then has its sockets checked."""
         user_id = request.user.pk
         super().logout(request)
         announce_access(user_id)
 
     @transaction.atomic
     def set_password(self, user: User, password: str) -> None:
-        """All other sessions of the user end with the old password, and their API tokens
+        """Ends all other sessions of the user together with the old password, and their API tokens
         (`accounts.passwords`)."""
         super().set_password(user, password)
         announce_access(user.pk)
 
     def add_message(self, request: HttpRequest, level: int, *args: Any, **kwargs: Any) -> None:
-        """Who signed in or out sees that by themselves."""
+        """Suppresses the messages of signing in and out, which the user sees anyway."""
         if level != messages.SUCCESS or "logged_" not in str(args):
             super().add_message(request, level, *args, **kwargs)
 
@@ -76,8 +76,8 @@ class AccountAdapter(DefaultAccountAdapter):
 
 
 class KnownAddressStage(EmailVerificationStage):
-    """Asks for a verified address only of accounts that have one to verify: those that were made
-    before mail was configured would be locked out."""
+    """Requires a verified address only of accounts that have one to verify: those created before
+    mail was configured would be locked out."""
 
     def handle(self) -> tuple[Any, bool]:
         if not self.login.user.emailaddress_set.exists():
@@ -101,7 +101,7 @@ def _cipher() -> Fernet:
 
 
 class OrganisationAdapter(DefaultSocialAccountAdapter):
-    """Accounts of an OpenID provider: whom it lets in, we let in."""
+    """Accounts of an OpenID provider, which decides whom to admit."""
 
     def is_open_for_signup(self, request: HttpRequest, sociallogin: Any) -> bool:
         return True

@@ -1,4 +1,4 @@
-"""REST of API tokens, for who is signed in: no token makes, sees or revokes tokens."""
+"""REST of API tokens, for signed-in users: no token creates, sees or revokes tokens."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class TokenOut(Schema):
     id: int
     name: str
     prefix: str
-    """How its secret begins."""
+    """The beginning of its secret."""
     scopes: list[Scope]
     workspace: int
     project: int | None
@@ -85,19 +85,19 @@ class NewToken(Schema):
 
 class Secret(Schema):
     token: str
-    """Told this once; only its digest is kept."""
+    """Shown once; only its digest is stored."""
 
 
 @router.get("", response=TokenList)
 def list_tokens(request: HttpRequest, query: Query[Cursor]):
-    """Your tokens that still let a program in."""
+    """Lists your valid tokens."""
     require_person(request.user)
     return page(valid_tokens(request.user), "tokens", query)
 
 
 @router.post("", response={201: Secret})
 def create_token(request: HttpRequest, new: NewToken):
-    """A token that acts for you, and never does more than you may."""
+    """Creates a token that acts for you, and never does more than you may."""
     require_person(request.user)
     place = _place(request, new)
     role = role_in(request.user, place.workspace if isinstance(place, Project) else place)
@@ -110,7 +110,7 @@ def create_token(request: HttpRequest, new: NewToken):
 
 @router.delete("/{token_id}", response={204: None})
 def delete_token(request: HttpRequest, token_id: Annotated[int, Path(ge=0, le=LARGEST_ID)]):
-    """The token lets nobody in any more, and what it opened is closed."""
+    """Revokes the token and closes the connections that it opened."""
     require_person(request.user)
     revoke_token(get_object_or_404(valid_tokens(request.user), pk=token_id))
     return Status(204, None)

@@ -1,10 +1,9 @@
-"""Who asks the REST API: a program by its token, or a page by its session.
+"""Authentication of REST: a program by its token, or a page by its session.
 
-Invariants: a token is looked up before anything is refused, so that wrong ones from an address
-never keep out a right one; a request that shows a token is answered by that token alone; a wrong
-one never falls back on a session. Reading needs a scope that reads (checked here, so that no
-operation can forget it); what changes something is checked where it is done
-(`permissions.require`).
+Invariants: a token is looked up before anything is refused, so that invalid ones from an address
+never block a valid one; a request with a token is authenticated by that token alone; an invalid one
+never falls back on a session. Reading requires a scope that reads (checked here, so that no
+operation can omit it); a change is checked where it is made (`permissions.require`).
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from webapp.projects.permissions import Action, require_scope
 
 
 class Bearer(HttpBearer):
-    """`Authorization: Bearer TOKEN`, which to read needs a scope of one of `reading`."""
+    """`Authorization: Bearer TOKEN`; reading requires a scope of one of `reading`."""
 
     def __init__(self, *reading: Action):
         super().__init__()
@@ -41,7 +40,7 @@ class Bearer(HttpBearer):
 
 
 class ActiveSession(SessionAuth):
-    """The session of somebody who is signed in and whose account is open."""
+    """The session of a signed-in user whose account is active."""
 
     def authenticate(self, request: HttpRequest, key: str | None) -> User | None:
         user = request.user
@@ -49,6 +48,6 @@ class ActiveSession(SessionAuth):
 
 
 def require_person(user: User) -> None:
-    """Raises `PermissionDenied` if a program asks, by a token: only its user may do this."""
+    """Raises `PermissionDenied` if the request uses a token: only its user may do this."""
     if user.token is not None:
         raise PermissionDenied("No token does this: sign in, and do it yourself.")

@@ -1,7 +1,7 @@
-"""Identifies the caller of a request (`webapp.http.callers`).
+"""Identification of the caller of a request (`webapp.http.callers`).
 
-Invariant: a request to REST that shows a token comes from that token or from nobody, never from the
-session that it carries as well; anywhere else a token is not looked at.
+Invariant: a request to REST with a token comes from that token or from nobody, never from the
+session that it carries as well; elsewhere a token is ignored.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _SCHEME = "bearer"
 
 
 def identify(request: HttpRequest) -> Caller:
-    """Who a request comes from, by its token or its session."""
+    """The caller of a request, by its token or its session."""
     secret = secret_in(request.headers.get("Authorization", ""))
     if secret is not None and request.path.startswith("/api/"):
         return Caller(user_behind(secret), shows_token=True)
@@ -24,6 +24,6 @@ def identify(request: HttpRequest) -> Caller:
 
 
 def secret_in(header: str) -> str | None:
-    """The secret that an Authorization header shows; None if it is of another scheme."""
+    """The secret of an Authorization header; None if it is of another scheme."""
     scheme, _, secret = header.partition(" ")
     return secret.strip() if scheme.lower() == _SCHEME else None

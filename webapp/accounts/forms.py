@@ -1,4 +1,4 @@
-"""Making API tokens, and changing the password with or without ending them."""
+"""Forms for API tokens, and for a new password with or without revoking them."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class TokenForm(forms.Form):
         return self._places[self.cleaned_data["place"]]
 
     def clean(self) -> dict[str, Any]:
-        """Nobody gives a token what their own role does not allow."""
+        """Rejects scopes that the user's own role does not allow."""
         given = super().clean()
         if {"place", "scopes"} <= given.keys():
             place = given["place"]
@@ -60,7 +60,7 @@ class TokenForm(forms.Form):
 
 
 class PasswordForm(ChangePasswordForm):
-    """API tokens end with the old password, unless the box is ticked."""
+    """Revokes API tokens together with the old password, unless the box is ticked."""
 
     keep_tokens = forms.BooleanField(
         required=False,

@@ -1,4 +1,4 @@
-"""Wrappers of allauth's views: the methods they take, and that they exist where they work only."""
+"""Wrappers of allauth's views: allowed methods, and 404 for services that are not configured."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _where(setting: str, view: View) -> View:
 
 
 def told_when_locked(view: View) -> View:
-    """429 with Retry-After, instead of 200, when too many wrong passwords were given."""
+    """429 with Retry-After, instead of 200, after too many wrong passwords."""
 
     @wraps(view)
     def gate(request: HttpRequest, *args: object, **kwargs: object) -> HttpResponseBase:

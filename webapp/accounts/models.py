@@ -1,4 +1,4 @@
-"""People, the links that let them in once, and the tokens by which programs act for them.
+"""Users, their one-time sign-in links, and the tokens by which programs act for them.
 
 Invariants: the secret of a link or token is never stored, only its digest; a link works once; a
 token never allows more than its user's role does (`projects.permissions`).
@@ -13,12 +13,12 @@ from django.db.models.functions import Now
 
 
 class User(AbstractUser):
-    """Somebody who signs in. What they may do follows from their memberships, not from flags."""
+    """A user who signs in. Their rights follow from their memberships, not from flags."""
 
     token: ApiToken | None = None
     """The token through which this user acts now, if any: it narrows what they see and may do."""
     keeps_tokens = False
-    """Whether API tokens outlive the password that is being set (`accounts.passwords`)."""
+    """Whether API tokens survive the password that is being set (`accounts.passwords`)."""
 
 
 class SignInLink(models.Model):
@@ -30,7 +30,7 @@ class SignInLink(models.Model):
 
 
 class Scope(models.TextChoices):
-    """What a token is good for."""
+    """What a token allows."""
 
     RUNS_READ = "runs:read", "read runs, models and datasets"
     RUNS_WRITE = "runs:write", "start, stop and resume runs, and read them"
@@ -43,11 +43,11 @@ class Scope(models.TextChoices):
 
 class ApiTokenQuerySet(models.QuerySet):
     def visible_to(self, user: User) -> ApiTokenQuerySet:
-        """One's own; a token sees no tokens."""
+        """The user's own; a token sees no tokens."""
         return self.filter(user=user.pk) if user.is_active and not user.token else self.none()
 
     def valid(self) -> ApiTokenQuerySet:
-        """Those that still let a program in."""
+        """Tokens that are neither revoked nor expired, of active users."""
         return self.filter(revoked_at=None, expires__gt=Now(), user__is_active=True)
 
 
@@ -57,7 +57,7 @@ class ApiToken(models.Model):
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="tokens")
     name = models.CharField(max_length=100)
     prefix = models.CharField(max_length=16)
-    """The beginning of the secret, by which people tell tokens apart."""
+    """The beginning of the secret, by which people distinguish tokens."""
     digest = models.CharField(max_length=64, unique=True)
     """HMAC-SHA256 of the secret under the server's key."""
     scopes = ArrayField(models.CharField(max_length=20, choices=Scope.choices))

@@ -1,8 +1,8 @@
-"""A new password ends what an old one let make: API tokens and sign-in links.
+"""Revocation at a new password: of API tokens and sign-in links created under the old one.
 
-As one of `AUTH_PASSWORD_VALIDATORS` it hears of every new password (`password_changed`): of the
-page's, of one that was reset by mail, and of `manage.py changepassword`. Sessions end
-by themselves: Django keeps a digest of the password in each.
+As one of `AUTH_PASSWORD_VALIDATORS` it is called at every new password (`password_changed`): from
+the page, from a reset by mail, and from `manage.py changepassword`. Sessions end by themselves:
+Django stores a digest of the password in each.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ class EndsAccess:
     """A validator that refuses no password."""
 
     def validate(self, password: str, user: User | None = None) -> None:
-        """Any will do: what makes a password good is not checked here."""
+        """Accepts any password: its quality is not checked here."""
 
     def password_changed(self, password: str, user: User | None = None) -> None:
         if user is not None and user.pk is not None:
@@ -30,8 +30,8 @@ class EndsAccess:
 
 @transaction.atomic
 def end_access(user: User) -> None:
-    """Revoke the user's open sign-in links and, unless `user.keeps_tokens`, their API tokens; what
-    is open by them is closed."""
+    """Revokes the user's open sign-in links and, unless `user.keeps_tokens`, their API tokens;
+    closes the connections that these opened."""
     now = timezone.now()
     user.sign_in_links.filter(used_at=None).update(used_at=now)
     if not user.keeps_tokens:

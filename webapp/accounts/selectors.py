@@ -12,7 +12,7 @@ from webapp.accounts.models import ApiToken, User
 
 
 def valid_tokens(user: User) -> QuerySet[ApiToken]:
-    """Tokens of `user` that still let a program in, newest first."""
+    """Valid tokens of `user`, newest first."""
     return (
         ApiToken.objects.visible_to(user)
         .valid()
@@ -22,5 +22,5 @@ def valid_tokens(user: User) -> QuerySet[ApiToken]:
 
 
 def ways_in(request: HttpRequest) -> dict[str, Any]:
-    """For every template: `MAIL_IS_SENT`, and the organisation's sign-in `OIDC` (name) or None."""
+    """Context of every template: `MAIL_IS_SENT`, and `OIDC` (name of the provider) or None."""
     return {"MAIL_IS_SENT": settings.MAIL_IS_SENT, "OIDC": settings.OIDC}

@@ -1,5 +1,8 @@
-"""Sign-in links: made by a command on the server, used once in a browser. And telling the open
-sockets of a user that what they may see has changed."""
+"""Sign-in links and notification of open sockets.
+
+A command on the server creates a link, which is used once in a browser. A user's open sockets are
+notified when their access has changed.
+"""
 
 from __future__ import annotations
 
@@ -15,15 +18,15 @@ from webapp.accounts.models import SignInLink, User
 
 LIFETIME = timedelta(minutes=10)
 ACCESS_CHANNEL = "grove_access"
-"""What the web processes listen to; the payload is the id of a user who may see less now."""
+"""Channel of the web processes; the payload is the id of a user whose access may have shrunk."""
 
 
 class LinkRefused(Exception):
-    """A sign-in link that is unknown, used or too old; which of them is not told."""
+    """Raised for a sign-in link that is unknown, used or too old; does not say which."""
 
 
 def create_sign_in_link(user: User) -> str:
-    """The path of a new one-time link for `user`; it is good for ten minutes."""
+    """Returns the path of a new one-time link for `user`, valid for ten minutes."""
     token = secrets.token_urlsafe(32)
     SignInLink.objects.create(user=user, digest=_digest(token), expires=timezone.now() + LIFETIME)
     return reverse("sign-in-link", args=[token])
@@ -31,10 +34,10 @@ def create_sign_in_link(user: User) -> str:
 
 @transaction.atomic
 def use_sign_in_link(token: str) -> User:
-    """The user whom `token` lets in; the link is spent.
+    """Returns the user whom `token` signs in; spends the link.
 
     Raises:
-        LinkRefused: unknown, used or expired link, or an account that was closed.
+        LinkRefused: unknown, used or expired link, or a closed account.
     """
     now = timezone.now()
     link = (
@@ -51,7 +54,7 @@ def use_sign_in_link(token: str) -> User:
 
 
 def announce_access(*user_ids: int) -> None:
-    """Have the open sockets of these users looked at anew once the transaction is committed."""
+    """Has these users' open sockets checked again once the transaction is committed."""
     with connection.cursor() as cursor:
         for user_id in user_ids:
             cursor.execute("SELECT pg_notify(%s, %s)", [ACCESS_CHANNEL, str(user_id)])

@@ -1,7 +1,7 @@
-"""API tokens: made by people, shown once, used by programs, revoked at once.
+"""API tokens: created by people, shown once, used by programs, revoked at once.
 
-Invariant: a user who came in by a token carries it (`User.token`), so that whatever is asked about
-them (`visible_to`, `permissions.may`) is narrowed to the token's place and scopes.
+Invariant: a user authenticated by a token carries it (`User.token`), so that every check
+(`visible_to`, `permissions.may`) is narrowed to the token's workspace or project and its scopes.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _USE_IS_NOTED_EVERY = timedelta(minutes=1)
 def create_token(
     user: User, name: str, scopes: list[Scope], place: Workspace | Project, lifetime: timedelta
 ) -> str:
-    """The secret of a new token for `place`; it is not kept, only its digest.
+    """Returns the secret of a new token for `place`; it is not stored, only its digest.
 
     Callers have checked that the role of `user` there may grant the scopes.
     """
@@ -46,7 +46,7 @@ def create_token(
 
 
 def user_behind(secret: str) -> User | None:
-    """The user for whom the token acts, carrying it; None if it lets nobody in (any more)."""
+    """The user for whom the token acts, carrying it; None if the token is not valid (any more)."""
     token = ApiToken.objects.valid().select_related("user").filter(digest=_digest(secret)).first()
     if token is None:
         return None
@@ -58,7 +58,7 @@ def user_behind(secret: str) -> User | None:
 
 
 def as_of_now(user: User) -> User | None:
-    """The same user, read anew with the token they came in by; None if they may not be here."""
+    """The user and their token, read again; None if either is no longer valid."""
     if user.token is None:
         return User.objects.filter(pk=user.pk, is_active=True).first()
     token = ApiToken.objects.valid().select_related("user").filter(pk=user.token.pk).first()
@@ -70,7 +70,7 @@ def as_of_now(user: User) -> User | None:
 
 @transaction.atomic
 def revoke_token(token: ApiToken) -> None:
-    """It lets nobody in any more, and sockets that it opened are closed."""
+    """Revokes the token and closes the sockets that it opened."""
     ApiToken.objects.filter(pk=token.pk, revoked_at=None).update(revoked_at=timezone.now())
     announce_access(token.user_id)
 

@@ -1,4 +1,4 @@
-"""Signing in and what belongs to it. Of allauth only what is named here can be reached."""
+"""Routes of sign-in and accounts. Of allauth only the views listed here are reachable."""
 
 from allauth.account import views as account
 from allauth.mfa.base import views as factors

@@ -1,4 +1,4 @@
-"""Signing in by a one-time link (the rest of signing in is allauth's), and API tokens."""
+"""Pages of sign-in by a one-time link (allauth does the rest of sign-in), and of API tokens."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from webapp.projects.selectors import visible_projects, visible_workspaces
 @login_not_required
 @require_GET
 def sign_in_link(request: HttpRequest, token: str) -> HttpResponse:
-    """Sign in the link's user and go on to `next`, or to the runs.
+    """Signs in the link's user and redirects to `next`, or to the runs.
 
-    A link that does not work renders error.html (410) with `status`, `title` and `detail`.
+    An invalid link renders error.html (410) with `status`, `title` and `detail`.
     """
     try:
         user = use_sign_in_link(token)
@@ -50,7 +50,7 @@ def sign_in_link(request: HttpRequest, token: str) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 def tokens(request: HttpRequest) -> HttpResponse:
     """tokens.html: `tokens` (ApiToken: name, prefix, scopes, workspace, project, created, expires,
-    last_used), `form` (TokenForm) and, right after one was made, its `secret`."""
+    last_used), `form` (TokenForm) and, right after a token was created, its `secret`."""
     places = list(visible_workspaces(request.user)), list(visible_projects(request.user))
     form = TokenForm(request.user, *places, request.POST if request.method == "POST" else None)
     context = {"tokens": valid_tokens(request.user), "form": form}
@@ -70,6 +70,6 @@ def tokens(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 def revoke(request: HttpRequest, token_id: int) -> HttpResponse:
-    """The token lets nobody in any more; back to the list."""
+    """Revokes the token; redirects to the list."""
     revoke_token(get_object_or_404(valid_tokens(request.user), pk=token_id))
     return redirect("tokens")

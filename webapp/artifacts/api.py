@@ -1,8 +1,8 @@
-"""REST of uploads: begin, add bytes at an offset, finish; what they become is said elsewhere.
+"""REST of uploads: begin, append bytes at an offset, finish; other modules document their uses.
 
-As tus (tus.io) and the draft "Resumable Uploads for HTTP" have it, `Upload-Offset` says where the
-bytes go, and whoever was interrupted asks by HEAD where the upload stands and goes on from there.
-Who may upload may also ask how far it is, whether or not their token reads anything else.
+As in tus (tus.io) and the draft "Resumable Uploads for HTTP", `Upload-Offset` is the position of
+the bytes; an interrupted client requests the upload's offset by HEAD and resumes from there. A
+client that may upload may also read the offset, whether or not its token reads anything else.
 """
 
 from __future__ import annotations
@@ -53,14 +53,14 @@ class UploadOut(Schema):
     name: str
     size: int
     offset: int
-    """Bytes that have come; those from here on are still to be sent."""
+    """Bytes received; those from here on are still to be sent."""
     sha256: str | None
     """Of its content, once it is finished."""
     announced: str
     """The SHA-256 that its bytes must have; empty if none was given."""
     created: datetime
     expires: datetime
-    """It is removed then, unless more bytes come."""
+    """It is removed then, unless more bytes arrive."""
 
 
 class NewUpload(Schema):
@@ -80,7 +80,7 @@ class NewUpload(Schema):
     size: Integer = Field(ge=1, le=LARGEST_ID)
     """Bytes."""
     sha256: str = Field("", pattern="^([0-9a-f]{64})?$")
-    """If it is given, the bytes that come must have it."""
+    """If given, the received bytes must have this SHA-256."""
 
 
 class UploadList(Schema):
@@ -91,12 +91,12 @@ class Which(Schema):
     project: int | None = Field(None, ge=0, le=LARGEST_ID)
     kind: Upload.Kind | None = None
     announced: str | None = Field(None, pattern="^[0-9a-f]{64}$")
-    """SHA-256 that was announced: to find what was begun for a file."""
+    """SHA-256 that was announced: finds the uploads begun for a file."""
 
 
 @router.post("", response={201: UploadOut})
 def create_upload(request: HttpRequest, new: NewUpload):
-    """Announce a file; its bytes are sent to `/uploads/{upload_id}`."""
+    """Announces a file; its bytes are sent to `/uploads/{upload_id}`."""
     project = get_object_or_404(Project.objects.visible_to(request.user), pk=new.project)
     require(request.user, services.ACTIONS[new.kind], project)
     asked = (new.kind, new.name, new.size, new.sha256)
@@ -105,7 +105,7 @@ def create_upload(request: HttpRequest, new: NewUpload):
 
 @router.get("", response=UploadList, auth=_WHO_ASKS)
 def list_uploads(request: HttpRequest, query: Query[Which]):
-    """Your 200 newest uploads that are under way, or finished and not expired yet."""
+    """Lists your 200 newest uploads that are in progress, or finished and not expired yet."""
     wanted = {name: value for name, value in query.dict().items() if value is not None}
     if announced := wanted.pop("announced", None):
         wanted["expected_sha256"] = announced
@@ -115,7 +115,7 @@ def list_uploads(request: HttpRequest, query: Query[Which]):
 
 @router.get("/{uuid:upload_id}", response=UploadOut, auth=_WHO_ASKS)
 def get_upload(request: HttpRequest, upload_id: uuid.UUID):
-    """Where it stands."""
+    """Returns the upload with its offset."""
     found = get_object_or_404(visible_uploads(request.user), pk=upload_id)
     return services.described(services.standing(found))
 
@@ -124,7 +124,7 @@ def get_upload(request: HttpRequest, upload_id: uuid.UUID):
     ["HEAD"], "/{uuid:upload_id}", auth=_WHO_ASKS, openapi_extra={"responses": _STANDING}
 )
 def ask_upload(request: HttpRequest, upload_id: uuid.UUID) -> HttpResponse:
-    """Where it stands, in headers alone: who was interrupted goes on at `Upload-Offset`."""
+    """Returns the upload's state in headers: an interrupted client resumes at `Upload-Offset`."""
     found = get_object_or_404(visible_uploads(request.user), pk=upload_id)
     upload = services.standing(found)
     headers = {
@@ -146,21 +146,21 @@ def append_to_upload(
     upload_id: uuid.UUID,
     offset: str = Header(alias="Upload-Offset", pattern=_OFFSET),
 ):
-    """Add the body's bytes at `Upload-Offset`, 8 MiB at most unless the server is told otherwise.
-    409 with `offset` if the upload stands elsewhere: go on from there."""
+    """Appends the body's bytes at `Upload-Offset`, 8 MiB at most unless the server sets another
+    limit. 409 with `offset` if the upload is at another offset: resume from there."""
     upload = _mine(request, upload_id)
     return services.described(services.append(upload, int(offset), request))
 
 
 @router.post("/{uuid:upload_id}/finish", response=UploadOut)
 def finish_upload(request: HttpRequest, upload_id: uuid.UUID):
-    """All bytes are there: check and keep them. 409 with `offset` if some are missing."""
+    """Checks and stores the complete upload. 409 with `offset` if bytes are missing."""
     return services.described(services.finish(_mine(request, upload_id)))
 
 
 @router.delete("/{uuid:upload_id}", response={204: None})
 def delete_upload(request: HttpRequest, upload_id: uuid.UUID):
-    """Give it up; its bytes are removed, unless something else holds the same by now."""
+    """Cancels the upload and removes its bytes, unless something else refers to them by now."""
     services.use_up(_mine(request, upload_id))
     return Status(204, None)
 

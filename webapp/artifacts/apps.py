@@ -7,5 +7,5 @@ class ArtifactsConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        """Have what people made end with their right to it."""
+        """Connects the discarding of uploads whose users lost the right to them."""
         from webapp.artifacts import services  # noqa: F401

@@ -1,8 +1,8 @@
-"""A bucket of anything that speaks S3, as a storage of artifacts (`GROVE_S3_BUCKET`).
+"""S3-compatible bucket as a storage of artifacts (`GROVE_S3_BUCKET`).
 
-Invariants: an object is read by ranges, so that no more of it is fetched than is asked for, and
-none of it is held whole; every request has a deadline; whatever goes wrong is an `OSError`, as with
-files, and what is not there a `FileNotFoundError`. It needs the extra `s3`.
+Invariants: an object is read by ranges, so that no more of it is fetched than is requested, and
+none of it is held whole; every request has a deadline; every failure is an `OSError`, as with
+files, and a missing object a `FileNotFoundError`. Requires the extra `s3`.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from django.core.files import File
 from storages.backends.s3 import S3Storage
 
 RANGE_BYTES = 8 << 20
-"""Fetched at once of what is read on and on."""
+"""Bytes fetched at once of a sequential read."""
 _CONFIG = Config(
     connect_timeout=5,
     read_timeout=60,
     retries={"max_attempts": 3, "mode": "standard"},
     signature_version="s3v4",
-    # What every server of this kind understands: the bucket in the path, and no checksums of newer
-    # protocols, for contents are known by their SHA-256.
+    # Supported by every S3-compatible server: the bucket in the path, and no checksums of newer
+    # protocols, because contents are known by their SHA-256.
     s3={"addressing_style": "path"},
     request_checksum_calculation="when_required",
     response_checksum_validation="when_required",
@@ -34,7 +34,7 @@ _MISSING = {"404", "NoSuchKey", "NotFound"}
 
 
 class Bucket(S3Storage):
-    """`options` as S3Storage takes them."""
+    """Takes the `options` of S3Storage."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(client_config=_CONFIG, **options)
@@ -91,7 +91,7 @@ class _Ranges(io.RawIOBase):
         return len(data)
 
     def readall(self) -> bytes:
-        # Python's own asks for 8 KiB at a time.
+        # Python's own reads 8 KiB at a time.
         return b"".join(iter(lambda: self._fetched(RANGE_BYTES), b""))
 
     def _fetched(self, most: int) -> bytes:

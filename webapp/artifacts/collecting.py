@@ -1,8 +1,8 @@
-"""Garbage collection: what nothing refers to any more is removed, and what a crash left behind.
+"""Garbage collection of unreferenced artifacts, expired uploads, and leftovers of crashes.
 
-Invariants: what something refers to is never taken: the row goes first, under the lock of its
-content, and the database refuses that while a key points at it. What is younger than `GRACE` stays,
-because whoever put it is about to refer to it.
+Invariants: a referenced artifact is never removed: the row is deleted first, under the lock of its
+content, and the database refuses that while a key points at it. Anything younger than `GRACE`
+stays, because its writer is about to refer to it.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ GRACE = timedelta(days=1)
 
 @dataclass(frozen=True, slots=True)
 class Collected:
-    """What was removed."""
+    """Counts of what was removed."""
 
     uploads: int
-    """That had expired."""
+    """Expired uploads."""
     artifacts: int
-    """That nothing referred to."""
+    """Artifacts that nothing referred to."""
     files: int
-    """That no row knew."""
+    """Files without a row."""
     bytes: int
 
 
 def collect(grace: timedelta = GRACE) -> Collected:
-    """Remove expired uploads, artifacts that nothing refers to, and files without a row."""
+    """Removes expired uploads, artifacts that nothing refers to, and files without a row."""
     uploads = 0
     for upload in Upload.objects.filter(expires__lte=Now()):
         discard(upload)
@@ -63,7 +63,7 @@ def _garbage(grace: timedelta) -> list[Artifact]:
 
 
 def _remove_strays(grace: timedelta) -> int:
-    """Contents in the store whose row was never committed."""
+    """Removes contents in the store whose row was never committed."""
     return sum(_remove_stray(name, grace) for name in list(_stored()))
 
 
@@ -90,14 +90,14 @@ def _remove_stray(sha256: str, grace: timedelta) -> bool:
 
 
 def _remove_partial_files(grace: timedelta) -> int:
-    """Files of uploads that are gone, for example with their project."""
+    """Removes files of uploads that are gone, for example with their project."""
     alive = {str(key) for key in Upload.objects.filter(artifact=None).values_list("pk", flat=True)}
     old = _files_before(settings.UPLOADS_DIR, time.time() - grace.total_seconds())
     return _unlink(path for path in old if path.name not in alive)
 
 
 def _remove_copies() -> int:
-    """Local copies of what the store no longer holds."""
+    """Removes local copies of what the store no longer holds."""
     copies = list(_files_before(settings.ARTIFACT_COPIES_DIR, time.time()))
     names = [path.name for path in copies]
     known = set(Artifact.objects.filter(pk__in=names).values_list("pk", flat=True))

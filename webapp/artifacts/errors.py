@@ -1,4 +1,4 @@
-"""Refusals of uploads, each with the field, the value and what to do."""
+"""Errors of uploads, each with the field, the value and the remedy."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from webapp.errors import Refused
 
 
 class UploadRefused(Refused):
-    """It cannot be taken; `status` is that of HTTP (413 too large, 422 wrong)."""
+    """Raised if an upload is refused; `status` is that of HTTP (413 too large, 422 invalid)."""
 
     sentence = "The upload is refused."
 
@@ -20,7 +20,7 @@ class UploadRefused(Refused):
 
 
 class OffsetMismatch(Refused):
-    """The bytes do not go on where the upload stands; `offset` is where that is."""
+    """Raised if the bytes do not start at the upload's offset, which is `offset`."""
 
     sentence = "Nothing was added: {}."
 

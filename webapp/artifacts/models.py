@@ -1,10 +1,10 @@
-"""Stored bytes, known by their content, and the uploads by which they come in.
+"""Artifacts, stored bytes known by their content, and the uploads that deliver them.
 
-Invariants: an artifact never changes; its name in the store is its SHA-256, never a word of a user.
-Whatever refers to an artifact does so by `ForeignKey(Artifact, on_delete=PROTECT)` in a model whose
-manager is an `InProjectQuerySet`: the database itself then refuses to let go of what is in use, and
-`selectors` find by those keys what a project holds. There is no other list of who refers. A
-`Charge` refers to nothing: it goes with its artifact.
+Invariants: an artifact never changes; its name in the store is its SHA-256, never a user's text. A
+reference to an artifact is a `ForeignKey(Artifact, on_delete=PROTECT)` in a model whose manager is
+an `InProjectQuerySet`: the database itself then refuses to delete an artifact in use, and
+`selectors` derive from those keys what a project holds. There is no other list of references. A
+`Charge` is no reference: it is deleted with its artifact.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ class Artifact(models.Model):
     """Bytes."""
     created = models.DateTimeField(auto_now_add=True)
     last_put = models.DateTimeField()
-    """When the same content came in last: what is fresh is not collected."""
+    """When the same content was stored last: a recent one is not collected."""
 
     def __str__(self) -> str:
         return self.sha256[:12]
 
 
 class Charge(models.Model):
-    """That a project sent a content: it counts as its own as long as the bytes are kept, also when
-    nothing refers to them any more."""
+    """Records that a project sent a content, which counts towards its quota as long as the bytes
+    are stored, even without a reference."""
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="charges")
     artifact = models.ForeignKey(Artifact, on_delete=models.CASCADE, related_name="charges")
@@ -51,16 +51,16 @@ class Charge(models.Model):
 
 class UploadQuerySet(InProjectQuerySet):
     def visible_to(self, user: User) -> UploadQuerySet:
-        """One's own, in the projects that one may see; others learn nothing of them."""
+        """The user's own, in the projects that they may see; hidden from everybody else."""
         return super().visible_to(user).filter(created_by=user.pk)
 
     def alive(self) -> UploadQuerySet:
-        """Those that have not expired."""
+        """Uploads that have not expired."""
         return self.filter(expires__gt=Now())
 
 
 class Upload(models.Model):
-    """A file on its way in: its bytes up to `received` are there, in order."""
+    """A file being received: its bytes up to `received` are stored, in order."""
 
     class Kind(models.TextChoices):
         DATASET = "dataset", "problems of a dataset"
@@ -80,10 +80,10 @@ class Upload(models.Model):
     artifact = models.ForeignKey(
         Artifact, on_delete=models.PROTECT, null=True, related_name="uploads"
     )
-    """What it became; null until it is finished."""
+    """Its artifact; null until it is finished."""
     created = models.DateTimeField(auto_now_add=True)
     expires = models.DateTimeField()
-    """Later with every byte that comes; then the upload is removed."""
+    """Postponed by every append; then the upload is removed."""
 
     objects = UploadQuerySet.as_manager()
 

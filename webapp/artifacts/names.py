@@ -1,4 +1,4 @@
-"""Which names a file may have: plain base names, as every system and every page takes them."""
+"""File names that are accepted: plain base names, valid on every system and page."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ import unicodedata
 LONGEST = 200
 _NEVER = r"""/\\:*?"<>|\x00-\x1f\x7f"""
 LIKE = rf"^[^-. ~{_NEVER}]([^{_NEVER}]*[^. {_NEVER}])?$"
-"""What all such names look like; `fault_of_name` knows more that some may not be."""
+"""Pattern of all accepted names; `fault_of_name` rejects some that match."""
 _RESERVED = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE)
 _FORBIDDEN = frozenset('/\\:*?"<>|')
 
 
 def fault_of_name(name: str) -> str:
-    """Why a file may not be called so, with the remedy; empty if it may."""
+    """Why a file may not have this name, with the remedy; empty if it may."""
     if not 0 < len(name.encode("utf-8", "replace")) <= LONGEST:
         return f"give a name of 1 to {LONGEST} bytes"
     if found := sorted(_FORBIDDEN & set(name)):
         return f"give the file's own name, without a folder and without {' '.join(found)}"
     if {"/", "\\"} & set(unicodedata.normalize("NFKC", name)):
         return "give a name without characters that some systems take for a slash"
-    # Control characters, halves of pairs, and marks that turn the direction of writing.
+    # Control characters, lone surrogates, and marks that change the direction of writing.
     if any(unicodedata.category(one).startswith("C") for one in name):
         return "give a name without control or invisible characters"
     if name.startswith((".", "-", " ", "~")) or name.endswith((".", " ")):

@@ -1,6 +1,6 @@
-"""What refers to artifacts, and how much of them a project holds.
+"""Reads of the references to artifacts, and of how many bytes a project holds.
 
-Invariant: who refers is read off the models' foreign keys, so that nobody can be forgotten.
+Invariant: references follow from the models' foreign keys, so that none can be missed.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from webapp.projects.models import Project
 
 
 def visible_uploads(user: User) -> QuerySet[Upload]:
-    """Uploads of `user` that are under way or finished, newest first."""
+    """Uploads of `user` that are in progress or finished, newest first."""
     return Upload.objects.visible_to(user).alive().order_by("-created", "-pk")
 
 
 def references() -> Iterator[ForeignKey]:
-    """Every key by which something refers to an artifact."""
+    """Every foreign key by which a model refers to an artifact."""
     for relation in Artifact._meta.related_objects:
         if relation.on_delete is PROTECT:
             yield relation.field
@@ -46,9 +46,9 @@ def held_by(project: Project) -> set[str]:
 
 
 def bytes_of(project: Project) -> int:
-    """What is kept for the project: each content that it refers to, once; what it sent and nobody
-    refers to any more, until that is collected; and what its unfinished uploads announced, until
-    they are removed."""
+    """Bytes stored for the project: each content that it refers to, once; what it sent and nothing
+    refers to any more, until that is collected; and the announced sizes of its unfinished uploads,
+    until they are removed."""
     left = unreferenced().filter(charges__project=project).values("pk")
     kept = Artifact.objects.filter(Q(pk__in=held_by(project)) | Q(pk__in=left))
     stored = kept.aggregate(sum=Sum("size"))["sum"] or 0

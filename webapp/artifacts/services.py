@@ -1,7 +1,7 @@
-"""Uploads: begun, continued, finished, given up.
+"""Transitions of uploads: begin, append, finish, discard.
 
-Invariants: the file of an upload, `UPLOADS_DIR/ID`, holds at least its `received` bytes; what lies
-behind them was never acknowledged and is written over. Who writes holds the row's lock, so that two
+Invariants: the file of an upload, `UPLOADS_DIR/ID`, contains at least its `received` bytes; bytes
+after them were never acknowledged and are overwritten. A writer holds the row's lock, so that two
 appends never mix; a finished upload has an artifact and no file.
 """
 
@@ -33,9 +33,9 @@ from webapp.projects.permissions import Action, may
 from webapp.projects.revocation import access_changed
 
 LIFETIME = timedelta(days=1)
-"""How long an upload waits for its next bytes, and a finished one to be used."""
+"""How long an upload waits for its next bytes, and a finished one for its use."""
 ACTIONS = {Upload.Kind.DATASET: Action.ADD_DATASETS, Upload.Kind.MODEL: Action.ADD_MODELS}
-"""What one must be allowed to do for an upload of a kind."""
+"""Kind of upload -> permission that it requires."""
 
 
 def begin(
@@ -46,10 +46,10 @@ def begin(
     size: int,
     sha256: str = "",
 ) -> Upload:
-    """An upload of `size` bytes that stands at 0.
+    """Creates an upload of `size` bytes, at offset 0.
 
     Raises:
-        UploadRefused: the name cannot be one of a file, or so much is not taken.
+        UploadRefused: the name is no valid file name, or the size is over a limit.
     """
     if reason := fault_of_name(name):
         raise UploadRefused("name", name, reason)
@@ -68,12 +68,12 @@ def begin(
 
 
 def append(upload: Upload, offset: int, content: IO[bytes]) -> Upload:
-    """Add what `content` holds, if `offset` is where the upload stands; all of it or nothing.
+    """Appends the bytes of `content` if `offset` is the upload's; all of them or none.
 
     Raises:
-        OffsetMismatch: it stands elsewhere, or somebody else is adding to it.
-        UploadRefused: it is more than one request may bring, or than was announced.
-        OSError: it cannot be written; the upload stands where it stood.
+        OffsetMismatch: the upload is at another offset, or another request is appending to it.
+        UploadRefused: there are more bytes than one request may send, or than were announced.
+        OSError: the bytes cannot be written; the upload's offset does not change.
     """
     with transaction.atomic():
         upload = _locked(upload)
@@ -92,7 +92,7 @@ def append(upload: Upload, offset: int, content: IO[bytes]) -> Upload:
 
 
 def _write_at(path: Path, offset: int, block: bytes) -> None:
-    """All of the block or, on a full disk, none of it: what it took is free again."""
+    """Writes all of the block or, on a full disk, none of it: its space is freed again."""
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
         with path.open("r+b" if path.exists() else "xb") as file:
@@ -106,17 +106,17 @@ def _write_at(path: Path, offset: int, block: bytes) -> None:
 
 
 def standing(upload: Upload) -> Upload:
-    """The same with `received` as it is on the disk: what a crash lost is to be sent again."""
+    """The upload with `received` as it is on the disk: the client resends what a crash lost."""
     _find_lost_bytes(upload, path_of(upload))
     return upload
 
 
 def finish(upload: Upload) -> Upload:
-    """All bytes are there: they become an artifact. Asked again, nothing changes.
+    """Turns the complete upload into an artifact. Idempotent.
 
     Raises:
-        OffsetMismatch: bytes are missing. UploadRefused: they are not those that were announced;
-            the upload is gone.
+        OffsetMismatch: bytes are missing.
+        UploadRefused: the bytes are not those that were announced; the upload is deleted.
     """
     with transaction.atomic():
         upload = _locked(upload)
@@ -146,14 +146,14 @@ def finish(upload: Upload) -> Upload:
 
 
 def discard(upload: Upload) -> None:
-    """The upload and its bytes are gone; what became an artifact stays, and counts, until it is
+    """Deletes the upload and its bytes; its artifact, if any, is stored, and counts, until it is
     collected, unless something else refers to it."""
     Upload.objects.filter(pk=upload.pk).delete()
     path_of(upload).unlink(missing_ok=True)
 
 
 def use_up(upload: Upload) -> None:
-    """The upload is gone, and what it became, unless something else refers to that by now."""
+    """Deletes the upload and its artifact, unless something else refers to that by now."""
     discard(upload)
     if upload.artifact is not None:
         store.remove(upload.artifact)
@@ -161,7 +161,7 @@ def use_up(upload: Upload) -> None:
 
 @receiver(access_changed)
 def discard_unpermitted(workspace: Workspace, user_ids: Collection[int], **_: Any) -> None:
-    """Uploads are given up when who began them may not add such files any more."""
+    """Discards uploads whose users may no longer add such files."""
     begun = Upload.objects.filter(project__workspace=workspace, created_by__in=user_ids)
     for upload in begun.select_related("project", "created_by"):
         if not may(upload.created_by, ACTIONS[Upload.Kind(upload.kind)], upload.project):
@@ -171,7 +171,7 @@ def discard_unpermitted(workspace: Workspace, user_ids: Collection[int], **_: An
 
 
 def path_of(upload: Upload) -> Path:
-    """Where its bytes lie until it is finished."""
+    """Path of its bytes until it is finished."""
     return settings.UPLOADS_DIR / str(upload.pk)
 
 
@@ -212,14 +212,14 @@ def _locked(upload: Upload) -> Upload:
 
 
 def _find_lost_bytes(upload: Upload, path: Path) -> None:
-    """If the disk lost what had come, the upload stands where its file ends."""
+    """Lowers `received` to the file's size if the disk lost received bytes."""
     if upload.artifact_id is None:
         there = path.stat().st_size if path.exists() else 0
         upload.received = min(upload.received, there)
 
 
 def described(upload: Upload) -> dict[str, Any]:
-    """As REST tells it."""
+    """The upload as REST returns it."""
     return {
         "id": upload.pk,
         "project": upload.project_id,

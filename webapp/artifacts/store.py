@@ -1,9 +1,9 @@
-"""The bytes of artifacts, behind Django's storage interface (`STORAGES["artifacts"]`).
+"""Store of the artifacts' bytes, behind Django's storage interface (`STORAGES["artifacts"]`).
 
 Invariants:
 - The only names in the store are `ab/abcd...`, made of a SHA-256 that was computed here.
-- A name holds the whole content or nothing: a file is staged aside, then moved into its place (a
-  bucket takes an object whole or not at all). The same content is stored once.
+- A name has the whole content or nothing: a file is staged, then moved to its path (a bucket
+accepts an object whole or not at all). The same content is stored once.
 - Storing and removing one content never overlap: both hold its advisory lock until they commit.
 """
 
@@ -35,7 +35,7 @@ _BLOCK = 1 << 20
 
 
 class WrongDigest(ValueError):
-    """The content is not what was announced; `found` is its SHA-256."""
+    """Raised if the content is not what was announced; `found` is its SHA-256."""
 
     def __init__(self, found: str):
         self.found = found
@@ -43,7 +43,7 @@ class WrongDigest(ValueError):
 
 
 class _Staged(File):
-    """A whole file of ours; a storage of files moves it, any other reads it."""
+    """A whole file of ours; a file storage moves it, any other reads it."""
 
     def __init__(self, file: IO[bytes], path: Path):
         super().__init__(file)
@@ -58,7 +58,7 @@ def storage() -> Storage:
 
 
 def put(blocks: Iterable[bytes]) -> Artifact:
-    """Store what comes in blocks, of any size, read once and never held whole."""
+    """Stores the content of the blocks, of any size, read once and never held whole."""
     with _staging() as path:
         with path.open("wb") as file:
             for block in blocks:
@@ -67,7 +67,7 @@ def put(blocks: Iterable[bytes]) -> Artifact:
 
 
 def put_file(path: Path, expected: str = "") -> Artifact:
-    """Store a whole file that is ours, below `settings.UPLOADS_DIR`; it is moved away or removed.
+    """Stores a whole file of ours, below `settings.UPLOADS_DIR`, by moving or removing it.
 
     Raises:
         WrongDigest: its SHA-256 is not the `expected` one; the file is still there.
@@ -92,8 +92,8 @@ def put_file(path: Path, expected: str = "") -> Artifact:
 
 
 def _save(path: Path, name: str) -> None:
-    """Move or copy a file to a name that was free; a copy that failed leaves no part of itself,
-    which would be taken for the whole."""
+    """Moves or copies a file to a name that was free; a failed copy leaves no partial content,
+    which would be mistaken for the whole."""
     try:
         with path.open("rb") as file:
             storage().save(name, _Staged(file, path))
@@ -104,8 +104,8 @@ def _save(path: Path, name: str) -> None:
 
 
 def put_in_place(path: Path, expected: str) -> Artifact:
-    """Store a file that stays where it is and is never changed: by a second name of the same bytes
-    where the file system can, not by a copy.
+    """Stores a file that remains where it is and is never changed: by a hard link where the file
+    system supports one, else by a copy.
 
     Raises: as `put_file`.
     """
@@ -116,7 +116,7 @@ def put_in_place(path: Path, expected: str) -> Artifact:
 
 
 def link_or_copy(source: Path, target: Path) -> None:
-    """The same file under another name; a copy where the file system cannot."""
+    """Links the file under another name; copies it where the file system cannot link."""
     try:
         os.link(source, target)
     except OSError:
@@ -129,7 +129,7 @@ def open_artifact(sha256: str) -> IO[bytes]:
 
 
 async def streamed(sha256: str) -> AsyncIterator[bytes]:
-    """The content in blocks, as it is asked for: none of it is held for a slow reader."""
+    """The content in blocks on demand: none of it is buffered for a slow reader."""
     file = await sync_to_async(open_artifact)(sha256)
     try:
         while block := await sync_to_async(file.read)(_BLOCK):
@@ -139,8 +139,8 @@ async def streamed(sha256: str) -> AsyncIterator[bytes]:
 
 
 def local_path(sha256: str) -> Path:
-    """A file of this machine with the content, not to be changed: the store's own, or a copy that
-    was checked when it was fetched. Raises `OSError` if there is none, or it is damaged."""
+    """A local file with the content, not to be changed: the store's own, or a copy that was checked
+    when it was fetched. Raises `OSError` if the content is missing or damaged."""
     with suppress(NotImplementedError):
         path = Path(storage().path(name_of(sha256)))
         path.stat()
@@ -168,13 +168,13 @@ def _fetch(sha256: str, copy: Path) -> None:
 
 
 def remove(artifact: Artifact) -> bool:
-    """Whether it is gone; not if somebody has begun to refer to it, or has put it again."""
+    """Deletes the artifact; False if something refers to it by now, or it was stored again."""
     try:
         with transaction.atomic():
             lock(artifact.pk)
             with connection.cursor() as cursor:
-                # Or a key that points at it would be noticed at the commit only, after its bytes
-                # were removed.
+                # Otherwise a key that points at it would be checked only at the commit, after its
+                # bytes were removed.
                 cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
             found = unreferenced().filter(pk=artifact.pk, last_put=artifact.last_put)
             if not found.delete()[0]:
@@ -186,14 +186,14 @@ def remove(artifact: Artifact) -> bool:
 
 
 def name_of(sha256: str) -> str:
-    """Where a content lies in the store; raises `ValueError` for what is no SHA-256."""
+    """The content's name in the store; raises `ValueError` for an invalid SHA-256."""
     if not _SHA256.fullmatch(sha256):
         raise ValueError(f"{sha256[:80]!r} is no SHA-256")
     return f"{sha256[:2]}/{sha256}"
 
 
 def lock(sha256: str) -> None:
-    """Nobody else stores or removes this content until the transaction under way ends."""
+    """Locks the content: nobody else stores or removes it until the current transaction ends."""
     key = int.from_bytes(bytes.fromhex(sha256[:16]), signed=True)
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(%s)", [key])

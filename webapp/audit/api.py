@@ -1,4 +1,4 @@
-"""REST of who did what in a workspace, for its owners."""
+"""REST of a workspace's audit log, for its owners."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ _CURSOR = rf"^{A_MOMENT}~[0-9]{{1,3}}~[0-9]{{1,19}}$"
 
 class Asked(Schema):
     person: int | None = Field(None, ge=0, le=LARGEST_ID)
-    """Id of who did it."""
+    """Id of the acting user."""
     kind: Literal[KINDS] | None = None
     since: AwareDatetime | None = None
     until: AwareDatetime | None = None
     """Not included."""
     cursor: str | None = Field(None, max_length=100, pattern=_CURSOR)
-    """`next` of the page before."""
+    """`next` of the previous page."""
     limit: int = Field(50, ge=1, le=200)
 
 
@@ -37,15 +37,15 @@ class EntryOut(Schema):
     at: datetime
     kind: str
     person: int | None
-    """Id of who did it; null is a worker, or a command on the server."""
+    """Id of the acting user; null is a worker, or a command on the server."""
     text: str
     token: str | None
-    """Name of the API token through which it was done."""
+    """Name of the API token that was used."""
     method: str | None
     route: str | None
-    """Of the request, with placeholders where its path named something."""
+    """Of the request, with placeholders for the names in its path."""
     address: str | None
-    """From which the request came (IP)."""
+    """IP address of the request."""
 
 
 class EntryList(Schema):
@@ -60,7 +60,7 @@ def list_audit_entries(
     slug: Annotated[str, Path(pattern=r"^[-a-zA-Z0-9_]{1,60}$")],
     asked: Query[Asked],
 ):
-    """Who did what in the workspace, newest first."""
+    """Lists who did what in the workspace, newest first."""
     workspace = visible_workspace(request.user, slug)
     require(request.user, Action.AUDIT, workspace)
     wish = Wish(asked.person, asked.kind, asked.since, asked.until)

@@ -1,6 +1,6 @@
-"""Who asks, for the notes of what their request changes (`audit.models`).
+"""Request context of the audit records of its changes (`audit.models`).
 
-Invariant: no secret of an address is kept: of the path the route alone, with its placeholders.
+Invariant: no secret of an address is stored: of the path only the route, with its placeholders.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from webapp.accounts.models import ApiToken
 
 
 class WhoAsked(HistoryMiddleware):
-    """Puts user (id), method, route and address (IP) into the database's notes of a request.
+    """Adds user (id), method, route and address (IP) to the audit records of a request.
 
-    The user follows `request.user`, whoever sets it and when (`pghistory.middleware`).
+    The user follows `request.user`, whatever sets it and when (`pghistory.middleware`).
     """
 
     def get_context(self, request: HttpRequest) -> dict[str, Any]:
@@ -30,10 +30,10 @@ class WhoAsked(HistoryMiddleware):
 
 
 def note_token(token: ApiToken) -> None:
-    """What the request changes from now on is done through this token."""
+    """Records this token with what the request changes from now on."""
     pghistory.context(token={"id": token.pk, "name": token.name})
 
 
 def note_user(user_id: int) -> None:
-    """What the request changes from now on is done by this user, who has just come to be."""
+    """Records this user, who was just created, with what the request changes from now on."""
     pghistory.context(user=user_id)

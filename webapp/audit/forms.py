@@ -1,4 +1,4 @@
-"""What one looks for among the notes of a workspace."""
+"""Form of the filters of a workspace's audit log."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class _Day(forms.DateField):
 
 
 class WishForm(forms.Form):
-    """`wish()` is what was asked for; days are those of UTC, both included."""
+    """`wish()` returns the query; days are those of UTC, both included."""
 
     person = forms.TypedChoiceField(required=False, coerce=int, empty_value=None)
     kind = forms.ChoiceField(required=False, choices=[("", "anything"), *((k, k) for k in KINDS)])

@@ -1,8 +1,8 @@
-"""What triggers of the database note when rows change, by whatever way: one table for each model.
+"""Audit records, which database triggers write at every change of a row: one table for each model.
 
-Invariants: a noted row is never changed, and removed only with its whole workspace
-(`projects.deletion`); no secret, no digest, nothing that people wrote is copied into it. A run's
-own row is noted by columns that an engine never writes, so telemetry meets no trigger.
+Invariants: a record is never changed, and removed only with its whole workspace
+(`offboarding.services`); no secret, no digest, nothing that people wrote is copied into it. Of a
+run's own row, the trigger tracks columns that an engine never writes, so telemetry fires none.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from webapp.sharing.models import ComparisonShare, Share
 
 
 def _noted(name: str, fields: list[str], *trackers: pghistory.RowEvent) -> Any:
-    """Decorator of the stand-in of a model, which has the triggers: notes `fields` as `name`."""
+    """Decorator of a model's proxy, which has the triggers: records `fields` as `name`."""
     newest_first = models.Index(
         fields=["-pgh_created_at", "-pgh_id"], name=f"{name[:24].lower()}_new"
     )
@@ -48,7 +48,7 @@ def _gone() -> pghistory.DeleteEvent:
 
 
 def _changed(*columns: str, label: str = "changed") -> pghistory.UpdateEvent:
-    """Asked only of statements that set one of the columns."""
+    """Fires only for statements that set one of the columns."""
     return pghistory.UpdateEvent(
         label,
         operation=pgtrigger.UpdateOf(*columns),

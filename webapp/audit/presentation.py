@@ -1,4 +1,4 @@
-"""What was noted, as plain sentences: "Ada removed Ben from Lab"."""
+"""Audit records as plain sentences: "Ada removed Ben from Lab"."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from webapp.projects.models import Role, Visibility
 from webapp.registry.models import PromotionState
 
 MACHINE = "Grove"
-"""Who did what no request asked for: workers, and commands on the server."""
+"""Actor of changes that no request made: workers, and commands on the server."""
 GONE = "somebody whose account is gone"
 
 _DID = {
@@ -27,7 +27,7 @@ _DID = {
 
 
 class Names:
-    """Names of people by id, of those that the rows of a page tell of."""
+    """Names by user id, of the people whom the rows of a page name."""
 
     def __init__(self, names: Mapping[int, str]):
         self._names = names
@@ -37,8 +37,8 @@ class Names:
 
 
 def actor_id(row: Any) -> int | None:
-    """Who did it; None is the machine. A run's action and a new comment name
-    their person themselves."""
+    """Id of the acting user; None is the machine. A run's action and a new comment name their
+    person themselves."""
     if isinstance(row, RunActionEvent):
         return row.user_id
     if isinstance(row, CommentEvent) and row.pgh_label == "made":
@@ -47,13 +47,13 @@ def actor_id(row: Any) -> int | None:
 
 
 def people_in(row: Any) -> set[int]:
-    """Ids of everybody whom the sentence names."""
+    """Ids of all people whom the sentence names."""
     told = (actor_id(row), getattr(row, "user_id", None), getattr(row, "author_id", None))
     return {one for one in told if one is not None}
 
 
 def sentence(source: str, row: Any, names: Names) -> str:
-    """One clause, with no stop at its end. `row` is of the source of that name in `selectors`."""
+    """One clause, without a full stop. `row` is of the source of that name in `selectors`."""
     return f"{names.of(actor_id(row))} {_WORDS[source](row, names)}"
 
 

@@ -1,7 +1,7 @@
-"""Reads of what was noted in a workspace, newest first, over all its tables.
+"""Reads of a workspace's audit records, newest first, over all its tables.
 
-Invariant: pages are cut by (moment, source, id), which no two rows share: what is noted meanwhile
-neither doubles nor hides a row. Callers have checked who may see it (`Action.AUDIT`).
+Invariant: pages are cut by (moment, source, id), which no two rows share: records added meanwhile
+neither duplicate nor hide a row. Callers have checked who may see it (`Action.AUDIT`).
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ from webapp.rest.pagination import moment_in
 
 
 class BadCursor(ValueError):
-    """A place that no page of ours has named."""
+    """Raised for a cursor that no page of ours returned."""
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One table of notes."""
+    """One table of audit records."""
 
     name: str
     kind: str
-    """What people choose by; several sources may be of one kind."""
+    """The kind by which people filter; several sources may share one."""
     rows: QuerySet[Any]
     workspace: str
     """Path from a row to its workspace; if it ends with `__overlap`, to the ids of its runs, which
-    may lie in several."""
+    may belong to several."""
     person: str = "pgh_context__user"
-    """Path from a row to the id of who did it."""
+    """Path from a row to the id of the acting user."""
 
 
 def _before() -> Subquery:
@@ -95,10 +95,10 @@ KINDS = tuple(dict.fromkeys(source.kind for source in SOURCES))
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """Which notes are asked for; None leaves a choice open."""
+    """Query of audit records; None does not filter."""
 
     person: int | None = None
-    """Id of who did it."""
+    """Id of the acting user."""
     kind: str | None = None
     since: datetime | None = None
     until: datetime | None = None
@@ -110,13 +110,13 @@ class Entry:
     at: datetime
     kind: str
     person: int | None
-    """Id of who did it; None is the machine."""
+    """Id of the acting user; None is the machine."""
     text: str
     token: str | None
-    """Name of the API token through which it was done, if any."""
+    """Name of the API token that was used, if any."""
     method: str | None
     route: str | None
-    """Of the request: its path, with placeholders where it named something."""
+    """Of the request: its path, with placeholders for the names in it."""
     address: str | None
 
 
@@ -143,7 +143,7 @@ def entries(
 
 
 def newest_notes(workspace: Workspace) -> list[int | None]:
-    """The id of the newest note of each source: any further note changes it."""
+    """The id of the newest record of each source: any further record changes it."""
     return [_in(source, workspace).aggregate(newest=Max("pgh_id"))["newest"] for source in SOURCES]
 
 
@@ -155,7 +155,7 @@ def _in(source: Source, workspace: Workspace) -> QuerySet[Any]:
 
 
 def people_of(workspace: Workspace) -> list[User]:
-    """Everybody who belongs to the workspace, or did, by name."""
+    """All present and past members of the workspace, by name."""
     noted = models.MembershipEvent.objects.filter(workspace=workspace).values("user")
     both = Q(pk__in=noted) | Q(memberships__workspace=workspace)
     return list(User.objects.filter(both).distinct().order_by("username"))

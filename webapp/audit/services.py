@@ -1,4 +1,4 @@
-"""Forgetting: the only way by which a note is removed."""
+"""Deletion of audit records: the only way by which one is removed."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def forget(
     dataset_ids: Collection[int],
     model_ids: Collection[int],
 ) -> None:
-    """Remove the notes of a workspace that is gone, of its runs, datasets and models; that it was
-    deleted stays noted."""
+    """Deletes the records of a deleted workspace, of its runs, datasets and models; the record of
+    its deletion remains."""
     found = [table.objects.filter(workspace=workspace_id) for table in _OF_WORKSPACES]
     found += [table.objects.filter(**{f"{key}__in": run_ids}) for table, key in _OF_RUNS.items()]
     found += [
@@ -48,7 +48,7 @@ def forget(
 
 
 def _comparisons_of_these_alone(run_ids: Collection[uuid.UUID]) -> list[int]:
-    """Notes that tell of these runs, and of no run of another workspace that is still there."""
+    """Records that name these runs, and no run of another workspace that still exists."""
     told = models.ComparisonEvent.objects.filter(runs__overlap=list(run_ids))
     runs_by_note = dict(told.values_list("pk", "runs"))
     others = set().union(*runs_by_note.values()) - set(run_ids)

@@ -1,4 +1,4 @@
-"""The page of who did what in a workspace."""
+"""Page of a workspace's audit log."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PAGE_ROWS = 50
 @require_safe
 def audit(request: HttpRequest, slug: str) -> HttpResponse:
     """audit.html: `workspace`, `form` (WishForm), `entries` (selectors.Entry), `next` (address of
-    the next page, or ""), `is_first` and `is_filtered`. The address holds all that is asked for."""
+    the next page, or ""), `is_first` and `is_filtered`. The address contains the whole query."""
     workspace = visible_workspace(request.user, slug)
     require(request.user, Action.AUDIT, workspace)
     form = WishForm(people_of(workspace), request.GET)

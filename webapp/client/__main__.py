@@ -1,4 +1,4 @@
-"""python -m webapp.client, the same as `grove`."""
+"""Entry point `python -m webapp.client`, the same as `grove`."""
 
 import sys
 

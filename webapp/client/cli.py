@@ -1,8 +1,8 @@
 """The `grove` command: Grove on this machine, and runs, datasets, models and exports of a server.
 
-Exit status: 0 it is done; 1 the server refused, or the run that was watched failed; 2 a wrong
-command line, or a verb whose extra is not installed; 3 the server cannot be reached. A verb of
-`webapp.client.local` ends with the status of the process that it hands on to.
+Exit status: 0 success; 1 the server refused, or the watched run failed; 2 a wrong command line, or
+a verb whose extra is not installed; 3 the server is unreachable. A verb of `webapp.client.local`
+ends with the status of the process that it executes.
 """
 
 from __future__ import annotations
@@ -176,7 +176,7 @@ def _start(asked: argparse.Namespace) -> int:
 
 
 def _search(asked: argparse.Namespace) -> int:
-    """Exit status: 0 if the answer passes all public tests, else 1."""
+    """Returns exit status 0 if the answer passes all public tests, else 1."""
     problem = json.loads(asked.problem.read_text("utf-8"))
     overrides = dict(_override(text) for text in asked.overrides)
     with _grove() as grove:
@@ -262,7 +262,7 @@ def _export(asked: argparse.Namespace) -> int:
 def _push(asked: argparse.Namespace) -> int:
     if not asked.run and not (asked.project and asked.recipe):
         raise ValueError("give --run, or --project and --recipe to make one")
-    pushing.log_in(asked.directory)  # a run without a log would wait for it in vain
+    pushing.log_in(asked.directory)  # a run without a log would wait forever
     with _grove() as grove:
         run_id = asked.run or grove.create_run(asked.project, asked.recipe, outside=True).id
         print(run_id, flush=True)

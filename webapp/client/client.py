@@ -1,8 +1,8 @@
-"""A thin client over httpx: methods that walk lists, follow runs and carry files, and in `rest`
-every operation as it is.
+"""REST client over httpx: methods that paginate lists, follow runs and transfer files; `rest` has
+every operation unchanged.
 
-Waits: for an answer (`timeout`, 30 s), for an export (`EXPORT_SECONDS`), for a live event (the
-server says something every 15 s; a tail that is silent for longer is opened again after its last
+Waits: for a response (`timeout`, 30 s), for an export (`EXPORT_SECONDS`), for a live event (the
+server sends something every 15 s; a tail that is silent for longer is reconnected after its last
 event).
 """
 
@@ -43,17 +43,17 @@ Told = TypeVar("Told")
 
 POINTS_AT_ONCE = 25_000
 EXPORT_SECONDS = 900.0
-"""How long a file may take to be written, as the server says too."""
+"""Deadline for writing an export file; the server has the same."""
 SILENCE_SECONDS = 45.0
 READ_SECONDS = 150.0
-"""How long the server may read an uploaded dataset."""
+"""Deadline for the server to read an uploaded dataset."""
 RETRY_SECONDS = 1.0
 RETRIES = 30
-"""How often in a row a tail that broke off is opened again."""
+"""Consecutive reconnections of a broken tail."""
 
 
 class Grove:
-    """One server, asked with one token. Use it as a context manager, or `close` it."""
+    """Client of one server with one token. Use it as a context manager, or `close` it."""
 
     def __init__(self, address: str, token: str, timeout: float = 30.0):
         self._http = httpx.Client(
@@ -81,7 +81,8 @@ class Grove:
         return self._walk("projects", Project)
 
     def runs(self, **filters: Any) -> Iterator[Run]:
-        """Newest first; `state`, `project`, `name`, `created_by` and `sort` as in REST."""
+        """Yields runs, newest first; filters `state`, `project`, `name`, `created_by` and `sort` as
+        in REST."""
         return self._walk("runs", Run, **filters)
 
     def run(self, run_id: str) -> Run:
@@ -97,8 +98,8 @@ class Grove:
         outside: bool = False,
         key: str | None = None,
     ) -> Run:
-        """A run in `project`, queued; one `outside` waits for an engine elsewhere to tell of it.
-        Asked again under the same `key`, the answer is the run that was made then."""
+        """Creates a queued run in `project`; an `outside` run waits for the events of an external
+        engine. A repeated request with the same `key` returns the run created first."""
         body: dict[str, Any] = {"project": project, "recipe": recipe, "name": name}
         body["overrides"] = overrides or {}
         if outside:
@@ -107,7 +108,7 @@ class Grove:
         return self.ask(Run, "POST", "/runs", json=body, headers=headers)
 
     def searches(self, project: int) -> Iterator[Search]:
-        """Searches at test time, newest first."""
+        """Yields searches at test time, newest first."""
         return self._walk("searches", Search, where=f"/projects/{project}/searches")
 
     def create_search(
@@ -120,15 +121,15 @@ class Grove:
         *,
         key: str | None = None,
     ) -> Search:
-        """Let a team (`starter:NAME`, `registry:NAME@VERSION`) search a problem, queued; the same
-        `key` means the same search, as of `create_run`."""
+        """Creates a queued search of a team (`starter:NAME`, `registry:NAME@VERSION`) on a problem;
+        `key` as in `create_run`."""
         body = {"team": list(team), "problem": problem, "overrides": overrides or {}, "name": name}
         headers = {"Idempotency-Key": key} if key else {}
         path = f"/projects/{project}/searches"
         return self.ask(Search, "POST", path, json=body, headers=headers)
 
     def answer(self, run_id: str) -> Answer | None:
-        """Of a search; None while it has none."""
+        """Returns the answer of a search; None while it has none."""
         return self.ask(Answer | None, "GET", f"/searches/{run_id}/answer")
 
     def stop(self, run_id: str) -> Run:
@@ -138,23 +139,23 @@ class Grove:
         return self.ask(Run, "POST", f"/runs/{run_id}/resume")
 
     def models(self, **filters: Any) -> Iterator[Model]:
-        """`project` and `name` as in REST."""
+        """Yields models; `project` and `name` as in REST."""
         return self._walk("models", Model, **filters)
 
     def promote(self, model: int, alias: str, version: int | None, reason: str) -> dict[str, Any]:
-        """Let an alias mean a version, or None; where the workspace asks for a second pair of eyes
-        the answer's `state` is waiting."""
+        """Moves an alias to a version, or removes it (None); where the workspace requires a second
+        person's approval, the response's `state` is waiting."""
         body = {"alias": alias, "version": version, "reason": reason}
         return self.ask(dict[str, Any], "POST", f"/models/{model}/promotions", json=body)
 
     def blocks(self, path: str) -> Iterator[bytes]:
-        """What an address answers, as it comes."""
+        """Yields the response body of an address as it arrives."""
         with self._http.stream("GET", path) as response:
             _check(response)
             yield from response.iter_bytes()
 
     def events(self, run_id: str, after: int = 0, topics: str = "*") -> Iterator[Event]:
-        """What is stored now, after a seq."""
+        """Yields the events stored now after a seq."""
         query = {"after": after, "topics": topics}
         with self._http.stream("GET", f"/runs/{run_id}/events", params=query) as response:
             _check(response)
@@ -162,11 +163,11 @@ class Grove:
                 yield msgspec.json.decode(line, type=Event)
 
     def watch(self, run_id: str, after: int = 0, topics: str = "*") -> Iterator[Event]:
-        """What is stored after a seq, then what comes, until the run has ended. A connection that
-        breaks is opened again after the last event: none is lost, none comes twice.
+        """Yields the events stored after a seq, then live ones, until the run has ended. A broken
+        connection is reopened after the last event: none is lost, none is repeated.
 
         Raises:
-            httpx.TransportError: it cannot be opened any more.
+            httpx.TransportError: the connection cannot be reopened.
         """
         last, broken = after, 0
         while True:
@@ -182,8 +183,8 @@ class Grove:
                 time.sleep(RETRY_SECONDS)
 
     def send(self, run_id: str, lines: Sequence[bytes]) -> Heard:
-        """Lines of an engine's log (`events.jsonl`), in order, for a run that is `outside`; those
-        that are stored already change nothing.
+        """Sends lines of an engine's log (`events.jsonl`), in order, for a run that is `outside`;
+        lines stored already change nothing.
 
         Raises:
             Refused: with `problem.expected_seq` if events before these are missing.
@@ -193,7 +194,7 @@ class Grove:
         return self.ask(Heard, "POST", f"/runs/{run_id}/events", content=body, headers=headers)
 
     def points(self, run_id: str, metric: str) -> Points:
-        """All points of one series of numbers, in the order in which they were told."""
+        """Returns all points of one metric, in the order in which they were recorded."""
         query = {"fields": "step,time,value", "limit": POINTS_AT_ONCE}
         path = f"/runs/{run_id}/metrics/{quote(metric, safe='')}/points"
         page = found = self.ask(PointPage, "GET", path, params=query)
@@ -203,7 +204,7 @@ class Grove:
         return found.points
 
     def exports(self, **filters: Any) -> Iterator[Export]:
-        """Newest first; `project` and `state` as in REST."""
+        """Yields exports, newest first; `project` and `state` as in REST."""
         return self._walk("exports", Export, **filters)
 
     def ask_for_export(
@@ -216,16 +217,17 @@ class Grove:
         key: str | None = None,
         **filters: Any,
     ) -> Export:
-        """A table of one run, or of the runs of a project that the filters leave, queued."""
+        """Queues the export of a table of one run, or of the runs of a project that match the
+        filters."""
         body = {"table": table, "format": file, "project": project, "run": run, "filters": filters}
         headers = {"Idempotency-Key": key} if key else {}
         return self.ask(Export, "POST", "/exports", json=body, headers=headers)
 
     def finished_export(self, export_id: str, seconds: float = EXPORT_SECONDS) -> Export:
-        """The export once it is ready, or failed.
+        """Waits for the export and returns it once it is ready or failed.
 
         Raises:
-            TimeoutError: it was neither in so many seconds.
+            TimeoutError: it was neither within `seconds`.
         """
         until = time.monotonic() + seconds
         while not (export := self.ask(Export, "GET", f"/exports/{export_id}")).is_over:
@@ -235,10 +237,10 @@ class Grove:
         return export
 
     def download(self, export: Export, path: Path) -> None:
-        """Its file, whole and as it was written, or nothing.
+        """Writes the export's file to `path`, complete and verified, or not at all.
 
         Raises:
-            Refused: it is not ready. ValueError: what came is not what was written.
+            Refused: it is not ready. ValueError: the digest differs from the written file's.
         """
         draft, digest = path.with_name(f"{path.name}.part"), hashlib.sha256()
         try:
@@ -255,18 +257,19 @@ class Grove:
             draft.unlink(missing_ok=True)
 
     def upload(self, file: Path, project: int, kind: str) -> Upload:
-        """A file of `kind` dataset or model, sent to its end; one that was broken off goes on from
-        where the server stands.
+        """Uploads a file of `kind` dataset or model; an interrupted upload resumes at the server's
+        offset.
 
         Raises:
-            Refused: the server does not take it.
+            Refused: the server does not accept it.
         """
         return uploading.upload(self.ask, file, project, kind)
 
     def add_dataset(
         self, project: int, name: str, files: Sequence[Path], note: str = ""
     ) -> DatasetVersion:
-        """The problems of some files as a version of a dataset; the same problems, the same one."""
+        """Creates a dataset version of the problems of some files; equal problems give the same
+        version."""
         uploads = [self.upload(file, project, "dataset").id for file in files]
         body = {"project": project, "name": name, "uploads": uploads, "note": note}
         return self.ask(DatasetVersion, "POST", "/datasets", json=body, timeout=READ_SECONDS)
@@ -275,7 +278,7 @@ class Grove:
         return self.ask(DatasetVersion, "GET", f"/datasets/versions/{version_id}")
 
     def dataset_content(self, version_id: int) -> Iterator[bytes]:
-        """All problems of a version as JSON lines, block by block."""
+        """Yields all problems of a version as JSON lines, block by block."""
         with self._http.stream("GET", f"/datasets/versions/{version_id}/content") as response:
             _check(response)
             yield from response.iter_bytes()
@@ -303,7 +306,7 @@ class Grove:
             query["cursor"] = page["next"]
 
     def ask(self, kind: type[Told], method: str, path: str, **request: Any) -> Told:
-        """Any operation of REST; its answer as `kind`. Raises `Refused`."""
+        """Calls any REST operation and returns its response as `kind`. Raises `Refused`."""
         return msgspec.json.decode(self._send(method, path, **request).content, type=kind)
 
     def _send(self, method: str, path: str, **request: Any) -> httpx.Response:

@@ -1,8 +1,8 @@
-"""`grove doctor`: whether this machine can do what is installed on it.
+"""`grove doctor`: checks of whether this machine can run what is installed on it.
 
 The checks of the engine are those of `python -m engine doctor`, the server's those of
 `manage.py doctor`; each runs in a process of its own and only if its extra is installed.
-Waits: for the two processes (`SECONDS` each) and for the server's answer (`SERVER_SECONDS`).
+Waits: for the two processes (`SECONDS` each) and for the server's response (`SERVER_SECONDS`).
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from webapp.client.requirements import unmet
 from webapp.client.types import Refused
 
 SECONDS = 300.0
-"""A machine without a warm disk takes a minute to import torch and vLLM."""
+"""With a cold disk cache, importing torch and vLLM takes a minute."""
 SERVER_SECONDS = 5.0
 OLDEST_PYTHON = (3, 11)
 OK, ABSENT, WARNING, FAILED = "ok", "absent", "warning", "failed"
 _OF_ITS_OWN = {"engine": "ray~=", "server": "channels~="}
-"""A requirement that nothing else brings: an extra without it was never installed."""
+"""A requirement that no other extra has: an extra without it was never installed."""
 
 
 class Check(msgspec.Struct, frozen=True):
@@ -44,7 +44,7 @@ class Check(msgspec.Struct, frozen=True):
 
 
 def examine(as_json: bool = False) -> int:
-    """Print every check, or one JSON object; 1 if one failed, else 0."""
+    """Prints every check, or one JSON object; returns 1 if one failed, else 0."""
     checks = []
     for check in _checks():
         checks.append(check)
@@ -59,7 +59,7 @@ def examine(as_json: bool = False) -> int:
 
 
 def line_of(check: Check) -> str:
-    """A check as it is printed: status, name and text, the remedy below them."""
+    """Returns a check as printed: status, name and text, the remedy below them."""
     remedy = f"\n{'':9}{check.remedy}" if check.remedy and check.status != OK else ""
     return f"{check.status:9}{check.name}: {check.text}{remedy}"
 
@@ -82,7 +82,7 @@ def _python() -> Check:
 
 
 def _packages(extra: str) -> Check:
-    """Whether an extra is installed, in the versions that it declares."""
+    """Checks that an extra is installed in the versions that it declares."""
     name = f"grove-rl[{extra}]" if extra else "grove-rl"
     found = unmet(extra)
     if not found:
@@ -95,7 +95,7 @@ def _packages(extra: str) -> Check:
 
 
 def _engine() -> Iterator[Check]:
-    """The findings of `engine doctor`, as checks."""
+    """Yields the results of `engine doctor` as checks."""
     found, error = _json_of(local.command(local.ENGINE, ["doctor", "--json"]))
     if found is None:
         yield Check("engine", FAILED, error, "run: grove engine doctor")
@@ -131,7 +131,7 @@ def _gpus(seen_by_torch: int) -> Check:
 
 
 def _server() -> Iterator[Check]:
-    """What `manage.py doctor` reports."""
+    """Yields the results of `manage.py doctor` as checks."""
     found, error = _json_of(local.command(local.SERVER, ["doctor", "--json"]))
     if found is None:
         yield Check("server", FAILED, error, "run: grove manage doctor")
@@ -140,7 +140,7 @@ def _server() -> Iterator[Check]:
 
 
 def _json_of(command: list[str]) -> tuple[Any, str]:
-    """What a process printed as JSON, whatever its exit status; else None and why."""
+    """Returns the JSON that a process printed, with any exit status; else None and the reason."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS)
     except subprocess.TimeoutExpired:
@@ -153,7 +153,7 @@ def _json_of(command: list[str]) -> tuple[Any, str]:
 
 
 def _login() -> Check:
-    """The server that the client's verbs go to; none is needed for the others."""
+    """Checks the server that the client's verbs use; the other verbs need none."""
     try:
         address, token = login.known()
     except login.NotLoggedIn as error:

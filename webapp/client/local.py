@@ -1,6 +1,6 @@
 """Verbs of `grove` that run on this machine: the engine's, and Django's commands.
 
-Each replaces this process by `python -m engine` or `python -m webapp.manage`, so signals, output
+Each replaces this process with `python -m engine` or `python -m webapp.manage`, so signals, output
 and exit status are theirs. Neither is imported here.
 """
 
@@ -26,7 +26,7 @@ ENGINE_VERBS = {
     "same": "whether two runs are the same, bit for bit",
 }
 """Verbs of `python -m engine` under the same name. Its `search` and `doctor` share a name with a
-verb of ours: `handed_on` tells them apart."""
+verb of the client: `handed_on` distinguishes them."""
 SERVER_VERBS = {
     "up": "start Postgres, web and worker on this machine, until Ctrl-C",
     "demo": "run the demo job through the whole stack",
@@ -40,7 +40,7 @@ NOT_INSTALLED = 2
 
 
 def handed_on(words: Sequence[str]) -> tuple[str, list[str]] | None:
-    """(module, its arguments) of a command line that is not the client's own; None if it is."""
+    """Returns (module, its arguments) of a command line of a local verb; None for the client's."""
     if not words:
         return None
     verb, rest = words[0], list(words[1:])
@@ -58,12 +58,13 @@ def handed_on(words: Sequence[str]) -> tuple[str, list[str]] | None:
 
 
 def _is_local(arguments: Sequence[str]) -> bool:
-    """Whether a search names its own agents and so needs no server."""
+    """Returns whether a search names its own agents and so needs no server."""
     return any(word.partition("=")[0] in _LOCAL_SEARCH for word in arguments)
 
 
 def hand_on(module: str, arguments: Sequence[str]) -> int:
-    """Become `python -m MODULE ARGUMENTS`; returns only if its extra is not installed."""
+    """Replaces this process with `python -m MODULE ARGUMENTS`; returns `NOT_INSTALLED` if the extra
+    of the module is not installed."""
     extra = _EXTRAS[module]
     if missing := [one.requirement for one in unmet(extra) if one.installed is None]:
         shown = ", ".join(missing[:3]) + (" ..." if len(missing) > 3 else "")
@@ -75,5 +76,6 @@ def hand_on(module: str, arguments: Sequence[str]) -> int:
 
 
 def command(module: str, arguments: Sequence[str]) -> list[str]:
-    """The command line of a module of ours; what lies in the current directory is not imported."""
+    """Returns the command line of a module of Grove; nothing is imported from the current
+    directory."""
     return [sys.executable, "-P", "-m", module, *arguments]

@@ -1,6 +1,6 @@
-"""Where the command keeps address and token: a file that only its owner reads.
+"""Storage of the command's address and token: a file that only its owner can read.
 
-GROVE_ADDRESS and GROVE_TOKEN, where they are set, go before the file.
+GROVE_ADDRESS and GROVE_TOKEN, if set, take precedence over the file.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ DEFAULT_ADDRESS = "http://localhost:8000"
 
 
 class NotLoggedIn(Exception):
-    """There is no token to ask with."""
+    """Raised when there is no token."""
 
 
 def path() -> Path:
-    """`grove/login.json` in the user's folder of settings."""
+    """Returns `grove/login.json` in the user's settings folder."""
     home = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
     return Path(home) / "grove" / "login.json"
 
@@ -32,7 +32,7 @@ def save(address: str, token: str) -> Path:
 
 
 def known() -> tuple[str, str]:
-    """(address, token); raises `NotLoggedIn`."""
+    """Returns (address, token). Raises `NotLoggedIn`."""
     saved = json.loads(path().read_text()) if path().is_file() else {}
     address = os.environ.get("GROVE_ADDRESS") or saved.get("address") or DEFAULT_ADDRESS
     token = os.environ.get("GROVE_TOKEN") or saved.get("token")

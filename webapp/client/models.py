@@ -1,4 +1,4 @@
-"""Models by REST: a folder becomes a version, a version becomes a zip."""
+"""Upload and download of models over REST: a folder as a version, a version as a zip."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from webapp.client.types import Model, ModelVersion
 def push_model(
     grove: Grove, project: int, name: str, folder: Path, parent: int | None = None
 ) -> ModelVersion:
-    """Upload all files of a folder in Hugging Face layout as the next version of a model, which is
-    made if it is not there.
+    """Uploads all files of a folder in Hugging Face layout as the next version of a model, which is
+    created if missing.
 
     Raises:
-        Refused: the server does not take it; says which file is wrong and why.
-        OSError: a file cannot be read. ValueError: there is no model that `parent` could be of.
+        Refused: the server does not accept it; names the invalid file and the reason.
+        OSError: a file cannot be read. ValueError: `parent` is given and the model does not exist.
     """
     files = [path for path in sorted(folder.iterdir()) if path.is_file()]
     known = next(
@@ -33,7 +33,8 @@ def push_model(
 
 
 def pull_model(grove: Grove, model: int, number: int, file: Path) -> int:
-    """Write a version's zip; the bytes written. The file appears whole or not at all."""
+    """Writes a version's zip and returns its size in bytes. The file appears complete or not at
+    all."""
     draft = file.with_name(f"{file.name}.draft")
     try:
         with draft.open("wb") as target:

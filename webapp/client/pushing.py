@@ -1,7 +1,7 @@
-"""Sending a log that grows, from wherever the server stands.
+"""Upload of a growing log, resumed after the server's last event.
 
 Invariant: the server's `head_seq` is the only cursor. Line n of `events.jsonl` is the event of seq
-n, so whatever broke off, sending goes on with the line after it.
+n, so after any interruption sending continues with the line after `head_seq`.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ BATCH_LINES = 5000
 BATCH_BYTES = 2_000_000
 LOOK_SECONDS = 0.5
 ALIVE_SECONDS = 60.0
-"""In silence, how often the server is told that the engine lives."""
+"""Interval of signs of life to the server while the log does not grow."""
 _OVER = ("finished", "failed", "stopped")
 
 
 def log_in(directory: Path) -> Path:
-    """The log of a run's directory.
+    """Returns the log of a run's directory.
 
     Raises:
-        FileNotFoundError: there is none.
+        FileNotFoundError: the directory has no log.
     """
     log = directory / FILE_NAME
     if not log.is_file():
@@ -38,10 +38,10 @@ def log_in(directory: Path) -> Path:
 
 
 def push(grove: Grove, run_id: str, directory: Path, *, follow: bool) -> Heard:
-    """Send what the log holds; with `follow`, also what comes until it tells the run's end.
+    """Sends the log's lines; with `follow`, also new ones until the log records the run's end.
 
     Raises:
-        Refused: the server does not take it. OSError: there is no log.
+        Refused: the server does not accept them. OSError: there is no log.
     """
     log = log_in(directory)
     heard, said = grove.send(run_id, []), time.monotonic()
@@ -56,7 +56,7 @@ def push(grove: Grove, run_id: str, directory: Path, *, follow: bool) -> Heard:
 
 
 def last_seq(file: Path) -> int:
-    """The seq of the last event that a pulled file holds; 0 if there is none yet."""
+    """Returns the seq of the last event in a pulled file; 0 if it has none."""
     if not file.exists():
         return 0
     last = 0
@@ -67,7 +67,7 @@ def last_seq(file: Path) -> int:
 
 
 def batches(lines: Iterable[bytes]) -> Iterator[list[bytes]]:
-    """Lines in lots that the server takes at once."""
+    """Yields lines in batches of a size that the server accepts."""
     batch: list[bytes] = []
     size = 0
     for line in lines:

@@ -1,6 +1,6 @@
 """Requirements of this distribution's extras that the environment does not meet.
 
-They are read from the metadata that pip left, so nothing of what they bring is imported.
+They are read from the installed metadata, so none of the required packages is imported.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ class Unmet:
 
 
 def unmet(extra: str) -> list[Unmet]:
-    """What `pip install grove-rl[EXTRA]` would install or change, without the requirements of
-    requirements; "" is the base. Empty where Grove runs without being installed."""
+    """Returns what `pip install grove-rl[EXTRA]` would install or change, without the requirements
+    of requirements; "" is the base. Empty where Grove runs without being installed."""
     try:
         declared = [Requirement(line) for line in requires(DISTRIBUTION) or ()]
     except PackageNotFoundError:

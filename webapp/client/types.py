@@ -1,4 +1,4 @@
-"""What REST tells, typed. Fields that a newer server adds are passed over."""
+"""Types of REST responses. Fields that a newer server adds are ignored."""
 
 from __future__ import annotations
 
@@ -47,14 +47,14 @@ class Run(msgspec.Struct, frozen=True):
 
 
 class Upload(msgspec.Struct, frozen=True):
-    """A file on its way in; `offset` of its `size` bytes have come."""
+    """A file being uploaded; `offset` of its `size` bytes have arrived."""
 
     id: str
     name: str
     size: int
     offset: int
     sha256: str | None
-    """Of its content, once it is finished."""
+    """Digest of the content, once the upload is finished."""
 
 
 class UploadList(msgspec.Struct, frozen=True):
@@ -65,7 +65,7 @@ class DatasetVersion(msgspec.Struct, frozen=True):
     id: int
     number: int
     reference: str | None
-    """What a run's `problems.dataset` calls it."""
+    """Its name in a run's `problems.dataset`."""
     content_hash: str
     left_out: list[str]
     statistics: dict[str, Any]
@@ -94,7 +94,7 @@ class Model(msgspec.Struct, frozen=True):
 
 
 class Search(msgspec.Struct, frozen=True):
-    """`id` is that of its run: stop, watch and pull take it."""
+    """A search; `id` is that of its run, which stop, watch and pull take."""
 
     id: str
     name: str
@@ -106,7 +106,7 @@ class Search(msgspec.Struct, frozen=True):
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """The program that a search chose; without a node nothing was verified."""
+    """The program that a search chose; without a node, nothing was verified."""
 
     node: int | None
     agent: str
@@ -122,7 +122,7 @@ class Answer(msgspec.Struct, frozen=True):
 
 
 class Event(msgspec.Struct, frozen=True, array_like=True):
-    """[seq, milliseconds since 1970, kind, payload] as on the wire."""
+    """An event as on the wire: [seq, milliseconds since 1970, kind, payload]."""
 
     seq: int
     milliseconds: int
@@ -131,7 +131,7 @@ class Event(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Points(msgspec.Struct):
-    """Of one series of numbers: columns of equal length."""
+    """Points of one metric: columns of equal length."""
 
     step: list[int]
     time: list[float]
@@ -149,7 +149,7 @@ class PointPage(msgspec.Struct, frozen=True):
 
 
 class Export(msgspec.Struct, frozen=True):
-    """A table as a file, which a worker writes."""
+    """A table as a file, written by a worker."""
 
     id: str
     project: int
@@ -168,7 +168,7 @@ class Export(msgspec.Struct, frozen=True):
 
 
 class Heard(msgspec.Struct, frozen=True):
-    """What an engine elsewhere is told when it sends events."""
+    """The server's response to the events of an external engine."""
 
     head_seq: int
     state: str
@@ -191,7 +191,7 @@ class Problem(msgspec.Struct, frozen=True):
 
 
 class Refused(Exception):
-    """The server's refusal; the message names each field at fault, its value and the remedy."""
+    """The server's refusal; the message names each invalid field, its value and the reason."""
 
     def __init__(self, problem: Problem):
         self.problem = problem

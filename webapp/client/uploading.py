@@ -1,7 +1,7 @@
-"""Sending a file in pieces, from wherever the server stands.
+"""Resumable upload of a file in pieces, from the server's offset.
 
-Invariant: the server's offset is the only cursor; the same file of the same project, asked for
-again while its upload is under way, is the same upload, because the server knows it by its digest.
+Invariant: the server's offset is the only cursor; a repeated upload of the same file to the same
+project continues the unfinished one, because the server identifies it by its digest.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from webapp.client.types import Refused, Upload, UploadList
 
 PIECE_BYTES = 4 << 20
 FINISH_SECONDS = 600.0
-"""How long the server may take to hash what came."""
+"""Deadline for the server to hash the uploaded file."""
 
 Ask = Callable[..., Any]
 
 
 def upload(ask: Ask, file: Path, project: int, kind: str) -> Upload:
-    """The finished upload of a file; `ask` is `Grove.ask`."""
+    """Uploads a file and returns the finished upload; `ask` is `Grove.ask`."""
     with file.open("rb") as content:
         digest = hashlib.file_digest(content, "sha256").hexdigest()
         size = content.seek(0, 2)
@@ -34,7 +34,7 @@ def upload(ask: Ask, file: Path, project: int, kind: str) -> Upload:
 
 
 def _begun_before(ask: Ask, body: dict[str, Any]) -> Upload | None:
-    """What was begun for the same file and broken off."""
+    """Returns the unfinished upload of the same file, if any."""
     query = {"project": body["project"], "kind": body["kind"], "announced": body["sha256"]}
     told = ask(UploadList, "GET", "/uploads", params=query)
     return next((one for one in told.uploads if one.name == body["name"]), None)

@@ -1,4 +1,4 @@
-"""REST of comments, and of what one is told of."""
+"""REST of comments and notices."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Text = Annotated[
 
 
 class About(Cursor):
-    """One run, a node of one of its trees, or several runs that are compared."""
+    """One run, a node of one of its trees, or a comparison of several runs."""
 
     run: list[uuid.UUID] = Field(min_length=1, max_length=MOST_RUNS)
     tree: Number | None = None
@@ -50,7 +50,7 @@ class CommentOut(Schema):
     text: str
     """Markdown."""
     html: str
-    """The same, safe to show."""
+    """The text as HTML, safe to show."""
     created: datetime
     edited: datetime | None
 
@@ -84,7 +84,7 @@ class NewComment(Schema):
     )
 
     run: list[uuid.UUID] = Field(min_length=1, max_length=MOST_RUNS)
-    """One, or several that are compared."""
+    """One run, or those of a comparison."""
     tree: NumberInBody | None = None
     node: NumberInBody | None = None
     text: Text
@@ -113,19 +113,19 @@ class Read(Schema):
     model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"notices": [1]}]})
 
     notices: list[NumberInBody] | None = Field(None, min_length=1, max_length=1000)
-    """Ids; none of this marks all."""
+    """Ids; null marks all."""
 
 
 @router.get("", response=CommentList)
 def list_comments(request: HttpRequest, about: Query[About]):
-    """What was written about it, the oldest first."""
+    """Lists comments, oldest first."""
     target = find_target(request.user, about.run, about.tree, about.node)
     return page(target.thread().select_related("author"), "comments", about)
 
 
 @router.post("", response={201: CommentOut})
 def create_comment(request: HttpRequest, new: NewComment):
-    """Write about a run, a node or a comparison; who is mentioned by @name is told."""
+    """Posts a comment on a run, a node or a comparison; notifies members mentioned by @name."""
     target = find_target(request.user, new.run, new.tree, new.node)
     require_all(request, target, Action.COMMENT)
     return Status(201, services.write_comment(target, request.user, new.text, site_of(request)))
@@ -133,7 +133,7 @@ def create_comment(request: HttpRequest, new: NewComment):
 
 @router.patch("/{comment_id}", response=CommentOut)
 def change_comment(request: HttpRequest, comment_id: Id, change: ChangedComment):
-    """Change what you wrote."""
+    """Edits your comment."""
     comment = get_object_or_404(visible_comments(request.user), pk=comment_id)
     target = target_of(comment, request.user)
     own_or_refused(request, comment, target)
@@ -143,7 +143,7 @@ def change_comment(request: HttpRequest, comment_id: Id, change: ChangedComment)
 
 @router.delete("/{comment_id}", response={204: None})
 def delete_comment(request: HttpRequest, comment_id: Id):
-    """Remove what you wrote, or as a maintainer what others wrote."""
+    """Deletes your comment, or as a maintainer that of another user."""
     comment = get_object_or_404(visible_comments(request.user), pk=comment_id)
     require_may_delete(request, comment, target_of(comment, request.user))
     services.delete_comment(comment)
@@ -152,14 +152,14 @@ def delete_comment(request: HttpRequest, comment_id: Id):
 
 @inbox.get("", response=NoticeList)
 def list_notices(request: HttpRequest, query: Query[Cursor]):
-    """Comments that you are told of, the oldest first."""
+    """Lists your notices, oldest first."""
     require_person(request.user)
     return page(notices_of(request.user), "notices", query)
 
 
 @inbox.post("/read", response={204: None})
 def mark_notices_read(request: HttpRequest, read: Read):
-    """You have read these, or all."""
+    """Marks these notices as read, or all."""
     require_person(request.user)
     services.read_notices(request.user, *(read.notices or ()))
     return Status(204, None)

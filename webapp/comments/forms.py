@@ -1,4 +1,4 @@
-"""What a comment may be, and what an address of comments names."""
+"""Forms of comments, and of the query that selects what they are about."""
 
 from __future__ import annotations
 

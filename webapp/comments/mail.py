@@ -1,7 +1,7 @@
-"""Mail to who is mentioned, where mail is configured (`settings.MAIL`).
+"""Mail to mentioned users, where mail is configured (`settings.MAIL`).
 
-Invariant: it goes to addresses alone that their owners have verified; whether it can be sent never
-decides about the comment, which the inbox shows anyway.
+Invariant: mail goes only to addresses that their owners have verified; a failure to send it never
+affects the comment, which the inbox shows anyway.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 
 
 def mail_notices(notice_ids: Collection[int], site: str) -> None:
-    """One message to each person; `site` is the beginning of addresses."""
+    """Sends one message to each person; `site` is the beginning of addresses."""
     if not settings.MAIL_IS_SENT:
         return
     notices = Notice.objects.filter(pk__in=notice_ids).select_related("user", "comment__author")

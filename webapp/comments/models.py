@@ -1,7 +1,7 @@
-"""What people write about a run, a node of one of its trees, or a comparison of runs.
+"""Comments on a run, a node of one of its trees, or a comparison of runs.
 
-Invariants: a comment is seen by who may see every run that it is about, and by no guest of a share
-link; text is stored as it was written, and made safe where it is shown (`webapp.markdown`).
+Invariants: a comment is visible to users who may see every run that it is about, and to no guest of
+a share link; text is stored as it was written, and made safe where it is shown (`webapp.markdown`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from webapp.experiments.models import InRunQuerySet, Run
 
 class CommentQuerySet(InRunQuerySet):
     def visible_to(self, user: User) -> CommentQuerySet:
-        """Those about runs of which `user` may see each."""
+        """Comments on runs all of which `user` may see."""
         hidden = ComparedRun.objects.exclude(run__in=Run.objects.visible_to(user))
         return super().visible_to(user).exclude(pk__in=hidden.values("comment"))
 
@@ -27,7 +27,7 @@ class Comment(models.Model):
     tree = models.BigIntegerField(null=True)
     node = models.BigIntegerField(null=True)
     comparison = models.CharField(max_length=400, blank=True)
-    """Ids of the runs that are compared, in order, with commas; blank if there is one run alone."""
+    """Ids of the compared runs, in order, with commas; blank for a single run."""
     author = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
     text = models.TextField()
     """Markdown."""
@@ -55,7 +55,7 @@ class ComparedRun(models.Model):
 
 
 class Reason(models.TextChoices):
-    """Why somebody is told of a comment."""
+    """Why a user is notified of a comment."""
 
     MENTIONED = "mentioned", "mentioned you"
     OWN_RUN = "own-run", "wrote about your run"
@@ -64,13 +64,13 @@ class Reason(models.TextChoices):
 
 class NoticeQuerySet(models.QuerySet):
     def visible_to(self, user: User) -> NoticeQuerySet:
-        """One's own, about what one may still see."""
+        """The user's own notices, of comments that they may still see."""
         mine = self.filter(user=user.pk)
         return mine.filter(comment__in=Comment.objects.visible_to(user).values("pk"))
 
 
 class Notice(models.Model):
-    """Somebody is told of a comment, once."""
+    """Notifies one user of a comment, once."""
 
     user = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="notices"

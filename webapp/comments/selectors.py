@@ -1,4 +1,4 @@
-"""Reads of comments and of what people are told of. What one sees starts with `visible_to`."""
+"""Reads of comments and notices. What a user sees starts with `visible_to`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def visible_comments(user: User) -> QuerySet[Comment]:
 
 def thread_page(target: Target, before: int | None = None) -> tuple[list[Comment], int | None]:
     """The newest `PAGE_ROWS` comments with an id below `before`, oldest first, and `before` of the
-    page with earlier ones, None if there is none."""
+    page with earlier ones, None on the last."""
     found = target.thread().select_related("author").order_by("-pk")
     rows = list((found.filter(pk__lt=before) if before else found)[: PAGE_ROWS + 1])
     shown = rows[:PAGE_ROWS][::-1]
@@ -31,17 +31,17 @@ def thread_page(target: Target, before: int | None = None) -> tuple[list[Comment
 
 
 def may_write(user: User, target: Target) -> bool:
-    """Whether `user` may comment on every run of it."""
+    """Whether `user` may comment on every run of the target."""
     return all(may(user, Action.COMMENT, project) for project in target.projects)
 
 
 def may_moderate(user: User, target: Target) -> bool:
-    """Whether `user` may remove what others wrote on it."""
+    """Whether `user` may remove what others wrote on the target."""
     return all(may(user, Action.MODERATE, project) for project in target.projects)
 
 
 def notices_of(user: User) -> QuerySet[Notice]:
-    """What `user` is told of, newest first."""
+    """Notices of `user`, newest first."""
     return (
         Notice.objects.visible_to(user)
         .select_related("comment__author", "comment__run__experiment")
@@ -50,7 +50,8 @@ def notices_of(user: User) -> QuerySet[Notice]:
 
 
 def unread(request: HttpRequest) -> dict[str, Any]:
-    """For every template: `unread_notices`, how many there are for who is signed in."""
+    """Context of every template: `unread_notices`, a function that counts the user's unread
+    notices."""
 
     @cache
     def count() -> int:

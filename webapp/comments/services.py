@@ -1,7 +1,7 @@
-"""Writing, changing and removing comments, and telling people of them.
+"""Creation, editing and deletion of comments, and notification of users.
 
-Invariant: nobody is told of what they may not see, nor of what they wrote themselves, nor twice of
-one comment. Callers have checked who may write (`projects.permissions`).
+Invariant: no user is notified of what they may not see, nor of what they wrote themselves, nor
+twice of one comment. Callers have checked who may write (`projects.permissions`).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _MENTION = re.compile(r"(?<![\w@./+-])@([\w.@+-]{1,150})")
 
 @transaction.atomic
 def write_comment(target: Target, author: User, text: str, site: str) -> Comment:
-    """`site` is the beginning of addresses in mail, such as https://grove.example."""
+    """Posts a comment; `site` starts the addresses in mail, such as https://grove.example."""
     comment = Comment.objects.create(
         run=target.runs[0],
         tree=target.tree,
@@ -50,7 +50,7 @@ def write_comment(target: Target, author: User, text: str, site: str) -> Comment
 
 @transaction.atomic
 def change_comment(comment: Comment, target: Target, text: str, site: str) -> None:
-    """Who is mentioned in the new text for the first time is told."""
+    """Edits the comment and notifies users whom the new text mentions for the first time."""
     comment.text, comment.edited = text, timezone.now()
     comment.save(update_fields=["text", "edited"])
     _tell(comment, target, dict.fromkeys(mentioned(target, text), Reason.MENTIONED), site)
@@ -59,26 +59,26 @@ def change_comment(comment: Comment, target: Target, text: str, site: str) -> No
 
 @transaction.atomic
 def delete_comment(comment: Comment) -> None:
-    """With all that told of it."""
+    """Deletes the comment with its notices."""
     _announce(comment)
     comment.delete()
 
 
 def _announce(comment: Comment) -> None:
-    """Whoever looks at the run hears of it over its stream; a comparison has none."""
+    """Notifies viewers of the run over its stream; a comparison has none."""
     if not comment.comparison:
         Run.objects.filter(pk=comment.run_id).update(comments_changed=F("comments_changed") + 1)
         announce(comment.run_id)
 
 
 def read_notices(user: User, *ids: int) -> None:
-    """Those are read; without ids, all are."""
+    """Marks these notices as read; without ids, all."""
     unread = Notice.objects.filter(user=user.pk, read_at=None)
     (unread.filter(pk__in=ids) if ids else unread).update(read_at=timezone.now())
 
 
 def mentioned(target: Target, text: str) -> list[User]:
-    """Members whom the text calls by @name, `MOST_MENTIONS` at most."""
+    """Members whom the text mentions by @name, `MOST_MENTIONS` at most."""
     called = list(dict.fromkeys(name for found in _MENTION.findall(text) for name in _names(found)))
     workspaces = {project.workspace_id for project in target.projects}
     members = Membership.objects.filter(workspace__in=workspaces).values("user")
@@ -86,7 +86,8 @@ def mentioned(target: Target, text: str) -> list[User]:
 
 
 def _names(found: str) -> list[str]:
-    """A name may hold dots and dashes, and a sentence may end after it: both are tried."""
+    """Both readings of a match: a name may contain dots and dashes, and a sentence may end after
+    it."""
     return [found, found.rstrip(".+-@")]
 
 

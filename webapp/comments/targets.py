@@ -1,7 +1,7 @@
-"""What a comment can be about, and its address: a run, a node of one of its trees, or runs that are
-compared.
+"""Targets of comments and their addresses.
 
-Invariant: a target is only made of runs that who asks may see, and of nodes that are there.
+A target is a run, a node of one of its trees, or a comparison of runs. Invariant: it consists only
+of runs that the requesting user may see, and of nodes that exist.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from webapp.projects.models import Project
 from webapp.telemetry.models import Event
 
 MOST_RUNS = 8
-"""That one comparison has."""
+"""Maximum number of runs in one comparison."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Target:
         return {run.project for run in self.runs}
 
     def thread(self) -> QuerySet[Comment]:
-        """The comments on it. Whoever has made the target may see them."""
+        """The comments on the target. A user for whom the target was made may see them."""
         return Comment.objects.filter(
             run=self.runs[0], tree=self.tree, node=self.node, comparison=self.comparison
         )
@@ -61,7 +61,7 @@ class Target:
 def find_target(
     user: User, run_ids: Sequence[uuid.UUID], tree: int | None = None, node: int | None = None
 ) -> Target:
-    """Raises `Http404` if one of these does not exist for `user`."""
+    """Returns the target; raises `Http404` if a part of it does not exist for `user`."""
     runs = tuple(visible_run(user, run_id) for run_id in sorted(set(run_ids)))
     if not 1 <= len(runs) <= MOST_RUNS or (tree is None) != (node is None):
         raise Http404
@@ -73,7 +73,7 @@ def find_target(
 
 
 def target_of(comment: Comment, user: User) -> Target:
-    """What a comment that `user` may see is about."""
+    """The target of a comment that `user` may see."""
     return find_target(user, run_ids_of(comment), comment.tree, comment.node)
 
 
@@ -84,7 +84,7 @@ def run_ids_of(comment: Comment) -> list[uuid.UUID]:
 
 
 def address_of(comment: Comment) -> str:
-    """Where the comment stands, with what was written around it."""
+    """Address of the comment in its thread."""
     return f"{_address(run_ids_of(comment), comment.tree, comment.node)}#comment-{comment.pk}"
 
 

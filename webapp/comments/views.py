@@ -1,4 +1,4 @@
-"""Pages of comments: a thread, changing what one wrote, and the inbox."""
+"""Pages of comments: a thread, the edit form, and the inbox."""
 
 from __future__ import annotations
 
@@ -26,9 +26,8 @@ PAGE_ROWS = 50
 @require_http_methods(["GET", "HEAD", "POST"])
 def comments(request: HttpRequest) -> HttpResponse:
     """comments.html: `target`, `thread` (of Comment), `earlier` (for `before`, or None),
-    `can_write`, `can_moderate`, `form`. The
-    address, or what is sent, says about what: `?run=A`, `?run=A&tree=1&node=2`, `?run=A&run=B`;
-    `&before=ID` shows the comments before that one."""
+    `can_write`, `can_moderate`, `form`. The query or the form selects the target: `?run=A`,
+    `?run=A&tree=1&node=2`, `?run=A&run=B`; `&before=ID` shows the comments before that one."""
     target = _target(request)
     form = CommentForm(request.POST if request.method == "POST" else None)
     if form.is_bound:
@@ -43,7 +42,7 @@ def comments(request: HttpRequest) -> HttpResponse:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def edit(request: HttpRequest, comment_id: int) -> HttpResponse:
-    """comment.html: `comment`, `form` (CommentForm). On success: back to the thread."""
+    """comment.html: `comment`, `form` (CommentForm). A valid form redirects to the thread."""
     comment, target = _own(request, comment_id)
     given = request.POST if request.method == "POST" else None
     form = CommentForm(given, initial={"text": comment.text})
@@ -56,7 +55,7 @@ def edit(request: HttpRequest, comment_id: int) -> HttpResponse:
 
 @require_POST
 def delete(request: HttpRequest, comment_id: int) -> HttpResponse:
-    """Remove one's own comment, or as a maintainer anybody's; back to the thread."""
+    """Deletes one's own comment, or as a maintainer anybody's; redirects to the thread."""
     comment = get_object_or_404(visible_comments(request.user), pk=comment_id)
     target = target_of(comment, request.user)
     require_may_delete(request, comment, target)
@@ -77,14 +76,14 @@ def inbox(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 def read(request: HttpRequest) -> HttpResponse:
-    """All is read; back to the inbox."""
+    """Marks all notices as read; redirects to the inbox."""
     services.read_notices(request.user)
     return redirect("inbox")
 
 
 @require_POST
 def open_notice(request: HttpRequest, notice_id: int) -> HttpResponse:
-    """It is read; on to the comment."""
+    """Marks the notice as read; redirects to the comment."""
     notice = get_object_or_404(notices_of(request.user), pk=notice_id)
     services.read_notices(request.user, notice.pk)
     return redirect(address_of(notice.comment))
@@ -103,7 +102,7 @@ def thread_of(request: HttpRequest, target: Target) -> dict[str, object]:
 
 
 def require_all(request: HttpRequest, target: Target, action: Action) -> None:
-    """Raises `PermissionDenied` unless `action` is allowed on every run of it."""
+    """Raises `PermissionDenied` unless `action` is allowed on every run of the target."""
     for project in target.projects:
         require(request.user, action, project)
 
@@ -114,7 +113,7 @@ def require_may_delete(request: HttpRequest, comment: Comment, target: Target) -
 
 
 def own_or_refused(request: HttpRequest, comment: Comment, target: Target) -> None:
-    """Raises `PermissionDenied` unless who asks wrote it, and may still write there."""
+    """Raises `PermissionDenied` unless the user wrote the comment, and may still write there."""
     if comment.author_id != request.user.pk:
         raise PermissionDenied("Only who wrote a comment changes it; write one of your own.")
     require_all(request, target, Action.COMMENT)

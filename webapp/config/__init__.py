@@ -1,3 +1,1 @@
-"""Django's configuration: settings, environment, URLs, REST routers, ASGI, Celery, system
-checks.
-"""
+"""Configuration of Django: settings, environment, URLs, REST, ASGI, Celery, system checks."""

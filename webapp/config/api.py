@@ -1,4 +1,4 @@
-"""The REST API under /api/v1: one router per app, tokens or sessions with CSRF, problem details."""
+"""REST API under /api/v1: one router per app, tokens or sessions with CSRF, problem details."""
 
 from functools import cached_property
 from typing import Any
@@ -44,8 +44,10 @@ from webapp.telemetry.api.metrics import router as metrics
 
 
 class DocumentedAPI(NinjaAPI):
-    """Its schema also tells how each operation refuses, which fields one may ask for and where an
-    answer leads; an operation is called as its function."""
+    """NinjaAPI whose schema also documents each operation's refusals, selectable fields and links.
+
+    An operation's id is the name of its function.
+    """
 
     def get_openapi_operation_id(self, operation: Operation) -> str:
         return operation.view_func.__name__
@@ -55,7 +57,8 @@ class DocumentedAPI(NinjaAPI):
 
     @cached_property
     def _documented(self) -> tuple[OpenAPISchema, dict[str, sparse_fields.Shape]]:
-        """Worked out once: it takes a second, and anybody may ask for it."""
+        """The schema and its shapes, computed once: it takes a second, and anybody may request
+        it."""
         schema = super().get_openapi_schema()
         shapes = sparse_fields.document(schema)
         problem_details.document(schema)
@@ -78,7 +81,7 @@ remedy. 422: the request is not as this document says; 409: it is, but does not 
 Reads have an `ETag`: with `If-None-Match` an unchanged answer is 304, and a PATCH or DELETE with
 `If-Match` changes only what is still as it was read, else 412 (RFC 9110, 13.1). A POST with an
 `Idempotency-Key` is done once. Lists are walked by `cursor`, until `next` is null."""
-# Its own pages of documentation load scripts from a foreign host: off.
+# Ninja's documentation pages load scripts from a foreign host, so they are off.
 api = DocumentedAPI(
     title="Grove",
     version="1",

@@ -1,4 +1,4 @@
-"""The page that shows what REST can do, made of the OpenAPI document itself: no script at all."""
+"""Page that documents REST, rendered from the OpenAPI document; no script at all."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from webapp.telemetry.stream.protocol import Close
 
 @require_safe
 def reference(request: HttpRequest) -> HttpResponse:
-    """reference.html: `tags` of the operations, which `operations` is the HTML of. `closes` (Close)
-    are the codes by which a socket of the stream is closed."""
+    """reference.html: `tags` of the operations; `operations`, their HTML; `closes` (Close), the
+    codes with which a socket of the stream is closed."""
     tags = [group["tag"] for group in _groups()]
     told = {"tags": tags, "operations": _operations(), "closes": list(Close)}
     return render(request, "reference.html", told)
@@ -26,9 +26,9 @@ def reference(request: HttpRequest) -> HttpResponse:
 
 @cache
 def _operations() -> SafeString:
-    """parts/operations.html, the same for everybody: `groups`, [{tag, operations: [{method, path,
+    """parts/operations.html, the same for all users: `groups`, [{tag, operations: [{method, path,
     id, summary, description, parameters: [{name, place, required, kind, description}], body,
-    answers: [{status, what}]}]}], `body` the JSON Schema of what is sent, as text, or ""; and
+    answers: [{status, what}]}]}]; `body` is the JSON Schema of the request body as text, or ""; and
     `examples`."""
     return render_to_string("parts/operations.html", {"groups": _groups()})
 

@@ -1,8 +1,8 @@
-"""What uvicorn serves: static files, HTTP by Django, and the stream's websocket at /stream.
+"""ASGI application that uvicorn serves: static files, HTTP by Django, the websocket at /stream.
 
-Channels guards the stream's door for pages (origin, cookies, session, user). A program comes in by
-its token: no browser lets a foreign page send that header, so its origin does not matter; nor that
-of a guest, whom the secret of a share lets in and no cookie. Behind the door `Connection` speaks to
+Channels checks the websockets of pages (origin, cookies, session, user). A program authenticates by
+its token: no browser lets a foreign page send that header, so the origin does not matter; nor does
+a guest's, whom the secret of a share admits without a cookie. Once admitted, `Connection` speaks to
 the ASGI server itself, because a consumer costs twenty times as much per frame.
 """
 
@@ -86,6 +86,7 @@ class Application:
 
 application = Application()
 
-# What is imported stays: collections that looked through it took a sixth of storing a large batch.
+# What is imported stays: collections that traversed it took a sixth of the time of storing a large
+# batch.
 gc.collect()
 gc.freeze()

@@ -1,7 +1,7 @@
-"""The Celery app that web and workers share: JSON messages, one at a time, late acks.
+"""Celery app that web and workers share: JSON messages, one at a time, late acks.
 
-The queue is never the truth. A message says only "look at this run"; the run's row (lease,
-fencing token) says what is to be done, so a message that is lost or doubled does no harm.
+The queue is never the truth. A message says only "look at this run"; the run's row (lease, fencing
+token) says what to do, so a lost or duplicated message does no harm.
 """
 
 import os
@@ -14,8 +14,8 @@ from django.conf import settings
 
 RUN_TASK = "workers.run"
 
-# Redis gives a message back when nobody acknowledged it for this long. Shorter than a run on
-# purpose: the second delivery finds the lease taken, and a dead worker's run is found sooner.
+# Redis redelivers a message that nobody acknowledged for this long. Shorter than a run on purpose:
+# the second delivery finds the lease taken, and a dead worker's run is detected sooner.
 _REDIS_OPTIONS = {
     "visibility_timeout": 60,
     "unacked_restore_interval": 5,

@@ -1,4 +1,4 @@
-"""System checks for mistakes of deployment; `manage.py check --deploy` runs them all."""
+"""System checks for deployment mistakes; `manage.py check --deploy` runs them all."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def queue_is_shared(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
 
 @register(Tags.security, deploy=True)
 def proxy_is_named(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
-    """Without it every request seems to come without TLS, and from the proxy's own address."""
+    """Without a trusted proxy every request seems to lack TLS and to come from the proxy."""
     if settings.GROVE_HTTPS and not settings.TRUSTED_PROXIES:
         return [
             Warning(
@@ -55,7 +55,7 @@ def proxy_is_named(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
 
 @register(Tags.files)
 def var_is_writable(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
-    """Runs, keys and the embedded services live under GROVE_VAR."""
+    """Runs, keys and the embedded services are stored under GROVE_VAR."""
     if os.access(settings.GROVE_VAR, os.W_OK | os.X_OK):
         return []
     return [
@@ -69,7 +69,7 @@ def var_is_writable(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
 
 @register(Tags.security)
 def var_is_private(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
-    """Of a directory that is another account's, only that one can take the others' rights."""
+    """Only the owner of the directory can remove other accounts' access."""
     if not settings.GROVE_VAR.is_dir() or is_private(settings.GROVE_VAR):
         return []
     return [

@@ -1,7 +1,7 @@
-"""Typed readers of the environment: what a process may be told from outside.
+"""Typed readers of environment variables.
 
-Invariant: a value that comes out of here is usable. One that is not raises `SettingError`,
-which names the variable, the value and the remedy, before anything starts.
+Invariant: a returned value is usable. For any other, the reader raises `SettingError`, which names
+the variable, the value and the remedy, before anything starts.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _POOL = {"min_size": 0, "max_size": 16, "timeout": 10}
 
 
 class SettingError(ValueError):
-    """An environment variable that cannot be used."""
+    """Raised for an environment variable with an unusable value."""
 
     def __init__(self, name: str, value: str, remedy: str):
         hidden = shown(_PASSWORD.sub("***", value))
@@ -67,12 +67,12 @@ def read_integer(env: Environment, name: str, default: int, low: int, high: int)
 
 
 def read_mebibytes(env: Environment, name: str, default: int) -> int:
-    """A size that is given in MiB, in bytes."""
+    """A size given in MiB, returned in bytes."""
     return read_integer(env, name, default, 1, 2**40) << 20
 
 
 def read_sandbox_caps(env: Environment) -> SandboxCaps:
-    """The most that a program gets, of any run and data set; on a server each has a default."""
+    """The limits of a program, for every run and data set; on a server each limit has a default."""
     names = {name: variable(name) for name in DEFAULTS}
     return SandboxCaps(
         **{key: read_integer(env, name, DEFAULTS[key], 1, MOST[key]) for key, name in names.items()}
@@ -80,13 +80,13 @@ def read_sandbox_caps(env: Environment) -> SandboxCaps:
 
 
 def read_list(env: Environment, name: str, default: list[str]) -> list[str]:
-    """Words separated by commas; the default if there is none."""
+    """Words separated by commas; the default if the list is empty."""
     words = [word.strip() for word in env.get(name, "").split(",")]
     return [word for word in words if word] or default
 
 
 def read_path(env: Environment, name: str, default: Path) -> Path:
-    """A directory, made absolute; it need not exist yet."""
+    """An absolute directory path; the directory need not exist yet."""
     value = env.get(name)
     if not value:
         return default
@@ -101,7 +101,7 @@ def read_path(env: Environment, name: str, default: Path) -> Path:
 
 
 def read_var(env: Environment, name: str, default: Path) -> Path:
-    """The directory of all that Grove writes; made, and closed to other accounts."""
+    """The directory of all that Grove writes; created if missing, and closed to other accounts."""
     path = read_path(env, name, default)
     try:
         keep_private(path)
@@ -122,12 +122,12 @@ def read_grove_var(env: Environment) -> Path:
 
 
 def read_paths(env: Environment, name: str, default: Path) -> list[Path]:
-    """Directories separated by commas, made absolute; they need not exist yet."""
+    """Absolute directory paths from a comma-separated list; the directories need not exist yet."""
     return [read_path({name: word}, name, default) for word in read_list(env, name, [str(default)])]
 
 
 def read_addresses(env: Environment, name: str) -> list[str]:
-    """IP addresses and networks, as in 10.0.0.5,192.0.2.0/24, separated by commas; often none."""
+    """IP addresses and networks, as in 10.0.0.5,192.0.2.0/24, separated by commas; may be empty."""
     words = read_list(env, name, [])
     for word in words:
         try:
@@ -140,7 +140,7 @@ def read_addresses(env: Environment, name: str) -> list[str]:
 
 
 def read_broker(env: Environment, name: str, default: str) -> str:
-    """The URL of a message broker that kombu speaks to."""
+    """The URL of a message broker that kombu supports."""
     value = env.get(name) or default
     try:
         parts = urlsplit(value)
@@ -153,9 +153,9 @@ def read_broker(env: Environment, name: str, default: str) -> str:
 
 
 def read_artifact_storage(env: Environment, directory: Path) -> dict[str, Any]:
-    """Where artifacts are stored, as an entry of Django's STORAGES: GROVE_S3_BUCKET (with
-    GROVE_S3_ENDPOINT, _REGION, _KEY and _SECRET where they are needed; else the machine's own
-    credentials), or `directory`."""
+    """The storage of artifacts, as an entry of Django's STORAGES: GROVE_S3_BUCKET (with
+    GROVE_S3_ENDPOINT, _REGION, _KEY and _SECRET where needed; else the machine's own credentials),
+    or `directory`."""
     bucket = env.get("GROVE_S3_BUCKET", "")
     if not bucket:
         options = {"location": directory, "allow_overwrite": True, "file_permissions_mode": 0o400}
@@ -179,7 +179,7 @@ def read_artifact_storage(env: Environment, directory: Path) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Mail:
-    """The server that mail is handed to."""
+    """The SMTP server that sends mail."""
 
     host: str
     port: int
@@ -220,7 +220,7 @@ def read_mail(env: Environment) -> Mail | None:
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """The OpenID provider of the organisation."""
+    """The organisation's OpenID provider."""
 
     issuer: str
     client: str
@@ -233,14 +233,14 @@ class Provider:
         return f"{parts.scheme}://{parts.netloc}"
 
     def app(self) -> dict[str, Any]:
-        """As allauth wants to be told of it."""
+        """The provider as an entry of allauth's `APPS`."""
         settings = {"server_url": self.issuer, "oauth_pkce_enabled": True}
         named = {"provider_id": "oidc", "name": self.name, "settings": settings}
         return {**named, "client_id": self.client, "secret": self.secret}
 
 
 def read_provider(env: Environment) -> Provider | None:
-    """GROVE_OIDC_ISSUER, GROVE_OIDC_CLIENT, GROVE_OIDC_SECRET; None if there is none."""
+    """GROVE_OIDC_ISSUER, GROVE_OIDC_CLIENT, GROVE_OIDC_SECRET; None if no issuer is configured."""
     issuer = env.get("GROVE_OIDC_ISSUER", "").rstrip("/")
     if not issuer:
         return None
@@ -256,10 +256,10 @@ def read_provider(env: Environment) -> Provider | None:
 
 
 def database_url(env: Environment, var: Path) -> str:
-    """DATABASE_URL, else the URL that the embedded server leaves in `var/postgres.url`.
+    """DATABASE_URL, else the URL that the embedded server writes to `var/postgres.url`.
 
-    With neither, the place where the embedded server would listen: commands that need no
-    database still run, the others fail with the socket's path in the message.
+    With neither, the socket where the embedded server would listen: commands that need no database
+    still run, the others fail with the socket's path in the message.
     """
     if value := env.get("DATABASE_URL"):
         return value
@@ -268,12 +268,12 @@ def database_url(env: Environment, var: Path) -> str:
         try:
             return left_behind.read_text().strip()
         except (OSError, UnicodeDecodeError):
-            pass  # damaged: as if the server had left nothing behind
+            pass  # damaged: treated as if the server had written nothing
     return f"postgresql://grove@/grove?host={quote(str(var / 'postgres'), safe='')}"
 
 
 def database(url: str) -> dict[str, Any]:
-    """Django's description of the one database that a Postgres URL names."""
+    """Django's settings of the one database that a Postgres URL names."""
     if not url.startswith(("postgresql://", "postgres://")):
         raise SettingError("DATABASE_URL", url, "only postgresql:// is spoken here")
     try:
@@ -300,7 +300,7 @@ def database(url: str) -> dict[str, Any]:
 
 
 def secret_key(env: Environment, var: Path) -> str:
-    """GROVE_SECRET_KEY, else the key in `var/secret_key`, made on first use, for us alone."""
+    """GROVE_SECRET_KEY, else the key in `var/secret_key`, created on first use with mode 0600."""
     if value := env.get("GROVE_SECRET_KEY"):
         if len(value) < 32:
             raise SettingError("GROVE_SECRET_KEY", "...", "give at least 32 characters")
@@ -319,8 +319,8 @@ def secret_key(env: Environment, var: Path) -> str:
 def _new_key(path: Path) -> str:
     var = path.parent
     var.mkdir(parents=True, exist_ok=True)
-    # Written aside and linked into place: of two processes that start at once, one key wins.
-    descriptor, draft = tempfile.mkstemp(prefix=".secret_key.", dir=var)  # for us alone: 0600
+    # Written to a draft and linked: of two processes that start concurrently, one key wins.
+    descriptor, draft = tempfile.mkstemp(prefix=".secret_key.", dir=var)  # mode 0600
     with os.fdopen(descriptor, "w") as file:
         file.write(secrets.token_urlsafe(48))
     try:

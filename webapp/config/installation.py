@@ -1,7 +1,7 @@
 """Layout of this installation: a source checkout, or packages that pip installed.
 
 A checkout keeps its data in its own `var/` and is started by `make run`. An installed Grove keeps
-them in the user's data directory and is started by `grove up`: nothing is ever written beside the
+its data in the user's data directory and is started by `grove up`: it never writes next to the
 packages. Imports no Django.
 """
 
@@ -18,11 +18,11 @@ UP = "make run" if IS_CHECKOUT else "grove up"
 
 
 def default_var(env: Mapping[str, str]) -> Path:
-    """The data directory where GROVE_VAR names none: `var/` of a checkout, else
+    """The data directory if GROVE_VAR is not set: `var/` of a checkout, else
     `$XDG_DATA_HOME/grove`, by default `~/.local/share/grove`.
 
     Raises:
-        RuntimeError: an installed Grove is run by an account without a home directory.
+        RuntimeError: an account without a home directory runs an installed Grove.
     """
     if IS_CHECKOUT:
         return PACKAGES / "var"

@@ -1,7 +1,7 @@
-"""Addresses above those of pages that are no page themselves: each leads to the nearest page.
+"""Redirects from parent addresses that are not pages to the nearest page.
 
-Who shortens an address (`/runs/ID/` to `/runs/`) gets the list that it belongs to, never a 404.
-`tests/security/test_parents.py` derives from the routes which addresses need a line here.
+A user who shortens an address (`/runs/ID/` to `/runs/`) gets the list that it belongs to, never a
+404. `tests/security/test_parents.py` derives from the routes which addresses need a line here.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ PAGES = {
     f"{_WORKSPACE}/members/": "workspace",
     f"{_WORKSPACE}/members/<int:user_id>/": "workspace",
 }
-"""By route, the name of the page that it leads to."""
+"""Route -> name of the page that it redirects to."""
 
 KEPT = {"shares": ("run_id",), "dataset-version": ("dataset_version_id",)}
 KEPT |= {"model": ("model_id",), "workspace": ("slug",)}
-"""By page, which parts of the address name it."""
+"""Page -> parts of the address that identify it."""
 
 
 def name_of(route: str) -> str:
@@ -59,7 +59,7 @@ def name_of(route: str) -> str:
 
 def _route(route: str, page: str) -> URLPattern:
     @require_safe
-    @login_not_required  # what it leads to asks who it is
+    @login_not_required  # the target requires login
     def to_page(request: HttpRequest, **parts: Any) -> HttpResponse:
         """302 to the page, with the same query."""
         address = reverse(page, kwargs={name: parts[name] for name in KEPT.get(page, ())})

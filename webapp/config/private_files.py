@@ -1,9 +1,10 @@
-"""What Grove writes is for its own account alone: `keep_private`, first thing in every process.
+"""File permissions: what Grove writes is readable by its own account alone.
 
-Invariant: nobody but the owner enters GROVE_VAR (mode 0700), and what a process of ours, or a child
-of one, writes anywhere is readable by its owner only (umask 077). Directories of earlier versions,
-which were open to all, are closed at the next start; of what lies in them only what Grove writes
-itself is touched, never what people put there, nor anything behind a symbolic link.
+Every process calls `keep_private` first. Invariant: only the owner can enter GROVE_VAR (mode 0700),
+and what a process of ours, or a child of one, writes anywhere is readable by its owner only (umask
+077). Directories of earlier versions, which were open to all, are closed at the next start; in them
+only what Grove itself writes is changed, never what people put there, nor anything behind a
+symbolic link.
 """
 
 from __future__ import annotations
@@ -23,13 +24,13 @@ WRITTEN = (
 
 
 class SharedDirectory(ValueError):
-    """A directory that all accounts may write into; it cannot be one's own."""
+    """Raised for a directory that all accounts may write to, which cannot be private."""
 
 
 def keep_private(var: Path) -> None:
-    """Make `var` if it is not there, and close it; files from now on are the owner's alone.
+    """Creates `var` if it is missing and closes it; new files are readable by the owner alone.
 
-    One that belongs to another account, or lies on a read-only disk, is left as it is
+    Leaves a directory as it is if it belongs to another account or is on a read-only disk
     (`webapp.config.checks` warns of it).
 
     Raises:
@@ -46,7 +47,7 @@ def keep_private(var: Path) -> None:
 
 
 def is_private(var: Path) -> bool:
-    """Whether nobody but its owner enters it."""
+    """Whether only its owner can enter it."""
     return not var.stat().st_mode & UMASK
 
 
@@ -56,7 +57,7 @@ def _close(var: Path) -> None:
             mode = path.lstat().st_mode
             if not stat.S_ISLNK(mode) and mode & UMASK:
                 path.chmod(stat.S_IMODE(mode) & ~UMASK)
-    var.chmod(0o700)  # last: it is the mark that all is done
+    var.chmod(0o700)  # last: it marks that all is done
 
 
 def _written(var: Path) -> Iterator[Path]:

@@ -1,6 +1,4 @@
-"""Django's settings, all of them from `webapp.config.environment`. One Postgres, no second
-dialect.
-"""
+"""Settings of Django, all from `webapp.config.environment`. One Postgres, no other dialect."""
 
 import os
 from pathlib import Path
@@ -19,7 +17,7 @@ ALLOWED_HOSTS = environment.read_list(
     os.environ, "GROVE_ALLOWED_HOSTS", ["localhost", "127.0.0.1", "[::1]"]
 )
 GROVE_HTTPS = environment.read_flag(os.environ, "GROVE_HTTPS", False)
-# Only what these send is believed of whom a request comes from and how (X-Forwarded-For, -Proto).
+# Only these are trusted about a request's origin and scheme (X-Forwarded-For, -Proto).
 TRUSTED_PROXIES = environment.read_addresses(os.environ, "GROVE_TRUSTED_PROXIES")
 CONNECTIONS = environment.read_integer(os.environ, "GROVE_CONNECTIONS", 2000, 16, 60_000)
 # Of these, event streams and websockets of one address.
@@ -28,7 +26,7 @@ STREAMS_PER_ADDRESS = environment.read_integer(
 )
 ALLOW_UNSAFE = environment.read_flag(os.environ, "GROVE_ALLOW_UNSAFE", False)
 RUNS_DIR = GROVE_VAR / "runs"
-# What a run that is started in the browser or by REST may read of this machine.
+# What a run started in the browser or by REST may read of this machine.
 DATASETS_DIRS = environment.read_paths(os.environ, "GROVE_DATASETS", GROVE_VAR / "datasets")
 MODELS_DIRS = environment.read_paths(os.environ, "GROVE_MODELS", GROVE_VAR / "models")
 
@@ -123,7 +121,7 @@ LOGIN_URL = LOGOUT_REDIRECT_URL = "account_login"
 LOGIN_REDIRECT_URL = "runs"
 CSRF_FAILURE_VIEW = "webapp.http.error_pages.csrf_failure"
 
-# What allauth does; its addresses are those of webapp.accounts.urls.
+# allauth; its addresses are those of webapp.accounts.urls.
 MAIL = environment.read_mail(os.environ)
 MAIL_IS_SENT = MAIL is not None
 OIDC = environment.read_provider(os.environ)
@@ -150,23 +148,23 @@ MFA_TOTP_ISSUER = "Grove"
 SOCIALACCOUNT_ADAPTER = "webapp.accounts.adapters.OrganisationAdapter"
 SOCIALACCOUNT_PROVIDERS = {"openid_connect": {"APPS": [OIDC.app()] if OIDC else []}}
 
-# Notes of who did what (webapp.audit) stand in the order in which it was done.
+# Audit records (webapp.audit) are ordered by the time of each change.
 PGHISTORY_CREATED_AT_FUNCTION = "clock_timestamp()"
 
-# Calls and seconds (webapp.http.rate_limits): so many at once, and then one every seconds / calls.
+# Calls and seconds (webapp.http.rate_limits): a burst of so many, then one every seconds / calls.
 RATE_LIMITS = {
-    "tokens": (30, 3600.0),  # making tokens, links and invitations
-    "guesses": (60, 600.0),  # tokens and links that let nobody in, by address
+    "tokens": (30, 3600.0),  # creating tokens, links and invitations
+    "guesses": (60, 600.0),  # invalid tokens and links, by address
     "comments": (120, 3600.0),  # writing, which may send mail
     "ingest": (1200, 60.0),  # batches of events from engines that run elsewhere
-    "exports": (600, 60.0),  # reading logs; a page that plays one asks several times a second
-    "export files": (60, 3600.0),  # asking for exports, which a worker writes
+    "exports": (600, 60.0),  # reading logs; a page that plays one requests several times a second
+    "export files": (60, 3600.0),  # requesting exports, which a worker writes
     "workspace exports": (12, 3600.0),  # zips of everything
-    "guests": (120, 60.0),  # opening a shared comparison, which is worked out anew; joining
+    "guests": (120, 60.0),  # opening a shared comparison, which is computed anew; joining
 }
 
-# Counts of allauth's limits are shared by all web processes: they lie in the one database, at most
-# so many, and enough that nobody clears their own by trying hundreds of names.
+# All web processes share the counts of allauth's limits: they are stored in the one database, at
+# most so many, and enough that nobody clears their own by trying hundreds of names.
 CACHES = {
     "default": {
         "BACKEND": "django.core.cache.backends.db.DatabaseCache",
@@ -175,7 +173,7 @@ CACHES = {
     }
 }
 
-# What people upload: its bytes, and how much of them is taken.
+# Uploads: where their bytes are stored, and how much is accepted.
 STORAGES = {
     "artifacts": environment.read_artifact_storage(os.environ, GROVE_VAR / "artifacts"),
     "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
@@ -190,27 +188,27 @@ ARTIFACT_MOST_BYTES = {
     "model": environment.read_mebibytes(os.environ, "GROVE_MODEL_FILE_MIB", 51_200),
 }
 SANDBOX_CAPS = environment.read_sandbox_caps(os.environ)
-# How much of what costs nothing by itself: workspaces that a person owns, projects of a workspace,
+# Limits of what costs nothing by itself: workspaces that a person owns, projects of a workspace,
 # and events of all its runs.
 MOST_WORKSPACES = environment.read_integer(os.environ, "GROVE_MOST_WORKSPACES", 100, 1, 2**31)
 MOST_PROJECTS = environment.read_integer(os.environ, "GROVE_MOST_PROJECTS", 1000, 1, 2**31)
 MOST_EVENTS = environment.read_integer(os.environ, "GROVE_MOST_EVENTS", 10**9, 1, 2**62)
-# What the process may take that reads an uploaded dataset.
+# Limits of the process that reads an uploaded dataset.
 DATASET_READ_SECONDS = 90
 DATASET_READ_BYTES = 4 << 30
-# What a worker may take that checks or compares a dataset, and so how long those of others wait.
+# Limit of a worker that checks or compares a dataset, and so the longest wait of other users.
 DATASET_CHECK_SECONDS = 60.0 * environment.read_integer(
     os.environ, "GROVE_CHECK_MINUTES", 360, 1, 10**5
 )
-# What the process may take that checks the files of a model.
+# Limits of the process that checks the files of a model.
 MODEL_CHECK_SECONDS = 60
 MODEL_CHECK_BYTES = 2 << 30
-# Problems of the server's own files, rewritten so that one of them is read alone.
+# Indexes of the server's own problem files, from which a single problem can be read.
 PROBLEM_INDEX_DIR = GROVE_VAR / "problem-indexes"
 PROBLEM_INDEXES = 16
 
-# Runs that a project and a user may have queued or at work, and of these at work, at once. Those of
-# engines elsewhere count among the first.
+# Runs that a project and a user may have queued or active, and of these active, concurrently. Runs
+# of external engines count among the first.
 PROJECT_RUNS = environment.read_integer(os.environ, "GROVE_PROJECT_RUNS", 256, 1, 10**6)
 USER_RUNS = environment.read_integer(os.environ, "GROVE_USER_RUNS", 128, 1, 10**6)
 PROJECT_RUNNING = environment.read_integer(os.environ, "GROVE_PROJECT_RUNNING", 64, 1, 10**6)
@@ -223,10 +221,11 @@ USE_TZ = True
 
 # Django finds webapp/static by itself, as it does every app's.
 STATIC_URL = f"/static/{fingerprint(STATIC_DIR)}/"
-# Files are served where they lie: nothing to collect on one machine. Each is looked at when it is
-# asked for, because a size remembered from the start breaks the answer once the file is edited.
+# Files are served from their source folder: nothing to collect on one machine. Each is examined at
+# every request, because a size remembered from the start breaks the response once the file is
+# edited.
 WHITENOISE_USE_FINDERS = WHITENOISE_AUTOREFRESH = True
-if not DEBUG:  # other content has another address, so a browser asks once
+if not DEBUG:  # changed content has another address, so a browser requests once
     WHITENOISE_IMMUTABLE_FILE_TEST = f"^{STATIC_URL}"
 
 SECURE_CONTENT_TYPE_NOSNIFF = True

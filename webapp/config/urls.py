@@ -1,4 +1,4 @@
-"""Addresses: pages at the root, REST under /api/v1. The stream (/stream) is in asgi.py."""
+"""URL routes: pages at the root, REST under /api/v1. The stream (/stream) is in asgi.py."""
 
 from django.urls import include, path
 
@@ -9,7 +9,7 @@ from webapp.http import error_pages
 handler400 = "webapp.http.error_pages.bad_request"
 handler403 = "webapp.http.error_pages.permission_denied"
 handler404 = "webapp.http.error_pages.not_found"
-handler429 = "webapp.http.error_pages.too_many_requests"  # allauth asks for it; Django does not
+handler429 = "webapp.http.error_pages.too_many_requests"  # allauth uses it; Django does not
 handler500 = "webapp.http.error_pages.server_error"
 
 urlpatterns = [

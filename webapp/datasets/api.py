@@ -57,7 +57,7 @@ _LINES = {
 
 @router.get("", response=DatasetList)
 def list_datasets(request: HttpRequest, query: Query[Which]):
-    """Datasets with their versions, newest first."""
+    """Lists datasets with their versions, newest first."""
     found = visible_datasets(request.user).filter(name__icontains=query.name)
     if query.project is not None:
         found = found.filter(project=query.project)
@@ -66,8 +66,8 @@ def list_datasets(request: HttpRequest, query: Query[Which]):
 
 @router.post("", response=_MADE)
 def create_dataset_version(request: HttpRequest, new: NewDatasetVersion):
-    """The problems of finished uploads as a version of the dataset of that name, which is made if
-    it is not there; its check is queued. 200 if the dataset has the same problems already."""
+    """Creates a version of the named dataset, which is created if missing, from the problems of
+    finished uploads, and queues its check. 200 if the dataset has the same problems already."""
     require_scope(request.user, Action.ADD_DATASETS)
     project = get_object_or_404(Project.objects.visible_to(request.user), pk=new.project)
     require(request.user, Action.ADD_DATASETS, project)
@@ -83,7 +83,7 @@ def get_dataset(request: HttpRequest, dataset_id: Id):
 
 @router.delete("/{int:dataset_id}", response={204: None})
 def delete_dataset(request: HttpRequest, dataset_id: Id):
-    """It and all its versions are gone; 409, with what uses one, if something does."""
+    """Deletes a dataset with all its versions; 409 names what uses one of them."""
     require_scope(request.user, Action.ADD_DATASETS)
     found = Dataset.objects.visible_to(request.user).select_related("project__workspace")
     dataset = get_object_or_404(found, pk=dataset_id)
@@ -99,14 +99,14 @@ def get_dataset_version(request: HttpRequest, dataset_version_id: Id):
 
 @router.delete("/versions/{int:dataset_version_id}", response={204: None})
 def delete_dataset_version(request: HttpRequest, dataset_version_id: Id):
-    """It is gone; 409, with what uses it, if something does."""
+    """Deletes a dataset version; 409 names what uses it."""
     storing.delete_version(_changeable(request, dataset_version_id), request.user)
     return Status(204, None)
 
 
 @router.post("/versions/{int:dataset_version_id}/derive", response=_MADE)
 def derive_dataset_version(request: HttpRequest, dataset_version_id: Id, new: NewDerived):
-    """A version with the good problems of a checked one. 200 if there is the same already."""
+    """Creates a version with the good problems of a checked one. 200 if it exists already."""
     version = _changeable(request, dataset_version_id)
     made, is_new = storing.derive_version(version, request.user, new.keep, new.note)
     return Status(201 if is_new else 200, made)
@@ -114,7 +114,7 @@ def derive_dataset_version(request: HttpRequest, dataset_version_id: Id, new: Ne
 
 @router.get("/versions/{int:dataset_version_id}/uses", response=UseList)
 def list_dataset_uses(request: HttpRequest, dataset_version_id: Id):
-    """Runs and model versions that learned from it, and versions that were made from it."""
+    """Lists runs and model versions that were trained on it, and versions derived from it."""
     return {"uses": uses(visible_version(request.user, dataset_version_id), request.user)}
 
 
@@ -122,7 +122,7 @@ def list_dataset_uses(request: HttpRequest, dataset_version_id: Id):
 def list_dataset_problems(
     request: HttpRequest, dataset_version_id: Id, query: Query[WhichProblems]
 ):
-    """Its problems in their order."""
+    """Lists the version's problems in their order."""
     version = visible_version(request.user, dataset_version_id)
     found = problems_page(version, query.q, query.check or "", query.cursor or 0, query.limit)
     return {"problems": found.problems, "next": found.next}
@@ -130,7 +130,7 @@ def list_dataset_problems(
 
 @router.get("/versions/{int:dataset_version_id}/problems/{int:number}", response=ProblemDetail)
 def get_dataset_problem(request: HttpRequest, dataset_version_id: Id, number: Id):
-    """One problem with its tests and its reference."""
+    """Returns one problem with its tests and its reference."""
     version = visible_version(request.user, dataset_version_id)
     row = get_object_or_404(version.problems.select_related("version"), number=number)
     row.content = content_of(row)
@@ -139,14 +139,14 @@ def get_dataset_problem(request: HttpRequest, dataset_version_id: Id, number: Id
 
 @router.get("/versions/{int:dataset_version_id}/splits", response=SplitsOut)
 def get_dataset_splits(request: HttpRequest, dataset_version_id: Id, query: Query[SplitSizes]):
-    """Which problems a run with these settings learns from, is validated on and is tested on."""
+    """Returns the problems on which a run with these settings trains, validates and tests."""
     version = visible_version(request.user, dataset_version_id)
     return splits(version, query.seed, (query.train, query.validation, query.test))
 
 
 @router.get("/versions/{int:dataset_version_id}/difficulty", response=HardnessList)
 def get_dataset_difficulty(request: HttpRequest, dataset_version_id: Id):
-    """How hard its problems were for the runs on it, the hardest first."""
+    """Lists the difficulty of its problems for the runs on it, hardest first."""
     return hardness(visible_version(request.user, dataset_version_id), request.user)
 
 
@@ -154,7 +154,7 @@ def get_dataset_difficulty(request: HttpRequest, dataset_version_id: Id):
     "/versions/{int:dataset_version_id}/content", response=None, openapi_extra={"responses": _LINES}
 )
 def get_dataset_content(request: HttpRequest, dataset_version_id: Id):
-    """All its problems as JSON lines of our own format."""
+    """Returns all its problems as JSON lines in Grove's format."""
     version = _stored(visible_version(request.user, dataset_version_id))
     name = f"{version.dataset.name}-v{version.number}.jsonl"
     headers = {
@@ -168,14 +168,16 @@ def get_dataset_content(request: HttpRequest, dataset_version_id: Id):
 
 @router.post("/versions/{int:dataset_version_id}/validation", response={202: ReportOut})
 def start_dataset_validation(request: HttpRequest, dataset_version_id: Id):
-    """Run every reference on its tests, in the sandbox, by a worker; one check at a time."""
+    """Queues a check in which a worker runs every reference on its tests in the sandbox; one check
+    of a version at a time."""
     version = _changeable(request, dataset_version_id)
     return Status(202, reports.request_validation(version, request.user))
 
 
 @router.get("/versions/{int:dataset_version_id}/validation", response=ReportOut)
 def get_dataset_validation(request: HttpRequest, dataset_version_id: Id):
-    """The newest check; its findings stand beside the problems (`problems?check=failed`)."""
+    """Returns the newest check; its results are listed with the problems
+    (`problems?check=failed`)."""
     version = visible_version(request.user, dataset_version_id)
     kind = DatasetReport.Kind.VALIDATION
     return newest_report(version, kind) or get_object_or_404(version.reports, kind=kind)
@@ -183,7 +185,7 @@ def get_dataset_validation(request: HttpRequest, dataset_version_id: Id):
 
 @router.post("/versions/{int:dataset_version_id}/overlaps", response={202: ReportOut})
 def start_dataset_overlap(request: HttpRequest, dataset_version_id: Id, new: NewOverlap):
-    """Find, by a worker, which of its problems are also in another version."""
+    """Queues a comparison, by a worker, that finds problems of the version also in another one."""
     version = _changeable(request, dataset_version_id)
     other = visible_version(request.user, new.other)
     return Status(202, reports.request_overlap(version, other, new.threshold, request.user))
@@ -191,7 +193,7 @@ def start_dataset_overlap(request: HttpRequest, dataset_version_id: Id, new: New
 
 @router.get("/reports/{int:report_id}", response=ReportOut)
 def get_dataset_report(request: HttpRequest, report_id: Id):
-    """A check or an overlap: how far it is, or what it found."""
+    """Returns the progress or the result of a check or an overlap."""
     found = DatasetReport.objects.visible_to(request.user).select_related("version", "other")
     report = get_object_or_404(found, pk=report_id)
     if report.other_id:
@@ -201,7 +203,7 @@ def get_dataset_report(request: HttpRequest, report_id: Id):
 
 @router.post("/reports/{int:report_id}/cancel", response=ReportOut)
 def cancel_dataset_report(request: HttpRequest, report_id: Id):
-    """End a check or an overlap that is queued or under way; one that has ended stays as it is."""
+    """Cancels a check or an overlap that is queued or running; one that has ended is unchanged."""
     report = get_dataset_report(request, report_id)
     _changeable(request, report.version_id)
     reports.cancel(report, request.user)

@@ -1,9 +1,10 @@
-"""What a file of the server holds, read in a process with limits:
+"""Contents of a file of the server, read in a process with limits:
 `python -m webapp.datasets.contents < JOB`.
 
-Invariants: the process that answers requests holds a digest, a number and sentences of a file,
-never its problems; what it knows of a file is of its content as it was, by paths, sizes and times.
-Waits: for a slot of `reading` (none: refused at once), for the process (`DATASET_READ_SECONDS`).
+Invariants: the process that serves requests holds a digest, a number and sentences of a file, never
+its problems; the cache is keyed by the paths, sizes and times of the files.
+Waits: for a slot of `parsing` (none free: refused at once), for the process
+(`DATASET_READ_SECONDS`).
 
 JOB: {"dataset", "format", "out", and the limits of `limited_process`}. `out` then holds `RESULT`:
 {"hash", "problems", "left_out"} or {"faults"}.
@@ -28,7 +29,7 @@ from webapp.limited_process import exit_status_of, limit_self, run_limited
 
 RESULT = "contents.json"
 MOST_LEFT_OUT = 10_000
-"""Faults that are kept of a file; of further ones their number."""
+"""Faults kept per file; further ones are only counted."""
 _KEPT = 32
 
 
@@ -38,7 +39,7 @@ class FileContents:
     """Identity of all its problems; empty for generated ones."""
     problems: int = 0
     left_out: tuple[str, ...] = ()
-    """Why rows could not be used."""
+    """Reasons why rows could not be used."""
 
 
 _known: OrderedDict[str, FileContents] = OrderedDict()
@@ -46,7 +47,8 @@ _lock = Lock()
 
 
 def checked_contents(problems: ProblemsConfig) -> FileContents:
-    """What the settings' file holds, if a run can be trained on it; nothing for generated problems.
+    """Returns the contents of the settings' file, if a run can be trained on it; empty for
+    generated problems.
 
     Raises:
         ConfigError: the file cannot be read, or not within the limits, or holds too few problems.
@@ -59,13 +61,13 @@ def checked_contents(problems: ProblemsConfig) -> FileContents:
 
 
 def _contents(dataset: str, format: str) -> FileContents:
-    """Read once for each content: an experiment has up to 64 runs on the same file."""
+    """Reads each content once: an experiment has up to 64 runs on the same file."""
     from webapp.datasets.file_index import identity_of  # the process itself has no Django
 
     try:
         identity = identity_of(Path(dataset), format)
     except (OSError, DatasetError):
-        return _read(dataset, format)  # which says what is wrong with it
+        return _read(dataset, format)  # which reports its fault
     with _lock:
         if identity in _known:
             _known.move_to_end(identity)
@@ -106,7 +108,7 @@ def _refusal(dataset: str, reason: str) -> ConfigError:
 
 
 def main() -> int:
-    """Exit status 0: it is read or refused, `out` says which."""
+    """Reads one job. Exit status 0: read or refused, as recorded in `out`."""
     job: dict[str, Any] = json.load(sys.stdin)
     limit_self(job)
     try:

@@ -1,6 +1,6 @@
-"""How hard the problems of a version were for the runs that learned from it.
+"""Difficulty of a version's problems for the runs that were trained on it.
 
-Invariant: only programs that were verified count; a problem is known by its id in the version.
+Invariant: only verified programs count; a problem is identified by its id in the version.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from webapp.datasets.models import DatasetVersion
 from webapp.experiments.models import Run
 
 MOST_RUNS = 20
-"""The newest runs are counted; more would not change much and cost a reader's patience."""
+"""Newest runs that are counted; more would change little and take the page longer."""
 
 _COUNTS = """
 SELECT opened.payload->>'problem', count(*),
@@ -31,7 +31,7 @@ GROUP BY 1
 
 @dataclass(frozen=True, slots=True)
 class Hard:
-    """One problem that was tried."""
+    """Difficulty of one problem that was tried."""
 
     number: int
     problem: str
@@ -42,14 +42,14 @@ class Hard:
 
 @dataclass(frozen=True, slots=True)
 class Hardnesses:
-    """The tried problems of a version, the hardest first."""
+    """Difficulties of the tried problems of a version, hardest first."""
 
     runs: int
     problems: list[Hard]
 
 
 def hardness(version: DatasetVersion, user: User) -> Hardnesses:
-    """From the runs on this version that `user` may see."""
+    """Returns the difficulties from the runs on this version that `user` may see."""
     seen = Run.objects.visible_to(user).filter(dataset_version=version).order_by("-created")
     runs = list(seen.values_list("pk", flat=True)[:MOST_RUNS])
     with connection.cursor() as cursor:

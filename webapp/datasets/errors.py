@@ -1,4 +1,4 @@
-"""Refusals of datasets, each fault with its place and what to do."""
+"""Errors of datasets: each fault with its location and remedy."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from webapp.errors import Refused
 
 
 class DatasetRefused(Refused):
-    """It cannot be taken, or not be used so; `status` is that of HTTP."""
+    """Raised when a dataset cannot be accepted, or not used this way; `status` is that of HTTP."""
 
     sentence = "The dataset is refused."
 
@@ -27,5 +27,5 @@ class DatasetRefused(Refused):
 
 
 def refused(path: str, value: Any, reason: str, status: int = 422) -> DatasetRefused:
-    """A refusal for one reason."""
+    """Returns a refusal for one reason."""
     return DatasetRefused([{"path": path, "value": value, "reason": reason}], status)

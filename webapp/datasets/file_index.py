@@ -1,10 +1,10 @@
-"""Files of the server as problems in our own format with an index, made once for each content.
+"""Index of a file of the server: its problems in Grove's format, built once per content.
 
-Invariants: an index is there whole or not at all, and is of the files as they were when it was
-made: its name is a digest of their paths, sizes and times. At most `settings.PROBLEM_INDEXES` are
-kept, those that were used last.
-Waits: for a slot of `parsing` (none: refused at once), for the process (`DATASET_READ_SECONDS`), by
-whom the file is asked for first.
+Invariants: an index exists completely or not at all, and is of the files as they were when it was
+built: its name is a digest of their paths, sizes and times. At most `settings.PROBLEM_INDEXES` are
+kept, the most recently used.
+Waits, for the first request of a file: for a slot of `parsing` (none free: refused at once), for
+the process (`DATASET_READ_SECONDS`).
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ class FileIndex:
 
     @property
     def path(self) -> Path:
-        """All problems, one per line in our own format."""
+        """File of all problems, one per line in Grove's format."""
         return self.folder / PROBLEMS
 
     @property
     def first(self) -> list[dict[str, str]]:
-        """{id, statement} of the first ones, the statement cut."""
+        """Returns {id, statement} of the first problems, the statement truncated."""
         return json.loads((self.folder / FIRST).read_text())
 
     def place(self, problem_id: str) -> tuple[int, int] | None:
-        """Offset and length of a problem's line; None if there is none of that id. Looks at some 20
-        lines of the index, which is sorted by the digests of ids."""
+        """Returns offset and length of a problem's line; None if no problem has that id. Reads some
+        20 lines of the index, which is sorted by the digests of ids."""
         key = key_of(problem_id).encode()
         with (self.folder / INDEX).open("rb") as file:
             low, high = 0, os.fstat(file.fileno()).st_size // WIDTH
@@ -60,17 +60,17 @@ class FileIndex:
 
 
 def of(dataset: str, format: str) -> FileIndex:
-    """The index of a file or folder of the server, made if it is not there.
+    """Returns the index of a file or folder of the server, built if missing.
 
     Raises:
-        ConfigError: it cannot be read, or not within the limits, or others are read at the moment.
+        ConfigError: it cannot be read, or not within the limits, or no slot is free.
         OSError: the disk is full (`disk.is_full`).
     """
     try:
         folder = Path(settings.PROBLEM_INDEX_DIR) / identity_of(Path(dataset), format)
         if not folder.is_dir():
             _make(dataset, format, folder)
-        os.utime(folder)  # used last
+        os.utime(folder)  # most recently used
     except DatasetRefused as error:
         reasons = "; ".join(one["reason"] for one in error.problems)
         raise _refusal(dataset, reasons) from None
@@ -82,7 +82,7 @@ def of(dataset: str, format: str) -> FileIndex:
 
 
 def identity_of(path: Path, format: str) -> str:
-    """A digest of the paths, sizes and times of the files. Raises OSError."""
+    """Returns a digest of the paths, sizes and times of the files. Raises `OSError`."""
     files = files_below(path) if is_folder(path) else [path]
     told = [[str(path.resolve()), format]]
     for file in files:

@@ -1,4 +1,4 @@
-"""Forms of the pages of datasets."""
+"""Forms of the dataset pages."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LARGEST = 2**31 - 1
 
 
 class SearchForm(forms.Form):
-    """Which problems, and how they are split; what is not given, or wrong, is as in a run."""
+    """Filter and splits of problems; missing or invalid values default to those of a run."""
 
     q = forms.CharField(max_length=200, required=False)
     check = forms.ChoiceField(choices=[("", "all"), *DatasetProblem.Check.choices], required=False)
@@ -25,7 +25,7 @@ class SearchForm(forms.Form):
     test = forms.IntegerField(min_value=0, max_value=LARGEST, required=False)
 
     def value(self, name: str, default: Any) -> Any:
-        """What was given of a field, or the default."""
+        """Returns the field's value, or the default."""
         found = self.cleaned_data.get(name)
         return default if found in (None, "") else found
 
@@ -36,7 +36,7 @@ class DeriveForm(forms.Form):
 
 
 class OverlapForm(forms.Form):
-    """`others` are the versions that one may compare with."""
+    """Form of an overlap. `others`: the versions to compare with."""
 
     other = forms.ModelChoiceField(
         queryset=DatasetVersion.objects.none(), empty_label=None, label="Compare with"

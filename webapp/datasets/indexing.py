@@ -1,4 +1,4 @@
-"""Rewrites a file of the server as lines in our own format with an index, in a process of its own:
+"""Indexing of a file of the server, rewritten as lines in Grove's format, in a separate process:
 `python -m webapp.datasets.indexing < JOB`.
 
 JOB: {"dataset", "format", "out", and the limits of `limited_process`}. `out` then holds `REFUSAL`
@@ -29,12 +29,12 @@ _MOST_TOLD = 3
 
 
 def key_of(problem_id: str) -> str:
-    """By which the index knows a problem."""
+    """Returns the key of a problem in the index."""
     return hashlib.sha256(problem_id.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def main() -> int:
-    """Exit status 0: it is rewritten or refused, `out` says which."""
+    """Rewrites one job. Exit status 0: rewritten or refused, as recorded in `out`."""
     job: dict[str, Any] = json.load(sys.stdin)
     limit_self(job)
     out = Path(job["out"])
@@ -52,7 +52,7 @@ def _write(out: Path, problems: list[Problem]) -> None:
             try:
                 line = json.dumps(record(one)).encode() + b"\n"
             except LiteralError:
-                continue  # no search could store it either
+                continue  # no search could store it
             file.write(line)
             lines.append(f"{key_of(one.id)} {offset:>{_OFFSET}} {len(line):>{_LENGTH}}\n")
             offset += len(line)

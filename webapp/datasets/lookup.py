@@ -1,9 +1,9 @@
-"""One problem of a version, or the first ones to choose from, without reading the others.
+"""Lookup of one problem of a version, or of the first ones, without reading the others.
 
-Of a stored version the database says where each problem lies in its file; a generated one is made
-anew from its number; a file of the server is rewritten once, with an index, in a process with
-limits (`indexing`), and read from there until it changes. Callers have checked that it may be read.
-Invariant: whatever the version, this process reads at most `MOST_BYTES` of problems.
+The database has the offset of each problem of a stored version in its file; a generated problem is
+regenerated from its number; a file of the server is rewritten once, with an index, in a process
+with limits (`indexing`), and read from there until it changes. Callers have checked permissions.
+Invariant: for any version, this process reads at most `MOST_BYTES` of problems.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from webapp.datasets import file_index
 from webapp.datasets.models import DatasetVersion
 
 MOST_BYTES = 8 << 20
-"""Of one problem: what a search stores and its engine is given."""
+"""Bytes of one problem, which a search stores and passes to its engine."""
 SHOWN = 200
-"""Problems of a version that one chooses from; any other can be named by its id."""
+"""Problems of a version that are offered; any other can be named by its id."""
 _SHOWN_GENERATED = 24
-"""Making one takes some milliseconds, and somebody waits for the list."""
+"""Fewer, because generating one takes some milliseconds while a user waits for the list."""
 SHOWN_CHARACTERS = 80
 _GENERATED_ID = re.compile(r"generated-([0-9]{1,4})-([0-9]{1,10})-([0-9]{1,9})")
 
 
 def first_problems(version: DatasetVersion) -> list[dict[str, str]]:
-    """{id, statement} of the first problems of a version, the statement cut.
+    """Returns {id, statement} of the first problems of a version, the statement truncated.
 
     Raises:
         ConfigError: its file cannot be read here.
@@ -60,8 +60,8 @@ def first_problems(version: DatasetVersion) -> list[dict[str, str]]:
 
 
 def problem_by_id(version: DatasetVersion, problem_id: str) -> Problem | None:
-    """The problem, None if the version has none of that id; of generated ones any that is held back
-    for the test.
+    """Returns the problem; None if the version has none of that id. Of a generated version it
+    returns any problem of the test split.
 
     Raises:
         ConfigError: its file cannot be read here, or it is larger than `MOST_BYTES`.

@@ -1,9 +1,9 @@
-"""Sets of problems.
+"""Models of datasets: versions, problems and reports.
 
-Invariants: a version never changes. `content_hash` is its identity: a generated set is known by
-its spec alone, because the generator gives the same problems for the same spec; one that was
-uploaded or derived by its problems. Of the latter all problems lie in `artifact`, one per line in
-our own format, and `DatasetProblem` says where; what a check found of them is noted beside them.
+Invariants: a version never changes. `content_hash` is its identity: a generated set is identified
+by its spec alone, because the generator gives the same problems for the same spec; an uploaded or
+derived one by its problems. All problems of the latter are in `artifact`, one per line in Grove's
+format; `DatasetProblem` has their offsets, and the results of a check.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ class DatasetVersion(models.Model):
     dataset = models.ForeignKey(Dataset, on_delete=models.CASCADE, related_name="versions")
     number = models.PositiveIntegerField()
     spec = models.JSONField()
-    """Settings that make it (generated, or read from a file of the server), or where it came from:
+    """Settings that produce it (generated, or read from a file of the server), or its origin:
     `uploads` [{name, size, sha256}] and `format`, or `derived` {keep}."""
     content_hash = models.CharField(max_length=64)
     left_out = models.JSONField(default=list, blank=True)
-    """Problems of the file that could not be used: a sentence each, with place and reason."""
+    """Problems of the file that could not be used: a sentence each, with location and reason."""
     created = models.DateTimeField(auto_now_add=True)
     created_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+"
@@ -57,11 +57,12 @@ class DatasetVersion(models.Model):
     artifact = models.ForeignKey(
         Artifact, on_delete=models.PROTECT, null=True, related_name="dataset_versions"
     )
-    """Its problems; null where they are not stored here."""
+    """File of its problems; null if they are not stored here."""
     statistics = models.JSONField(default=dict)
     """See `datasets.statistics`."""
     faulty = models.PositiveIntegerField(null=True)
-    """Problems whose own reference fails, or that could not be judged; null until checked."""
+    """Number of problems whose own reference fails, or that could not be judged; null until
+    checked."""
 
     objects = DatasetVersionQuerySet.as_manager()
 
@@ -76,7 +77,7 @@ class DatasetVersion(models.Model):
 
     @property
     def reference(self) -> str:
-        """What a run's `problems.dataset` calls it."""
+        """Its name in a run's `problems.dataset`."""
         return f"dataset:{self.dataset.name}/{self.number}"
 
     @property
@@ -90,10 +91,10 @@ class InVersionQuerySet(InProjectQuerySet):
 
 
 class DatasetProblem(models.Model):
-    """One problem of a stored version: what lists and searches need, and where the rest is."""
+    """One problem of a stored version: the columns of lists and searches, and its offset."""
 
     class Check(models.TextChoices):
-        """What the last check of its reference said."""
+        """Result of the last check of its reference."""
 
         OPEN = "open", "not checked"
         PASSED = "passed", "reference passes"
@@ -102,9 +103,9 @@ class DatasetProblem(models.Model):
 
     version = models.ForeignKey(DatasetVersion, on_delete=models.CASCADE, related_name="problems")
     number = models.PositiveIntegerField()
-    """From 1, in the order of the file."""
+    """Number from 1, in the order of the file."""
     problem = models.TextField()
-    """Its id in the data set."""
+    """Its id in the dataset."""
     content_hash = models.CharField(max_length=64)
     statement = models.TextField()
     entry_point = models.TextField()
@@ -115,7 +116,7 @@ class DatasetProblem(models.Model):
     difficulty = models.PositiveIntegerField()
     tags = ArrayField(models.TextField(), default=list)
     offset = models.BigIntegerField()
-    """Of its line in the artifact, in bytes."""
+    """Offset of its line in the artifact, in bytes."""
     length = models.IntegerField()
     check_state = models.CharField(max_length=10, choices=Check.choices, default=Check.OPEN)
     check_reason = models.TextField(blank=True)
@@ -130,7 +131,7 @@ class DatasetProblem(models.Model):
 
 
 class DatasetReport(models.Model):
-    """Work on a version that takes a while; a worker takes it under a lease."""
+    """Long-running job on a version, a check or an overlap; a worker takes it under a lease."""
 
     class Kind(models.TextChoices):
         VALIDATION = "validation", "check of its references"
@@ -148,7 +149,7 @@ class DatasetReport(models.Model):
         DatasetVersion, on_delete=models.CASCADE, null=True, related_name="compared_with"
     )
     threshold = models.FloatField(null=True)
-    """Share of n-grams that is too much, of an overlap."""
+    """Share of common n-grams from which an overlap reports two problems."""
     state = models.CharField(max_length=10, choices=State.choices, default=State.QUEUED)
     created_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+"
@@ -157,17 +158,17 @@ class DatasetReport(models.Model):
     started = models.DateTimeField(null=True)
     finished = models.DateTimeField(null=True)
     deadline = models.DateTimeField(null=True)
-    """When the work under way is given up."""
+    """Time at which the running job is abandoned."""
     done = models.PositiveIntegerField(default=0)
-    """Problems that are dealt with, of `statistics["problems"]`."""
+    """Number of processed problems, of `statistics["problems"]`."""
     fencing = models.PositiveIntegerField(default=0)
-    """Grows with every worker that takes it; whoever writes with an older one is refused."""
+    """Grows with every worker that takes it; writes with an older token are refused."""
     lease_expires = models.DateTimeField(null=True)
     error = models.TextField(blank=True)
     result = models.JSONField(default=dict)
-    """Of a check {tests, passed, failed, unverified, cuts: sentences on limits that the operator's
-    caps lowered}; of an overlap {problems, overlapping, overlaps [{first, second, kind, share}],
-    the first of them}."""
+    """Result of a check: {tests, passed, failed, unverified, cuts: sentences on limits that the
+    operator's caps lowered}; of an overlap: {problems, overlapping, overlaps [{first, second, kind,
+    share}], the first of them}."""
 
     objects = InVersionQuerySet.as_manager()
 
@@ -183,5 +184,5 @@ class DatasetReport(models.Model):
 
     @property
     def is_open(self) -> bool:
-        """Whether it is still to end."""
+        """Whether it has not ended."""
         return self.state in (self.State.QUEUED, self.State.RUNNING)

@@ -1,15 +1,15 @@
-"""Reads files of strangers, in a process of its own: `python -m webapp.datasets.parser_process <
+"""Parser of untrusted files, in a separate process: `python -m webapp.datasets.parser_process <
 JOB`.
 
-What comes out are problems in our own format, written anew: nothing of the bytes that came in
-(archives, comments, further documents that the same bytes may be) goes on from here.
+The output is problems rewritten in Grove's format: none of the input bytes (archives, comments,
+other documents that the same bytes may be) is passed on.
 
-Invariants: the process holds itself to the seconds and bytes of its job before it looks at a file;
-what a file is, its content says, never its name; it writes only into the folder of the job. A file
-that is not wholly what it seems, for example with a line that is no JSON, is refused.
+Invariants: the process limits itself to the seconds and bytes of its job before it reads a file; a
+file's content determines its type, never its name; it writes only into the folder of the job. A
+file that is not entirely of its type, for example with a line that is no JSON, is refused.
 
 JOB: {"files": [{"path", "name"}], "format", "out", "seconds", "memory_bytes", "most_bytes"}.
-In `out` there are then `refusal.json` ([text]), or `problems.jsonl`, `rows.jsonl` (one `row_of` per
+`out` then contains `refusal.json` ([text]), or `problems.jsonl`, `rows.jsonl` (one `row_of` per
 problem) and `summary.json`.
 """
 
@@ -42,23 +42,23 @@ _FOREIGN = (
 _REMEDY = "upload JSON or JSONL (plain, gzip or zstd), Parquet or Arrow"
 _MOST_TOLD = 20
 MOST_LEFT_OUT = 10_000
-"""Faults that are kept by a version; of further ones their number."""
+"""Faults kept per version; further ones are only counted."""
 MOST_STATEMENT = 1_000_000
 MOST_NAME = 1000
-"""Characters of what lists show of a problem; one with more is left out."""
+"""Characters of each field that lists show of a problem; one with more is left out."""
 _PACKED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd")
 
 
 @dataclass(frozen=True)
 class Taken:
-    """A problem with its line in our own format."""
+    """A problem with its line in Grove's format."""
 
     problem: Problem
     line: bytes
 
 
 def main() -> int:
-    """Exit status 0: it is read or refused, `out` says which."""
+    """Reads one job. Exit status 0: read or refused, as recorded in `out`."""
     job = json.load(sys.stdin)
     limit_self(job)
     out = Path(job["out"])
@@ -86,7 +86,7 @@ def _loaded(job: dict[str, Any], out: Path) -> LoadedDataset:
         _refuse_foreign(link)
     one = len(job["files"]) == 1
     loaded = load_dataset(_link(out, 0) if one else folder, job["format"] or DETECTED)
-    # Of published rows a broken line is left out. Of a stranger's file it is told and refused: it
+    # A broken line of a published dataset is left out. An untrusted file with one is refused: it
     # may be something else as a whole.
     if broken := [fault for fault in loaded.left_out if fault.field == "line"]:
         raise DatasetError(broken)
@@ -111,7 +111,7 @@ def _refuse_foreign(link: Path) -> None:
 
 
 def _rewritten(loaded: LoadedDataset) -> tuple[list[Taken], list[DatasetFault]]:
-    """Every problem as a line that reads back, and what was left out."""
+    """Returns every problem as a line that parses back, and the faults of those left out."""
     taken, left_out = [], list(loaded.left_out)
     for place, problem in zip(loaded.places, loaded.problems, strict=True):
         try:
@@ -178,7 +178,8 @@ def row_of(problem: Problem, digest: str, offset: int, length: int) -> dict[str,
 
 
 def kind_of(problem: Problem) -> str:
-    """What its first test does: call, run the program, or assert."""
+    """Returns the kind of its first test: calls (of a function), stdin (a program), or code
+    (asserts)."""
     first = problem.public_tests[0]
     return (
         "calls"
@@ -188,9 +189,9 @@ def kind_of(problem: Problem) -> str:
 
 
 def _told(job: dict[str, Any], out: Path, fault: DatasetFault) -> str:
-    """The fault as text, with the file called as its owner calls it."""
+    """Returns the fault as text, with the file's original name."""
     names = {str(_link(out, place)): one["name"] for place, one in enumerate(job["files"])}
-    names[str(out / "in")] = "the upload"  # after its files, whose paths begin so
+    names[str(out / "in")] = "the upload"  # after its files, whose paths have this prefix
     value = names.get(fault.value, fault.value) if isinstance(fault.value, str) else fault.value
     text = str(replace(fault, value=value))
     for path, name in names.items():

@@ -1,6 +1,6 @@
-"""Reading uploaded files in a process of its own (`parser_process`), which may fail as it likes.
+"""Parsing of uploaded files in a separate process (`parser_process`), which may fail in any way.
 
-Waits: for a free place (none: refused at once), for the process (`settings.DATASET_READ_SECONDS`).
+Waits: for a slot (none free: refused at once), for the process (`settings.DATASET_READ_SECONDS`).
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from webapp.datasets.errors import DatasetRefused, refused
 from webapp.limited_process import a_slot, run_limited
 
 PLACES = 2
-"""How many are read at once, by all web processes together."""
+"""Slots: maximum number of datasets read concurrently by all web processes together."""
 LOCK = 0x6461_7461
 BUSY = 409
-"""Status of a refusal because no place is free: asking again is enough."""
+"""Status of a refusal because no slot is free: retrying is enough."""
 
 
 @dataclass(frozen=True)
 class Source:
-    """A file to read; `name` is what its owner calls it."""
+    """A file to read; `name` is its original name."""
 
     path: Path
     name: str
@@ -36,7 +36,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Reading:
-    """What came out: `problems` is a file in our own format, gone when the reading is left."""
+    """Result: `problems` is a file in Grove's format, deleted when the context is left."""
 
     problems: Path
     format: str
@@ -47,8 +47,8 @@ class Reading:
     rows_file: Path
 
     def rows(self) -> Iterator[dict[str, Any]]:
-        """Of every problem, in the order of the file, never held together: see
-        `parser_process.row_of`.
+        """Yields the row of every problem (`parser_process.row_of`), in the order of the file, one
+        at a time.
         """
         with self.rows_file.open() as lines:
             for line in lines:
@@ -57,10 +57,11 @@ class Reading:
 
 @contextmanager
 def read(sources: Sequence[Source], format: str = DETECTED) -> Iterator[Reading]:
-    """The problems of some files.
+    """Reads the problems of some files.
 
     Raises:
-        DatasetRefused: they are no dataset, or too large to be read here; says which and why.
+        DatasetRefused: they are no dataset, or too large to be read here; names the file and the
+            reason.
     """
     settings.UPLOADS_DIR.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="reading-", dir=settings.UPLOADS_DIR) as folder:
@@ -84,7 +85,7 @@ def _run(sources: Sequence[Source], format: str, out: Path) -> None:
 
 
 def limits() -> dict[str, int]:
-    """Of a job that reads problems."""
+    """Returns the limits of a job that reads problems."""
     return {
         "seconds": settings.DATASET_READ_SECONDS,
         "memory_bytes": settings.DATASET_READ_BYTES,
@@ -109,7 +110,7 @@ def _result(out: Path) -> Reading:
 
 @contextmanager
 def a_place() -> Iterator[None]:
-    """One of the places, until the block ends. Raises `DatasetRefused` if none is free."""
+    """Takes one of the slots until the block ends. Raises `DatasetRefused` if none is free."""
     with a_slot(LOCK, PLACES) as is_free:
         if not is_free:
             reason = "other datasets are being read at the moment; ask again in some seconds"

@@ -1,4 +1,4 @@
-"""What the pages of datasets show, put together from selectors."""
+"""Template contexts of the dataset pages, from selectors."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _COUNTS = {
 
 
 def version_page(version: DatasetVersion, user: User, query: QueryDict) -> dict[str, Any]:
-    """Context of dataset_version.html, see `views.dataset_version`."""
+    """Returns the context of dataset_version.html, see `views.dataset_version`."""
     form = SearchForm(query)
     form.is_valid()
     words, check = form.value("q", ""), form.value("check", "")
@@ -77,16 +77,16 @@ def version_page(version: DatasetVersion, user: User, query: QueryDict) -> dict[
 
 
 def _launch_lines(version: DatasetVersion) -> str:
-    """The changes to a recipe by which a run learns from the version, as TOML."""
+    """Returns the overrides of a recipe with which a run trains on the version, as TOML."""
     defaults, count = ProblemsConfig(), version.statistics.get("problems", 0)
     lines = [f'problems.dataset = "{version.reference}"']
-    if count <= defaults.validation + defaults.test:  # too small for what recipes hold back
+    if count <= defaults.validation + defaults.test:  # too small for the default splits
         lines += [f"problems.validation = {count // 10}", f"problems.test = {count // 5}"]
     return "\n".join(lines)
 
 
 def others(version: DatasetVersion, user: User) -> Any:
-    """Stored versions that a version can be compared with."""
+    """Returns the stored versions that a version can be compared with."""
     seen = DatasetVersion.objects.visible_to(user).filter(artifact__isnull=False)
     return (
         seen.exclude(pk=version.pk).select_related("dataset").order_by("dataset__name", "-number")
@@ -94,7 +94,7 @@ def others(version: DatasetVersion, user: User) -> Any:
 
 
 def problem_page(row: DatasetProblem) -> dict[str, Any]:
-    """Context of dataset_problem.html, see `views.dataset_problem`."""
+    """Returns the context of dataset_problem.html, see `views.dataset_problem`."""
     content = content_of(row)
     tests = [("public", test) for test in content["public_tests"]]
     tests += [("private", test) for test in content["private_tests"]]
@@ -113,7 +113,7 @@ def problem_page(row: DatasetProblem) -> dict[str, Any]:
 
 
 def _test(kind: str, test: dict[str, Any]) -> dict[str, Any]:
-    """{kind, given, expected}: as text, whatever the kind of the test."""
+    """Returns {kind, given, expected} as text, for any kind of test."""
     if "code" in test:
         return {"kind": kind, "given": test["code"], "expected": ""}
     if "stdin" in test:

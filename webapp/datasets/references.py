@@ -1,7 +1,7 @@
-"""How a run names a stored version: `dataset:NAME/NUMBER`, of its own project.
+"""References of runs to stored versions: `dataset:NAME/NUMBER`, of the run's own project.
 
-Invariants: what a user writes is looked up among the versions of the project and is never a path;
-only a version whose problems were checked and found good is trained on.
+Invariants: a reference is looked up among the versions of the project and is never a path; a run
+trains only on a checked version without faulty problems.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ PATH = "problems.dataset"
 
 
 def is_reference(dataset: str) -> bool:
-    """Whether the setting names a stored version."""
+    """Returns whether the setting names a stored version."""
     return dataset.startswith(BEGINNING)
 
 
 def stored_versions(project: Project) -> list[DatasetVersion]:
-    """Versions of a project whose problems are stored, by name, newest first."""
+    """Returns the versions of a project whose problems are stored, by name, newest first."""
     found = DatasetVersion.objects.filter(dataset__project=project, artifact__isnull=False)
     return list(found.select_related("dataset").order_by("dataset__name", "-number"))
 
 
 def trainable(project: Project, dataset: str) -> DatasetVersion:
-    """The version that is named.
+    """Returns the named version.
 
     Raises:
-        ConfigError: there is none, or it is not to be trained on; says why and what to do.
+        ConfigError: it does not exist, or may not be trained on; gives the reason and remedy.
     """
     name, _, number = dataset.removeprefix(BEGINNING).rpartition("/")
     is_number = number.isascii() and number.isdigit() and len(number) < 10
@@ -53,7 +53,7 @@ def trainable(project: Project, dataset: str) -> DatasetVersion:
 
 
 def fault_of(version: DatasetVersion) -> str:
-    """Why no run may learn from this version, with the remedy; empty if one may."""
+    """Returns why no run may train on this version, with the remedy; empty if runs may."""
     if version.faulty is None:
         return (
             f"{version} is not checked yet: wait until the check on its page is done, or start it"
@@ -69,8 +69,8 @@ def fault_of(version: DatasetVersion) -> str:
 
 
 def for_engine(config: dict[str, Any], version: DatasetVersion | None) -> dict[str, Any]:
-    """A run's settings as its engine gets them: a stored version by the path of its content on
-    this machine. Raises `OSError` if that cannot be had."""
+    """Returns a run's settings for its engine: a stored version by the path of its content on this
+    machine. Raises `OSError` if the content is unavailable."""
     if version is None or version.artifact_id is None:
         return config
     path: Path = local_path(version.artifact_id)

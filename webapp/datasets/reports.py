@@ -1,10 +1,10 @@
-"""Checks and comparisons of datasets: asked for by people, done by workers.
+"""Reports on datasets, checks and overlaps: requested by people, executed by workers.
 
-Invariants: the row is the truth, there is no message: a worker takes what is queued, or what a lost
-worker held, under a lease that it renews; whoever was overtaken is refused (`ReportLost`). What a
-check found is written in one transaction, all of it or nothing. Workspaces take turns: however many
-reports one has queued, that of another waits for those under way and no more, each of which ends at
-its deadline (`settings.DATASET_CHECK_SECONDS` at most), or when it is cancelled or deleted.
+Invariants: the row is the truth, there is no message: a worker takes a queued report, or a lost
+worker's, under a lease that it renews; a worker that lost its lease is refused (`ReportLost`). The
+results of a check are written in one transaction. Workspaces take turns: however many reports one
+has queued, another's report waits only for the running ones, each of which ends at its deadline
+(`settings.DATASET_CHECK_SECONDS` at most), or when it is cancelled or deleted.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from webapp.datasets.models import DatasetProblem, DatasetReport, DatasetVersion
 LEASE_SECONDS = 30.0
 MOST_ATTEMPTS = 3
 MOST_TOLD = 2000
-"""Overlaps that a report names; it counts them all."""
+"""Overlaps that a report lists; it counts all of them."""
 _WORKSPACE = "version__dataset__project__workspace"
 _BASE_SECONDS, _SECONDS_EACH = 120.0, 20.0
 State = DatasetReport.State
@@ -35,11 +35,11 @@ Check = DatasetProblem.Check
 
 
 class ReportLost(Exception):
-    """Another worker has it, or it is no more."""
+    """Raised when another worker has the report, or it was deleted."""
 
 
 def request_validation(version: DatasetVersion, user: User) -> DatasetReport:
-    """The check of a version: the one that is queued or under way, or a new one.
+    """Returns the check of a version that is queued or running, or queues a new one.
 
     Raises:
         DatasetRefused: its problems are not stored here.
@@ -54,7 +54,7 @@ def request_validation(version: DatasetVersion, user: User) -> DatasetReport:
 def request_overlap(
     version: DatasetVersion, other: DatasetVersion, threshold: float, user: User
 ) -> DatasetReport:
-    """What of `version` is also in `other`: the same question asked before, or a new one.
+    """Returns the overlap of `version` with `other` that was requested before, or queues a new one.
 
     Raises:
         DatasetRefused: the problems of one are not stored here.
@@ -67,7 +67,7 @@ def request_overlap(
 
 
 def take_report() -> DatasetReport | None:
-    """One that is queued, or whose worker was lost; leased to the caller."""
+    """Takes a report that is queued, or whose worker was lost, under a lease of the caller."""
     now = timezone.now()
     with transaction.atomic():
         due = Q(state=State.QUEUED) | Q(state=State.RUNNING, lease_expires__lt=now)
@@ -91,8 +91,8 @@ def take_report() -> DatasetReport | None:
 
 
 def _last_turn() -> Greatest:
-    """When a report was last begun of the same workspace, or of the same person in any: who has
-    many waits for all who had no turn since."""
+    """Returns the start of the last report of the same workspace, or of the same person in any: a
+    person with many reports waits for all who had no turn since."""
 
     def newest(path: str) -> Subquery:
         begun = DatasetReport.objects.filter(**{path: OuterRef(path)}, started__isnull=False)
@@ -102,13 +102,13 @@ def _last_turn() -> Greatest:
 
 
 def seconds_for(report: DatasetReport) -> float:
-    """How long the work may take."""
+    """Returns the time limit of a report, in seconds."""
     problems = report.version.statistics["problems"]
     return min(settings.DATASET_CHECK_SECONDS, _BASE_SECONDS + _SECONDS_EACH * problems)
 
 
 def renew(report: DatasetReport, done: int) -> None:
-    """The worker is alive, and so far."""
+    """Renews the lease and records the progress."""
     lease = timezone.now() + timedelta(seconds=LEASE_SECONDS)
     if not _mine(report).update(lease_expires=lease, done=done):
         raise ReportLost
@@ -116,21 +116,21 @@ def renew(report: DatasetReport, done: int) -> None:
 
 @transaction.atomic
 def cancel(report: DatasetReport, by: User) -> None:
-    """End a report that is queued or under way; one that has ended stays as it is. Its worker ends
-    the engine as soon as it renews its lease."""
+    """Cancels a report that is queued or running; one that has ended is unchanged. Its worker stops
+    the engine when it renews its lease."""
     open_ones = DatasetReport.objects.filter(pk=report.pk, state__in=_OPEN)
     if found := open_ones.select_for_update(no_key=True, of=("self",)).first():
         _end(found, State.FAILED, error=f"it was cancelled by {by.username}")
 
 
 def give_back(report: DatasetReport) -> None:
-    """The worker ends; another one begins again."""
+    """Requeues the report of a worker that shuts down; another one restarts it."""
     _mine(report).update(state=State.QUEUED, lease_expires=None, done=0, fencing=F("fencing") - 1)
 
 
 @transaction.atomic
 def complete_validation(report: DatasetReport, told: dict[str, Any]) -> None:
-    """Store what `engine problems check --json` said; raises `ReportLost`."""
+    """Stores the output of `engine problems check --json`. Raises `ReportLost`."""
     report = _locked(report)
     version = DatasetVersion.objects.select_for_update(no_key=True).get(pk=report.version_id)
     found = {row["id"]: (Check.FAILED, _words(row)) for row in told["failed"]}
@@ -155,7 +155,7 @@ def complete_validation(report: DatasetReport, told: dict[str, Any]) -> None:
 
 @transaction.atomic
 def complete_overlap(report: DatasetReport, told: dict[str, Any]) -> None:
-    """Store what `engine problems overlap --json` said; raises `ReportLost`."""
+    """Stores the output of `engine problems overlap --json`. Raises `ReportLost`."""
     report = _locked(report)
     overlaps = [
         {**one, "first": printable(one["first"]), "second": printable(one["second"])}
@@ -172,7 +172,7 @@ def complete_overlap(report: DatasetReport, told: dict[str, Any]) -> None:
 
 @transaction.atomic
 def fail(report: DatasetReport, error: str) -> None:
-    """It cannot be done; raises `ReportLost`."""
+    """Marks the report as failed. Raises `ReportLost`."""
     _end(_locked(report), State.FAILED, error=printable(error)[:4000])
 
 

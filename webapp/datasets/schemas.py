@@ -1,4 +1,4 @@
-"""What REST says and hears of datasets."""
+"""REST schemas of datasets, for requests and responses."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ class DatasetVersionOut(Schema):
     dataset: int
     number: int
     spec: dict[str, Any]
-    """Where it came from: settings, uploads, or what was kept of another version."""
+    """Its origin: settings, uploads, or what was kept of another version."""
     content_hash: str
     left_out: list[str]
-    """What of the upload could not be used, and why."""
+    """Problems of the upload that could not be used, with reasons."""
     created: datetime
     created_by: str | None
     note: str
     parent: int | None
     stored: bool
-    """Whether its problems lie here: if so, a run names it by `reference`."""
+    """Whether its problems are stored: if so, a run names it by `reference`."""
     reference: str | None
     statistics: dict[str, Any]
     faulty: int | None
-    """Problems whose reference fails; null until checked. Only with 0 it is trained on."""
+    """Number of problems whose reference fails; null until checked. Runs train on it only if 0."""
 
     @staticmethod
     def resolve_dataset(version: DatasetVersion) -> int:
@@ -83,11 +83,11 @@ class DatasetList(Schema):
 
 
 class Which(Cursor):
-    """Which datasets."""
+    """Filter of datasets."""
 
     project: int | None = Field(None, ge=0, le=LARGEST_ID)
     name: str = Field("", max_length=200, pattern=WITHOUT_NUL)
-    """Part of the name, in whatever case."""
+    """Part of the name, case-insensitive."""
 
 
 class NewDatasetVersion(Schema):
@@ -106,9 +106,9 @@ class NewDatasetVersion(Schema):
 
     project: Integer = Field(ge=0, le=LARGEST_ID)
     name: str = Field(max_length=LONGEST, json_schema_extra={"pattern": LIKE, "minLength": 1})
-    """Of the dataset; the first version of a new one, else its next."""
+    """Name of the dataset; a new name creates a dataset with this first version."""
     uploads: list[uuid.UUID] = Field(max_length=64, json_schema_extra=_UPLOADS)
-    """Finished uploads: the files of one data set. They are used up."""
+    """Finished uploads: the files of one dataset. They are consumed."""
     format: str = Field(DETECTED, json_schema_extra={"enum": [DETECTED, OWN, *FORMATS]})
     note: str = Field("", max_length=4000, pattern=WITHOUT_NUL)
 
@@ -119,7 +119,7 @@ class NewDerived(Schema):
     )
 
     keep: Literal["passed", "not-failed"] = "not-failed"
-    """Problems whose reference passes; or also those without one."""
+    """Keeps problems whose reference passes, or also those without one."""
     note: str = Field("", max_length=4000, pattern=WITHOUT_NUL)
 
 
@@ -127,9 +127,9 @@ class NewOverlap(Schema):
     model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"other": 2}]})
 
     other: Integer = Field(ge=0, le=LARGEST_ID)
-    """The version whose problems one does not want to see again."""
+    """The version to compare with."""
     threshold: Real = Field(THRESHOLD, gt=0, le=1)
-    """Share of n-grams from which on two texts are nearly the same."""
+    """Share of common n-grams from which two texts count as near duplicates."""
 
 
 class ProblemOut(Schema):
@@ -150,7 +150,7 @@ class ProblemOut(Schema):
 
 class ProblemDetail(ProblemOut):
     content: dict[str, Any]
-    """The whole problem with tests and reference, as a line of our own format."""
+    """The whole problem with tests and reference, as a line of Grove's format."""
 
 
 class ProblemList(Schema):
@@ -159,15 +159,15 @@ class ProblemList(Schema):
 
 
 class WhichProblems(Cursor):
-    """Which problems of a version; `cursor` is `next` of the page before."""
+    """Filter of a version's problems; `cursor` is `next` of the previous page."""
 
     q: str = Field("", max_length=200, pattern=WITHOUT_NUL)
-    """Words that all stand in the statement, the id, the entry point or the tags."""
+    """Words that must all occur in the statement, the id, the entry point or the tags."""
     check: DatasetProblem.Check | None = None
 
 
 class SplitSizes(Schema):
-    """As `problems` of a run's settings has them."""
+    """Seed and sizes of splits, as `problems` of a run's settings."""
 
     seed: int = Field(0, ge=0, lt=2**31)
     train: int = Field(4000, ge=1, lt=2**31)
@@ -189,18 +189,18 @@ class Hardness(Schema):
     tried: int
     passed: int
     difficulty: float
-    """From 0, always solved, to 1, never; shrunk towards the mean where little was tried."""
+    """From 0 (always solved) to 1 (never); shrunk towards the mean where tries are few."""
 
 
 class HardnessList(Schema):
     runs: int
-    """Whose programs were counted."""
+    """Number of runs whose programs were counted."""
     problems: list[Hardness]
 
 
 class ReportOut(Schema):
     id: int
-    # Not its enum: the document names those by their class, and there is another Kind.
+    # Not its enum: OpenAPI names enums by their class, and there is another Kind.
     kind: Literal["validation", "overlap"]
     version: int
     other: int | None

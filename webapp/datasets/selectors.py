@@ -1,4 +1,4 @@
-"""Reads of datasets."""
+"""Queries of datasets."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from webapp.datasets.models import Dataset, DatasetProblem, DatasetReport, Datas
 
 PAGE = 25
 NEWEST = 10
-"""Versions that the list of datasets shows of each."""
+"""Versions per dataset in the list of datasets."""
 
 
 def visible_datasets(user: User) -> QuerySet[Dataset]:
-    """Datasets that `user` may see, by name, each with its versions, newest first."""
+    """Returns the datasets that `user` may see, by name, each with its versions, newest first."""
     versions = DatasetVersion.objects.select_related("created_by", "parent__dataset", "dataset")
     return (
         Dataset.objects.visible_to(user)
@@ -33,7 +33,7 @@ def visible_datasets(user: User) -> QuerySet[Dataset]:
 
 
 def visible_version(user: User, version_id: int) -> DatasetVersion:
-    """A version that `user` may see, or `Http404`."""
+    """Returns the version. Raises `Http404` if it does not exist for `user`."""
     found = DatasetVersion.objects.visible_to(user).select_related(
         "dataset__project__workspace", "created_by", "parent__dataset", "artifact"
     )
@@ -41,14 +41,14 @@ def visible_version(user: User, version_id: int) -> DatasetVersion:
 
 
 def trainable_versions(user: User) -> QuerySet[DatasetVersion]:
-    """Stored and good versions that `user` may see, by name, newest first; the first 200."""
+    """Returns the first 200 stored and good versions that `user` may see, by name, newest first."""
     found = DatasetVersion.objects.visible_to(user).filter(artifact__isnull=False, faulty=0)
     return found.select_related("dataset__project").order_by("dataset__name", "-number")[:200]
 
 
 @dataclass(frozen=True, slots=True)
 class ProblemsPage:
-    """Some problems of a version, and the number after which the next ones come, if any do."""
+    """A page of a version's problems, and the cursor of the next page, if any."""
 
     problems: list[DatasetProblem]
     next: int | None
@@ -57,8 +57,8 @@ class ProblemsPage:
 def problems_page(
     version: DatasetVersion, words: str = "", check: str = "", after: int = 0, limit: int = PAGE
 ) -> ProblemsPage:
-    """Problems in their order; those with all of the words in statement, id, entry point or tags,
-    and of one `check` state, where that is asked for."""
+    """Returns problems in their order; if given, only those with all of the words in statement, id,
+    entry point or tags, and of one `check` state."""
     found = version.problems.filter(number__gt=after).order_by("number")
     for word in words.split():
         texts = (Q(**{f"{field}__icontains": word}) for field in ("statement", "problem"))
@@ -72,7 +72,7 @@ def problems_page(
 
 
 def content_of(row: DatasetProblem) -> dict[str, Any]:
-    """The whole problem, as `engine.problems.records` writes it."""
+    """Returns the whole problem, as `engine.problems.records` writes it."""
     with local_path(row.version.artifact_id).open("rb") as content:
         content.seek(row.offset)
         return json.loads(content.read(row.length))
@@ -88,7 +88,7 @@ class Splits:
 
 
 def splits(version: DatasetVersion, seed: int, sizes: Sequence[int]) -> Splits:
-    """The splits of a run with this `problems.seed` and sizes (train, validation, test)."""
+    """Returns the splits of a run with this `problems.seed` and sizes (train, validation, test)."""
     train, validation, test = sizes
     hashes = version.problems.values_list("number", "content_hash")
     order = [number for number, digest in sorted(hashes, key=lambda one: place(one[1], seed))]
@@ -98,7 +98,7 @@ def splits(version: DatasetVersion, seed: int, sizes: Sequence[int]) -> Splits:
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """Something that refers to a version."""
+    """An object that refers to a version."""
 
     what: str
     name: str
@@ -107,15 +107,15 @@ class Use:
 
 
 def uses(version: DatasetVersion, user: User | None) -> list[Use]:
-    """Runs and model versions that learned from it or were measured on it, and versions that were
-    made from it; those that `user` may see, of None all."""
+    """Returns the runs and model versions that were trained or evaluated on it, and versions
+    derived from it; those that `user` may see, or all if `user` is None."""
 
     def seen(found: Any) -> Any:
         return found.visible_to(user) if user else found.all()
 
     runs = seen(version.run_set).filter(
         evaluation__run=None
-    )  # a measurement is told as such, below
+    )  # an evaluation is listed as such, below
     runs = runs.select_related("experiment").order_by("-created")
     models = seen(version.modelversion_set).select_related("model").order_by("-pk")
     children = seen(version.children).select_related("dataset").order_by("number")
@@ -133,13 +133,13 @@ def uses(version: DatasetVersion, user: User | None) -> list[Use]:
 
 
 def newest_report(version: DatasetVersion, kind: str) -> DatasetReport | None:
-    """The last one that was asked for."""
+    """Returns the last requested report of this kind."""
     found = version.reports.select_related("created_by", "version", "other__dataset")
     return found.filter(kind=kind).order_by("-pk").first()
 
 
 def visible_overlaps(user: User, version: DatasetVersion) -> QuerySet[DatasetReport]:
-    """Overlaps with other versions that `user` may see, newest first."""
+    """Returns the overlaps with other versions that `user` may see, newest first."""
     found = version.reports.filter(kind=DatasetReport.Kind.OVERLAP)
     seen = DatasetVersion.objects.visible_to(user).values("pk")
     return found.filter(other__in=seen).select_related("other__dataset").order_by("-pk")

@@ -1,4 +1,4 @@
-"""Recording which problems a run trains on."""
+"""Recording of the dataset version that a run trains on."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NAME_CHARS: int = Dataset._meta.get_field("name").max_length
 
 @transaction.atomic
 def version_of(project: Project, problems: ProblemsConfig) -> DatasetVersion:
-    """The version that these settings name, recorded on first use.
+    """Returns the version that these settings name, recorded on first use.
 
     Raises:
         ConfigError: the file cannot be read, or holds problems that cannot be trained on.
@@ -44,7 +44,7 @@ def version_of(project: Project, problems: ProblemsConfig) -> DatasetVersion:
 
 
 def next_number(dataset: Dataset) -> int:
-    """Of the version that comes next; the project's row is locked."""
+    """Returns the number of the next version; the caller holds the project's row lock."""
     newest = dataset.versions.order_by("-number").values_list("number", flat=True).first()
     return (newest or 0) + 1
 
@@ -62,7 +62,7 @@ def _stored(project: Project, problems: ProblemsConfig) -> DatasetVersion:
 
 
 def _identity(problems: ProblemsConfig, contents_hash: str) -> tuple[dict[str, Any], str]:
-    # How a file is packed and read does not count, only the problems that it holds.
+    # A file's format does not count, only the problems that it holds.
     spec = problems.model_dump(mode="json", exclude={"format"})
     digest = hashlib.sha256(msgspec.json.encode(spec, order="sorted"))
     digest.update(contents_hash.encode())

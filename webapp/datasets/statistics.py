@@ -1,4 +1,4 @@
-"""What a set of problems is like, in numbers. Pure."""
+"""Statistics of a set of problems. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SCRIPT_SAMPLE = 400
 
 
 def statistics(problems: Sequence[Problem], left_out: int) -> dict[str, Any]:
-    """Counts, and for lengths (characters) and tests per problem least, median, mean, greatest.
+    """Returns counts, and the `spread` of lengths (characters) and of tests per problem.
 
     `languages` counts problems by the script of their statement ("latin", "cjk", ...), `programs`
     by the language of their reference.
@@ -42,7 +42,7 @@ def statistics(problems: Sequence[Problem], left_out: int) -> dict[str, Any]:
 
 
 def spread(values: Sequence[int]) -> dict[str, float] | None:
-    """Least, median, mean, 95th percentile and greatest; None of nothing."""
+    """Returns minimum, median, mean, 95th percentile and maximum; None without values."""
     if not values:
         return None
     ordered = sorted(values)
@@ -57,7 +57,7 @@ def spread(values: Sequence[int]) -> dict[str, float] | None:
 
 
 def script(text: str) -> str:
-    """The script that most letters of a text's beginning are of; "none" without letters."""
+    """Returns the script of most letters at a text's beginning; "none" without letters."""
     letters = (char for char in text[:_SCRIPT_SAMPLE] if char.isalpha())
     names = Counter(unicodedata.name(char, "UNKNOWN").split()[0].lower() for char in letters)
     return names.most_common(1)[0][0] if names else "none"

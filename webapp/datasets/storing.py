@@ -1,7 +1,7 @@
-"""Versions that people make: from uploads, or from the good problems of another version.
+"""Storage of versions that people create: from uploads, or from another version's good problems.
 
-Invariants: a version is stored with all its problems, or nothing of it is; the same problems in one
-dataset are one version. What was uploaded is read once, in a process of its own, and not kept.
+Invariants: a version is stored with all its problems, or not at all; the same problems in one
+dataset are one version. An upload is read once, in a separate process, and not kept.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ FORMAT_NAMES = (DETECTED, OWN, *FORMATS)
 MOST_FILES = 64
 _ROWS = 2000
 _CHARACTERS = 4 << 20
-"""Of statements, and rows, that are stored at once."""
+"""Characters of statements, and rows, that are stored at once."""
 KEEP = {
     "passed": (DatasetProblem.Check.PASSED,),
     "not-failed": (DatasetProblem.Check.PASSED, DatasetProblem.Check.UNVERIFIED),
 }
-"""What may be kept of a checked version."""
+"""Results of a check that may be kept."""
 
 
 def add_version(
@@ -52,11 +52,11 @@ def add_version(
     format: str = DETECTED,
     note: str = "",
 ) -> tuple[DatasetVersion, bool]:
-    """The version with the problems of finished uploads, and whether it is new. The uploads are
-    used up, unless it was the server that could not read them: then they may be named again.
+    """Returns the version with the problems of finished uploads, and whether it is new. Consumes
+    the uploads, unless the failure was the server's: then they may be named again.
 
     Raises:
-        DatasetRefused: a name, or what was uploaded, cannot be used; nothing is left behind.
+        DatasetRefused: a name, or an upload, cannot be used; nothing is left behind.
         OSError: a file cannot be read or written here.
     """
     if reason := fault_of_name(name):
@@ -89,7 +89,8 @@ def _use_up(uploads: Sequence[Upload]) -> None:
 def derive_version(
     version: DatasetVersion, user: User, keep: str, note: str = ""
 ) -> tuple[DatasetVersion, bool]:
-    """The version with those problems of a checked one that are `KEEP`, and whether it is new.
+    """Returns the version with the problems of a checked one that `KEEP` selects, and whether it is
+    new.
 
     Raises:
         DatasetRefused: it is not checked, or nothing or everything would be kept.
@@ -111,10 +112,10 @@ def derive_version(
 
 
 def delete_version(version: DatasetVersion, user: User) -> None:
-    """The version is gone, and its dataset with the last one.
+    """Deletes the version, and with the last one its dataset.
 
     Raises:
-        DatasetRefused: something uses it; says what.
+        DatasetRefused: something uses it; the message names what.
     """
     dataset = version.dataset
     with transaction.atomic():
@@ -122,7 +123,7 @@ def delete_version(version: DatasetVersion, user: User) -> None:
         _refuse_used(version, user)
         try:
             DatasetVersion.objects.get(pk=version.pk).delete()
-        except (ProtectedError, RestrictedError):  # used since we looked
+        except (ProtectedError, RestrictedError):  # used since the check
             _refuse_used(version, user)
             raise
         if not dataset.versions.exists():
@@ -131,7 +132,7 @@ def delete_version(version: DatasetVersion, user: User) -> None:
 
 
 def delete_dataset(dataset: Dataset, user: User) -> None:
-    """The dataset is gone with all its versions. Raises `DatasetRefused` as `delete_version`."""
+    """Deletes the dataset with all its versions. Raises `DatasetRefused` as `delete_version`."""
     versions = list(dataset.versions.select_related("artifact").order_by("-number"))
     with transaction.atomic():
         Project.objects.select_for_update(no_key=True).get(pk=dataset.project_id)
@@ -196,7 +197,7 @@ def _stored(
 
 
 def _store_rows(version: DatasetVersion, reading: Reading) -> None:
-    """In batches: a small file may unpack to millions of problems, or to long ones."""
+    """Stores rows in batches: a small file may unpack to millions of problems, or to long ones."""
     batch: list[DatasetProblem] = []
     characters = 0
     for number, row in enumerate(reading.rows(), start=1):
@@ -238,7 +239,7 @@ def _lines_of(version: DatasetVersion, places: Any) -> Iterator[Path]:
 
 
 def _refuse_used(version: DatasetVersion, user: User, within: Dataset | None = None) -> None:
-    """Of what uses the version only that is named which `user` may see."""
+    """Raises `DatasetRefused` if the version is used; names only uses that `user` may see."""
     everything, seen = (
         [one for one in uses(version, who) if within is None or one.dataset_id != within.pk]
         for who in (None, user)

@@ -1,4 +1,4 @@
-"""The pages of datasets."""
+"""Pages of datasets."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from webapp.projects.permissions import Action, may, operable_projects, require
 def datasets(request: HttpRequest) -> HttpResponse:
     """datasets.html: `datasets` (Dataset: name, project; `dataset.versions.all`, newest first,
     each with number, spec (dict), content_hash, left_out (list of str), created), `projects`
-    (into which one may upload)."""
+    (that accept the user's uploads)."""
     projects = operable_projects(request.user)
     context = {"datasets": visible_datasets(request.user), "projects": projects}
     return render(request, "datasets.html", context)
@@ -36,7 +36,7 @@ def dataset(request: HttpRequest, dataset_id: int) -> HttpResponse:
 
 @require_safe
 def dataset_version(request: HttpRequest, dataset_version_id: int) -> HttpResponse:
-    """dataset_version.html: `version`; `stored`; `fault` (why no run may learn from it, or "");
+    """dataset_version.html: `version`; `stored`; `fault` (why no run may train on it, or "");
     `page` (ProblemsPage), `words`, `check`, `checks`, `after`; `counts` and `spreads` (titles with
     figures); `report` (newest check, or None); `overlaps`, `overlap_form`; `seed`, `sizes`,
     `split` (name to numbers); `hard`, `hard_runs`; `uses`; `can_change`."""
@@ -69,7 +69,7 @@ def dataset_report(request: HttpRequest, report_id: int) -> HttpResponse:
 
 @require_POST
 def cancel_report(request: HttpRequest, report_id: int) -> HttpResponse:
-    """Cancel a check or an overlap; back to the version."""
+    """Cancels a check or an overlap; redirects to the version."""
     found = DatasetReport.objects.visible_to(request.user)
     report = get_object_or_404(found, pk=report_id)
     version = _changeable(request, report.version_id)
@@ -79,7 +79,7 @@ def cancel_report(request: HttpRequest, report_id: int) -> HttpResponse:
 
 @require_POST
 def check_dataset(request: HttpRequest, dataset_version_id: int) -> HttpResponse:
-    """Queue a check; back to the version."""
+    """Queues a check; redirects to the version."""
     version = _changeable(request, dataset_version_id)
     try:
         reports.request_validation(version, request.user)
@@ -90,7 +90,7 @@ def check_dataset(request: HttpRequest, dataset_version_id: int) -> HttpResponse
 
 @require_POST
 def derive_dataset(request: HttpRequest, dataset_version_id: int) -> HttpResponse:
-    """Keep the good problems; on to the version that holds them."""
+    """Derives a version with the good problems; redirects to it."""
     version = _changeable(request, dataset_version_id)
     form = DeriveForm(request.POST)
     try:
@@ -105,7 +105,7 @@ def derive_dataset(request: HttpRequest, dataset_version_id: int) -> HttpRespons
 
 @require_POST
 def delete_dataset(request: HttpRequest, dataset_version_id: int) -> HttpResponse:
-    """Delete a version; back to the list, or to the version if something uses it."""
+    """Deletes a version; redirects to the list, or to the version if something uses it."""
     version = _changeable(request, dataset_version_id)
     try:
         storing.delete_version(version, request.user)
@@ -118,7 +118,7 @@ def delete_dataset(request: HttpRequest, dataset_version_id: int) -> HttpRespons
 
 @require_POST
 def compare_dataset(request: HttpRequest, dataset_version_id: int) -> HttpResponse:
-    """Queue a comparison; on to its page."""
+    """Queues an overlap; redirects to its page."""
     version = _changeable(request, dataset_version_id)
     form = OverlapForm(others(version, request.user), request.POST)
     try:

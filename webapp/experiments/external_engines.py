@@ -1,7 +1,7 @@
-"""Runs whose engine runs elsewhere and sends its events: who holds them, and how they end.
+"""Runs of external engines, which send their events: their lease, and how they end.
 
-Invariants: no worker of ours ever takes such a run. It is held by a lease like any other, which
-each batch of events renews; an engine that is not heard of for `leases.OUTSIDE_SECONDS` has failed.
+Invariants: no worker ever takes such a run. It has a lease like any other, which each batch of
+events renews; a run whose engine is silent for `leases.OUTSIDE_SECONDS` has failed.
 """
 
 from __future__ import annotations
@@ -30,23 +30,23 @@ from webapp.projects.models import Project
 
 
 class NotOutside(Exception):
-    """An engine of ours has the run: its worker tells of it."""
+    """Raised when the site's own engine has the run: its worker ships the events."""
 
 
 class Ended(Exception):
-    """The run has ended; it takes no more events unless it is resumed."""
+    """Raised when the run has ended; it accepts no more events unless it is resumed."""
 
 
 @transaction.atomic
 def create_run(
     project: Project, user: User, recipe: str, overrides: dict[str, Any], name: str
 ) -> Run:
-    """An experiment with a run that an engine elsewhere is about to begin.
+    """Creates an experiment with a run that an external engine is about to start.
 
     Raises:
-        ConfigError: the settings cannot run, or name a Ray cluster: what such a run records may
-            come to be read by an engine of ours.
-        NotNow: too many runs are queued or at work (`queue.admit`).
+        ConfigError: the settings cannot run, or name a Ray cluster: the site's own engine may later
+            read the settings of such a run.
+        NotNow: too many runs are queued or running (`queue.admit`).
     """
     config = load_recipe(recipe, overrides)
     refuse_cluster(config)
@@ -76,7 +76,7 @@ def _stored(project: Project, config: RunConfig) -> DatasetVersion | None:
 
 
 def locked(run_id: uuid.UUID) -> Run:
-    """The run's row, locked; raises `NotOutside` if an engine of ours has it."""
+    """Returns the run's row, locked. Raises `NotOutside` if the site's own engine has it."""
     run = Run.objects.select_for_update(no_key=True).get(pk=run_id)
     if not run.outside:
         raise NotOutside
@@ -84,7 +84,7 @@ def locked(run_id: uuid.UUID) -> Run:
 
 
 def heard_of(run: Run, told: tuple[RunState, str] | None) -> None:
-    """Renew the lease; `told` is the state that the engine said last, with its reason."""
+    """Renews the lease; `told` is the state that the engine reported last, with its reason."""
     leases.renew_lease(run.pk, run.fencing, leases.OUTSIDE_SECONDS)
     state, reason = told or (None, "")
     if state is RunState.FINISHED:
@@ -96,7 +96,7 @@ def heard_of(run: Run, told: tuple[RunState, str] | None) -> None:
 
 
 def fail_silent_runs() -> int:
-    """Runs whose engine elsewhere was not heard of in time have failed; returns how many."""
+    """Fails the runs whose external engine was silent for too long; returns their number."""
     silent = Run.objects.filter(outside=True, lease_expires__lt=Now())
     lost = list(silent.exclude(state__in=ENDED).values_list("pk", "fencing"))
     cause = f"its engine was not heard of for {leases.OUTSIDE_SECONDS / 60:.0f} minutes"

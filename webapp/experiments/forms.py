@@ -1,7 +1,7 @@
-"""The launch form. What is possible is decided by `engine.config.schema`, not here.
+"""Launch form. `engine.config.schema` validates the settings, not this module.
 
 Invariant: only what differs from the recipe, or from the run that is cloned or forked, is stored;
-a line of text wins over the field of the same setting.
+a line of text overrides the field of the same setting.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from webapp.experiments.selectors import visible_runs
 from webapp.projects.models import Project
 
 FIELD = "set:"
-"""What the names of the settings' own fields begin with."""
+"""Prefix of the names of the settings' fields."""
 LOWEST, HIGHEST = -100, 100
-"""Priorities of runs."""
+"""Bounds of a run's priority."""
 LINES = {"rows": 8, "spellcheck": "false", "autocomplete": "off"}
 """Attributes of a field of code."""
 
 
 class SettingsForm(forms.Form):
-    """What has settings, each with a field of its own and as a line of text, in a project."""
+    """Base of forms with settings, each as a field and as a line of text, in a project."""
 
     project = forms.ModelChoiceField(queryset=Project.objects.none(), empty_label=None)
     name = forms.CharField(max_length=200, required=False)
@@ -49,7 +49,7 @@ class SettingsForm(forms.Form):
         return _parsed(parse_overrides, self.cleaned_data["overrides"])
 
     def typed(self, base: RunConfig) -> dict[str, Any]:
-        """Settings whose own field says something else than `base`."""
+        """Returns the settings whose field differs from `base`."""
         settings = [one for group in catalogue(base) for one in group.settings]
         found = {}
         for setting in settings:
@@ -60,7 +60,7 @@ class SettingsForm(forms.Form):
 
 
 class LaunchForm(SettingsForm):
-    """`source` is a run to clone or, with `step`, to fork."""
+    """Form of a new experiment. `source` is a run to clone or, with `step`, to fork."""
 
     source = forms.UUIDField(required=False, widget=forms.HiddenInput)
     step = forms.IntegerField(required=False, min_value=0, widget=forms.HiddenInput)
@@ -75,7 +75,7 @@ class LaunchForm(SettingsForm):
         self.fields["recipe"].choices = [(name, name) for name in recipe_names()]
 
     def clean_source(self) -> Run | None:
-        """The run itself, if its user may see it."""
+        """Returns the run, if the user may see it."""
         given = self.cleaned_data["source"]
         if given is None:
             return None
@@ -97,18 +97,18 @@ class LaunchForm(SettingsForm):
         return given
 
     def base(self) -> RunConfig:
-        """The settings before any change."""
+        """Returns the settings before any change."""
         if source := self.cleaned_data["source"]:
             return parse_config(source.config)
         return load_recipe(self.cleaned_data["recipe"])
 
     def origin(self) -> Origin | None:
-        """The checkpoint to fork from."""
+        """Returns the checkpoint to fork from."""
         source, step = self.cleaned_data["source"], self.cleaned_data["step"]
         return Origin(source, step) if source and step is not None else None
 
     def request(self) -> Request:
-        """What was asked for."""
+        """Returns the request of the form."""
         given, source = self.cleaned_data, self.cleaned_data["source"]
         varied = {*given["sweep"], *(["seed"] if given["seeds"] else [])}
         typed = {k: v for k, v in self.typed(self.base()).items() if k not in varied}

@@ -1,9 +1,9 @@
-"""Experiments and their runs.
+"""Models of experiments and their runs.
 
-Invariant: the Run row is the truth about a run (state, lease, what was asked of it); the queue
-and the engine's process only follow it. Its state changes in `experiments.services` alone, its
-lease in `experiments.leases`, its progress in `telemetry.ingest`, what people say of it in
-`experiments.marks`.
+Invariant: the Run row is the truth about a run (state, lease, requests to it); the queue and the
+engine's process only follow it. Only `experiments.services` changes its state,
+`experiments.scheduling.leases` its lease, `telemetry.ingest` its progress, and
+`experiments.annotations` its tags, notes and stars.
 """
 
 import uuid
@@ -22,7 +22,7 @@ class Experiment(models.Model):
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="experiments")
     name = models.CharField(max_length=200)
     config = models.JSONField()
-    """What was asked for: recipe and overrides."""
+    """The request: recipe and overrides."""
     created_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT)
     created = models.DateTimeField(auto_now_add=True)
 
@@ -36,8 +36,8 @@ class RunQuerySet(InProjectQuerySet):
     project_path = "experiment__project"
 
     def that_train(self) -> "RunQuerySet":
-        """Without searches at test time and measurements, which have lists of their own."""
-        # By the keys that are joined on: of these Postgres knows that it is an anti join.
+        """Excludes searches at test time and evaluations, which have their own lists."""
+        # By the joined keys, which Postgres plans as an anti join.
         return self.filter(search__run=None, evaluation__run=None)
 
 
@@ -46,9 +46,9 @@ class Run(models.Model):
     experiment = models.ForeignKey(Experiment, on_delete=models.CASCADE, related_name="runs")
     number = models.PositiveIntegerField()
     config = models.JSONField()
-    """The resolved `RunConfig`: enough to run it again."""
+    """The resolved `RunConfig`, sufficient to run it again."""
     variant = models.JSONField(default=dict)
-    """Path to value: what sets it apart from the other runs that its experiment began with."""
+    """Path to value: the settings that distinguish it from the other runs of the request."""
     parent = models.ForeignKey("self", on_delete=models.SET_NULL, null=True, related_name="forks")
     """The run from whose checkpoint this one started, if it is a fork."""
     parent_step = models.PositiveIntegerField(null=True)
@@ -61,28 +61,28 @@ class Run(models.Model):
         max_length=10, choices=[(s.value, s.label) for s in RunState], default=RunState.QUEUED.value
     )
     priority = models.SmallIntegerField(default=0)
-    """Of the queued runs of a workspace the highest is taken first, then the one that waits
-    longest."""
+    """Of a workspace's queued runs the one of highest priority starts first, then the one that has
+    waited longest."""
     stop_requested = models.BooleanField(default=False)
     kill_requested = models.BooleanField(default=False)
-    """Stop at once: what was learned since the last checkpoint is lost."""
+    """Stop immediately: updates since the last checkpoint are lost."""
     queued_at = models.DateTimeField(null=True)
     started_at = models.DateTimeField(null=True)
     finished_at = models.DateTimeField(null=True)
     dispatched_at = models.DateTimeField(null=True)
-    """When the queue was last told of this run; null if it is owed a message."""
+    """When the last message for this run was sent to the queue; null if one is due."""
 
     outside = models.BooleanField(default=False)
-    """Its engine runs elsewhere and sends its events by REST; no worker takes it."""
+    """An external engine runs it and sends its events by REST; no worker takes it."""
     lease_owner = models.CharField(max_length=200, blank=True)
     lease_expires = models.DateTimeField(null=True)
     fencing = models.BigIntegerField(default=0)
-    """Grows with every lease; whoever writes with an older one is refused."""
+    """Grows with every lease; writes with an older token are refused."""
     restarts = models.PositiveIntegerField(default=0)
-    """How often a lapsed lease was taken over."""
+    """Number of lapsed leases that were taken over."""
     engine_pid = models.IntegerField(null=True)
     engine_started = models.FloatField(null=True)
-    """Start time of that process, so that a reused pid is never taken for it."""
+    """Start time of that process, so that a reused pid is never mistaken for it."""
 
     epoch = models.UUIDField(default=uuid.uuid4)
     """Identity of the event log."""
@@ -96,17 +96,17 @@ class Run(models.Model):
     waiting_deadline = models.DateTimeField(null=True)
     error = models.TextField(blank=True)
     result = models.JSONField(default=dict)
-    """Summary for lists, see `telemetry.projections`."""
+    """Summary for lists, see `telemetry.ingest.projections`."""
 
     tags = ArrayField(models.CharField(max_length=40), default=list)
-    """What people call it, each once, in their order."""
+    """People's tags, each once, in their order."""
     notes = models.TextField(blank=True)
     """Markdown."""
     comments_changed = models.PositiveIntegerField(default=0)
-    """How often a comment on it or its nodes was written, changed or removed: who reads them as
-    they come is told by this number that there is something new."""
+    """Number of changes (posts, edits, deletions) of comments on it or its nodes, by which live
+    readers notice a change."""
     archived_at = models.DateTimeField(null=True)
-    """Since when lists leave it out unless they are asked for it."""
+    """When it was archived; lists omit it since, unless archived runs are requested."""
 
     objects = RunQuerySet.as_manager()
 
@@ -137,7 +137,7 @@ class InRunQuerySet(InProjectQuerySet):
 
 
 class Turn(models.Model):
-    """When a workspace was served last: a worker took a run of it from the queue."""
+    """Last time that a worker took a run of the workspace from the queue."""
 
     workspace = models.OneToOneField(
         Workspace, on_delete=models.CASCADE, primary_key=True, related_name="+"
@@ -146,7 +146,7 @@ class Turn(models.Model):
 
 
 class Star(models.Model):
-    """A run that somebody wants to find again; each has their own."""
+    """A user's star on a run, visible to that user only."""
 
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="stars")
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
@@ -158,7 +158,7 @@ class Star(models.Model):
 
 
 class RunAction(models.Model):
-    """What somebody did to a run, or wrote about it. Never changed, never removed."""
+    """A person's action or note on a run. Never changed, never deleted."""
 
     class Kind(models.TextChoices):
         STARTED = "started", "started it"

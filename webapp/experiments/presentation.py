@@ -1,4 +1,4 @@
-"""How a run is told to browsers and programs: the same words on pages, REST and the stream."""
+"""Presentation of a run to browsers and programs: the same fields on pages, REST and stream."""
 
 from __future__ import annotations
 
@@ -26,11 +26,12 @@ STATUS_COLUMNS = (
     "finished_at",
     "result",
 )
-"""Columns of the run's row behind `status`."""
+"""Columns of the run's row that `status` reads."""
 
 
 def status(row: Mapping[str, Any]) -> dict[str, Any]:
-    """What changes about a run while one watches: `STATUS_COLUMNS`, the wait as one object."""
+    """Returns the fields of a run that change while it runs: `STATUS_COLUMNS`, the wait as one
+    object."""
     told = {name: row[name] for name in STATUS_COLUMNS if not name.startswith("waiting_")}
     told["waiting"] = None
     if row["waiting_name"]:
@@ -47,7 +48,7 @@ def status_of(run: Run) -> dict[str, Any]:
 
 
 def summary(run: Run) -> dict[str, Any]:
-    """The run as REST tells it: who and what it is, and its status."""
+    """Returns the run as in REST: its identity and its status."""
     return {
         "id": run.pk,
         "name": run.experiment.name,
@@ -70,12 +71,12 @@ def summary(run: Run) -> dict[str, Any]:
 
 
 def legend(states: type[RunState] | type[Verdict]) -> list[dict[str, str]]:
-    """Value, label and colour (a palette name) of every member, in order."""
+    """Returns value, label and colour (a palette name) of every member, in order."""
     return [{"value": s.value, "label": s.label, "colour": s.colour} for s in states]
 
 
 def page_data(run: Run, can_operate: bool) -> dict[str, Any]:
-    """What the run page's scripts start from, as plain JSON values."""
+    """Returns the initial data of the run page's scripts, as plain JSON values."""
     return {
         "run": {
             "id": str(run.pk),

@@ -1,4 +1,4 @@
-"""How far a run is, for pages: of the bound that ends it, steps or minutes of training. Pure."""
+"""Progress of a run towards the bound that ends it, steps or minutes of training. Pure."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from webapp.experiments.models import Run
 
 @dataclass(frozen=True, slots=True)
 class RunProgress:
-    """Invariant: `share` lies in [0, 1] and is 1 of every run that finished."""
+    """Progress as a share and a text. Invariant: `share` is in [0, 1], and 1 for a finished run."""
 
     share: float
     text: str
-    """As "204 of 1000 steps", or where minutes end it "4.2 of 6 min, 204 steps"."""
+    """For example "204 of 1000 steps", or where minutes end it "4.2 of 6 min, 204 steps"."""
 
 
 def progress_of(run: Run, minutes: float | None) -> RunProgress | None:
-    """None before the run has planned its steps.
+    """Returns the progress; None before the run has planned its steps.
 
     `minutes` limits its training, if set. The bound that is nearer counts, as in
     `static/js/run/estimate.js` and `engine.training.progress`.

@@ -1,4 +1,4 @@
-"""Reads of runs. What a person sees starts with `visible_to`."""
+"""Queries of runs. Queries for a person start with `visible_to`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TOO_BIG_FOR_A_LIST = ("config", "experiment__config", "notes")
 
 
 def visible_runs(user: User) -> QuerySet[Run]:
-    """Runs that `user` may see, newest first, with what a list shows of each."""
+    """Returns the runs that `user` may see, newest first, with the columns of a list."""
     return (
         Run.objects.visible_to(user)
         .select_related("experiment__project__workspace", "created_by", "parent__experiment")
@@ -31,11 +31,11 @@ def visible_runs(user: User) -> QuerySet[Run]:
 
 
 def sweepable_runs(room: int | None = None) -> list[uuid.UUID]:
-    """Runs that no worker holds although one should, and of which none was told lately.
+    """Returns the runs that no worker holds although one should, without a recent message.
 
-    The sweep sends these to the queue again: every run whose worker died or gave it back, and
-    `room` of the queued ones, which is enough: a message about any of them has the worker take the
-    one whose turn it is (`queue.take`).
+    The sweep sends these to the queue again: every run whose worker died or released it, and `room`
+    of the queued ones, which suffices: on a message for any of them a worker takes the next run
+    (`queue.take`).
     """
     untold = Q(dispatched_at=None) | Q(dispatched_at__lt=Now() - RESEND_AFTER)
     owed = Run.objects.filter(untold, unheld(), outside=False)
@@ -45,15 +45,15 @@ def sweepable_runs(room: int | None = None) -> list[uuid.UUID]:
 
 
 def visible_run(user: User, run_id: uuid.UUID) -> Run:
-    """The run, or `Http404` if it does not exist for `user`."""
+    """Returns the run. Raises `Http404` if it does not exist for `user`."""
     return get_object_or_404(visible_runs(user), pk=run_id)
 
 
 def compared_runs(user: User, ids: Sequence[str], most: int = 8) -> list[Run]:
-    """The runs of an address, in its order, each once.
+    """Returns the runs with these ids, in their order, each once.
 
-    Raises `Http404` if one does not exist for `user`, `BadRequest` if an id is none, or if they are
-    too many.
+    Raises `Http404` if one does not exist for `user`, `BadRequest` if an id is no UUID, or if they
+    are too many.
     """
     chosen = list(dict.fromkeys(filter(None, ids)))
     if len(chosen) > most:
@@ -65,12 +65,12 @@ def compared_runs(user: User, ids: Sequence[str], most: int = 8) -> list[Run]:
 
 
 def comparable_runs(user: User, without: Sequence[Run], most: int = 100) -> list[Run]:
-    """The newest runs that may be compared with these."""
+    """Returns the newest runs that may be compared with these."""
     runs = visible_runs(user).that_train().defer(*TOO_BIG_FOR_A_LIST)
     return list(runs.exclude(pk__in=[run.pk for run in without])[:most])
 
 
 def runs_by_id(user: User, run_ids: Sequence[uuid.UUID]) -> list[Run]:
-    """Those of the runs that `user` may see, in the order of the ids."""
+    """Returns those of the runs that `user` may see, in the order of the ids."""
     found = {run.pk: run for run in visible_runs(user).filter(pk__in=run_ids)}
     return [found[run_id] for run_id in run_ids if run_id in found]

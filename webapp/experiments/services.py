@@ -1,9 +1,9 @@
-"""Every change of a run's state: one function per transition, one transaction each.
+"""Transitions of a run's state: one function each, one transaction each.
 
-Invariant: `Run.state` is written nowhere else, but for starting -> running, which follows the
-engine's own event in the transaction that stores it (`telemetry.projections`). Each change is
-checked against `states.ALLOWED` under the row's lock and announced on commit; those that a
-worker makes are fenced too. Whoever asks for one is noted with it.
+Invariant: `Run.state` is written nowhere else, except for starting -> running, which follows the
+engine's own event in the transaction that stores it (`telemetry.ingest.projections`). Each change
+is checked against `states.ALLOWED` under the row's lock and announced on commit; a worker's changes
+are fenced as well. The user who requests a change is recorded with it.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from webapp.experiments.scheduling.queue import admit
 from webapp.experiments.scheduling.states import check
 
 CHANNEL = "grove_events"
-"""What the web processes listen to; the payload is the run's id."""
+"""Channel that the web processes listen to; the payload is the run's id."""
 
 
 @transaction.atomic
 def resume_run(run_id: uuid.UUID, by: User | None = None) -> Run:
-    """A stopped or failed run goes back to the queue, to continue from its last checkpoint.
+    """Queues a stopped or failed run, to continue from its last checkpoint.
 
     Raises:
         TransitionRefused: it has not ended, or has finished.
-        NotNow: its project, or who made it, has too many runs queued or at work.
+        NotNow: its project, or its creator, has too many runs queued or active.
     """
     run = Run.objects.select_related("experiment__project", "created_by").get(pk=run_id)
     check(run.run_state, RunState.QUEUED)
@@ -58,9 +58,9 @@ def resume_run(run_id: uuid.UUID, by: User | None = None) -> Run:
 
 @transaction.atomic
 def request_stop(run_id: uuid.UUID, by: User | None = None) -> Run:
-    """A run that no worker has taken yet stops at once; any other is asked to.
+    """Stops a run that no worker has taken immediately; records a stop request for any other.
 
-    Asking twice is no error.
+    Idempotent.
     """
     run = _locked(run_id)
     if run.run_state is not RunState.STOPPING:
@@ -71,7 +71,7 @@ def request_stop(run_id: uuid.UUID, by: User | None = None) -> Run:
 
 @transaction.atomic
 def request_kill(run_id: uuid.UUID, by: User | None = None) -> Run:
-    """As `request_stop`, but the engine gets no time for a checkpoint. Asking twice is no error."""
+    """As `request_stop`, but the engine gets no time for a checkpoint. Idempotent."""
     run = _locked(run_id)
     if run.run_state is not RunState.STOPPING:
         _ask_to_end(run)
@@ -86,7 +86,7 @@ def _ask_to_end(run: Run) -> None:
     if run.run_state is RunState.QUEUED and not run.lease_owner:
         _change(run, RunState.STOPPED, stop_requested=True, finished_at=timezone.now())
     elif run.run_state is RunState.QUEUED:
-        # A worker has just taken it and will hear of the wish when it renews its lease.
+        # A worker has just taken it and will receive the request when it renews its lease.
         run.stop_requested = True
         run.save(update_fields=["stop_requested"])
         announce(run.pk)
@@ -96,8 +96,8 @@ def _ask_to_end(run: Run) -> None:
 
 @transaction.atomic
 def set_priority(run_id: uuid.UUID, priority: int, by: User | None = None) -> Run:
-    """Of the queued runs of a workspace those of higher priority are taken first; a run at work
-    keeps it for the next time that it is queued."""
+    """Sets the priority: of a workspace's queued runs those of higher priority start first; an
+    active run keeps it for the next time that it is queued."""
     run = _locked(run_id)
     before, run.priority = run.priority, priority
     if before != priority:
@@ -107,7 +107,7 @@ def set_priority(run_id: uuid.UUID, priority: int, by: User | None = None) -> Ru
 
 
 def write_note(run_id: uuid.UUID, text: str, by: User) -> Run:
-    """Something that somebody wants to keep of the run, as it is now."""
+    """Records a user's note on the run."""
     run = Run.objects.get(pk=run_id)
     note_action(run, by, RunAction.Kind.NOTE, text)
     return run
@@ -115,7 +115,7 @@ def write_note(run_id: uuid.UUID, text: str, by: User) -> Run:
 
 @transaction.atomic
 def mark_starting(run_id: uuid.UUID, fencing: int) -> Run:
-    """The worker that holds the lease is about to start the engine."""
+    """Marks the run as starting: the worker that holds the lease is about to start the engine."""
     run = lock_leased(run_id, fencing)
     started = run.started_at or timezone.now()
     _change(run, RunState.STARTING, started_at=started, error="", engine_pid=None)
@@ -124,7 +124,7 @@ def mark_starting(run_id: uuid.UUID, fencing: int) -> Run:
 
 @transaction.atomic
 def record_engine(run_id: uuid.UUID, fencing: int, pid: int, started: float) -> None:
-    """Which process is the run's engine: its pid and its start time in Unix seconds."""
+    """Records the process of the run's engine: its pid and its start time in Unix seconds."""
     run = lock_leased(run_id, fencing)
     run.engine_pid, run.engine_started = pid, started
     run.save(update_fields=["engine_pid", "engine_started"])
@@ -132,25 +132,26 @@ def record_engine(run_id: uuid.UUID, fencing: int, pid: int, started: float) -> 
 
 @transaction.atomic
 def mark_finished(run_id: uuid.UUID, fencing: int) -> Run:
-    """The engine did all it was asked to, and its results are registered."""
+    """Marks the run as finished: the engine completed it, and its results are registered."""
     return _end(lock_leased(run_id, fencing), RunState.FINISHED)
 
 
 @transaction.atomic
 def mark_stopped(run_id: uuid.UUID, fencing: int) -> Run:
-    """The engine ended on request; the run can be resumed."""
+    """Marks the run as stopped: the engine ended on request; the run can be resumed."""
     return _end(lock_leased(run_id, fencing), RunState.STOPPED)
 
 
 @transaction.atomic
 def mark_failed(run_id: uuid.UUID, fencing: int, error: str) -> Run:
-    """The engine ended by itself. An error that it reported before is the first cause: it stays."""
+    """Marks the run as failed: the engine ended by itself. An error that it reported before is the
+    first cause and is kept."""
     run = lock_leased(run_id, fencing)
     return _end(run, RunState.FAILED, error=run.error or error)
 
 
 def announce(run_id: uuid.UUID) -> None:
-    """Wake whoever watches the run, once the transaction under way is committed."""
+    """Wakes the run's watchers once the current transaction is committed."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_notify(%s, %s)", [CHANNEL, str(run_id)])
 

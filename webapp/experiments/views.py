@@ -1,6 +1,6 @@
 """Pages of runs. Each does three things: permission, one service call, a template.
 
-The docstring of a view tells the context of its template. On every page there are also `user`
+The docstring of a view lists the context of its template. Every page also has `user`
 (`user.is_authenticated`), `messages`, `csrf_token` and `request.csp_nonce`.
 """
 
@@ -41,8 +41,8 @@ Operation = Callable[[uuid.UUID, User], Run]
 
 @require_safe
 def runs(request: HttpRequest) -> HttpResponse:
-    """runs.html: `table` (`runs_table.RunsTable`: what is asked for, its columns and rows),
-    `address` (the query that asks for the same),
+    """runs.html: `table` (`runs_list.table.RunsTable`: the query, its columns and rows),
+    `address` (the query string of the same query),
     `cursor` (of this page, or ""), `next_cursor` (for `?cursor=`, or None), `states` (RunState
     members: value, label, colour), `can_launch`.
     """
@@ -66,7 +66,7 @@ def runs(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 def mark_runs(request: HttpRequest) -> HttpResponse:
-    """What the list's form does with the runs that were chosen in it; back to the list."""
+    """Applies the list form's action to the selected runs; redirects to the list."""
     form = ChosenRunsForm(request.POST)
     if not form.is_valid():
         messages.error(request, form.first_error())
@@ -79,7 +79,7 @@ def mark_runs(request: HttpRequest) -> HttpResponse:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def about_run(request: HttpRequest, run_id: uuid.UUID) -> HttpResponse:
-    """about.html: `run` and `form` (AboutForm: tags, notes). On success: back to the run."""
+    """about.html: `run` and `form` (AboutForm: tags, notes). On success redirects to the run."""
     found = visible_run(request.user, run_id)
     require(request.user, Action.OPERATE, found.project)
     form = AboutForm(found, request.POST if request.method == "POST" else None)
@@ -118,14 +118,14 @@ def run(request: HttpRequest, run_id: uuid.UUID) -> HttpResponse:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def launch(request: HttpRequest) -> HttpResponse:
-    """launch.html: `form` (LaunchForm), `groups` (of catalogue.Setting), `new_agent` (the group of
-    one that is added), `values` (path to what was typed), `recipes`, `presets` (pairs of Preset and
-    its lines), `base` (RunConfig), `origin` (creation.Origin or None), `source` (Run or None),
+    """launch.html: `form` (LaunchForm), `groups` (of settings_schema.Setting), `new_agent` (the
+    group of an added agent), `values` (path to typed text), `recipes`, `presets` (pairs of Preset
+    and its lines), `base` (RunConfig), `origin` (creation.Origin or None), `source` (Run or None),
     `can_launch` (whether there is a project to start it in) and `problems`, a list of {path, value,
-    reason}: what is refused (status 422); `stored_datasets` (DatasetVersion members that a run may
-    learn from).
-    `?recipe=`, `?source=RUN` and `?source=RUN&step=N` choose what it starts from.
-    On success: redirect to the run, or to the runs if there are several.
+    reason}: the refused settings (status 422); `stored_datasets` (DatasetVersion members that a run
+    may train on).
+    `?recipe=`, `?source=RUN` and `?source=RUN&step=N` choose the starting point.
+    On success redirects to the run, or to the runs if there are several.
     """
     projects = operable_projects(request.user)
     form = LaunchForm(request.user, projects, request.POST or None, initial=request.GET.dict())
@@ -153,7 +153,7 @@ def _started(request: HttpRequest, form: LaunchForm) -> HttpResponse:
 
 @require_POST
 def check_launch(request: HttpRequest) -> HttpResponse:
-    """What would come of the form, as JSON (`launch_page.told`): nothing is made."""
+    """Returns the validation of the form as JSON (`launch_page.told`), without creating runs."""
     form = LaunchForm(request.user, operable_projects(request.user), request.POST)
     return JsonResponse(launch_page.told(form, with_preflight="preflight" in request.POST))
 
@@ -175,25 +175,25 @@ def compare(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 def stop(request: HttpRequest, run_id: uuid.UUID) -> HttpResponse:
-    """Ask the run to stop; back to its page, with a message if that is not possible."""
+    """Requests that the run stop; redirects to its page, with a message if that is impossible."""
     return _operate(request, run_id, services.request_stop)
 
 
 @require_POST
 def resume(request: HttpRequest, run_id: uuid.UUID) -> HttpResponse:
-    """Queue a stopped or failed run again; back to its page."""
+    """Queues a stopped or failed run again; redirects to its page."""
     return _operate(request, run_id, services.resume_run)
 
 
 @require_POST
 def kill(request: HttpRequest, run_id: uuid.UUID) -> HttpResponse:
-    """End the run at once, without a checkpoint; back to its page."""
+    """Ends the run immediately, without a checkpoint; redirects to its page."""
     return _operate(request, run_id, services.request_kill)
 
 
 @require_POST
 def priority(request: HttpRequest, run_id: uuid.UUID) -> HttpResponse:
-    """Change whose turn comes first; back to the run's page."""
+    """Changes the run's priority; redirects to its page."""
     form = PriorityForm(request.POST)
     if not form.is_valid():
         raise BadRequest(f"priority: give a whole number, {LOWEST} to {HIGHEST}")
@@ -207,7 +207,7 @@ def _set_priority(wanted: int, run_id: uuid.UUID, by: User) -> Run:
 
 @require_POST
 def note(request: HttpRequest, run_id: uuid.UUID) -> HttpResponse:
-    """Keep a sentence with the run; back to its page."""
+    """Records a note on the run; redirects to its page."""
     form = NoteForm(request.POST)
     if not form.is_valid():
         raise BadRequest("text: write something, 4000 characters at most")

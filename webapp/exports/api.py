@@ -1,4 +1,4 @@
-"""REST of exports: asking for one, watching it, downloading its file."""
+"""REST of exports: requesting one, polling it, downloading its file."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class RunFilters(Schema):
 
 
 class NewExport(Schema):
-    """Of one run, or of the runs of a project that the filters leave: give one of the two."""
+    """An export of one run, or of a project's runs that match the filters: give one of the two."""
 
     model_config = ConfigDict(
         extra="forbid",
@@ -114,7 +114,7 @@ class ExportOut(Schema):
     created_by: str
     state: ExportState
     deadline: datetime | None
-    """When it is given up, while it is being written."""
+    """When writing it is abandoned, while it is in progress."""
     finished: datetime | None
     expires: datetime | None
     """When it is removed."""
@@ -147,13 +147,13 @@ class Asked(Schema):
     project: int | None = Field(None, ge=0, le=LARGEST_ID)
     state: ExportState | None = None
     cursor: str | None = Field(None, max_length=100, pattern=f"^{A_MOMENT}_{A_UUID}$")
-    """`next` of the page before."""
+    """`next` of the previous page."""
     limit: int = Field(50, ge=1, le=200)
 
 
 @router.get("", response=ExportList)
 def list_exports(request: HttpRequest, asked: Query[Asked]):
-    """Exports of the projects that you may see, newest first."""
+    """Lists exports of the projects that you may see, newest first."""
     try:
         found, following = selectors.exports_page(request.user, **asked.dict())
     except ValueError:
@@ -164,8 +164,8 @@ def list_exports(request: HttpRequest, asked: Query[Asked]):
 
 @router.post("", response={201: ExportOut})
 def create_export(request: HttpRequest, new: NewExport):
-    """Ask for a table as a file. A worker writes it: ask for the export until its `state` is
-    `ready`, then for its file."""
+    """Requests a table as a file. A worker writes it: poll the export until its `state` is `ready`,
+    then download its file."""
     if (new.run is None) == (new.project is None):
         raise Invalid("project", new.project, "give either it or `run`")
     run = visible_run(request.user, new.run) if new.run else None
@@ -193,7 +193,7 @@ def _wish(new: NewExport) -> Wish:
 
 @router.get("/{uuid:export_id}", response=ExportOut)
 def get_export(request: HttpRequest, export_id: uuid.UUID):
-    """Where it stands."""
+    """Returns the export with its state."""
     return selectors.visible_export(request.user, export_id)
 
 
@@ -210,7 +210,7 @@ _FILE = {"schema": {"type": "string", "format": "binary"}}
     },
 )
 def get_export_file(request: HttpRequest, export_id: uuid.UUID) -> HttpResponse:
-    """Its file; 409 with the reason while there is none."""
+    """Returns the export's file; 409 with the reason while there is none."""
     export = selectors.visible_export(request.user, export_id)
     if reason := selectors.why_not_there(export):
         return problem(409, reason)
@@ -225,6 +225,6 @@ def get_export_file(request: HttpRequest, export_id: uuid.UUID) -> HttpResponse:
 
 @router.delete("/{uuid:export_id}", response={204: None})
 def delete_export(request: HttpRequest, export_id: uuid.UUID):
-    """Away with it and its file; what is being written is dropped."""
+    """Deletes the export and its file; discards one that is being written."""
     services.remove(services.removable(request.user, export_id))
     return Status(204, None)

@@ -1,7 +1,7 @@
-"""What an export's tables hold: the columns of each, and its rows run by run.
+"""Contents of an export's tables: the columns of each, and its rows run by run.
 
-Every figure is the stored one, in full. Of a resumed run, what it did again is told once: trees and
-evaluations of steps after its checkpoint are left out, as they are from its series.
+Every figure is the stored one, in full. Of a resumed run, repeated steps are reported once: trees
+and evaluations of steps after its checkpoint are left out, as they are from its series.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from webapp.telemetry.models import Clock
 from webapp.telemetry.series.metrics import catch_up
 
 AT_ONCE = 2000
-"""Rows that a server-side cursor hands over at a time."""
+"""Rows that a server-side cursor fetches at a time."""
 
 
 class Kind(StrEnum):
@@ -46,12 +46,12 @@ Row = Sequence[Any]
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A table: its columns, and what tells the rows of one run."""
+    """A table: its columns, and the iterator of one run's rows."""
 
     columns: tuple[Column, ...]
     rows: Callable[[Run], Iterator[Row]]
     prepare: Callable[[uuid.UUID], None] = lambda run_id: None
-    """Done for each run before anything is read."""
+    """Called for each run before anything is read."""
 
 
 def _columns(**kinds: str) -> tuple[Column, ...]:

@@ -1,4 +1,4 @@
-"""The form that asks for an export; what it is of stands in the address it was opened by."""
+"""Form that requests an export; the query of its address selects the runs."""
 
 from __future__ import annotations
 

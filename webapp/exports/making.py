@@ -1,8 +1,8 @@
-"""Writing the file of an export, off the web path: a worker calls `make`.
+"""Writer of an export's file, off the web path: a worker calls `make`.
 
 Invariants: all rows are of one moment (one snapshot of the database). The file appears whole or not
-at all, and nothing of one that failed is left. Waits: for nothing but the database; it gives up at
-the deadline, or at once where the worker ends, and then the export waits for another.
+at all, and nothing of a failed one remains. Waits: for nothing but the database; it gives up at the
+deadline, or at once if the worker ends, and then the export is queued again.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ RUNS_AT_ONCE = 100
 
 
 class _Given(Exception):
-    """The worker ends."""
+    """Raised when the worker ends."""
 
 
 class ExportFailed(Exception):
-    """Why there is no file, in words for whoever asked."""
+    """Raised if no file can be written; the message is for the user who requested it."""
 
 
 def make(export: Export, closing: Event) -> None:
-    """Write the file of an export that the caller took, and say how it ended."""
+    """Writes the file of an export that the caller took, and records how it ended."""
     draft = export.path.with_suffix(f".{export.attempt}.part")
     try:
         draft.parent.mkdir(parents=True, exist_ok=True)
@@ -85,7 +85,7 @@ def _write(export: Export, draft: Path, closing: Event) -> int:
 
 
 def _runs_of(export: Export):
-    """The runs that it is of, in the order that was wished for; as its asker may see them now."""
+    """The export's runs, in the requested order, that its requester may see now."""
     if export.run_id:
         runs = visible_runs(export.created_by).filter(pk=export.run_id)
         if not runs.exists():
@@ -117,7 +117,7 @@ def _rows(source: Source, run_ids: list) -> Iterator[Row]:
 
 
 def _see_one_moment() -> None:
-    # Of a transaction within another, a test's, the outer one decides.
+    # In a transaction within another, as in tests, the outer one decides.
     if len(connection.savepoint_ids) == 0:
         with connection.cursor() as cursor:
             cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")

@@ -1,8 +1,8 @@
-"""Files that people ask for: runs of a project, or what they told, as one table.
+"""Exports: files that people request, of a project's runs or of their telemetry, as one table.
 
 Invariants: the row is the truth, and the queue: a worker takes the oldest that is queued, and its
-`attempt` lets only the newest who took it say how it ended. A file exists while its row is ready;
-its place hangs on the row's id alone. After `expires` both are gone.
+`attempt` lets only the latest taker record how it ended. A file exists while its row is ready; its
+path depends on the row's id alone. After `expires` both are deleted.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from webapp.projects.models import InProjectQuerySet, Project
 
 
 class ExportState(StrEnum):
-    """Where an export stands; `colour` is the name of a palette entry."""
+    """State of an export; `colour` is the name of a palette entry."""
 
     QUEUED = "queued"
     RUNNING = "running"
@@ -64,11 +64,11 @@ class Export(models.Model):
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="exports")
     run = models.ForeignKey(Run, on_delete=models.CASCADE, null=True, related_name="exports")
-    """The only run that it is of; null: those of the project that `filters` leave."""
+    """The only run of the export; null: the project's runs that match `filters`."""
     table = models.CharField(max_length=12, choices=Table.choices)
     format = models.CharField(max_length=8, choices=Format.choices)
     filters = models.JSONField(default=dict)
-    """Of the list of runs: fields of `experiments.listing.Wish` by name."""
+    """Filters of the list of runs: fields of `experiments.runs_list.listing.Wish` by name."""
     created_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+"
     )
@@ -80,10 +80,10 @@ class Export(models.Model):
         default=ExportState.QUEUED.value,
     )
     attempt = models.PositiveIntegerField(default=0)
-    """Grows each time that a worker takes it."""
+    """Incremented each time that a worker takes it."""
     started = models.DateTimeField(null=True)
     deadline = models.DateTimeField(null=True)
-    """When who took it must be done."""
+    """When its taker must be done."""
     finished = models.DateTimeField(null=True)
     expires = models.DateTimeField(null=True)
     """When it is removed, once it is over."""
@@ -112,7 +112,7 @@ class Export(models.Model):
 
     @property
     def file_name(self) -> str:
-        """What the file is called where it is saved; ASCII, without anything a path could mean."""
+        """The file's name for a download; ASCII, without anything that a path could interpret."""
         of = f"run-{str(self.run_id)[:8]}" if self.run_id else f"project-{self.project_id}"
         return f"grove-{of}-{self.table}-{self.created:%Y%m%d-%H%M%S}.{self.format}"
 

@@ -1,4 +1,4 @@
-"""Reads of exports: whoever sees the project sees what was asked for of it."""
+"""Reads of exports: users who see the project see its exports."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ READ_BYTES = 1 << 18
 
 
 def visible_exports(user: User) -> QuerySet[Export]:
-    """Newest first."""
+    """Exports that `user` sees, newest first."""
     found = Export.objects.visible_to(user)
     return found.select_related("project", "run__experiment", "created_by").order_by(
         "-created", "-pk"
@@ -25,7 +25,7 @@ def visible_exports(user: User) -> QuerySet[Export]:
 
 
 def visible_export(user: User, export_id: uuid.UUID) -> Export:
-    """The export, or `Http404` if it does not exist for `user`."""
+    """Returns the export; raises `Http404` if it does not exist for `user`."""
     return get_object_or_404(visible_exports(user), pk=export_id)
 
 
@@ -34,7 +34,7 @@ def exports_page(
 ) -> tuple[list[Export], str | None]:
     """One keyset page, newest first, and the cursor of the next one.
 
-    Raises `ValueError` for a cursor that no page gave out.
+    Raises `ValueError` for a cursor that no page returned.
     """
     found = visible_exports(user)
     if project is not None:

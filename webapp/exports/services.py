@@ -1,4 +1,4 @@
-"""Asking for exports, taking them on, and ending them. Who reads the data is `exports.making`."""
+"""Transitions of exports: request, take, finish, remove. `exports.making` reads the data."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ from webapp.projects.permissions import Action, require
 LIFETIME = timedelta(days=7)
 DEADLINE = timedelta(minutes=15)
 MOST_QUEUED = 20
-"""Exports of one project that wait or are being written."""
+"""Exports of one project that are queued or being written."""
 _LATE = "its worker ended, or it was not done within 15 minutes; ask again, or for fewer runs"
 _FILTERS = ("state", "q", "tag", "name", "created_by", "starred", "archived", "sort")
 
 
 class TooMany(Exception):
-    """A project has as many exports under way as it may."""
+    """Raised if a project has as many pending exports as it may."""
 
 
 @transaction.atomic
 def ask_for(
     project: Project, user: User, table: Table, file: Format, wish: Wish, run: Run | None = None
 ) -> Export:
-    """An export, queued: of the one run, or of those of the project that are wished for.
+    """Queues an export of the one run, or of the project's runs that match `wish`.
 
     Raises:
-        TooMany: the project has `MOST_QUEUED` under way.
+        TooMany: the project has `MOST_QUEUED` pending.
     """
     Project.objects.select_for_update(no_key=True).get(pk=project.pk)
     under_way = Export.objects.filter(project=project, finished=None)
@@ -52,14 +52,14 @@ def ask_for(
 
 
 def filters_of(wish: Wish) -> dict[str, Any]:
-    """What is kept of it, without what says nothing."""
+    """The stored filters of a query, without those at their default."""
     told, plain = asdict(wish), asdict(Wish())
     return {name: told[name] for name in _FILTERS if told[name] != plain[name]}
 
 
 @transaction.atomic
 def take() -> Export | None:
-    """The export that waits longest, for whoever asks to write it; None if there is none."""
+    """Takes the export that has waited longest, for a worker to write; None if none is queued."""
     waiting = Export.objects.select_for_update(skip_locked=True, of=("self",))
     export = waiting.filter(state=ExportState.QUEUED).order_by("created", "pk").first()
     if export is None:
@@ -75,12 +75,13 @@ def take() -> Export | None:
 
 
 def give_back(export: Export) -> None:
-    """Who took it ends before it is done: it waits again."""
+    """Queues the export again, because its taker ends before it is done."""
     _taken(export).update(state=ExportState.QUEUED, started=None, deadline=None)
 
 
 def finish(export: Export, rows: int, size: int, sha256: str) -> bool:
-    """Its file is there; False if it is no longer the taker's, and the file nobody's."""
+    """Marks the export ready; False if another worker took it meanwhile: the file is then
+    orphaned."""
     told = {"rows": rows, "size": size, "sha256": sha256}
     return bool(_end(_taken(export), ExportState.READY, **told))
 
@@ -90,15 +91,15 @@ def fail(export: Export, cause: str) -> None:
 
 
 def fail_late() -> int:
-    """Exports that nobody finished by their deadline have failed; returns how many."""
+    """Fails the exports that are past their deadline; returns how many."""
     late = Export.objects.filter(state=ExportState.RUNNING, deadline__lt=Now())
     return _end(late, ExportState.FAILED, error=_LATE)
 
 
 def removable(user: User, export_id: uuid.UUID) -> Export:
-    """The export, if `user` asked for it, or starts runs in its project.
+    """Returns the export if `user` requested it, or may start runs in its project.
 
-    Raises `Http404` if it does not exist for them, `PermissionDenied` if it is not theirs.
+    Raises `Http404` if it does not exist for them, `PermissionDenied` if they may not remove it.
     """
     export = visible_export(user, export_id)
     action = Action.READ if export.created_by_id == user.pk else Action.OPERATE
@@ -107,13 +108,13 @@ def removable(user: User, export_id: uuid.UUID) -> Export:
 
 
 def remove(export: Export) -> None:
-    """The export and its file; one that is being written is dropped when it is done."""
+    """Deletes the export and its file; one that is being written is discarded when it is done."""
     Export.objects.filter(pk=export.pk).delete()
     transaction.on_commit(partial(export.path.unlink, missing_ok=True))
 
 
 def remove_expired() -> int:
-    """Returns how many were removed."""
+    """Removes expired exports; returns how many."""
     gone = Export.objects.filter(expires__lt=Now())
     for export in gone:
         remove(export)
@@ -121,8 +122,8 @@ def remove_expired() -> int:
 
 
 def remove_strays() -> int:
-    """Files whose row went with its project, run or asker, and drafts that nobody writes any more;
-    returns how many were removed."""
+    """Removes files whose row was deleted with its project, run or requester, and drafts that
+    nobody writes any more; returns how many."""
     files = [path for path in exports_directory().glob("*.*") if _id_of(path)]
     states = dict(
         Export.objects.filter(pk__in={_id_of(path) for path in files}).values_list("pk", "state")

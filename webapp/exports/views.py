@@ -1,4 +1,4 @@
-"""Pages of exports: asking for one, and what was asked for."""
+"""Pages of exports: the request form and the list."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ SHOWN = 50
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def exports(request: HttpRequest) -> HttpResponse:
-    """exports.html: `form` (ExportForm), `run` (Run or None) and `filters` (of the list of runs,
-    by name) of which one is asked for, `exports` (Export, newest first), `pending` (whether one is
-    under way)."""
+    """exports.html: `form` (ExportForm), `run` (Run or None) and `filters` (of the list of runs, by
+    name) of the requested export, `exports` (Export, newest first), `pending` (whether one is not
+    over)."""
     wish = _wish(request)
     run = visible_run(request.user, _id(request)) if request.GET.get("run") else None
     first = {"project": run.project.pk if run else wish.project, "run": run and run.pk}
@@ -42,7 +42,7 @@ def exports(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 def remove(request: HttpRequest, export_id: uuid.UUID) -> HttpResponse:
-    """Away with it and its file; back to the list."""
+    """Deletes the export and its file; redirects to the list."""
     export = services.removable(request.user, export_id)
     services.remove(export)
     messages.success(request, f"{export} is removed.")

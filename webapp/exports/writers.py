@@ -1,8 +1,8 @@
-"""Tables as files: CSV, JSON Lines and Parquet, row by row.
+"""Writers of tables as files: CSV, JSON Lines and Parquet, row by row.
 
 Invariant: numbers are exact in each of them (the shortest text that reads back to the same double;
-64 bits in Parquet). A text cell of CSV never begins a formula: where it would, an apostrophe stands
-before it, as OWASP advises; the other two hold every text as it is.
+64 bits in Parquet). A text cell of CSV never starts a formula: where it would, an apostrophe
+precedes it, as OWASP advises; the other two formats store every text as it is.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from webapp.exports.columns import Column, Kind, Row
 from webapp.exports.models import Format
 
 ROWS_OF_GROUP = 20_000
-"""Of Parquet, which keeps so many in memory."""
+"""Rows of a Parquet row group, which are buffered in memory."""
 _BEGINS_A_FORMULA = tuple("=+-@\t\r\n＝＋－＠")
 
 
@@ -30,12 +30,12 @@ class Writer(Protocol):
 
 
 def writer(file: Format, path: Path, columns: Sequence[Column]) -> Writer:
-    """What writes a table of these columns to a new file."""
+    """Returns a writer of a table of these columns to a new file."""
     return _WRITERS[file](path, columns)
 
 
 def safe_cell(text: str) -> str:
-    """The text as a cell that no spreadsheet takes for a formula."""
+    """The text as a cell that no spreadsheet interprets as a formula."""
     return f"'{text}" if text.startswith(_BEGINS_A_FORMULA) else text
 
 
@@ -99,7 +99,7 @@ class _Parquet:
             if self._rows:
                 self._flush()
             self._file.close()
-        finally:  # on a full disk the writer stays open, and the file's room would stay taken
+        finally:  # on a full disk the writer stays open, and so would the file's space
             self._sink.close()
 
     def _flush(self) -> None:

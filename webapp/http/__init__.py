@@ -1,1 +1,1 @@
-"""How the site is served: connections, their deadlines, and the process that listens."""
+"""HTTP layer of the site: connections, their deadlines, and the process that listens."""

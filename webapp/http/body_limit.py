@@ -1,6 +1,6 @@
-"""No request brings more than one piece of an upload: what is longer is not even read.
+"""Limit on request bodies: one piece of an upload; what exceeds it is not read.
 
-Invariant: Django, which spools a body to disk before any view sees it, is never handed more than
+Invariant: Django, which spools a body to disk before any view sees it, never receives more than
 `longest()` bytes. Waits for nothing that the server does not wait for anyway.
 """
 
@@ -20,37 +20,37 @@ _ROOM = 1 << 16
 
 
 def longest() -> int:
-    """Bytes of the largest body: a piece of an upload, and some room for a view to say by how much
-    one is too long."""
+    """Bytes of the largest body: a piece of an upload, and some margin in which a view can report
+    by how much a piece is too long."""
     return settings.ARTIFACT_CHUNK_BYTES + _ROOM
 
 
 def announced(scope: dict[str, Any]) -> int:
-    """What the request says of its length; 0 if nothing that is a number."""
+    """The request's Content-Length in bytes; 0 if it is missing or not a number."""
     text = dict(scope["headers"]).get(b"content-length", b"0")
     return int(text) if text.isdigit() and len(text) < 20 else 0
 
 
 def why_not(scope: dict[str, Any]) -> HttpResponse | None:
-    """The refusal of a request that says too much, or two things, of its length."""
+    """The refusal of a request that announces too long a body, or two lengths; else None."""
     if announced(scope) > longest():
         most = settings.ARTIFACT_CHUNK_BYTES
         return problem(413, f"The body is too long: {most} bytes at most.")
     names = {name for name, _ in scope["headers"]}
-    if {b"content-length", b"transfer-encoding"} <= names:  # a proxy may believe the other one
+    if {b"content-length", b"transfer-encoding"} <= names:  # a proxy may use the other one
         return problem(400, "Send Content-Length or Transfer-Encoding, not both.")
     return None
 
 
 async def refuse(told: HttpResponse, send: Send) -> None:
-    """Tell it and close, whatever of the body is still to come."""
+    """Sends the refusal and closes, whatever remains of the body."""
     headers = [(b"content-type", b"application/problem+json"), (b"connection", b"close")]
     await send({"type": "http.response.start", "status": told.status_code, "headers": headers})
     await send({"type": "http.response.body", "body": told.content})
 
 
 def limited(receive: Receive) -> Receive:
-    """The same, but a body that grows too long without having said so breaks off."""
+    """`receive`, but a body that grows too long without an announced length is disconnected."""
     came = 0
 
     async def receive_some() -> dict[str, Any]:

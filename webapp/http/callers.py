@@ -1,7 +1,7 @@
-"""Who a request comes from, looked up once: what counts, keeps or answers it agrees on that.
+"""Caller of a request, identified once: limits, idempotency and views agree on it.
 
-The app of accounts registers how a caller is identified (`identify_by`), and the app of projects
-what a caller sees (`see_by`); nothing here knows either.
+The accounts app registers how a caller is identified (`identify_by`), and the projects app what a
+caller sees (`see_by`); nothing here imports either.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ _KEPT = "_grove_caller"
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """`user` is None if nobody was identified; one who came by a token carries it."""
+    """`user` is None if nobody was identified; one identified by a token carries it."""
 
     user: Any | None
     shows_token: bool = False
 
     @property
     def key(self) -> str | None:
-        """What stands for the caller where requests are counted; None if nobody was identified."""
+        """The caller's key where requests are counted; None if nobody was identified."""
         if self.user is None:
             return None
         token = self.user.token
@@ -35,17 +35,17 @@ _registered: dict[str, Callable[[Any], Any]] = {}
 
 
 def identify_by(identify: Callable[[HttpRequest], Caller]) -> None:
-    """Register what identifies the caller of a request."""
+    """Registers the function that identifies the caller of a request."""
     _registered["identify"] = identify
 
 
 def see_by(projects_of: Callable[[Any], list[int]]) -> None:
-    """Register what returns the ids of the projects that a user sees."""
+    """Registers the function that returns the ids of the projects that a user sees."""
     _registered["projects"] = projects_of
 
 
 def caller_of(request: HttpRequest) -> Caller:
-    """The caller of the request; reads the database once for each request."""
+    """The caller of the request; reads the database once per request."""
     if not hasattr(request, _KEPT):
         setattr(request, _KEPT, _registered["identify"](request))
     return getattr(request, _KEPT)

@@ -1,4 +1,4 @@
-"""Headers that keep a page from running or loading what is not ours, and the sign-in before it."""
+"""Middleware for the content security policy, and for required sign-in."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ _POLICY = "; ".join(
 
 
 class ContentSecurityPolicy:
-    """Puts a fresh nonce on each request (`request.csp_nonce`) and the policy on its response."""
+    """Keeps a page from running or loading foreign content: sets a fresh nonce on each request
+    (`request.csp_nonce`) and the policy on its response."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]):
         self.get_response = get_response
@@ -44,7 +45,7 @@ class ContentSecurityPolicy:
 
 
 class SignInRequired(LoginRequiredMiddleware):
-    """Pages send a stranger to the sign-in page; REST answers 401 by itself."""
+    """Redirects anonymous users of pages to the sign-in page; REST answers 401 by itself."""
 
     def process_view(
         self, request: HttpRequest, view_func: Any, view_args: Any, view_kwargs: Any
@@ -56,7 +57,7 @@ class SignInRequired(LoginRequiredMiddleware):
     def handle_no_permission(self, request: HttpRequest, view_func: Any) -> HttpResponse:
         if request.method in ("GET", "HEAD"):
             return super().handle_no_permission(request, view_func)
-        # What a form was sent to cannot be opened; the page that it lies on can.
+        # The form's target cannot be opened; the page that contains the form can.
         return redirect_to_login(_came_from(request))
 
 

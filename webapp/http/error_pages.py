@@ -1,4 +1,4 @@
-"""Pages of no one app: health, and what is shown when something goes wrong."""
+"""Pages that belong to no app: health and errors."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from webapp.rest.problem_details import problem
 @login_not_required
 @require_safe
 def healthz(request: HttpRequest) -> HttpResponse:
-    """200 {"status": "ok"} when the database answers, else 503."""
+    """200 {"status": "ok"} if the database answers, else 503."""
     try:
         with connection.cursor() as cursor:
             cursor.execute("SELECT 1")
@@ -58,7 +58,7 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def too_many_requests(request: HttpRequest, seconds: int = 60) -> HttpResponse:
-    """429; `seconds` until asking again helps."""
+    """429; a repeated request can succeed after `seconds`."""
     detail = f"Too many requests like this one came from you. Try again in {seconds} seconds."
     response = _error(request, 429, "Too many requests", detail)
     response.headers["Retry-After"] = str(seconds)
@@ -66,7 +66,7 @@ def too_many_requests(request: HttpRequest, seconds: int = 60) -> HttpResponse:
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    # No template context of ours may be needed here: whatever failed may fail again.
+    # Uses no template context of ours: what failed may fail again.
     if isinstance(sys.exc_info()[1], OperationalError | InterfaceError):
         detail = "Nothing is lost. Try again in a few seconds."
         return _error(request, 503, "The database does not answer", detail)

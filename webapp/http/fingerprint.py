@@ -1,8 +1,8 @@
-"""What static files are called by: their content.
+"""Fingerprint of the static files' content, which is part of their addresses.
 
-Invariant: the same files have the same fingerprint on every machine; any change gives another.
-So an address under /static/FINGERPRINT/ never mixes with what a browser kept of another version,
-and the modules' own relative imports need no rewriting.
+Invariant: the same files have the same fingerprint on every machine; any change gives another. So
+an address under /static/FINGERPRINT/ never mixes with what a browser cached of another version, and
+the modules' own relative imports need no rewriting.
 """
 
 from __future__ import annotations

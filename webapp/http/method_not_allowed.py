@@ -1,4 +1,4 @@
-"""Refusals that Django makes with an empty page: one of ours instead, or problem details."""
+"""Middleware that replaces Django's empty page of a 405 with one of ours, or problem details."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from webapp.http.error_pages import method_not_allowed
 
 
 class MethodNotAllowedPage:
-    """The page of a 405."""
+    """Renders the page of a 405."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]):
         self.get_response = get_response

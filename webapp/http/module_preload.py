@@ -1,8 +1,7 @@
-"""Which scripts a page's module needs, found in what they import, so that a browser asks for all of
-them at once instead of level by level.
+"""Module preload: the modules that a page's script imports.
 
-Invariant: every path is that of a file below static/, each once, imported ones after who imports
-them first.
+A browser requests all of them at once instead of level by level. Invariant: every path is that of a
+file below static/, each once, after the module that imports it first.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ _FROM = re.compile(r"""^(?:import|export)\b[^;]*?["'](\.{1,2}/[^"']+)["']""", re
 
 @lru_cache(maxsize=32)
 def imported(entry: str) -> tuple[str, ...]:
-    """Paths of all modules behind `entry` ("js/pages/run-page.js"), which is not among them."""
+    """Paths of all direct and indirect imports of `entry` ("js/pages/run-page.js"), without it."""
     found = {entry: None}
     waiting = [entry]
     while waiting:

@@ -1,7 +1,8 @@
-"""uvicorn's HTTP and websocket protocols with a deadline for everything that a client owes.
+"""HTTP and websocket protocols of uvicorn with a deadline for everything that a client owes.
 
-uvicorn itself closes only connections that are idle after a response. These also close whatever
-sends no request, sends its headers or body too slowly, or does not take its response.
+uvicorn itself closes only connections that are idle after a response. These protocols also close a
+connection that sends no request, sends its headers or body too slowly, or does not read its
+response.
 
 Invariant: at any moment a connection either waits for its client, in one `Phase` with a deadline,
 or this process works for it.
@@ -41,11 +42,11 @@ class GuardedHTTP(H11Protocol):
         self._phase: Phase | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._since = 0.0
-        """When the phase began, or was looked at last, by the clock of the loop."""
+        """When the phase began, or was checked last, by the clock of the loop."""
         self._received = 0
         """Bytes in this phase."""
         self._unsent = 0
-        """Bytes that waited for the client when it was looked at last."""
+        """Bytes that waited for the client at the last check."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         others = len(self.connections)
@@ -95,7 +96,7 @@ class GuardedHTTP(H11Protocol):
         super().connection_lost(exc)
 
     def drop(self) -> None:
-        """Close at once, whatever is still unsent."""
+        """Closes at once, whatever is still unsent."""
         self._enter(None)
         self.transport.abort()
 
@@ -142,10 +143,10 @@ class GuardedHTTP(H11Protocol):
             self.drop()
 
     def _seconds_left(self) -> float:
-        """Until the client has kept this connection waiting for too long; 0 if it has by now."""
+        """Seconds until the client has kept this connection waiting for too long; 0 if it has."""
         limits = self._guard.limits
         if self._phase is Phase.BODY:
-            if self.flow.read_paused:  # it is we who read no further
+            if self.flow.read_paused:  # reading is paused by us
                 return limits.body_seconds
             earned = limits.body_seconds + self._received / limits.body_bytes_per_second
             return max(0.0, self._since + earned - self.loop.time())
@@ -158,9 +159,11 @@ class GuardedHTTP(H11Protocol):
 
 
 class GuardedSocket(WebSocketsSansIOProtocol):
-    """A websocket whose client has little time to answer its end, and none where room is needed.
+    """A websocket with a short deadline for its client's close, dropped at once where room is
+    needed.
 
-    While it is open its deadlines are those of `telemetry.connection` and of uvicorn's pings.
+    While it is open its deadlines are those of `telemetry.stream.connection` and of uvicorn's
+    pings.
     """
 
     def __init__(self, *, guard: Connections, **given: Any):
@@ -178,7 +181,7 @@ class GuardedSocket(WebSocketsSansIOProtocol):
         await super().run_asgi()
         if not self.disconnected:
             self._guard.enter(self, Phase.CLOSING)
-            # A client that takes nothing would keep what is unsent, and the connection, for ever.
+            # A client that reads nothing would keep what is unsent, and the connection, forever.
             self.loop.call_later(self.close_timeout, self.transport.abort)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -186,7 +189,7 @@ class GuardedSocket(WebSocketsSansIOProtocol):
         super().connection_lost(exc)
 
     def drop(self) -> None:
-        """Close at once."""
+        """Closes at once."""
         self._guard.leave(self, Phase.CLOSING)
         self.transport.abort()
 

@@ -1,11 +1,12 @@
-"""How often one may ask, counted in the one database, so that it holds for all web processes.
+"""Rate limits, counted in the one database, so that they hold across all web processes.
 
-Invariants: what is over a limit is answered 429 with Retry-After before anything is done for it;
-callers are counted by who was identified, never by what they say of themselves.
-Who comes by a token spends of the token's allowance and of one that all tokens of its user share.
-A limit of N in S seconds lets N through at once, and then one every S / N seconds (the generic
-cell rate algorithm, ITU-T I.371): one row for each limit and caller, one statement for each call.
-Signing in has limits of its own, allauth's (`settings.CACHES`).
+Invariants: a request over a limit is answered 429 with Retry-After before any work is done for it;
+callers are counted by the identified user or token, never by what they claim. A request with a
+token spends of the token's allowance and of one that all tokens of its user share.
+
+A limit of N in S seconds lets N through at once, and then one every S / N seconds (the generic cell
+rate algorithm, ITU-T I.371): one row for each limit and caller, one statement for each call.
+Sign-in has its own limits, allauth's (`settings.CACHES`).
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ class Limit:
     seconds: float
 
     def spend(self, caller: str) -> int:
-        """0 if the call may be answered; else seconds (at least 1) until one may."""
+        """Spends one call: 0 if it may be answered; else seconds (at least 1) until one may."""
         values = {
             "caller": f"{self.name}:{caller}",
             "each": self.seconds / self.amount,
@@ -69,7 +70,7 @@ class Limit:
         return max(1, self.wait(caller))
 
     def wait(self, caller: str) -> int:
-        """Seconds until a call may be answered, 0 if it may be now. Nothing is spent."""
+        """Seconds until a call may be answered, 0 if it may be now. Spends nothing."""
         values = {
             "caller": f"{self.name}:{caller}",
             "each": self.seconds / self.amount,
@@ -87,22 +88,22 @@ def limit(name: str) -> Limit:
 
 
 def count_guess(address: str) -> None:
-    """A token, or the secret of a link, that let nobody in came from the address.
+    """Counts an invalid token, or an invalid secret of a link, from the address.
 
     Raises:
-        TooMany: so did too many lately. One that is right is never counted, and never refused.
+        TooMany: the address sent too many lately. A valid one is never counted, and never refused.
     """
     if wait := limit(GUESSES).spend(f"address {address}"):
         raise TooMany(wait)
 
 
 TOKENS_OF_ONE_USER = 4
-"""All tokens of a user together get so many times what one of them gets."""
+"""All tokens of a user together have this many times the allowance of one."""
 
 
 def spend(one: Limit, request: HttpRequest) -> int:
-    """0 if the request may be answered; else seconds until it may. What is refused by the token's
-    own allowance spends nothing of the user's, so one token never holds up the others by itself."""
+    """0 if the request may be answered; else seconds until it may. A request refused by the token's
+    own allowance spends nothing of the user's, so one token alone never blocks the others."""
     if wait := one.spend(counted_as(request)):
         return wait
     user = caller_of(request).user
@@ -113,8 +114,7 @@ def spend(one: Limit, request: HttpRequest) -> int:
 
 
 GUESSES = "guesses"
-"""Of `settings.RATE_LIMITS`: tokens and secrets of links that let nobody in, for each address that
-they come from."""
+"""Name in `settings.RATE_LIMITS` of the limit on invalid tokens and link secrets, by address."""
 
 LIMITS: dict[tuple[str, str], str] = {
     ("POST", "tokens"): "tokens",
@@ -144,11 +144,11 @@ LIMITS: dict[tuple[str, str], str] = {
     ("GET", "api-1:get_archive"): "exports",
     ("GET", "archive"): "exports",
 }
-"""Names in `settings.RATE_LIMITS`, by method and name of the address."""
+"""Names in `settings.RATE_LIMITS`, by method and route name."""
 
 
 class Limits:
-    """Answers 429 to who asks too often."""
+    """Middleware that answers 429 to callers over a limit."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]):
         self.get_response = get_response
@@ -168,7 +168,7 @@ class Limits:
         return too_many_requests(request, wait) if wait else None
 
     def process_exception(self, request: HttpRequest, exception: Exception) -> HttpResponse | None:
-        """Of a page; REST answers by itself."""
+        """429 of a page; REST answers by itself."""
         if isinstance(exception, TooMany):
             return too_many_requests(request, exception.seconds)
         return None
@@ -176,7 +176,7 @@ class Limits:
 
 @cache
 def _names_by_route() -> dict[str, list[str]]:
-    """Of an address of REST every operation has a name, and the resolver tells only the first."""
+    """Route -> names of all its operations, of which the resolver returns only the first."""
     names = defaultdict(list)
     for name, route in _addresses(get_resolver(), "", ""):
         names[route].append(name)
@@ -195,19 +195,19 @@ def _addresses(resolver: URLResolver, space: str, before: str) -> Iterator[tuple
 
 
 def counted_as(request: HttpRequest) -> str:
-    """The token that was identified, else the user, else the address: nothing that a client chooses
-    is a key, so it cannot be counted as somebody else, nor fill the table."""
+    """The identified token, else the user, else the address: no key is chosen by the client, so it
+    can neither be counted as another caller nor fill the table."""
     return caller_of(request).key or f"address {address_of(request)}"
 
 
 def address_of(request: HttpRequest) -> str:
-    """Where the request comes from, under which wrong tokens and secrets of links are counted."""
+    """The request's address, under which invalid tokens and link secrets are counted."""
     return counted_address(request.META.get("REMOTE_ADDR") or "")
 
 
 def counted_address(address: str) -> str:
-    """An IP address as it is counted: of IPv6 the first 64 bits. One client gets all addresses that
-    begin with them, so counting each would count nothing."""
+    """An IP address as it is counted: of IPv6 the first 64 bits. One client has all addresses of
+    such a prefix, so counting each would have no effect."""
     try:
         found = ipaddress.ip_address(address)
     except ValueError:

@@ -1,4 +1,4 @@
-"""The web process: uvicorn with limits and deadlines on its connections.
+"""Web process: uvicorn with limits and deadlines on its connections.
 
 Invariant: the process may have more files open than connections, because a burst of them, the
 kernel's whole queue, is accepted before any is closed for it.
@@ -19,18 +19,18 @@ from webapp.http.connections import CLOSE_SECONDS, Connections, Limits
 from webapp.http.protocol import GuardedHTTP, GuardedSocket
 
 MAX_FRAME_BYTES = 65536
-"""Most bytes of one inbound websocket frame."""
+"""Maximum size of one inbound websocket frame."""
 _MOST_FILES = 1 << 17
 _OTHER_FILES = 256
-"""Of the database, the log, static files, uploads."""
+"""For the database, the log, static files, uploads."""
 _ADDRESS_SHARE = 4
 _BACKLOG = 1024
 """Connections that the kernel completes before they are accepted. With a short queue it drops those
-of everybody while somebody opens many at once, and they come back after a second or three."""
+of all clients while one opens many at once, and they retry only after one to three seconds."""
 
 
 def serve(host: str, port: int) -> int:
-    """Serve until a signal ends it; the exit status, 3 if it could not start."""
+    """Serves until a signal ends it; returns the exit status, 3 if it could not start."""
     limits = limits_for(settings.CONNECTIONS, raise_file_limit())
     server = uvicorn.Server(configuration(limits, host=host, port=port))
     server.run()
@@ -47,7 +47,7 @@ def configuration(
         "ws": partial(GuardedSocket, guard=guard),
         "ws_max_size": MAX_FRAME_BYTES,
         "backlog": _BACKLOG,
-        # X-Forwarded-For and X-Forwarded-Proto of anybody else are a claim of the client's.
+        # From other peers, X-Forwarded-For and X-Forwarded-Proto are a client's claim.
         "proxy_headers": bool(settings.TRUSTED_PROXIES),
         "forwarded_allow_ips": settings.TRUSTED_PROXIES,
         "access_log": False,
@@ -58,7 +58,7 @@ def configuration(
 
 
 def limits_for(connections: int, files: int) -> Limits:
-    """`connections` at once, or as many as `files` allow."""
+    """`connections` concurrent connections, or as many as `files` allow."""
     free = files - _OTHER_FILES
     most = max(1, min(connections, max(free - _BACKLOG, free // 2)))
     if most < connections:
@@ -71,7 +71,7 @@ def limits_for(connections: int, files: int) -> Limits:
 
 
 def raise_file_limit() -> int:
-    """Raise the soft limit of open files as far as the hard one allows; the limit from now on."""
+    """Raises the soft limit of open files as far as the hard one allows; returns the new limit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = _MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, _MOST_FILES)
     if soft == resource.RLIM_INFINITY or soft >= wanted:

@@ -1,10 +1,11 @@
-"""How a request is answered: in one thread from its first middleware to its response.
+"""ASGI handler that runs a request in one thread from its first middleware to its response.
 
-Invariants: what answers a request has one thread and one connection to the database, and only what
-is streamed comes back to the event loop. Django's own handler changes between loop and thread for
-every middleware and view that is not async, which none here is.
-No more than `most` requests have a thread at once. A request whose body is still on its way, an
-event stream and a websocket have none, so they do not count.
+Invariants: each request uses one thread and one database connection, and only streamed content
+returns to the event loop. Django's own handler changes between loop and thread for every middleware
+and view that is not async, which none here is.
+
+No more than `most` requests have a thread at once. A request whose body is not complete, an event
+stream and a websocket have none, so they do not count.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from django.http import HttpRequest, HttpResponse
 from webapp.rest.problem_details import problem
 
 MOST_REQUESTS = 256
-"""Answered at once; sixteen of them have a connection to the database, the others wait for one."""
+"""Concurrent requests; sixteen have a connection to the database, the others wait for one."""
 
 
 class OneThreadHandler(ASGIHandler):
@@ -39,7 +40,7 @@ class OneThreadHandler(ASGIHandler):
         return await sync_to_async(self._answer, thread_sensitive=True)(request)
 
     def _answer(self, request: HttpRequest) -> HttpResponse:
-        # Counted in the thread, which goes on when the client has left.
+        # Counted in the thread, which continues after the client has disconnected.
         with self._lock:
             self._at_work += 1
         try:
@@ -50,7 +51,7 @@ class OneThreadHandler(ASGIHandler):
 
 
 def busy(request: HttpRequest) -> HttpResponse:
-    """503: too many requests are answered just now. No template: it would need the database."""
+    """503: too many concurrent requests. No template: it would need the database."""
     detail = "The server is busy. Nothing was done; try again in seconds."
     if request.path.startswith("/api/"):
         response: HttpResponse = problem(503, detail)

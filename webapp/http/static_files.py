@@ -1,8 +1,10 @@
-"""Static files at the server's door, before Django: a page asks for seventy of them at once, and a
-way through Django's middlewares and threads takes ten times what a file does.
+"""Static files, served before Django.
 
-Invariant: what is sent is the file as it lies there now, whole, under the length that is told.
-Waits: for the disk alone; the files are small and lie in its cache.
+A page requests seventy of them at once, and a pass through Django's middlewares and threads takes
+ten times as long as serving a file.
+
+Invariant: a response is the whole file as it is now, under the length that it declares. Waits: for
+the disk alone; the files are small and in its cache.
 """
 
 from __future__ import annotations
@@ -17,14 +19,14 @@ from webapp.http.body_limit import Send
 
 
 class StaticFiles:
-    """WhiteNoise finds a file and says what to answer of it."""
+    """Server of static files; WhiteNoise finds a file and decides its response."""
 
     def __init__(self) -> None:
         self._found = WhiteNoiseMiddleware()
         self._guards = _guards()
 
     def find(self, path: str) -> Any | None:
-        """The file of an address; None for what is none of ours, or no file."""
+        """The file of an address; None if the address is not ours or has no file."""
         if not path.startswith(self._found.static_prefix):
             return None
         try:
@@ -33,7 +35,7 @@ class StaticFiles:
             return None
 
     async def send(self, file: Any, scope: dict[str, Any], send: Send) -> None:
-        """Answer a request for this file."""
+        """Answers a request for this file."""
         asked = {
             "HTTP_" + name.decode("latin-1").upper().replace("-", "_"): value.decode("latin-1")
             for name, value in scope["headers"]

@@ -1,8 +1,9 @@
-"""Changes by REST under `If-Match` (RFC 9110, 13.1.1): made only if nothing changed meanwhile.
+"""Conditional changes by REST under `If-Match` (RFC 9110, 13.1.1).
 
-Invariants: a request that would be refused whatever its condition is refused as without one, before
-the condition is looked at (RFC 9110, 13.2.1). Of those who change one thing at the same time under
-the same ETag, one does, and the others are answered 412.
+Invariants: a change is made only if nothing changed since the read. A request that would be refused
+whatever its condition is refused as without one, before the condition is evaluated (RFC 9110,
+13.2.1). Of concurrent changes of one object under the same ETag, one succeeds, and the others are
+answered 412.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ HEADER = "If-Match"
 
 
 def conditional(operation: Callable[..., Any]) -> Callable[..., Any]:
-    """An operation of REST that heeds `If-Match`; it is called with parameters and a body that are
-    as the document says."""
+    """Decorates an operation of REST so that it respects `If-Match`; the operation is called with
+    parameters and a body that match the document."""
 
     @functools.wraps(operation)
     def heeding(request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
@@ -45,20 +46,20 @@ def conditional(operation: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def is_match(value: str) -> bool:
-    """Whether it could be the value of an `If-Match`, as the document says."""
+    """Whether it could be the value of an `If-Match`, as the document declares."""
     return len(value) <= LONGEST_CONDITION and re.fullmatch(MATCH, value) is not None
 
 
 def _why_not(request: HttpRequest, given: str) -> HttpResponse | None:
-    """The refusal, unless what is to be changed is as it was; until the transaction ends nobody
-    else changes it under a condition."""
+    """The refusal, or None if the object is unchanged; until the transaction ends nobody else
+    changes it under a condition."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [request.path])
     now = _as_it_is(request)
     if now.status_code == 405:
         return problem(412, "It cannot be read, so it has no ETag: ask without If-Match.")
     if now.status_code != 200:
-        return now  # who may not read it cannot know how it is
+        return now  # a caller who may not read it cannot know its state
     etag = set_response_etag(now)["ETag"]
     wanted = parse_etags(given)
     if wanted == ["*"] or etag in wanted:

@@ -1,7 +1,7 @@
-"""Requests to REST that are made once (`Idempotency-Key`).
+"""Middleware for REST requests that are executed once (`Idempotency-Key`).
 
-Invariants: what is asked again under a key is never done again, whichever process hears of it; a
-refusal is not kept, so the same key may be tried again.
+Invariants: a request repeated under a key is never executed again, in whichever process it arrives;
+a refusal is not stored, so the same key may be tried again.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ KEPT = timedelta(days=7)
 LONGEST_KEY = 200
 _FORGET_EVERY = 500
 _SECRETS = (b'"token":', b'"link":')
-"""What an answer holds that is shown once."""
+"""Keys of a response whose values are shown once."""
 
 
 class Once:
-    """Answers in the view's place what was answered under the same key."""
+    """Replays the stored response to a request with the same key, in place of the view."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]):
         self.get_response = get_response
@@ -73,7 +73,7 @@ def _once(request: HttpRequest, do: Callable[[], HttpResponse]) -> HttpResponse 
         if response.status_code >= 500 or connection.needs_rollback:
             transaction.set_rollback(True)
         elif response.status_code >= 300:
-            # What a refusal did away with, such as files that are no model, stays away.
+            # What a refusal deleted, such as files that are no model, remains deleted.
             kept.delete()
         else:
             _keep(kept, response, user)

@@ -1,8 +1,8 @@
-"""Answers to what programs asked for under an idempotency key.
+"""Stored responses to requests with an idempotency key.
 
-Invariant: a row is committed together with what the request made, or neither is; so who asks again
-under the key is answered as then, and makes nothing. It tells nothing to others, nor to who may see
-less by now.
+Invariant: a row is committed together with what the request created, or neither is; so a request
+repeated under the key gets the same response, and creates nothing. It is disclosed neither to
+others, nor to a user who may see less by now.
 """
 
 from django.conf import settings
@@ -15,16 +15,16 @@ class KeptAnswer(models.Model):
     token = models.ForeignKey(
         "accounts.ApiToken", on_delete=models.SET_NULL, null=True, related_name="+"
     )
-    """Through which it was asked: another one may see less, and is not told the answer."""
+    """The token of the request: another one may see less, and does not get the response."""
     key = models.CharField(max_length=200)
     digest = models.CharField(max_length=64)
-    """SHA-256 of the method, the address and the body; empty of what was kept elsewhere once."""
+    """SHA-256 of the method, the address and the body; empty for rows migrated from elsewhere."""
     status = models.PositiveSmallIntegerField(default=0)
     body = models.BinaryField(default=b"")
     tells = models.BooleanField(default=True)
-    """Not if it told a secret, which is shown once and not kept."""
+    """False if the response contained a secret, which is shown once and not stored."""
     projects = ArrayField(models.BigIntegerField(), default=list)
-    """Those that the asker saw then: who sees less by now is not told the answer again."""
+    """Those that the user saw then: a user who sees less by now does not get the response again."""
     content_type = models.CharField(max_length=100, blank=True)
     at = models.DateTimeField(auto_now_add=True, db_index=True)
 

@@ -1,4 +1,4 @@
-"""REST of exporting and deleting a workspace."""
+"""REST of the export and deletion of a workspace."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ class Typed(Schema):
     model_config = ConfigDict(extra="forbid", json_schema_extra={"examples": [{"name": "Oaks"}]})
 
     name: str = Field(min_length=1, max_length=100)
-    """As it stands on its page."""
+    """As shown on its page."""
 
 
 @router.get("/{slug}/export", openapi_extra={"responses": {200: _ZIP}})
 def export_workspace(request: HttpRequest, slug: Slug):
-    """All that the workspace holds, as a zip: to its owners."""
+    """Exports the whole workspace as a zip; for its owners."""
     workspace = visible_workspace(request.user, slug)
     require(request.user, Action.CLOSE, workspace)
     return sent(workspace, request)
@@ -40,8 +40,8 @@ def export_workspace(request: HttpRequest, slug: Slug):
 
 @router.post("/{slug}/delete", response={204: None})
 def delete_workspace(request: HttpRequest, slug: Slug, typed: Typed):
-    """Delete the workspace of that `name` with all that it holds, which must have been exported
-    since its last change. No token does this."""
+    """Deletes the workspace of that `name` with all its contents, which must have been exported
+    since its last change. Not possible with a token."""
     require_person(request.user)
     workspace = visible_workspace(request.user, slug)
     require(request.user, Action.CLOSE, workspace)

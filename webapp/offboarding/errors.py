@@ -2,4 +2,4 @@ from webapp.errors import Refused
 
 
 class CloseRefused(Refused):
-    """Why the workspace cannot be deleted now, and what to do about it."""
+    """Raised if the workspace cannot be deleted now; the message says why and what to do."""

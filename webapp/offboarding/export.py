@@ -1,17 +1,17 @@
-"""A whole workspace as one zip, made while it is sent.
+"""Export of a whole workspace as one zip, produced while it is sent.
 
     workspace.json members.jsonl projects.jsonl audit.jsonl comments.jsonl
     experiments.jsonl runs.jsonl            settings, state, result, tags, notes
-    runs/ID/events.ndjson                   [seq, ms since 1970, kind, payload], as REST tells them
+    runs/ID/events.ndjson                   [seq, ms since 1970, kind, payload], as in REST
     runs/ID/metrics.jsonl                   {name, index, seq, step, time, tokens, nodes, value}
-    datasets.jsonl datasets/ID/problems     what a stored version holds
-    models.jsonl models/ID/FILE             what a version holds
+    datasets.jsonl datasets/ID/problems     the content of a stored version
+    models.jsonl models/ID/FILE             the files of a version
     aliases.jsonl promotions.jsonl evaluations.jsonl searches.jsonl
-    missing.jsonl                           files that are not there any more, and why
+    missing.jsonl                           files that no longer exist, and why
 
-Invariants: no more than one page or block is in memory; nothing is named by a user's words alone;
-no secret or digest of one is in it. What is sent whole is noted (`WorkspaceExport`) with the state
-that it began with: a change in between makes it one of before the change.
+Invariants: no more than one page or block is in memory; no name consists of a user's text alone; no
+secret or digest of one is included. A completely sent export is recorded (`WorkspaceExport`) with
+the state at its start: after a change in between it counts as an export of the state before.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ Parts = Iterator[tuple[str, Iterable[bytes]]]
 
 
 class Outlet:
-    """What zipfile writes to: it remembers only what was not sent yet."""
+    """Output file of zipfile that buffers only what was not sent yet."""
 
     def __init__(self) -> None:
         self._waiting: list[bytes] = []
@@ -68,7 +68,7 @@ class Outlet:
 
 
 def export(workspace: Workspace, user: User) -> Iterator[bytes]:
-    """The zip, block by block; noted once the last one was taken."""
+    """The zip, block by block; recorded once the last one was consumed."""
     state, outlet = state_of(workspace), Outlet()
     with zipfile.ZipFile(outlet, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as made:  # type: ignore[arg-type]
         for name, blocks in _parts(workspace):
@@ -82,7 +82,7 @@ def export(workspace: Workspace, user: User) -> Iterator[bytes]:
 
 
 async def streamed(workspace: Workspace, user: User) -> AsyncIterator[bytes]:
-    """`export`, each block made in a thread that gives its connection back."""
+    """`export`, each block produced in a thread that returns its connection."""
     blocks = export(workspace, user)
     following = database_sync_to_async(lambda: next(blocks, None))
     while (block := await following()) is not None:
@@ -131,7 +131,7 @@ def _models(workspace: Workspace, missing: list[bytes]) -> Parts:
 
 
 def _file(name: str, content: str | Path, missing: list[bytes]) -> Parts:
-    """`content` is the SHA-256 of an artifact, or where a run keeps the file."""
+    """`content` is the SHA-256 of an artifact, or the path at which a run keeps the file."""
     try:
         opened = content.open("rb") if isinstance(content, Path) else open_artifact(content)
     except OSError as error:

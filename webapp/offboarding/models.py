@@ -1,4 +1,4 @@
-"""Exports of whole workspaces: that one was sent whole, and of which state.
+"""Records of complete exports of whole workspaces, each with the state that it contains.
 
 Invariant: there is a row only for an export of which every byte was sent.
 """
@@ -14,7 +14,7 @@ from webapp.projects.models import Workspace
 class WorkspaceExport(models.Model):
     workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="exports")
     state = models.CharField(max_length=64)
-    """What the workspace held when it began (`offboarding.state.state_of`)."""
+    """Digest of the workspace at the start (`offboarding.state.state_of`)."""
     made_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+"
     )

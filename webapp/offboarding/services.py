@@ -1,8 +1,8 @@
-"""Deleting a workspace with all that it holds.
+"""Deletion of a workspace with all its contents.
 
-Invariants: nothing is deleted that was not exported since its last change, nor while a run is at
-work; afterwards no row, no artifact that nothing else refers to, and no directory of its runs is
-left. Of the notes of who did what one stays: who deleted it, and when.
+Invariants: nothing is deleted that was not exported since its last change, nor while a run is
+active; afterwards no row, no artifact that nothing else refers to, and no directory of its runs
+remains. Of the audit records one remains: who deleted it, and when.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from webapp.sharing.models import ComparisonShare
 
 
 def refusal(workspace: Workspace) -> str:
-    """Why it cannot be deleted now; empty if it can."""
+    """Why the workspace cannot be deleted now; empty if it can."""
     active = _runs(workspace).exclude(state__in=ENDED).count()
     if active:
         return f"{active} of its runs {'is' if active == 1 else 'are'} not at an end: stop them."
@@ -51,7 +51,7 @@ def refusal(workspace: Workspace) -> str:
 
 
 def delete_workspace(workspace: Workspace, name: str) -> None:
-    """Everything in it is gone; files follow once that is committed.
+    """Deletes everything in it; files follow once that is committed.
 
     Raises:
         CloseRefused: `name` is another one, or `refusal`.
@@ -79,9 +79,10 @@ def _delete(workspace: Workspace) -> None:
         discard(upload)
     Comment.objects.filter(compared__run__in=runs).delete()
     compared = ComparisonShare.objects.filter(runs__overlap=runs)
-    compared.valid().update(revoked_at=Now())  # noted in the other workspaces that it shows
+    compared.valid().update(revoked_at=Now())  # recorded in the other workspaces that it shows
     compared.delete()
-    # What protects others goes before them; links within one table are cut first.
+    # Rows that protect others are deleted first; links within a table are cut before its rows are
+    # deleted.
     Alias.objects.filter(model__in=models).delete()
     ModelUse.objects.filter(version__in=versions).delete()
     Evaluation.objects.filter(version__in=versions).delete()

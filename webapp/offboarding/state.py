@@ -1,7 +1,7 @@
-"""What a workspace holds, as one digest that is another one after any change.
+"""Digest of a workspace's contents, which differs after any change.
 
-It is read off the notes of who did what (`webapp.audit`), which miss nothing that people do, and
-off the heads of the runs' logs, which grow with all that engines do.
+It is computed from the audit records (`webapp.audit`), which cover all that people do, and from the
+heads of the runs' logs, which grow with all that engines do.
 """
 
 from __future__ import annotations

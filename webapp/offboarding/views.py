@@ -1,4 +1,4 @@
-"""The page from which a workspace is exported and deleted, for its owners."""
+"""Page on which owners export and delete a workspace."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from webapp.projects.selectors import visible_workspace
 @require_http_methods(["GET", "HEAD", "POST"])
 def close(request: HttpRequest, slug: str) -> HttpResponse:
     """close.html: `workspace`, `runs` (how many), `refusal` (why it cannot be deleted now, or ""),
-    `newest` (WorkspaceExport or None), `form`. On success: to one's other workspaces."""
+    `newest` (WorkspaceExport or None), `form`. A valid form redirects to one's other workspaces."""
     workspace = _owned(request, slug)
     form = NameForm(request.POST if request.method == "POST" else None)
     if form.is_valid():
@@ -43,7 +43,7 @@ def close(request: HttpRequest, slug: str) -> HttpResponse:
 
 @require_safe
 def export(request: HttpRequest, slug: str) -> HttpResponse:
-    """All that the workspace holds, as a zip."""
+    """Sends the whole workspace as a zip."""
     return sent(_owned(request, slug), request)
 
 

@@ -1,6 +1,7 @@
-"""How many workspaces, projects and events there may be: limits that the operator sets.
+"""Limits on the number of workspaces, projects and events, set by the operator.
 
-Callers hold the lock of what is counted within, so that two who ask at once do not both pass.
+Callers hold the lock of the row within which the limit counts, so that two concurrent requests do
+not both pass.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from webapp.projects.models import Role, Workspace
 
 
 class AllowanceSpent(Refused):
-    """There are as many as the server allows; says of what, how many, and what to do."""
+    """Raised at a limit of the server; names the subject, the count and the remedy."""
 
     sentence = "There are as many as may be."
 
@@ -43,7 +44,7 @@ def refuse_project(name: str, workspace: Workspace) -> None:
 
 
 def refuse_events(path: str, value: object, stored: int, more: int = 1) -> None:
-    """Raises `AllowanceSpent` if `more` events do not fit to the `stored` ones of a workspace."""
+    """Raises `AllowanceSpent` if `more` events do not fit with the `stored` ones of a workspace."""
     most = settings.MOST_EVENTS
     if stored + more > most:
         raise AllowanceSpent(path, value, _reason(f"the workspace's runs hold {stored} events",

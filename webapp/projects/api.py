@@ -1,4 +1,4 @@
-"""REST of workspaces, who is in them, and projects."""
+"""REST of workspaces, their members and projects."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class ProjectChange(Schema):
 
 class MemberOut(Schema):
     id: int
-    """Of the person, not of the membership."""
+    """Id of the user, not of the membership."""
     name: str
     role: Role
 
@@ -129,7 +129,7 @@ class Invited(Schema):
 
 class Link(Schema):
     link: str
-    """Lets somebody in; it is told this once."""
+    """Admits a new member; shown once."""
 
 
 class WorkspaceList(Schema):
@@ -156,13 +156,14 @@ class ProjectList(Schema):
 
 @router.get("", response=WorkspaceList)
 def list_workspaces(request: HttpRequest, query: Query[Cursor]):
-    """Workspaces that you are a member of."""
+    """Lists the workspaces that you are a member of."""
     return page(visible_workspaces(request.user), "workspaces", query)
 
 
 @router.post("", response={201: WorkspaceOut})
 def create_workspace(request: HttpRequest, new: NewWorkspace):
-    """A workspace of your own, with a first project. No token does this: it is bound to one."""
+    """Creates a workspace of your own, with a first project. Not possible with a token, which is
+    bound to one workspace."""
     require_person(request.user)
     made = services.open_workspace(new.name, request.user)
     return Status(201, visible_workspaces(request.user).get(pk=made.pk))
@@ -175,14 +176,14 @@ def get_workspace(request: HttpRequest, slug: Slug):
 
 @router.get("/{slug}/members", response=MemberList)
 def list_members(request: HttpRequest, slug: Slug, query: Query[Cursor]):
-    """Who belongs to it, and in which role."""
+    """Lists the members and their roles."""
     found = visible_workspace(request.user, slug)
     return page(found.memberships.select_related("user"), "members", query)
 
 
 @router.patch("/{slug}/members/{user_id}", response=MemberOut)
 def change_member(request: HttpRequest, slug: Slug, user_id: Id, change: RoleChange):
-    """Give a member another role, within your own."""
+    """Changes a member's role, within the limits of your own."""
     found = visible_workspace(request.user, slug)
     get_object_or_404(found.memberships, user=user_id)
     membership.change_role(found, user_id, change.role, request.user)
@@ -191,7 +192,7 @@ def change_member(request: HttpRequest, slug: Slug, user_id: Id, change: RoleCha
 
 @router.delete("/{slug}/members/{user_id}", response={204: None})
 def delete_member(request: HttpRequest, slug: Slug, user_id: Id):
-    """Remove a member, or leave yourself. Their open pages close at once."""
+    """Removes a member, or yourself. Their open pages close at once."""
     found = visible_workspace(request.user, slug)
     get_object_or_404(found.memberships, user=user_id)
     require_scope(request.user, Action.MANAGE_MEMBERS)
@@ -204,7 +205,7 @@ def delete_member(request: HttpRequest, slug: Slug, user_id: Id):
 
 @router.post("/{slug}/members/{user_id}/transfer", response=MemberOut)
 def transfer_workspace(request: HttpRequest, slug: Slug, user_id: Id):
-    """Make the member the owner; you stay as a maintainer."""
+    """Makes the member the owner; you remain as a maintainer."""
     found = visible_workspace(request.user, slug)
     get_object_or_404(found.memberships, user=user_id)
     membership.transfer(found, request.user, user_id)
@@ -213,7 +214,7 @@ def transfer_workspace(request: HttpRequest, slug: Slug, user_id: Id):
 
 @router.get("/{slug}/invitations", response=InvitationList)
 def list_invitations(request: HttpRequest, slug: Slug, query: Query[Cursor]):
-    """Links that still let somebody in; to who may make them."""
+    """Lists valid invitation links; for users who may create them."""
     found = visible_workspace(request.user, slug)
     require(request.user, Action.MANAGE_MEMBERS, found)
     links = Invitation.objects.visible_to(request.user).open().filter(workspace=found)
@@ -222,7 +223,8 @@ def list_invitations(request: HttpRequest, slug: Slug, query: Query[Cursor]):
 
 @router.post("/{slug}/invitations", response={201: Link})
 def create_invitation(request: HttpRequest, slug: Slug, new: NewInvitation):
-    """A link that lets somebody in, for seven days. Owners are made of members, not by links."""
+    """Creates a link that admits a new member, for seven days. Links do not make owners; promote a
+    member instead."""
     found = visible_workspace(request.user, slug)
     require(request.user, Action.MANAGE_MEMBERS, found)
     givable = [one for one in givable_roles(request.user, found) if one is not Role.OWNER]
@@ -234,7 +236,7 @@ def create_invitation(request: HttpRequest, slug: Slug, new: NewInvitation):
 
 @invitations.post("/accept", response=WorkspaceOut)
 def accept_invitation(request: HttpRequest, invited: Invited):
-    """Become a member of the workspace that the link is to. No token does this."""
+    """Makes you a member of the link's workspace. Not possible with a token."""
     require_person(request.user)
     try:
         joined = membership.accept_invitation(invited.token, request.user)
@@ -249,7 +251,7 @@ def accept_invitation(request: HttpRequest, invited: Invited):
 
 @router.delete("/{slug}/invitations/{invitation_id}", response={204: None})
 def delete_invitation(request: HttpRequest, slug: Slug, invitation_id: Id):
-    """The link lets nobody in any more."""
+    """Revokes the link: it admits nobody any more."""
     found = visible_workspace(request.user, slug)
     require(request.user, Action.MANAGE_MEMBERS, found)
     links = Invitation.objects.visible_to(request.user).filter(workspace=found)
@@ -266,7 +268,7 @@ def create_project(request: HttpRequest, slug: Slug, new: NewProject):
 
 @projects.get("", response=ProjectList)
 def list_projects(request: HttpRequest, query: Query[Cursor]):
-    """Projects that you may see; a run is made in one."""
+    """Lists projects that you may see; a run is created in one."""
     return page(visible_projects(request.user), "projects", query)
 
 
@@ -277,7 +279,7 @@ def get_project(request: HttpRequest, project_id: Id):
 
 @projects.patch("/{project_id}", response=ProjectOut)
 def change_project(request: HttpRequest, project_id: Id, change: ProjectChange):
-    """Who in the workspace sees it."""
+    """Changes who in the workspace sees it."""
     found = get_object_or_404(visible_projects(request.user), pk=project_id)
     require(request.user, Action.SHARE_PROJECT, found)
     services.change_visibility(found, change.visibility)

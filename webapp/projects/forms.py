@@ -1,4 +1,4 @@
-"""The forms of a workspace's page. What somebody may give is decided by `permissions`."""
+"""Forms of a workspace's page. `permissions` decides which roles a user may grant."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class InvitationForm(forms.Form):
 
     def __init__(self, givable: list[Role], *args: Any, **kwargs: Any):
         super().__init__(*args, **kwargs)
-        # An owner is made on the page, where one sees whom: not by a link.
+        # Owners are appointed on the page, where the member is visible, not by a link.
         self.fields["role"].choices = [
             (role.value, role.label) for role in reversed(givable) if role is not Role.OWNER
         ]

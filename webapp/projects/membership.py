@@ -1,10 +1,10 @@
-"""Who belongs to a workspace: inviting, joining, roles, leaving, removing, handing over.
+"""Membership of workspaces: inviting, joining, roles, leaving, removal, transfer.
 
-Invariants: a workspace has at least one owner, whatever two people do at once. Its row is locked
-first, and only then is the right of `by` checked, so that nobody acts by a role that was just taken
-from them. Removal and demotion revoke in the same transaction what the member made and may not make
-any more (`projects.revocation`), and their open sockets are closed. Who left or was removed is let
-in by no link from before.
+Invariants: a workspace has at least one owner, whatever two people do concurrently. Its row is
+locked first, and only then is the right of `by` checked, so that nobody acts by a role that was
+just withdrawn. Removal and demotion revoke in the same transaction what the member created and may
+no longer create (`projects.revocation`), and close their open sockets. No link from before admits a
+user who left or was removed.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ LIFETIME = timedelta(days=7)
 
 
 class InvitationRefused(Exception):
-    """A link that is unknown, spent, revoked or too old; which of them is not told."""
+    """Raised for a link that is unknown, spent, revoked or too old; does not say which."""
 
 
 class MembershipRefused(Refused):
-    """What would leave a workspace without an owner, or is about nobody in it."""
+    """Raised for what would leave a workspace without an owner, or concerns a non-member."""
 
 
 @transaction.atomic
 def invite(workspace: Workspace, user: User, role: Role, single_use: bool) -> str:
-    """The path of a new link that makes whoever opens it a member, for seven days.
+    """Returns the path of a new link that makes the user who opens it a member, for seven days.
 
-    It is shown once: only its digest is kept.
+    It is shown once: only its digest is stored.
 
     Raises:
         PermissionDenied: `user` may not give that role by a link.
@@ -65,10 +65,10 @@ def revoke_invitation(invitation: Invitation) -> None:
 
 
 def find_invitation(token: str, user: User | None = None) -> Invitation:
-    """The invitation of a link; `user` is who opens it, if that is known.
+    """Returns the invitation of a link; `user` is who opens it, if that is known.
 
     Raises:
-        InvitationRefused: the link lets nobody in, or not `user`, who left since it was made.
+        InvitationRefused: the link admits nobody, or not `user`, who left since it was created.
     """
     found = Invitation.objects.open().select_related("workspace", "created_by")
     invitation = found.filter(digest=_digest(token)).first()
@@ -79,10 +79,10 @@ def find_invitation(token: str, user: User | None = None) -> Invitation:
 
 @transaction.atomic
 def accept_invitation(token: str, user: User) -> Workspace:
-    """Make `user` a member. For who is one already nothing changes, and the link is not spent.
+    """Makes `user` a member. For a member nothing changes, and the link is not spent.
 
     Raises:
-        InvitationRefused: the link lets nobody in, or not `user`, who left since it was made.
+        InvitationRefused: the link admits nobody, or not `user`, who left since it was created.
     """
     workspace = find_invitation(token, user).workspace
     _lock(workspace)
@@ -97,11 +97,11 @@ def accept_invitation(token: str, user: User) -> Workspace:
 
 @transaction.atomic
 def change_role(workspace: Workspace, user_id: int, role: Role, by: User) -> None:
-    """Give a member another role.
+    """Changes a member's role.
 
     Raises:
         PermissionDenied: `by` may not take the old role or give the new one.
-        MembershipRefused: the last owner would become something else.
+        MembershipRefused: the last owner would lose that role.
     """
     member = _member(workspace, user_id)
     require_over(by, workspace, Role(member.role), role)
@@ -110,11 +110,11 @@ def change_role(workspace: Workspace, user_id: int, role: Role, by: User) -> Non
 
 @transaction.atomic
 def remove_member(workspace: Workspace, user_id: int, by: User) -> None:
-    """Open sockets of theirs are closed at once.
+    """Removes a member and closes their open sockets at once.
 
     Raises:
-        PermissionDenied: `by` may not remove somebody of that role.
-        MembershipRefused: the last owner, or nobody in the workspace.
+        PermissionDenied: `by` may not remove a member of that role.
+        MembershipRefused: the user is the last owner, or not a member.
     """
     member = _member(workspace, user_id)
     require_over(by, workspace, Role(member.role))
@@ -123,17 +123,17 @@ def remove_member(workspace: Workspace, user_id: int, by: User) -> None:
 
 @transaction.atomic
 def leave(workspace: Workspace, user: User) -> None:
-    """Raises `MembershipRefused` if the last owner would leave."""
+    """Ends the user's membership. Raises `MembershipRefused` for the last owner."""
     _end(workspace, _member(workspace, user.pk))
 
 
 @transaction.atomic
 def transfer(workspace: Workspace, owner: User, user_id: int) -> None:
-    """The member becomes an owner, `owner` a maintainer.
+    """Makes the member an owner, and `owner` a maintainer.
 
     Raises:
-        PermissionDenied: `owner` is none.
-        MembershipRefused: to nobody in the workspace, or to oneself.
+        PermissionDenied: `owner` is not an owner.
+        MembershipRefused: the user is not a member, or is `owner`.
     """
     member = _member(workspace, user_id)
     require(owner, Action.TRANSFER, workspace)
@@ -164,7 +164,7 @@ def _lock(workspace: Workspace) -> None:
 
 
 def _member(workspace: Workspace, user_id: int) -> Membership:
-    """The membership as it is now; the workspace stays locked until the transaction ends."""
+    """The current membership; the workspace stays locked until the transaction ends."""
     _lock(workspace)
     member = workspace.memberships.filter(user=user_id).first()
     if member is None:

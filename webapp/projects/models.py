@@ -1,8 +1,9 @@
-"""Teams, the projects they share, and the links that let people in.
+"""Workspaces, their projects, and invitation links.
 
-Invariants: every object of the product belongs to exactly one project; what of it a person sees is
-`visible_to` of its queryset, what they may do with it `projects.permissions`. A workspace always
-has an owner (`projects.services`). The token of an invitation is never stored, only its digest.
+Invariants: every object of the product belongs to exactly one project; `visible_to` of its queryset
+decides what a person sees of it, `projects.permissions` what they may do with it. A workspace
+always has an owner (`projects.membership`). The token of an invitation is never stored, only its
+digest.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ GIVEN_BY_LINK: dict[Role | None, tuple[Role, ...]] = {
     Role.OWNER: (Role.MAINTAINER, Role.MEMBER, Role.VIEWER),
     Role.MAINTAINER: (Role.MEMBER, Role.VIEWER),
 }
-"""The roles that somebody of a role may give by an invitation."""
+"""Role -> roles that its holder may give by an invitation."""
 
 
 class Visibility(models.TextChoices):
@@ -70,7 +71,7 @@ class Workspace(models.Model):
 
 class MembershipQuerySet(models.QuerySet):
     def visible_to(self, user: User) -> MembershipQuerySet:
-        """Who is in the workspaces that `user` is in."""
+        """Memberships of the workspaces that `user` is a member of."""
         return self.filter(workspace__in=Workspace.objects.visible_to(user).values("pk"))
 
 
@@ -91,8 +92,8 @@ class Membership(models.Model):
 
 class ProjectQuerySet(models.QuerySet):
     def visible_to(self, user: User) -> ProjectQuerySet:
-        """Projects of the workspaces that `user` is in, but for those that others made private;
-        an owner sees them all. Through a token, only what it is bound to."""
+        """Projects of the user's workspaces, except those that others made private; an owner sees
+        them all. Through a token, only what it is bound to."""
         if not user.is_active:
             return self.none()
         mine = Membership.objects.filter(user=user.pk)
@@ -135,19 +136,20 @@ class Project(models.Model):
 
 class InvitationQuerySet(models.QuerySet):
     def visible_to(self, user: User) -> InvitationQuerySet:
-        """Those to the workspaces in which `user` may invite."""
+        """Invitations to the workspaces in which `user` may invite."""
         managing = Membership.objects.visible_to(user).filter(
             user=user.pk, role__in=(Role.OWNER, Role.MAINTAINER)
         )
         return self.filter(workspace__in=managing.values("workspace"))
 
     def unspent(self) -> InvitationQuerySet:
-        """Those that nobody revoked, nor used up, and that are not too old."""
+        """Invitations that are neither revoked, nor used up, nor expired."""
         unused = Q(single_use=False) | Q(uses=0)
         return self.filter(unused, revoked_at=None, expires__gt=Now())
 
     def open(self) -> InvitationQuerySet:
-        """Those that still let somebody in: also whoever made them must still be allowed to."""
+        """Invitations that still admit a user: unspent, by a creator who may still give the
+        role."""
         makers = Membership.objects.filter(
             workspace=OuterRef("workspace"), user=OuterRef("created_by"), user__is_active=True
         )
@@ -158,7 +160,7 @@ class InvitationQuerySet(models.QuerySet):
 
 
 class Invitation(models.Model):
-    """A link that makes whoever opens it a member."""
+    """A link that makes the user who opens it a member."""
 
     workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="invitations")
     role = models.CharField(max_length=12, choices=Role.choices)
@@ -172,17 +174,17 @@ class Invitation(models.Model):
     expires = models.DateTimeField()
     revoked_at = models.DateTimeField(null=True)
     barred = ArrayField(models.BigIntegerField(), default=list)
-    """Ids of users who left, or were removed, since it was made: it does not let them in again."""
+    """Ids of users who left, or were removed, since its creation: it does not admit them again."""
 
     objects = InvitationQuerySet.as_manager()
 
 
 class InProjectQuerySet(models.QuerySet):
-    """Base of the querysets of everything that lies in a project."""
+    """Base of the querysets of everything that belongs to a project."""
 
     project_path = "project"
 
     def visible_to(self, user: User) -> InProjectQuerySet:
-        """What lies in a project that `user` may see. Applied first, everywhere."""
+        """Objects in projects that `user` may see. Applied first, everywhere."""
         visible = Project.objects.visible_to(user).values("pk")
         return self.filter(**{f"{self.project_path}__in": visible})

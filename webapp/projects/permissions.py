@@ -1,8 +1,8 @@
-"""Who may do what with an object: the one place that pages, REST and websockets ask.
+"""Permissions: the one module that decides, for pages, REST and websockets, who may do what.
 
-Invariants: whoever may not see an object is told that it does not exist (404); whoever may see it
-but not do this is told so (403). Seeing is `visible_to` of the querysets (`projects.models`).
-What is done through a token needs the token's scope and the role of its user, both.
+Invariants: an object that a user may not see does not exist for them (404); an action on a visible
+object that they may not take is refused as such (403). Visibility is `visible_to` of the querysets
+(`projects.models`). An action through a token requires both the token's scope and its user's role.
 """
 
 from __future__ import annotations
@@ -23,29 +23,29 @@ class Action(StrEnum):
     REPORT = "report"
     """Send the events of a run whose engine runs elsewhere."""
     UPLOAD = "upload"
-    """Go on with an upload that one has begun; to begin it takes one of the next two."""
+    """Continue an upload of one's own; to start it requires one of the next two."""
     ADD_DATASETS = "add-datasets"
     """Upload datasets, check and delete them."""
     ADD_MODELS = "add-models"
-    """Upload and import models, write on their cards, have them evaluated."""
+    """Upload and import models, edit their cards, request their evaluation."""
     SHARE = "share"
-    """Make and end links by which a run is seen without an account."""
+    """Create and revoke links by which a run is seen without an account."""
     ADD_PROJECT = "add-project"
     SHARE_PROJECT = "share-project"
     """Change who in the workspace sees a project."""
     MANAGE_MEMBERS = "manage-members"
     """Invite, remove, change roles, within `require_over`."""
     ASK_PROMOTION = "ask-promotion"
-    """Ask that an alias be moved, where a second person decides."""
+    """Request that an alias be moved, where a second person decides."""
     PROMOTE = "promote"
-    """Move aliases, and decide what others ask for."""
+    """Move aliases, and decide on the requests of others."""
     DELETE_MODELS = "delete-models"
     ASK_SECOND_PAIR = "ask-second-pair"
     """Decide whether promotions take two people."""
     TRANSFER = "transfer"
-    """Hand the workspace to another owner."""
+    """Transfer the workspace to another owner."""
     CLOSE = "close"
-    """Export a workspace whole, and delete it."""
+    """Export a whole workspace, and delete it."""
     COMMENT = "comment"
     """Write about runs."""
     MODERATE = "moderate"
@@ -59,9 +59,9 @@ class Rule:
     words: str
     roles: frozenset[Role]
     scopes: frozenset[Scope] = frozenset()
-    """One of these, or admin, lets a token do it."""
+    """Any of these, or admin, allows it to a token."""
     creators_too: bool = False
-    """Also whoever made the project, if they may operate."""
+    """Also the project's creator, if they may operate."""
 
 
 _OPERATORS = frozenset({Role.OWNER, Role.MAINTAINER, Role.MEMBER})
@@ -117,7 +117,7 @@ def require(user: User, action: Action, place: Project | Workspace) -> None:
 
 
 def has_scope(user: User, action: Action) -> bool:
-    """Whether the token that `user` acts through, if any, is good for `action` somewhere."""
+    """Whether the token that `user` acts through, if any, allows `action` somewhere."""
     return user.token is None or bool(
         {Scope.ADMIN, *_RULES[action].scopes} & set(user.token.scopes)
     )
@@ -131,8 +131,8 @@ def require_scope(user: User, *actions: Action) -> None:
 
 
 def grantable_scopes(role: Role) -> list[Scope]:
-    """The scopes that a token of somebody in this role may have: those by which it does something
-    that the role allows and `runs:read` does not; what it does is checked against the role anew."""
+    """The scopes that a token of a user in this role may have: those that allow something that the
+    role allows and `runs:read` does not. Each action is checked against the role again."""
     found = {Scope.RUNS_READ}
     for action, rule in _RULES.items():
         if action is not Action.READ and role in rule.roles:
@@ -141,13 +141,13 @@ def grantable_scopes(role: Role) -> list[Scope]:
 
 
 def useful_scopes() -> list[Scope]:
-    """The scopes that something asks for: others would promise what no operation does yet."""
+    """The scopes that some operation requires: others would promise what no operation does yet."""
     asked = {Scope.ADMIN}.union(*(rule.scopes for rule in _RULES.values()))
     return [scope for scope in Scope if scope in asked]
 
 
 def role_in(user: User, workspace: Workspace) -> Role | None:
-    """The role of `user` in the workspace; None to a stranger."""
+    """The role of `user` in the workspace; None for a non-member."""
     found = Membership.objects.filter(workspace=workspace.pk, user=user.pk).first()
     return Role(found.role) if found else None
 

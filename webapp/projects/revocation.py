@@ -1,7 +1,7 @@
-"""What ends when somebody may do less in a workspace: what they made and may not make any more.
+"""Revocation at a loss of rights in a workspace: of what users created and may no longer create.
 
-Each app revokes what is its own, as a receiver of `access_changed`, in the transaction of the
-change: its audit notes stand with that of the change, by the same person.
+Each app revokes its own objects, as a receiver of `access_changed`, in the transaction of the
+change: its audit records share that change's transaction and author.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from webapp.projects.models import GIVEN_BY_LINK, Role, Workspace
 from webapp.projects.permissions import grantable_scopes
 
 access_changed = Signal()
-"""Sent by a `Workspace` with `user_ids`: what these people may do there may be less than before."""
+"""Sent by a `Workspace` with `user_ids`: these people's rights there may be fewer than before."""
 
 
 def revoke_beyond(workspace: Workspace, *user_ids: int) -> None:
-    """End what these people made in the workspace and their roles there do not allow them now:
-    tokens, invitations and what the receivers of `access_changed` know of. Their open sockets are
-    looked at anew.
+    """Revokes what these people created in the workspace and their roles there no longer allow:
+    tokens, invitations and the objects of the receivers of `access_changed`. Their open sockets are
+    checked again.
     """
     roles = dict(workspace.memberships.filter(user__in=user_ids).values_list("user", "role"))
     for user_id in user_ids:

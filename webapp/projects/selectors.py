@@ -13,8 +13,8 @@ from webapp.projects.permissions import givable_roles, role_in
 
 
 def visible_workspaces(user: User) -> QuerySet[Workspace]:
-    """By name, each with `member_count`."""
-    # Counted apart: `visible_to` joins the memberships of `user` alone.
+    """The user's workspaces by name, each with `member_count`."""
+    # Counted separately: `visible_to` joins the memberships of `user` alone.
     mine = Workspace.objects.visible_to(user).values("pk")
     return (
         Workspace.objects.filter(pk__in=mine)
@@ -24,7 +24,7 @@ def visible_workspaces(user: User) -> QuerySet[Workspace]:
 
 
 def visible_workspace(user: User, slug: str) -> Workspace:
-    """The workspace, or `Http404` if it does not exist for `user`."""
+    """Returns the workspace; raises `Http404` if it does not exist for `user`."""
     return get_object_or_404(Workspace.objects.visible_to(user), slug=slug)
 
 
@@ -34,7 +34,7 @@ def ids_visible_to(user: User) -> list[int]:
 
 
 def visible_projects(user: User) -> QuerySet[Project]:
-    """By name."""
+    """Projects that `user` sees, by name."""
     return Project.objects.visible_to(user).select_related("workspace").order_by("name", "pk")
 
 
@@ -42,12 +42,12 @@ def visible_projects(user: User) -> QuerySet[Project]:
 class Member:
     membership: Membership
     can_manage: bool
-    """Whether who looks may change this one's role or remove them."""
+    """Whether the viewer may change this member's role or remove them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Team:
-    """All that the page of a workspace shows to `user`."""
+    """The data of a workspace's page for `user`."""
 
     workspace: Workspace
     role: Role

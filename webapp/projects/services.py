@@ -1,4 +1,4 @@
-"""Making workspaces and projects."""
+"""Creation of workspaces and projects."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DEMO = "demo"
 
 @transaction.atomic
 def create_workspace(name: str, slug: str, owner: User) -> Workspace:
-    """A workspace with its first owner."""
+    """Creates a workspace with its first owner."""
     workspace = Workspace.objects.create(name=name, slug=slug)
     Membership.objects.create(workspace=workspace, user=owner, role=Role.OWNER)
     return workspace
@@ -40,13 +40,13 @@ def create_project(
 
 @transaction.atomic
 def open_workspace(name: str, owner: User) -> Workspace:
-    """A workspace of that name with a first project.
+    """Creates a workspace of that name with a first project.
 
     Raises:
         AllowanceSpent: `owner` has as many as one may.
     """
     refuse_workspace(name, owner)
-    # A random end of the slug: a number would tell that others have a workspace of that name.
+    # A random end of the slug: a number would reveal that others have a workspace of that name.
     slug = f"{slugify(name)[:50] or 'workspace'}-{secrets.token_hex(4)}"
     workspace = create_workspace(name, slug, owner)
     create_project(workspace, "First project", "first-project", created_by=owner)
@@ -55,7 +55,7 @@ def open_workspace(name: str, owner: User) -> Workspace:
 
 @transaction.atomic
 def add_project(workspace: Workspace, name: str, visibility: Visibility, user: User) -> Project:
-    """A project of that name; its slug is the name's, made unique in the workspace.
+    """Creates a project of that name; its slug is the name's, made unique in the workspace.
 
     Raises:
         AllowanceSpent: the workspace has as many as it may.
@@ -68,7 +68,8 @@ def add_project(workspace: Workspace, name: str, visibility: Visibility, user: U
 
 @transaction.atomic
 def change_visibility(project: Project, visibility: Visibility) -> None:
-    """Whoever may no longer see the project is cut off from it, and so are links that they made."""
+    """Changes who sees the project; disconnects users who may no longer see it, revokes their
+    links."""
     project.visibility = visibility
     project.save(update_fields=["visibility"])
     members = project.workspace.memberships.values_list("user", flat=True)
@@ -79,14 +80,15 @@ def change_visibility(project: Project, visibility: Visibility) -> None:
 def ensure_workspace(
     sender: type[User], request: HttpRequest | None, user: User, **kwargs: object
 ) -> None:
-    """Whoever signs in and belongs to no workspace gets one of their own."""
+    """Creates a workspace for a user who signs in and belongs to none."""
     if not user.memberships.exists():
         open_workspace(f"Workspace of {user.username}"[:100], user)
 
 
 @transaction.atomic
 def ensure_demo() -> tuple[User, Project]:
-    """The demo user and project, made on first use. The user has no password: only links."""
+    """Returns the demo user and project, created on first use. The user has no password: only
+    links."""
     user, is_new = User.objects.get_or_create(username=DEMO)
     if is_new:
         user.set_unusable_password()

@@ -32,8 +32,8 @@ from webapp.registry.models import SecondPairOfEyes
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def workspaces(request: HttpRequest) -> HttpResponse:
-    """workspaces.html: `workspaces` (Workspace: name, slug, member_count), `form` (NameForm).
-    On success of the form: redirect to the new workspace."""
+    """workspaces.html: `workspaces` (Workspace: name, slug, member_count), `form` (NameForm). A
+    valid form redirects to the new workspace."""
     form = NameForm(request.POST if request.method == "POST" else None)
     if form.is_valid():
         try:
@@ -54,7 +54,7 @@ def workspace(request: HttpRequest, slug: str) -> HttpResponse:
 
 @require_POST
 def add_project(request: HttpRequest, slug: str) -> HttpResponse:
-    """Make a project; back to the workspace."""
+    """Creates a project; redirects to the workspace."""
     found = visible_workspace(request.user, slug)
     require(request.user, Action.ADD_PROJECT, found)
     form = ProjectForm(request.POST)
@@ -71,7 +71,7 @@ def add_project(request: HttpRequest, slug: str) -> HttpResponse:
 
 @require_POST
 def visibility(request: HttpRequest, project_id: int) -> HttpResponse:
-    """Change who in the workspace sees a project; back to the workspace."""
+    """Changes who in the workspace sees a project; redirects to the workspace."""
     found = get_object_or_404(Project.objects.visible_to(request.user), pk=project_id)
     require(request.user, Action.SHARE_PROJECT, found)
     given = _cleaned(VisibilityForm(request.POST))
@@ -82,7 +82,7 @@ def visibility(request: HttpRequest, project_id: int) -> HttpResponse:
 @never_cache
 @require_POST
 def invite(request: HttpRequest, slug: str) -> HttpResponse:
-    """Make a link; the workspace's page shows it once, as `link`."""
+    """Creates a link; the workspace's page shows it once, as `link`."""
     found = visible_workspace(request.user, slug)
     require(request.user, Action.MANAGE_MEMBERS, found)
     form = InvitationForm(givable_roles(request.user, found), request.POST)
@@ -95,7 +95,7 @@ def invite(request: HttpRequest, slug: str) -> HttpResponse:
 
 @require_POST
 def revoke_invitation(request: HttpRequest, slug: str, invitation_id: int) -> HttpResponse:
-    """The link lets nobody in any more; back to the workspace."""
+    """Revokes the link: it admits nobody any more; redirects to the workspace."""
     found = visible_workspace(request.user, slug)
     require(request.user, Action.MANAGE_MEMBERS, found)
     invitations = Invitation.objects.visible_to(request.user).filter(workspace=found)
@@ -105,7 +105,7 @@ def revoke_invitation(request: HttpRequest, slug: str, invitation_id: int) -> Ht
 
 @require_POST
 def leave(request: HttpRequest, slug: str) -> HttpResponse:
-    """Leave; to one's other workspaces, or back if the last owner tried."""
+    """Leaves; redirects to one's other workspaces, or back if the user is the last owner."""
     found = visible_workspace(request.user, slug)
     try:
         membership.leave(found, request.user)
@@ -118,7 +118,7 @@ def leave(request: HttpRequest, slug: str) -> HttpResponse:
 
 @require_POST
 def change_role(request: HttpRequest, slug: str, user_id: int) -> HttpResponse:
-    """Give a member another role; back to the workspace."""
+    """Changes a member's role; redirects to the workspace."""
     found = _with_member(request, slug, user_id)
     role = Role(_cleaned(RoleForm(request.POST))["role"])
     return _change(request, slug, membership.change_role, found, user_id, role, request.user)
@@ -126,14 +126,14 @@ def change_role(request: HttpRequest, slug: str, user_id: int) -> HttpResponse:
 
 @require_POST
 def remove(request: HttpRequest, slug: str, user_id: int) -> HttpResponse:
-    """Remove a member; back to the workspace."""
+    """Removes a member; redirects to the workspace."""
     found = _with_member(request, slug, user_id)
     return _change(request, slug, membership.remove_member, found, user_id, request.user)
 
 
 @require_POST
 def transfer(request: HttpRequest, slug: str, user_id: int) -> HttpResponse:
-    """Hand the workspace over to a member; back to it, as a maintainer."""
+    """Transfers the workspace to a member; redirects to it, as a maintainer."""
     found = _with_member(request, slug, user_id)
     return _change(request, slug, membership.transfer, found, request.user, user_id)
 
@@ -142,9 +142,9 @@ def transfer(request: HttpRequest, slug: str, user_id: int) -> HttpResponse:
 @login_not_required
 @require_http_methods(["GET", "HEAD", "POST"])
 def invitation(request: HttpRequest, token: str) -> HttpResponse:
-    """invitation.html: `invitation` (workspace, role, created_by). Accepting is a POST: it leads
-    to the workspace, or, for who is not signed in, to making an account (which accepts it). A link
-    that lets nobody in renders error.html (410)."""
+    """invitation.html: `invitation` (workspace, role, created_by). Accepting is a POST: it
+    redirects to the workspace, or, without a sign-in, to the sign-up page (which accepts it). A
+    link that admits nobody renders error.html (410)."""
     try:
         if request.method != "POST":
             user = request.user if request.user.is_authenticated else None
@@ -169,7 +169,7 @@ _REFUSED = {
 
 
 def _with_member(request: HttpRequest, slug: str, user_id: int) -> Workspace:
-    """The workspace, or `Http404` if it has no such member."""
+    """Returns the workspace; raises `Http404` if it has no such member."""
     found = visible_workspace(request.user, slug)
     get_object_or_404(found.memberships, user=user_id)
     return found
@@ -181,7 +181,7 @@ def _sentence(refusal: Exception) -> str:
 
 
 def _cleaned(form: Form) -> dict:
-    """The values of a form that has nothing but choices: others come from no page of ours."""
+    """The values of a form that has only choices: other values come from no page of ours."""
     if form.is_valid():
         return form.cleaned_data
     field, faults = next(iter(form.errors.items()))
@@ -201,8 +201,8 @@ def _workspace_page(
 ) -> HttpResponse:
     """workspace.html: `team` (selectors.Team), `roles` (Role members), `can_add_project`,
     `can_manage`, `can_transfer`, `can_audit`, `can_close`, `can_ask_second_pair`, `second_pair`,
-    `invitation_form`, `project_form`, and `link`, an invitation's address, right after it was
-    made. `team.projects` have `can_share`."""
+    `invitation_form`, `project_form`, and `link`, an invitation's address, right after its
+    creation. `team.projects` have `can_share`."""
     user, shown = request.user, team(request.user, found)
     for project in shown.projects:
         project.can_share = may(user, Action.SHARE_PROJECT, project)

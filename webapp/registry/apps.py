@@ -7,5 +7,5 @@ class RegistryConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        """Have what people made end with their right to it."""
+        """Connects the receiver that withdraws pending promotions on a loss of access."""
         from webapp.registry import promotion  # noqa: F401

@@ -1,7 +1,7 @@
-"""The card of a version, in markdown: what is known, then what people say.
+"""Model card of a version, in markdown: a generated part, then people's notes.
 
-Invariant: the first part is made anew whenever it is asked for, so it is as true as the registry;
-people write below it only. Names that people gave are escaped: they cannot pass for what is known.
+Invariant: the first part is generated from the registry on every request; people write below it
+only. Names that people gave are escaped, so they cannot imitate the generated part.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ _LINES = re.compile(r"\s+")
 
 
 def card(version: ModelVersion) -> str:
-    """The whole card."""
+    """Returns the whole card."""
     made = known_part(version, metrics_of(version, evaluations_of(version)))
     return f"{made}\n## Notes\n\n{version.notes.strip()}\n" if version.notes.strip() else made
 
 
 def known_part(version: ModelVersion, metrics: Sequence[Metric]) -> str:
-    """What the registry knows of the version."""
+    """Returns the generated part: what the registry knows of the version."""
     parts = [f"# {_plain(version)}", _origin(version), _facts(version)]
     if metrics:
         parts.append(_metrics(metrics))
@@ -93,5 +93,5 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
 
 
 def _plain(value: Any) -> str:
-    """Text in one line that markdown leaves as it is."""
+    """Returns a value as one line of text, escaped for markdown."""
     return _SPECIAL.sub(r"\\\1", _LINES.sub(" ", str(value)).strip())

@@ -1,8 +1,8 @@
-"""A checkpoint of a run as a version: the weights that an agent had after some step.
+"""Registration of a run's checkpoint as a version: the weights of an agent after a step.
 
-Invariants: its files are linked into a folder of the version's own, so whatever the run removes
-later, the version has them; the same step of the same agent is one version. Nothing is read but the
-heads of the weights: what a checkpoint holds, its manifest tells.
+Invariants: the files are hard-linked into a folder of the version, so they survive whatever the run
+removes later; the same step of the same agent is one version. Only the headers of the weights are
+read: the manifest lists the contents of a checkpoint.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from webapp.registry.services import add_folder, lock, origin_of
 
 
 def register_checkpoint(run: Run, step: int, agent: str, user: User) -> tuple[ModelVersion, bool]:
-    """The version of the weights that `agent` had after `step`, and whether it is new.
+    """Returns the version of the weights of `agent` after `step`, and whether it is new.
 
     Raises:
-        RegistryRefused: there is no such checkpoint, or no whole model of the agent in it.
-        WeightsError: its files are not what a model has.
+        RegistryRefused: there is no such checkpoint, or no complete model of the agent in it.
+        WeightsError: its files are not those of a model.
     """
     held = _hold(run, step, _owner(run, agent))
     try:
@@ -51,14 +51,14 @@ def register_checkpoint(run: Run, step: int, agent: str, user: User) -> tuple[Mo
 
 
 class _Held:
-    """Files of a checkpoint that stay: their folder, and their digests by name."""
+    """Linked files of a checkpoint: their folder, and their digests by name."""
 
     def __init__(self, folder: Path, sha256: Mapping[str, str]):
         self.folder, self.sha256 = folder, sha256
 
 
 def _owner(run: Run, agent: str) -> str:
-    """Whose weights the agent has."""
+    """Returns the agent that owns the weights of `agent`."""
     agents: dict[str, dict[str, Any]] = {one["name"]: one for one in run.config["agents"]}
     if agent not in agents:
         raise RegistryRefused(f"{run} has no agent {agent!r}; there are {', '.join(agents)}.")
@@ -93,7 +93,7 @@ def _hold(run: Run, step: int, owner: str) -> _Held:
             f"{run} has no checkpoint of step {step}; there are {there}."
         ) from None
     except OSError as error:
-        if not (sha256 and target.is_dir()):  # else somebody else was faster
+        if not (sha256 and target.is_dir()):  # else a concurrent request made it
             raise RegistryRefused(f"The files of the checkpoint cannot be kept: {error}.") from None
     finally:
         shutil.rmtree(partial, ignore_errors=True)

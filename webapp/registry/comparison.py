@@ -1,7 +1,7 @@
-"""Versions beside one another: lineage, the settings of their runs, and evaluations in pairs.
+"""Comparison of versions: lineage, settings of their runs, and paired evaluations.
 
-Invariant: the first version is what the others are measured against, on problems that both were
-measured on, matched by content (`experiments.comparison`, as runs are compared).
+Invariant: the first version is the baseline of the others, on the problems that both were evaluated
+on, matched by content (`experiments.comparison`, as runs are compared).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ MOST_VERSIONS = 8
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """A version against the first one on one set of problems."""
+    """Comparison of a version with the first one on one set of problems."""
 
     version: ModelVersion
     label: str
@@ -30,8 +30,8 @@ class Pair:
 
 
 def page(versions: Sequence[ModelVersion]) -> dict[str, Any]:
-    """compared [(version, label)], lineage and settings [{path, values}], pairs, missing [str] and
-    confidence."""
+    """Returns `compared` [(version, label)], `lineage` and `settings` [{path, values}], `pairs`,
+    `missing` [str] and `confidence`."""
     names = labels_of(versions)
     found = pairs(versions) if len(versions) > 1 else []
     told = {pair.label for pair in found}
@@ -46,7 +46,7 @@ def page(versions: Sequence[ModelVersion]) -> dict[str, Any]:
 
 
 def lineage_that_differs(versions: Sequence[ModelVersion]) -> list[dict[str, Any]]:
-    """Where they came from, row by row; None where a version has no such thing."""
+    """Returns the rows of lineage that differ; None where a version has no value."""
     rows: dict[str, list[Any]] = {
         "Parent": [version.parent for version in versions],
         "Run": [version.run for version in versions],
@@ -64,7 +64,8 @@ def lineage_that_differs(versions: Sequence[ModelVersion]) -> list[dict[str, Any
 
 
 def settings_that_differ(versions: Sequence[ModelVersion]) -> list[dict[str, Any]]:
-    """Settings of the runs that made them; a version without a run has none."""
+    """Returns the settings that differ between the versions' runs; a version without a run has
+    none."""
     made = [version.run for version in versions if version.run]
     if len({run.pk for run in made}) < 2:
         return []
@@ -81,7 +82,7 @@ def settings_that_differ(versions: Sequence[ModelVersion]) -> list[dict[str, Any
 
 
 def pairs(versions: Sequence[ModelVersion]) -> list[Pair]:
-    """Every further version against the first, on each set of problems that both know."""
+    """Compares every other version with the first, on each set of problems that both have."""
     names = labels_of(versions)
     first, *others = [outcomes_of(version) for version in versions]
     found, budget = [], Budget()

@@ -1,7 +1,7 @@
-"""Letting versions and models go, unless something refers to them.
+"""Deletion of versions and models that nothing refers to.
 
-Invariant: nothing that somebody else relies on disappears: runs that began with a version, aliases,
-versions that came from it, evaluations and wishes that wait keep it, and the refusal names them.
+Invariant: nothing in use is deleted: runs that started from a version, aliases, child versions,
+evaluations and pending promotions protect it, and the refusal names them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _SHOWN = 3
 
 @transaction.atomic
 def delete_version(version: ModelVersion) -> None:
-    """The version, its notes and its files are gone.
+    """Deletes the version, its notes and its files.
 
     Raises:
         RegistryRefused: something refers to it; the message names what.
@@ -36,7 +36,7 @@ def delete_version(version: ModelVersion) -> None:
 
 @transaction.atomic
 def delete_model(model: Model) -> None:
-    """The model with all of its versions.
+    """Deletes the model with all of its versions.
 
     Raises:
         RegistryRefused: something outside of it refers to a version.
@@ -53,10 +53,10 @@ def delete_model(model: Model) -> None:
 
 @transaction.atomic
 def delete_evaluation(evaluation: Evaluation) -> None:
-    """The evaluation, with the run that made it.
+    """Deletes the evaluation with its run.
 
     Raises:
-        RegistryRefused: it is under way.
+        RegistryRefused: it is in progress.
     """
     experiment, state = evaluation.run.experiment, evaluation.run.run_state
     if state not in ENDED:
@@ -65,7 +65,8 @@ def delete_evaluation(evaluation: Evaluation) -> None:
 
 
 def references(version: ModelVersion, inside: set[int] = frozenset()) -> Iterator[str]:
-    """What refers to the version, in words; children among the ids `inside` do not count."""
+    """Yields descriptions of what refers to the version; children with ids in `inside` do not
+    count."""
     children = version.children.exclude(pk__in=inside).select_related("model").order_by("pk")
     uses = version.uses.filter(run__evaluation=None).select_related("run__experiment")
     waiting = version.promotions.filter(state=PromotionState.WAITING)

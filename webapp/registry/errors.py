@@ -1,4 +1,4 @@
-"""Why the registry does not do something."""
+"""Errors of the registry."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ from webapp.errors import Refused
 
 
 class RegistryRefused(Refused):
-    """What is asked for is against a rule of the registry; the message names what stands in the
-    way and what to do."""
+    """Raised when a request violates a rule of the registry; the message names the obstacle and
+    the remedy."""

@@ -1,7 +1,7 @@
-"""Measuring any version on any set of problems: a run that learns nothing (engine/inference).
+"""Evaluation of any version on any set of problems by a run that does not train (engine/inference).
 
-Invariant: an evaluation is launched, leased, stopped and resumed as every run is; its figures are
-what the run's own log tells, and are written once, when it has finished.
+Invariant: an evaluation is launched, leased, stopped and resumed as any run; its figures come from
+the run's log and are written once, when it has finished.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ from webapp.registry.models import Evaluation, ModelUse, ModelVersion
 from webapp.telemetry.models import Event
 
 AGENT = "model"
-"""What every measured version is called, so that figures of two have the same names."""
+"""Agent name of every evaluated version, so that figures of two versions have the same names."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """How to measure."""
+    """Settings of an evaluation."""
 
     problems: int = 300
-    """At most so many."""
+    """Maximum number of problems."""
     samples: int = 1
-    """Answers to each problem."""
+    """Answers per problem."""
     nodes: int = 1
-    """Of a search tree for each problem; 1 is none."""
+    """Nodes of the search tree of each problem; 1 means no search."""
     seed: int = 0
 
     def asked(self) -> dict[str, Any]:
@@ -49,11 +49,11 @@ class Wish:
 
 @transaction.atomic
 def evaluate(version: ModelVersion, dataset: DatasetVersion, wish: Wish, user: User) -> Evaluation:
-    """A queued run that measures `version` on `dataset`.
+    """Queues a run that evaluates `version` on `dataset`.
 
     Raises:
         ConfigError: the settings cannot run. RegistryRefused: they are of different projects.
-        NotNow: too many runs are queued or at work (`queue.admit`).
+        NotNow: too many runs are queued or running (`queue.admit`).
     """
     project = version.model.project
     if dataset.dataset.project_id != project.pk:
@@ -102,7 +102,7 @@ def _problems(dataset: DatasetVersion) -> dict[str, Any]:
 
 @transaction.atomic
 def record_figures(run_id: uuid.UUID) -> None:
-    """What the log of a finished evaluation tells; of any other run, nothing."""
+    """Stores the figures in the log of a finished evaluation; does nothing for any other run."""
     evaluation = Evaluation.objects.select_for_update().filter(run=run_id).first()
     told = Event.objects.filter(run=run_id, kind="eval.outcomes").order_by("-seq").first()
     if evaluation is None or told is None:
@@ -125,5 +125,5 @@ def _figure(values: list[float | None]) -> dict[str, Any]:
 
 
 def plain(name: str) -> str:
-    """A figure's name without the measured agent's."""
+    """Returns a figure's name without the evaluated agent's."""
     return name.removesuffix(f"/{AGENT}")

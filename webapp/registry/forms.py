@@ -1,4 +1,4 @@
-"""The forms of the pages of models."""
+"""Forms of the pages of models."""
 
 from __future__ import annotations
 
@@ -58,5 +58,5 @@ class EvaluationForm(forms.Form):
         self.fields["dataset"].queryset = found.order_by("-created", "-pk")
 
     def wish(self) -> Wish:
-        """How to measure, of a form that is valid."""
+        """Returns the evaluation settings of a valid form."""
         return Wish(**{name: self.cleaned_data[name] for name in ("problems", "samples", "nodes")})

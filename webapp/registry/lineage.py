@@ -1,4 +1,4 @@
-"""Where a version came from and what came of it, as a small tree."""
+"""Lineage of a version: its ancestors and descendants, as a small tree."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class Place:
 
 
 def lineage(version: ModelVersion) -> list[Place]:
-    """Ancestors, the version, and its descendants, each child beneath its parent.
+    """Returns the ancestors, the version, and its descendants, each child beneath its parent.
 
-    At most `MOST_ANCESTORS` before it and `MOST_DESCENDANTS` after it, nearest first.
+    At most the nearest `MOST_ANCESTORS` before it and `MOST_DESCENDANTS` after it.
     """
     places = [
         Place(one, depth, one.pk == version.pk) for depth, one in enumerate(_line_to(version))

@@ -1,7 +1,7 @@
-"""What is known of how good a version is: its evaluations, and what its run measured at its end.
+"""Metrics of a version: its evaluations, and the final evaluation of its run.
 
-Invariant: figures of one name mean the same whoever measured: those of the version alone carry no
-agent's name. What a run measured of a whole team (trees) is not told of one of its models.
+Invariant: figures of one name mean the same for every source: those of the version alone carry no
+agent's name. A run's figures of a whole team (trees) are not attributed to one of its models.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Metric:
     """One figure of a version."""
 
     source: str
-    """Which problems: a dataset version, or a split of its run's."""
+    """The problems: a dataset version, or a split of its run's."""
     figure: str
     value: float
     standard_error: float | None
@@ -30,7 +30,7 @@ class Metric:
 
 
 def evaluations_of(version: ModelVersion) -> list[Evaluation]:
-    """The newest first."""
+    """Returns the version's evaluations, newest first."""
     found = version.evaluations.select_related(
         "dataset_version__dataset", "run__experiment", "run__created_by"
     )
@@ -38,7 +38,7 @@ def evaluations_of(version: ModelVersion) -> list[Evaluation]:
 
 
 def metrics_of(version: ModelVersion, evaluations: Iterable[Evaluation]) -> list[Metric]:
-    """Every figure: of evaluations the newest of each dataset, then of the run."""
+    """Returns all metrics: those of the newest evaluation on each dataset, then the run's."""
     found: dict[tuple[str, str], Metric] = {}
     for one in evaluations:
         source = str(one.dataset_version)
@@ -61,7 +61,7 @@ def _of_its_run(version: ModelVersion) -> Iterable[Metric]:
 
 
 def outcomes_of(version: ModelVersion) -> dict[str, dict[str, Any]]:
-    """By source: {"contents", "outcomes"}, problem by problem, as `eval.outcomes` tells them."""
+    """Returns {"contents", "outcomes"} by source, per problem, as in `eval.outcomes`."""
     found: dict[str, dict[str, Any]] = {}
     evaluated = version.evaluations.select_related("dataset_version__dataset")
     for one in evaluated.exclude(outcomes={}).order_by("-pk"):

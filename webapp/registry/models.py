@@ -1,9 +1,9 @@
 """Models and their versions, with their lineage, and what people decided about them.
 
 Invariants: a version's files and lineage never change. `sha256` is that of its model.safetensors,
-or of the list of its weight files; together with run, step, dataset version and parent it tells
-where the weights came from. An alias is moved by a `Promotion` alone (`registry.promotion`). Who
-refers to a version protects it: it cannot be deleted before them, only with them (RESTRICT).
+or of the list of its weight files; together with run, step, dataset version and parent it records
+the origin of the weights. Only a `Promotion` moves an alias (`registry.promotion`). What refers to
+a version protects it: it cannot be deleted before its references, only with them (RESTRICT).
 """
 
 from django.conf import settings
@@ -42,14 +42,14 @@ class ModelVersion(models.Model):
     model = models.ForeignKey(Model, on_delete=models.CASCADE, related_name="versions")
     number = models.PositiveIntegerField()
     path = models.CharField(max_length=1000)
-    """Directory in Hugging Face layout, by which runs name it. Once the files are artifacts it is
-    made again from them when a run needs it and it is gone (`registry.folders`)."""
+    """Directory in Hugging Face layout, by which runs name it. Once the files are artifacts, it is
+    restored from them if it is missing when a run needs it (`registry.model_files.folders`)."""
     sha256 = models.CharField(max_length=64)
     parameters = models.BigIntegerField()
     created = models.DateTimeField(auto_now_add=True)
     run = models.ForeignKey(Run, on_delete=models.SET_NULL, null=True, related_name="versions")
     agent = models.CharField(max_length=40, blank=True)
-    """Name of the agent that learned it in `run`."""
+    """Name of the agent that was trained in `run`."""
     step = models.PositiveIntegerField(null=True)
     dataset_version = models.ForeignKey(DatasetVersion, on_delete=models.RESTRICT, null=True)
     parent = models.ForeignKey(
@@ -60,7 +60,7 @@ class ModelVersion(models.Model):
         settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+"
     )
     notes = models.TextField(blank=True)
-    """What people say of it, in markdown; the rest of its card is made from what is known."""
+    """People's notes, in markdown; the rest of its card is generated."""
 
     objects = ModelVersionQuerySet.as_manager()
 
@@ -91,7 +91,7 @@ class VersionFile(models.Model):
     artifact = models.ForeignKey(
         Artifact, on_delete=models.PROTECT, null=True, related_name="model_files"
     )
-    """Its content; null until a worker has stored what a run wrote (`services.store_next`)."""
+    """Its content; null until a worker has stored the file of a run (`services.store_next`)."""
 
     objects = OfVersionQuerySet.as_manager()
 
@@ -104,7 +104,7 @@ class VersionFile(models.Model):
 
 
 class ModelUse(models.Model):
-    """An agent of a run that began with a version."""
+    """An agent of a run that started from a version."""
 
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="model_uses")
     agent = models.CharField(max_length=40)
@@ -117,7 +117,7 @@ class ModelUse(models.Model):
 
 
 class Evaluation(models.Model):
-    """A version measured on a set of problems. The work is a run like any other."""
+    """An evaluation of a version on a set of problems, executed by an ordinary run."""
 
     version = models.ForeignKey(ModelVersion, on_delete=models.RESTRICT, related_name="evaluations")
     dataset_version = models.ForeignKey(
@@ -126,9 +126,9 @@ class Evaluation(models.Model):
     run = models.OneToOneField(Run, on_delete=models.CASCADE, related_name="evaluation")
     created = models.DateTimeField(auto_now_add=True)
     figures = models.JSONField(default=dict)
-    """By name (`engine.evaluation.figures`): {value, standard_error, problems}."""
+    """{value, standard_error, problems} by name (`engine.evaluation.figures`)."""
     outcomes = models.JSONField(default=dict)
-    """By name of the figure: the value of each problem, by its content."""
+    """Values of each problem, keyed by content, by name of the figure."""
 
     objects = OfVersionQuerySet.as_manager()
 
@@ -141,7 +141,7 @@ class OfModelQuerySet(InProjectQuerySet):
 
 
 class Alias(models.Model):
-    """A name that means one version of a model: champion, candidate, or any other."""
+    """A movable name of one version of a model, such as champion or candidate."""
 
     model = models.ForeignKey(Model, on_delete=models.CASCADE, related_name="aliases")
     name = models.CharField(max_length=40)
@@ -166,7 +166,7 @@ class PromotionState(models.TextChoices):
 
 
 class Promotion(models.Model):
-    """A move of an alias: asked for, and then done, refused or taken back. Never removed."""
+    """A move of an alias: requested, then done, refused or withdrawn. Never deleted."""
 
     model = models.ForeignKey(Model, on_delete=models.CASCADE, related_name="promotions")
     alias = models.CharField(max_length=40)
@@ -174,9 +174,9 @@ class Promotion(models.Model):
         ModelVersion, on_delete=models.SET_NULL, null=True, related_name="promotions"
     )
     number = models.PositiveIntegerField(null=True)
-    """Of the version; null if the alias is to be removed."""
+    """Number of the version; null removes the alias."""
     previous = models.PositiveIntegerField(null=True)
-    """The number that the alias meant before, once it has moved."""
+    """Number of the alias's version before the move, once it has moved."""
     reason = models.TextField()
     state = models.CharField(max_length=10, choices=PromotionState.choices)
     asked_by = models.ForeignKey(
@@ -188,7 +188,7 @@ class Promotion(models.Model):
     )
     decided = models.DateTimeField(null=True)
     decision = models.TextField(blank=True)
-    """What the second person said."""
+    """The second person's comment."""
 
     objects = OfModelQuerySet.as_manager()
 
@@ -203,7 +203,7 @@ class Promotion(models.Model):
 
 
 class SecondPairOfEyes(models.Model):
-    """A workspace in which no promotion is one person's decision."""
+    """Policy of a workspace in which every promotion requires a second person's approval."""
 
     workspace = models.OneToOneField(Workspace, on_delete=models.CASCADE, related_name="+")
     since = models.DateTimeField(auto_now_add=True)

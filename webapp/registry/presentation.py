@@ -1,4 +1,4 @@
-"""What the pages of a model and of a version show."""
+"""Template contexts of the pages of a model and of a version."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ def model_page(
     before: int | None,
     promotion_form: PromotionForm | None = None,
 ) -> dict[str, Any]:
-    """`model`, `versions` (one page), `before` and `next` (for `?before=`); `aliases`, `waiting`
-    and `moves` (Promotion), each waiting one with `own`; `can_ask`, `can_decide`, `can_add`,
-    `can_delete`, `second_pair`, `promotion_form`, `usual` (names of aliases).
+    """Returns `model`, `versions` (one page), `before` and `next` (for `?before=`); `aliases`,
+    `waiting` and `moves` (Promotion), each pending one with `own`; `can_ask`, `can_decide`,
+    `can_add`, `can_delete`, `second_pair`, `promotion_form`, `usual` (names of aliases).
 
     Raises `Http404` if `user` may not see the model.
     """
@@ -63,7 +63,7 @@ def version_page(
     notes_form: NotesForm | None = None,
     evaluation_form: EvaluationForm | None = None,
 ) -> dict[str, Any]:
-    """`version`, `lineage` (Places), `metrics`, `evaluations`, `card` (markdown), `uses`,
+    """Returns `version`, `lineage` (Places), `metrics`, `evaluations`, `card` (markdown), `uses`,
     `reference`, `size` in bytes, `others` (versions to compare with), `can_add`, `can_delete`, and
     the forms."""
     project = version.model.project

@@ -1,8 +1,8 @@
-"""Moving aliases: at once, or as a wish that a second person decides.
+"""Promotion of versions: alias moves, immediate or pending a second person's approval.
 
-Invariants: an alias is changed in `_move` alone, under the lock of its model; a wish is decided
-once, and never by who asked. Callers have checked the right to do it (`projects.permissions`):
-`action_of` says which one asking takes.
+Invariants: only `_move` changes an alias, under the lock of its model; a pending promotion is
+decided once, and its requester may only withdraw it. Callers have checked the permission
+(`projects.permissions`): `action_of` returns the one that a request requires.
 """
 
 from __future__ import annotations
@@ -36,12 +36,13 @@ MOST_REASON_CHARS = 2000
 
 
 def needs_second_pair(project: Project) -> bool:
-    """Whether the project's workspace lets nobody promote alone."""
+    """Returns whether promotions in the project's workspace require a second person's approval."""
     return SecondPairOfEyes.objects.filter(workspace=project.workspace_id).exists()
 
 
 def set_second_pair(workspace: Workspace, wanted: bool, user: User) -> None:
-    """From now on a promotion takes two people, or one. Wishes that wait go on waiting."""
+    """Sets whether promotions require a second person's approval from now on. Pending promotions
+    remain pending."""
     rule = SecondPairOfEyes.objects
     if wanted:
         rule.get_or_create(workspace=workspace, defaults={"asked_by": user})
@@ -50,7 +51,8 @@ def set_second_pair(workspace: Workspace, wanted: bool, user: User) -> None:
 
 
 def action_of(project: Project) -> Action:
-    """What one must be allowed to do to move an alias, or, where another decides, to ask for it."""
+    """Returns the permission required to move an alias, or to request it where approval is
+    required."""
     return Action.ASK_PROMOTION if needs_second_pair(project) else Action.PROMOTE
 
 
@@ -58,10 +60,12 @@ def action_of(project: Project) -> Action:
 def promote(
     model: Model, alias: str, version: ModelVersion | None, reason: str, user: User
 ) -> Promotion:
-    """The alias means `version` from now on (None removes it), or waits for a second person.
+    """Moves the alias to `version` (None removes it), or stores a pending promotion if approval is
+    required.
 
     Raises:
-        RegistryRefused: it is no name, nothing would change, or the same is asked already.
+        RegistryRefused: the name is invalid, the reason is empty, nothing would change, or a move
+            of the alias is pending already.
     """
     _lock(model)
     _refuse(model, alias, version, reason)
@@ -83,10 +87,10 @@ def promote(
 
 @transaction.atomic
 def approve(promotion_id: int, words: str, user: User) -> Promotion:
-    """The second person agrees: the alias moves.
+    """Approves a pending promotion as the second person: the alias moves.
 
     Raises:
-        RegistryRefused: it is decided already, or by who asked for it.
+        RegistryRefused: it is decided already, or `user` requested it.
     """
     promotion = _undecided(promotion_id)
     if promotion.asked_by_id == user.pk:
@@ -97,7 +101,7 @@ def approve(promotion_id: int, words: str, user: User) -> Promotion:
 
 @transaction.atomic
 def refuse(promotion_id: int, words: str, user: User) -> Promotion:
-    """The second person does not agree, or who asked takes it back; the alias stays.
+    """Refuses a pending promotion, or withdraws it if `user` requested it; the alias stays.
 
     Raises:
         RegistryRefused: it is decided already.
@@ -112,13 +116,13 @@ def refuse(promotion_id: int, words: str, user: User) -> Promotion:
 
 @receiver(access_changed)
 def withdraw_wishes(workspace: Workspace, user_ids: Collection[int], **_: Any) -> None:
-    """What waits is taken back when who asked for it may not ask any more."""
+    """Withdraws pending promotions whose requester has lost the permission to request them."""
     waiting = Promotion.objects.filter(
         model__project__workspace=workspace, asked_by__in=user_ids, state=PromotionState.WAITING
     )
     for wish in waiting.select_related("model__project", "asked_by"):
         if not may(wish.asked_by, Action.ASK_PROMOTION, wish.model.project):
-            with suppress(RegistryRefused):  # decided meanwhile
+            with suppress(RegistryRefused):  # decided concurrently
                 refuse(wish.pk, "Who asked for it may not do so any more.", wish.asked_by)
 
 

@@ -1,4 +1,4 @@
-"""What is decided about versions, from their pages: promotions, evaluations, the second pair."""
+"""Views of promotions, evaluations, and the workspace's approval policy."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from webapp.registry.selectors import (
 
 @require_POST
 def promote(request: HttpRequest, model_id: int) -> HttpResponse:
-    """Move an alias, or ask for it; back to the model."""
+    """Moves an alias, or requests it; redirects to the model."""
     found = visible_model(request.user, model_id)
     require(request.user, promotion.action_of(found.project), found.project)
     form = PromotionForm(request.POST)
@@ -54,7 +54,7 @@ def _promote(request: HttpRequest, model: Model, form: PromotionForm) -> None:
 
 @require_POST
 def decide(request: HttpRequest, promotion_id: int) -> HttpResponse:
-    """Approve or refuse what waits; back to its model."""
+    """Approves or refuses a pending promotion; redirects to its model."""
     found = visible_promotion(request.user, promotion_id)
     form = DecisionForm(request.POST)
     approves = form.is_valid() and form.cleaned_data["do"] == "approve"
@@ -72,7 +72,7 @@ def decide(request: HttpRequest, promotion_id: int) -> HttpResponse:
 
 @require_POST
 def evaluate(request: HttpRequest, model_id: int, number: int) -> HttpResponse:
-    """Have a version measured; back to it."""
+    """Queues an evaluation of a version; redirects to it."""
     found = visible_version(request.user, model_id, number)
     require(request.user, Action.ADD_MODELS, found.model.project)
     form = EvaluationForm(found, request.POST)
@@ -88,7 +88,7 @@ def evaluate(request: HttpRequest, model_id: int, number: int) -> HttpResponse:
 
 @require_POST
 def delete_evaluation(request: HttpRequest, evaluation_id: int) -> HttpResponse:
-    """Let a measurement go that is over; back to its version."""
+    """Deletes an evaluation that is over; redirects to its version."""
     found = visible_evaluation(request.user, evaluation_id)
     require(request.user, Action.DELETE_MODELS, found.version.model.project)
     try:
@@ -100,7 +100,7 @@ def delete_evaluation(request: HttpRequest, evaluation_id: int) -> HttpResponse:
 
 @require_POST
 def second_pair(request: HttpRequest, slug: str) -> HttpResponse:
-    """Whether promotions take two people; back to the workspace."""
+    """Sets whether promotions require a second person's approval; redirects to the workspace."""
     found = visible_workspace(request.user, slug)
     require(request.user, Action.ASK_SECOND_PAIR, found)
     form = SecondPairForm(request.POST)

@@ -1,7 +1,7 @@
-"""`registry:NAME@VERSION` in an agent's settings: a version by its number or by an alias.
+"""References `registry:NAME@VERSION` in an agent's settings: a version by its number or alias.
 
-Invariant: what a run keeps is the directory of one version, never the alias: it begins with the
-same weights whenever it is run again.
+Invariant: a run stores the directory of one version, never the alias, so it starts from the same
+weights whenever it is run again.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ PREFIX = "registry:"
 
 
 def resolved(config: RunConfig, project: Project) -> RunConfig:
-    """The settings with directories in place of references.
+    """Returns the settings with references replaced by directories.
 
     Raises:
-        ConfigError: a reference means no version of the project.
+        ConfigError: a reference matches no version of the project.
     """
     agents, faults = [], []
     for place, agent in enumerate(config.agents):
@@ -35,7 +35,7 @@ def resolved(config: RunConfig, project: Project) -> RunConfig:
 
 
 def version_of(reference: str, project: Project) -> ModelVersion | None:
-    """The version that a reference means; None if there is none in the project."""
+    """Returns the version that a reference names; None if the project has no such version."""
     name, at, which = reference.removeprefix(PREFIX).rpartition("@")
     if not at or "\0" in reference:
         return None
@@ -47,7 +47,7 @@ def version_of(reference: str, project: Project) -> ModelVersion | None:
 
 
 def reference_to(version: ModelVersion) -> str:
-    """What to write in an agent's settings."""
+    """Returns the reference to a version, for an agent's settings."""
     return f"{PREFIX}{version.model.name}@{version.number}"
 
 

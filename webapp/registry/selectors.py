@@ -1,4 +1,4 @@
-"""Reads of the model registry.
+"""Queries of the model registry.
 
 Invariant: a page holds a bounded number of versions, however many runs have added one.
 """
@@ -16,7 +16,7 @@ from webapp.datasets.models import DatasetVersion
 from webapp.registry.models import Alias, Evaluation, Model, ModelVersion, Promotion
 
 NEWEST = 10
-"""Versions that the list of models shows of each."""
+"""Versions per model in the list of models."""
 PAGE = 50
 
 _COLUMNS = (
@@ -35,12 +35,12 @@ _COLUMNS = (
     "dataset_version__number",
     "dataset_version__dataset__name",
 )
-"""What a table of versions shows; a run's whole config is not among it."""
+"""Columns of a table of versions; a run's whole config is not among them."""
 
 
 def visible_models(user: User) -> QuerySet[Model]:
-    """Models that `user` may see, by name, each with `version_count`, its aliases, and the newest
-    of its versions as `newest`."""
+    """Returns the models that `user` may see, by name, each with `version_count`, its aliases, and
+    its newest versions as `newest`."""
     newest = _versions().only(*_COLUMNS)[:NEWEST]
     aliases = Alias.objects.select_related("version").order_by("name")
     return (
@@ -54,12 +54,12 @@ def visible_models(user: User) -> QuerySet[Model]:
 
 
 def visible_model(user: User, model_id: int) -> Model:
-    """The model, or `Http404` if it does not exist for `user`."""
+    """Returns the model. Raises `Http404` if it does not exist for `user`."""
     return get_object_or_404(visible_models(user), pk=model_id)
 
 
 def visible_versions(user: User) -> QuerySet[ModelVersion]:
-    """Versions that `user` may see, with all that is told of one."""
+    """Returns the versions that `user` may see, with all related rows that a response needs."""
     return (
         ModelVersion.objects.visible_to(user)
         .select_related(
@@ -74,29 +74,29 @@ def visible_versions(user: User) -> QuerySet[ModelVersion]:
 
 
 def visible_version(user: User, model_id: int, number: int) -> ModelVersion:
-    """The version, or `Http404` if it does not exist for `user`."""
+    """Returns the version. Raises `Http404` if it does not exist for `user`."""
     return get_object_or_404(visible_versions(user), model=model_id, number=number)
 
 
 def compared_versions(user: User, ids: Sequence[int]) -> list[ModelVersion]:
-    """The versions of an address, in its order, each once, or `Http404`."""
+    """Returns the versions with these ids, in their order, each once. Raises `Http404`."""
     return [get_object_or_404(visible_versions(user), pk=one) for one in dict.fromkeys(ids)]
 
 
 def visible_promotions(user: User) -> QuerySet[Promotion]:
-    """Moves of aliases that `user` may see, with who asked and who decided."""
+    """Returns the promotions that `user` may see, with who requested and who decided them."""
     return Promotion.objects.visible_to(user).select_related(
         "model__project__workspace", "version__model", "asked_by", "decided_by"
     )
 
 
 def visible_promotion(user: User, promotion_id: int) -> Promotion:
-    """The promotion, or `Http404` if it does not exist for `user`."""
+    """Returns the promotion. Raises `Http404` if it does not exist for `user`."""
     return get_object_or_404(visible_promotions(user), pk=promotion_id)
 
 
 def visible_evaluations(user: User) -> QuerySet[Evaluation]:
-    """Evaluations that `user` may see, with the run that measures."""
+    """Returns the evaluations that `user` may see, with their runs."""
     return (
         Evaluation.objects.visible_to(user)
         .select_related(
@@ -110,19 +110,20 @@ def visible_evaluations(user: User) -> QuerySet[Evaluation]:
 
 
 def visible_evaluation(user: User, evaluation_id: int) -> Evaluation:
-    """The evaluation, or `Http404` if it does not exist for `user`."""
+    """Returns the evaluation. Raises `Http404` if it does not exist for `user`."""
     return get_object_or_404(visible_evaluations(user), pk=evaluation_id)
 
 
 def datasets_for(version: ModelVersion, most: int = 100) -> list[DatasetVersion]:
-    """On which the version can be measured, newest first."""
+    """Returns the dataset versions on which the version can be evaluated, newest first."""
     found = DatasetVersion.objects.filter(dataset__project=version.model.project)
     return list(found.select_related("dataset").order_by("-created", "-pk")[:most])
 
 
 @dataclass(frozen=True, slots=True)
 class VersionsPage:
-    """Some versions of a model, newest first, and the number to go on before, if there are more."""
+    """A page of a model's versions, newest first, and the number before which the next page starts,
+    if there are more."""
 
     model: Model
     versions: list[ModelVersion]
@@ -130,7 +131,7 @@ class VersionsPage:
 
 
 def versions_page(user: User, model_id: int, before: int | None) -> VersionsPage:
-    """One page of a model's versions, or `Http404` if `user` may not see the model."""
+    """Returns one page of a model's versions. Raises `Http404` if `user` may not see the model."""
     model = get_object_or_404(_models(user).annotate(version_count=Count("versions")), pk=model_id)
     versions = _versions().only(*_COLUMNS).filter(model=model).prefetch_related("aliases")
     if before is not None:

@@ -1,7 +1,7 @@
-"""Putting weights into the registry, each with its lineage and each only once; letting them go.
+"""Registration of weights, each with its lineage and only once.
 
-What is imported is stored as artifacts at once; what a run made stays where the run wrote it, and a
-worker stores it from there (`store_next`), so that no run's end waits for it.
+Imported files are stored as artifacts immediately; a run's files stay where the run wrote them
+until a worker stores them (`store_next`), so that no run's end waits for it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ STARTER = "starter:"
 def register_starters(
     project: Project, starters: Mapping[str, Path], metadata: Mapping[str, Any]
 ) -> list[ModelVersion]:
-    """Starter models as versions without a parent; one that is known already is found again.
+    """Registers starter models as versions without a parent; returns the existing version of one
+    that is registered already.
 
     `starters`: directory by name; `metadata`: how they were made (seed, generator version, ...).
     Raises `WeightsError` if a directory holds no readable weights.
@@ -52,9 +53,9 @@ def _register_starter(
 
 @transaction.atomic
 def register_final_weights(run: Run, step: int, weights: Mapping[str, Path]) -> list[ModelVersion]:
-    """The weights that a run ended with, as new versions of the models its agents started from.
+    """Registers a run's final weights as new versions of the models its agents started from.
 
-    `weights`: directory by agent. Doing it again for the same run and agent changes nothing.
+    `weights`: directory by agent. Repeating it for the same run and agent changes nothing.
     Raises `WeightsError` if a directory holds no readable weights.
     """
     lock(run.project)
@@ -71,8 +72,8 @@ def _register_final(run: Run, step: int, agent: str, path: Path) -> ModelVersion
 
 
 def origin_of(run: Run, agent: str) -> tuple[Model, dict[str, Any]]:
-    """The model of which what the agent learns is a version, and where such a version comes from.
-    A model that is not there is made; whoever calls holds the lock of the project."""
+    """Returns the model of which the agent's weights become a version, and that version's lineage.
+    Creates a missing model; the caller holds the lock of the project."""
     started_from = next(a["model"] for a in run.config["agents"] if a["name"] == agent)
     parent = version_behind(run.project, started_from)
     model = (
@@ -88,7 +89,7 @@ def origin_of(run: Run, agent: str) -> tuple[Model, dict[str, Any]]:
 
 
 def version_behind(project: Project, model: str) -> ModelVersion | None:
-    """The version that an agent's `model` setting means: a starter's name, or a directory."""
+    """Returns the version that an agent's `model` setting names: a starter, or a directory."""
     versions = ModelVersion.objects.filter(model__project=project).order_by("-pk")
     if model.startswith(STARTER):
         return versions.filter(metadata__starter=model.removeprefix(STARTER)).first()
@@ -96,7 +97,8 @@ def version_behind(project: Project, model: str) -> ModelVersion | None:
 
 
 def note_uses(run: Run) -> None:
-    """Which versions the agents of a new run begin with; they are kept as long as the run is."""
+    """Records the versions that the agents of a new run start from; they are kept as long as the
+    run."""
     agents = run.config.get("agents", ())
     found = {one["name"]: version_behind(run.project, one["model"]) for one in agents}
     ModelUse.objects.bulk_create(
@@ -107,13 +109,13 @@ def note_uses(run: Run) -> None:
 
 
 def write_notes(version: ModelVersion, notes: str) -> None:
-    """What people say of a version; the rest of its card is made."""
+    """Stores people's notes on a version; the rest of its card is generated."""
     version.notes = notes
     version.save(update_fields=["notes"])
 
 
 def add_folder(model: Model, path: Path, found: Folder, **fields: Any) -> ModelVersion:
-    """A version of what a folder of ours holds; whoever calls holds the lock of its project."""
+    """Creates a version of a folder's contents; the caller holds the lock of its project."""
     version = add_version(
         model, path=str(path), sha256=found.sha256, parameters=found.parameters, **fields
     )
@@ -130,10 +132,10 @@ def _note_files(version: ModelVersion, found: Folder) -> None:
 
 @transaction.atomic
 def list_files(version: ModelVersion) -> int:
-    """Note the files of a version that was registered before they were listed; how many there are.
+    """Records the files of a version registered before lists existed, and returns their number.
 
     Raises:
-        RegistryRefused: its directory is not there, or holds other weights by now.
+        RegistryRefused: its directory is missing, or holds other weights by now.
     """
     lock(version.model.project)
     if version.files.exists():
@@ -151,7 +153,7 @@ def list_files(version: ModelVersion) -> int:
 
 
 class NotStored(Exception):
-    """A file of a version cannot become an artifact for now; `file` says which."""
+    """Raised when a version's file, `file`, cannot be stored as an artifact for now."""
 
     def __init__(self, file: VersionFile, cause: Exception):
         self.file = file
@@ -159,11 +161,12 @@ class NotStored(Exception):
 
 
 def store_next(but: Collection[int] = ()) -> VersionFile | None:
-    """Make the file that waits longest an artifact, but none of these ids; None if none waits. Two
-    who take the same one store it once: it is known by its content.
+    """Stores the file that has waited longest, except the ids in `but`, as an artifact and returns
+    it; None if none waits. Two callers that take the same file store it once: the store identifies
+    it by its content.
 
     Raises:
-        NotStored: it is gone, is not what was registered, or the store does not take it.
+        NotStored: it is missing, differs from what was registered, or the store refuses it.
     """
     waiting = VersionFile.objects.filter(artifact=None).exclude(pk__in=but)
     file = waiting.select_related("version__model").order_by("pk").first()
@@ -178,8 +181,8 @@ def store_next(but: Collection[int] = ()) -> VersionFile | None:
 
 
 def add_version(model: Model, **fields: Any) -> ModelVersion:
-    """The next version of a model; whoever calls holds the lock of its project."""
-    # Numbers are never given twice, also not that of a version that was deleted.
+    """Creates the next version of a model; the caller holds the lock of its project."""
+    # Numbers are never reused, not even that of a deleted version.
     last = max(
         model.versions.aggregate(last=Max("number"))["last"] or 0,
         model.promotions.aggregate(last=Max("number"))["last"] or 0,
@@ -188,5 +191,5 @@ def add_version(model: Model, **fields: Any) -> ModelVersion:
 
 
 def lock(project: Project) -> None:
-    """One registration per project at a time: version numbers are counted."""
+    """Locks the project: one registration at a time, because version numbers are counted."""
     Project.objects.select_for_update(no_key=True).get(pk=project.pk)

@@ -1,4 +1,4 @@
-"""The pages of the model registry. Each does three things: permission, one call, a template."""
+"""Pages of the model registry. Each does three things: permission, one call, a template."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ def models(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 def new_model(request: HttpRequest) -> HttpResponse:
-    """new_model.html: `projects` that models can be added to; `model`, if a version of one that is
-    there is added (`?model=`), and its `versions`."""
+    """new_model.html: `projects` that models can be added to; `model`, if a version of an existing
+    one is added (`?model=`), and its `versions`."""
     projects = permitted_projects(request.user, Action.ADD_MODELS)
     asked = request.GET.get("model", "")
     found = visible_model(request.user, _number("model", asked)) if asked else None
@@ -71,7 +71,7 @@ def version(request: HttpRequest, model_id: int, number: int) -> HttpResponse:
 
 @require_POST
 def register(request: HttpRequest, run_id: uuid.UUID) -> HttpResponse:
-    """The checkpoint of `step` as a version of what `agent` learns; redirect to it."""
+    """Registers the checkpoint of `step` as a version of `agent`'s model; redirects to it."""
     run = visible_run(request.user, run_id)
     require(request.user, Action.ADD_MODELS, run.project)
     step = _number("step", request.POST.get("step", ""))
@@ -95,7 +95,7 @@ def compare(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 def archive(request: HttpRequest, model_id: int, number: int) -> HttpResponse:
-    """The files of a version as a zip."""
+    """Returns the files of a version as a zip."""
     found = visible_version(request.user, model_id, number)
     try:
         return zipped(found)
@@ -106,7 +106,7 @@ def archive(request: HttpRequest, model_id: int, number: int) -> HttpResponse:
 
 @require_POST
 def notes(request: HttpRequest, model_id: int, number: int) -> HttpResponse:
-    """What people say of a version; back to it."""
+    """Stores people's notes on a version; redirects to it."""
     found = visible_version(request.user, model_id, number)
     require(request.user, Action.ADD_MODELS, found.model.project)
     form = NotesForm(request.POST)
@@ -120,7 +120,7 @@ def notes(request: HttpRequest, model_id: int, number: int) -> HttpResponse:
 
 @require_POST
 def delete_version(request: HttpRequest, model_id: int, number: int) -> HttpResponse:
-    """Let it go; to its model, or back with what needs it."""
+    """Deletes a version; redirects to its model, or back with the references that protect it."""
     found = visible_version(request.user, model_id, number)
     require(request.user, Action.DELETE_MODELS, found.model.project)
     try:
@@ -134,7 +134,8 @@ def delete_version(request: HttpRequest, model_id: int, number: int) -> HttpResp
 
 @require_POST
 def delete_model(request: HttpRequest, model_id: int) -> HttpResponse:
-    """Let it go with its versions; to the models, or back with what needs them."""
+    """Deletes a model with its versions; redirects to the models, or back with the references that
+    protect them."""
     found = visible_model(request.user, model_id)
     require(request.user, Action.DELETE_MODELS, found.project)
     try:

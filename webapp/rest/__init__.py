@@ -1,1 +1,1 @@
-"""The REST API object and what all its operations share."""
+"""REST layer that all operations share."""

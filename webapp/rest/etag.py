@@ -1,4 +1,4 @@
-"""Reads of REST that did not change are not sent again: ETag and If-None-Match (RFC 9110)."""
+"""ETag and If-None-Match (RFC 9110) for REST: unchanged reads are not sent again."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from django.middleware.http import ConditionalGetMiddleware
 
 
 class RestETags(ConditionalGetMiddleware):
-    """Each answer to a GET of REST carries the digest of its body; asked with it, the answer is
+    """Adds the digest of the body to each response to a GET of REST; a request with that ETag gets
     304. Pages are never the same twice (they carry a nonce), streams have no digest."""
 
     def process_response(self, request: HttpRequest, response: HttpResponse) -> HttpResponse:

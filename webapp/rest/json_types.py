@@ -1,8 +1,8 @@
-"""Types of JSON fields that accept what the OpenAPI document says and nothing that can be converted
-to it: no "1" and no true for a number, no 1 and no "yes" for a flag. 1.0 is an integer, as in JSON
-Schema (draft 2020-12, 6.1.1).
+"""JSON field types that accept only what the OpenAPI document declares.
 
-For bodies alone: parameters of a path or a query are text, which pydantic converts.
+They accept nothing that merely converts to it: no "1" and no true for a number, no 1 and no "yes"
+for a flag. 1.0 is an integer, as in JSON Schema (draft 2020-12, 6.1.1). For bodies alone:
+parameters of a path or a query are text, which pydantic converts.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field, Strict
 
 LARGEST_FLOAT = 2**63
-"""Floats from here on stay floats: no integer field takes one so large."""
+"""Floats from here on stay floats: no integer field accepts one so large."""
 
 
 def integral(value: Any) -> Any:
-    """The integer that a float with no fraction stands for; everything else as it is."""
+    """The integer value of a float with no fraction; everything else as it is."""
     is_whole = isinstance(value, float) and value.is_integer() and abs(value) < LARGEST_FLOAT
     return int(value) if is_whole else value
 

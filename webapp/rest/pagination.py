@@ -1,6 +1,6 @@
-"""Pages of lists that have no order of their own: by id, each going on after the last one's.
+"""Pagination of lists without an order of their own: by id, each page continues after the last id.
 
-Invariant: while one walks, what is added or removed elsewhere neither doubles nor hides a row.
+Invariant: while a client pages, rows added or removed elsewhere neither duplicate nor hide a row.
 """
 
 from __future__ import annotations
@@ -15,26 +15,26 @@ from pydantic import Field
 LARGEST_ID = 2**63 - 1
 A_MOMENT = r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?\+00:00"
 A_UUID = r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"
-"""Of these, as patterns, cursors are made whose lists have an order of their own."""
+"""Patterns of which the cursors of lists with their own order are composed."""
 
 
 class Cursor(Schema):
-    """What one asks for."""
+    """Query of a page."""
 
     cursor: int | None = Field(None, ge=0, le=LARGEST_ID)
-    """`next` of the page before."""
+    """`next` of the previous page."""
     limit: int = Field(50, ge=1, le=200)
 
 
 def page(rows: QuerySet, name: str, asked: Cursor) -> dict[str, Any]:
-    """{name: some rows by id, "next": the cursor of the page after, None on the last}."""
+    """{name: some rows by id, "next": the cursor of the following page, None on the last}."""
     found = list(rows.filter(pk__gt=asked.cursor or 0).order_by("pk")[: asked.limit + 1])
     shown = found[: asked.limit]
     return {name: shown, "next": shown[-1].pk if len(found) > len(shown) else None}
 
 
 def moment_in(text: str) -> datetime:
-    """The moment that a cursor names. Raises `ValueError` for what is none, or is beyond all."""
+    """The moment that a cursor names. Raises `ValueError` if it is invalid or out of range."""
     moment = datetime.fromisoformat(text)
     if moment.utcoffset() is None:
         raise ValueError(f"{text} has no time zone")

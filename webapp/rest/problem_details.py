@@ -1,7 +1,7 @@
-"""Problem details (RFC 9457): every refusal of the REST API in one shape.
+"""Problem details (RFC 9457): the shape of every refusal of the REST API.
 
-{type, title, status, detail, problems: [{path, value, reason}]}; `problems` names each field at
-fault and what is allowed. `document` tells of them in the schema.
+{type, title, status, detail, problems: [{path, value, reason}]}; `problems` names each invalid
+field and what is allowed. `document` adds them to the schema.
 """
 
 from __future__ import annotations
@@ -37,8 +37,9 @@ logger = logging.getLogger(__name__)
 
 
 class Invalid(Refused):
-    """A parameter that cannot be used although its type is right. `status` is that of HTTP: 422 for
-    what can never be used, 404 where it names nothing, 409 where it does not fit what there is."""
+    """Raised for a parameter that cannot be used although its type is right. `status` is that of
+    HTTP: 422 for a value that can never be used, 404 if it names nothing, 409 if it conflicts with
+    the current state."""
 
     sentence = "Some parameters cannot be used."
 
@@ -49,7 +50,7 @@ class Invalid(Refused):
 
 
 class TooMany(Exception):
-    """The caller has to wait for so many seconds."""
+    """Raised if the caller has to wait for so many seconds."""
 
     def __init__(self, seconds: int):
         super().__init__(f"try again in {seconds} seconds")
@@ -63,7 +64,7 @@ class Fault(Schema):
 
 
 class Problem(Schema):
-    """Every refusal; each problem names a field, its value and what is allowed."""
+    """A refusal; each problem names a field, its value and what is allowed."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -96,7 +97,7 @@ _PROBLEM = {"application/problem+json": {"schema": {"$ref": "#/components/schema
 
 
 def document(schema: dict[str, Any]) -> dict[str, Any]:
-    """The OpenAPI document with the refusals of each operation added to it."""
+    """Adds to the OpenAPI document the refusals of each operation."""
     models = Problem.model_json_schema(ref_template="#/components/schemas/{model}")
     named = schema.setdefault("components", {}).setdefault("schemas", {})
     named |= {**models.pop("$defs"), "Problem": models}
@@ -116,7 +117,7 @@ def document(schema: dict[str, Any]) -> dict[str, Any]:
 
 LONGEST_CONDITION = 200
 MATCH = r"[!-~]+(?: [!-~]+)*"
-"""What an `If-Match` looks like."""
+"""Pattern of an `If-Match`."""
 _KEY = {
     "in": "header",
     "name": "Idempotency-Key",
@@ -140,10 +141,10 @@ _ETAG = {"ETag": {"description": "For If-None-Match and If-Match", "schema": {"t
 
 
 def _add_conditions(method: str, operation: dict[str, Any]) -> None:
-    """What `webapp.idempotency` heeds, whatever the operation.
+    """Adds the headers that `webapp.idempotency` handles for every operation.
 
-    Preconditions are no parameters here: RFC 9110 defines them for every operation, and that one
-    fails says nothing of the request. What they name is the `ETag` header of a read.
+    Preconditions are no parameters here: RFC 9110 defines them for every operation, and a failed
+    one implies nothing about the request. They name the `ETag` header of a read.
     """
     known = {parameter["name"] for parameter in operation.get("parameters", ())}
     if method == "post" and _KEY["name"] not in known:
@@ -160,7 +161,7 @@ def _refusals(method: str, operation: dict[str, Any]) -> list[int]:
     places = {parameter["in"] for parameter in operation.get("parameters", ())}
     statuses = {401, 403, 429, 503}
     names = {parameter["name"] for parameter in operation.get("parameters", ())}
-    # What names a thing may name one that is not there.
+    # A name may be that of a missing object.
     if "path" in places or names & {"run", "version"}:
         statuses.add(404)
     if places:
@@ -169,7 +170,7 @@ def _refusals(method: str, operation: dict[str, Any]) -> list[int]:
         parameter["name"] == "cursor" and "string" in str(parameter["schema"])
         for parameter in operation.get("parameters", ())
     ):
-        statuses.add(409)  # of another list
+        statuses.add(409)  # a cursor of another list
     if method in ("post", "patch"):
         statuses |= {400, 404, 409, 413, 422, disk.STATUS}
     if method in ("patch", "delete"):
@@ -192,7 +193,7 @@ def problem(
 
 
 def install(api: NinjaAPI) -> None:
-    """Make `api` answer every error of ours in this shape."""
+    """Makes `api` answer every error of ours in this shape."""
     for kind, answer in _ANSWERS.items():
         api.add_exception_handler(kind, _handler(answer))
 
@@ -204,8 +205,8 @@ def _handler(
 
 
 def unreadable(contexts: Iterable[ValidationErrorContext]) -> ValidationError:
-    """What ninja found wrong with a request, as problems: with the value that was given, by the
-    path at which the caller wrote it, which the names of our arguments are no part of."""
+    """Ninja's errors about a request as problems: with the given value, and the path at which the
+    caller wrote it, without the names of our arguments."""
     return ValidationError(
         [
             {
@@ -235,8 +236,8 @@ def _malformed(error: Exception) -> HttpResponse:
 
 
 def _of_ninja(error: HttpError) -> HttpResponse:
-    """What ninja refuses by itself: a body that is no JSON (400), or a session without its CSRF
-    token (403)."""
+    """A refusal by ninja: a body that is no JSON (400), or a session without its CSRF token
+    (403)."""
     fault = Invalid("body", None, "send one JSON document, with Content-Type: application/json")
     problems = fault.problems if error.status_code == 400 else []
     return problem(error.status_code, f"{error.message}.", problems)

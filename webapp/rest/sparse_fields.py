@@ -1,8 +1,7 @@
-"""Sparse answers: whoever reads a thing or a list by REST names the `fields` that they want.
+"""Sparse fields: a read of an object or a list by REST names the `fields` to return.
 
-Invariant: which operations there are, and which fields they have, is read off the OpenAPI document
-alone: what answers by a model has `fields` without a word of its own. The id of a thing is always
-told.
+Invariant: the operations and their fields follow from the OpenAPI document alone: an operation that
+responds with a model has `fields` without declaring it. The id of an object is always returned.
 """
 
 from __future__ import annotations
@@ -22,16 +21,16 @@ _PLACE = re.compile(r"<(?:\w+:)?(\w+)>")
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What of an answer can be left out: fields of the answer itself, or of each row of a list."""
+    """The selectable fields of a response: of the response itself, or of each row of a list."""
 
     rows: str | None
-    """Where the rows stand; None if the answer itself is the thing, or the list."""
+    """The field that contains the rows; None if the response itself is the object, or the list."""
     names: tuple[str, ...]
 
 
 def document(schema: dict[str, Any]) -> dict[str, Shape]:
-    """Add `fields` to every operation of the OpenAPI document that answers by a model; which these
-    are, by path."""
+    """Adds `fields` to every operation of the OpenAPI document that responds with a model; returns
+    their shapes by path."""
     models, shapes = schema["components"]["schemas"], {}
     for path, operations in schema["paths"].items():
         if "get" in operations and (found := _shape(operations["get"], models)):
@@ -42,10 +41,10 @@ def document(schema: dict[str, Any]) -> dict[str, Shape]:
 
 
 def chosen(shapes: dict[str, Shape], request: HttpRequest, data: Any) -> Any:
-    """What is told of an answer; `shapes` are those of the document.
+    """The response reduced to the requested fields; `shapes` are those of the document.
 
     Raises:
-        Invalid: a field is asked for that there is not.
+        Invalid: a requested field does not exist.
     """
     shape = shapes.get("/" + _PLACE.sub(r"{\1}", request.resolver_match.route))
     if shape is None:
@@ -68,7 +67,7 @@ def _only(thing: dict[str, Any], kept: set[str]) -> dict[str, Any]:
 def _shape(
     operation: dict[str, Any], models: dict[str, Any]
 ) -> tuple[Shape, dict[str, Any]] | None:
-    """Of an operation that reads, with where its schema stands; None if it is of no model."""
+    """The shape of a read, with the content that has its schema; None if it returns no model."""
     content = operation["responses"].get(200, {}).get("content", {}).get("application/json")
     known = {one["name"] for one in operation.get("parameters", ())}
     if content is None or FIELDS in known:
@@ -82,7 +81,7 @@ def _shape(
 
 
 def _name(schema: dict[str, Any]) -> str | None:
-    """Of the model that a schema means: itself, one or none of it, or a list of it."""
+    """Name of the model that a schema refers to: itself, optional, or a list of it."""
     if "$ref" in schema:
         return schema["$ref"].rpartition("/")[2]
     if "anyOf" in schema:
@@ -96,7 +95,7 @@ def _model(schema: dict[str, Any], models: dict[str, Any]) -> dict[str, Any] | N
 
 
 def _rows(model: dict[str, Any]) -> str | None:
-    """Where a list has its rows: it holds nothing else but the cursor of the next page."""
+    """The field with a list's rows: it has no other but the cursor of the next page."""
     names = [name for name in model["properties"] if name != "next"]
     first = model["properties"][names[0]]
     return names[0] if len(names) == 1 and first.get("type") == "array" else None
@@ -118,7 +117,7 @@ def _parameter(shape: Shape) -> dict[str, Any]:
 
 
 def _part(schema: dict[str, Any], models: dict[str, Any], *, rows: bool) -> dict[str, Any]:
-    """The schema with models of which fields may be left out, or of whose rows."""
+    """The schema with models whose fields, or whose rows' fields, may be left out."""
     if "$ref" in schema:
         name = schema["$ref"].rpartition("/")[2]
         whole, part = models[name], f"{name}Part"

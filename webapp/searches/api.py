@@ -1,4 +1,4 @@
-"""REST of searches at test time. A search is a run: stop, events, trees and shares are those of
+"""REST of searches at test time. A search is a run: for stop, events, trees and shares use
 `/runs/{id}`."""
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class AnswerSummary(Schema):
     node: int | None
     agent: str
     passed: int
-    """Public tests that it passes, of so many `tests`."""
+    """Number of public tests that it passes, of `tests`."""
     tests: int
     private_passed: bool | None
     ended: Literal["nodes", "tokens", "seconds", "solved", "stopped", "failed"]
@@ -90,14 +90,14 @@ class AnswerSummary(Schema):
 class Answer(AnswerSummary):
     program: str
     rule: str
-    """By what it was chosen among the nodes."""
+    """Rule by which it was chosen among the nodes."""
     reward: float | None
     tree: int | None
 
 
 class SearchOut(Schema):
     id: uuid.UUID
-    """Of its run."""
+    """Id of its run."""
     name: str
     project: int
     problem: str
@@ -124,7 +124,7 @@ class SearchList(Schema):
 
 
 class NewSearch(Schema):
-    """Give `problem`, or `dataset_version` and `problem_id`."""
+    """Requires `problem`, or `dataset_version` and `problem_id`."""
 
     model_config = ConfigDict(
         extra="forbid", json_schema_extra={"examples": [_EXAMPLE], "oneOf": _EITHER}
@@ -133,10 +133,10 @@ class NewSearch(Schema):
     team: list[Annotated[str, Field(max_length=200, pattern=MEMBER)]] = Field(
         min_length=1, max_length=64, json_schema_extra={"uniqueItems": True}
     )
-    """`starter:NAME`, or `registry:NAME@VERSION` with a number or an alias of this project's
-    models."""
+    """Agents: `starter:NAME`, or `registry:NAME@VERSION` with a number or an alias of this
+    project's models."""
     problem: Annotated[dict[str, Any] | None, WithJsonSchema(PROBLEM)] = None
-    """A problem as our own files hold it, with its tests."""
+    """A problem in Grove's format, with its tests."""
     dataset_version: integer(ge=0, le=LARGEST_ID) | None = None
     problem_id: str | None = Field(None, max_length=500, pattern=_WITHOUT_NUL)
     overrides: Overrides = Overrides({})
@@ -145,33 +145,33 @@ class NewSearch(Schema):
 
 class SearchPlan(Schema):
     toml: str
-    """All of its settings."""
+    """All settings of the search."""
     preflight: list[FindingOut]
 
 
 class MemberChoice(Schema):
     key: str
-    """As it stands in the `team` of a new search."""
+    """Entry of `team` in a new search."""
     label: str
     about: str
 
 
 class ProblemChoice(Schema):
     id: str
-    """As `problem_id` of a new search."""
+    """`problem_id` of a new search."""
     statement: str
-    """Its beginning."""
+    """Beginning of the statement."""
 
 
 class Page(Schema):
     cursor: int | None = Field(None, ge=0, le=LARGEST_ID)
-    """`next` of the page before."""
+    """`next` of the previous page."""
     limit: int = Field(50, ge=1, le=200)
 
 
 @in_project.get("/{project_id}/searches", response=SearchList)
 def list_searches(request: HttpRequest, project_id: Id, query: Query[Page]):
-    """Searches of a project, newest first."""
+    """Lists the searches of a project, newest first."""
     project = get_object_or_404(Project.objects.visible_to(request.user), pk=project_id)
     found = searches_page(request.user, query.cursor, project.pk, query.limit)
     return {"searches": [summary(one) for one in found.searches], "next": found.next}
@@ -179,7 +179,7 @@ def list_searches(request: HttpRequest, project_id: Id, query: Query[Page]):
 
 @in_project.post("/{project_id}/searches", response={201: SearchOut})
 def create_search_in_project(request: HttpRequest, project_id: Id, new: NewSearch):
-    """Let a team search one problem, queued at once."""
+    """Creates a search of a team on one problem, which is queued immediately."""
     project = _operable(request, project_id)
     wish = _wish(project, new)
     with conflicts():
@@ -189,8 +189,8 @@ def create_search_in_project(request: HttpRequest, project_id: Id, new: NewSearc
 
 @in_project.post("/{project_id}/searches/check", response=SearchPlan)
 def check_search_in_project(request: HttpRequest, project_id: Id, new: NewSearch):
-    """The settings that the search would have, and whether it fits; nothing is made. What cannot
-    run is refused as it would be then."""
+    """Returns the settings that the search would have, and whether it fits, without creating it.
+    Invalid settings are refused as on creation."""
     project = _operable(request, project_id)
     wish = _wish(project, new)
     with conflicts():
@@ -202,7 +202,8 @@ def check_search_in_project(request: HttpRequest, project_id: Id, new: NewSearch
 
 @in_project.get("/{project_id}/searches/team", response=list[MemberChoice])
 def list_search_members(request: HttpRequest, project_id: Id):
-    """Who may be in a team: the starters, then the newest versions of the project's models."""
+    """Lists the possible members of a team: the starters, then the newest versions of the project's
+    models."""
     return choices(get_object_or_404(Project.objects.visible_to(request.user), pk=project_id))
 
 
@@ -231,7 +232,8 @@ def _wish(project: Project, new: NewSearch) -> Wish:
 
 
 def _with_integers(problem: dict[str, Any]) -> dict[str, Any]:
-    """1.0 is an integer where one is due; what tests expect stays as it is written."""
+    """Returns the problem with 1.0 converted to 1 where an integer is required; expected values of
+    tests are unchanged."""
     limits = problem.get("limits")
     changed = {"difficulty": problem.get("difficulty"), "limits": limits}
     if isinstance(limits, dict) and "memory_mb" in limits:
@@ -241,8 +243,8 @@ def _with_integers(problem: dict[str, Any]) -> dict[str, Any]:
 
 @router.get("/problems/{int:dataset_version_id}", response=list[ProblemChoice])
 def list_search_problems(request: HttpRequest, dataset_version_id: Id):
-    """The first problems of a dataset's version, stored or made by the generator, by which a search
-    may name one."""
+    """Lists the first problems of a dataset version, stored or generated, which a search may
+    name."""
     return some_problems(visible_version(request.user, dataset_version_id))
 
 
@@ -253,5 +255,5 @@ def get_search(request: HttpRequest, run_id: uuid.UUID):
 
 @router.get("/{uuid:run_id}/answer", response=Answer | None)
 def get_answer(request: HttpRequest, run_id: uuid.UUID):
-    """The program that was chosen, and why; null while there is none."""
+    """Returns the chosen program, and the rule that chose it; null while there is none."""
     return answer_of(visible_search(request.user, run_id).run)

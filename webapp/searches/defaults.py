@@ -1,4 +1,4 @@
-"""Initial values of the form of a new search: a team and a problem, so that one press starts it."""
+"""Initial values of the form of a new search: a team and a problem, so that one click starts it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from webapp.searches.problems import some_problems
 from webapp.searches.team import starters
 
 _MOST_LOOKED_AT = 5
-"""Versions of datasets that are opened in search of a problem."""
+"""Dataset versions that are opened to look for a problem."""
 
 EXAMPLE = {
     "statement": "Write solve(x), which returns the list of integers x in ascending order.",
@@ -27,8 +27,8 @@ EXAMPLE = {
 
 
 def team(project: Project | None) -> list[str]:
-    """Keys of the newest version of each agent of the last run that trained; of the starters where
-    no run of the project has."""
+    """Returns the keys of the newest version of each agent of the last training run; of the
+    starters if the project has none."""
     trained = ModelVersion.objects.filter(model__project=project, run__isnull=False)
     last = trained.order_by("-pk").values("run")[:1]
     newest = trained.filter(run__in=last).select_related("model").order_by("model", "-number")
@@ -37,13 +37,13 @@ def team(project: Project | None) -> list[str]:
 
 
 def problem(versions: Iterable[DatasetVersion]) -> dict[str, Any]:
-    """Fields of the form: the first problem of the newest of `versions` that can be read here;
-    else an example to paste."""
+    """Returns fields of the form: the first problem of the newest of `versions` that can be read
+    here; else an example to paste."""
     for version in sorted(versions, key=lambda one: -one.pk)[:_MOST_LOOKED_AT]:
         try:
             found = some_problems(version)
         except ConfigError:
-            continue  # of a file that only some machine has
+            continue  # of a file that this machine does not have
         if found:
             return {"source": "dataset", "version": version.pk, "problem": found[0]["id"]}
     return {"source": "paste", **EXAMPLE}

@@ -1,4 +1,4 @@
-"""The form of a search. What is possible is decided by the engine, not here."""
+"""Form of a search. The engine validates the settings, not this module."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class TeamField(forms.Field):
 
 
 class SearchForm(SettingsForm):
-    """`source` says whether the problem is one of a dataset or is pasted."""
+    """Form of a new search. `source` is whether the problem is from a dataset or pasted."""
 
     team = TeamField(required=False)
     source = forms.ChoiceField(choices=[(DATASET, DATASET), (PASTE, PASTE)])
@@ -64,11 +64,12 @@ class SearchForm(SettingsForm):
         return given
 
     def base(self) -> RunConfig:
-        """The settings before any change, of some team: none of the form's fields is an agent's."""
+        """Returns the settings before any change, of any team: no field of the form is an
+        agent's."""
         return parse_config(base_settings(list(starters().values())))
 
     def problem_asked(self) -> Problem:
-        """Raises ConfigError with every fault."""
+        """Returns the requested problem. Raises `ConfigError` with every fault."""
         given = self.cleaned_data
         if given["source"] == DATASET:
             return problem_of(given["version"], given["problem"])
@@ -76,11 +77,11 @@ class SearchForm(SettingsForm):
         return typed_problem(Typed(**{name: given[name] for name in fields}))
 
     def changes(self) -> dict[str, Any]:
-        """Settings that differ from `base`, by path."""
+        """Returns the settings that differ from `base`, by path."""
         return {**self.typed(self.base()), **self.cleaned_data["overrides"]}
 
     def wish(self) -> Wish:
-        """Raises ConfigError if the problem is at fault."""
+        """Returns the requested search. Raises `ConfigError` if the problem is invalid."""
         given = self.cleaned_data
         version = given["version"] if given["source"] == DATASET else None
         problem = self.problem_asked()

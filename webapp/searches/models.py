@@ -1,8 +1,7 @@
-"""Searches at test time.
+"""Models of searches at test time.
 
-Invariant: a search is a run. State, lease, events, shares and who did what are the run's own; here
-stands only what a run that trains does not have: the one problem, whole, as it was when the search
-was made.
+Invariant: a search is a run. State, lease, events, shares and activity are the run's; `Search` only
+has what a training run lacks: the one problem, complete, as it was when the search was created.
 """
 
 from django.db import models
@@ -13,7 +12,7 @@ from webapp.experiments.models import InRunQuerySet, Run
 class Search(models.Model):
     run = models.OneToOneField(Run, on_delete=models.CASCADE, related_name="search")
     problem = models.JSONField()
-    """As `engine.problems.records` writes it, private tests too: never shown whole."""
+    """The problem as `engine.problems.records` writes it, with private tests: never shown whole."""
 
     objects = InRunQuerySet.as_manager()
 

@@ -1,4 +1,4 @@
-"""What one would like to know before a search starts. Nothing is guessed."""
+"""Preflight report of a search. Nothing is guessed."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _BYTES = {"float32": 4, "bfloat16": 2}
 
 
 def preflight(project: Project, config: RunConfig, problem: Problem) -> list[Finding]:
-    """Models, problem and budget of a search."""
+    """Returns findings on models, problem and budget of a search."""
     return [_memory(project, config), _tests(problem), _budget(config)]
 
 
 def _memory(project: Project, config: RunConfig) -> Finding:
-    """Weights against this machine's memory; each model is loaded once."""
+    """Compares the weights with this machine's memory; each model is loaded once."""
     models = {agent.model for agent in config.agents}
     versions = [version_behind(project, model) for model in models]
     known = sum(one.parameters for one in versions if one) * _BYTES[config.compute.dtype] / _GIB

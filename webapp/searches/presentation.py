@@ -1,4 +1,4 @@
-"""What pages and REST tell of a search beyond its run."""
+"""Presentation of a search on pages and in REST, beyond that of its run."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from webapp.telemetry.models import Event
 
 
 def page_search(run: Run) -> dict[str, Any] | None:
-    """What the run's page shows of its search; None of a run that trains. No test is told, only
-    how many there are."""
+    """Returns the search's data on its run's page; None for a training run. It contains the number
+    of tests, never the tests."""
     found = Search.objects.filter(run=run).first()
     if found is None:
         return None
@@ -28,13 +28,13 @@ def page_search(run: Run) -> dict[str, Any] | None:
 
 
 def budget(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Most nodes, and most tokens and seconds if they are limited."""
+    """Returns the limits of nodes, and of tokens and seconds if they are limited."""
     search = config["search"]
     return {name: search[f"{name}_per_tree"] for name in ("nodes", "tokens", "seconds")}
 
 
 def summary(search: Search) -> dict[str, Any]:
-    """The search as REST tells it; `search` is of `selectors.visible_searches`."""
+    """Returns the search as in REST; `search` is from `selectors.visible_searches`."""
     run = search.run
     told = status_of(run)
     kept = ("state", "stop_requested", "error", "queued_at", "started_at", "finished_at", "waiting")
@@ -57,7 +57,7 @@ def summary(search: Search) -> dict[str, Any]:
 
 
 def answer_of(run: Run) -> dict[str, Any] | None:
-    """The whole answer with its program, or None while there is none."""
+    """Returns the whole answer with its program, or None while there is none."""
     told = Event.objects.filter(run=run, kind="search.answer").order_by("-seq").first()
     if told is None or run.result.get("answer") is None:
         return None

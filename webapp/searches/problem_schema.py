@@ -1,7 +1,7 @@
-"""JSON Schema of a problem as a search takes it; `engine.problems.records` is its reader.
+"""JSON Schema of a problem as a search accepts it; `engine.problems.records` is its reader.
 
-Left out is what a schema cannot say: the `..._literal` fields, texts of Python literals for values
-that JSON lacks, which the reader takes in place of `arguments`, `expected` and `accepted`.
+Omits what a schema cannot express: the `..._literal` fields, texts of Python literals for values
+that JSON lacks, which the reader accepts in place of `arguments`, `expected` and `accepted`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The one problem of a search: of a dataset's version, or typed in.
+"""Problem of a search: from a dataset version, or typed in.
 
-Invariant: what is typed in is read by the engine's own reader of problems, so whatever it takes can
-be judged; each fault names the field, its value and the remedy.
+Invariant: the engine's own reader parses a typed problem, so every accepted one can be judged; each
+fault names the field, its value and the remedy.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ _EXAMPLE = '[{"arguments": [[3, 1]], "expected": [1, 3]}]'
 
 @dataclass(frozen=True)
 class Typed:
-    """A problem as somebody wrote it. Tests are a JSON list, or lines of `assert`; without private
-    tests the public ones are both."""
+    """A typed problem. Tests are a JSON list, or lines of `assert`; without private tests the
+    public ones serve as both."""
 
     statement: str
     entry_point: str
@@ -37,7 +37,7 @@ class Typed:
 
 
 def typed_problem(typed: Typed) -> Problem:
-    """Raises ConfigError with every fault."""
+    """Returns the parsed problem. Raises `ConfigError` with every fault."""
     faults: list[dict[str, Any]] = []
     record = {"id": PASTED, "statement": typed.statement, "entry_point": typed.entry_point.strip()}
     for field in ("public_tests", "private_tests"):
@@ -53,7 +53,8 @@ def typed_problem(typed: Typed) -> Problem:
 
 
 def recorded_problem(record: Any) -> Problem:
-    """The problem of a record (`engine.problems.records`). Raises ConfigError with every fault."""
+    """Returns the problem of a record (`engine.problems.records`). Raises `ConfigError` with every
+    fault."""
     reader = RecordReader("problem", 0)
     problem = reader.problem(record)
     if problem is None or reader.faults:
@@ -62,7 +63,7 @@ def recorded_problem(record: Any) -> Problem:
 
 
 def _tests(text: str) -> Any:
-    """What a field of tests says, as data. Raises ValueError with the remedy."""
+    """Parses a field of tests. Raises `ValueError` with the remedy."""
     if not text.strip():
         raise ValueError(f"give at least one test, as JSON ({_EXAMPLE}) or as lines of assert")
     if text.lstrip().startswith("assert"):
@@ -77,7 +78,7 @@ def _tests(text: str) -> Any:
 
 
 def _assertions(text: str) -> Iterator[str]:
-    """Each `assert` that stands at the start of a line, with the lines that belong to it."""
+    """Yields each `assert` at the start of a line, with the lines that belong to it."""
     lines: list[str] = []
     for line in text.splitlines():
         if line.startswith("assert") and lines:
@@ -101,7 +102,7 @@ def _fault(field: str, value: Any, reason: str) -> dict[str, Any]:
 
 
 def some_problems(version: DatasetVersion) -> list[dict[str, str]]:
-    """{id, statement} of the first problems of a version, the statement cut.
+    """Returns {id, statement} of the first problems of a version, the statement truncated.
 
     Raises:
         ConfigError: its file cannot be read here.
@@ -111,7 +112,7 @@ def some_problems(version: DatasetVersion) -> list[dict[str, str]]:
 
 
 def problem_of(version: DatasetVersion, problem_id: str) -> Problem:
-    """Raises ConfigError if there is no such problem, or it cannot be read here."""
+    """Returns the problem. Raises `ConfigError` if it does not exist or cannot be read here."""
     _refuse_unreadable(version)
     if found := problem_by_id(version, problem_id):
         return found

@@ -1,4 +1,4 @@
-"""Reads of searches. What a person sees starts with `visible_to`.
+"""Queries of searches. Queries for a person start with `visible_to`.
 
 Invariant: lists never load a problem's tests.
 """
@@ -20,14 +20,14 @@ PAGE = 50
 
 @dataclass(frozen=True, slots=True)
 class SearchesPage:
-    """Some searches, newest first, and the id to go on before, if there are more."""
+    """A page of searches, newest first, and the cursor of the next page, if any."""
 
     searches: list[Search]
     next: int | None
 
 
 def visible_searches(user: User) -> QuerySet[Search]:
-    """Searches that `user` may see, newest first, each with `problem_id`, and without its tests."""
+    """Returns the searches that `user` may see, newest first, with `problem_id`, without tests."""
     return (
         Search.objects.visible_to(user)
         .select_related(
@@ -44,7 +44,7 @@ def visible_searches(user: User) -> QuerySet[Search]:
 def searches_page(
     user: User, before: int | None = None, project: int | None = None, limit: int = PAGE
 ) -> SearchesPage:
-    """One page of all that `user` may see, or of those in a project."""
+    """Returns one page of all that `user` may see, or of those in a project."""
     searches = visible_searches(user)
     if before is not None:
         searches = searches.filter(pk__lt=before)
@@ -56,5 +56,5 @@ def searches_page(
 
 
 def visible_search(user: User, run_id: uuid.UUID) -> Search:
-    """The search that this run is, or `Http404` if there is none for `user`."""
+    """Returns the search of this run. Raises `Http404` if it does not exist for `user`."""
     return get_object_or_404(visible_searches(user), run=run_id)

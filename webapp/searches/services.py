@@ -1,7 +1,6 @@
-"""Making a search: an experiment of one run, queued as any other.
+"""Creation of a search: an experiment of one run, queued as any other.
 
-Invariant: nothing is made unless the run can start as far as its team, its problem, its settings
-and its paths go.
+Invariant: a search is created only if its team, problem, settings and paths are valid.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ from webapp.searches.models import Search
 from webapp.searches.team import agents_of
 
 RECIPE = "search"
-"""What the settings of a search name as theirs; there is no such recipe to train."""
+"""Recipe name in the settings of a search; no training recipe has this name."""
 _NAME_CHARS: int = Experiment._meta.get_field("name").max_length
 _BUDGET = {"nodes_per_tree": 24, "nodes_in_flight": 4, "stop_when_solved": True}
 _MOST_WORKERS = 4
@@ -42,29 +41,29 @@ _MOST_WORKERS = 4
 
 @dataclass(frozen=True)
 class Wish:
-    """What is asked for; `team` as `searches.team` knows it, `overrides` by dotted path."""
+    """A requested search; `team` is keys of `searches.team`, `overrides` are by dotted path."""
 
     team: Sequence[str]
     problem: Problem
     version: DatasetVersion | None = None
-    """Where the problem is from, if from a dataset."""
+    """Dataset version of the problem, if it is from a dataset."""
     overrides: Mapping[str, Any] = field(default_factory=dict)
     name: str = ""
 
 
 def base_settings(agents: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Settings of a search by these agents before any change."""
+    """Returns the settings of a search by these agents before any change."""
     return {
         "recipe": RECIPE,
         "agents": list(agents),
-        "loss": {"kl_coefficient": 0.0},  # no reference weights: nothing learns here
+        "loss": {"kl_coefficient": 0.0},  # no reference weights: nothing is trained
         "search": dict(_BUDGET),
         "sandbox": {"workers": min(_MOST_WORKERS, os.cpu_count() or 1)},
     }
 
 
 def planned(project: Project, team: Sequence[str], overrides: Mapping[str, Any]) -> RunConfig:
-    """The settings that a search would have.
+    """Returns the settings that a search would have.
 
     Raises:
         ConfigError: they cannot run, or not in this project.
@@ -81,7 +80,7 @@ def planned(project: Project, team: Sequence[str], overrides: Mapping[str, Any])
 
 
 def _fit_in_flight(search: dict[str, Any]) -> None:
-    """No more nodes under way than there may be, unless somebody asked for them."""
+    """Lowers the default of nodes in flight to the tree's maximum number of nodes."""
     nodes = search["nodes_per_tree"]
     if type(nodes) is int and nodes > 0:
         search["nodes_in_flight"] = min(_BUDGET["nodes_in_flight"], nodes)
@@ -89,11 +88,11 @@ def _fit_in_flight(search: dict[str, Any]) -> None:
 
 @transaction.atomic
 def create_search(project: Project, user: User, wish: Wish) -> Search:
-    """A search, queued.
+    """Creates a queued search.
 
     Raises:
-        ConfigError: as `planned`; nothing was made.
-        NotNow: too many runs are queued or at work (`queue.admit`).
+        ConfigError: as `planned`; nothing was created.
+        NotNow: too many runs are queued or active (`queue.admit`).
     """
     config = planned(project, wish.team, wish.overrides)
     problem = record(wish.problem)
@@ -128,7 +127,7 @@ def _refuse_unstorable(problem: dict[str, Any]) -> None:
 
 
 def _storable(value: Any) -> bool:
-    """Whether the database takes every text in it."""
+    """Returns whether the database can store every text in the value."""
     if isinstance(value, str):
         return printable(value) == value
     if isinstance(value, dict):

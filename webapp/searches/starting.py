@@ -1,4 +1,4 @@
-"""The page of a new search: what one chooses from, and what is said of what one has typed."""
+"""Page of a new search: its choices, and the validation of the form."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ from webapp.searches.services import create_search, planned
 from webapp.searches.team import Choice, choices
 
 _GROUPS = ("search", "", "sandbox")
-"""Tables of settings that a search has use for; others can be written as text."""
+"""Tables of settings that a search uses; others can be written as text."""
 
 _OF_PROBLEMS = ("source", "version", "problem", "statement")
 
 
 def start(form: SearchForm) -> Search:
-    """The search that the form asks for, queued.
+    """Creates the search that the form requests, queued.
 
     Raises:
-        FormRefused, ConfigError: it is not filled in, or cannot run; nothing was made.
+        FormRefused, ConfigError: the form is invalid, or cannot run; nothing was created.
     """
     if not form.is_valid():
         raise FormRefused
@@ -48,7 +48,7 @@ def start(form: SearchForm) -> Search:
 
 
 def told(form: SearchForm, *, with_preflight: bool) -> dict[str, Any]:
-    """What the page shows beside the form, as `launching.told`."""
+    """Returns the data that the page shows alongside the form, as `launch_page.told`."""
     nothing = {"changes": {}, "lines": "", "runs": 0, "toml": "", "preflight": None}
     if not form.is_valid():
         return {"problems": form_problems(form), **nothing}
@@ -76,13 +76,13 @@ def _paths(form: SearchForm) -> set[str]:
 
 
 def groups(form: SearchForm) -> list[Group]:
-    """The settings that have fields."""
+    """Returns the settings that have fields."""
     by_path = {group.path: group for group in catalogue(form.base())}
     return [by_path[path] for path in _GROUPS]
 
 
 def page(form: SearchForm, projects: list[Project], user: User) -> dict[str, Any]:
-    """Context of the template, see `views.new_search`."""
+    """Returns the template's context, see `views.new_search`."""
     told = form.data if form.is_bound else form.initial
     project = next((one for one in projects if str(one.pk) == str(told.get("project"))), None)
     project = project or (projects[0] if projects else None)

@@ -1,7 +1,7 @@
-"""Who may search: starters and versions of the registry, as agents of a team.
+"""Team of a search: starters and versions of the registry, as agents.
 
-Invariant: an agent is chosen by name or number and never by a path; weights of a run keep the role
-and the sampling settings that the run gave their agent.
+Invariant: an agent is chosen by name or number, never by a path; a run's weights keep the role and
+the sampling settings that the run gave their agent.
 """
 
 from __future__ import annotations
@@ -20,13 +20,14 @@ from webapp.registry.references import PREFIX, reference_to, version_of
 from webapp.registry.services import STARTER
 
 MOST_VERSIONS = 200
-"""Newest versions that one chooses from; REST takes any."""
+"""Newest versions that are offered; REST accepts any."""
 _KEPT = {"name", "role", "sampling"}
 
 
 @dataclass(frozen=True)
 class Choice:
-    """`key` is `starter:NAME`, or `registry:NAME@VERSION` with a number or an alias."""
+    """A possible member; `key` is `starter:NAME`, or `registry:NAME@VERSION` with a number or an
+    alias."""
 
     key: str
     label: str
@@ -34,7 +35,7 @@ class Choice:
 
 
 def starters() -> dict[str, dict[str, Any]]:
-    """Agents of the models that ship with the project, by key, with the demo's settings."""
+    """Returns the agents of the models that ship with Grove, by key, with the demo's settings."""
     agents = [agent for agent in load_recipe("demo").agents if agent.model.startswith(STARTER)]
     return {
         agent.model: agent.model_dump(mode="json", include=_KEPT | {"model"}) for agent in agents
@@ -42,7 +43,7 @@ def starters() -> dict[str, dict[str, Any]]:
 
 
 def choices(project: Project) -> list[Choice]:
-    """Whom a search in the project may have in its team: starters, then the newest versions."""
+    """Returns the possible members of a team in the project: starters, then newest versions."""
     told = [
         Choice(key, key.removeprefix(STARTER), "starter, ships with Grove") for key in starters()
     ]
@@ -57,10 +58,10 @@ def _about(version: ModelVersion) -> str:
 
 
 def agents_of(project: Project, keys: Sequence[str]) -> list[dict[str, Any]]:
-    """Settings of the agents, with names that differ.
+    """Returns the settings of the agents, with distinct names.
 
     Raises:
-        ConfigError: nobody is chosen, somebody twice, or somebody whom the project does not have.
+        ConfigError: no agent is chosen, one twice, or one that the project does not have.
     """
     if faults := list(_faults(keys)):
         raise ConfigError(faults)

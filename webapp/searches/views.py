@@ -1,5 +1,5 @@
-"""Pages of searches: permission, one service call, a template. A search itself is shown on the page
-of its run."""
+"""Pages of searches: permission, one service call, a template. The page of a search is that of its
+run."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ from webapp.searches.selectors import searches_page
 @require_safe
 def searches(request: HttpRequest) -> HttpResponse:
     """searches.html: `searches` (Search with `run`, `problem_id`), `before` (whether newer ones
-    were left out), `next` (for `?before=`, or None), `can_search`. `?project=` chooses one."""
+    were left out), `next` (for `?before=`, or None), `can_search`. `?project=` selects a
+    project."""
     before, project = (_number(request, name) for name in ("before", "project"))
     page = searches_page(request.user, before, project)
     context = {
@@ -36,11 +37,11 @@ def searches(request: HttpRequest) -> HttpResponse:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 def new_search(request: HttpRequest) -> HttpResponse:
-    """new_search.html: `form` (SearchForm), `project` that it is in and `projects` to choose from,
-    `choices` (of team.Choice) and `chosen` (their keys), `versions` (DatasetVersion), `source`
-    (dataset or paste), `groups` (of catalogue.Setting), `values` (path to what was typed) and
-    `problems`, a list of {path, value, reason}: what is refused (status 422).
-    On success: redirect to the page of the search's run.
+    """new_search.html: `form` (SearchForm), its `project` and `projects` to choose from, `choices`
+    (of team.Choice) and `chosen` (their keys), `versions` (DatasetVersion), `source` (dataset or
+    paste), `groups` (of settings_schema.Setting), `values` (path to typed text) and `problems`, a
+    list of {path, value, reason}: the refused values (status 422).
+    On success redirects to the page of the search's run.
     """
     projects = operable_projects(request.user)
     form = SearchForm(request.user, projects, request.POST or None, initial=request.GET.dict())
@@ -58,14 +59,14 @@ def new_search(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 def check_search(request: HttpRequest) -> HttpResponse:
-    """What would come of the form, as JSON (`starting.told`): nothing is made."""
+    """Returns the validation of the form as JSON (`starting.told`), without creating a search."""
     form = SearchForm(request.user, operable_projects(request.user), request.POST)
     return JsonResponse(starting.told(form, with_preflight="preflight" in request.POST))
 
 
 @require_safe
 def problems(request: HttpRequest, version_id: int) -> HttpResponse:
-    """{problems: [{id, statement}]}: the first of a dataset's version, to choose from."""
+    """Returns {problems: [{id, statement}]}: the first of a dataset version, to choose from."""
     versions = DatasetVersion.objects.visible_to(request.user).select_related("dataset__project")
     version = get_object_or_404(versions, pk=version_id)
     try:

@@ -1,6 +1,6 @@
-"""REST of shares: making and ending them, and what a guest's page asks for.
+"""REST of shares: creating and revoking links, and the data of a guest's page.
 
-Below /shared the secret in the address is all that is asked for; it reads, and nothing else.
+Below /shared the secret in the address is the only credential; it grants reads and nothing else.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ _LARGEST = 2**63 - 1
 
 class ShareIn(Schema):
     tree: integer(ge=0, le=_LARGEST) | None = None
-    """The one tree to show; none shows the whole run."""
+    """The one tree to show; null shows the whole run."""
     until: integer(ge=1, le=_LARGEST) | None = None
-    """Seq of the last event to show; none is live."""
+    """Seq of the last event to show; null is live."""
     days: Integer = Field(7, ge=1, le=90)
 
 
@@ -55,7 +55,7 @@ class ShareOut(Schema):
 
 class NewShare(ShareOut):
     link: str
-    """Shown once: only its digest is kept."""
+    """Shown once: only its digest is stored."""
 
 
 class ShareList(Schema):
@@ -66,13 +66,13 @@ class ShareList(Schema):
 
 @router.get("/{uuid:run_id}/shares", response=ShareList)
 def list_shares(request: HttpRequest, run_id: uuid.UUID, query: Query[Cursor]):
-    """Links to the run that still work."""
+    """Lists the run's active links."""
     return page(shares_of(visible_run(request.user, run_id)), "shares", query)
 
 
 @router.post("/{uuid:run_id}/shares", response={201: NewShare})
 def create_share(request: HttpRequest, run_id: uuid.UUID, asked: ShareIn):
-    """A link by which anybody may look at the run, or one tree of it, without an account."""
+    """Creates a link by which anybody may view the run, or one tree of it, without an account."""
     run = visible_run(request.user, run_id)
     require(request.user, Action.SHARE, run.project)
     lifetime = timedelta(days=asked.days)
@@ -87,7 +87,7 @@ def create_share(request: HttpRequest, run_id: uuid.UUID, asked: ShareIn):
 
 @router.delete("/{uuid:run_id}/shares/{int:share_id}", response={204: None})
 def revoke_share(request: HttpRequest, run_id: uuid.UUID, share_id: int):
-    """The link shows nothing any more; pages that it opened are cut off."""
+    """Revokes the link: it shows nothing any more, and pages opened by it are disconnected."""
     run = visible_run(request.user, run_id)
     require(request.user, Action.SHARE, run.project)
     services.revoke_share(get_object_or_404(Share.objects.filter(run=run), pk=share_id))
@@ -104,7 +104,7 @@ def get_shared_state(request: HttpRequest, secret: str, seq: int | None = Query(
 
 
 def _nothing(run: services.Run, view: selectors.View, seq: int | None) -> bytes:
-    """The state before the tree was there."""
+    """The state before the tree was opened."""
     at = view.clamp(seq if seq is not None else run.head_seq)
     return b'{"epoch":"%s","seq":%d,"events":[]}' % (str(run.epoch).encode(), at)
 
@@ -176,7 +176,7 @@ def get_shared_metric(request: HttpRequest, secret: str, name: str, asked: Query
 
 
 def _guest_of_the_whole(request: HttpRequest, secret: str) -> services.Guest:
-    """Series are of the whole run: who sees but one tree of it sees none."""
+    """Series cover the whole run: a guest who sees only one tree of it gets 404."""
     guest = guest_or_404(request, secret)
     if guest.view.tree is not None:
         raise Http404

@@ -7,5 +7,5 @@ class SharingConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        """Have what people made end with their right to it."""
+        """Connects the revocation of links whose makers lost the right to share."""
         from webapp.sharing import revocation  # noqa: F401

@@ -48,11 +48,11 @@ class NewComparisonShare(Schema):
     )
 
     run: Runs
-    """The first is what the others are measured against."""
+    """The first is the baseline of the comparison."""
     split: Literal["test", "validation"] = "test"
     days: Integer = Field(7, ge=1, le=90)
     frozen: Flag = False
-    """Whether it goes on showing what it shows now."""
+    """Whether the link keeps showing the comparison as it is now."""
 
 
 class ComparisonShareOut(Schema):
@@ -62,7 +62,7 @@ class ComparisonShareOut(Schema):
     runs: list[uuid.UUID]
     """Those that you may see."""
     hidden: int
-    """How many more runs it shows."""
+    """Number of further runs that it shows."""
     split: str
     frozen: bool
     created: datetime
@@ -83,7 +83,7 @@ class MadeComparisonShare(ComparisonShareOut):
     )
 
     link: str
-    """Shown once: only its digest is kept."""
+    """Shown once: only its digest is stored."""
 
 
 class ComparisonShareList(Schema):
@@ -98,13 +98,14 @@ class ComparisonShareList(Schema):
 
 class Asked(Cursor):
     run: Annotated[list[uuid.UUID], Field(min_length=1, max_length=MOST_RUNS)]
-    """One lists the links to every comparison that it is in, several those of exactly these."""
+    """One run lists the links to all comparisons that include it; several, those of exactly
+    these."""
 
 
 @router.get("/shares", response=ComparisonShareList)
 def list_comparison_shares(request: HttpRequest, asked: Query[Asked]):
-    """Links that still work: to the comparison of exactly these runs, in this order, or, of one
-    run, to all comparisons that it is in."""
+    """Lists active links: to the comparison of exactly these runs, in this order, or, of one run,
+    to all comparisons that include it."""
     runs = comparisons.compared_by(request.user, asked.run)
     found = page(comparisons.shares_of(runs), "shares", asked)
     for share in found["shares"]:
@@ -116,8 +117,8 @@ def list_comparison_shares(request: HttpRequest, asked: Query[Asked]):
 
 @router.post("/shares", response={201: MadeComparisonShare})
 def share_comparison(request: HttpRequest, new: NewComparisonShare):
-    """A link by which anybody may look at the comparison without an account: live, or as it is
-    now. It shows nothing else of the runs."""
+    """Creates a link by which anybody may view the comparison without an account: live, or frozen
+    as it is now. It shows nothing else of the runs."""
     runs = comparisons.compared_by(request.user, new.run)
     if len(runs) < 2:
         raise Invalid("run", str(runs[0].pk), "give two different runs or more")
@@ -130,7 +131,7 @@ def share_comparison(request: HttpRequest, new: NewComparisonShare):
 
 @router.delete("/shares/{share_id}", response={204: None})
 def unshare_comparison(request: HttpRequest, share_id: Annotated[int, Path(ge=0, le=LARGEST_ID)]):
-    """The link shows nothing any more."""
+    """Revokes the link: it shows nothing any more."""
     links.end(comparisons.own_share(request.user, share_id))
     return Status(204, None)
 

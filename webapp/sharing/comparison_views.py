@@ -1,4 +1,4 @@
-"""Pages of links to a comparison: making and ending them, and what a guest sees."""
+"""Pages of links to a comparison: creating and revoking them, and the guest's page."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from webapp.sharing.selectors import comparison_or_404
 @require_http_methods(["GET", "HEAD", "POST"])
 def comparison_shares(request: HttpRequest) -> HttpResponse:
     """comparison_shares.html: `runs`, `split`, `back` (the comparison's address), `shares`
-    (ComparisonShare), `can_share`, `form`, and, right after one was made, its `link`."""
+    (ComparisonShare), `can_share`, `form`, and, right after a link was created, its `link`."""
     runs, split = _asked(request)
     form = ComparisonShareForm(request.POST if request.method == "POST" else None)
     context = {"runs": runs, "split": split, "form": form, "back": _address(runs, split)}
@@ -63,11 +63,11 @@ def _make(request: HttpRequest, runs: list[Run], split: str, given: dict) -> str
 
 @require_POST
 def revoke_comparison_share(request: HttpRequest, share_id: int) -> HttpResponse:
-    """The link shows nothing any more; back to the comparison."""
+    """Revokes the link; redirects to the comparison."""
     one = comparisons.own_share(request.user, share_id)
     links.end(one)
     seen = comparisons.visible_runs_of(request.user, one)
-    if len(seen) < len(set(one.runs)):  # the comparison is not theirs to see
+    if len(seen) < len(set(one.runs)):  # they may not see the comparison
         return redirect("shares", seen[0].pk)
     return redirect(_address(seen, one.split))
 
@@ -76,8 +76,8 @@ def revoke_comparison_share(request: HttpRequest, share_id: int) -> HttpResponse
 @login_not_required
 @require_safe
 def shared_comparison(request: HttpRequest, secret: str) -> HttpResponse:
-    """shared_comparison.html: `share`, `names` (pairs of label and run's name), and what
-    `parts/compared.html` shows. 404 without a share."""
+    """shared_comparison.html: `share`, `names` (pairs of label and run's name), and the context of
+    `parts/compared.html`. 404 without a share."""
     shown = comparison_or_404(request, secret)
     context = {
         **shown.told,

@@ -1,10 +1,9 @@
-"""Links to a comparison: made, shown, and ended.
+"""Links to a comparison: creation, display and revocation.
 
-Invariant: a guest is told of the runs that are compared what the comparison shows, without where
-models and problems come from, and without an address of anything else; a frozen link shows nothing
-that came after it was made; a link whose runs are not all there any more, or one of which its maker
-may not share any more, shows nothing. Of each of the workspaces that its runs lie in people see and
-end it.
+Invariant: a guest sees of the compared runs what the comparison shows, without the sources of
+models and problems, and without an address of anything else; a frozen link shows nothing later than
+its creation; a link shows nothing if one of its runs is gone or its maker may no longer share one
+of them. People of every workspace that contains one of its runs see it and may revoke it.
 """
 
 from __future__ import annotations
@@ -33,11 +32,11 @@ from webapp.telemetry.stream.view import View
 
 _SALT = "webapp.sharing.comparisons"
 _OF_THE_HOUSE = re.compile(r"^(agents\.[^.]+\.model|problems\..*|compute\..*|inference\..*)$")
-"""Settings that name places of this machine or of its organisation."""
+"""Settings that name locations on this machine or in its organisation."""
 
 
 def compared_by(user: User, run_ids: Sequence[uuid.UUID]) -> list[Run]:
-    """The runs, each once; `Http404` if one does not exist for `user`."""
+    """The runs, each once; raises `Http404` if one does not exist for `user`."""
     return [visible_run(user, run_id) for run_id in dict.fromkeys(run_ids)]
 
 
@@ -50,7 +49,7 @@ def require_sharing(user: User, runs: Sequence[Run]) -> None:
 def share(
     runs: Sequence[Run], split: str, user: User, lifetime: timedelta, *, frozen: bool
 ) -> tuple[ComparisonShare, str]:
-    """The share, and the path of its link; the secret in it is not kept, only its digest."""
+    """Returns the share and the path of its link, whose secret is stored only as a digest."""
     shown = {"runs": [run.pk for run in runs], "split": split}
     then = {"until": [run.head_seq for run in runs]}
     shown["frozen"] = then | told(runs, split) if frozen else None
@@ -59,15 +58,15 @@ def share(
 
 
 def shares_of(runs: Sequence[Run]) -> QuerySet[ComparisonShare]:
-    """Links to the comparison of exactly these runs that still work, newest first; of one run, to
-    all comparisons that it is in, whatever the others are."""
+    """Active links to the comparison of exactly these runs, newest first; of one run, to all
+    comparisons that include it, whatever the others are."""
     ids = [run.pk for run in runs]
     found = ComparisonShare.objects.valid().select_related("created_by").order_by("-pk")
     return found.filter(runs=ids) if len(ids) > 1 else found.filter(runs__contains=ids)
 
 
 def own_share(user: User, share_id: int) -> ComparisonShare:
-    """The share, if `user` may end it: if they may share any of its runs.
+    """Returns the share if `user` may revoke it, that is, may share any of its runs.
 
     Raises `Http404` if they see no run of it, `PermissionDenied` if they may share none that they
     see.
@@ -82,13 +81,13 @@ def own_share(user: User, share_id: int) -> ComparisonShare:
 
 
 def visible_runs_of(user: User, share: ComparisonShare) -> list[Run]:
-    """Those of its runs that `user` may see, in their order."""
+    """The runs of the share that `user` may see, in its order."""
     seen = Run.objects.visible_to(user).select_related("experiment__project").in_bulk(share.runs)
     return [seen[run_id] for run_id in dict.fromkeys(share.runs) if run_id in seen]
 
 
 def projects_of(share: ComparisonShare) -> list[Project]:
-    """The projects that its runs lie in."""
+    """The projects that contain its runs."""
     return list(Project.objects.filter(experiments__runs__in=share.runs).distinct())
 
 
@@ -101,11 +100,11 @@ class Shown:
 
     @cached_property
     def told(self) -> dict[str, Any]:
-        """All but the curves (`told`); whoever asks for a curve does not pay for it."""
+        """All but the curves (`told`); a request for a curve does not pay for it."""
         return self.share.frozen or told(self.runs, self.share.split)
 
     def page(self, secret: str) -> dict[str, Any]:
-        """{labels, curves, runs, frozen} for the scripts: runs are known by their labels, and
+        """{labels, curves, runs, frozen} for the scripts: runs are identified by their labels, and
         their addresses are the link's."""
         kept = ("label", "group", "agents", "owners")
         runs = [
@@ -122,7 +121,7 @@ class Shown:
         }
 
     def view(self, place: int) -> tuple[Run, View]:
-        """A run, and what of its log is shown; `Http404` for a place without one."""
+        """A run, and what of its log is shown; raises `Http404` for an index without a run."""
         if place >= len(self.runs):
             raise Http404
         until = self.share.frozen["until"][place] if self.share.frozen else None
@@ -130,7 +129,7 @@ class Shown:
 
 
 def shown_by(secret: str) -> Shown:
-    """What a link shows; `Http404` if that is nothing (any more)."""
+    """What a link shows; raises `Http404` if it shows nothing (any more)."""
     found = links.find(ComparisonShare.objects.all(), _SALT, secret)
     if found is None:
         raise Http404
@@ -141,7 +140,8 @@ def shown_by(secret: str) -> Shown:
 
 
 def told(runs: Sequence[Run], split: str) -> dict[str, Any]:
-    """{labels, names, split, settings, pairs}: what a guest is told, as plain values."""
+    """{labels, names, split, settings, pairs}: a guest's view of the comparison, in plain
+    values."""
     settings = comparison.settings_that_differ(runs)
     return {
         "labels": comparison.labels_of(runs),

@@ -1,4 +1,4 @@
-"""The forms that make share links."""
+"""Forms that create share links."""
 
 from __future__ import annotations
 

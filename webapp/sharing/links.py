@@ -1,7 +1,7 @@
-"""What links of every kind have in common: a secret that is told once, and an end.
+"""Operations common to all kinds of links: a secret that is shown once, and an end.
 
-Invariants: the secret is kept nowhere, only its keyed digest, under a salt for each kind of link;
-a link shows nothing that its maker may not share any more (`upheld`).
+Invariants: the secret is stored nowhere, only its keyed digest, under a salt for each kind of link;
+a link shows nothing that its maker may no longer share (`upheld`).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Made = TypeVar("Made", bound=Link)
 def make(
     kind: type[Made], salt: str, user: User, lifetime: timedelta, **shown: object
 ) -> tuple[Made, str]:
-    """A link to what `shown` says, and its secret."""
+    """Returns a link to what `shown` describes, and its secret."""
     secret = secrets.token_urlsafe(32)
     made = kind.objects.create(
         digest=_digest(salt, secret),
@@ -37,19 +37,19 @@ def make(
 
 
 def find(links: LinkQuerySet, salt: str, secret: str) -> Link | None:
-    """That of the secret; None if it shows nothing (any more)."""
+    """The link of the secret; None if it shows nothing (any more)."""
     found = links.valid().select_related("created_by")
     return found.filter(digest=_digest(salt, secret)).first()
 
 
 def upheld(link: Link, projects: Iterable[Project]) -> bool:
-    """Whether who made the link may still share what lies in each of the projects."""
+    """Whether the link's maker may still share what is in each of the projects."""
     maker = link.created_by
     return maker is not None and all(may(maker, Action.SHARE, one) for one in set(projects))
 
 
 def end(link: Link) -> None:
-    """It shows nothing any more."""
+    """Revokes the link: it shows nothing any more."""
     kind = type(link)
     kind.objects.filter(pk=link.pk, revoked_at=None).update(revoked_at=timezone.now())
 

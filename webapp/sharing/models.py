@@ -1,8 +1,8 @@
-"""Links by which anybody may look at one run, one tree of it, or some runs that are compared,
-without an account.
+"""Links to one run, one tree of it, or a comparison of runs, which anybody may view.
 
-Invariants: the secret of a link is never stored, only its keyed digest; a link shows its runs and
-nothing beside them; it ends by itself, and at once when it is revoked (`sharing.services`).
+Invariants: a link requires no account; its secret is never stored, only its keyed digest; it shows
+its runs and nothing else; it expires by itself, and ends at once when it is revoked
+(`sharing.services`).
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from webapp.experiments.models import InRunQuerySet, Run
 
 class LinkQuerySet(models.QuerySet):
     def valid(self) -> LinkQuerySet:
-        """Those that still show something."""
+        """Links that still show something."""
         return self.filter(revoked_at=None, expires__gt=Now())
 
 
 class Link(models.Model):
-    """What lets anybody in who has its secret (`sharing.links`)."""
+    """Base of links: admits anybody who has the secret (`sharing.links`)."""
 
     digest = models.CharField(max_length=64, unique=True)
     """HMAC-SHA256 of the secret under the server's key."""
@@ -56,13 +56,13 @@ class Share(Link):
 
 
 class ComparisonShare(Link):
-    """A link to several runs beside one another, and to nothing else of them."""
+    """A link to a comparison of several runs, and to nothing else of them."""
 
     runs = ArrayField(models.UUIDField())
-    """In their order; the first is what the others are measured against."""
+    """In their order; the first is the baseline of the comparison."""
     split = models.CharField(max_length=20)
     frozen = models.JSONField(null=True)
-    """What it showed when it was made, which is all that it ever shows. Null is live."""
+    """What it showed at its creation, which is all that it ever shows. Null is live."""
 
     objects = LinkQuerySet.as_manager()
 

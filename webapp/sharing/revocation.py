@@ -1,7 +1,7 @@
-"""Links are revoked when their makers may not share any more what they show.
+"""Revocation of links whose makers may no longer share what they show.
 
-`links.upheld` is checked as well whenever one is opened, so that no way of losing a right is
-forgotten. Revoked here, a link is noted by the audit, and stays closed should the right come back.
+`links.upheld` is checked as well at each opening, so that no way of losing a right is missed. A
+link revoked here is recorded by the audit, and stays closed if the right is granted again.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from webapp.sharing.services import revoke_share
 
 @receiver(access_changed)
 def end_links(workspace: Workspace, user_ids: Collection[int], **_: Any) -> None:
-    """Revoke links of these people to runs of the workspace that they may not share any more."""
+    """Revokes these people's links to runs of the workspace that they may no longer share."""
     runs = Run.objects.filter(experiment__project__workspace=workspace)
     made = Share.objects.valid().filter(created_by__in=user_ids, run__in=runs)
     for share in made.select_related("run__experiment__project", "created_by"):

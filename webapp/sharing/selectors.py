@@ -1,4 +1,4 @@
-"""Reads of shares, and what a share shows."""
+"""Reads of shares and of what a share shows."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from webapp.telemetry.stream.view import EMPTY_STATUS, View
 
 
 def shares_of(run: Run) -> QuerySet[Share]:
-    """Links to the run that still work, newest first. Callers have checked who may see it."""
+    """Active links to the run, newest first. Callers have checked who may see the run."""
     return Share.objects.valid().filter(run=run).select_related("created_by").order_by("-pk")
 
 
 def guest_or_404(request: HttpRequest, secret: str) -> Guest:
-    """Whom the secret lets look; a wrong one is counted. Raises `Http404`, `TooMany`."""
+    """The guest whom the secret admits; counts a wrong secret. Raises `Http404`, `TooMany`."""
     if guest := guest_by(secret):
         return guest
     count_guess(address_of(request))
@@ -32,7 +32,7 @@ def guest_or_404(request: HttpRequest, secret: str) -> Guest:
 
 
 def comparison_or_404(request: HttpRequest, secret: str) -> Shown:
-    """What the link of a comparison shows; a wrong secret is counted. Raises as above."""
+    """What the link of a comparison shows; counts a wrong secret. Raises as above."""
     try:
         return shown_by(secret)
     except Http404:
@@ -41,8 +41,8 @@ def comparison_or_404(request: HttpRequest, secret: str) -> Shown:
 
 
 def shared_page_data(guest: Guest) -> dict[str, Any]:
-    """`page_data` of the run with nothing in it that the share does not show: no sources of
-    models or problems, no later moment, no address of anything but itself."""
+    """`page_data` of the run restricted to what the share shows: no sources of models or problems,
+    no later moment, no address of anything but itself."""
     run, view = guest.share.run, guest.view
     told = page_data(run, can_operate=False)
     secret = view.base.rsplit("/", 1)[1]

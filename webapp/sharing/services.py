@@ -1,6 +1,6 @@
-"""Making share links, finding what one shows, and ending them.
+"""Creation, lookup and revocation of share links.
 
-Invariant: who comes by a link is a `Guest`: no user, no session, no role.
+Invariant: the visitor of a link is a `Guest`: no user, no session, no role.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ _SALT = "webapp.sharing.services"
 
 
 class ShareRefused(Exception):
-    """What cannot be shared; says why."""
+    """Raised for what cannot be shared; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Guest:
-    """Who looks by a share; takes a user's place at the door of the stream."""
+    """A visitor by a share; replaces the user where the stream authenticates."""
 
     share: Share
     view: View
@@ -37,14 +37,14 @@ class Guest:
 
     @property
     def pk(self) -> int:
-        """No user has it: sockets are counted, and told of changes, by share."""
+        """An id that no user has: sockets are counted, and notified of changes, by share."""
         return _place(self.share.pk)
 
 
 def create_share(
     run: Run, user: User, lifetime: timedelta, tree: int | None = None, until: int | None = None
 ) -> tuple[Share, str]:
-    """The share, and the path of its link; the secret in it is not kept, only its digest.
+    """Returns the share and the path of its link, whose secret is stored only as a digest.
 
     Raises:
         ShareRefused: the run has no such tree or event (yet).
@@ -61,7 +61,7 @@ def create_share(
 
 
 def guest_by(secret: str) -> Guest | None:
-    """Whom the secret of a link lets look; None if it shows nothing (any more)."""
+    """The guest whom a link's secret admits; None if the link shows nothing (any more)."""
     share = links.find(Share.objects.select_related("run__experiment__project"), _SALT, secret)
     if share is None or not links.upheld(share, [share.run.project]):
         return None
@@ -76,7 +76,7 @@ def still_valid(guest: Guest) -> bool:
 
 @transaction.atomic
 def revoke_share(share: Share) -> None:
-    """It shows nothing any more, and sockets that it opened are closed."""
+    """Revokes the link: it shows nothing any more, and the sockets that it opened are closed."""
     links.end(share)
     announce_access(_place(share.pk))
 

@@ -1,4 +1,4 @@
-"""Pages of shares: making and ending links, and what a guest sees."""
+"""Pages of shares: creating and revoking links, and the guest's page."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from webapp.sharing.models import ComparisonShare, Share
 from webapp.sharing.selectors import guest_or_404, shared_page_data, shares_of
 
 MOST_COMPARED = 100
-"""Links to comparisons that the page of a run lists; REST pages through all."""
+"""Maximum number of links to comparisons that a run's page lists; REST pages through all."""
 
 
 @never_cache
 @require_http_methods(["GET", "HEAD", "POST"])
 def shares(request: HttpRequest, run_id: uuid.UUID) -> HttpResponse:
     """shares.html: `run`, `shares` (Share), `compared` (ComparisonShare with `seen`, its runs that
-    the user sees, and `hidden`, how many more it has), `can_share`, `form` (ShareForm; its first
-    values are those of the address) and, right after one was made, its `link`."""
+    the user sees, and `hidden`, the number of its other runs), `can_share`, `form` (ShareForm; its
+    initial values come from the query) and, right after a link was created, its `link`."""
     run = visible_run(request.user, run_id)
     form = ShareForm(request.POST if request.method == "POST" else None, initial=_asked(request))
     context = {"run": run, "form": form, "can_share": may(request.user, Action.SHARE, run.project)}
@@ -68,7 +68,7 @@ def _make(request: HttpRequest, run: services.Run, form: ShareForm) -> str | Non
 
 @require_POST
 def revoke(request: HttpRequest, run_id: uuid.UUID, share_id: int) -> HttpResponse:
-    """The link shows nothing any more; back to the list."""
+    """Revokes the link; redirects to the list."""
     run = visible_run(request.user, run_id)
     require(request.user, Action.SHARE, run.project)
     services.revoke_share(get_object_or_404(Share.objects.filter(run=run), pk=share_id))

@@ -1,4 +1,4 @@
-"""Reads for comparing two trees of one problem. Callers have checked who may see the runs."""
+"""Queries for the comparison of two trees of one problem. Callers have checked visibility."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from webapp.experiments.selectors import visible_runs
 from webapp.telemetry.models import Event
 
 MOST_RUNS = 20
-"""Runs of a project that are looked through for trees of the same problem, the newest first."""
+"""Newest runs of a project that are searched for trees of the same problem."""
 MOST_CHOICES = 200
 
 
@@ -28,7 +28,7 @@ class Place:
 
     @classmethod
     def parse(cls, text: str) -> Place:
-        """Raises `ValueError` for anything else."""
+        """Parses RUN:TREE. Raises `ValueError` for any other text."""
         run, _, tree = text.partition(":")
         return cls(uuid.UUID(run), int(tree))
 
@@ -37,13 +37,13 @@ class Place:
 
 
 def opened(run: Run, tree: int) -> dict[str, Any] | None:
-    """The payload of the tree's opening; None if the run has no such tree."""
+    """Returns the payload of the tree's `tree.open`; None if the run has no such tree."""
     event = Event.objects.filter(run=run, tree=tree, kind="tree.open").first()
     return event.payload if event else None
 
 
 def told(run: Run, tree: int, payload: dict[str, Any]) -> dict[str, Any]:
-    """A tree as the page of comparison starts from it, as plain JSON values."""
+    """Returns a tree for the comparison page, as plain JSON values."""
     return {
         "place": str(Place(run.pk, tree)),
         "label": label(run, payload["step"]),
@@ -58,13 +58,13 @@ def told(run: Run, tree: int, payload: dict[str, Any]) -> dict[str, Any]:
 
 
 def label(run: Run, step: int) -> str:
-    """Run and step, which says by which checkpoint's weights a tree was written."""
+    """Returns run and step, which identify the checkpoint whose weights wrote a tree."""
     return f"{run.experiment.name} #{run.number}, step {step}"
 
 
 def others(user: User, run: Run, tree: int, problem: str) -> list[dict[str, str]]:
-    """{place, label} of further trees of the problem in the runs of the project that the user may
-    see, of this run first, the newest first."""
+    """Returns {place, label} of other trees of the problem in the runs of the project that the user
+    may see, those of this run first, newest first."""
     mine = visible_runs(user).filter(experiment__project=run.project)
     runs = [run, *(one for one in mine[: MOST_RUNS + 1] if one.pk != run.pk)][:MOST_RUNS]
     found: list[dict[str, str]] = []

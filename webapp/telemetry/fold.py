@@ -1,14 +1,14 @@
-"""state(seq) = fold(the log up to seq): the same fold that the run page does in the browser.
+"""Fold of a log into a state, state(seq), the same as the run page computes in the browser.
 
 Invariants (those of static/js/stream/fold.js, which a test holds against this module on the same
 logs):
 - Applying an event whose seq is not above the state's changes nothing.
-- `run.resumed {step}` voids what was said of later steps.
+- `run.resumed {step}` discards what was recorded of later steps.
 - Only the trees of the two newest steps are kept.
 - A node's parent is the root (0) or a node that was opened before it, whatever the log says. A node
   that is opened again, or as the root, is ignored.
 
-An event is [seq, t_ms, kind, payload] as on the wire; `tree` and `node` lie in the payload.
+An event is [seq, t_ms, kind, payload] as on the wire; `tree` and `node` are in the payload.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ WireEvent = Sequence[Any]
 
 @dataclass
 class State:
-    """Fields have the names that the browser gives them; times are milliseconds."""
+    """Folded state, with the browser's field names; times are milliseconds."""
 
     seq: int = 0
     time: int = 0
@@ -48,12 +48,12 @@ class State:
     resumes: int = 0
 
     def as_json(self) -> Payload:
-        """Plain values; trees and nodes as lists in the order in which they were opened."""
+        """Returns plain values; trees and nodes as lists in the order in which they were opened."""
         trees = [{**tree, "nodes": list(tree["nodes"].values())} for tree in self.trees.values()]
         return {**self.__dict__, "trees": trees}
 
     def touched(self, payload: Payload, seq: int) -> Payload | None:
-        """The tree that an event is about, which notes it; None where it is not kept."""
+        """Returns the tree of an event and records `seq` on it; None if the tree is not kept."""
         if tree := self.trees.get(payload["tree"]):
             tree["seq"] = seq
         return tree
@@ -127,7 +127,7 @@ def _step_start(state: State, payload: Payload, time: int, seq: int) -> None:
 
 
 def _step_end(state: State, payload: Payload, time: int, seq: int) -> None:
-    """A step that is reported again replaces what was said of it."""
+    """Records a step's end; a repeated step replaces its earlier record."""
     item = {**payload, "time": time, "seq": seq}
     at = next(
         (place for place, other in enumerate(state.steps) if other["step"] >= item["step"]),

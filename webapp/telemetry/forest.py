@@ -1,4 +1,4 @@
-"""Reads of a run's trees and nodes as rows. Callers have checked who may see the run."""
+"""Queries of a run's trees and nodes as rows. Callers have checked who may see the run."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _OF_NODES = ("node.open", "node.close", "node.credit")
 def trees(
     run: Run, step: int | None, after: int | None, limit: int
 ) -> tuple[list[dict[str, Any]], int | None]:
-    """Rows of trees by id after `after`, and the id to go on after if there are more."""
+    """Returns rows of trees by id after `after`, and the cursor of the next page, if any."""
     opened = Event.objects.filter(run=run, kind="tree.open", tree__gt=after or 0)
     if step is not None:
         opened = opened.filter(payload__step=step)
@@ -27,7 +27,7 @@ def trees(
 
 
 def nodes(run: Run, tree: int) -> list[dict[str, Any]] | None:
-    """Rows of all nodes of one tree, by number; None if there is no such tree."""
+    """Returns rows of all nodes of one tree, by number; None if there is no such tree."""
     if not Event.objects.filter(run=run, tree=tree, kind="tree.open").exists():
         return None
     told = Event.objects.filter(run=run, tree=tree, kind__in=_OF_NODES).order_by("seq")
@@ -41,7 +41,7 @@ def nodes(run: Run, tree: int) -> list[dict[str, Any]] | None:
 
 
 def evaluations(run: Run, after: int | None, limit: int) -> tuple[list[dict[str, Any]], int | None]:
-    """Payloads of evaluations by seq, each with its seq, and the seq to go on after."""
+    """Returns payloads of evaluations by seq, each with its seq, and the next page's cursor."""
     told = Event.objects.filter(run=run, kind="eval.result", seq__gt=after or 0).order_by("seq")
     found = list(told.values_list("seq", "payload")[: limit + 1])
     shown = [{"seq": seq, **payload} for seq, payload in found[:limit]]

@@ -1,13 +1,13 @@
-"""The stored log of every run, and the series of numbers that it tells.
+"""Models of the stored log of every run, and of its metrics.
 
 Invariants:
-- Of one run, the stored seqs are exactly 1..`Run.head_seq`, and rows never change. Rows are written
-  by `telemetry.ingest` alone.
-- Blocks and chunks refer to metrics that exist: triggers check it, once for each statement.
-- Series follow from the log: they are written in the transaction that stores the events, by
-  `telemetry.metrics` alone. Of one metric the positions are exactly 0..`Metric.points` - 1; block
-  `index` holds those from `index` * 32 on. Its chunks of a level are all those that are full: chunk
-  `index` of level n stands for the points at `index` * 32**n and the following 32**n.
+- Of one run, the stored seqs are exactly 1..`Run.head_seq`, and rows never change. Only
+  `telemetry.ingest` writes rows.
+- Blocks and chunks refer to metrics that exist: triggers check it, once per statement.
+- Metrics follow from the log: only `telemetry.series.metrics` writes them, in the transaction that
+  stores the events. Of one metric the positions are exactly 0..`Metric.points` - 1; block `index`
+  holds those from `index` * 32 on. A metric has exactly the full chunks of each level: chunk
+  `index` of level n summarizes the 32**n points from position `index` * 32**n on.
 """
 
 from django.contrib.postgres.fields import ArrayField
@@ -37,7 +37,7 @@ class Event(models.Model):
 
 
 class Metric(models.Model):
-    """One series of numbers of one run, with its newest point."""
+    """One metric of one run, with its newest point."""
 
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="metrics", db_index=False)
     name = models.CharField(max_length=200)
@@ -62,8 +62,8 @@ class OfMetricQuerySet(InProjectQuerySet):
 
 
 class Block(models.Model):
-    """32 points in a row, the last block of a metric fewer: columns of equal length, one entry for
-    each number that was told, and where the run stood then."""
+    """32 consecutive points, fewer in a metric's last block: columns of equal length, one entry per
+    recorded number, with the run's position at that event."""
 
     pk = models.CompositePrimaryKey("metric_id", "index")
     metric = models.ForeignKey(
@@ -72,12 +72,12 @@ class Block(models.Model):
     index = models.BigIntegerField()
     """Position of its first point, divided by 32."""
     seq = ArrayField(models.BigIntegerField())
-    """Of the event that told it."""
+    """Seq of the event that reported it."""
     step = ArrayField(models.BigIntegerField())
     time = ArrayField(models.FloatField())
     """Seconds since the first event of the run."""
     tokens = ArrayField(models.BigIntegerField())
-    """Written by all agents so far; `nodes` likewise."""
+    """Tokens written by all agents so far; `nodes` likewise."""
     nodes = ArrayField(models.BigIntegerField())
     value = ArrayField(models.FloatField())
 
@@ -85,7 +85,7 @@ class Block(models.Model):
 
 
 class Chunk(models.Model):
-    """32**level points in a row, summed up."""
+    """Summary of 32**level consecutive points."""
 
     pk = models.CompositePrimaryKey("metric_id", "level", "index")
     metric = models.ForeignKey(
@@ -109,14 +109,14 @@ class Chunk(models.Model):
 
 
 class TakenBack(models.Model):
-    """At most 32 points in a row that a resumed run took back, since it did their steps again: who
-    looks at a moment before that sees them. Columns as those of a block."""
+    """At most 32 consecutive points that a resumed run discarded because it repeated their steps; a
+    view as of an earlier event still includes them. Columns as those of a block."""
 
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="+", db_index=False)
     name = models.CharField(max_length=200)
-    """Of the metric."""
+    """Name of the metric."""
     taken_at = models.BigIntegerField()
-    """Seq of the `run.resumed`."""
+    """Seq of the `run.resumed` that discarded them."""
     seq = ArrayField(models.BigIntegerField())
     step = ArrayField(models.BigIntegerField())
     time = ArrayField(models.FloatField())
@@ -131,7 +131,7 @@ class TakenBack(models.Model):
 
 
 class Clock(models.Model):
-    """Where a run stood at its newest stored event. Without one, its series are yet to be made."""
+    """Position of a run at its newest stored event. A run without one has no metrics stored yet."""
 
     run = models.OneToOneField(
         Run, on_delete=models.CASCADE, primary_key=True, related_name="clock"

@@ -1,4 +1,4 @@
-"""What the page of charts starts from."""
+"""Data of the page of charts."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from webapp.experiments.models import Run
 from webapp.experiments.presentation import legend
 
 MOST_RUNS = 20
-"""More lines than that tell nothing apart."""
+"""More lines cannot be distinguished in a chart."""
 
 
 def charts_data(runs: Sequence[Run]) -> dict[str, Any]:
-    """Runs, and what their states are called, as the scripts of the page need them."""
+    """Returns runs and the labels of their states, as the scripts of the page need them."""
     return {"runs": [charts_of(run) for run in runs], "states": legend(RunState)}
 
 
 def charts_of(run: Run) -> dict[str, Any]:
-    """{id, name, number, label, seed, variant, group, agents, owners, url, steps}: `group` is the
-    same for runs that differ by nothing but their seed, `url` answers with the series."""
+    """Returns {id, name, number, label, seed, variant, group, agents, owners, url, steps}: `group`
+    is the same for runs that differ only in their seed, `url` serves the metrics."""
     agents = run.config.get("agents", ())
     return {
         "id": str(run.pk),
@@ -40,12 +40,13 @@ def charts_of(run: Run) -> dict[str, Any]:
 
 
 def variant_text(run: Run) -> str:
-    """What sets the run apart in its experiment beside its seed: `path = value, ...`."""
+    """Returns the settings, except the seed, that distinguish the run in its experiment:
+    `path = value, ...`."""
     varied = ((path, value) for path, value in run.variant.items() if path != "seed")
     return ", ".join(f"{path} = {value}" for path, value in varied)
 
 
 def config_hash(config: dict[str, Any]) -> str:
-    """The same for runs that differ by nothing but their seed."""
+    """Returns a hash that is the same for runs that differ only in their seed."""
     told = json.dumps({**config, "seed": None}, sort_keys=True)
     return hashlib.sha256(told.encode()).hexdigest()[:16]

@@ -1,4 +1,4 @@
-"""How well a step searched, from the nodes of its trees. Pure.
+"""Search quality of a step, from the nodes of its trees. Pure.
 
 Per tree the nodes count in the order in which they were closed:
 
@@ -8,7 +8,7 @@ Per tree the nodes count in the order in which they were closed:
   one of their first K nodes solved, which is Pass@K of the search; K = 1, 2, 4, ... up to the
   largest tree (a smaller tree counts with what it has);
 - `ends.VERDICT`, `stops.REASON`: shares of all nodes;
-- `cost.tokens_per_solved`, `cost.nodes_per_solved`: none while no tree is solved.
+- `cost.tokens_per_solved`, `cost.nodes_per_solved`: absent while no tree is solved.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class ClosedNode:
-    """What is needed of one node."""
+    """Fields of a closed node that the metrics need."""
 
     tree: int
     parent: int
@@ -30,11 +30,11 @@ class ClosedNode:
     stop: str
     tokens: int
     program: str
-    """Anything that two nodes share if and only if they wrote the same program."""
+    """Key that two nodes share if and only if they wrote the same program."""
 
 
 def quality(nodes: Iterable[ClosedNode]) -> Iterator[tuple[str, float]]:
-    """(name, value) of all that the trees of one step come to; nothing without a node."""
+    """Yields (name, value) of all metrics of one step's trees; nothing without a node."""
     trees: dict[int, list[ClosedNode]] = defaultdict(list)
     for node in nodes:
         trees[node.tree].append(node)

@@ -1,4 +1,4 @@
-"""Reads of the stored log, as bytes for the wire. Callers have checked who may see the run."""
+"""Queries of the stored log, as wire bytes. Callers have checked who may see the run."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from webapp.telemetry.models import Event
 from webapp.telemetry.stream.view import View
 
 STATE_STEPS = 2
-"""Steps of which a state holds all trees and nodes."""
+"""Last steps of which a state holds all trees and nodes."""
 TAIL_EVENTS = 200
-"""Of what repeats without end, a state holds the newest so many of each kind."""
+"""Newest events per kind that a state holds, of kinds that repeat without end."""
 PAGE = 500
 
 _TAIL = ("log.line", "system.sample", "run.waiting")
 _BULK = ("tree.open", "tree.close", "node.open", "node.close", "node.credit")
 _OF_STEPS = ("step.start", *_BULK)
-"""Of which a state holds those of the last steps."""
+"""Kinds of which a state holds the events of the last steps."""
 _BY_NODE = ("node.text", "tree.learned")
-"""Big, and wanted of one node at a time."""
+"""Large, and requested for one node at a time."""
 _BY_RUN = ("eval.outcomes",)
-"""Big, and wanted where runs are compared."""
+"""Large, and requested where runs are compared."""
 
 _WHOLE = tuple(kind for kind in KINDS if kind not in _TAIL + _OF_STEPS + _BY_NODE + _BY_RUN)
 
@@ -83,11 +83,11 @@ ORDER BY seq
 
 
 def state(run: Run, seq: int | None = None) -> bytes:
-    """JSON {epoch, seq, events}: the compacted log up to `seq` (the head if None).
+    """Returns JSON {epoch, seq, events}: the compacted log up to `seq` (the head if None).
 
     Folding these events gives what folding the whole log would, as far as a page shows it: all
-    that is said of the run, its steps and agents; trees and nodes of the last two steps; the
-    newest 200 of log lines, samples and waits.
+    events of the run, its steps and agents; trees and nodes of the last two steps; the newest 200
+    each of log lines, samples and waits.
     """
     seq = run.head_seq if seq is None else min(seq, run.head_seq)
     values = {
@@ -101,7 +101,8 @@ def state(run: Run, seq: int | None = None) -> bytes:
 
 
 def tree(run: Run, tree: int, seq: int | None = None) -> bytes | None:
-    """JSON {epoch, seq, events} of one tree, however old, up to `seq`; None if there is none."""
+    """Returns JSON {epoch, seq, events} of one tree of any age, up to `seq`; None if the run has no
+    such tree."""
     seq = run.head_seq if seq is None else min(seq, run.head_seq)
     if not Event.objects.filter(run=run, tree=tree, kind="tree.open", seq__lte=seq).exists():
         return None
@@ -110,7 +111,7 @@ def tree(run: Run, tree: int, seq: int | None = None) -> bytes | None:
 
 
 def step(run: Run, step: int, seq: int | None = None) -> bytes:
-    """JSON {epoch, seq, events} of the trees of one step, however old, up to `seq`."""
+    """Returns JSON {epoch, seq, events} of the trees of one step of any age, up to `seq`."""
     seq = run.head_seq if seq is None else min(seq, run.head_seq)
     values = {"run": run.pk, "seq": seq, "bulk": list(_BULK)}
     return _told(run, seq, _STEP, {**values, "step": Jsonb(step), "after": Jsonb(step + 2)})
@@ -124,13 +125,13 @@ def _told(run: Run, seq: int, query: str, values: dict[str, Any]) -> bytes:
 
 
 def folded(run: Run, seq: int | None = None) -> dict[str, Any]:
-    """state(seq): what the log up to `seq` comes to (`webapp.telemetry.fold`)."""
+    """Returns state(seq), the fold of the log up to `seq` (`webapp.telemetry.fold`)."""
     told = json.loads(state(run, seq))
     return {"epoch": told["epoch"], **fold(told["events"]).as_json(), "seq": told["seq"]}
 
 
 def first_solved(run: Run, view: View | None = None) -> dict[str, int] | None:
-    """{seq, tree, node} of the first node in view that passed; None while there is none."""
+    """Returns {seq, tree, node} of the first node in view that passed; None if there is none."""
     closed = Event.objects.filter(run=run, kind="node.close", payload__score=1.0)
     if view and view.until is not None:
         closed = closed.filter(seq__lte=view.until)
@@ -146,9 +147,9 @@ async def lines(
     topics: Iterable[str] = ("*",),
     view: View | None = None,
 ) -> AsyncIterator[bytes]:
-    """NDJSON: the events after `after` up to `until` that are stored now, one per line.
+    """Yields NDJSON: the events after `after` up to `until` that are stored now, one per line.
 
-    Holds no connection while the reader takes its time.
+    Holds no database connection while the reader consumes a block.
     """
     read, wanted = database_sync_to_async(_rows_after), frozenset(topics)
     view = view or View.of_all(run.pk)
@@ -169,8 +170,8 @@ def _rows_after(run: Run, after: int) -> list[rows.Row]:
 
 
 def node(run: Run, tree: int, node: int, until: int | None = None) -> dict[str, Any] | None:
-    """All that is stored about one node: its payloads by kind, its tree's and its parent's; up to
-    the event `until` if it is given.
+    """Returns the stored payloads of one node by kind, with its tree's and its parent's; up to the
+    event `until` if given.
 
     None if there is no such node.
     """
@@ -195,7 +196,7 @@ def node(run: Run, tree: int, node: int, until: int | None = None) -> dict[str, 
 
 
 def _learned(run: Run, tree: int, node: int, until: int | None) -> dict[str, Any] | None:
-    """{agent, step, version, entropy, ratio} by token, of the update that learned from the node."""
+    """Returns {agent, step, version, entropy, ratio} by token, of the update that used the node."""
     learned = Event.objects.filter(run=run, tree=tree, kind="tree.learned").order_by("-seq")
     for event in learned if until is None else learned.filter(seq__lte=until):
         for one in event.payload["nodes"]:

@@ -1,4 +1,4 @@
-"""Where the seconds of steps went, and what a run waited for meanwhile; and its log lines.
+"""Durations of steps by phase and by wait, and log lines of a run.
 
 Pages of both go from the newest backwards, by seq.
 """
@@ -16,9 +16,9 @@ LEVELS = ("debug", "info", "warning", "error")
 
 
 def steps(run: Run, before: int | None, limit: int) -> dict[str, Any]:
-    """{steps: [{seq, step, seconds, phases, waits: {name: seconds}}], next}, newest first.
+    """Returns {steps: [{seq, step, seconds, phases, waits: {name: seconds}}], next}, newest first.
 
-    A wait counts to the step in which it began; one that is not over yet counts to none.
+    A wait counts towards the step in which it began; one that is not over yet does not count.
     """
     found = list(_before(run, "step.end", before)[: limit + 1])
     shown = found[:limit]
@@ -42,7 +42,7 @@ def steps(run: Run, before: int | None, limit: int) -> dict[str, Any]:
 def log_lines(
     run: Run, before: int | None, limit: int, levels: Sequence[str], q: str
 ) -> dict[str, Any]:
-    """{lines: [{seq, time, level, message}], next}, newest first; `q` stands in the message."""
+    """Returns {lines: [{seq, time, level, message}], next}, newest first; messages contain `q`."""
     found = _before(run, "log.line", before)
     if levels:
         found = found.filter(payload__level__in=levels)
@@ -67,7 +67,7 @@ def _before(run: Run, kind: str, before: int | None) -> Any:
 
 
 def _waits(run: Run, after: int, until: int) -> list[tuple[int, str, float]]:
-    """(seq, name, seconds) of every wait that began in this part of the log and is over."""
+    """Returns (seq, name, seconds) of every wait that began in this part of the log and is over."""
     told = Event.objects.filter(run=run, kind="run.waiting", seq__gt=after, seq__lt=until)
     events = list(told.order_by("seq").values_list("seq", "time", "payload__name"))
     return [

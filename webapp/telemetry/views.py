@@ -35,7 +35,7 @@ def charts(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 def log(request: HttpRequest, run_id: uuid.UUID) -> HttpResponse:
-    """log.html: `run` and `levels`, the names of what lines can be."""
+    """log.html: `run` and `levels`, the names of the levels of lines."""
     found = visible_run(request.user, run_id)
     return render(request, "log.html", {"run": found, "levels": LEVELS})
 

@@ -1,4 +1,4 @@
-"""What templates need to say numbers as the scripts say them (static/js/lib/format.js)."""
+"""Template filters and tags; numbers are formatted as by the scripts (static/js/lib/format.js)."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ register = template.Library()
 
 @register.filter
 def percent(value: float | str | None) -> str:
-    """0.4312 -> "43.1 %"; nothing (which a template may know as "") -> "–"."""
+    """0.4312 -> "43.1 %"; None or "" -> "–"."""
     return "–" if value is None or value == "" else f"{value * 100:.1f} %"
 
 
 @register.filter
 def figure(value: float | None) -> str:
-    """0.01234567 -> "0.01235"; 1234567 -> "1,234,567"; nothing -> "–"."""
+    """0.01234567 -> "0.01235"; 1234567 -> "1,234,567"; None -> "–"."""
     if value is None:
         return "–"
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
@@ -33,7 +33,7 @@ def figure(value: float | None) -> str:
 
 @register.filter
 def at(values: Sequence[Any], place: int) -> Any:
-    """The entry at a place."""
+    """The entry at an index."""
     return values[place]
 
 
@@ -45,7 +45,7 @@ def markdown(text: str) -> SafeString:
 
 @register.filter
 def with_code(text: str) -> SafeString:
-    """A docstring's text as HTML: what stands between two backticks is code."""
+    """A docstring's text as HTML: text between two backticks is code."""
     parts = re.split(r"`([^`]+)`", text)
     pieces = (format_html("<code>{}</code>" if n % 2 else "{}", p) for n, p in enumerate(parts))
     return format_html_join("", "{}", ((piece,) for piece in pieces))
@@ -62,7 +62,7 @@ def parameters(value: int) -> str:
 
 @register.filter
 def settings_in_order(spec: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    """A dataset version's settings as `engine.config.schema` orders them; the database does not."""
+    """A dataset version's settings in the order of `ProblemsConfig`, which the database loses."""
     return [(name, spec[name]) for name in ProblemsConfig.model_fields if name in spec]
 
 
@@ -91,7 +91,7 @@ def changes(result: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 @register.filter
 def typed(values: Mapping[str, str], setting: Any) -> str:
-    """What stands in a setting's field: what was typed there, or else its value."""
+    """The text of a setting's field: the user's input, or else its value."""
     return values.get(setting.path, setting.shown)
 
 

@@ -1,10 +1,10 @@
-"""A websocket client that follows one run to its end, as a browser does, and keeps count.
+"""A websocket client that follows one run to its end, as a browser does, and counts events.
 
 Invariants:
-- It asks only for what comes after the last event that it has, whatever happened in between:
-  a dropped socket, a web process that was killed, a restarted database.
-- Every event that arrives is held against the one before: missing seqs and doubled ones are
-  counted, never passed over.
+- It requests only what comes after the last event that it has, whatever happened in between:
+  a dropped socket, a killed web process, a restarted database.
+- It compares the seq of every event with the one before: missing and doubled seqs are counted,
+  never ignored.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from webapp.telemetry.stream.protocol import SUBPROTOCOL, VERSION
 ENDED = {RunState.FINISHED, RunState.FAILED, RunState.STOPPED}
 RETRY_SECONDS = 0.5
 SILENCE_SECONDS = 45.0
-"""Without any frame for this long the socket is dead: the server says something every 15 s."""
+"""A socket without any frame for this long is dead: the server sends one every 15 s."""
 LAST_WORDS_SECONDS = 20.0
-"""How long the last events may take once the run's row says that it has ended."""
+"""Deadline for the last events once the run's row says that the run has ended."""
 SIGN_IN_SECONDS = 120.0
-"""How long to go on asking to be let in: a web process and its database may start meanwhile."""
+"""Deadline for the sign-in: a web process and its database may start meanwhile."""
 REFUSED = {4400, 4401, 4403}
-"""Close codes after which asking again does not help."""
+"""Close codes after which a retry does not help."""
 
 
 class DemoClient:
-    """Follows `run_id` on the server at `address`. `new_link` makes a one-time link to sign in."""
+    """Follows `run_id` on the server at `address`. `new_link` returns a one-time sign-in link."""
 
     def __init__(
         self,
@@ -52,21 +52,21 @@ class DemoClient:
         self.last_seq = 0
         self.delivered = 0
         self.gaps = 0
-        """Events that were skipped."""
+        """Number of skipped events."""
         self.doubles = 0
         self.reconnects = 0
         self.first_node_at: float | None = None
-        """`time.monotonic()` at which the first node was seen to open."""
+        """`time.monotonic()` at which the first `node.open` arrived."""
         self.state: str | None = None
         self._epoch: str | None = None
         self._last_kind = ""
         self._ended_at: float | None = None
 
     async def follow(self) -> None:
-        """Until the run has ended and its last event is here.
+        """Follows the run until it has ended and its last event has arrived.
 
         Raises:
-            PermissionError: the server refuses us for good.
+            PermissionError: the server refuses this client for good.
         """
         cookie = await self._signed_in()
         while not self._complete():
@@ -80,12 +80,12 @@ class DemoClient:
                 await asyncio.sleep(RETRY_SECONDS)
 
     async def _signed_in(self) -> str:
-        """The session cookie that a one-time link gives, as a header; a web process or a database
-        that is being started again is waited for, as it is later on. Each attempt has a link of its
-        own: a web process may be killed between spending one and answering.
+        """Returns the session cookie of a one-time link, as a header. Waits while a web process or
+        a database restarts, as it does later on. Each attempt uses a new link: a web process may be
+        killed after it spent one and before it answers.
 
         Raises:
-            PermissionError: no link has let us in for `SIGN_IN_SECONDS`; it names the last cause.
+            PermissionError: no link worked within `SIGN_IN_SECONDS`; it names the last cause.
         """
         deadline = time.monotonic() + SIGN_IN_SECONDS
         async with httpx.AsyncClient(timeout=30) as http:
@@ -132,7 +132,7 @@ class DemoClient:
         }  # fmt: skip
 
     def take(self, frame: dict[str, Any]) -> None:
-        """Handle one frame of the server."""
+        """Handles one frame of the server."""
         match frame["type"]:
             case "subscribed":
                 self._epoch = frame["epoch"]
@@ -161,6 +161,6 @@ class DemoClient:
     def _complete(self) -> bool:
         if self._ended_at is None:
             return False
-        # A run's last event tells its last state.
+        # A run's last event carries its final state.
         late = time.monotonic() - self._ended_at > LAST_WORDS_SECONDS
         return self._last_kind == "run.state" or late

@@ -1,6 +1,6 @@
-"""What the demo reports: a fold over a run's events. Pure: events in, numbers out.
+"""The demo's summary: a fold over a run's events. Pure: events in, numbers out.
 
-Invariant: nothing of a step that a resume voided is counted; what the step did again is.
+Invariant: it counts nothing of a step that a resume voided, only what the repeated step did.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ TEST = "test"
 
 @dataclass
 class Step:
-    """What one step of training added."""
+    """Counts of one training step."""
 
     trees: int = 0
     nodes: int = 0
@@ -25,7 +25,7 @@ class Step:
 
 @dataclass
 class Tally:
-    """Feed it every event, in order, with `add`."""
+    """Running counts; pass it every event, in order, with `add`."""
 
     resumed_steps: int = 0
     training_seconds: float = 0.0
@@ -34,7 +34,7 @@ class Tally:
     _evaluations: dict[tuple[str, int], dict[str, Any]] = field(default_factory=dict)
 
     def add(self, event: Event) -> None:
-        """Count one event; kinds that matter to no number are passed over."""
+        """Counts one event; ignores kinds that no number depends on."""
         payload = event.payload
         match event.kind:
             case "step.start":
@@ -54,7 +54,7 @@ class Tally:
                 self._void_after(payload["step"])
 
     def report(self) -> dict[str, Any]:
-        """The numbers of the demo's JSON that follow from the events alone."""
+        """Returns the numbers of the demo's JSON that follow from the events alone."""
         steps = self._steps.values()
         evaluations = self._evaluations.values()
         nodes = sum(step.nodes for step in steps)

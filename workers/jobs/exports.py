@@ -1,4 +1,4 @@
-"""Writes the exports that people ask for, and tidies up after them."""
+"""Threads that write the requested exports and remove expired ones."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class ExportTidier(Chore):
 
 
 def tidy() -> bool:
-    """End what nobody finished in time; remove what has expired, and files whose rows are gone.
-    Nothing is left then."""
+    """Fails exports that passed their deadline; removes expired ones, and files without a row.
+    Returns False: nothing is left."""
     services.fail_late()
     services.remove_expired()
     services.remove_strays()
@@ -30,7 +30,7 @@ def tidy() -> bool:
 
 
 def write_one() -> bool:
-    """Write the export that waits longest; False if there is none."""
+    """Writes the export that has been queued longest; returns False if there is none."""
     export = services.take()
     if export is not None:
         make(export, closing)

@@ -1,7 +1,7 @@
-"""Stores what runs wrote as versions of models: each file becomes an artifact, known by its
+"""Thread that stores the files of model versions: each file becomes an artifact, known by its
 content, so that it outlives the run's directory.
 
-Waits: `RETRY_SECONDS` before a file that could not be stored is tried again.
+Waits: `RETRY_SECONDS` before it retries a file that could not be stored.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Archivist(Chore):
     def __init__(self) -> None:
         super().__init__()
         self._later: dict[int, float] = {}
-        """When to try again, by the id of the file."""
+        """When to retry, in seconds of `time.monotonic()`, by the id of the file."""
 
     def do_one(self) -> bool:
         now = time.monotonic()

@@ -1,8 +1,8 @@
-"""Checks and comparisons of datasets, done beside the runs of a worker: one at a time.
+"""Checks and comparisons of datasets, done alongside the runs of a worker: one at a time.
 
 A check runs every reference in the sandbox, in processes of the engine's own
-(`python -m engine problems`). It waits for the engine (to the report's deadline) and for the
-worker's end, in which case the work is given back. A report that is cancelled or deleted ends
+(`python -m engine problems`). It waits for the engine (until the report's deadline) and for the
+worker's end, in which case the report is given back. A report that is cancelled or deleted ends
 within `RENEW_SECONDS`.
 
 Invariant: no engine outlives the report that it was started for.
@@ -34,12 +34,12 @@ logger = logging.getLogger(__name__)
 
 RENEW_SECONDS = 2.0
 _TAIL_BYTES = 2000
-# 0: nothing to complain of; 1: findings; 2: the engine refused.
+# Exit codes. 0: no findings; 1: findings; 2: the engine refused.
 _ANSWERED = (0, 1)
 
 
 class CannotCheck(Exception):
-    """The engine gave no answer; says why."""
+    """The engine returned no result; the message says why."""
 
 
 class Checks(Chore):
@@ -51,7 +51,7 @@ class Checks(Chore):
         return True
 
     def work(self, report: DatasetReport) -> None:
-        """Do one that was taken."""
+        """Completes or fails a report that this worker has taken."""
         logger.info("report %s: %s of %s", report.pk, report.kind, report.version)
         try:
             _do(report)
@@ -85,7 +85,7 @@ def _do(report: DatasetReport) -> None:
 
 
 def _asked(report: DatasetReport, arguments: list[str]) -> Any:
-    """What the engine answers; None if this worker ends before it does."""
+    """Returns the engine's result; None if this worker shuts down first."""
     with tempfile.TemporaryFile() as answer, tempfile.TemporaryFile() as notes:
         engine = subprocess.Popen(
             [sys.executable, "-m", "engine", "problems", *arguments],
@@ -111,7 +111,7 @@ def _asked(report: DatasetReport, arguments: list[str]) -> Any:
 
 
 def _wait(engine: subprocess.Popen[bytes], report: DatasetReport, notes: IO[bytes]) -> bool:
-    """Until the engine ends; False if the worker does first."""
+    """Waits until the engine ends; returns False if the worker shuts down first."""
     renewed = time.monotonic()
     while engine.poll() is None:
         if closing.wait(0.05):

@@ -1,7 +1,7 @@
-"""Sends runs to the queue again that no worker took, or whose worker died.
+"""Thread that queues again the runs that no worker took, or whose worker died.
 
-Every worker sweeps, as long as it has a slot free; that two of them send the same run does no
-harm, because the lease decides. Now and then it removes artifacts that nothing refers to.
+Every worker runs it while it has a free slot; two workers that send the same run do no harm,
+because the lease decides. Every `COLLECT_SECONDS` it removes artifacts that nothing refers to.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Sweep(Chore):
             logger.warning("artifacts cannot be collected: %s", error)
 
     def sweep(self) -> int:
-        """Send what is due, if there is room for it here; returns how many runs were sent."""
+        """Sends the due runs if this worker has a free slot; returns how many it sent."""
         fail_silent_runs()
         room = self.slots - len(kept())
         return sum(map(dispatch, sweepable_runs(room))) if room > 0 else 0

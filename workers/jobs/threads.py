@@ -1,9 +1,9 @@
-"""What a worker does beside the runs that it keeps: threads that look for work in the database.
+"""Base class of a worker's job threads, which look for work in the database alongside its runs.
 
-A thread for each kind, because a run holds its slot of the pool for hours. The database is the
-queue; of several workers each takes another piece.
+Each kind has a thread of its own, because a run holds its slot of the pool for hours. The database
+is the queue; several workers each take different items.
 
-Invariant: no failure of one piece ends its thread.
+Invariant: no failure of one item ends its thread.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ logger = logging.getLogger(__name__)
 
 
 class Chore(threading.Thread, ABC):
-    """Runs in a worker until the worker closes, and looks every `look_seconds`."""
+    """Runs in a worker until the worker shuts down, and polls every `look_seconds`."""
 
     look_seconds = 1.0
 
@@ -41,4 +41,4 @@ class Chore(threading.Thread, ABC):
 
     @abstractmethod
     def do_one(self) -> bool:
-        """Do what is due; False if nothing is left."""
+        """Does the next due item; returns False if nothing is left."""

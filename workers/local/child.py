@@ -1,16 +1,16 @@
-"""Becomes another program that dies with its holder; run as a script, never imported for effect.
+"""Script that execs a program which dies with its holder; it is never imported for its effect.
 
     python -I -S child.py HOLDER_PID SIGNAL ACCOUNT REACH COMMAND...
 
 Invariant: once COMMAND runs, the kernel sends it SIGNAL when the thread that started this
 script ends, however it ends. This is a script between fork and exec, and not a `preexec_fn`,
-because a holder has threads and Python code between their fork and exec can deadlock.
+because a holder has threads, and Python code between their fork and exec can deadlock.
 
-ACCOUNT is `-` or UID:GID to change to. REACH `1` keeps the one capability that lets that account
-pass directories it may not enter (a project under /root): it is raised as an ambient capability,
-so nothing on disk has its permissions changed. `access(2)`, by which Postgres looks for its own
-programs, ignores capabilities unless a secure bit says otherwise, so that is set as well. The
-parent-death signal comes last: the kernel clears it whenever a process changes its account.
+ACCOUNT is `-` or the UID:GID to change to. REACH `1` keeps the one capability that lets that
+account traverse directories it may not enter (a project under /root): it is raised as an ambient
+capability, so no permissions on disk change. `access(2)`, with which Postgres looks for its own
+programs, ignores capabilities unless a secure bit says otherwise, so that bit is set as well. The
+parent-death signal is set last: the kernel clears it whenever a process changes its account.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ CAP_DAC_OVERRIDE = 1
 CAPABILITY_VERSION_3 = 0x20080522
 
 CANNOT_BECOME = 126
-"""Exit status when the account, the signal or the program could not be had."""
+"""Exit status when the account, the signal or the program could not be set up."""
 
 
 def become(account: str, reach: bool) -> None:
-    """Drop from root to `account`, keeping at most the right to pass directories."""
+    """Drops from root to `account`; with `reach`, keeps the capability to traverse directories."""
     uid, gid = (int(part) for part in account.split(":"))
     if reach:
         prctl(PR_SET_KEEPCAPS, 1)
-        # Refused where root lacks CAP_SETPCAP: then the programs have to lie in an open directory.
+        # Refused where root lacks CAP_SETPCAP: then the programs must be in an open directory.
         with contextlib.suppress(OSError):
             prctl(PR_SET_SECUREBITS, SECBIT_NO_SETUID_FIXUP)
     os.setgroups([])
@@ -51,7 +51,7 @@ def become(account: str, reach: bool) -> None:
 
 
 def keep_only(capability: int) -> None:
-    """Make `capability` the only one, effective, permitted and inheritable."""
+    """Makes `capability` the only one that is effective, permitted and inheritable."""
     bit = 1 << capability
     header = (ctypes.c_uint32 * 2)(CAPABILITY_VERSION_3, 0)
     sets = (ctypes.c_uint32 * 6)(bit, bit, bit, 0, 0, 0)
@@ -60,7 +60,7 @@ def keep_only(capability: int) -> None:
 
 
 def prctl(option: int, *arguments: int) -> None:
-    """`prctl(2)`; raises OSError."""
+    """Calls `prctl(2)`; raises `OSError` if it fails."""
     padded = [ctypes.c_ulong(a) for a in (*arguments, 0, 0, 0, 0)[:4]]
     if ctypes.CDLL(None, use_errno=True).prctl(option, *padded) != 0:
         raise OSError(ctypes.get_errno(), "prctl: " + os.strerror(ctypes.get_errno()))

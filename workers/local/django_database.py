@@ -1,4 +1,4 @@
-"""Points this process, whose settings were read before there was a server, at the server."""
+"""Switch of this process to the embedded database, which starts after settings were read."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ URL_FILE = "postgres.url"
 
 
 def point_at(url: str, var: Path) -> None:
-    """For this process, and in `var/postgres.url` for those that are started after it."""
+    """Sets the database of this process to `url`, and stores it in `var/postgres.url` for processes
+    that start later."""
     file = os.open(var / URL_FILE, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(file, "w") as stream:
         stream.write(url)

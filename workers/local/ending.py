@@ -1,7 +1,7 @@
-"""Turns Ctrl-C, SIGTERM and SIGHUP into one orderly end.
+"""Handling of Ctrl-C, SIGTERM and SIGHUP as one orderly shutdown.
 
-Invariant: the first of them interrupts whatever a start is waiting for; from then on they change
-nothing, so that the end itself is never cut short.
+Invariant: the first of them interrupts any wait of a start; from then on they are ignored, so that
+nothing cuts the shutdown short.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ ENDINGS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Ended(BaseException):
-    """Somebody wants this process to end."""
+    """A signal requested that this process end."""
 
 
 def raise_on_signals() -> None:
-    """From now on the first signal raises `Ended` in the main thread; later ones are ignored."""
+    """Makes the first signal raise `Ended` in the main thread; later ones are ignored."""
 
     def handler(number: int, frame: FrameType | None) -> None:
         ignore_signals()
@@ -28,6 +28,6 @@ def raise_on_signals() -> None:
 
 
 def ignore_signals() -> None:
-    """From now on they change nothing."""
+    """Ignores the signals from now on."""
     for number in ENDINGS:
         signal.signal(number, signal.SIG_IGN)

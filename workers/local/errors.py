@@ -1,4 +1,4 @@
-"""The one exception that ends a start: a sentence for a person, and what to do about it."""
+"""The one exception that ends a start: a sentence for the operator, and a remedy."""
 
 from __future__ import annotations
 

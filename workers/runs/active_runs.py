@@ -1,6 +1,6 @@
-"""What one worker process has to do: the runs that it keeps, and whether it is closing.
+"""State of one worker process: the runs that it supervises, and whether it is shutting down.
 
-One per process. Task threads, the sweep and the shutdown handler meet here.
+One per process; task threads, the requeue thread and the shutdown handler share it.
 """
 
 from __future__ import annotations
@@ -26,8 +26,9 @@ _lock = threading.Lock()
 
 
 def keep_run(run_id: uuid.UUID) -> None:
-    """Keep what is due until it ends: this run if it was interrupted, else the one whose turn it is
-    (`queue.take`), for which the sweep sends another message. Returns at once if nothing is."""
+    """Supervises the due run until it ends: this run if it was interrupted, else the next of the
+    queue (`queue.take`). The requeue thread sends another message for a run that was not taken.
+    Returns at once if none is due."""
     if closing.is_set():
         return
     taken = take(run_id, owner(), LEASE_SECONDS)
@@ -51,11 +52,11 @@ def keep_run(run_id: uuid.UUID) -> None:
 
 
 def kept() -> list[Keeper]:
-    """The keepers at work."""
+    """Returns the active run supervisors."""
     with _lock:
         return list(_keepers.values())
 
 
 def owner(pid: int | None = None) -> str:
-    """Name of this worker on its leases, or of that with another process id on this machine."""
+    """Returns the name of this worker on its leases, or of the worker `pid` on this machine."""
     return f"{socket.gethostname()}:{pid or os.getpid()}"

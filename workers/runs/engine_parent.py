@@ -1,13 +1,13 @@
-"""Parent of one engine; run as a script: `python -I -S guardian.py RUN_DIR COMMAND...`.
+"""Parent of one engine; run as a script: `python -I -S engine_parent.py RUN_DIR COMMAND...`.
 
 Invariants:
-- It is the engine's parent from first to last, so the exit status is known and written to
-  `RUN_DIR/engine.exit`, also when the worker that started the engine is long dead.
+- It is the engine's parent from start to end, so the exit status is known and written to
+  `RUN_DIR/engine.exit`, even when the worker that started the engine died long ago.
 - Nothing that the engine started outlives it: orphans become children of this process (it is a
   subreaper), and they are killed once the engine has ended.
 - If this process is killed, the kernel kills the engine with it.
 
-SIGTERM is passed on (the engine makes a checkpoint and stops); SIGQUIT kills the engine.
+It forwards SIGTERM (the engine makes a checkpoint and stops); SIGQUIT kills the engine.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def main(run_dir: Path, command: list[str]) -> None:
     (run_dir / EXIT_FILE).unlink(missing_ok=True)
     wrapped = [sys.executable, "-I", "-S", str(CHILD), str(os.getpid())]
     wrapped += [str(int(signal.SIGKILL)), "-", "0", *command]
-    # Signals wait until there is an engine to pass them to.
+    # Signals are blocked until there is an engine to forward them to.
     handled = {signal.SIGTERM, signal.SIGQUIT}
     signal.pthread_sigmask(signal.SIG_BLOCK, handled)
     engine = subprocess.Popen(wrapped, process_group=0, preexec_fn=_unblock)
@@ -57,7 +57,7 @@ def _send(pid: int, number: signal.Signals) -> None:
 
 
 def _wait_for(engine: int) -> int:
-    """Reap whatever ends until the engine has; its exit code, or minus the signal's number."""
+    """Reaps processes until the engine ends; returns its exit code, or minus the signal."""
     while True:
         pid, status = os.wait()
         if pid == engine:
@@ -65,7 +65,7 @@ def _wait_for(engine: int) -> int:
 
 
 def _kill_orphans(group: int) -> None:
-    """SIGKILL the engine's group and every child, until no child is left to wait for."""
+    """SIGKILLs the engine's group and every child, until no child is left to wait for."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(group, signal.SIGKILL)
     while True:
@@ -81,7 +81,7 @@ def _children() -> list[int]:
     found = []
     for entry in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError, ValueError):
-            # The name, in brackets, may hold spaces: the parent is the second field after it.
+            # The name, in parentheses, may hold spaces: the parent is the second field after it.
             if int(entry.read_text().rpartition(")")[2].split()[1]) == os.getpid():
                 found.append(int(entry.parent.name))
     return found

@@ -1,11 +1,11 @@
-"""One engine process, seen from the worker: start or adopt it, keep its lease, end it.
+"""One engine process, as the worker controls it: start or adopt it, renew its lease, end it.
 
 Invariants:
-- At most one engine runs per run directory: `start` refuses while one lives there.
-- An engine outlives a worker that dies; the next worker adopts it. Without a worker it ends
-  itself: the worker touches `RUN_DIR/lease`, and an engine whose lease is not touched for
+- At most one engine runs per run directory: `start` refuses while one is alive there.
+- An engine outlives a worker that dies; the next worker adopts it. Without a worker it stops
+  by itself: the worker touches `RUN_DIR/lease`, and an engine whose lease is not touched for
   `LEASE_SECONDS` stops.
-- What the engine inherits of our environment holds no secret of the web side.
+- The environment that the engine inherits holds no secret of the web side.
 """
 
 from __future__ import annotations
@@ -37,26 +37,26 @@ GUARDIAN = Path(__file__).with_name("engine_parent.py")
 LOG_FILE = "engine.log"
 LEASE_FILE = "lease"
 LEASE_SECONDS = 60
-"""An engine whose lease was not touched for this long ends itself."""
+"""An engine whose lease was not touched for this long stops by itself."""
 START_SECONDS = 10.0
-"""Deadline for the guardian to write its pid file."""
+"""Deadline for the engine parent to write its pid file."""
 STOP_SECONDS = 60.0
 """Deadline for a checkpoint after SIGTERM."""
 KILL_SECONDS = 10.0
 
 EXIT_FINISHED = 0
 EXIT_REFUSED = 2
-"""These settings cannot run, or are not those of the run that is to go on."""
+"""These settings cannot run, or are not those of the run that is to be resumed."""
 EXIT_STOPPED = 3
 EXIT_UNKNOWN = -9
-"""The guardian was killed too, so nobody saw the exit status."""
+"""The engine parent was killed too, so the exit status was lost."""
 
 PRIVATE = re.compile(r"^(DATABASE_URL|BROKER_URL|DJANGO_|GROVE_|PG[A-Z]+$)")
 TRACEBACK = "Traceback (most recent call last):"
 
 
 class EngineProcess:
-    """A living or ended engine of one run directory. Use `start` or `adopt`."""
+    """A running or ended engine of one run directory. Use `start` or `adopt`."""
 
     def __init__(self, run_dir: Path, guardian: psutil.Process, child: subprocess.Popen | None):
         self.run_dir = run_dir
@@ -65,10 +65,10 @@ class EngineProcess:
 
     @classmethod
     def start(cls, run_dir: Path, command: EngineCommand = DEFAULT_COMMAND) -> EngineProcess:
-        """Start an engine; its output is appended to `RUN_DIR/engine.log`.
+        """Starts an engine; its output is appended to `RUN_DIR/engine.log`.
 
         Raises:
-            RuntimeError: one lives there already, or the process could not be started.
+            RuntimeError: one is alive there already, or the process could not be started.
         """
         if cls.adopt(run_dir):
             raise RuntimeError(f"an engine is already running in {run_dir}")
@@ -91,9 +91,9 @@ class EngineProcess:
 
     @classmethod
     def adopt(cls, run_dir: Path) -> EngineProcess | None:
-        """The engine that already runs in `run_dir`, if there is one.
+        """Returns the engine that already runs in `run_dir`, or None.
 
-        One whose guardian is gone is not worth having: it is ended.
+        An engine whose parent has died cannot be adopted: it is killed.
         """
         run_dir = run_dir.resolve()
         guardian = _process(run_dir, "pid")
@@ -106,20 +106,20 @@ class EngineProcess:
 
     @property
     def pid(self) -> int:
-        """Process id of the engine itself."""
+        """The process id of the engine itself."""
         return int(json.loads((self.run_dir / PID_FILE).read_text())["engine"])
 
     @property
     def started(self) -> float:
-        """When it was started, in Unix seconds."""
+        """The time at which the engine parent started, in Unix seconds."""
         return self._guardian.create_time()
 
     def touch_lease(self) -> None:
-        """Tell the engine that somebody still watches it."""
+        """Renews the engine's lease: a worker still watches it."""
         touch_lease(self.run_dir)
 
     def poll(self) -> int | None:
-        """The exit code once the engine and all that it started have ended, else None."""
+        """Returns the exit code once the engine and all that it started have ended, else None."""
         if self._child is not None:
             self._child.poll()  # reaps it
         if not is_gone(self._guardian):
@@ -128,19 +128,19 @@ class EngineProcess:
             return int(json.loads((self.run_dir / EXIT_FILE).read_text())["code"])
         except FileNotFoundError:
             pass
-        # The guardian was killed. The kernel kills the engine too, but not in the same instant.
+        # The engine parent was killed. The kernel kills the engine too, but not instantly.
         if orphan := _process(self.run_dir, "engine"):
             kill_all([orphan])
             return None
         return EXIT_UNKNOWN
 
     def ask_to_stop(self) -> None:
-        """SIGTERM: the engine makes a checkpoint and exits with `EXIT_STOPPED`."""
+        """Sends SIGTERM: the engine makes a checkpoint and exits with `EXIT_STOPPED`."""
         with contextlib.suppress(psutil.NoSuchProcess):
             self._guardian.send_signal(signal.SIGTERM)
 
     def kill(self) -> None:
-        """End the engine and everything that it started, at once."""
+        """Kills the engine and everything that it started, at once."""
         everything = family(self._guardian.pid)
         with contextlib.suppress(psutil.NoSuchProcess):
             self._guardian.send_signal(signal.SIGQUIT)
@@ -150,7 +150,7 @@ class EngineProcess:
         self.poll()
 
     def stop(self, seconds: float = STOP_SECONDS) -> int:
-        """Ask, wait, then kill; returns the exit code."""
+        """Sends SIGTERM, waits, then kills; returns the exit code."""
         self.ask_to_stop()
         deadline = time.monotonic() + seconds
         while self.poll() is None and time.monotonic() < deadline:
@@ -171,18 +171,18 @@ class EngineProcess:
 
 
 def searching(command: EngineCommand) -> EngineCommand:
-    """The command of an engine that searches, where `command` is of one that trains: only its last
-    word differs. One that ends otherwise is no engine of ours and does both."""
+    """Returns the command of an engine that searches, given `command` of one that trains: only the
+    last word differs. A command with another last word is not ours and serves for both."""
     return [*command[:-1], "search", "--run-dir"] if command[-1] == TRAIN else command
 
 
 def _process(run_dir: Path, role: str) -> psutil.Process | None:
-    """The living process that the pid file names as `pid` (the guardian) or `engine`."""
+    """Returns the live process that the pid file names as `pid` (engine parent) or `engine`."""
     try:
         told = json.loads((run_dir / PID_FILE).read_text())
         process = psutil.Process(told[role])
-        # A pid may belong to a stranger by now: its command line has to name this directory. One
-        # that is about to end, or to become its program, has none: there the time has to fit.
+        # The pid may have been reused: the command line must name this directory. A process that
+        # is about to end, or to exec its program, has none: then the creation time must fit.
         words = process.cmdline()
         ours = str(run_dir) in words if words else process.create_time() <= told["time"] + 1
     except (FileNotFoundError, psutil.NoSuchProcess, psutil.AccessDenied):
@@ -191,29 +191,29 @@ def _process(run_dir: Path, role: str) -> psutil.Process | None:
 
 
 def touch_lease(run_dir: Path) -> None:
-    """Set the lease's time to now."""
+    """Sets the lease's time to now."""
     (run_dir / LEASE_FILE).touch()
 
 
 def engine_environment() -> dict[str, str]:
-    """Our environment without what only the web side may know; with the caps of the sandbox."""
+    """Returns our environment without the web side's secrets, plus the caps of the sandbox."""
     kept = {name: value for name, value in os.environ.items() if not PRIVATE.match(name)}
     return {**kept, **settings.SANDBOX_CAPS.environment(), "PYTHONUNBUFFERED": "1"}
 
 
 def first_cause(run_dir: Path) -> str:
-    """What the end of `engine.log` says: the last traceback's error, else the last line."""
+    """Returns the last traceback's error at the end of `engine.log`, else its last line."""
     text = log_tail(run_dir)
     lines = [line.rstrip() for line in text.splitlines() if line.strip()]
     if TRACEBACK not in text:
         return lines[-1] if lines else "the engine ended without a word"
     block = text.rpartition(TRACEBACK)[2].splitlines()[1:]
-    # Frames are indented; the first line that is not names the error.
+    # Frames are indented; the first line that is not indented names the error.
     return next((line.strip() for line in block if line and not line[0].isspace()), lines[-1])
 
 
 def log_tail(run_dir: Path, size: int = 65536) -> str:
-    """The last `size` bytes of the engine's output."""
+    """Returns the last `size` bytes of the engine's output."""
     try:
         with (run_dir / LOG_FILE).open("rb") as log:
             log.seek(max(0, log.seek(0, os.SEEK_END) - size))

@@ -1,10 +1,10 @@
-"""Ships one run's log into Postgres, from where the database stands.
+"""Shipper of one run's log into Postgres, starting after the last stored event.
 
 Invariants:
-- The database's `head_seq` is the only cursor. Line n of the log is the event of seq n, so the
-  offset after `head_seq` lines is where shipping goes on, whoever shipped before.
+- The database's `head_seq` is the only cursor. Line n of the log is the event of seq n, so
+  shipping resumes at the offset after `head_seq` lines, regardless of who shipped before.
 - The log never lags behind the database: lines that the disk lost (power failure) are written
-  back from the database before an engine goes on, so no seq ever has two meanings.
+  back from the database before an engine resumes, so no seq ever has two meanings.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from webapp.telemetry.models import Event as StoredEvent
 
 BATCH_EVENTS = 1000
 NOTIFY_SECONDS = 0.1
-"""Watchers are woken at most this often; every NOTIFY serialises commits."""
+"""Minimum seconds between notifications of watchers; every NOTIFY serialises commits."""
 READ_BYTES = 1 << 20
 
 
 class Shipper:
-    """The one shipper of a run whose lease has the fencing token `fencing`."""
+    """The only shipper of a run whose lease has the fencing token `fencing`."""
 
     def __init__(self, run_id: uuid.UUID, fencing: int, run_dir: Path):
         self.run_id = run_id
@@ -38,10 +38,10 @@ class Shipper:
         self._notified = 0.0
 
     def ship(self) -> list[Event]:
-        """Store the next batch and return it; empty when all that was written is stored.
+        """Stores the next batch and returns it; returns an empty list when all is stored.
 
         Raises:
-            LeaseLost: somebody else ships now.
+            LeaseLost: another worker ships now.
         """
         offset = self._reader.offset
         events = self._reader.read(BATCH_EVENTS)
@@ -60,7 +60,7 @@ class Shipper:
 
 
 def offset_after(log: Path, lines: int, read_bytes: int = READ_BYTES) -> int:
-    """Where the line after the first `lines` ones starts.
+    """Returns the byte offset at which the line after the first `lines` ones starts.
 
     Raises:
         ValueError: the log has fewer lines.
@@ -82,7 +82,7 @@ def offset_after(log: Path, lines: int, read_bytes: int = READ_BYTES) -> int:
 
 
 def restore_log(run_id: uuid.UUID, run_dir: Path) -> int:
-    """Write back what the database has and the log has lost; returns how many lines.
+    """Writes back what the database has and the log has lost; returns the number of lines.
 
     No engine may be running on `run_dir`.
     """
@@ -94,7 +94,7 @@ def restore_log(run_id: uuid.UUID, run_dir: Path) -> int:
     offset = offset_after(log, kept)
     lost = StoredEvent.objects.filter(run=run_id, seq__gt=kept).order_by("seq")
     with log.open("ab") as file:
-        file.truncate(offset)  # a torn last line is among what was lost
+        file.truncate(offset)  # a torn last line is among the lost ones
         for row in lost.iterator(chunk_size=BATCH_EVENTS):
             event = Event(row.seq, row.time.timestamp(), row.kind, row.tree, row.node, row.payload)
             file.write(msgspec.json.encode(event) + b"\n")

@@ -1,14 +1,14 @@
-"""Keeps one run going: holds its lease, watches its engine, ships its events, ends it.
+"""Supervisor of one run: holds its lease, watches its engine, ships its events, ends it.
 
 Invariants:
-- Whoever keeps a run holds its lease. Once it is lost nothing is touched any more, least of all
-  the engine: the next keeper adopts it.
+- The supervisor of a run holds its lease. Once the lease is lost it touches nothing any more,
+  least of all the engine: the next supervisor adopts it.
 - A run's last event is stored before its final state is.
-- Trouble with the database stops nothing: the engine goes on, and so does its lease.
+- A database failure stops nothing: the engine keeps running, and its lease is renewed.
 
-The loop waits for the engine's exit, for events, for a wish to stop (heard at every renewal of
-the lease) and for the worker's own end, in which case the engine makes a checkpoint and the run
-is given back, so that the next worker goes on with it.
+The loop waits for the engine's exit, for events, for a stop request (read at every renewal of
+the lease) and for the worker's shutdown, in which case the engine makes a checkpoint and the run
+is given back, so that the next worker resumes it.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ LEASE_SECONDS = 15.0
 RENEW_SECONDS = 2.0
 POLL_SECONDS = 0.1
 MAX_RESTARTS = 3
-"""Crashes in a row, without a new checkpoint between them, that a run survives."""
+"""Consecutive crashes, without a new checkpoint between them, that a run survives."""
 RESTART_PAUSE_SECONDS = 1.0
 """Pause before the first restart; doubled for each further one."""
 DATABASE_ERRORS = (Error, psycopg.Error)
@@ -63,7 +63,7 @@ REFUSALS = (DataError, psycopg.DataError)
 
 
 class Keeper:
-    """One run in one worker. `closing` is set when the worker is to end."""
+    """The supervisor of one run in one worker. `closing` is set when the worker is to end."""
 
     def __init__(
         self,
@@ -91,7 +91,7 @@ class Keeper:
         self._last_cause = ""
 
     def keep(self) -> None:
-        """Until the run has ended, or this worker has to.
+        """Supervises the run until it has ended, or this worker shuts down.
 
         Raises:
             LeaseLost: another worker has the run.
@@ -110,7 +110,7 @@ class Keeper:
     # Beginning
 
     def _attach(self) -> None:
-        """Adopt the engine that runs, deal with one that ended unseen, or start one."""
+        """Adopts the running engine, handles one that ended unobserved, or starts one."""
         run = Run.objects.select_related("dataset_version").get(pk=self.run_id)
         self.stop_requested = run.stop_requested
         self._prepare_directory(run)
@@ -132,7 +132,7 @@ class Keeper:
             self._start("" if queued else "the engine was lost with its worker")
 
     def _prepare_directory(self, run: Run) -> None:
-        refuse_foreign(run.config)  # a run may have been stored before it was refused
+        refuse_foreign(run.config)  # a run may have been stored before such configs were refused
         self.run_dir.mkdir(parents=True, exist_ok=True)
         draft = self.run_dir / "config.json.draft"
         draft.write_text(json.dumps(for_engine(run.config, run.dataset_version), indent=1))
@@ -149,7 +149,7 @@ class Keeper:
             (self.run_dir / "evaluation.json").write_text("{}")
 
     def _while_held(self, work: Callable[[], object]) -> None:
-        """Do `work`, which may take long and asks no database, while the lease is renewed."""
+        """Does `work`, which may take long and makes no queries, while renewing the lease."""
         with ThreadPoolExecutor(1) as helper:
             done = helper.submit(work)
             while wait([done], RENEW_SECONDS).not_done:
@@ -162,7 +162,7 @@ class Keeper:
         return None
 
     def _start(self, reason: str) -> None:
-        """Start the engine; `reason` is told in the log if this is not the first time."""
+        """Starts the engine; `reason` is logged in the run's log if this is a restart."""
         services.mark_starting(self.run_id, self.fencing)
         self._ship_all()
         if reason:
@@ -171,7 +171,7 @@ class Keeper:
         self._progressed, self._reported_error = False, ""
         self._stop_deadline = None
         (self.run_dir / EXIT_FILE).unlink(missing_ok=True)
-        # A database error after the start brings us here again: then it is adopted.
+        # A database error after the start leads here again: then the engine is adopted.
         self.engine = EngineProcess.adopt(self.run_dir) or EngineProcess.start(
             self.run_dir, self.command
         )
@@ -182,7 +182,7 @@ class Keeper:
         services.record_engine(self.run_id, self.fencing, self.engine.pid, self.engine.started)
 
     def abandon(self, cause: str) -> None:
-        """Give up for a reason that lies with us, not with the engine: the run fails.
+        """Fails the run for a cause on the worker's side, not the engine's.
 
         Raises:
             LeaseLost: another worker has the run.
@@ -256,7 +256,7 @@ class Keeper:
     def _after_crash(self, code: int) -> None:
         cause = self._cause(code)
         self._crashes = 1 if self._progressed else self._crashes + 1
-        # What the engine itself reports twice in a row without getting further will not go away.
+        # An error that the engine itself reports twice in a row without progress is permanent.
         hopeless = not self._progressed and self._reported_error and cause == self._last_cause
         self._last_cause = cause
         logger.warning("run %s: engine crashed (%s): %s", self.run_id, code, cause)
@@ -293,7 +293,7 @@ class Keeper:
         logger.info("run %s: %s", self.run_id, state)
 
     def _append(self, payload: ev.Payload) -> None:
-        """Write an event for an engine that is not there; a state that it told is not repeated."""
+        """Writes an event for an ended engine; does not repeat a state that it reported."""
         log = EventLog(self.run_dir)
         try:
             if not _repeats(self.run_id, payload):
@@ -311,7 +311,7 @@ class Keeper:
         register_final_weights(run, final.payload["step"], weights)
 
     def _give_back(self) -> None:
-        """The worker ends: a checkpoint, what was written is shipped, and the lease is free."""
+        """Shuts down: the engine makes a checkpoint, the log is shipped, the lease is released."""
         self.engine.ask_to_stop()
         deadline = time.monotonic() + ep.STOP_SECONDS
         try:
@@ -326,15 +326,15 @@ class Keeper:
         logger.info("run %s: given back", self.run_id)
 
     def _patiently(self, step: Callable[[], None]) -> None:
-        """Do `step`, again and again while the database is away; the engine's lease goes on."""
+        """Does `step`, retrying while the database is down; the engine's lease is renewed."""
         while not self._once(step) and not self.closing.wait(1.0):
             pass
 
     def _once(self, step: Callable[[], None]) -> bool:
-        """Do `step`; False if the database is away.
+        """Does `step`; returns False if the database is down.
 
         Raises:
-            DataError: the database is there, and would refuse the same again.
+            DataError: the database is up, and would refuse the same again.
         """
         try:
             step()
@@ -350,7 +350,7 @@ class Keeper:
 
 
 def run_directory(run_id: uuid.UUID) -> Path:
-    """Where a run's config, log and checkpoints are."""
+    """Returns the folder of a run's config, log and checkpoints."""
     return settings.RUNS_DIR / str(run_id)
 
 

@@ -12,7 +12,7 @@ from engine.credit.group import GroupContext
 
 
 def over_group(rewards_N: np.ndarray, context: GroupContext) -> np.ndarray:
-    """Centred rewards."""
+    """Returns centred rewards."""
     if len(rewards_N) == 0:
         return np.zeros_like(rewards_N)
     return rewards_N - rewards_N.mean()

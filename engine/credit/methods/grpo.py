@@ -1,12 +1,11 @@
 """Group relative advantage (GRPO; DeepSeekMath, arXiv 2402.03300, outcome supervision).
 
     A_v = (r_v - mean) / (std + 1e-6), std with ddof 1, over the answers to one problem.
-Shared with mars2: the normalisation, and that a group is whatever nodes one tree has. Different:
+Shared with mars2: the normalisation, and the group, which is all nodes of one tree. Different:
 in the paper the group is flat, G independent answers to the problem, and r is the raw reward.
-Neither is this module's to decide: `search.max_depth = 1` makes every node a child of the root,
-and `credit.shaping_gamma = 0` leaves raw rewards as they are; the recipe `grpo` sets both. On a
-deeper tree this is mars2 without its shaping. Of the two small constants the one here is that of
-the common implementations.
+Both depend on settings, not on this module: `search.max_depth = 1` makes every node a child of the
+root, and `credit.shaping_gamma = 0` keeps raw rewards; the recipe `grpo` sets both. On a deeper
+tree this is mars2 without its shaping. The epsilon is that of the common implementations.
 """
 
 from __future__ import annotations
@@ -19,5 +18,5 @@ EPSILON = 1e-6
 
 
 def over_group(rewards_N: np.ndarray, context: GroupContext) -> np.ndarray:
-    """Normalised rewards: mean 0, and deviation 1 unless all are equal."""
+    """Returns normalised rewards: mean 0, and deviation 1 unless all are equal."""
     return standardised(rewards_N, EPSILON)

@@ -1,9 +1,9 @@
 """Agent-wise advantage (Dr. MAS, arXiv 2602.08847).
 
     A_v = (r_v - mean_k) / (std_k + 1e-6), std with ddof 1, over the tree's nodes of v's agent k.
-Agents that are asked for different things, or differ in skill, have rewards of different mean and
-spread; normalised together, the weaker one's gradient grows with its distance from the others. An
-agent with one node in a tree, or with equal rewards there, learns nothing from that tree.
+Agents with different tasks, or of different skill, have rewards of different mean and spread;
+normalised together, the weaker one's gradient grows with its distance from the others. An agent
+with one node in a tree, or with equal rewards there, learns nothing from that tree.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ EPSILON = 1e-6
 
 
 def over_group(rewards_N: np.ndarray, context: GroupContext) -> np.ndarray:
-    """Rewards normalised among the nodes of the same agent."""
+    """Returns rewards normalised among the nodes of the same agent."""
     agents_N = np.array(context.agents_N)
     advantages_N = np.zeros_like(rewards_N)
     for agent in set(context.agents_N):

@@ -1,7 +1,7 @@
-"""One small function per kind of golden case: plain inputs in, plain values out.
+"""Kinds of golden cases, one small function each: plain inputs in, plain values out.
 
-Each takes the whole case, because some kinds say only by their name which estimator they mean,
-and returns plain data in the shape of the case's expected value.
+Each takes the whole case, because some cases select the estimator by their name only, and returns
+plain data in the shape of the case's expected value.
 """
 
 from __future__ import annotations

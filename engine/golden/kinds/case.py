@@ -1,4 +1,4 @@
-"""What every kind of golden case shares."""
+"""Base of all kinds of golden cases."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ Entry = TypeVar("Entry")
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of case: what runs it, and the names of the inputs that it reads.
+    """Kind of case: the function that runs it, and the names of the inputs that it reads.
 
-    `needs` and `takes`, what may be left out, are names with spaces between. An input that no kind
-    reads would let a case pass that says something else than it seems to.
+    `needs` (required) and `takes` (optional) are names separated by spaces. Unknown inputs are
+    faults: a case with an input that is not read would test something else than it seems to.
     """
 
     run: Callable[[Case], Any]
@@ -23,7 +23,7 @@ class Kind:
     takes: str = ""
 
     def faults(self, inputs: dict[str, Any]) -> list[str]:
-        """What is missing, and what is not known, in sentences."""
+        """Returns missing and unknown inputs, in sentences."""
         needs, takes = self.needs.split(), self.takes.split()
         unknown = [key for key in inputs if key not in (*needs, *takes)]
         return [
@@ -36,10 +36,10 @@ class Kind:
 
 
 def named(table: dict[str, Entry], name: str, what: str) -> Entry:
-    """The entry of that name.
+    """Returns the entry of that name.
 
     Raises:
-        ValueError: naming what is known.
+        ValueError: the name is unknown; lists the known ones.
     """
     if name not in table:
         raise ValueError(f"unknown {what} {name!r}; known are {', '.join(sorted(table))}")

@@ -1,4 +1,4 @@
-"""Kinds about credit: shaping, penalty, advantages and the filter."""
+"""Golden kinds of credit: shaping, penalty, advantages and the filter."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from engine.credit.overlong import overlong_penalty
 from engine.credit.shaping import tree_shaping
 from engine.golden.kinds.case import Case, named
 
-# Beside our names, the one that other libraries give the group advantage of mars2.
+# Our names, and the one that other libraries give the group advantage of mars2.
 ESTIMATORS = {**ADVANTAGES, "group_norm": ADVANTAGES["mars2"]}
 
 
@@ -47,7 +47,8 @@ def advantage(case: Case) -> Any:
 
 
 def _groups(inputs: dict[str, Any], count: int) -> list[list[int]]:
-    """Positions of each group's nodes: by the tree's id, or so many in a row, or all."""
+    """Returns the indices of each group's nodes: by tree id, by consecutive `group_size`, or all
+    in one."""
     size = inputs.get("group_size", count)
     trees = inputs.get("tree_ids") or [node // size for node in range(count)]
     groups: dict[Any, list[int]] = {}
@@ -57,7 +58,8 @@ def _groups(inputs: dict[str, Any], count: int) -> list[list[int]]:
 
 
 def _flat(agents: Sequence[str]) -> GroupContext:
-    """The methods that cases know look at no tree: all nodes are children of the root."""
+    """Returns a context in which all nodes are children of the root: the methods of cases use no
+    tree."""
     return GroupContext(tuple(agents), np.full(len(agents), -1))
 
 

@@ -1,4 +1,4 @@
-"""Kinds about what evaluations report."""
+"""Golden kinds of the figures of evaluations."""
 
 from __future__ import annotations
 

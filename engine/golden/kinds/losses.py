@@ -1,4 +1,4 @@
-"""Kinds about losses, in float64; rows may have different lengths."""
+"""Golden kinds of losses, in float64; rows may have different lengths."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def total(case: Case) -> Any:
 
 
 def _matrix(rows: list[list[float]]) -> Tensor:
-    """Rows of different lengths are padded with 0, which no mask covers."""
+    """Returns rows of different lengths padded with 0, which no mask covers."""
     return pad_sequence([torch.tensor(row, dtype=torch.float64) for row in rows], batch_first=True)
 
 

@@ -1,6 +1,6 @@
-"""Kinds about the search: posteriors, the update rule, choices and tree shapes.
+"""Golden kinds of the search: posteriors, the update rule, choices and tree shapes.
 
-Statistical kinds use a fixed seed and enough draws that their own error is small beside the
+Statistical kinds use a fixed seed and enough draws that their own error is small compared with the
 tolerance.
 """
 
@@ -23,7 +23,7 @@ SEED = 20_260
 DRAWS = 40_000  # standard error of a probability at most 0.0025
 MIN_TREES = 1_000
 
-# The cases call strategies by the names that TreeQuest gives them, or by ours.
+# Cases name strategies as TreeQuest does, or by our names.
 ORDERS = {
     **{order.value: order for order in SelectionOrder},
     "stack": SelectionOrder.AGENT_FIRST,

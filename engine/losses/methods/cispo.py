@@ -2,9 +2,9 @@
 
     rho_vt = exp(log pi_theta - log pi_old)
     maximise mean over all tokens of w_vt sg(clip(rho_vt, 1 - low, 1 + high)) A_v log pi_theta
-sg stops the gradient: the clip bounds how much a token weighs, and every token keeps the gradient
-of its own log-probability, also the rare ones that PPO's clip silences first. The source tunes the
-upper limit only: `clip_low = 1` sets no lower one.
+sg stops the gradient: the clip bounds a token's weight, and every token keeps the gradient of its
+own log-probability, including the rare ones whose gradient PPO's clip removes first. The source
+tunes the upper limit only: `clip_low = 1` sets no lower one.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def token_terms(
     mask_NL: Tensor,
     config: LossConfig,
 ) -> TokenTerms:
-    """Loss of every token; clipped are those whose weight was bounded."""
+    """Returns the loss of every token; clipped are those whose weight was bounded."""
     ratios_NL = token_ratios(logprobs_NL.detach(), old_logprobs_NL, mask_NL)
     bounded_NL = ratios_NL.clamp(1.0 - config.clip_low, 1.0 + config.clip_high)
     return TokenTerms(-bounded_NL * advantages_NL * logprobs_NL, bounded_NL != ratios_NL)

@@ -2,8 +2,8 @@
 
     s_v = exp(mean_t(log pi_theta - log pi_old))
     maximise mean_v mean_t w_vt min(s_v A_v, clip(s_v, 1 - clip_low, 1 + clip_high) A_v)
-One ratio per sequence: a clipped sequence gives no gradient at all. The usual clip is 3e-4 and
-4e-4: a mean over many tokens moves far less than a single ratio.
+One ratio per sequence: a clipped sequence has no gradient at all. The usual clip is 3e-4 and
+4e-4: a mean over many tokens varies far less than a single ratio.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ AGGREGATION = Aggregation.SEQUENCE_MEAN
 
 
 def sequence_ratios(logprobs_NL: Tensor, old_logprobs_NL: Tensor, mask_NL: Tensor) -> Tensor:
-    """s_N, the geometric mean of each row's token ratios; 1 for a row without tokens."""
+    """Returns s_N, the geometric mean of each row's token ratios; 1 for a row without tokens."""
     sums_N = masked_log_ratio(logprobs_NL, old_logprobs_NL, mask_NL).sum(dim=-1)
     return (sums_N / lengths(mask_NL)).clamp(-LOG_RATIO_LIMIT, LOG_RATIO_LIMIT).exp()
 
@@ -30,6 +30,6 @@ def token_terms(
     mask_NL: Tensor,
     config: LossConfig,
 ) -> TokenTerms:
-    """Loss of every token: that of its sequence."""
+    """Returns the loss of every token, which is that of its sequence."""
     ratios_N1 = sequence_ratios(logprobs_NL, old_logprobs_NL, mask_NL).unsqueeze(-1)
     return clipped_surrogate(ratios_N1, advantages_NL, config)

@@ -2,8 +2,8 @@
 
     rho_vt = exp(log pi_theta - log pi_old)
     maximise mean over all tokens of w_vt min(rho_vt A_v, clip(rho_vt, 1 - low, 1 + high) A_v)
-With a group's advantage this is GRPO's objective: as here with a mean over tokens (DAPO; usual
-clip 0.2 and 0.28), as published with `aggregation = "sequence_mean"` and a clip of 0.2 each way.
+With a group's advantage this is GRPO's objective: by default with a mean over tokens (DAPO; usual
+clip 0.2 and 0.28), as published with `aggregation = "sequence_mean"` and a clip of 0.2 both ways.
 """
 
 from __future__ import annotations
@@ -24,6 +24,6 @@ def token_terms(
     mask_NL: Tensor,
     config: LossConfig,
 ) -> TokenTerms:
-    """Loss of every token by its own ratio."""
+    """Returns the loss of every token by its own ratio."""
     ratios_NL = token_ratios(logprobs_NL, old_logprobs_NL, mask_NL)
     return clipped_surrogate(ratios_NL, advantages_NL, config)

@@ -32,7 +32,7 @@ GENERATORS = {
 
 @dataclass(frozen=True)
 class Setup:
-    """What a generator is made from: the agents of one policy, the owner first, and its weights."""
+    """The inputs of a generator: the agents of one policy, the owner first, and its weights."""
 
     agents: Sequence[AgentConfig]
     run: RunConfig
@@ -42,14 +42,14 @@ class Setup:
 
 
 class GeneratorError(RuntimeError):
-    """A generator cannot start or go on; names the agent, the first cause and the remedy."""
+    """A generator cannot start or continue; names the agent, the first cause and the remedy."""
 
 
 class Generator(ABC):
     """Samples answers from weights that change between calls.
 
-    What is drawn for an answer follows from its own seed. One without follows from `seed` and its
-    place among all that were asked for without one, of which `asked` is the number.
+    An answer's draws depend on its own seed. Without one they depend on `seed` and the answer's
+    index among all requests without a seed, whose number is `asked`.
     """
 
     model: PreTrainedModel
@@ -57,14 +57,14 @@ class Generator(ABC):
     asked: int = 0
 
     def use(self, model: PreTrainedModel, version: int) -> None:
-        """Sample from the weights of this model from now on. They change with their version
-        only."""
+        """Samples from the weights of this model from now on, which change only with their
+        version."""
         self.model = model
 
     @property
     @abstractmethod
     def unfinished(self) -> int:
-        """Answers that are being written or wait."""
+        """Number of answers in flight or queued."""
 
     @abstractmethod
     def submit(
@@ -74,17 +74,17 @@ class Generator(ABC):
         version: int,
         seeds: Sequence[int] | None = None,
     ) -> list[int]:
-        """Let answers join what is being written, of the version that `use` named; `ended` gives
-        them by these tickets."""
+        """Adds answers to those in flight, of the version passed to `use`; `ended` returns them
+        by these tickets."""
 
     @abstractmethod
     def ended(self, least: int, seconds: float) -> dict[int, Generation]:
-        """Write on until so many more have ended, or so many seconds have passed, or nothing is
-        left; what has ended, by ticket."""
+        """Generates until `least` more answers have ended, or `seconds` have passed, or none is in
+        flight; returns the finished ones by ticket."""
 
     @abstractmethod
     def abandon(self) -> None:
-        """Drop whatever is being written."""
+        """Discards all answers in flight."""
 
     def generate(
         self,
@@ -93,11 +93,11 @@ class Generator(ABC):
         version: int,
         seeds: Sequence[int] | None = None,
     ) -> list[Generation]:
-        """One answer per prompt, in order, of the version that `use` named; settings for all or for
-        each.
+        """Returns one answer per prompt, in order, of the version passed to `use`; settings are for
+        all or for each.
 
         Raises:
-            RuntimeError: answers are being written that `ended` is to give.
+            RuntimeError: answers are in flight that `ended` has to return.
         """
         if self.unfinished:
             raise RuntimeError(f"{self.unfinished} answers are under way; take them by `ended`")
@@ -113,27 +113,27 @@ class Generator(ABC):
         return [found[ticket] for ticket in tickets]
 
     def rest(self) -> None:  # noqa: B027
-        """Leave the device to the learner until `use` is called again; weights may change."""
+        """Leaves the device to the learner until `use` is called again; weights may change."""
 
     def forget(self) -> None:  # noqa: B027
-        """Know no prompt any more: what is drawn from here on is the same to the last bit, whatever
-        was written before."""
+        """Empties the prefix cache: later samples are the same to the last bit, regardless of what
+        was generated before."""
 
     def recall(self, scope: str = "") -> None:  # noqa: B027
-        """From here on know the prompts of this scope only. Those of the empty one are kept beside
-        it, so that other scopes leave no trace on it; those of any other are forgotten."""
+        """Uses only the cached prompts of this scope from now on. Those of the empty scope are kept
+        aside, so that other scopes do not affect it; those of any other are discarded."""
 
     def row_seeds(self, count: int) -> list[int]:
-        """The seeds of so many answers that have none of their own."""
+        """Returns the seeds of `count` answers that have none of their own."""
         first, self.asked = self.asked, self.asked + count
         return [row_seed(self.seed, "place", place) for place in range(first, self.asked)]
 
     def close(self) -> None:  # noqa: B027
-        """End whatever was started."""
+        """Ends all processes that the generator started."""
 
 
 def make_generator(setup: Setup) -> Generator:
-    """The generator that the owner of the weights names.
+    """Returns the generator that the settings of the weights' owner name.
 
     Raises:
         GeneratorError: it could not start.

@@ -1,15 +1,15 @@
 """Keys and values of ragged rows in one block of memory, as a cache of transformers.
 
-Rows are flush right: the newest token of every row stands in the same column, so a step writes
+Rows are flush right: the newest token of every row is in the same column, so a step writes
 one slice of columns in place, and no tensor grows. A row of L tokens fills the last L columns
-before `end`; what stands left of it is masked. As no row has a hole, columns apart are positions
-apart, and causal and sliding masks mean what they say.
+before `end`; columns to the left of it are masked. As no row has gaps, a distance in columns is a
+distance in positions, so causal and sliding masks are correct.
 
 Invariants:
-- What a row may read was written, by a token or with zeros: masked columns are multiplied by 0, and
-  what memory held before may be NaN, of which 0 times is NaN. Columns from `end` on are written
-  before they are read.
-- Columns from `start` on are all that any row holds; what is left of it costs nothing.
+- Every column that a row may read was written, by a token or with zeros: masked columns are
+  multiplied by 0, and uninitialized memory may be NaN, which times 0 is NaN. Columns from `end` on
+  are written before they are read.
+- All tokens of all rows are in columns from `start` on; columns left of it cost nothing.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from transformers.cache_utils import CacheLayerMixin, DynamicLayer, DynamicSlidi
 
 @dataclass(frozen=True)
 class Layout:
-    """What a model keeps of a token: for each layer the place of its keys and of its values.
+    """What a model caches per token: for each layer the slots of its keys and of its values.
 
-    Places of equal shape lie in one block (rows, places, heads, columns, width).
+    Slots of equal shape are in one block (rows, slots, heads, columns, width).
     """
 
     blocks: tuple[tuple[int, int, int], ...]
-    """(places, heads, width) of each block."""
+    """(slots, heads, width) of each block."""
     keys: tuple[tuple[int, int], ...]
-    """(block, place) of each layer."""
+    """(block, slot) of each layer."""
     values: tuple[tuple[int, int], ...]
     sliding: tuple[bool, ...]
     dtype: torch.dtype
@@ -41,8 +41,8 @@ class Layout:
 
 
 def layout_of(model: PreTrainedModel, token: int) -> Layout | None:
-    """How the model's keys and values are laid out, from a pass over one token; None if it keeps
-    anything else than one key and one value per token and layer."""
+    """Returns the layout of the model's keys and values, from a pass over one token; None if it
+    caches anything else than one key and one value per token and layer."""
     ids = torch.full((1, 1), token, device=model.device)
     cache = model(input_ids=ids, use_cache=True, logits_to_keep=1).get("past_key_values")
     if type(cache) is not DynamicCache or not cache.layers:
@@ -74,29 +74,31 @@ class RowMemory:
         self.layout, self.device = layout, device
         self.rows, self.start, self.end = 0, end, end
         self.real_BS: Tensor | None = None
-        """While prompts of several lengths are written: where a token stands."""
+        """Mask of real tokens, while prompts of several lengths are written."""
         self.blocks = self._blocks(rows, columns)
         self._views: list[list[Tensor]] = []
         self.resize(0)
 
     def as_cache(self) -> Cache:
-        """Of transformers; the memory does not know of it, so that nothing keeps either alive."""
+        """Returns a cache of transformers; the memory holds no reference to it, which avoids a
+        cycle."""
         return Cache(layers=[RowLayer(self, number) for number in range(len(self.layout.keys))])
 
     @property
     def capacity(self) -> tuple[int, int]:
-        """(rows, columns)"""
+        """Allocated (rows, columns)."""
         return self.blocks[0].shape[0], self.blocks[0].shape[3]
 
     def resize(self, rows: int) -> None:
-        """The first so many rows are those that are written from now on."""
+        """Sets the number of rows that are written from now on to the first `rows`."""
         self.rows = rows
         self._views = [list(block[:rows].unbind(1)) for block in self.blocks]
 
     def make_room(self, rows: int, columns_before: int, columns_after: int) -> None:
-        """Let there be so many rows, and columns left of `end` and from it on; moves all if not.
+        """Ensures capacity for `rows` rows, `columns_before` columns left of `end` and
+        `columns_after` from it on; otherwise moves everything to new memory.
 
-        Capacity grows by half at least, so that what is moved is little against what is written.
+        The capacity of rows grows by half at least, so that moves are rare.
         """
         has_rows, has_columns = self.capacity
         if rows <= has_rows and columns_before <= self.end <= has_columns - columns_after:
@@ -112,13 +114,13 @@ class RowMemory:
         self.resize(self.rows)
 
     def append(self, source: RowMemory, index: Sequence[int], longest: int) -> None:
-        """New rows: those of `source` with these numbers, of at most `longest` tokens."""
+        """Appends the rows of `source` with these indices, of at most `longest` tokens."""
         had, rows, first = self.rows, self.rows + len(index), self.end - longest
         one = index[0] if len(set(index)) == 1 else None
         picked = torch.tensor(index, device=self.device)
         for block, other in zip(self.blocks, source.blocks, strict=True):
             columns = other[:, :, :, source.end - longest : source.end]
-            # Children of one prompt are copied to where they belong at once.
+            # Children of one prompt are copied to their destination directly.
             of = columns.index_select(0, picked) if one is None else columns[one : one + 1]
             block[had:rows, :, :, first : self.end] = of
             block[had:rows, :, :, self.start : max(first, self.start)] = 0
@@ -127,13 +129,14 @@ class RowMemory:
         self.resize(rows)
 
     def load(self, row: int, to: int, source: RowMemory, at: tuple[int, int], length: int) -> None:
-        """So many columns of another memory, from (row, column) `at` on, end before `to`."""
+        """Copies `length` columns of another memory, from (row, column) `at` on, to those before
+        `to`."""
         of, first = at
         for block, other in zip(self.blocks, source.blocks, strict=True):
             block[row, :, :, to - length : to] = other[of, :, :, first : first + length]
 
     def move(self, targets: Sequence[int], sources: Sequence[int], rows: int) -> None:
-        """Rows take the places of others, and `rows` are left."""
+        """Moves rows from `sources` to `targets`; `rows` remain."""
         if targets:
             to, of = (torch.tensor(each, device=self.device) for each in (targets, sources))
             for block in self.blocks:
@@ -142,7 +145,7 @@ class RowMemory:
         self.resize(rows)
 
     def put(self, place: tuple[int, int], states: Tensor) -> Tensor:
-        """Write one place's states (rows, heads, tokens, width); all that it holds by now."""
+        """Writes one slot's states (rows, heads, tokens, width); returns all of its columns."""
         view = self._views[place[0]][place[1]]
         end = self.end + states.shape[2]
         new = view[:, :, self.end : end]
@@ -152,7 +155,7 @@ class RowMemory:
         return view[:, :, self.start : end]
 
     def clear(self, columns: int) -> None:
-        """Zeros in the first columns of all rows."""
+        """Fills the first columns of all rows with zeros."""
         for block in self.blocks:
             block[:, :, :, :columns] = 0
 
@@ -166,7 +169,7 @@ class RowMemory:
 
 
 class RowLayer(CacheLayerMixin):
-    """One layer of a `RowMemory`, in the words of transformers."""
+    """One layer of a `RowMemory`, with the interface of transformers."""
 
     def __init__(self, memory: RowMemory, number: int):
         super().__init__()
@@ -176,7 +179,7 @@ class RowLayer(CacheLayerMixin):
         self.of_keys, self.of_values = memory.layout.keys[number], memory.layout.values[number]
 
     def lazy_initialization(self, key_states: Tensor, value_states: Tensor) -> None:
-        """Nothing: memory is there from the start."""
+        """Does nothing: memory is allocated from the start."""
 
     def update(
         self, key_states: Tensor, value_states: Tensor, *args: object, **kwargs: object

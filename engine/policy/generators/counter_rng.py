@@ -1,7 +1,7 @@
-"""Random numbers of one row, which hang on its seed and on the place of the token alone.
+"""Counter-based random numbers of a row, which depend only on its seed and the token's index.
 
-So a row's tokens are the same whatever else is in the batch, when it joined, and where a run was
-cut and went on: there is no state to keep. Number n of a row is output n of SplitMix64 (Steele,
+So a row's tokens do not depend on what else is in the batch, when it joined, or where a run was
+interrupted: there is no state to save. Number n of a row is output n of SplitMix64 (Steele,
 Lea, Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014) started from its seed,
 of which every output is a function of seed and n.
 """
@@ -17,13 +17,14 @@ MIX = ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB))
 
 
 def row_seed(*name: str | int) -> int:
-    """The seed of the row of that name, below 2**62; different names give unrelated streams."""
+    """Returns the seed of the row of that name, below 2**62; different names give independent
+    streams."""
     digest = hashlib.sha256(repr(name).encode()).digest()
     return int.from_bytes(digest[:8], "big") >> 2
 
 
 def uniforms(seeds_B: np.ndarray, first_B: np.ndarray, count: int) -> np.ndarray:
-    """uniforms_BN in [0, 1): numbers first, first + 1, ... of every row, in double precision."""
+    """Returns uniforms_BN in [0, 1): numbers first, first + 1, ... of every row, in float64."""
     places_BN = (first_B[:, None] + np.arange(1, count + 1)).astype(np.uint64)
     mixed_BN = seeds_B.astype(np.uint64)[:, None] + GAMMA * places_BN
     for shift, factor in MIX:

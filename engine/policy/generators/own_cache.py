@@ -1,8 +1,8 @@
-"""The rows of a batch in the model's own cache, for models that keep something else than one key
+"""The rows of a batch in the model's own cache, for models that cache something else than one key
 and one value per token and layer: states, compressed or chunked keys.
 
-A batch starts together, prompts flush right; ended rows leave it, none joins, and what is shared is
-equal prompts.
+A batch starts together, prompts flush right; ended rows leave it, none joins, and only equal
+prompts are shared.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from engine.policy.generators.prefix_cache import Prefixes
 
 
 class OwnCacheRows:
-    """What a batch knows of its tokens, whatever that is."""
+    """The cache of a batch, of any type."""
 
     joins = False
     longest = 0
@@ -31,7 +31,7 @@ class OwnCacheRows:
         self.name = "cache_params" if "cache_params" in takes else "past_key_values"
 
     def run(self, prompts: Sequence[list[int]], known: Prefixes) -> list[Prompts]:
-        """Run different prompts as one batch, which takes the place of the one before."""
+        """Runs different prompts as one batch, which replaces the previous one."""
         self.cache = None
         ids_BL, self.mask_BL = left_pad(prompts, self.pad_id, self.model.device)
         self.positions_BL = (self.mask_BL.cumsum(1) - 1).clamp(min=0)
@@ -39,22 +39,22 @@ class OwnCacheRows:
         return [Prompts(list(prompts), None, logits_UV)]
 
     def join(self, prompts: Prompts, index: Sequence[int], tokens_ahead: int) -> None:
-        """One row for each number of a prompt."""
+        """Makes one row for each index of a prompt."""
         self._select(index)
 
     def leave(self, targets: Sequence[int], sources: Sequence[int], rows: int) -> None:
-        """Rows take the places of others that have ended, and `rows` are left."""
+        """Moves rows from `sources` to the indices of ended ones, `targets`; `rows` remain."""
         order = dict(zip(targets, sources, strict=True))
         self._select([order.get(row, row) for row in range(rows)])
 
     def step(self, tokens_B: Tensor) -> Tensor:
-        """logits_BV after one more token in every row."""
+        """Returns logits_BV after one more token in every row."""
         self.mask_BL = torch.cat([self.mask_BL, self.mask_BL.new_ones(len(tokens_B), 1)], dim=1)
         self.positions_BL = self.positions_BL[:, -1:] + 1
         return self._forward(tokens_B[:, None])
 
     def _forward(self, ids_BL: Tensor) -> Tensor:
-        # Nothing is padded after the prompt, and models of states alone take no mask of the past.
+        # Nothing is padded after the prompt, and models with states alone take no mask of the past.
         states = self.name == "cache_params" and self.cache is not None
         out = self.model(
             input_ids=ids_BL,

@@ -1,7 +1,8 @@
 """The rows of a running batch in one memory: new ones join, ended ones leave, at any step.
 
-A prompt is run once, however many rows start from it, and of it only what no known prompt begins
-with. Prompts are run beside the running batch, flush right, and their columns copied into it.
+A prompt is run once, however many rows start from it, and only from the end of its longest cached
+prefix. Prompts are run separately from the running batch, flush right, and their columns are copied
+into it.
 """
 
 from __future__ import annotations
@@ -23,12 +24,12 @@ from engine.policy.generators.prefix_cache import Known, Prefixes
 from engine.policy.generators.siblings import Plan, Siblings, attending
 
 CHUNK = 256
-"""Columns that memory grows by, where rows may grow longer."""
+"""Columns by which memory grows, where rows may grow longer."""
 
 
 @dataclass
 class Prompts:
-    """Prompts that were run, in the rows of a memory of their own."""
+    """Prompts after their forward pass, in the rows of a memory of their own."""
 
     prompts: list[list[int]]
     memory: Any
@@ -37,7 +38,7 @@ class Prompts:
 
 
 class PackedRows:
-    """What a batch knows of its tokens, for models that keep keys and values per token."""
+    """The cache of a batch, for models that cache keys and values per token."""
 
     joins = True
 
@@ -46,7 +47,7 @@ class PackedRows:
         self.device = model.device
         forward = inspect.signature(model.forward).parameters
         self.takes_positions = "position_ids" in forward
-        # A mask as attention needs it saves making it anew from the columns for every step.
+        # A mask in attention's own format saves a conversion at every step.
         self.finished_mask = (
             model.config._attn_implementation == "sdpa"
             and self.takes_positions
@@ -55,19 +56,19 @@ class PackedRows:
         self.memory = RowMemory(layout, 0, 0, 0, self.device)
         self.cache = self.memory.as_cache()
         self.lengths = np.zeros(0, np.int64)
-        """Tokens of each row that stand in memory."""
+        """Number of each row's tokens in memory."""
         self.siblings = Siblings(layout)
         self.plan: Plan | None = None
-        """How rows are attended to, where the model's own way costs more."""
+        """The plan of attention, where the model's own attention costs more."""
         self._first_B = torch.zeros(0, dtype=torch.long, device=self.device)
 
     @property
     def longest(self) -> int:
-        """Columns that the batch takes up."""
+        """Columns that the batch occupies."""
         return self.memory.end - self.memory.start
 
     def run(self, prompts: Sequence[list[int]], known: Prefixes) -> list[Prompts]:
-        """Run different prompts, those of like length together; they join with `join`."""
+        """Runs different prompts, those of similar length together; `join` adds their rows."""
         starts = [known.longest(prompt) for prompt in prompts]
         lengths = [len(p) - (s[1] if s else 0) for p, s in zip(prompts, starts, strict=True)]
         done = []
@@ -78,7 +79,7 @@ class PackedRows:
         return done
 
     def join(self, prompts: Prompts, index: Sequence[int], tokens_ahead: int) -> None:
-        """One new row for each number of a prompt; rows may grow by so many tokens from here."""
+        """Adds one row for each index of a prompt; rows may grow by `tokens_ahead` tokens."""
         lengths = np.array([len(prompts.prompts[number]) for number in index])
         longest = int(lengths.max())
         rows = len(self.lengths) + len(index)
@@ -88,14 +89,14 @@ class PackedRows:
         self._changed(np.concatenate([self.lengths, lengths]))
 
     def leave(self, targets: Sequence[int], sources: Sequence[int], rows: int) -> None:
-        """Rows take the places of others that have ended, and `rows` are left."""
+        """Moves rows from `sources` to the indices of ended ones, `targets`; `rows` remain."""
         self.memory.move(targets, sources, rows)
         self.siblings.leave(targets, sources, rows)
         self.lengths[targets] = self.lengths[sources]
         self._changed(self.lengths[:rows])
 
     def step(self, tokens_B: Tensor) -> Tensor:
-        """logits_BV after one more token in every row."""
+        """Returns logits_BV after one more token in every row."""
         memory = self.memory
         if memory.end == memory.capacity[1]:
             memory.make_room(len(self.lengths), 0, CHUNK)
@@ -160,7 +161,7 @@ class PackedRows:
         even: bool,
         plan: Plan | None = None,
     ) -> Tensor:
-        """Logits of the last column; `even` says that every row begins at the first column."""
+        """Returns logits of the last column; `even`: every row begins at the first column."""
         count = ids_BS.shape[1]
         end = memory.end + count
         columns_T = torch.arange(memory.start, end, device=self.device)
@@ -177,7 +178,7 @@ class PackedRows:
             elif count == 1:
                 mask = mask[:, None, None, :]
             else:
-                # A column without a token sees itself: a softmax over nothing is not a number.
+                # A column without a token attends to itself: a softmax over nothing is NaN.
                 causal_ST = columns_T <= places_S[:, None]
                 itself_ST = columns_T == places_S[:, None]
                 mask = ((mask[:, None, :] & causal_ST) | itself_ST)[:, None]

@@ -1,9 +1,9 @@
-"""Prompts whose keys and values are known, to be found again by what another prompt begins with.
+"""Cache of prompts with their keys and values, looked up by the prefix of another prompt.
 
 Children of one node have the same prompt, and all prompts of a tree begin with its statement.
 
-Invariant: what is found was computed from the very tokens that are asked for (they are compared),
-with the weights as they are: whoever changes weights clears this.
+Invariant: a match was computed from exactly the requested tokens (they are compared), with the
+current weights: a change of weights must clear the cache.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from dataclasses import dataclass, field
 from engine.policy.generators.cache import RowMemory
 
 BLOCK = 16
-"""Prefixes are found in steps of so many tokens."""
+"""Tokens per block; prefixes match in whole blocks."""
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """A prompt that stands in a row of a memory, from column `first` on."""
+    """A prompt in a row of a memory, from column `first` on."""
 
     prompt: list[int]
     memory: RowMemory
@@ -30,15 +30,15 @@ class Known:
 
 @dataclass
 class Prefixes:
-    """The newest prompts, of up to `max_tokens` in all, padding included."""
+    """The most recently used prompts, of up to `max_tokens` in all, padding included."""
 
     max_tokens: int
     _known: dict[int, Known] = field(default_factory=dict)
     _kept: OrderedDict[int, tuple[RowMemory, list[int]]] = field(default_factory=OrderedDict)
 
     def longest(self, prompt: Sequence[int]) -> tuple[Known, int] | None:
-        """The longest known beginning of a prompt, and its length: always less than the prompt's,
-        for the last token has to be run to know what follows."""
+        """Returns the longest cached prefix of a prompt, and its length, which is always less than
+        the prompt's, since the last token has to be run to get its logits."""
         found = None
         for length, key in _keys(prompt[:-1]):
             known = self._known.get(key)
@@ -50,7 +50,7 @@ class Prefixes:
         return found
 
     def keep(self, memory: RowMemory, prompts: Sequence[list[int]]) -> None:
-        """Remember the prompts that stand in the rows of a memory, flush right."""
+        """Caches the prompts in the rows of a memory, flush right."""
         keys = []
         for row, prompt in enumerate(prompts):
             known = Known(prompt, memory, row, memory.end - len(prompt))
@@ -69,7 +69,7 @@ class Prefixes:
 
 
 def _keys(tokens: Sequence[int]) -> list[tuple[int, int]]:
-    """(length, hash) of every beginning that is a whole number of blocks."""
+    """Returns (length, hash) of every prefix that is a whole number of blocks."""
     keys, chain = [], 0
     for end in range(BLOCK, len(tokens) + 1, BLOCK):
         chain = hash((chain, *tokens[end - BLOCK : end]))

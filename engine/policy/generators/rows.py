@@ -1,6 +1,6 @@
-"""What is known of the rows that are being written, on the host: arrays with one place per row.
+"""State of the rows in flight, on the host: arrays with one index per row.
 
-Invariant: places 0 to `count` are in use; a row that ends leaves its place to one from behind.
+Invariant: indices 0 to `count` are in use; a row that ends is replaced by one of the last rows.
 """
 
 from __future__ import annotations
@@ -18,32 +18,32 @@ from engine.policy.generators.counter_rng import uniforms
 from engine.policy.generators.sampling import Settings
 
 AHEAD = 64
-"""Random numbers that are made at once for every row."""
+"""Random numbers that are generated at once for every row."""
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """One answer that was asked for."""
+    """One requested answer."""
 
     ticket: int
     prompt: list[int]
     sampling: SamplingConfig
     limit: int
-    """Most tokens: those of the settings, or what the context leaves."""
+    """Most tokens: those of the settings, or what remains of the context."""
     seed: int
     stop_ids: tuple[int, ...]
     version: int
 
 
 class Rows:
-    """Grows as it needs to."""
+    """Arrays of the rows in flight, which grow as needed."""
 
     def __init__(self) -> None:
         self.count = 0
         self.orders: list[Order] = []
         self.started: list[float] = []
         self.written = np.zeros(0, np.int64)
-        """Tokens written so far."""
+        """Tokens generated so far."""
         self.limits = np.zeros(0, np.int64)
         self.last = np.zeros(0, np.int64)
         """The newest token."""
@@ -57,7 +57,7 @@ class Rows:
         self._prepared: dict[tuple[int, int, str], Settings] = {}
 
     def append(self, orders: Sequence[Order]) -> range:
-        """The places of new rows, which are behind all others."""
+        """Appends rows; returns their indices."""
         places = range(self.count, self.count + len(orders))
         self._reserve(places.stop, max(len(order.stop_ids) for order in orders))
         new = slice(places.start, places.stop)
@@ -75,7 +75,8 @@ class Rows:
         return places
 
     def first_uniforms(self, places: range) -> np.ndarray:
-        """The first random number of new rows; the next ones go into step with the others'."""
+        """Returns the first random number of new rows; their next ones are aligned with the other
+        rows'."""
         new = slice(places.start, places.stop)
         zeros = np.zeros(len(places), np.int64)
         made = uniforms(self._seeds[new], zeros, 1 + AHEAD - self._next)
@@ -83,7 +84,7 @@ class Rows:
         return made[:, 0]
 
     def next_uniforms(self) -> np.ndarray:
-        """The next random number of every row."""
+        """Returns the next random number of every row."""
         used = slice(0, self.count)
         if self._next == AHEAD:
             self._random[used] = uniforms(self._seeds[used], self.written[used], AHEAD)
@@ -92,7 +93,8 @@ class Rows:
         return self._random[used, self._next - 1]
 
     def record(self, places: range, ids: np.ndarray, logprobs: np.ndarray) -> np.ndarray:
-        """Write down one token of every row of a range; the places of those that end with it."""
+        """Records one token of every row of a range; returns the indices of those that end with
+        it."""
         at, columns = slice(places.start, places.stop), self.written[places.start : places.stop]
         if len(columns) and (widest := int(columns.max())) == self._ids.shape[1]:
             self._ids = _widened(self._ids, widest)
@@ -106,23 +108,23 @@ class Rows:
         return rows[stopped | (self.written[at] >= self.limits[at])]
 
     def output(self, place: int) -> tuple[list[int], list[float]]:
-        """Ids and log-probabilities written so far."""
+        """Returns the ids and log-probabilities generated so far."""
         length = self.written[place]
         return self._ids[place, :length].tolist(), self._logprobs[place, :length].tolist()
 
     def stopped(self, place: int) -> bool:
-        """Whether its newest token ends it, and not its length."""
+        """Returns whether the row's newest token ends it, rather than its length."""
         return int(self.last[place]) in self.orders[place].stop_ids
 
     def settings(self, places: range, device: torch.device) -> Settings:
-        """Of a range of rows; what none of them makes use of is None."""
+        """Returns the settings of a range of rows; one that no row uses is None."""
         key = (places.start, places.stop, str(device))
         if key not in self._prepared:
             self._prepared[key] = _prepared(self._settings[places.start : places.stop], device)
         return self._prepared[key]
 
     def remove(self, places: Sequence[int]) -> tuple[list[int], list[int]]:
-        """Free these places; (targets, sources) of the rows that move into them."""
+        """Frees these indices; returns (targets, sources) of the rows that move into them."""
         gone, left = set(places), self.count - len(places)
         targets = sorted(place for place in gone if place < left)
         sources = [place for place in range(left, self.count) if place not in gone]

@@ -1,7 +1,7 @@
-"""One token for each row of a batch, from its logits and by settings of its own.
+"""Sampling of one token for each row of a batch, with settings per row.
 
-Invariant: what is drawn for a row is a function of its logits, its settings and its random number;
-the other rows take no part.
+Invariant: a row's token depends on its logits, its settings and its random number, and on no other
+row.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Settings:
-    """How each row is sampled. What no row makes use of is None, and costs nothing."""
+    """Sampling settings of each row. One that no row uses is None, and costs nothing."""
 
     temperatures_B: Tensor | None
     top_p_B: Tensor | None
     """Above 1 where a row keeps the whole distribution."""
     top_k_B: Tensor | None
-    """The size of the vocabulary, or more, where it is off."""
+    """The size of the vocabulary or more where it is off."""
     log_min_p_B: Tensor | None
     """-inf where it is off."""
 
 
 def draw(logits_BV: Tensor, settings: Settings, uniforms_B: Tensor) -> tuple[Tensor, Tensor]:
-    """(tokens_B, logprobs_B): log-probabilities in the softmax of the whole vocabulary at the
-    temperature, whatever may be drawn."""
+    """Returns (tokens_B, logprobs_B), with log-probabilities in the softmax of the whole vocabulary
+    at the temperature, regardless of truncation."""
     logits_BV = logits_BV.float()
     if settings.temperatures_B is not None:
         logits_BV = logits_BV / settings.temperatures_B[:, None]
@@ -37,7 +37,7 @@ def draw(logits_BV: Tensor, settings: Settings, uniforms_B: Tensor) -> tuple[Ten
 
 
 def _allowed(logprobs_BV: Tensor, settings: Settings) -> Tensor:
-    """The log-probs with -inf for what may not be drawn, in vLLM's order: min_p, top_k, top_p."""
+    """Returns the log-probs with -inf for excluded tokens, in vLLM's order: min_p, top_k, top_p."""
     if settings.log_min_p_B is not None:
         least_B1 = logprobs_BV.max(dim=-1, keepdim=True).values + settings.log_min_p_B[:, None]
         logprobs_BV = logprobs_BV.masked_fill(logprobs_BV < least_B1, float("-inf"))
@@ -50,7 +50,7 @@ def _allowed(logprobs_BV: Tensor, settings: Settings) -> Tensor:
 
 
 def _nucleus(logprobs_BV: Tensor, top_p_B: Tensor) -> Tensor:
-    """The smallest set of tokens whose share of the mass that is left reaches top_p."""
+    """Keeps the smallest set of tokens whose share of the remaining mass reaches top_p."""
     ordered_BV, order_BV = torch.log_softmax(logprobs_BV, dim=-1).sort(dim=-1, descending=True)
     before_BV = ordered_BV.exp().cumsum(-1) - ordered_BV.exp()
     beyond_BV = before_BV >= top_p_B[:, None]
@@ -59,18 +59,19 @@ def _nucleus(logprobs_BV: Tensor, top_p_B: Tensor) -> Tensor:
 
 
 def _inverse_transform(logprobs_BV: Tensor, uniforms_B: Tensor) -> Tensor:
-    """tokens_B1: one draw per row by inversion of the cumulative distribution, of any total mass.
+    """Returns tokens_B1: one draw per row by inversion of the cumulative distribution, of any
+    total mass.
 
-    One random number per row, where torch.multinomial takes one per row and token, which cost a
-    sixth of the time of a small model. Summed in double precision, so that a large vocabulary loses
-    none. A token of probability 0 is never drawn: its step of the distribution has no width.
+    Takes one random number per row, where torch.multinomial takes one per row and token, which cost
+    a sixth of the time of a small model. Sums in float64, so that a large vocabulary loses no mass.
+    A token of probability 0 is never drawn: its step of the distribution has no width.
     """
     cumulative_BV = logprobs_BV.exp().cumsum(-1, dtype=torch.float64)
     total_B1 = cumulative_BV[:, -1:]
-    # Of numbers below 1, so below the total even after rounding: the last step is never passed.
+    # Uniforms are below 1, so targets stay below the total even after rounding.
     target_B1 = (uniforms_B[:, None] * total_B1).minimum(
         total_B1.nextafter(torch.zeros_like(total_B1))
     )
-    # Where logits are no numbers no step is found; the log-probability then says so.
+    # Where logits are NaN no step matches; the log-probability is then NaN.
     found_B1 = torch.searchsorted(cumulative_BV, target_B1, right=True)
     return found_B1.clamp_(max=cumulative_BV.shape[-1] - 1)

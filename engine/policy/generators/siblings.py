@@ -1,18 +1,18 @@
-"""Rows that began as copies of one prompt read it once in attention, too.
+"""Attention that reads the prompt of sibling rows once.
 
-Attention over a prompt's keys and over a row's own comes apart: each is a softmax by itself, and
-the two are weighed by the sums that they were divided by. So the queries of all siblings meet one
-copy of their prompt, as the rows of one matrix product, and each its own tokens. Exact, but for the
+Attention over a prompt's keys and over a row's own decomposes: each is a softmax by itself, and
+the two are weighted by their denominators. So the queries of all siblings attend to one copy of
+their prompt, as the rows of one matrix product, and each to its own tokens. Exact, except for the
 order of sums.
 
 Source: Hydragen (Juravsky et al., arXiv 2402.05099), section 3.
 
 Invariants:
-- Siblings joined in one step from one row of a prompt: their copies of it are equal, and stand in
-  the same columns for as long as they live.
-- Every row's keys are whole, so attention as the model asks for it is right at any time. A layer
-  that asks for more than is known here gets just that.
-- Who is attended to in which way follows from shapes alone.
+- Siblings join in one step from one row of a prompt: their copies of it are equal, and remain in
+  the same columns until the rows end.
+- Every row has all of its keys, so the model's own attention is correct at any time. A layer that
+  passes options unknown here gets its own attention.
+- Which rows are attended to in which way depends on shapes alone.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ from engine.policy.learner.segments import HANDLED
 
 NAME = "grove_siblings"
 FAMILY_COST, RUN_COST = 1 << 21, 1 << 18
-"""Bytes that are read in the time of the further calls that a family, or a run of rows without one,
-takes in a layer: 0.15 and 0.02 ms."""
+"""Cost of the extra calls in a layer for a family, or for a run of rows without one, as the bytes
+read in that time: 0.15 and 0.02 ms."""
 
 flash_attention = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu.default
-"""What PyTorch's scaled dot-product attention calls on the CPU; this one tells the sums as well.
-On CUDA it is another, and rows are attended to as the model asks for it."""
+"""The operator behind PyTorch's scaled dot-product attention on the CPU; it also returns the
+log-sum-exp. CUDA has another one, and there the model's own attention is used."""
 
 
 @dataclass(frozen=True)
@@ -50,55 +50,55 @@ class Part:
     one: int
     """The first of them."""
     first: int
-    """Column of the memory's window from which on they hold tokens."""
+    """First column of the memory's window in which they have tokens."""
     prompt: int
-    """Tokens of the prompt that they have in common; 0: none."""
+    """Length of the prompt that they share; 0: none."""
     even: bool
-    """All of them begin at `first`."""
+    """Whether all of them begin at `first`."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """How the rows of a batch are attended to."""
+    """The parts in which the rows of a batch are attended to."""
 
     parts: list[Part]
     places_B: Tensor | None
-    """Where each row stands in the parts' outputs, laid end to end; None: in order."""
+    """Index of each row in the parts' concatenated outputs; None: in order."""
 
 
 class Siblings:
-    """Which rows of a batch are siblings."""
+    """The families of siblings among the rows of a batch."""
 
     def __init__(self, layout: Layout):
         self.bytes_per_token = layout.bytes_per_token // len(layout.keys)
-        """In one layer."""
+        """Bytes per token in one layer."""
         self._families = 0
         self._family_B = np.zeros(0, np.int64)
         self._prompt_B = np.zeros(0, np.int64)
 
     def join(self, index: Sequence[int], lengths: np.ndarray) -> None:
-        """New rows from prompts of these lengths; siblings have the same number."""
+        """Adds rows from prompts of these lengths; siblings have the same number."""
         family = self._families + np.array(index)
         self._families = int(family.max()) + 1
         self._family_B = np.concatenate([self._family_B, family])
         self._prompt_B = np.concatenate([self._prompt_B, lengths])
 
     def leave(self, targets: Sequence[int], sources: Sequence[int], rows: int) -> None:
-        """Rows take the places of others that have ended, and `rows` are left."""
+        """Moves rows from `sources` to the indices of ended ones, `targets`; `rows` remain."""
         for array in (self._family_B, self._prompt_B):
             array[targets] = array[sources]
         self._family_B, self._prompt_B = self._family_B[:rows], self._prompt_B[:rows]
 
     def plan(self, first_B: np.ndarray, columns: int) -> Plan | None:
-        """For rows that begin at these columns of a window; None: what the model asks for costs
-        no more."""
+        """Returns the plan for rows that begin at these columns of a window; None if the model's
+        own attention costs no more."""
         families, ones, sizes = np.unique(self._family_B, return_index=True, return_counts=True)
         most_saved = (sizes - 1) * self._prompt_B[ones] * self.bytes_per_token
         gain, parts, lone_B = 0, [], np.ones(len(first_B), bool)
         for family in families[most_saved > FAMILY_COST]:
             rows = np.flatnonzero(self._family_B == family)
             part = _part(rows, first_B[rows], int(self._prompt_B[rows[0]]))
-            # Own tokens of rows that stand apart are copied: written, and read once more.
+            # Own tokens of rows that are not adjacent are copied: written, and read once more.
             own = columns - part.first - part.prompt
             copied = 0 if isinstance(part.rows, slice) else 2 * len(rows) * own
             saved = ((len(rows) - 1) * part.prompt - copied) * self.bytes_per_token - FAMILY_COST
@@ -130,7 +130,7 @@ def _part(rows: np.ndarray, first: np.ndarray, prompt: int) -> Part:
 class _Step:
     plan: Plan
     mask: Tensor | None
-    """As the model was given it."""
+    """As passed to the model."""
 
 
 _under_way: ContextVar[_Step | None] = ContextVar("step under way", default=None)
@@ -138,7 +138,7 @@ _under_way: ContextVar[_Step | None] = ContextVar("step under way", default=None
 
 @contextmanager
 def attending(model: PreTrainedModel, plan: Plan, mask: Tensor | None) -> Iterator[None]:
-    """A pass of one token per row, with this mask over the window's columns, goes by the plan."""
+    """Applies the plan to a pass of one token per row, with this mask over the window's columns."""
     before = model.config._attn_implementation
     model.config._attn_implementation = NAME
     token = _under_way.set(_Step(plan, mask))
@@ -184,10 +184,10 @@ def _attend(
 
 
 def _family(query: Tensor, key: Tensor, value: Tensor, part: Part, scale: float | None) -> Tensor:
-    """(R, 1, H, D) of R siblings."""
+    """Returns (R, 1, H, D) for R siblings."""
     query = _rows(query, part)
     count, width, heads, own = len(query), query.shape[-1], key.shape[1], part.first + part.prompt
-    # Query heads that share a key's head are further queries to it.
+    # Query heads that share a key head become additional queries to it.
     query_RGND = query.reshape(count, heads, -1, width)
     columns = (slice(part.one, part.one + 1), slice(None), slice(part.first, own))
     of_prompt, prompt_sums = flash_attention(

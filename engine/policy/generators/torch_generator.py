@@ -1,24 +1,23 @@
 """Sampling with plain torch: continuous batching over a key-value cache; CPU or CUDA.
 
-Rows that end leave the running batch at once and requests that wait join it; equal prompts and
-beginnings that are known are run once.
+Rows that end leave the running batch at once and queued requests join it; equal prompts and cached
+prefixes are run once.
 
 Invariants:
-- Ids and log-probabilities come from the same forward pass as the sample, and nothing is ever
-  encoded again from text.
-- A row's tokens follow from its prompt, its settings and its seed. What else is in the batch
-  changes sums in their last bits, and nothing else; the same calls since `forget`, in the same
-  order, give the same bits.
+- Ids and log-probabilities come from the same forward pass as the sample, and text is never
+  encoded again.
+- A row's tokens depend on its prompt, its settings and its seed. Other rows of the batch change
+  only the last bits of sums; the same calls since `forget`, in the same order, give the same bits.
 
-Parity: the log-probability that is recorded is that of the token in the softmax of the whole
-vocabulary at the sampling temperature, whatever `top_p`, `top_k` and `min_p` leave to be drawn, and
-so the quantity that the learner computes. In float32 the two differ by less than 1e-4 nats for
-every token; what differs is the order of sums, with a cache and without. In bfloat16 every
-activation is rounded to 8 bits: less than 0.25 nats for every token, and 0.02 on the mean.
+Parity: the recorded log-probability is that of the token in the softmax of the whole vocabulary
+at the sampling temperature, regardless of `top_p`, `top_k` and `min_p`, which is the quantity that
+the learner computes. In float32 the two differ by less than 1e-4 nats for every token, by the order
+of sums with a cache and without. In bfloat16 every activation is rounded to 8 bits: less than 0.25
+nats for every token, and 0.02 on the mean.
 
-Any causal model of transformers is taken. One that keeps a key and a value per token and layer
-(sliding windows included) is batched continuously; any other gets a batch at a time, in a cache of
-its own.
+Any causal model of transformers is supported. One that caches a key and a value per token and layer
+(sliding windows included) is batched continuously; any other runs one batch at a time, in its own
+cache.
 """
 
 from __future__ import annotations
@@ -43,9 +42,9 @@ from engine.policy.generators.sampling import draw
 from engine.policy.types import Generation
 
 BATCH_TOKENS = 16384
-"""Rows times columns of the running batch, before its rows grow; of known prompts, too."""
+"""Rows times columns of the running batch, before its rows grow; also of the prefix cache."""
 GPU_SHARE = 0.2
-"""Of a GPU's free memory, what each of the two may take if that is more."""
+"""Share of a GPU's free memory that each of the two may take if that is more."""
 
 
 def make(setup: Setup) -> TorchGenerator:
@@ -83,7 +82,7 @@ class TorchGenerator(Generator):
 
     @property
     def unfinished(self) -> int:
-        """Requests that are being written or wait."""
+        """Number of requests in flight or queued."""
         return self._rows.count + len(self._waiting)
 
     def submit(
@@ -94,12 +93,12 @@ class TorchGenerator(Generator):
         seeds: Sequence[int] | None = None,
         stop_ids: Sequence[int] = (),
     ) -> list[int]:
-        """Ask for answers, which `ended` or `step` give by these tickets.
+        """Queues requests; `ended` and `step` return the answers by these tickets.
 
-        `stop_ids` end a row as the model's own do.
+        `stop_ids` end a row, as the model's own do.
 
         Raises:
-            ValueError: a prompt leaves no room in the model's context.
+            ValueError: a prompt fills the model's context.
         """
         seeds = self.row_seeds(len(prompts)) if seeds is None else seeds
         stops = tuple(sorted({*self.end_ids, *stop_ids}))
@@ -115,10 +114,10 @@ class TorchGenerator(Generator):
         return [order.ticket for order in orders]
 
     def ended(self, least: int, seconds: float) -> dict[int, Generation]:
-        """What ended in so many steps as it takes, or as there is time for.
+        """Steps until `least` answers have ended or `seconds` have passed; returns them by ticket.
 
         Raises:
-            FloatingPointError: the model's logits are no numbers.
+            FloatingPointError: the model's logits are NaN.
         """
         found: dict[int, Generation] = {}
         until = time.monotonic() + seconds
@@ -130,7 +129,8 @@ class TorchGenerator(Generator):
 
     @torch.inference_mode()
     def step(self) -> dict[int, Generation]:
-        """Let waiting requests join, write one token in every row; what ended, by ticket."""
+        """Admits queued requests and generates one token in every row; returns the finished
+        answers by ticket."""
         ended = self._admit()
         if self._rows.count:
             batch = self._batch
@@ -143,7 +143,7 @@ class TorchGenerator(Generator):
 
     @torch.inference_mode()
     def cancel(self, tickets: Iterable[int]) -> None:
-        """Write no more of these; those that have ended are none of them."""
+        """Discards these requests, queued or in flight; finished ones are ignored."""
         unwanted = set(tickets)
         self._waiting = deque(o for o in self._waiting if o.ticket not in unwanted)
         self._remove([n for n, o in enumerate(self._rows.orders) if o.ticket in unwanted])
@@ -152,7 +152,7 @@ class TorchGenerator(Generator):
         self.forget()
 
     def forget(self) -> None:
-        """Know no prompt any more; give back memory that no row is in."""
+        """Empties the prefix cache; releases the batch's memory if it has no row."""
         self._known.clear()
         if not self._rows.count:
             self._batch = None
@@ -179,7 +179,7 @@ class TorchGenerator(Generator):
         return min(sampling.max_new_tokens, context - len(prompt))
 
     def _admit(self) -> dict[int, Generation]:
-        """Run the prompts of those that fit, and draw their first tokens."""
+        """Runs the prompts of the requests that fit, and draws their first tokens."""
         ended: dict[int, Generation] = {}
         while orders := self._fitting():
             batch, known = self._batch, self._known.setdefault(self._scope, self._prefixes())
@@ -192,10 +192,10 @@ class TorchGenerator(Generator):
         return ended
 
     def _fitting(self) -> list[Order]:
-        """Those of the waiting that join now.
+        """Returns the queued requests that join now.
 
-        A few wait for some more while others are written: a pass over a prompt costs as much as a
-        step of the batch.
+        A few wait for some more while others are in flight: a pass over a prompt costs as much as
+        a step of the batch.
         """
         if not self._waiting:
             return []
@@ -222,7 +222,7 @@ class TorchGenerator(Generator):
         over = self._draw(places, logits_BV, self._rows.first_uniforms(places))
         ended = {self._rows.orders[place].ticket: self._generation(place) for place in over}
         if len(over) < len(places):
-            # Those that have ended join as well, if others do, and leave with their rows.
+            # Rows that have ended join as well, if others do, and are removed afterwards.
             ahead = int((self._rows.limits - self._rows.written)[places.start : places.stop].max())
             self._batch.join(prompts, index, ahead)
             self._remove(over)
@@ -231,7 +231,7 @@ class TorchGenerator(Generator):
         return ended
 
     def _draw(self, places: range, logits_BV: torch.Tensor, uniforms: np.ndarray) -> list[int]:
-        """Write one token in each of these rows; the places of those that end with it."""
+        """Draws one token in each of these rows; returns the indices of those that end with it."""
         device = logits_BV.device
         uniforms_B = torch.from_numpy(uniforms).to(device)
         tokens_B, logprobs_B = draw(logits_BV, self._rows.settings(places, device), uniforms_B)

@@ -1,9 +1,9 @@
-"""One vLLM engine: started, asked and ended from ordinary threads.
+"""One vLLM engine behind blocking calls from ordinary threads.
 
-vLLM's `AsyncLLM` lives on an event loop in a thread of its own; the model is in a process that
+vLLM's `AsyncLLM` runs on an event loop in a thread of its own; the model is in a process that
 vLLM starts. Invariants:
-- Every wait ends, by an answer or by its deadline, and says for what it was.
-- What vLLM's processes have to say goes to a file; of a failure the first cause in it is told.
+- Every wait ends by a result or by its deadline, and its error names what it waited for.
+- vLLM's processes log to a file; the error of a failure contains the first cause in it.
 - vLLM's process ends with this one, however this one ends.
 """
 
@@ -27,7 +27,7 @@ from engine.policy.generators import GeneratorError
 Result = TypeVar("Result")
 
 CONTROL_SECONDS = 600.0
-"""Deadline of what is asked of an engine besides answers: new weights, sleep."""
+"""Deadline of calls to an engine other than answers: new weights, sleep."""
 CAUSE = re.compile(r"^[A-Za-z_][\w.]*(?:Error|Exception): \S.*$", re.MULTILINE)
 REMEDIES = (
     (
@@ -40,22 +40,22 @@ REMEDIES = (
 
 
 class VllmEngine:
-    """`AsyncLLM` behind calls that block."""
+    """`AsyncLLM` behind blocking calls."""
 
     def __init__(self, path: str):
-        """`path` leads to its settings."""
+        """`path` is that of its settings, for errors."""
         self._path = path
         self._folder = tempfile.TemporaryDirectory(prefix="grove-vllm-")
         self.folder = Path(self._folder.name)
-        """For files of the engine; it goes when the engine goes."""
+        """Files of the engine; `close` deletes it."""
         self._log = self.folder / "vllm.log"
         self._loop = asyncio.new_event_loop()
-        # The engine's process ends with the thread that started it: this one lasts.
+        # The engine's process ends with the thread that started it, so this thread stays alive.
         threading.Thread(target=self._loop.run_forever, name="vllm", daemon=True).start()
         self.llm: Any = None
 
     def start(self, arguments: Mapping[str, Any], environment: Mapping[str, str]) -> None:
-        """Start it with these arguments of `AsyncEngineArgs` and variables.
+        """Starts it with these arguments of `AsyncEngineArgs` and environment variables.
 
         Raises:
             GeneratorError: it did not start, with the first cause.
@@ -65,7 +65,7 @@ class VllmEngine:
             self.llm = self.call(start, "start", VLLM_START_SECONDS + CONTROL_SECONDS)
 
     def call(self, coroutine: Coroutine[Any, Any, Result], what: str, seconds: float) -> Result:
-        """Result of a coroutine on the engine's loop.
+        """Returns the result of a coroutine on the engine's loop.
 
         Raises:
             GeneratorError: it failed, with the first cause, or took longer than its deadline.
@@ -88,7 +88,7 @@ class VllmEngine:
             raise GeneratorError(self._told(what, first)) from None
 
     def close(self) -> None:
-        """End the engine and its process."""
+        """Ends the engine and its process."""
         if self.llm is not None:
             self._loop.call_soon_threadsafe(self.llm.shutdown)
             done = asyncio.run_coroutine_threadsafe(asyncio.sleep(0), self._loop)
@@ -130,7 +130,7 @@ class VllmEngine:
         }
 
     def _told(self, what: str, error: BaseException) -> str:
-        """The first cause that any of vLLM's processes wrote down, else the error itself."""
+        """Returns a message with the first cause that vLLM's processes logged, else the error."""
         log = self._log.read_text("utf-8", "replace") if self._log.is_file() else ""
         found = CAUSE.search(log)
         cause = found.group() if found else f"{type(error).__name__}: {_message(error)}"
@@ -139,7 +139,7 @@ class VllmEngine:
 
 
 def _message(error: BaseException) -> str:
-    """On one line; of settings that are refused, why, and not only how many."""
+    """Returns an error on one line; for a validation error the messages, not only their number."""
     if callable(told := getattr(error, "errors", None)):
         return "; ".join(str(fault.get("msg", fault)) for fault in told())
     return " ".join(str(error).split())
@@ -147,7 +147,7 @@ def _message(error: BaseException) -> str:
 
 @contextmanager
 def _environment(variables: Mapping[str, str]) -> Iterator[None]:
-    """These variables for the processes that are started in the block."""
+    """Sets these variables for the processes that are started in the block."""
     before = dict(os.environ)
     os.environ |= variables
     try:

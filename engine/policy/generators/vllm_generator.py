@@ -1,13 +1,13 @@
-"""Sampling with vLLM: an engine of its own that is given every new version of the weights.
+"""Sampling with vLLM: an engine of its own that receives every new version of the weights.
 
 Invariants:
 - Ids go in and come out; vLLM has no tokenizer here.
-- An answer is written by one version of the weights from its first token to its last, and vLLM
-  itself says by which. Before weights are exchanged what is being written is finished, and what
-  was computed of earlier prompts is forgotten.
+- One version of the weights generates an answer from its first token to its last, and vLLM
+  itself reports which. Before weights are exchanged the answers in flight are completed and the
+  prefix cache is reset.
 - A log-probability is that of the softmax of the whole vocabulary at the sampling temperature.
-  Where some tokens cannot be drawn vLLM tells it at temperature 1 alone; at any other there is
-  none (settings to learn from that are refused by `engine.config.generator_support`).
+  Where some tokens cannot be drawn vLLM reports it at temperature 1 only; at any other there is
+  none (`engine.config.generator_support` refuses settings that would learn from that).
 
 In float32 the log-probabilities differ from the learner's by less than 1e-3 nats for every token.
 """
@@ -52,7 +52,7 @@ def make(setup: Setup) -> VllmGenerator:
 
 
 class VllmGenerator(Generator):
-    """Samples from the weights that `use` named last."""
+    """Samples from the weights of the last call of `use`."""
 
     def __init__(self, setup: Setup):
         owner, policy = setup.agents[0], setup.policy
@@ -63,10 +63,10 @@ class VllmGenerator(Generator):
         self._numbers = itertools.count()
         self._writing: dict[int, asyncio.Task[Generation]] = {}
         self._held: tuple[PreTrainedModel, int] | None = None
-        """What the engine has: a model, and the version that it was then."""
+        """The model whose weights the engine has, and their version."""
         self._asleep = False
         self.reused_tokens = 0
-        """Of prompts so far, those that vLLM had in its cache."""
+        """Prompt tokens so far that vLLM had in its prefix cache."""
         self.seed = setup.seed
         self._engine = VllmEngine(self._path)
         self._sender = self._sender_of()
@@ -77,10 +77,10 @@ class VllmGenerator(Generator):
             raise
 
     def use(self, model: PreTrainedModel, version: int) -> None:
-        """Give the engine these weights, unless it has them; then nothing of the old ones is left.
+        """Sends the engine these weights, unless it has them, and resets its prefix cache.
 
         Raises:
-            GeneratorError: the engine ended, or did not take them in time.
+            GeneratorError: the engine ended, or did not receive them in time.
         """
         held = self._held
         if held is not None and held[0] is model and held[1] == version and not self._asleep:
@@ -101,7 +101,7 @@ class VllmGenerator(Generator):
         version: int,
         seeds: Sequence[int] | None = None,
     ) -> list[int]:
-        """Ask for answers; vLLM writes them whether or not anyone waits for them in `ended`."""
+        """Requests answers; vLLM generates them whether or not a call of `ended` waits."""
         seeds = self.row_seeds(len(prompts)) if seeds is None else seeds
         tickets = [next(self._numbers) for _ in prompts]
         asked = list(zip(tickets, prompts, seeds, sampling, strict=True))
@@ -109,7 +109,7 @@ class VllmGenerator(Generator):
         return tickets
 
     def ended(self, least: int, seconds: float) -> dict[int, Generation]:
-        """What has ended, by ticket.
+        """Returns the finished answers by ticket.
 
         Raises:
             GeneratorError: the engine ended, refused a prompt, or took longer than its deadline.
@@ -121,9 +121,9 @@ class VllmGenerator(Generator):
         self._ask(self._cancel(), "drop what it writes")
 
     def rest(self) -> None:
-        """Free the GPU that the engine shares with the learner; elsewhere it stays as it is."""
+        """Frees the GPU that the engine shares with the learner; does nothing elsewhere."""
         if self._place.shares_gpu and not self._asleep:
-            # Level 2: the weights are not kept on the host, for new ones come before any answer.
+            # Level 2: weights are not kept on the host, since new ones arrive before any answer.
             self._ask(self._engine.llm.sleep(level=2, mode="wait"), "sleep")
             self._asleep = True
 
@@ -149,7 +149,7 @@ class VllmGenerator(Generator):
         self._engine.call(coroutine, what, CONTROL_SECONDS)
 
     async def _make_ready(self) -> None:
-        """Room for new weights, and nobody who writes with the old ones."""
+        """Makes room for new weights and completes the answers in flight."""
         llm = self._engine.llm
         if self._asleep:
             await llm.wake_up(tags=["weights"])
@@ -238,14 +238,15 @@ class VllmGenerator(Generator):
             min_p=sampling.min_p,
             max_tokens=sampling.max_new_tokens,
             seed=seed,
-            logprobs=0,  # of the token that was drawn, and of no other
+            logprobs=0,  # of the drawn token only
             stop_token_ids=self._end_ids,
             detokenize=False,
             output_kind=RequestOutputKind.FINAL_ONLY,
         )
 
     def _logprobs(self, output: Any, sampling: SamplingConfig) -> list[float]:
-        """By token; empty where vLLM's are not those that are wanted."""
+        """Returns log-probabilities by token; none where vLLM's are at another temperature, or of
+        a truncated vocabulary."""
         at_one = self._logprobs_mode == "raw_logprobs"
         if (sampling.temperature != 1) if at_one else truncates(sampling):
             return []

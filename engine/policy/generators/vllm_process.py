@@ -1,6 +1,6 @@
-"""What runs in the process that vLLM starts. Invariant: it ends with the process that started it.
+"""Executors of the process that vLLM starts. Invariant: it ends with the process that started it.
 
-vLLM's own clean-up needs the parent to be alive; one that is killed would leave a model in memory.
+vLLM's own clean-up needs a living parent; a killed one would leave a model in memory.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _PR_SET_PDEATHSIG = 1
 
 
 class TiedUniProcExecutor(UniProcExecutor):
-    """The model is in the engine's own process."""
+    """Executor with the model in the engine's own process."""
 
     def _init_executor(self) -> None:
         _end_with_parent()
@@ -26,7 +26,7 @@ class TiedUniProcExecutor(UniProcExecutor):
 
 
 class TiedMultiprocExecutor(MultiprocExecutor):
-    """One process per GPU; they end with the engine's."""
+    """Executor with one process per GPU; they end with the engine's."""
 
     def _init_executor(self) -> None:
         _end_with_parent()
@@ -34,12 +34,12 @@ class TiedMultiprocExecutor(MultiprocExecutor):
 
 
 def executor_of(config: Any) -> type[Executor]:
-    """The executor for a configuration of vLLM."""
+    """Returns the executor for a configuration of vLLM."""
     alone = config.parallel_config.world_size == 1
     return TiedUniProcExecutor if alone else TiedMultiprocExecutor
 
 
 def _end_with_parent() -> None:
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-    if os.getppid() == 1:  # it had ended before
+    if os.getppid() == 1:  # the parent had already ended
         os._exit(1)

@@ -1,7 +1,7 @@
-"""Where an agent's vLLM runs, and with which of vLLM's settings.
+"""Placement of an agent's vLLM, and the settings that vLLM receives.
 
-On a CPU: in one process, eagerly. With one GPU: on the learner's, which is left to the learner
-while it learns. With more: on the GPUs after the learner's.
+On a CPU vLLM runs in one process, eagerly. With one GPU it runs on the learner's and sleeps during
+updates. With more it runs on the GPUs other than the learner's.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from engine.policy.generators import GeneratorError, Setup
 
 @dataclass(frozen=True)
 class Place:
-    """Where the engine is, next to a learner."""
+    """Devices of the engine and of its learner."""
 
     gpus: int
-    """Of the engine; 0 is the CPU."""
+    """Number of the engine's GPUs; 0 is the CPU."""
     learner_gpu: int = 0
-    """Among those that this process sees."""
+    """Index among the GPUs that this process sees."""
 
     @property
     def shares_gpu(self) -> bool:
@@ -33,7 +33,7 @@ class Place:
         return self.gpus == 1
 
     def visible(self) -> str:
-        """CUDA_VISIBLE_DEVICES of the engine's processes."""
+        """Returns CUDA_VISIBLE_DEVICES of the engine's processes."""
         listed = os.environ.get("CUDA_VISIBLE_DEVICES")
         seen = listed.split(",") if listed else [str(i) for i in range(torch.cuda.device_count())]
         if self.shares_gpu:
@@ -43,10 +43,10 @@ class Place:
 
 
 def place_of(agent: AgentConfig, model: PreTrainedModel) -> Place:
-    """Where this agent's engine runs.
+    """Returns where this agent's engine runs.
 
     Raises:
-        GeneratorError: this vLLM is not built for it, or GPUs are missing.
+        GeneratorError: this vLLM is not built for that device or head size, or GPUs are missing.
     """
     from vllm.platforms import current_platform
 
@@ -72,13 +72,13 @@ def place_of(agent: AgentConfig, model: PreTrainedModel) -> Place:
 
 
 def engine_arguments(setup: Setup, place: Place, folder: Path) -> dict[str, Any]:
-    """Arguments of vLLM's `AsyncEngineArgs` for the model whose config is in `folder`."""
+    """Returns arguments of vLLM's `AsyncEngineArgs` for the model whose config is in `folder`."""
     options = setup.agents[0].generator
     eager = options.enforce_eager
     arguments: dict[str, Any] = {
         "model": str(folder),
         "skip_tokenizer_init": True,
-        "generation_config": "vllm",  # nothing of the model's own sampling settings
+        "generation_config": "vllm",  # not the model's own sampling settings
         "dtype": setup.run.compute.dtype,
         "seed": setup.seed % 2**31,
         "max_model_len": options.max_model_len or _longest(setup),
@@ -90,7 +90,8 @@ def engine_arguments(setup: Setup, place: Place, folder: Path) -> dict[str, Any]
         "distributed_executor_backend": "mp" if place.gpus > 1 else "uni",
     }
     if place.gpus == 0:
-        # A prompt in parts takes back a draw of its seed, which a CPU's generator cannot (0.32.0).
+        # Chunked prefill rewinds a draw of the request's seed, which a CPU's torch generator
+        # cannot do (vLLM 0.32.0).
         whole = {"enable_chunked_prefill": False}
         return arguments | whole | {"kv_cache_memory_bytes": int(options.cpu_cache_gib * 2**30)}
     return arguments | {
@@ -103,16 +104,16 @@ def engine_arguments(setup: Setup, place: Place, folder: Path) -> dict[str, Any]
 
 
 def logprobs_mode(setup: Setup) -> str:
-    """At which point of vLLM's sampling log-probabilities are taken, for all its answers."""
+    """Returns the point of vLLM's sampling where log-probabilities are taken, for all answers."""
     from engine.config.generator_support import truncates
 
     if any(truncates(agent.sampling) for agent in setup.agents):
         return "raw_logprobs"  # of the whole vocabulary, at temperature 1
-    return "processed_logprobs"  # at the temperature; of all that may be drawn, which is all
+    return "processed_logprobs"  # at the temperature; all tokens may be drawn
 
 
 def environment(setup: Setup, place: Place) -> dict[str, str]:
-    """Variables of the engine's processes."""
+    """Returns environment variables of the engine's processes."""
     if place.gpus:
         # Handles of CUDA memory pass between our own two processes, as pickles.
         os.environ["VLLM_ALLOW_INSECURE_SERIALIZATION"] = "1"
@@ -129,14 +130,14 @@ def environment(setup: Setup, place: Place) -> dict[str, str]:
 
 
 def _longest(setup: Setup) -> int:
-    """Prompt and answer that the agents' sampling allows, if the model takes as many."""
+    """Returns the most tokens of prompt and answer that sampling and the model allow."""
     asked = max(a.sampling.max_prompt_tokens + a.sampling.max_new_tokens for a in setup.agents)
     model = getattr(setup.weights.model.config, "max_position_embeddings", None)
     return min(asked, model or asked)
 
 
 def _check_head_size(path: str, model: PreTrainedModel) -> None:
-    # vLLM would find out at the first answer only.
+    # vLLM itself would fail at the first answer only.
     from vllm.v1.attention.backends.cpu_attn import CPUAttentionBackend
 
     config = model.config.get_text_config()

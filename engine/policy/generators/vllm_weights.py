@@ -1,10 +1,10 @@
-"""New weights for a vLLM engine, by vLLM's own ways.
+"""Transfer of new weights to a vLLM engine, by vLLM's own mechanisms.
 
 - On a CPU the engine reloads its weights in place (`reload_weights`) from a file.
-- On the learner's own GPU they are handed over through CUDA IPC, without a copy on the host.
+- On the learner's own GPU they are passed through CUDA IPC, without a copy on the host.
 - With GPUs of its own the engine receives them by NCCL.
 
-Names and shapes are those of a checkpoint; adapters are added into the weights. Invariant: when
+Names and shapes are those of a checkpoint; adapters are merged into the weights. Invariant: when
 `send` returns, the engine has every weight of the model and no other.
 """
 
@@ -31,13 +31,13 @@ RECEIVE = "receive new weights"
 
 
 class Sender(Protocol):
-    """Gives an engine the weights of a model."""
+    """Sends the weights of a model to an engine."""
 
     def send(self, engine: VllmEngine, model: PreTrainedModel) -> None: ...
 
 
 class ReloadSender:
-    """By a file of this machine."""
+    """Sends by a file on this machine."""
 
     def send(self, engine: VllmEngine, model: PreTrainedModel) -> None:
         file = write_weights(model, engine.folder)
@@ -50,7 +50,7 @@ class ReloadSender:
 
 
 class TransferSender:
-    """By vLLM's weight transfer: `ipc`, or `nccl` to so many `receivers`."""
+    """Sends by vLLM's weight transfer: `ipc`, or `nccl` to `receivers` processes."""
 
     def __init__(self, backend: str, receivers: int):
         self._backend = backend
@@ -68,12 +68,12 @@ class TransferSender:
             self._transfer.send_weights()
 
     def meeting(self, model: PreTrainedModel) -> Any:
-        """What the two sides of a transfer agree on."""
+        """Returns the initial settings that the two sides of a transfer share."""
         if self._backend == "ipc":
             from vllm.distributed.weight_transfer.ipc_engine import IPCTrainerInitInfo
 
-            # Packed: a buffer at a time, not a second copy of all the weights. It must hold the
-            # largest of them, which in large models is the embedding, of more than vLLM's 1 GiB.
+            # Packed: one buffer at a time, not a second copy of all weights. It must hold the
+            # largest weight, which in large models is the embedding, of more than vLLM's 1 GiB.
             largest = max(t.numel() * t.element_size() for _, t in checkpoint_tensors(model))
             size = max(largest, IPCTrainerInitInfo.packed_buffer_size_bytes)
             return IPCTrainerInitInfo(rank=0, packed=True, packed_buffer_size_bytes=size)
@@ -89,10 +89,10 @@ class TransferSender:
 
 
 def write_model(model: PreTrainedModel, folder: Path, *, untied: bool) -> None:
-    """`config.json`, and with `untied` the weights too, as a checkpoint has them.
+    """Writes `config.json`, and with `untied` the weights too, as a checkpoint has them.
 
     Untied, input and output embeddings are two weights for vLLM. On a CPU it packs the output's a
-    second time, and that copy of tied ones is forgotten by its reload (0.32.0).
+    second time, and its reload does not update that copy of tied ones (0.32.0).
     """
     config = copy.deepcopy(model.config)
     if untied:
@@ -102,11 +102,11 @@ def write_model(model: PreTrainedModel, folder: Path, *, untied: bool) -> None:
 
 
 def write_weights(model: PreTrainedModel, folder: Path) -> Path:
-    """`model.safetensors` with every weight under each of its names."""
+    """Writes `model.safetensors` with every weight under each of its names."""
     file = folder / "model.safetensors"
     with torch.no_grad():
         tensors = {
-            # Cloned: a file does not take one memory twice.
+            # Cloned: a safetensors file cannot hold two tensors that share memory.
             name: tensor.detach().cpu().contiguous().clone()
             for name, tensor in checkpoint_tensors(model, untied=True)
         }
@@ -115,7 +115,7 @@ def write_weights(model: PreTrainedModel, folder: Path) -> Path:
 
 
 class _ModelSource(WeightSource):
-    """The weights of `model`, which may be another at every round."""
+    """The weights of `model`, which may change between transfers."""
 
     model: PreTrainedModel
 
@@ -127,7 +127,7 @@ class _ModelSource(WeightSource):
 
 
 class Client:
-    """The engine's side of a transfer, as vLLM's trainer side calls it: from any thread."""
+    """The engine's side of a transfer, which vLLM's trainer side may call from any thread."""
 
     def __init__(self, engine: VllmEngine):
         self._engine = engine

@@ -1,12 +1,12 @@
-"""Log-probabilities of written tokens under a model: one forward pass over a micro-batch.
+"""Log-probabilities of output tokens under a model: one forward pass over a micro-batch.
 
-Rows are laid out `padded`, prompts flush right beside one another, or `packed`, behind one another
-as a trie (`engine.policy.learner.trie`), which may hold what rows begin with alike only once. The
-gradient of a packed prefix is the sum over the rows that it stands for, as autograd forms it.
+Rows are `padded`, stacked with prompts flush right, or `packed`, concatenated as a trie
+(`engine.policy.learner.trie`), which may hold a prefix that rows share only once. The gradient of a
+packed prefix is the sum over the rows that share it, as autograd forms it.
 
 Invariant: `logprobs_NL[n, t]` is that of `output_ids[n][t]` at the temperature at which row n
-was sampled, over the whole vocabulary, in either layout; what stands right of a row's output has
-no meaning.
+was sampled, over the whole vocabulary, in either layout; values to the right of a row's output
+have no meaning.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from engine.policy.models.chunked_logits import Asked, tell
 
 @dataclass(frozen=True)
 class RowTensors:
-    """What a loss needs of a micro-batch, outputs flush left."""
+    """Inputs of a loss for a micro-batch, outputs flush left."""
 
     rows: tuple[TrainingRow, ...]
-    """What row n is made of."""
+    """The source of each row n."""
     outputs_NL: Tensor
     mask_NL: Tensor
     rollout_logprobs_NL: Tensor
@@ -50,24 +50,24 @@ class PaddedRows(RowTensors):
 
 @dataclass(frozen=True)
 class PackedRows(RowTensors):
-    """A micro-batch as one sequence of T tokens; of a row's last token nothing is asked."""
+    """A micro-batch as one sequence of T tokens, without the last token of each row."""
 
     ids_1T: Tensor
     positions_1T: Tensor
     plan: AttentionPlan
     asked_Q: Tensor
-    """Places whose next token is asked for, each once per temperature."""
+    """Indices of the Q positions whose next token is scored, each once per temperature."""
     temperatures_Q: Tensor
     tokens_QR: Tensor
-    """The different tokens that follow there: siblings begin with several."""
+    """The R different tokens that follow there: siblings may begin with several."""
     answers_NL: Tensor
-    """Which of the Q says what follows at output t of row n..."""
+    """Index among the Q of the position before output t of row n..."""
     choices_NL: Tensor
-    """... and which of the R that is."""
+    """... and index among the R of that output."""
 
 
 def pad_rows(rows: Sequence[TrainingRow], pad_id: int, device) -> PaddedRows:
-    """Tensors of one micro-batch."""
+    """Returns the tensors of one micro-batch."""
     prompts, prompt_mask = left_pad([row.prompt_ids for row in rows], pad_id, device)
     tensors = _row_tensors(rows, pad_id, device)
     attention = torch.cat([prompt_mask, tensors.mask_NL], dim=1)
@@ -80,12 +80,12 @@ def pad_rows(rows: Sequence[TrainingRow], pad_id: int, device) -> PaddedRows:
 
 
 def inputs_of(row: TrainingRow) -> list[int]:
-    """The tokens of a row that a model must read to tell the probability of its output."""
+    """Returns the tokens of a row that a model must read to score its output."""
     return [*row.prompt_ids, *row.output_ids[:-1]]
 
 
 def pack_rows(rows: Sequence[TrainingRow], trie: Trie, pad_id: int, device) -> PackedRows:
-    """Tensors of one micro-batch; `trie` is of the rows' `inputs_of`, in order."""
+    """Returns the tensors of one micro-batch; `trie` is of the rows' `inputs_of`, in order."""
     tensors = _row_tensors(rows, pad_id, device)
     asked: dict[tuple[int, float], int] = {}
     answers = [
@@ -117,14 +117,15 @@ def output_logprobs(
     entropy_gradient: bool = False,
     at_once: int | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """(logprobs_NL with gradient, entropy_NL in nats, without unless it is asked for).
+    """Returns (logprobs_NL, entropy_NL), in nats; logprobs_NL with gradient, entropy_NL only with
+    `entropy_gradient`.
 
-    `at_once`: the most logits that exist at a time (`engine.policy.models.chunked_logits`); None is
-    all of them.
+    `at_once` is the most logits that exist at a time (`engine.policy.models.chunked_logits`); None
+    is all of them.
     """
     if isinstance(rows, PackedRows):
         return _packed_logprobs(model, rows, entropy_gradient, at_once)
-    # The output layer is given every row's last token too, of which nothing is asked.
+    # The output layer also runs on every row's last token, whose result is dropped.
     tokens_NW = torch.nn.functional.pad(rows.outputs_NL, (0, 1))
     temperatures_M = rows.temperatures_N[:, None].expand_as(tokens_NW).flatten()
     logprobs_M1, entropy_M = tell(
@@ -158,8 +159,8 @@ def _packed_logprobs(
 
 
 def _choices(answers_NL: Tensor, tokens_NL: Tensor, positions: int) -> tuple[Tensor, Tensor]:
-    """(tokens_QR: the different tokens that follow at each position, choices_NL: which of them it
-    is in a row)."""
+    """Returns (tokens_QR: the different tokens that follow each position, choices_NL: which of
+    them follows in a row)."""
     stride = int(tokens_NL.max()) + 1
     pairs_K, places = torch.unique(answers_NL * stride + tokens_NL, return_inverse=True)
     answers_K = pairs_K // stride

@@ -1,23 +1,23 @@
-"""How the learner lays its rows out in forward passes, and which way is the cheapest.
+"""Layouts of the learner's rows in forward passes, and the choice of the cheapest.
 
-    padded   beside one another, those of like length together, padded to the longest
-    packed   behind one another, without padding
-    prefix   packed, and what rows begin with alike is forwarded once, for all of them
-    auto     padded or prefix, whichever the cost model below finds cheaper
+    padded   rows of similar length stacked, padded to the longest
+    packed   rows concatenated, without padding
+    prefix   packed, with a prefix that rows share forwarded once for all of them
+    auto     padded or prefix, whichever is cheaper by the cost model below
 
 All give the same loss and the same gradient up to rounding: scaled to norm 1, as clipping does, no
-number of two gradients differs by more than 1e-9 in float64 and 1e-6 in float32. bfloat16 rounds
+element of two gradients differs by more than 1e-9 in float64 and 1e-6 in float32. bfloat16 rounds
 every activation to 8 bits, in any layout, and two layouts differ as much.
 
 Rules:
-- A model that drops units at random while it learns (attention, residual or LoRA dropout) shares
-  nothing: siblings of one prefix would all lose the same units. `auto` is padded then, so that a
-  row's draws do not hang on the cost model, and `prefix` is packed.
-- A model whose attention is no plain causal one (sliding windows, chunks, sinks, soft caps,
-  recurrence), or that does not ask the attention function of transformers, is padded; so is one
+- A model that drops units at random in training (attention, residual or LoRA dropout) shares no
+  prefix: siblings of one prefix would all lose the same units. `auto` then means padded, so that
+  a row's draws do not depend on the cost model, and `prefix` means packed.
+- A model whose attention is not plain causal (sliding windows, chunks, sinks, soft caps,
+  recurrence), or that does not call the attention function of transformers, is padded; so is one
   whose trial, a packed forward pass of a few tokens, disagrees with the padded one.
 
-Invariant: what is chosen is a function of the rows and of the model's shape, never of a clock.
+Invariant: the choice depends on the rows and the model's shape, never on a clock.
 """
 
 from __future__ import annotations
@@ -44,28 +44,28 @@ from engine.policy.learner.segments import NotPackable, attention_area, segment_
 from engine.policy.learner.trie import LEAST_SAVED, Trie, pack, share_prefixes, sorted_rows
 
 KEYS_PER_TOKEN = 8
-"""Keys that a packed forward pass may look at, over its budget of tokens: siblings each hold a
+"""Most keys that a packed forward pass may read, per token of its budget: siblings each hold a
 copy of their prefix's keys and values."""
 WORTHWHILE = 0.9
-"""Share of the padded rows' cost below which `auto` takes the other layout."""
+"""Share of the padded layout's cost below which `auto` chooses prefix."""
 CALL, PAIR, KEY = 2e6, 3.0, 8.0
-"""Cost of one attention call, of a multiplication in attention and of a copied number, in
+"""Cost of one attention call, of a multiplication in attention and of a copied element, in
 multiplications of a large matrix product; measured on CPUs."""
 
 
 @dataclass(frozen=True)
 class ModelShape:
-    """What a forward pass costs, in multiplications."""
+    """Cost of a forward pass, in multiplications."""
 
     layers: int
     token: float
     """Per token, in the layers' matrices."""
     asked: float
-    """Per position whose next token is asked for: the output layer."""
+    """Per position whose next token is scored: the output layer."""
     pair: float
-    """Per layer and pair of tokens that is looked at."""
+    """Per layer and attended pair of tokens."""
     key: float
-    """Per layer and key: numbers of its key and value."""
+    """Per layer and key: elements of its key and value."""
 
     @classmethod
     def of(cls, model: PreTrainedModel) -> ModelShape:
@@ -94,7 +94,7 @@ class MicroBatches:
     parts: list[PaddedRows | PackedRows]
     layout: RowLayout
     forwarded: int
-    """Tokens of all forward passes, padding too."""
+    """Tokens of all forward passes, padding included."""
 
 
 class Layout:
@@ -108,18 +108,18 @@ class Layout:
         pad_id: int,
         dtype: torch.dtype | None = None,
     ):
-        """`dtype` is the one in which the model is run, if it is not that of its weights."""
+        """`dtype` is the one in which the model runs, if it is not that of its weights."""
         self.dtype = dtype or model.dtype
         self.max_tokens = max_tokens
         self.pad_id = pad_id
         self.device = model.device
         self.reason = ""
-        """Why `wanted` is not what is done, or empty."""
+        """Why the layout is not `wanted`, or empty."""
         self.allowed = self._allowed(model, wanted)
         self.shape = ModelShape.of(model) if self.allowed is RowLayout.AUTO else None
 
     def micro_batches(self, rows: Sequence[TrainingRow]) -> MicroBatches:
-        """The rows in forward passes of at most `max_tokens`, but for a row longer than that."""
+        """Returns the rows in forward passes of at most `max_tokens`, except for longer rows."""
         if not rows or self.allowed is RowLayout.PADDED:
             return self._padded(rows, self._buckets(rows))
         if self.allowed is RowLayout.PACKED:
@@ -156,14 +156,14 @@ class Layout:
     def _runs(
         self, rows: Sequence[TrainingRow], laid_out: Callable[[Sequence[list[int]]], Trie]
     ) -> list[tuple[list[int], Trie]]:
-        """Rows in forward passes, each with its trie."""
+        """Returns the rows of each forward pass, with its trie."""
         inputs = [inputs_of(row) for row in rows]
         if laid_out is pack:
             order = sorted(range(len(rows)), key=lambda row: (-len(inputs[row]), row))
             common = [0] * len(rows)
         else:
             order, alike = sorted_rows(inputs)
-            # What a cut must save is how much less than its common tokens a row may share.
+            # A cut must save LEAST_SAVED tokens, so a row may share that many fewer than it could.
             common = [max(0, int(tokens) - LEAST_SAVED) for tokens in alike]
         runs: list[list[int]] = []
         tokens = keys = 0
@@ -213,17 +213,17 @@ class Layout:
 
 
 def _dropout(model: PreTrainedModel) -> str:
-    """What of the model draws at random while it learns, or empty."""
+    """Returns the name of a part of the model with dropout, or an empty string."""
     for name, module in model.named_modules():
         if isinstance(module, nn.Dropout) and module.p > 0:
             return name
-        if getattr(module, "attention_dropout", 0.0):  # a number that the attention is given
+        if getattr(module, "attention_dropout", 0.0):  # a number passed to attention
             return f"{name}.attention_dropout"
     return ""
 
 
 def _fault(model: PreTrainedModel, dtype: torch.dtype) -> str:
-    """Why rows cannot be packed for this model, or empty."""
+    """Returns why rows cannot be packed for this model, or an empty string."""
     config = model.config.get_text_config()
     kinds = set(getattr(config, "layer_types", None) or ["full_attention"])
     if odd := kinds - {"full_attention"}:
@@ -238,7 +238,8 @@ def _fault(model: PreTrainedModel, dtype: torch.dtype) -> str:
 
 @torch.no_grad()
 def _trial(model: PreTrainedModel, dtype: torch.dtype) -> str:
-    """Forward a few tokens in both layouts; why packing them is not possible, or empty."""
+    """Forwards a few tokens in both layouts; returns why they cannot be packed, or an empty
+    string."""
     top = model.get_input_embeddings().num_embeddings
     longest = getattr(model.config.get_text_config(), "max_position_embeddings", None) or 48
     ids = [7 * n % top for n in range(min(24, longest // 2))]

@@ -1,9 +1,9 @@
 """The learner of one policy: loss, gradient, optimizer.
 
 Invariants:
-- A batch gives the same gradient however it is cut into micro-batches and laid out in them.
-- ... and on however many ranks: sums and denominators are those of the whole batch.
-- log pi_old is taken from the weights at the start of the update, before its first step.
+- A batch gives the same gradient in any division into micro-batches and in any layout.
+- ... and on any number of ranks: sums and denominators are those of the whole batch.
+- log pi_old is computed with the weights at the start of the update, before its first step.
 - The reference never changes: it is the starting policy.
 """
 
@@ -52,7 +52,7 @@ class MicroBatch:
 class Learner:
     """Owns the weights' optimizer, schedule and version; changes the weights in place.
 
-    `agent` is the owner of the weights, whose optimizer settings they have.
+    `agent` is the owner of the weights, whose optimizer settings apply.
     """
 
     def __init__(
@@ -88,13 +88,13 @@ class Learner:
         )
 
     def update(self, rows: Sequence[TrainingRow], progress: float) -> UpdateStats:
-        """Learn from a batch of the policy's own nodes.
+        """Updates the weights from a batch of the policy's own nodes.
 
         `progress` is the share of the run that is done. Rows older than `max_staleness` policy
-        versions are left out and counted.
+        versions are dropped and counted.
 
         Raises:
-            FloatingPointError: the gradient is not finite; the weights are left as they were.
+            FloatingPointError: the gradient is not finite; that step does not change the weights.
         """
         self.progress = progress
         fresh = [
@@ -145,12 +145,12 @@ class Learner:
         )
 
     def _cut(self, rows: Sequence[TrainingRow]) -> list[MicroBatches]:
-        """This rank's part of each minibatch."""
+        """Returns this rank's part of each minibatch."""
         parts = _split(rows, self.training.minibatches)
         return [self.layout.micro_batches(self.crew.share(part)) for part in parts]
 
     def _together(self, cut: list[MicroBatches]) -> list[list[MicroBatch]]:
-        """The same number of forward passes on every rank."""
+        """Pads each minibatch with empty passes, to the same number of passes on every rank."""
         most = self.crew.most([len(one.parts) for one in cut])
         return [
             [MicroBatch(rows) for rows in [*one.parts, *[self._nothing()] * (n - len(one.parts))]]
@@ -159,13 +159,13 @@ class Learner:
 
     @property
     def layout(self) -> Layout:
-        """How rows are laid out for the model; tried out at the first use."""
+        """The layout of rows for the model; determined by trial passes at the first use."""
         if self._layout is None:
             plan = self.training
             with self.weights.current() as model:
                 if plan.recompute_activations:
                     recompute_activations(model)
-                # On all ranks together: both are tried out by forward passes.
+                # On all ranks together: both run forward passes.
                 self._at_once = self.logits_at_once if ends_with_head(model) else None
                 self._layout = Layout(
                     model, plan.row_layout, plan.micro_batch_tokens, self.pad_id, self.weights.dtype
@@ -173,7 +173,7 @@ class Learner:
         return self._layout
 
     def state(self) -> dict[str, Any]:
-        """What a resume needs besides the weights."""
+        """Returns what a resume needs besides the weights."""
         return {
             "optimizer": self.optimizer.state_dict(),
             "version": self.version,
@@ -189,7 +189,7 @@ class Learner:
     def _step(
         self, model: PreTrainedModel, batch: list[MicroBatch], seen: list[LearnedTokens]
     ) -> dict[str, float]:
-        """One optimizer step; what it saw of the tokens is added to `seen`."""
+        """Runs one optimizer step; appends its token statistics to `seen`."""
         model.train()
         masks = [micro.rows.mask_NL for micro in batch]
         units = count_units(masks, self.loss, self.crew.sum)
@@ -227,7 +227,7 @@ class Learner:
         return {**totals, "norm": norm}
 
     def _loss_rows(self, micro: MicroBatch, logprobs_NL: Tensor) -> Rows:
-        # With one optimizer step per batch the current weights are the old ones.
+        # With one optimizer step per update the current weights are the old ones.
         old_NL = (
             micro.old_logprobs_NL if micro.old_logprobs_NL is not None else logprobs_NL.detach()
         )
@@ -240,7 +240,7 @@ class Learner:
         )
 
     def _nothing(self) -> PaddedRows:
-        """A row that is not learned from, for a rank that has fewer passes than another."""
+        """Returns a fully masked row, for a rank that has fewer passes than another."""
         row = TrainingRow([self.pad_id], [self.pad_id], [0.0], 0.0, 0)
         padded = pad_rows([row], self.pad_id, self.weights.model.device)
         return replace(padded, rows=(), mask_NL=torch.zeros_like(padded.mask_NL))
@@ -269,7 +269,7 @@ class Learner:
 
 @contextmanager
 def own_options(optimizer: torch.optim.Optimizer) -> Iterator[None]:
-    """While the block loads a state, betas and the like stay those of this run's settings."""
+    """Keeps betas and other options of this run's settings while the block loads a state."""
     own = [{k: v for k, v in group.items() if k != "params"} for group in optimizer.param_groups]
     yield
     for group, options in zip(optimizer.param_groups, own, strict=True):
@@ -277,7 +277,7 @@ def own_options(optimizer: torch.optim.Optimizer) -> Iterator[None]:
 
 
 def schedule_factor(agent: AgentConfig, progress: float) -> float:
-    """Learning rate as a share of its peak, after `progress` (0 to 1) of the run."""
+    """Returns the learning rate as a share of its peak, after `progress` (0 to 1) of the run."""
     options = agent.optimizer
     if progress < options.warmup_fraction:
         return max(progress / options.warmup_fraction, 0.05)
@@ -291,10 +291,10 @@ def schedule_factor(agent: AgentConfig, progress: float) -> float:
 
 
 def _number(norm: Tensor) -> float:
-    """Of a norm that may be sharded."""
+    """Returns the value of a norm that may be sharded."""
     return (norm.full_tensor() if isinstance(norm, DTensor) else norm).item()
 
 
 def _split(rows: Sequence[TrainingRow], parts: int) -> list[Sequence[TrainingRow]]:
-    """The batch in `parts` interleaved parts of like size, none empty."""
+    """Returns the batch in `parts` interleaved parts of similar size, none empty."""
     return [rows[start::parts] for start in range(min(parts, len(rows)))]

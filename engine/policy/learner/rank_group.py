@@ -1,10 +1,10 @@
-"""The ranks on which one policy learns: who takes which rows, and what all of them add up.
+"""The ranks on which one policy learns: the division of rows, and sums over all ranks.
 
 Invariants:
-- Every rank is given the same batch and divides it alike, so each row is learned from once.
+- Every rank receives the same batch and divides it in the same way, so each row is used once.
 - All ranks make the same number of forward passes: a pass gathers the weights from all of them.
-- Sums are over all ranks, and so are a loss's denominators: the gradient of a batch does not hang
-  on their number.
+- Sums are over all ranks, and so are a loss's denominators: the gradient of a batch does not
+  depend on their number.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ from engine.policy.learner.trie import sorted_rows
 
 @dataclass(frozen=True)
 class RankGroup:
-    """One rank among `ranks`; alone it asks nobody."""
+    """One rank among `ranks`; a single one does not communicate."""
 
     rank: int = 0
     ranks: int = 1
     device: str = "cpu"
-    """Where what is added up must lie."""
+    """Device of tensors that are reduced."""
 
     def share(self, rows: Sequence[TrainingRow]) -> Sequence[TrainingRow]:
-        """This rank's part of a batch; may be empty."""
+        """Returns this rank's part of a batch; may be empty."""
         return rows if self.ranks == 1 else divide(rows, self.ranks)[self.rank]
 
     def sum(self, values: Sequence[float]) -> list[float]:
-        """Each value added up over all ranks."""
+        """Returns the sum of each value over all ranks."""
         return self._reduced(values, dist.ReduceOp.SUM)
 
     def most(self, counts: Sequence[int]) -> list[int]:
-        """The largest of each count over all ranks."""
+        """Returns the maximum of each count over all ranks."""
         return [int(count) for count in self._reduced(counts, dist.ReduceOp.MAX)]
 
     def _reduced(self, values: Sequence[float], operation: dist.ReduceOp.RedOpType) -> list[float]:
@@ -50,8 +50,8 @@ class RankGroup:
 
 
 def divide(rows: Sequence[TrainingRow], parts: int) -> list[list[TrainingRow]]:
-    """The rows in `parts` of about equally many tokens; what begins alike stays together, so that
-    a prefix is shared on as few ranks as can be."""
+    """Returns the rows in `parts` of about equally many tokens; rows with a common prefix stay
+    together, so that a prefix is on as few ranks as possible."""
     inputs = [inputs_of(row) for row in rows]
     order, _ = sorted_rows(inputs)
     total = sum(map(len, inputs))

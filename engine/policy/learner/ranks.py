@@ -1,14 +1,14 @@
 """A learner on several ranks: Ray actors that hold its sharded weights and learn together.
 
-The process that writes with the policy holds whole weights, and no optimizer; the ranks hold the
-rest. After each update it takes the new weights from rank 0. Rank 0 offers a store at a port of its
-own choice, at which the others meet (gloo on CPUs, NCCL on GPUs).
+The process that generates with the policy holds whole weights, and no optimizer; the ranks hold the
+rest. After each update it takes the new weights from rank 0. Rank 0 opens a store at a port of its
+own choice, through which the ranks rendezvous (gloo on CPUs, NCCL on GPUs).
 
 Invariants:
-- What is saved is what one rank would save, so a run goes on on any number of ranks.
+- A checkpoint is the one that a single rank would save, so a run resumes on any number of ranks.
 - Every wait has a name and a deadline. Once one rank fails, the others are stopped, whatever they
-  wait for, and what is told is the first cause, not that a connection was lost.
-- A rank's random numbers (dropout) follow from seed, version and rank: they need no checkpoint.
+  wait for, and the error reports the first cause, not a lost connection.
+- A rank's random numbers (dropout) depend on seed, version and rank: they need no checkpoint.
 """
 
 from __future__ import annotations
@@ -40,15 +40,15 @@ from engine.preload.environment import runtime_environment
 START_DEADLINE = 280.0
 LEARN_DEADLINE = 3500.0
 GRACE = 5.0
-"""Seconds in which the other ranks may tell their part of a failure."""
+"""Seconds in which the other ranks may report their errors after a failure."""
 
 
 class RankError(RuntimeError):
-    """A rank failed, or took too long; says which, and the first cause."""
+    """A rank failed, or took too long; names the rank and the first cause."""
 
 
 def rank_resources(run: RunConfig) -> dict[str, float]:
-    """What Ray is to reserve for one learner rank, as options of its actor."""
+    """Returns the resources that Ray reserves for one learner rank, as options of its actor."""
     cpu = run.compute.device == "cpu" or run.compute.deterministic
     gpus = 0 if cpu or not ray.cluster_resources().get("GPU", 0) else 1
     return {"num_cpus": run.compute.threads_per_agent, "num_gpus": gpus}
@@ -67,7 +67,7 @@ class LearnerRank:
         self.device = _device(run)
 
     def offer(self) -> tuple[str, int]:
-        """Of rank 0: the address and port at which the ranks meet."""
+        """Opens the store on rank 0; returns the address and port at which the ranks rendezvous."""
         host = ray.util.get_node_ip_address()
         self.store = dist.TCPStore(
             host, 0, self.ranks, is_master=True, wait_for_workers=False,
@@ -76,7 +76,7 @@ class LearnerRank:
         return host, self.store.port
 
     def join(self, host: str, port: int) -> int:
-        """Meet the others, load and shard the weights; the process's id."""
+        """Joins the process group, loads and shards the weights; returns the process's id."""
         if self.rank > 0:
             limit = timedelta(seconds=START_DEADLINE)
             self.store = dist.TCPStore(host, port, self.ranks, is_master=False, timeout=limit)
@@ -93,13 +93,14 @@ class LearnerRank:
     def update(
         self, rows: Sequence[TrainingRow], progress: float
     ) -> tuple[UpdateStats, dict[str, Tensor]]:
-        """Learn from this rank's part of the rows; on rank 0 with the new weights, by name."""
+        """Learns from this rank's part of the rows; returns the statistics and, on rank 0, the new
+        weights by name."""
         torch.manual_seed(hash((self.seed, self.learner.version, self.rank)) % 2**63)
         stats = self.learner.update(rows, progress)
         return stats, {name: w.to(self.weights.dtype) for name, w in self._full().items()}
 
     def state(self) -> dict[str, Any]:
-        """As `Learner.state` would be of one rank; on rank 0."""
+        """Returns, on rank 0, what `Learner.state` of a single rank would return."""
         optimizer = self.weights.full_optimizer_state(self.learner.optimizer)
         full, masters = self._full(), []
         if full and self.weights.dtype.itemsize < 4:
@@ -107,7 +108,7 @@ class LearnerRank:
         return {"optimizer": optimizer, "version": self.learner.version, "masters": masters}
 
     def load_state(self, weights: dict[str, Tensor], state: dict[str, Any]) -> None:
-        """Go on from whole weights and the `state` of any number of ranks."""
+        """Restores whole weights and the `state` of any number of ranks."""
         full = {name: weight.float() for name, weight in weights.items()}
         if state["masters"]:
             names = [name for name, _ in self.weights.model.named_parameters()]
@@ -121,7 +122,7 @@ class LearnerRank:
         return self.weights.full_state()
 
     def _load(self) -> None:
-        # Late: a rank that cannot meet the others should say so before it loads anything.
+        # Late: a rank that cannot join the others should fail before it loads anything.
         from engine.policy.learner.learner import Learner
         from engine.policy.learner.sharded import ShardedWeights
         from engine.policy.models.load import check_model_directory, load_policy
@@ -147,9 +148,9 @@ class LearnerRank:
 
 
 class RankedLearner:
-    """What a `Learner` is to the policy that it belongs to; the learning is done by its ranks.
+    """The interface of a `Learner` over several ranks, which do the learning.
 
-    `weights` are whole, and are those that the policy writes with.
+    `weights` are whole, and are those that the policy generates with.
 
     Raises:
         RankError: a rank did not start.
@@ -175,13 +176,13 @@ class RankedLearner:
         self.processes = self._all(
             "to meet", deadline - time.monotonic(), lambda actor: actor.join.remote(host, port)
         )
-        """Ids of the ranks' processes, on their machines."""
+        """Process ids of the ranks, on their machines."""
 
     def update(self, rows: Sequence[TrainingRow], progress: float) -> UpdateStats:
-        """As `Learner.update`, on all ranks.
+        """Does what `Learner.update` does, on all ranks.
 
         Raises:
-            RankError: one failed; none of them is left.
+            RankError: one failed; all of them are stopped.
         """
         given = ray.put(rows)
         found = self._all(
@@ -195,11 +196,11 @@ class RankedLearner:
         return stats
 
     def state(self) -> dict[str, Any]:
-        """What a resume needs besides the weights, on any number of ranks."""
+        """Returns what a resume needs besides the weights, on any number of ranks."""
         return self._all("to save", LEARN_DEADLINE, lambda actor: actor.state.remote())[0]
 
     def load_state(self, state: dict[str, Any]) -> None:
-        """Go on from `state` and the weights as they are now."""
+        """Restores `state` on all ranks, with the current weights."""
         cpu = {name: w.detach().cpu() for name, w in self.weights.model.state_dict().items()}
         weights, given = ray.put(cpu), ray.put(state)
         self._all("to load", LEARN_DEADLINE, lambda actor: actor.load_state.remote(weights, given))
@@ -209,7 +210,7 @@ class RankedLearner:
         return self._results([call(actor) for actor in self.actors], what, deadline)
 
     def _results(self, futures: list[Any], what: str, deadline: float) -> list[Any]:
-        """Results by rank; at the first failure or at the deadline all ranks are stopped."""
+        """Returns results by rank; stops all ranks at the first failure or at the deadline."""
         pending, end = list(futures), time.monotonic() + deadline
         while pending:
             left = end - time.monotonic()
@@ -225,7 +226,7 @@ class RankedLearner:
         return ray.get(futures)
 
     def _told(self, futures: list[Any], what: str) -> RankError:
-        # One failure brings others with it: whoever waits for a rank that is gone fails as well.
+        # One failure causes others: a rank that waits for one that has ended fails as well.
         finished, _ = ray.wait(futures, num_returns=len(futures), timeout=GRACE)
         self.stop()
         failures = [(n, _failure(f)) for n, f in enumerate(futures) if f in finished]
@@ -238,7 +239,7 @@ class RankedLearner:
         )
 
     def stop(self) -> None:
-        """End every rank, whatever it waits for."""
+        """Ends every rank, whatever it waits for."""
         for actor in self.actors:
             ray.kill(actor)
 
@@ -259,7 +260,7 @@ def _failure(future: Any) -> RayError | None:
 
 
 def _order(error: RayError) -> int:
-    """What went wrong by itself, before a process that is gone, before what lost touch with it."""
+    """Sort key of failures: root errors, then processes that died, then lost connections."""
     if isinstance(error, RayActorError):
         return 1
     text = str(error)

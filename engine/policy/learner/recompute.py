@@ -1,9 +1,9 @@
-"""Activations that are computed again for the gradient instead of being kept.
+"""Recomputation of activations in the backward pass (gradient checkpointing).
 
-Of every layer only its input is kept; once its gradient is wanted, the layer is forwarded again
-(Chen et al., arXiv 1604.06174). Only while a model learns: one that writes keeps nothing anyway.
+Only the input of every layer is kept; the backward pass forwards the layer again (Chen et al.,
+arXiv 1604.06174). Only in training: generation keeps no activations anyway.
 
-Invariant: the gradient is that without it, dropout included.
+Invariant: the gradient is the same as without it, dropout included.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from engine.policy.learner.segments import as_attended
 
 
 def recompute_activations(model: PreTrainedModel) -> None:
-    """From now on, whenever the model is in training mode.
+    """Enables recomputation whenever the model is in training mode.
 
     Raises:
-        ValueError: the model has no layers that can do it.
+        ValueError: the model does not support it.
     """
     if not model.supports_gradient_checkpointing:
         raise ValueError(
@@ -25,5 +25,5 @@ def recompute_activations(model: PreTrainedModel) -> None:
             "layers again; set it to false"
         )
     model.gradient_checkpointing_enable({"use_reentrant": False, "context_fn": as_attended})
-    # Only the older way of doing it needs the embeddings' output to want a gradient.
+    # Only reentrant checkpointing requires a gradient of the embeddings' output.
     model.disable_input_require_grads()

@@ -1,4 +1,4 @@
-"""What an agent learns from: its own nodes, as token ids."""
+"""Training rows of an agent, which are its own nodes as token ids, and statistics of an update."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ class TrainingRow:
     advantage: float
     policy_version: int
     temperature: float = 1.0
-    """At which it was sampled; the learner's log-probabilities are taken at the same."""
+    """Temperature of the sample; the learner's log-probabilities are at the same."""
     tree: int = 0
-    """Id of its tree in the log, so that an update can say what it learned from."""
+    """Id of its tree in the log, by which an update reports its rows."""
     node: int = 0
     """... and of the node in it."""
 
 
 @dataclass(frozen=True, slots=True)
 class LearnedTokens:
-    """How a learner saw the first tokens of one node's output:
+    """A learner's statistics of the first tokens of one node's output:
     `engine.events.vocabulary.LearnedNode`.
     """
 
@@ -36,7 +36,7 @@ class LearnedTokens:
 
 @dataclass(frozen=True, slots=True)
 class UpdateStats:
-    """What one update of one agent did; means over tokens unless they say otherwise."""
+    """Statistics of one update of one agent; means over tokens unless stated otherwise."""
 
     version: int
     nodes: int
@@ -45,21 +45,21 @@ class UpdateStats:
     kl: float
     clip_fraction: float
     entropy: float
-    """Of the learner's distribution at the written positions, in nats."""
+    """Of the learner's distribution at the output positions, in nats."""
     gradient_norm: float
     """Before clipping; the mean over the optimizer steps of the update."""
     learning_rate: float
     lag: float
-    """Mean policy versions between writing and learning."""
+    """Mean number of policy versions between generation and update."""
     mismatch: float
     stale_nodes: int
     layout: str = ""
-    """How the rows were laid out in forward passes (`engine.policy.learner.layout`)."""
+    """Layouts of the rows in forward passes (`engine.policy.learner.layout`)."""
     layout_reason: str = ""
-    """Why that is not what `training.row_layout` asked for, or empty."""
+    """Why that is not the one of `training.row_layout`, or empty."""
     row_tokens: int = 0
-    """Tokens that the rows hold, one by one."""
+    """Input tokens of all rows."""
     forwarded_tokens: int = 0
     """... and of the forward passes: more by padding, fewer by shared prefixes."""
     tokens: tuple[LearnedTokens, ...] = field(default=(), compare=False, repr=False)
-    """Of every row that was learned from, in the order of the forward passes."""
+    """Of every row in the update, in the order of the forward passes."""

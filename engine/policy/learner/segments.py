@@ -1,11 +1,11 @@
 """Attention within a trie of segments, as an attention function of transformers.
 
 Segments with equally many tokens above them are attended to together, padded to the longest of
-their batch. Each batch is one call of PyTorch's scaled dot-product attention, which takes its
-flash kernel on the CPU and on CUDA alike: nothing is computed between rows that do not see each
-other, and no mask of all tokens against all is ever made.
+their batch. Each batch is one call of PyTorch's scaled dot-product attention, which uses its
+flash kernel on the CPU and on CUDA: nothing is computed between rows that do not attend to each
+other, and no mask of all pairs of tokens is ever made.
 
-Invariant: outside of `attending` the model is as it was.
+Invariant: outside of `attending` the model is unchanged.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ HANDLED = frozenset({"position_ids", "use_cache", "output_attentions", "is_causa
 
 
 class NotPackable(ValueError):
-    """The model's attention does something that segments cannot; says what."""
+    """The model's attention needs something that segments do not support; names it."""
 
 
 @dataclass(frozen=True)
@@ -41,37 +41,37 @@ class SegmentBatch:
     """B segments of at most R tokens with P tokens above each."""
 
     queries_BR: Tensor
-    """Places of the segments' tokens; what stands right of a segment repeats its last."""
+    """Layout indices of the segments' tokens; padding on the right repeats the last one."""
     above_BP: Tensor | None
     mask_RK: Tensor | None
-    """What each token may see of P + R; None: all before it, where P is 0."""
+    """Which of the P + R keys each token attends to; None: causal, where P is 0."""
 
 
 @dataclass(frozen=True)
 class AttentionPlan:
-    """How a trie is attended to."""
+    """The batches in which a trie is attended to."""
 
     batches: list[SegmentBatch]
     places_T: Tensor
-    """Where each token of the layout stands in the batches' outputs, laid end to end."""
+    """Index of each token of the layout in the batches' concatenated outputs."""
 
 
 @dataclass
 class Attended:
-    """A forward pass under way."""
+    """A forward pass in progress."""
 
     plan: AttentionPlan
     config: Any
-    """The model's, which names its attention function."""
+    """The model's config, which names its attention function."""
     layers: int = 0
-    """Layers that have asked."""
+    """Number of layers that have called it."""
 
 
 _attended: ContextVar[Attended | None] = ContextVar("forward pass under way", default=None)
 
 
 def plan_attention(trie: Trie, device: torch.device) -> AttentionPlan:
-    """The batches of a trie's segments."""
+    """Returns the batches of a trie's segments."""
     batches, places_T, filled = [], np.zeros(trie.tokens, dtype=np.int64), 0
     for group in segment_batches(trie):
         batch = [trie.segments[i] for i in group]
@@ -85,7 +85,7 @@ def plan_attention(trie: Trie, device: torch.device) -> AttentionPlan:
 
 
 def segment_batches(trie: Trie) -> list[list[int]]:
-    """Numbers of the segments that are attended to together."""
+    """Returns, by batch, the indices of the segments that are attended to together."""
     groups: list[list[int]] = []
     above = [len(segment.above_P) for segment in trie.segments]
     numbers = sorted(range(len(above)), key=lambda number: (above[number], number))
@@ -98,7 +98,7 @@ def segment_batches(trie: Trie) -> list[list[int]]:
 
 
 def attention_area(trie: Trie, batch: list[int]) -> tuple[float, int]:
-    """(pairs of tokens that a batch looks at, keys that it copies)."""
+    """Returns (pairs of tokens that a batch attends to, keys that it copies)."""
     above = len(trie.segments[batch[0]].above_P)
     width = max(trie.segments[number].length for number in batch)
     pairs = width * (above + (width if above else width / 2))  # without a mask half is skipped
@@ -107,10 +107,10 @@ def attention_area(trie: Trie, batch: list[int]) -> tuple[float, int]:
 
 @contextmanager
 def attending(model: PreTrainedModel, plan: AttentionPlan) -> Iterator[None]:
-    """The model's attention is that of the plan's trie, for a batch of one sequence.
+    """Sets the model's attention to that of the plan's trie, for a batch of one sequence.
 
     Raises:
-        NotPackable: the model did not ask for it, or for more than it does.
+        NotPackable: the model did not call it, or passed options that it does not support.
     """
     attended = Attended(plan, model.config)
     with _under_way(attended):
@@ -120,8 +120,8 @@ def attending(model: PreTrainedModel, plan: AttentionPlan) -> Iterator[None]:
 
 
 def as_attended() -> tuple[AbstractContextManager[None], AbstractContextManager[None]]:
-    """Contexts of a part of a forward pass now, and of its being computed again for its gradient:
-    later, and maybe on another thread, it is to attend as it does now."""
+    """Returns contexts for a part of the current forward pass and for its recomputation, which
+    must attend in the same way, later and possibly on another thread."""
     attended = _attended.get()
     return nullcontext(), nullcontext() if attended is None else _under_way(attended)
 
@@ -191,7 +191,7 @@ def _with_above(x_THD: Tensor, batch: SegmentBatch) -> Tensor:
 
 
 def _gathered(x_THD: Tensor, places_BK: Tensor) -> Tensor:
-    """(B, H, K, D)"""
+    """Returns (B, H, K, D)."""
     found = x_THD.index_select(0, places_BK.flatten())
     return found.unflatten(0, places_BK.shape).transpose(1, 2)
 

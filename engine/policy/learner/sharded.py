@@ -1,11 +1,11 @@
 """Weights of one policy sharded over ranks, with PyTorch's FSDP2 (`fully_shard`).
 
 Each rank holds its part of every weight, of its gradient and of the optimizer's moments, in
-float32; a layer's weights are gathered for its forward and its backward pass, in the type that the
-model runs in. Gradients are summed, not averaged: a rank's loss is its part of the batch's.
+float32; a layer's weights are gathered for its forward and its backward pass, in the dtype in which
+the model runs. Gradients are summed, not averaged: a rank's loss is its part of the batch's.
 
-Invariant: `full_state` and `load_full_state` speak of whole tensors by name, so that nothing saved
-hangs on the number of ranks. Both, like every forward pass, are called by all ranks together.
+Invariant: `full_state` and `load_full_state` use whole tensors by name, so that nothing saved
+depends on the number of ranks. Both, like every forward pass, are called by all ranks together.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ WHOLE = StateDictOptions(full_state_dict=True)
 
 
 class ShardedWeights(Weights):
-    """A rank's part of a model that is trained; of its start as well if there is a `reference`."""
+    """A rank's part of a trained model; with `reference`, of the starting model as well."""
 
     def __init__(
         self,
@@ -49,14 +49,14 @@ class ShardedWeights(Weights):
         reference: bool,
         fill: Callable[[PreTrainedModel], None] = lambda model: None,
     ):
-        """`model` is whole, in the type that the optimizer steps in; `dtype` is run. A model
-        without memory is given it by `fill`, once it is sharded."""
+        """`model` is whole, in the dtype of the optimizer; it runs in `dtype`. `fill` allocates and
+        fills a model without memory, once it is sharded."""
         self._dtype = dtype
         self._count = model.num_parameters()
         self._starting: PreTrainedModel | None = None
         if reference:
             start = copy.deepcopy(model).requires_grad_(False)
-            if dtype.itemsize < 4:  # it is run in no other, and never stepped
+            if dtype.itemsize < 4:  # it runs in this dtype only, and is never stepped
                 for weight in start.parameters():
                     weight.data = weight.data.to(dtype)
             self._starting = _sharded(start, mesh, dtype)
@@ -82,15 +82,16 @@ class ShardedWeights(Weights):
         return nullcontext(self._starting)
 
     def full_state(self) -> dict[str, Tensor]:
-        """All weights by name, on the CPU of rank 0; empty on the others."""
+        """Returns all weights by name, on the CPU of rank 0; empty on the others."""
         return get_model_state_dict(self.model, options=GATHERED)
 
     def load_full_state(self, state: dict[str, Tensor]) -> None:
-        """Take this rank's part of whole weights."""
+        """Loads this rank's part of whole weights."""
         set_model_state_dict(self.model, state, options=WHOLE)
 
     def full_optimizer_state(self, optimizer: Optimizer) -> dict[str, Any]:
-        """As `optimizer.state_dict()` would be of one rank, on rank 0; empty on the others."""
+        """Returns what `optimizer.state_dict()` of a single rank would, on rank 0; empty on the
+        others."""
         found = get_optimizer_state_dict(self.model, optimizer, options=GATHERED)
         if not found:
             return {}
@@ -100,7 +101,7 @@ class ShardedWeights(Weights):
         return {"state": state, "param_groups": groups}
 
     def load_full_optimizer_state(self, optimizer: Optimizer, state: dict[str, Any]) -> None:
-        """Take this rank's part of the state of an optimizer of one rank."""
+        """Loads this rank's part of the state of an optimizer of a single rank."""
         if not state["state"]:  # it has not stepped yet
             return
         names = self._names()

@@ -1,7 +1,7 @@
-"""What a learner saw of the tokens that it learned from, for people to look at.
+"""Token statistics of the learner, for display.
 
-Invariant: nothing that is learned hangs on it. It leaves the device in one copy per micro-batch and
-is rounded, so that a step's log stays small.
+Invariant: learning does not depend on them. They leave the device in one copy per micro-batch and
+are rounded, so that a step's log stays small.
 """
 
 from __future__ import annotations
@@ -15,13 +15,14 @@ from engine.policy.types import SHOWN_TOKENS
 
 DECIMALS = 3
 _WIDEST = 10.0
-"""Natural logarithm of the largest ratio that is told."""
+"""Natural logarithm of the largest recorded ratio."""
 
 
 def tokens_seen(rows: RowTensors, logprobs_NL: Tensor, entropy_NL: Tensor) -> list[LearnedTokens]:
-    """Entropy in nats and importance ratio of the rows' outputs, at most `SHOWN_TOKENS` of each.
+    """Returns entropy in nats and importance ratio of the rows' outputs, at most `SHOWN_TOKENS` of
+    each.
 
-    `logprobs_NL` and `entropy_NL` as `engine.policy.learner.forward.output_logprobs` gives them.
+    `logprobs_NL` and `entropy_NL` are those of `engine.policy.learner.forward.output_logprobs`.
     """
     log_ratio_NL = (logprobs_NL - rows.rollout_logprobs_NL).clamp(-_WIDEST, _WIDEST)
     both_2NL = torch.stack([entropy_NL.float(), log_ratio_NL.float().exp()])[:, :, :SHOWN_TOKENS]

@@ -1,10 +1,10 @@
-"""Rows of tokens laid out behind one another without padding, what they begin with alike only once.
+"""Layout of rows of tokens without padding, in which common prefixes occur once.
 
 The rows form a trie (a prefix tree) of segments. A token attends to its own segment up to itself
 and to the whole of the segments above, which are the row up to that token; its position is the
-number of tokens above it. So every row is computed as if it stood alone, whatever lies beside it.
+number of tokens above it. So every row is computed independently of the others.
 
-Invariant: the layout is a function of the rows alone, in their order: no clock, no random number.
+Invariant: the layout depends only on the rows, in their order: no clock, no random number.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from itertools import pairwise
 import numpy as np
 
 LEAST_SAVED = 16
-"""Tokens that a shared segment must save: each costs attention a call, and rows that are cut in
-pieces fill it less well."""
+"""Least tokens that a shared segment must save: each costs a call of attention, and shorter
+segments use it less efficiently."""
 
 
 @dataclass(frozen=True)
@@ -27,34 +27,34 @@ class Segment:
     start: int
     length: int
     above_P: np.ndarray
-    """Places in the layout of all tokens before it, first token of the row first."""
+    """Layout indices of all tokens before it, first token of the row first."""
 
 
 @dataclass
 class Trie:
-    """(T,) tokens of the layout; each row's tokens are found along its path."""
+    """(T,) tokens of the layout; each row's tokens are at the indices of its path."""
 
     segments: list[Segment] = field(default_factory=list)
     tokens: int = 0
     paths: list[np.ndarray] = field(default_factory=list)
-    """By row: the place in the layout of each of its tokens."""
+    """By row: the layout index of each of its tokens."""
 
     def ids(self, rows: Sequence[Sequence[int]]) -> np.ndarray:
-        """ids_T of the rows that the trie was built of."""
+        """Returns ids_T of the rows from which the trie was built."""
         ids_T = np.zeros(self.tokens, dtype=np.int64)
         for row, path in zip(rows, self.paths, strict=True):
             ids_T[path] = row
         return ids_T
 
     def positions(self) -> np.ndarray:
-        """positions_T: tokens above each token."""
+        """Returns positions_T: the number of tokens above each token."""
         positions_T = np.zeros(self.tokens, dtype=np.int64)
         for path in self.paths:
             positions_T[path] = np.arange(len(path))
         return positions_T
 
     def _add(self, above_P: np.ndarray, length: int) -> np.ndarray:
-        """A new segment; the path to its end."""
+        """Adds a segment; returns the path to its end."""
         if not length:
             return above_P
         self.segments.append(Segment(self.tokens, length, above_P))
@@ -64,7 +64,7 @@ class Trie:
 
 
 def pack(rows: Sequence[Sequence[int]]) -> Trie:
-    """One segment per row, in order: nothing is shared."""
+    """Returns a trie with one segment per row, in order: nothing is shared."""
     trie = Trie()
     nothing = np.zeros(0, dtype=np.int64)
     trie.paths = [trie._add(nothing, len(row)) for row in rows]
@@ -72,11 +72,11 @@ def pack(rows: Sequence[Sequence[int]]) -> Trie:
 
 
 def share_prefixes(rows: Sequence[Sequence[int]]) -> Trie:
-    """The trie of the rows, cut only where that saves `LEAST_SAVED` tokens or more."""
+    """Returns the trie of the rows, cut only where that saves `LEAST_SAVED` tokens or more."""
     order, common = sorted_rows(rows)
     trie = Trie()
     paths: list[np.ndarray | None] = [None] * len(rows)
-    # Rows order[first:last] begin alike for at least len(above_P) tokens, which are laid out.
+    # Rows order[first:last] share their first len(above_P) tokens, which are laid out.
     pending = [(0, len(rows), np.zeros(0, dtype=np.int64))] if len(rows) else []
     while pending:
         first, last, above_P = pending.pop()
@@ -88,7 +88,7 @@ def share_prefixes(rows: Sequence[Sequence[int]]) -> Trie:
         if (alike - len(above_P)) * (last - first - 1) >= LEAST_SAVED:
             above_P = trie._add(above_P, alike - len(above_P))
         cuts = [first, *(first + 1 + np.flatnonzero(common[first + 1 : last] == alike)), last]
-        # Last in, first out: the parts come in their order.
+        # Last in, first out: the parts are processed in order.
         parts = list(pairwise(cuts))
         pending += [(int(a), int(b), above_P) for a, b in reversed(parts)]
     trie.paths = [path for path in paths if path is not None]
@@ -96,7 +96,8 @@ def share_prefixes(rows: Sequence[Sequence[int]]) -> Trie:
 
 
 def sorted_rows(rows: Sequence[Sequence[int]]) -> tuple[list[int], np.ndarray]:
-    """(row numbers in lexicographic order, by place: tokens that begin it as the one before)."""
+    """Returns (row indices in lexicographic order, by position in it: the length of the prefix
+    shared with the row before)."""
     arrays = [np.asarray(row, dtype=">u4") for row in rows]
     keys = [array.tobytes() for array in arrays]  # big-endian: bytes compare as the numbers do
     order = sorted(range(len(rows)), key=lambda row: (keys[row], row))

@@ -2,11 +2,11 @@
 
 Invariants:
 - The frozen model is in memory once, however many adapters there are, and never changes: with
-  every adapter off it is the policy that each of them started from, so no reference is copied; and
-  so is an agent that is that model and frozen.
-- At most one adapter is at work at a time.
-- An adapter on disk is peft's own layout. Of the file that describes it only plain settings of
-  LoRA are taken, so no file can name code to import.
+  every adapter off it is the policy that each of them started from, so no reference is copied. It
+  is also the model of a frozen agent without an adapter.
+- At most one adapter is active at a time.
+- An adapter on disk has peft's own layout. Of its settings file only plain settings of LoRA are
+  read, so no file can name code to import.
 """
 
 from __future__ import annotations
@@ -34,33 +34,33 @@ from engine.policy.models.load import (
 from engine.policy.models.weights import Weights
 
 MERGED_FROM = "adapter"
-"""Where a merged model keeps the adapter that went into it."""
+"""Folder of a merged model with the adapter that was merged into it."""
 SETTINGS = (
     "r", "lora_alpha", "lora_dropout", "target_modules", "exclude_modules", "rank_pattern",
     "alpha_pattern", "use_rslora", "use_dora", "bias", "fan_in_fan_out", "modules_to_save",
     "layers_to_transform", "layers_pattern", "task_type",
 )  # fmt: skip
-"""What an adapter's file may set: all that plain LoRA, as it is published, makes use of."""
+"""What an adapter's settings file may set: all that published plain LoRA adapters use."""
 NOTES = (
     "peft_type", "auto_mapping", "peft_version", "base_model_name_or_path", "revision",
     "inference_mode", "megatron_core", "qalora_group_size",
 )  # fmt: skip
-"""What stands in the file and changes nothing about the finished adapter."""
+"""Keys of the file that change nothing about a trained adapter."""
 
 
 class AdapterBase:
-    """A model that stays as it is, and the adapters of the agents that start from it."""
+    """A frozen model, and the adapters of the agents that start from it."""
 
     def __init__(self, reference: str, model: PreTrainedModel):
         self.reference = reference
-        """As the agents' `model` names it."""
+        """The agents' setting `model`."""
         self.frozen = model.requires_grad_(False)
         self.parameters = model.num_parameters()
         self.peft: PeftModel | None = None
         self._active: str | None = None
 
     def add(self, agent: AgentConfig, lora: LoraConfig) -> str:
-        """A fresh adapter, which changes nothing yet; its name within peft.
+        """Adds a new adapter, which changes nothing yet; returns its name within peft.
 
         Raises:
             ModelError: the model has no module of a name in `target_modules`.
@@ -82,7 +82,7 @@ class AdapterBase:
 
     @contextmanager
     def at_work(self, name: str | None) -> Iterator[PreTrainedModel]:
-        """The model with this adapter, or with none; then as it was."""
+        """Yields the model with this adapter, or with none; restores its state on exit."""
         before = self._active, self.frozen.training
         self._switch(name)
         self.frozen.eval()
@@ -93,7 +93,7 @@ class AdapterBase:
             self.frozen.train(before[1])
 
     def _switch(self, name: str | None) -> None:
-        if self.peft is None:  # nobody has an adapter yet: there is nothing to turn off
+        if self.peft is None:  # no adapter exists yet, so none has to be disabled
             return
         if name is None:
             self.peft.base_model.disable_adapter_layers()
@@ -123,13 +123,13 @@ class BaseWeights(Weights):
         return self.current()
 
     def save(self, directory: Path) -> None:
-        """Nothing: it is what it was given."""
+        """Does nothing: the weights never change."""
 
     def load(self, directory: Path) -> None:
-        """Nothing, as `save`."""
+        """Does nothing, as `save`."""
 
     def save_model(self, directory: Path) -> None:
-        """A fresh copy: this one is full of the others' adapters."""
+        """Saves a freshly loaded copy: the model in memory contains other agents' adapters."""
         dtype = str(self.model.dtype).removeprefix("torch.")
         load_policy(self.base.reference, "cpu", dtype).model.save_pretrained(directory)
 
@@ -157,7 +157,7 @@ class AdapterWeights(Weights):
         return self.base.at_work(None)
 
     def save(self, directory: Path) -> None:
-        """`adapter_model.safetensors` and `adapter_config.json`, as peft reads them."""
+        """Writes `adapter_model.safetensors` and `adapter_config.json`, as peft reads them."""
         directory.mkdir(parents=True, exist_ok=True)
         weights = get_peft_model_state_dict(
             self.base.peft, adapter_name=self.name, save_embedding_layers=False
@@ -167,7 +167,7 @@ class AdapterWeights(Weights):
         options = copy.copy(self.base.peft.peft_config[self.name])
         options.base_model_name_or_path = str(model_directory(self.base.reference).absolute())
         options.inference_mode = True
-        options.target_modules = sorted(options.target_modules)  # a set is written in any order
+        options.target_modules = sorted(options.target_modules)  # a set has no fixed order
         options.save_pretrained(str(directory))
 
     def load(self, directory: Path) -> None:
@@ -175,12 +175,12 @@ class AdapterWeights(Weights):
             _fill(self.base.peft, self.name, directory)
 
     def save_model(self, directory: Path) -> None:
-        """The base with the adapter added into its weights, and the adapter beside it.
+        """Writes the base with the adapter merged into its weights, and the adapter in `adapter/`.
 
-        Whole, so that it is a model like any other: for the registry, another run, transformers
-        or an inference server, and if the base is ever moved. Added on the CPU, from a fresh copy
-        of the base, which leaves the one that is trained on as it is. In bfloat16 the sum is
-        rounded to that type; `adapter/` is exact.
+        The merged model needs no other files: the registry, another run, transformers or an
+        inference server can load it, even if the base is moved. It is merged on the CPU, in a
+        fresh copy of the base, so the base of the run is unchanged. In bfloat16 the sum is rounded
+        to that type; `adapter/` is exact.
         """
         self.save(directory / MERGED_FROM)
         dtype = str(self.model.dtype).removeprefix("torch.")
@@ -188,7 +188,7 @@ class AdapterWeights(Weights):
 
 
 def with_adapter(model: PreTrainedModel, directory: Path) -> PreTrainedModel:
-    """The model with the adapter of a directory added into its weights.
+    """Returns the model with the adapter of a directory merged into its weights.
 
     Raises:
         ModelError: the adapter is of another kind, or of another model.
@@ -214,7 +214,7 @@ def _settings(lora: LoraConfig) -> PeftLoraConfig:
 
 
 def _described(directory: Path) -> PeftLoraConfig:
-    """The settings that an adapter was trained with."""
+    """Returns the settings that an adapter was trained with."""
     file = directory / ADAPTER_CONFIG
     data = json.loads(file.read_text("utf-8"))
     defaults = PeftLoraConfig().to_dict()

@@ -1,13 +1,13 @@
-"""What a model says of tokens at its output layer, for a part of the positions at a time.
+"""Log-probabilities and entropies from a model's output layer, a chunk of positions at a time.
 
 The logits of a micro-batch would be its largest tensor by far: those of 32,768 tokens over a
-vocabulary of 151,936 take 19 GiB in float32, and a softmax with its gradient wants several of them.
-So the output layer is asked for as many positions as `LOGITS_AT_ONCE` allows; of their logits only
-the asked log-probabilities and the entropy are kept, and for the gradient they are computed again.
+vocabulary of 151,936 take 19 GiB in float32, and a softmax with its gradient needs several of them.
+So the output layer runs on as many positions at once as `LOGITS_AT_ONCE` allows. Of their logits
+only the requested log-probabilities and the entropy are kept; the backward pass recomputes them.
 
 Invariants:
 - Where all logits are few enough they are computed once, and kept.
-- Outside of `tell` the model is as it was.
+- Outside of `tell` the model is unchanged.
 """
 
 from __future__ import annotations
@@ -26,11 +26,12 @@ from engine.resources.shapes import LOGITS_AT_ONCE
 
 @dataclass(frozen=True)
 class Asked:
-    """What is asked at M positions, in the order in which the output layer is given them."""
+    """The query at M positions, in the order in which the output layer receives them."""
 
     temperatures_M: Tensor
     tokens_MR: Tensor
-    """The tokens at each whose log-probabilities are wanted; any token where there are fewer."""
+    """The R tokens at each position whose log-probabilities are requested, padded with any token
+    where there are fewer."""
     entropy_gradient: bool = False
 
     def part(self, positions: slice) -> Asked:
@@ -42,8 +43,8 @@ class Asked:
 def tell(
     model: PreTrainedModel, asked: Asked, at_once: int | None, **inputs: Any
 ) -> tuple[Tensor, Tensor]:
-    """(logprobs_MR, entropies_M), in nats, of a forward pass; with gradient, entropies only where
-    it is asked for.
+    """Returns (logprobs_MR, entropies_M), in nats, of a forward pass. Log-probabilities carry a
+    gradient; entropies do only if `asked.entropy_gradient` is set.
 
     `at_once` is the most logits that exist at a time; None is all of them, for a model that
     changes its logits after its output layer (`ends_with_head`).
@@ -58,8 +59,7 @@ def tell(
 
 @torch.no_grad()
 def ends_with_head(model: PreTrainedModel) -> bool:
-    """Whether a model's logits are what its output layer gives, and nothing is done to them
-    after."""
+    """Returns whether a model's logits are the output of its output layer, unchanged."""
     if model.get_output_embeddings() is None:
         return False
     ids = torch.zeros(1, 2, dtype=torch.long, device=model.device)
@@ -75,7 +75,7 @@ def ends_with_head(model: PreTrainedModel) -> bool:
 def _within(
     model: PreTrainedModel, asked: Asked, at_once: int, inputs: dict[str, Any]
 ) -> tuple[Tensor, bool]:
-    """(what is told of the positions, whether the model returned it as it was told)."""
+    """Returns (the result of `_parts`, whether the model returned that tensor unchanged)."""
     head = model.get_output_embeddings()
     layer, own = head.forward, "forward" in vars(head)
     told: list[Tensor] = []
@@ -86,7 +86,7 @@ def _within(
         told.append(_parts(layer, inputs_MH, asked, positions).unflatten(0, hidden.shape[:-1]))
         return told[-1]
 
-    # In the model's own forward pass: whoever gathers weights for its layers has done so then.
+    # Inside the model's own forward pass, where hooks that gather sharded weights have already run.
     head.forward = answer
     try:
         returned = model(**inputs).logits
@@ -101,7 +101,7 @@ def _within(
 def _parts(
     layer: Callable[[Tensor], Tensor], inputs_MH: Tensor, asked: Asked, positions: int
 ) -> Tensor:
-    """(M, R + 1): log-probabilities and entropy at each of the positions."""
+    """Returns (M, R + 1): log-probabilities and entropy at each of the positions."""
     if len(inputs_MH) <= positions:
         return _told(layer, inputs_MH, asked)
     parts = [slice(first, first + positions) for first in range(0, len(inputs_MH), positions)]

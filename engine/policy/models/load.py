@@ -1,4 +1,4 @@
-"""Loads a policy from a directory in Hugging Face layout, or of an adapter in peft's.
+"""Loading of a policy from a directory in Hugging Face layout, or of an adapter in peft's.
 
 Invariant: a directory that does not load is refused with the name of the file at fault; weights
 are read from safetensors only, and no code of the directory is ever run.
@@ -18,14 +18,14 @@ from engine.config.agents import AgentConfig
 from engine.config.generator_support import uses_vllm
 from engine.policy.starters import starter_directory
 
-if TYPE_CHECKING:  # a run is refused without the seconds that their import takes
+if TYPE_CHECKING:  # a run is refused without their import, which takes seconds
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 STARTER_PREFIX = "starter:"
 ADAPTER_CONFIG = "adapter_config.json"
 ADAPTER_WEIGHTS = "adapter_model.safetensors"
 MAX_ADAPTERS = 8
-"""Adapters that may lie on one another; more are taken for a circle."""
+"""Most adapters in a chain of bases; longer ones are treated as a cycle."""
 
 
 class ModelError(ValueError):
@@ -43,17 +43,18 @@ class LoadedModel:
 
 
 def model_directory(reference: str) -> Path:
-    """Directory of `starter:NAME`, or the path itself. Raises ValueError for unknown starters."""
+    """Returns the directory of `starter:NAME`, or the path itself. Raises ValueError for unknown
+    starters."""
     if reference.startswith(STARTER_PREFIX):
         return starter_directory(reference.removeprefix(STARTER_PREFIX))
     try:
         return Path(reference).expanduser()
-    except RuntimeError as error:  # ~somebody whom this machine does not know
+    except RuntimeError as error:  # ~NAME of an unknown user
         raise ValueError(f"model = {reference}: {error}") from None
 
 
 def check_agent(agent: AgentConfig) -> None:
-    """Look at all that an agent will need of this machine, without torch.
+    """Checks all that an agent will need on this machine, without torch.
 
     Raises:
         ModelError: what is missing or broken, by file or by setting.
@@ -68,7 +69,7 @@ def check_agent(agent: AgentConfig) -> None:
 
 
 def chat_template(agent: AgentConfig) -> str:
-    """The Jinja text of the agent's own chat template.
+    """Returns the Jinja text of the agent's own chat template.
 
     Raises:
         ModelError: the file cannot be read.
@@ -84,8 +85,8 @@ def chat_template(agent: AgentConfig) -> str:
 
 
 def check_model_directory(reference: str, adapters: int = 0) -> Path:
-    """Look at every file that loading will need, without torch. The directory holds a model, or an
-    adapter that names the directory of its base; `adapters` lie over this one already.
+    """Checks every file that loading will need, without torch. The directory holds a model, or an
+    adapter that names the directory of its base; `adapters` is the number of adapters over it.
 
     Raises:
         ModelError: what is missing or broken, by file.
@@ -113,12 +114,12 @@ def check_model_directory(reference: str, adapters: int = 0) -> Path:
 
 
 def load_policy(reference: str, device: str = "cpu", dtype: str = "float32") -> LoadedModel:
-    """Load model and tokenizer.
+    """Loads model and tokenizer.
 
     Raises:
-        ModelError: naming the file at fault.
+        ModelError: names the file at fault.
     """
-    # Late: looking at a directory must not cost the import of torch.
+    # Late: checking a directory must not import torch.
     import torch
     from transformers import AutoModelForCausalLM
 
@@ -138,7 +139,7 @@ def load_policy(reference: str, device: str = "cpu", dtype: str = "float32") -> 
 
 
 def model_folders(reference: str) -> list[Path]:
-    """The directory of a model, then that of its base if it is an adapter, and so on."""
+    """Returns the directory of a model, then that of its base if it is an adapter, and so on."""
     folders = [model_directory(reference)]
     while is_adapter(folders[-1]) and len(folders) <= MAX_ADAPTERS:
         folders.append(model_directory(_base_of(folders[-1])))
@@ -146,7 +147,7 @@ def model_folders(reference: str) -> list[Path]:
 
 
 def is_adapter(directory: Path) -> bool:
-    """Whether it holds an adapter alone: what has both is a whole model."""
+    """Returns whether the directory holds an adapter and no `config.json` (a whole model)."""
     return (directory / ADAPTER_CONFIG).is_file() and not (directory / "config.json").is_file()
 
 

@@ -1,10 +1,10 @@
-"""Training of weights that are run in a lower precision than float32.
+"""Float32 master weights of a model that runs in a lower precision.
 
 Near 0.02, where most weights of a language model are, bfloat16 has steps of 1e-4: an update of
 1e-6 added there is rounded away, and the model would hardly learn at all. So the optimizer works
-on float32 copies, and what is run is these copies, rounded after every step.
+on float32 copies, and the model runs with these copies rounded after every step.
 
-Invariant: weights that are float32 or finer are their own copies, and nothing here touches them.
+Invariant: weights in float32 or a finer dtype are their own copies, and are never changed here.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from torch.nn import Parameter
 
 
 class MasterWeights:
-    """What an optimizer steps, one for each of `run`, in the same order.
+    """The parameters that an optimizer steps, one for each of `run`, in the same order.
 
     Costs 8 bytes per weight of a lower precision, for the copy and its gradient.
     """
@@ -30,7 +30,7 @@ class MasterWeights:
         ]
 
     def take_gradients(self) -> None:
-        """Add the gradients of a backward pass up in float32, and clear those that were run."""
+        """Accumulates the gradients of a backward pass in float32, and clears those of `run`."""
         for weight, master in self._copied():
             if weight.grad is not None:
                 gradient = weight.grad.float()
@@ -39,17 +39,17 @@ class MasterWeights:
 
     @torch.no_grad()
     def round(self) -> None:
-        """Run the copies from now on."""
+        """Copies the masters, rounded, to the weights that run."""
         for weight, master in self._copied():
             weight.copy_(master)
 
     def state(self) -> list[Tensor]:
-        """The copies; a checkpoint's weights are only their rounding."""
+        """Returns the copies; a checkpoint's weights are only their rounding."""
         return [master.detach() for _, master in self._copied()]
 
     @torch.no_grad()
     def load_state(self, state: Sequence[Tensor]) -> None:
-        """Raises ValueError if they are not the copies of these weights."""
+        """Raises ValueError if the number of copies differs."""
         for (_, master), saved in zip(self._copied(), state, strict=True):
             master.copy_(saved)
 

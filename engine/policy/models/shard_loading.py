@@ -1,10 +1,10 @@
-"""Shards of a model, filled from its safetensors file by file: no rank ever holds the whole.
+"""Shard-wise loading of a model from its safetensors: no rank ever holds the whole model.
 
 A model is built without memory (on torch's `meta` device), sharded, and each rank then reads its
 own part of every tensor. It holds its shards and the part that it is reading.
 
-Invariant: what cannot be read so, tensor by tensor under the model's own names, is not half
-filled: `tensor_files` is None for it, before anything is built.
+Invariant: a model that cannot be read tensor by tensor under its own names is never partly
+filled: `tensor_files` returns None for it, before any weights are read.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from engine.policy.models.load import is_adapter, weight_files
 
 
 def empty_model(directory: Path, dtype: torch.dtype) -> PreTrainedModel:
-    """The model of `config.json` with no memory behind its weights."""
+    """Returns the model of `config.json` with no memory behind its weights."""
     config = AutoConfig.from_pretrained(directory)  # nosec B615
     with torch.device("meta"):
         return AutoModelForCausalLM.from_config(config, dtype=dtype).eval()
 
 
 def tensor_files(directory: Path) -> dict[str, Path] | None:
-    """The file of each of the model's tensors, by its name; None where the files hold other names
-    than the model (an adapter, experts that are stored one by one), so that it must be loaded
+    """Returns the file of each of the model's tensors, by name; None if the files have other names
+    than the model (an adapter, experts that are stored separately), so that it must be loaded
     whole."""
     if is_adapter(directory):
         return None
@@ -49,13 +49,13 @@ def tensor_files(directory: Path) -> dict[str, Path] | None:
 
 @torch.no_grad()
 def fill(model: PreTrainedModel, files: Mapping[str, Path], device: str) -> None:
-    """Give memory to a sharded model that has none, and this rank's part of every tensor to it.
+    """Allocates a sharded model that has no memory, and reads this rank's part of every tensor.
 
     Raises:
         ValueError: a tensor has another shape than the model's; names it and its file.
     """
     model.to_empty(device=device)
-    model.tie_weights()  # memory of its own was given to each name
+    model.tie_weights()  # to_empty allocated each name separately
     for name, weight in model.named_parameters():
         with safe_open(files[name], framework="pt") as stored:
             tensor = stored.get_slice(name)
@@ -69,7 +69,7 @@ def fill(model: PreTrainedModel, files: Mapping[str, Path], device: str) -> None
 
 
 def _rows(weight: Tensor) -> slice:
-    """Which rows of the whole this rank holds: FSDP divides the first dimension as `chunk` does."""
+    """Returns this rank's rows of the tensor: FSDP divides the first dimension as `chunk` does."""
     if not isinstance(weight, DTensor):
         return slice(None)
     mesh = weight.device_mesh
@@ -83,7 +83,8 @@ def _local(weight: Tensor) -> Tensor:
 
 
 def _bare_buffers_only(model: PreTrainedModel) -> bool:
-    """Whether no buffer is stored, and all are in modules that transformers can set up alone."""
+    """Returns whether no buffer is stored, and all are in modules without parameters, which
+    transformers can initialize separately."""
     stored = model.state_dict().keys() - {
         name for name, _ in model.named_parameters(remove_duplicate=False)
     }
@@ -95,7 +96,7 @@ def _is_bare(module: torch.nn.Module) -> bool:
 
 
 def _fill_buffers(model: PreTrainedModel) -> None:
-    """What follows from the config alone, such as the frequencies of positions."""
+    """Fills buffers that depend on the config alone, such as rotary frequencies."""
     for module in model.modules():
         if module._buffers:
             for buffer in module.buffers(recurse=False):

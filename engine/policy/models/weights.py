@@ -1,7 +1,7 @@
-"""The weights of one policy: run as they are now or as they were at the start, trained, kept.
+"""The weights of one policy: current and starting ones, their training and their storage.
 
-Invariant: `starting` is the policy as it was before its first update, whatever was learned since.
-It is the reference of the divergence, and what a run is compared with at its end.
+Invariant: `starting` is the policy as it was before its first update, regardless of later ones.
+It is the reference of the divergence, and the baseline of a run's final comparison.
 """
 
 from __future__ import annotations
@@ -20,50 +20,51 @@ from transformers import PreTrainedModel
 
 
 class Weights(ABC):
-    """What a generator samples from and a learner trains. `model` is run within a context only."""
+    """Weights that a generator samples from and a learner trains. `model` runs only within a
+    context."""
 
     model: PreTrainedModel
 
     @property
     def dtype(self) -> torch.dtype:
-        """Type in which the model is run."""
+        """The dtype in which the model runs."""
         return self.model.dtype
 
     @abstractmethod
     def trained(self) -> list[Parameter]:
-        """The parameters that learn, in a fixed order; none if the policy is frozen."""
+        """Returns the trained parameters, in a fixed order; none if the policy is frozen."""
 
     @abstractmethod
     def parameters(self) -> int:
-        """Number of weights that the policy is run with."""
+        """Returns the number of weights with which the policy runs."""
 
     @abstractmethod
     def current(self) -> AbstractContextManager[PreTrainedModel]:
-        """The policy as it is now."""
+        """Returns a context with the current policy."""
 
     @abstractmethod
     def starting(self) -> AbstractContextManager[PreTrainedModel]:
-        """The policy as it was at the start; without gradient."""
+        """Returns a context with the starting policy; without gradient."""
 
     @abstractmethod
     def save(self, directory: Path) -> None:
-        """What `load` needs, as safetensors."""
+        """Writes what `load` needs, as safetensors."""
 
     @abstractmethod
     def load(self, directory: Path) -> None:
-        """Take the weights that `save` wrote; the start stays what it was."""
+        """Loads the weights that `save` wrote; the starting weights do not change."""
 
     @abstractmethod
     def save_model(self, directory: Path) -> None:
-        """The whole model in Hugging Face layout, that needs nothing else."""
+        """Writes the whole model in Hugging Face layout, which needs no other files."""
 
 
 class FullWeights(Weights):
-    """All weights of a model of its own; the start is a second copy of them.
+    """All weights of a model of its own; the starting weights are a second copy of them.
 
-    With `reference` the copy is kept in memory. Without, `reload` is called for it when it is
-    asked for. It is called by `load` too, with the directory. A frozen model has no second copy:
-    its start is what it is.
+    With `reference` the copy is kept in memory. Without, `starting` gets it from `reload` at its
+    first call. `load` calls `reload` too, with the directory. A frozen model has no second copy:
+    it always equals its starting weights.
     """
 
     def __init__(
@@ -107,10 +108,10 @@ class FullWeights(Weights):
 def checkpoint_tensors(
     model: PreTrainedModel, *, untied: bool = False
 ) -> Iterator[tuple[str, Tensor]]:
-    """The weights under the names that a checkpoint has, one at a time.
+    """Yields the weights under the names of a checkpoint, one at a time.
 
-    Tied ones come once, or with `untied` under each of their names. Adapters that are at work are
-    added in; all others count for nothing.
+    Tied ones occur once, or with `untied` under each of their names. Active adapters are merged in;
+    all others are ignored.
     """
     for name, parameter in model.named_parameters(remove_duplicate=not untied):
         owner, _, kind = name.rpartition(".base_layer.")

@@ -1,8 +1,8 @@
 """Two small policies of different size and strengths, made by supervised warm start.
 
-`oak` has seen cleaner demonstrations over lists, `fern` over strings and numbers. Both know the
-language and are often wrong, which leaves reinforcement learning its work. They are shipped, and
-`python -m engine starters --seed 1 --out DIR` makes them again.
+`oak` was trained on cleaner demonstrations over lists, `fern` over strings and numbers. Both know
+the language and are often wrong, so that reinforcement learning can improve them. They ship with
+Grove; `python -m engine starters --seed 1 --out DIR` reproduces them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ STARTERS = ("oak", "fern")
 
 
 def starter_directory(name: str) -> Path:
-    """Where a shipped starter lies. Raises ValueError for a name that is not one."""
+    """Returns the directory of a shipped starter. Raises ValueError for an unknown name."""
     if name not in STARTERS:
         raise ValueError(
             f"model = starter:{name}: no such starter; choose one of {', '.join(STARTERS)}"

@@ -1,7 +1,7 @@
 """Noisy demonstrations for the warm start: first programs and repairs of wrong ones.
 
-Invariant: only compositions of the training split occur, so that validation and test problems
-stay unseen by the starters too.
+Invariant: only compositions of the training split occur, so the starters never see validation or
+test problems either.
 """
 
 from __future__ import annotations
@@ -30,14 +30,15 @@ REFINEMENT_SHARE = 0.3
 ALREADY_RIGHT_SHARE = 0.15
 NO_PROGRAM_SHARE = 0.1
 WRONG_STEP_SHARE = 0.4
-"""Of each further step of a wrong program; and of a missing step, and of one too many."""
+"""Probability that each other step of a wrong program is wrong; half of it for a missing step, and
+for an extra one."""
 ANOTHER_TASK_SHARE = 0.2
 FILE_NAME = "program.py"
 
 
 @dataclass(frozen=True, slots=True)
 class NoiseLevels:
-    """Probability that a demonstrated step is wrong, by the type that the step reads."""
+    """Probability that a demonstrated step is wrong, by the step's input type."""
 
     list: float
     number: float
@@ -52,14 +53,14 @@ CLEAN = NoiseLevels(0.0, 0.0, 0.0)
 
 @dataclass(frozen=True, slots=True)
 class Demonstration:
-    """A conversation and the answer that is shown for it."""
+    """A conversation and the demonstrated answer."""
 
     messages: list[Message]
     answer: str
 
 
 def demonstrations(seed: int, noise: NoiseLevels, start: int = 0) -> Iterator[Demonstration]:
-    """Endless stream from problem `start` on; a pure function of its arguments."""
+    """Yields demonstrations endlessly from problem `start` on; a pure function of its input."""
     rng = np.random.default_rng([seed, 1, start])
     for _, problem in GeneratedProblems(seed).stream(Split.TRAIN, start):
         yield _demonstrate(problem, rng, noise)
@@ -82,7 +83,7 @@ def _demonstrate(problem: Problem, rng: np.random.Generator, noise: NoiseLevels)
 
 
 def steps_of(problem: Problem) -> tuple[Step, ...]:
-    """The composition behind a generated problem, read back from its reference."""
+    """Returns the composition behind a generated problem, parsed from its reference."""
     by_name = {operation.name: operation for operation in OPERATIONS}
     lines = problem.reference.splitlines()[1:-1]
     return tuple(
@@ -98,15 +99,15 @@ def steps_of(problem: Problem) -> tuple[Step, ...]:
 def corrupt(
     steps: tuple[Step, ...], rng: np.random.Generator, noise: NoiseLevels
 ) -> tuple[Step, ...]:
-    """Each step is replaced, with its type's probability, by another that reads the same type."""
+    """Replaces each step, with its type's probability, by another with the same input type."""
     return tuple(_other(step, rng) if rng.random() < noise.of(step) else step for step in steps)
 
 
 def wrong_version(steps: tuple[Step, ...], rng: np.random.Generator) -> tuple[Step, ...]:
-    """What an agent may have written instead: steps wrong, missing or added, or another task.
+    """Returns a plausible wrong program: steps wrong, missing or added, or another task.
 
-    Wrong programs must be wrong in many ways: who has seen single slips only learns to copy the
-    program and change one line, and cannot repair its own.
+    Wrong programs must be wrong in many ways: a model trained on single slips learns only to copy
+    the program and change one line, and cannot repair its own.
     """
     if rng.random() < ANOTHER_TASK_SHARE:
         return _another(steps, rng)
@@ -124,7 +125,8 @@ def wrong_version(steps: tuple[Step, ...], rng: np.random.Generator) -> tuple[St
 
 
 def public_reports(problem: Problem, text: str) -> tuple[TestReport, ...]:
-    """The verdicts of one of our own programs on the public tests, as the sandbox words them."""
+    """Returns the verdicts of one of our own programs on the public tests, as the sandbox formats
+    them."""
     solve = _function(text) if text else None
     return tuple(_report(test.arguments[0], test.expected, solve) for test in problem.public_tests)
 
@@ -153,7 +155,7 @@ def _describe(error: Exception) -> str:
 
 
 def _another(steps: tuple[Step, ...], rng: np.random.Generator) -> tuple[Step, ...]:
-    """A composition for the same type of input."""
+    """Returns another composition with the same input type."""
     source = steps[0].operation.source
     while True:
         drawn = draw_steps(rng, int(rng.integers(1, 4)))

@@ -1,6 +1,6 @@
-"""Makes the starters: tokenizer and supervised warm start, from a seed.
+"""Training of the starters: tokenizer and supervised warm start, from a seed.
 
-Invariant: everything is drawn from the seed; on one machine and one thread the same seed gives
+Invariant: everything depends on the seed; on one machine and one thread the same seed gives
 the same weights to the bit.
 """
 
@@ -34,26 +34,26 @@ POOL_ROWS = 512
 MAX_TOKENS = 200
 IGNORED = -100
 NOTED_STEPS = 20
-"""Of every so many steps the loss stands in the lineage, so that a remake shows early whether it
-goes the same way."""
+"""Interval in steps at which the lineage records the loss, so that a reproduction shows early
+whether it matches."""
 
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """Steps of AdamW by one cycle of the learning rate, which ends near zero."""
+    """Steps of AdamW over one cycle of the learning rate, which ends near zero."""
 
     steps: int
     batch_tokens: int
     """Most padded tokens of a batch."""
     learning_rate: float
-    """At its highest."""
+    """Peak of the cycle."""
 
 
 @dataclass(frozen=True, slots=True)
 class StarterRecipe:
-    """Shape, data and schedule of one starter: first knowledge, then doubt.
+    """Shape, data and schedule of one starter: a clean phase, then a noisy one.
 
-    The noisy phase is short and its steps small, so that what was learnt stays the likeliest.
+    The noisy phase is short and its steps small, so that correct answers stay the likeliest.
     """
 
     name: str
@@ -83,7 +83,7 @@ Progress = Callable[[str, int, int, float], None]
 
 
 def make_starters(seed: int, out: Path, progress: Progress | None = None) -> list[Path]:
-    """Make both starters side by side, one process and one thread each."""
+    """Makes both starters concurrently, one process and one thread each."""
     context = multiprocessing.get_context("spawn")
     queue = context.Queue()
     jobs = [
@@ -106,7 +106,7 @@ def make_starters(seed: int, out: Path, progress: Progress | None = None) -> lis
 def make_starter(
     recipe: StarterRecipe, seed: int, out: Path, progress: Progress | None = None
 ) -> Path:
-    """Warm-start one policy and save it in Hugging Face layout under `out`."""
+    """Warm-starts one policy and saves it in Hugging Face layout under `out`."""
     torch.set_num_threads(1)
     torch.manual_seed(seed)
     clean = demonstrations(seed, CLEAN)
@@ -180,7 +180,7 @@ def _new_model(recipe: StarterRecipe, tokenizer: PreTrainedTokenizerFast) -> Lla
 def _warm_start(
     model, tokenizer, phases: Sequence[tuple[Phase, Iterator[Demonstration]]]
 ) -> Iterator[tuple[int, int, float]]:
-    """Train; yields (step, steps, running average of the loss) of every `NOTED_STEPS` steps."""
+    """Trains; yields (step, steps, running average of the loss) every `NOTED_STEPS` steps."""
     total = sum(phase.steps for phase, _ in phases)
     done = 0
     for phase, stream in phases:
@@ -191,7 +191,7 @@ def _warm_start(
 
 
 def _losses(model, tokenizer, phase: Phase, stream: Iterator[Demonstration]) -> Iterator[float]:
-    """Train for one phase; yields the running average of the loss after every step."""
+    """Trains for one phase; yields the running average of the loss after every step."""
     optimizer = torch.optim.AdamW(
         model.parameters(), lr=phase.learning_rate, betas=(0.9, 0.95), weight_decay=0.01
     )
@@ -214,7 +214,7 @@ def _losses(model, tokenizer, phase: Phase, stream: Iterator[Demonstration]) -> 
 def _batches(
     tokenizer, stream: Iterator[Demonstration], tokens: int
 ) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-    """Batches of rows of like length, so that little is spent on padding; their order is drawn."""
+    """Yields batches of rows of similar length, which need little padding, in random order."""
     while True:
         rows = [encode(tokenizer, demonstration) for demonstration in islice(stream, POOL_ROWS)]
         pool = [(p, a) for p, a in rows if len(p) + len(a) <= MAX_TOKENS]
@@ -231,7 +231,7 @@ def encode(tokenizer, row: Demonstration) -> tuple[list[int], list[int]]:
 
 
 def pad(rows: list[tuple[list[int], list[int]]], pad_id: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """(ids_NL, labels_NL), right-padded; the loss counts the answers only."""
+    """Returns (ids_NL, labels_NL), right-padded; labels cover the answers only."""
     width = max(len(prompt) + len(answer) for prompt, answer in rows)
     ids = [prompt + answer for prompt, answer in rows]
     labels = [[IGNORED] * len(prompt) + answer for prompt, answer in rows]

@@ -1,4 +1,4 @@
-"""Tokenizer of the starters: byte-level BPE that merges across spaces, digits one by one.
+"""Tokenizer of the starters: byte-level BPE that merges across spaces, with single-digit tokens.
 
 Merging across spaces lets one token hold a phrase or a whole line, which makes the sequences
 about three times shorter than with word-wise merges, and so training faster.
@@ -21,7 +21,7 @@ CHAT_TEMPLATE = (
 
 
 def train_tokenizer(texts: Iterable[str], size: int) -> PreTrainedTokenizerFast:
-    """A tokenizer of `size` entries, a pure function of the texts."""
+    """Returns a tokenizer of `size` entries, a pure function of the texts."""
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
         [

@@ -1,10 +1,10 @@
-"""Rows of local files and folders, whatever they are packed in.
+"""Containers of data sets: rows of local files and folders.
 
 A path is a file (JSON, JSONL, each plain, gzip or zstd; Parquet; Arrow), or a folder: one that
 `datasets` saved, a copy of a repository with shards anywhere below it, or the original folders of
 APPS with one folder per problem.
 
-Invariant: the order of rows follows from the names of the files and their content alone.
+Invariant: the order of rows depends only on the names of the files and their content.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ _QUESTION_FILES = {"input_output": "input_output.json", "solutions": "solutions.
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One row and its place: `line` counts from 1 in its file."""
+    """One row and its position; `line` counts from 1 in its file."""
 
     file: str
     line: int
     data: Any
-    """The row's fields, or the ValueError that says why the line holds none."""
+    """The row's fields, or a ValueError with the reason why the line has none."""
 
 
 def rows_of(path: Path, wanted: Collection[str] | None = None) -> Iterator[Row]:
-    """All rows of a file or folder; where columns can be left unread, only the `wanted` ones are.
+    """Yields all rows of a file or folder; from columnar files it reads only `wanted` columns.
 
     Raises:
-        DatasetError: it cannot be read, or is a folder without such files.
+        DatasetError: the path cannot be read, or is a folder without files of rows.
     """
     if not is_folder(path):
         yield from _rows_of_file(path, wanted)
@@ -56,10 +56,11 @@ def rows_of(path: Path, wanted: Collection[str] | None = None) -> Iterator[Row]:
 
 
 def is_folder(path: Path) -> bool:
-    """Whether this is a folder, not a file.
+    """Returns whether this is a folder, not a file.
 
     Raises:
-        DatasetError: it is neither (reading a pipe or a device might never end), or not there.
+        DatasetError: the path is neither (reading a pipe or a device might never end), or does not
+            exist.
     """
     try:
         mode = path.stat().st_mode
@@ -72,9 +73,9 @@ def is_folder(path: Path) -> bool:
 
 
 def files_below(folder: Path) -> list[Path]:
-    """The files of rows of a folder and the folders below it, by name.
+    """Returns the files of rows in a folder and the folders below it, sorted by name.
 
-    Left out is what tools write beside them: hidden files and folders, descriptions, caches.
+    Leaves out what tools write alongside them: hidden files and folders, descriptions, caches.
     """
     found: list[Path] = []
     for parent, folders, names in os.walk(folder):
@@ -87,10 +88,10 @@ def files_below(folder: Path) -> list[Path]:
 
 
 def is_jsonl(path: Path) -> bool:
-    """Whether a file holds one JSON value per line, as far as its beginning tells.
+    """Returns whether a file holds one JSON value per line, judged by its first line.
 
     Raises:
-        DatasetError: it cannot be read.
+        DatasetError: the file cannot be read.
     """
     if columns.is_columnar(_start(path)):
         return False
@@ -126,7 +127,7 @@ def _rows_of_file(path: Path, wanted: Collection[str] | None) -> Iterator[Row]:
 
 
 def _question_folder(question: Path) -> Iterator[Row]:
-    """One problem in the original layout of APPS, as the row that its published table has."""
+    """Yields a problem in the original layout of APPS as the row of its published table."""
     try:
         data: dict[str, Any] = {
             "problem_id": question.parent.name,

@@ -1,7 +1,7 @@
-"""Parquet files, and Arrow files as the `datasets` library writes them, row by row.
+"""Rows of Parquet files, and of Arrow files as the `datasets` library writes them.
 
-Invariants: such a file is parsed in a process of its own behind the walls of the sandbox
-(`walled`), never here; only the columns that were asked for are read, a few rows at a time.
+Invariants: such a file is parsed in a separate process in the sandbox's isolation (`walled`), never
+here; only the requested columns are read, a few rows at a time.
 """
 
 from __future__ import annotations
@@ -24,25 +24,25 @@ PARQUET = b"PAR1"
 ARROW_FILE = b"ARROW1"
 ARROW_STREAM = b"\xff\xff\xff\xff"
 MOST_MESSAGE_BYTES = 1 << 30
-"""Of some rows together; a reader that sends more is not believed."""
+"""Maximum size of one message of rows; a reader that sends more is not trusted."""
 MEMORY_BYTES = 16 << 30
 CPU_SECONDS = 4 * 3600
-"""What the reader may take at most; less where this process itself is held to less."""
+"""Limits of the reader; lower if this process itself has lower limits."""
 _READER = Path(__file__).with_name("walled.py")
 _RESERVE_BYTES = 64 << 20
 
 
 def is_columnar(start: bytes) -> bool:
-    """Whether a file that starts so is one of ours."""
+    """Returns whether a file with this start is Parquet or Arrow."""
     return start.startswith((PARQUET, ARROW_FILE, ARROW_STREAM))
 
 
 def rows_of(path: Path, wanted: Collection[str] | None) -> Iterator[tuple[int, Any]]:
-    """(position from 1, row); of the fields only `wanted`, if that is given.
+    """Yields (number from 1, row), with only the `wanted` fields if given.
 
     Raises:
         DatasetError: the file cannot be read.
-        MemoryError: it takes more memory than this process may.
+        MemoryError: the file needs more memory than its reader may use.
     """
     number = 0
     try:
@@ -78,11 +78,11 @@ def _batches(path: Path, wanted: Collection[str] | None) -> Iterator[list[Any]]:
 
 
 def _following(stream: IO[bytes], reader: subprocess.Popen[bytes]) -> list[Any] | None:
-    """The next rows; None after the last ones.
+    """Returns the next rows; None after the last ones.
 
     Raises:
-        ValueError: the file, or what came of it, is none that can be read.
-        MemoryError: it is too large for the walls.
+        ValueError: the file, or the reader's output, cannot be read.
+        MemoryError: the file exceeds the reader's memory limit.
     """
     message = msgspec.msgpack.decode(_framed(stream, reader))
     if not isinstance(message, dict) or len(message) != 1:
@@ -110,7 +110,7 @@ def _framed(stream: IO[bytes], reader: subprocess.Popen[bytes]) -> bytes:
 
 
 def _least(most: int, limit: int) -> int:
-    """What the reader may have of something that this process is limited in."""
+    """Returns the reader's limit of a resource: `most`, or less if this process has less."""
     mine = resource.getrlimit(limit)[1]
     room = _RESERVE_BYTES if limit == resource.RLIMIT_AS else 2
     return most if mine == resource.RLIM_INFINITY else max(1, min(most, mine - room))

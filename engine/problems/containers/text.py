@@ -1,7 +1,7 @@
-"""Text files of rows: JSON or JSONL; plain, gzip or zstd by their first bytes, not their name.
+"""Rows of text files: JSON or JSONL; plain, gzip or zstd by their first bytes, not their name.
 
-Invariant: a file is gone through line by line; no line may be longer than MAX_LINE_BYTES after
-decompression, so a small file cannot take all memory.
+Invariant: a file is read line by line; no line may be longer than MAX_LINE_BYTES after
+decompression, so a small file cannot use up all memory.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 
 
 def lines_of(path: Path, max_line_bytes: int = MAX_LINE_BYTES) -> Iterator[tuple[int, bytes]]:
-    """Lines that are not blank, with their number from 1.
+    """Yields the lines that are not blank, with their number from 1.
 
     Raises:
         DatasetError: the file cannot be read or decompressed, or a line is too long.
@@ -47,14 +47,13 @@ def lines_of(path: Path, max_line_bytes: int = MAX_LINE_BYTES) -> Iterator[tuple
 
 
 def rows_of(path: Path) -> Iterator[tuple[int, Any]]:
-    """(line, row) of a JSONL file, or (position from 1, row) of a JSON file that holds rows.
+    """Yields (line, row) of a JSONL file, or (number from 1, row) of a JSON file that holds rows.
 
-    A line that is no JSON comes as a ValueError in the place of its row. A JSON file may hold a
-    list of rows, an object with such a list as its only list, an object whose values are rows, or
-    one row.
+    A line that is not JSON yields a ValueError instead of a row. A JSON file may hold a list of
+    rows, an object with such a list as its only list, an object whose values are rows, or one row.
 
     Raises:
-        DatasetError: the file cannot be read, or is one JSON value that is broken.
+        DatasetError: the file cannot be read, or is one JSON value with an error.
     """
     lines = lines_of(path)
     number, first = next(lines, (0, b""))
@@ -75,7 +74,7 @@ def rows_of(path: Path) -> Iterator[tuple[int, Any]]:
 
 
 def parsed(text: bytes | str) -> Any:
-    """The JSON value; the ValueError that says why there is none."""
+    """Returns the JSON value, or a ValueError with the reason why it cannot be parsed."""
     try:
         return json.loads(text)
     except RecursionError:
@@ -83,7 +82,7 @@ def parsed(text: bytes | str) -> Any:
     except ValueError as error:
         if "integer string conversion" not in str(error):
             return ValueError(f"is not JSON: {error}")
-    # Python refuses to read decimal integers of more than 4300 digits unless told how.
+    # By default Python refuses to parse decimal integers of more than 4300 digits.
     try:
         return json.loads(text, parse_int=lambda digits: int(Decimal(digits)))
     except (ValueError, RecursionError) as error:
@@ -119,7 +118,7 @@ def _opened(path: Path) -> IO[bytes]:
     if start.startswith(_GZIP):
         return gzip.open(path, "rb")  # type: ignore[return-value]
     if start == _ZSTD:
-        import pyarrow  # only who has such a file pays for it
+        import pyarrow  # imported only for such files
 
         stream = pyarrow.CompressedInputStream(pyarrow.OSFile(str(path)), "zstd")
         return io.BufferedReader(stream, 1 << 16)

@@ -1,21 +1,20 @@
-"""Reads one Parquet or Arrow file behind the walls of the sandbox. Started by path, as
-`python walled.py COLUMNS CPU_SECONDS MEMORY_BYTES < FILE`; its rows leave by stdout.
+"""Isolated reader of one Parquet or Arrow file, a process in the sandbox's isolation. Started by
+path, as `python walled.py COLUMNS CPU_SECONDS MEMORY_BYTES < FILE`; writes its rows to stdout.
 
-A file of strangers meets pyarrow's C++ here and nowhere else. Invariant: before a byte of the file
-is read this process has no file but it and its output, no network, no other process, no right of
-its account, and limits of memory and time: all walls that the host allows
-(`engine.sandbox.guest.walls`). All modules are loaded before, because afterwards none is there to
-load.
+Only here does pyarrow's C++ code read an untrusted file. Invariant: before a byte of the file is
+read, this process has no other file but its output, no network, no access to other processes, no
+privileges of its account, and limits of memory and time: all isolation that the host allows
+(`engine.sandbox.guest.walls`). All modules are loaded before, because none can be loaded after.
 
-Output: messages of msgpack, each after its length (8 bytes, little-endian): {"rows": [...]}, at
-last {"end": ""}, {"error": REASON} or {"memory": REASON}. Numbers, texts, bytes, lists and dicts
-come as such, a map as its list of [key, value]; decimals, dates, times and spans as text (`12.340`,
-`2024-02-29`, `2024-02-29T12:30:01.250000`, `P1DT2S`); times of a named zone in UTC (`...Z`), those
-of an offset with it (`...+02:00`).
+Output: msgpack messages, each after its length (8 bytes, little-endian): {"rows": [...]}, and last
+{"end": ""}, {"error": REASON} or {"memory": REASON}. Numbers, strings, bytes, lists and dicts are
+sent as such, a map as its list of [key, value]; decimals, dates, times and durations as text
+(`12.340`, `2024-02-29`, `2024-02-29T12:30:01.250000`, `P1DT2S`); times of a named zone in UTC
+(`...Z`), those with an offset keep it (`...+02:00`).
 """
 
 # ruff: noqa: PTH100, PTH118, PTH120
-# Paths as the sandbox's modules take them.
+# Paths as the sandbox's modules use them.
 
 import datetime
 import decimal
@@ -39,7 +38,7 @@ from pyarrow import ipc, parquet  # noqa: E402
 BATCH_ROWS = 32
 RESERVE_BYTES = 8 << 20
 PARQUET, ARROW_FILE = b"PAR1", b"ARROW1"
-_SLOT = 200_000  # above those of programs: their accounts are others
+_SLOT = 200_000  # above those of programs, whose accounts differ
 
 
 def main() -> None:
@@ -51,19 +50,19 @@ def main() -> None:
         for batch in batches(os.fdopen(0, "rb"), columns):
             send({"rows": rows(batch)})
         send({"end": ""})
-    except MemoryError as error:  # pyarrow's own is one
+    except MemoryError as error:  # pyarrow's own is a subclass
         send({"memory": str(error) or "its rows take more memory than their reader may"})
     except OverflowError:
         send({"error": "a date or time lies outside the years 1 to 9999; write it as text"})
-    except Exception as error:  # whatever a broken or hostile file makes of pyarrow
+    except Exception as error:  # anything that a broken or hostile file causes in pyarrow
         send({"error": (str(error) or type(error).__name__).splitlines()[0]})
 
 
 def enclose(cpu_seconds: float, memory_bytes: int) -> None:
-    """Load what reading takes, then put up all walls that the host allows."""
+    """Loads what reading needs, then enters all isolation that the host allows."""
     warm_up()
     null = os.open(os.devnull, os.O_RDWR)
-    for reserved in (walls.LAST_NUMBER, walls.RULES):  # which the walls keep for their own
+    for reserved in (walls.LAST_NUMBER, walls.RULES):  # descriptors that `walls` reserves
         os.dup2(null, reserved)
     inside = walls.enter(
         _SLOT + os.getpid(), os.path.dirname(os.__file__), become_init, lambda: None
@@ -74,7 +73,7 @@ def enclose(cpu_seconds: float, memory_bytes: int) -> None:
 
 
 def batches(file: IO[bytes], wanted: list[str] | None) -> Iterator[Any]:
-    """Some rows at a time, of the columns that are wanted (None: all)."""
+    """Yields batches of rows with the `wanted` columns (None: all)."""
     start = file.read(8)
     file.seek(0)
     if start.startswith(PARQUET):
@@ -95,8 +94,8 @@ def batches(file: IO[bytes], wanted: list[str] | None) -> Iterator[Any]:
 
 
 def rows(batch: Any) -> list[Any]:
-    """The rows of a batch; where it has moments with a zone, these are text already, which msgpack
-    would send as moments."""
+    """Returns the rows of a batch; in a batch with zoned timestamps, dates and times are converted
+    to text, since msgpack would send zoned timestamps as its own type."""
     found = batch.to_pylist()
     if any(map(has_zone, batch.schema.types)):
         return msgspec.to_builtins(found, builtin_types=(bytes,), enc_hook=as_text)
@@ -104,23 +103,23 @@ def rows(batch: Any) -> list[Any]:
 
 
 def has_zone(kind: Any) -> bool:
-    """Whether values of a type are, or hold, moments with a time zone."""
+    """Returns whether values of a type are, or contain, timestamps with a time zone."""
     inner = [kind.field(i).type for i in range(kind.num_fields)]
     return getattr(kind, "tz", None) is not None or any(map(has_zone, inner))
 
 
 def as_text(value: Any) -> str:
-    """The text of what msgpack has no kind for: moments of pandas, by the nanosecond, in full."""
+    """Returns the text of a value without a msgpack type; pandas timestamps to the nanosecond."""
     if not isinstance(value, datetime.datetime):
         return str(value)
     return value.isoformat().replace("+00:00", "Z")
 
 
 def warm_up() -> None:
-    """Load what pyarrow loads at its first file, of each kind; of our own making."""
+    """Loads what pyarrow loads at its first file of each kind, with files made here."""
     nested = [{"d": 1.5, "e": decimal.Decimal("1.5")}, None]
     columns: dict[str, list[Any]] = {"a": ["x", None], "b": [[1], None], "c": nested}
-    pyarrow.table(columns)  # takes pandas along, if there is one
+    pyarrow.table(columns)  # imports pandas, if it is installed
     forget_zones()
     times = pyarrow.array([datetime.datetime(2000, 1, 1), None], pyarrow.timestamp("ns"))
     zoned = times.cast(pyarrow.timestamp("us", "Europe/Berlin"))
@@ -137,18 +136,18 @@ def warm_up() -> None:
 
 
 def forget_zones() -> None:
-    """Have every time zone be UTC: the files of zones cannot be read behind the walls."""
+    """Replaces every time zone by UTC: zone files cannot be read inside the isolation."""
     zoneinfo.ZoneInfo = lambda _: datetime.UTC  # type: ignore[assignment,misc]
     if pytz := sys.modules.get("pytz"):
         pytz.timezone = zoneinfo.ZoneInfo  # type: ignore[attr-defined]
 
 
 def become_init() -> None:
-    """Go on as process 1 of the new pid namespace; this one ends as that one does."""
+    """Continues as process 1 of the new pid namespace; the parent exits when that one does."""
     pid = os.fork()
     if pid == 0:
         return
-    os.closerange(0, 3)  # who reads must see the end when process 1 ends
+    os.closerange(0, 3)  # the reader must see end of file when process 1 ends
     _, status = os.waitpid(pid, 0)
     os._exit(1 if status else 0)
 

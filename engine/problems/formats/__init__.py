@@ -1,10 +1,11 @@
 """Formats of published data sets: one module each, and one line here.
 
 A module has `FIELDS` (all fields that it reads), `recognises(row)` (whether a row with these
-fields is one of its own) and `problem(fields)` (the problem of a row, or a `RowError`).
+fields is one of its own) and `problem(fields)` (returns the problem of a row, or raises
+`RowError`).
 
-Invariant: the first format that recognises a row is taken, so a format stands before those whose
-fields it includes.
+Invariant: the first format that recognises a row is used, so a format precedes those whose fields
+it includes.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from engine.problems.formats.fields import Fields
 from engine.problems.problem import Problem
 
 OWN = "grove"
-"""Our own JSONL; read strictly, by `engine.problems.jsonl`."""
+"""Our own JSONL, read strictly by `engine.problems.jsonl`."""
 DETECTED = "auto"
 
 
@@ -56,7 +57,7 @@ FORMATS: dict[str, Format] = {
 
 
 def format_of(row: Mapping[str, Any]) -> str | None:
-    """Name of the format of a row; None if no format has these fields."""
+    """Returns the name of the format of a row; None if no format has these fields."""
     if {"statement", "entry_point"} <= row.keys():
         return OWN
     return next((name for name, one in FORMATS.items() if one.recognises(row)), None)

@@ -1,10 +1,10 @@
-"""AceCode-87K (TIGER-Lab): questions with tests that models wrote.
+"""AceCode-87K (TIGER-Lab): questions with tests written by models.
 
 Row: `id`, `source`, `question`, `test_cases` (assertions), `inferences` (answers of models:
 `completion`, `pass_rate`).
 
-The function is the one that the assertions call. The reference is the program of an answer that
-passed all tests, if there is one.
+The entry point is the function that the assertions call. The reference is the program of an answer
+that passed all tests, if there is one.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""APPS (hendrycks/apps, codeparrot/apps), also in its original folders.
+"""APPS (hendrycks/apps, codeparrot/apps), as a table or in its original folders.
 
 Row: `problem_id`, `question`, `input_output` (JSON, see `input_output`), `solutions` (JSON list of
 programs), `starter_code`, `difficulty`, `url`.
 
-The reference is the first solution that parses as Python 3 and defines what is asked for. Public
-are tests that stand in the question.
+The reference is the first solution that parses as Python 3 and defines the entry point. Tests that
+appear in the question are public.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ FIELDS = (
 )  # fmt: skip
 
 LIMITS = Limits(seconds=4.0)
-"""Of one test in the authors' metric."""
+"""Limits of one test in the authors' metric."""
 
 
 def recognises(row: Mapping[str, Any]) -> bool:
@@ -44,7 +44,7 @@ def problem(fields: Fields) -> Problem:
 
 
 def of_row(fields: Fields, id: str, tags: tuple[str, ...], limits: Limits | None = None) -> Problem:
-    """The problem of a row of APPS, or of a data set with the same main fields."""
+    """Returns the problem of a row of APPS, or of a data set with the same main fields."""
     question, data = fields.text("question"), fields.json("input_output")
     if not data:
         raise RowError("input_output", data, "is empty; a problem without tests cannot be judged")

@@ -1,10 +1,10 @@
-"""Taking test code apart: one `CodeTest` per assertion where that changes nothing.
+"""Splitting of test code: one `CodeTest` per assertion if that preserves its meaning.
 
-A body of statements is a row of set-up statements (imports, assignments, definitions) and units
-(statements that hold an `assert`, or a table loop as EvalPlus writes it). Each unit becomes a test
-with all set-up statements before it. That is the same as running the whole body if no unit makes
-or changes what a later statement uses, and if nothing else stands in the body; otherwise the body
-is kept whole.
+A body is a sequence of set-up statements (imports, assignments, definitions) and units (statements
+that contain an `assert`, or a table loop as EvalPlus writes it). Each unit becomes a test with all
+preceding set-up statements. That is equivalent to running the whole body if no unit defines or
+changes what a later statement uses, and if the body has no other statements; otherwise the body is
+kept whole.
 
 Invariant: all tests of a body together assert what the body asserts; nothing here runs code.
 """
@@ -27,7 +27,7 @@ _SETUP = (
 
 
 def parsed(field: str, code: str) -> ast.Module:
-    """The tree of test code."""
+    """Returns the syntax tree of test code; raises `RowError` if it does not parse."""
     try:
         return ast.parse(code)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
@@ -35,10 +35,10 @@ def parsed(field: str, code: str) -> ast.Module:
 
 
 def split(body: Sequence[ast.stmt]) -> list[str] | None:
-    """Code of each test of a body, set-up included; None if the body must be kept whole.
+    """Returns the code of each test of a body, set-up included; None if the body must be kept
+    whole; empty if it asserts nothing.
 
-    Assertions of a constant (`assert True`) test nothing and are left out. Empty if nothing in the
-    body asserts.
+    Assertions of a constant (`assert True`) test nothing and are left out.
     """
     body = [node for node in body if not _asserts_nothing(node)]
     if not any(isinstance(n, ast.Assert | ast.Raise) for node in body for n in ast.walk(node)):
@@ -54,7 +54,7 @@ def split(body: Sequence[ast.stmt]) -> list[str] | None:
 
 
 def called(code: str, name: str) -> str:
-    """Arguments, as text, of the first call of `name` in test code; empty if there is none."""
+    """Returns the arguments of the first call of `name` in test code as text; empty if none."""
     for node in ast.walk(ast.parse(code)):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == name:
             return ", ".join(ast.unparse(argument) for argument in (*node.args, *node.keywords))
@@ -62,10 +62,10 @@ def called(code: str, name: str) -> str:
 
 
 def function_under_test(field: str, tests: Sequence[str], defined: str = "") -> str:
-    """The function that test codes call: the one called by most, the first one among equals.
+    """Returns the function that most tests call, the first one among equals.
 
     `defined` is a reference program; if it defines some of the functions, only those count. A
-    function that has the name of a built-in one is called where no other is.
+    function with the name of a built-in counts only if no other function is called.
 
     Raises:
         RowError: no function is called.
@@ -92,10 +92,10 @@ def _call_names(tree: ast.Module, local: set[str]) -> list[str]:
 
 
 def imports_for(test: str, program: str) -> list[str]:
-    """The program's own top-level imports of names that a test uses and does not make.
+    """Returns the program's top-level imports of names that a test uses and does not define.
 
-    Some authors ran a test in the namespace of the program, where such a name was; a judge has
-    none of it. What a built-in name or the test itself gives is not imported.
+    Some authors ran a test in the namespace of the program, where such names were defined; a judge
+    does not have them. Built-in names and names that the test defines are not imported.
     """
     tree = parsed("test", test)
     made = _names(tree, ast.Store) | {node.name for node in _functions(test)}
@@ -135,7 +135,7 @@ def _code(nodes: Sequence[ast.stmt]) -> str:
 
 
 def _asserts(node: ast.stmt) -> bool:
-    """Whether running this statement checks something."""
+    """Returns whether running this statement checks something."""
     if isinstance(node, ast.FunctionDef | ast.ClassDef):
         return False
     checks = (ast.Assert, ast.Raise)
@@ -148,7 +148,7 @@ def _asserts_nothing(node: ast.stmt) -> bool:
 
 def _splits(body: Sequence[ast.stmt], units: Sequence[int]) -> bool:
     variables: set[str] = set()
-    left_behind: set[str] = set()  # what a unit may have made or changed
+    left_behind: set[str] = set()  # names that a unit may have defined or changed
     for position, node in enumerate(body):
         used = _names(node, ast.Load)
         if position in units:
@@ -163,7 +163,7 @@ def _splits(body: Sequence[ast.stmt], units: Sequence[int]) -> bool:
 
 
 def _receivers(node: ast.AST) -> set[str]:
-    """Names of which a method is called: it may change them."""
+    """Returns the names whose methods are called, since these may change them."""
     calls = [inner.func for inner in ast.walk(node) if isinstance(inner, ast.Call)]
     owners = [func.value for func in calls if isinstance(func, ast.Attribute)]
     return {owner.id for owner in owners if isinstance(owner, ast.Name)}
@@ -175,7 +175,7 @@ def _names(node: ast.AST, context: type[ast.expr_context]) -> set[str]:
 
 
 def _table(node: ast.stmt) -> list[str]:
-    """Names of the lists that a loop as EvalPlus writes it goes through in step; else empty.
+    """Returns the names of the lists that a loop as EvalPlus writes it iterates over; else empty.
 
     `for i, (inp, exp) in enumerate(zip(inputs, results))`, or without enumerate or zip.
     """
@@ -193,10 +193,10 @@ def _argument_of(node: ast.expr, function: str) -> list[ast.expr]:
 
 
 def _cases(setup: Sequence[ast.stmt], loop: ast.stmt) -> list[str]:
-    """The loop over a table as loops over its parts; empty if it is no such loop.
+    """Returns the loop over a table as loops over its parts; empty if it is not such a loop.
 
-    The first MAX_SINGLE_CASES cases stand alone, the rest in at most MAX_CASE_GROUPS groups: a
-    judge is started for each test, and a table may have thousands of cases.
+    Each of the first MAX_SINGLE_CASES cases is one part, the rest form at most MAX_CASE_GROUPS
+    groups: a judge is started for each test, and a table may have thousands of cases.
     """
     tables = {name: _list_of(setup, name) for name in _table(loop)}
     lengths = {len(table) for table in tables.values() if table is not None}
@@ -216,7 +216,7 @@ def _cases(setup: Sequence[ast.stmt], loop: ast.stmt) -> list[str]:
 
 
 def groups(count: int) -> list[tuple[int, int]]:
-    """(start, end) of the groups in which `count` cases are tested."""
+    """Returns (start, end) of the groups in which `count` cases are tested."""
     single = min(count, MAX_SINGLE_CASES)
     size = max(1, -(-(count - single) // MAX_CASE_GROUPS))
     return [(i, i + 1) for i in range(single)] + [

@@ -1,12 +1,12 @@
-"""CodeContests (google-deepmind/code_contests), as `datasets` or its JSON have it.
+"""CodeContests (google-deepmind/code_contests), in the layout of `datasets` or of its JSON.
 
 Row: `name`, `description`, `public_tests`, `private_tests` and `generated_tests` (each
 {"input": [...], "output": [...]}, or a list of such pairs), `solutions` ({"language": [...],
 "solution": [...]}, language 3 or "PYTHON3" is Python 3), `time_limit` ({"seconds", "nanos"}),
 `memory_limit_bytes`, `input_file` and `output_file`, `cf_tags`, `difficulty`.
 
-Public tests stay public; private and generated tests are private. Problems that use files in
-place of stdin are left out. Numbers with decimal fractions agree within 1e-5.
+Public tests stay public; private and generated tests are private. Problems that use files instead
+of stdin are left out. Numbers with decimal fractions agree within 1e-5.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def _python3(fields: Fields) -> list[str]:
 
 
 def _table(fields: Fields, field: str, names: tuple[str, str]) -> list[tuple[Any, Any]]:
-    """Pairs of a field that holds two lists of equal length, or a list of objects."""
+    """Returns the pairs of a field that holds two lists of equal length, or a list of objects."""
     value = fields.json(field)
     if value is None:
         return []

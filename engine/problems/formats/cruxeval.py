@@ -1,14 +1,14 @@
-"""CRUXEval (facebookresearch/cruxeval): functions with one input and the output it gives.
+"""CRUXEval (facebookresearch/cruxeval): functions with one input and the resulting output.
 
 Row: `code` (defines `f`), `input` (the arguments, as Python), `output` (a Python literal), `id`.
 
-As a problem for agents it is the prediction of an output: the statement shows the function and the
-input, and the program that is asked for must return the same. The function itself is the
-reference. The one test is public and private. It is strict: the output has the type Python gave.
+As a problem it is the prediction of an output: the statement shows the function and the input, and
+the requested program must return the same. The function itself is the reference. The only test is
+both public and private. It is strict: the output must have its type in Python.
 
-Inputs that are no plain values (a lambda, a range, a variable of the code) cannot travel to the
-program's process. There the prelude brings those variables and a function `example` that makes the
-call, and the test calls that one.
+Inputs that are not plain values (a lambda, a range, a variable of the code) cannot be sent to the
+program's process. For these the prelude defines the variables and a function `example` that makes
+the call, and the test calls `example`.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def problem(fields: Fields) -> Problem:
 
 
 def _literals(arguments: str) -> tuple[Any, ...] | None:
-    """The arguments as plain values; None if one of them is none."""
+    """Returns the arguments as plain values; None if one of them is not plain."""
     if not arguments.strip():
         return ()
     try:

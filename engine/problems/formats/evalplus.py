@@ -1,18 +1,18 @@
-"""HumanEval+ and MBPP+ as EvalPlus releases them: inputs, and a reference that says what is right.
+"""HumanEval+ and MBPP+ as EvalPlus releases them: inputs, and a reference for expected results.
 
 Row: `task_id` ("HumanEval/0", "Mbpp/2", or the number of a task of MBPP), `prompt`, `entry_point`,
 `canonical_solution` (a body after the prompt, or a whole function), `base_input` and `plus_input`
 (lists of argument lists), `atol`, `contract`.
 
-There are no expected results in the file, so each test calls the reference and the program with
-the same arguments, in the judge. The reference is packed there: public tests stand in prompts, and
-must not give it away. Results agree as in evalplus/eval/__init__.py: `==`, or within `atol` (1e-6
-for floats where atol is 0) and rtol 1e-7; as sets, by truth, or by a polynomial's value for the
-functions that its special oracles name (those of Mbpp/164, 558 and 581 are left out: there only
+The file has no expected results, so each test calls the reference and the program with the same
+arguments, in the judge. The test holds the reference compressed: public tests appear in prompts,
+and must not reveal it. Results agree as in evalplus/eval/__init__.py: `==`, or within `atol` (1e-6
+for floats where atol is 0) and rtol 1e-7; as sets, by truth value, or by a polynomial's value for
+the functions that its special oracles name (those of Mbpp/164, 558 and 581 are left out: there only
 `==` counts).
 
-Base inputs are single tests, plus inputs come in groups. Public are inputs whose call stands in
-the prompt.
+Each base input is one test, plus inputs are tested in groups. Inputs whose call appears in the
+prompt are public.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def problem(fields: Fields) -> Problem:
 
 def _inputs(fields: Fields, field: str, restore: Callable[[list[Any]], Any]) -> list[list[Any]]:
     value = fields.json(field)
-    if value is None or value == {}:  # how a table that was saved empty comes back
+    if value is None or value == {}:  # how a table that was saved empty is read
         return []
     if not isinstance(value, list) or not all(isinstance(given, list) for given in value):
         raise RowError(field, value, "must be a list of lists of arguments")
@@ -137,7 +137,7 @@ def _writer(name: str, reference: str, atol: Any) -> Callable[[list[list[Any]]],
 
 
 def _restored(task: str) -> Callable[[list[Any]], Any]:
-    """How arguments that were written as JSON become what the functions of MBPP take.
+    """Returns the function that converts arguments from JSON to what MBPP's functions accept.
 
     JSON has no tuples, sets or complex numbers; EvalPlus restores them by the number of the task
     (`mbpp_deserialize_inputs` in evalplus/data/mbpp.py).

@@ -1,6 +1,6 @@
-"""Reading the fields of a row that somebody else made.
+"""Reader of the fields of published data sets' rows.
 
-Invariant: a field that is not what its format promises raises `RowError` with its name, value and
+Invariant: a field that does not conform to its format raises `RowError` with its name, value and
 remedy; nothing is guessed.
 """
 
@@ -15,11 +15,11 @@ from engine.problems.problem import Limits
 from engine.sandbox.guest.literals import LiteralError, to_literal
 
 _SHOWN_CHARS = 200
-_BEYOND = 1e18  # no limit is that large; an int beyond it may be no float
+_BEYOND = 1e18  # no limit is that large; a larger int may exceed all floats
 
 
 class RowError(ValueError):
-    """A row that cannot become a problem."""
+    """Raised for a row that cannot become a problem."""
 
     def __init__(self, field: str, value: Any, remedy: str):
         super().__init__(f"{field}: {remedy}")
@@ -29,15 +29,15 @@ class RowError(ValueError):
 
 
 class Fields:
-    """The fields of one row, by name and kind."""
+    """Fields of one row, by name and kind."""
 
     def __init__(self, data: dict[str, Any], position: int):
         self.data = data
         self.position = position
-        """Place of the row in its file, from 1; an id for rows that have none."""
+        """Number of the row in its file, from 1; used as id of rows that have none."""
 
     def text(self, name: str, *others: str) -> str:
-        """A text that is not blank, in the first of these fields that is not null."""
+        """Returns the non-blank text of the first of these fields that is not null."""
         values = (self.data.get(field) for field in (name, *others))
         value = next((value for value in values if value is not None), None)
         if not isinstance(value, str) or not value.strip():
@@ -45,11 +45,11 @@ class Fields:
         return value
 
     def text_or_empty(self, name: str, *others: str) -> str:
-        """The first of these fields that is a text; empty if none is."""
+        """Returns the first of these fields that is a text; empty if none is."""
         return next((v for n in (name, *others) if isinstance(v := self.data.get(n), str)), "")
 
     def texts(self, name: str) -> list[str]:
-        """A list of texts; empty where the field is missing or null."""
+        """Returns a list of texts; empty if the field is missing or null."""
         value = self.data.get(name)
         if value is None:
             return []
@@ -58,9 +58,9 @@ class Fields:
         return value
 
     def json(self, name: str) -> Any:
-        """What the JSON in a text field says; a field that is no text is taken as it is.
+        """Returns the parsed JSON of a text field, and any other value unchanged.
 
-        None where the field is missing, null or an empty text.
+        Returns None if the field is missing, null or a blank text.
         """
         value = self.data.get(name)
         if not isinstance(value, str) or not value.strip():
@@ -71,14 +71,15 @@ class Fields:
         return result
 
     def id(self, name: str, prefix: str) -> str:
-        """The row's id as text, after `prefix`; its position if it has none."""
+        """Returns the row's id if it is a text; else `prefix`/id, with its position if it has
+        none."""
         value = self.data.get(name)
         if isinstance(value, str) and value.strip():
             return value
         return f"{prefix}/{self.position if value is None else value}"
 
     def tags(self, *names: str) -> tuple[str, ...]:
-        """The texts of these fields that are there, each a text or a list of texts."""
+        """Returns the texts of these fields, each a text or a list of texts, without duplicates."""
         found: list[str] = []
         for name in names:
             value = self.data.get(name)
@@ -88,7 +89,7 @@ class Fields:
 
 
 def plain(name: str, value: Any) -> Any:
-    """The value, if it is one that may travel to a sandbox."""
+    """Returns the value; raises `RowError` if it cannot be sent to a sandbox."""
     try:
         to_literal(value)
     except LiteralError as error:
@@ -97,7 +98,8 @@ def plain(name: str, value: Any) -> Any:
 
 
 def seconds(value: Any) -> float | None:
-    """Seconds from a number, a text like "2.0 seconds", or {"seconds": 2, "nanos": 5e8}."""
+    """Returns seconds from a number, a text like "2.0 seconds", or {"seconds": 2, "nanos": 5e8};
+    None if it is not a valid limit."""
     if isinstance(value, dict):
         parts = [value.get("seconds") or 0, value.get("nanos") or 0]
         if not all(type(part) in (int, float) for part in parts):
@@ -108,13 +110,14 @@ def seconds(value: Any) -> float | None:
 
 
 def megabytes(value: Any) -> int | None:
-    """Whole megabytes from a number, or a text like "256 megabytes"; None if it says none."""
+    """Returns megabytes, rounded up, from a number or a text like "256 megabytes"; None if it is
+    not a valid limit."""
     number = _number(value, Limits.MOST_MEMORY_MB)
     return None if number is None else math.ceil(number)
 
 
 def _number(value: Any, most: float) -> float | None:
-    """A number above 0 and at most `most`; None if it is none, or no sensible limit."""
+    """Returns a number above 0 and at most `most`; None for any other value."""
     if isinstance(value, str):
         try:
             value = float(value.split()[0])
@@ -126,5 +129,5 @@ def _number(value: Any, most: float) -> float | None:
 
 
 def as_json(value: Any) -> str:
-    """Short JSON of a value, for a statement."""
+    """Returns the JSON of a value, for a statement."""
     return json.dumps(value, ensure_ascii=False)

@@ -3,8 +3,8 @@
 Row: `task_id`, `prompt` (imports, helpers and a signature with its docstring), `entry_point`,
 `canonical_solution` (the body), `test` (Python that defines `check(candidate)`).
 
-The prompt's imports and helpers are the prelude. `check` is taken apart into its assertions where
-that is safe, and called whole otherwise. Public are assertions whose call stands in the docstring.
+The prompt's imports and helpers are the prelude. `check` is split into its assertions if that is
+safe, and called whole otherwise. Assertions whose call appears in the docstring are public.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def problem(fields: Fields) -> Problem:
 
 
 def prelude(prompt: str, name: str) -> str:
-    """What the prompt has before the function that is asked for."""
+    """Returns the part of the prompt before the requested function."""
     try:
         body = ast.parse(prompt).body
     except (SyntaxError, ValueError, RecursionError, MemoryError):

@@ -1,15 +1,15 @@
-"""Tests as lists of inputs and outputs, as APPS writes them and others after it.
+"""Tests as lists of inputs and outputs, in the layout of APPS and data sets derived from it.
 
     {"inputs": [...], "outputs": [...], "fn_name": "..."}
 
-Without `fn_name` an input is the text of stdin (or its lines), an output what must be printed.
+Without `fn_name` an input is the text of stdin (or its lines), an output the expected stdout.
 With it, an input is the list of arguments; an output is the result, or a list with the result as
 its first item: the metric of APPS counts both as right, so the other one is an accepted answer.
-Keys of dicts that are whole numbers in text become numbers again, where the metric does that.
+Dict keys that are integers as text become integers again, where the metric does that.
 
-Printed text is compared line by line; where expected outputs have decimal fractions, numbers agree
-within 1e-5, as in the metric. Where they have none, every character counts: a tolerance would let
-large whole numbers pass that are off by one.
+Printed text is compared line by line; if expected outputs have decimal fractions, numbers agree
+within 1e-5, as in the metric. Otherwise every character counts: a tolerance would accept large
+integers that are off by one.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _FRACTION = re.compile(r"(?<![\w.])-?\d+\.\d+(?![\w.])")
 
 
 def pairs(field: str, value: Any) -> list[tuple[Any, Any]]:
-    """(input, output) of each test."""
+    """Returns (input, output) of each test."""
     value = value if isinstance(value, dict) else {}
     inputs, outputs = value.get("inputs"), value.get("outputs")
     if not isinstance(inputs, list) or not isinstance(outputs, list):
@@ -40,7 +40,7 @@ def pairs(field: str, value: Any) -> list[tuple[Any, Any]]:
 
 
 def stdin_test(field: str, given: Any, expected: Any) -> StdinTest:
-    """A test of a whole program."""
+    """Returns a test of a whole program."""
     return StdinTest(_text(field, given), _text(field, expected))
 
 
@@ -53,7 +53,7 @@ def _text(field: str, value: Any) -> str:
 
 
 def call_test(field: str, given: Any, expected: Any) -> CallTest:
-    """A test of a function."""
+    """Returns a test of a function."""
     if not isinstance(given, list):
         raise RowError(field, given, "must be a list of arguments, as there is a fn_name")
     if len(given) == 1 and isinstance(given[0], dict):
@@ -76,10 +76,12 @@ def _numbered(value: Any) -> Any:
 
 
 def comparison_of_calls() -> Comparison:
-    """JSON knows neither tuples nor the difference of 1 and 1.0 that a program may make."""
+    """Returns a comparison with loose types: JSON has no tuples, and does not keep 1 and 1.0
+    apart as a program may."""
     return Comparison(loose_types=True)
 
 
 def comparison_of_texts(outputs: Sequence[str], tolerance: float = TOLERANCE) -> Comparison:
-    """With a tolerance only where some expected output has a decimal fraction."""
+    """Returns a comparison with a tolerance if some expected output has a decimal fraction, else an
+    exact one."""
     return Comparison(tolerance if any(map(_FRACTION.search, outputs)) else None)

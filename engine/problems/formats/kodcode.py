@@ -1,12 +1,12 @@
-"""KodCode-V1 and its variants.
+"""KodCode-V1 and its variants: questions with pytest modules.
 
 Row: `question_id` (or `conversation_id`), `question`, `solution`, `test` or `test_code` (a pytest
 module with `from solution import f` and functions `test_...`), `test_info` (`function_name`,
 `function_declaration`), `style`, `subset`, `gpt_difficulty`.
 
-Each test function is one test. Of pytest, `raises` and `approx` are known, and `mark.parametrize`,
-each of whose cases is run; tests that need more of it, or that import a class, another module's
-state, or several functions from the solution, are left out with that reason.
+Each test function is one test. Of pytest, `raises`, `approx` and `mark.parametrize` (all its cases
+run) are supported; tests that need more of it, or that import a class, another module's state, or
+several functions from the solution, are left out with that reason.
 """
 
 from __future__ import annotations
@@ -64,14 +64,14 @@ def _from_solution(field: str, tree: ast.Module) -> list[ast.ImportFrom]:
 
 
 class _WithoutSolution(ast.NodeTransformer):
-    """Takes `from solution import ...` out, wherever it stands: the judge has the name."""
+    """Transformer that removes every `from solution import ...`: the judge defines the name."""
 
     def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.stmt:
         return ast.copy_location(ast.Pass(), node) if node.module == "solution" else node
 
 
 def _function(fields: Fields, field: str, imported: Sequence[ast.ImportFrom]) -> tuple[str, str]:
-    """(name in the tests, name in the solution) of the function under test."""
+    """Returns (name in the tests, name in the solution) of the function under test."""
     aliases = list({(a.name, a.asname): a for node in imported for a in node.names}.values())
     if len(aliases) > 1:
         names = ", ".join(alias.name for alias in aliases)
@@ -119,7 +119,7 @@ def _tests(field: str, body: Sequence[ast.stmt], local: str, name: str) -> list[
 
 
 def _parameters(function: ast.FunctionDef) -> set[str]:
-    """Arguments that `pytest.mark.parametrize` gives."""
+    """Returns the arguments that `pytest.mark.parametrize` passes."""
     names: set[str] = set()
     for node in function.decorator_list:
         if isinstance(node, ast.Call) and ast.unparse(node.func) == "pytest.mark.parametrize":

@@ -4,9 +4,9 @@ Row: `question_title`, `question_content`, `question_id`, `platform`, `difficult
 `starter_code`, `public_test_cases` and `private_test_cases` (JSON lists of {"input", "output",
 "testtype"}), `metadata` (JSON with `func_name`).
 
-A functional input is one JSON value per line, an argument each; its output is a JSON value, and
-the entry point is the method of `Solution` that `func_name` names. Private tests of the lite sets
-are packed, see `packed`. There are no references in this data set.
+A functional input is one JSON value per line, one for each argument; its output is a JSON value,
+and the entry point is the method of `Solution` that `func_name` names. Private tests of the lite
+sets are packed, see `packed`. This data set has no references.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ FIELDS = (
     "public_test_cases", "private_test_cases", "metadata",
 )  # fmt: skip
 _LIMITS = Limits(seconds=6.0)
-"""Of one test in the authors' metric."""
+"""Limits of one test in the authors' metric."""
 _EXACT = 1e-9
-"""The metric compares decimal numbers as decimals, so 1.0 is 1.00 and nothing more."""
+"""Tolerance: the metric compares decimal numbers as decimals, so 1.0 equals 1.00 only."""
 
 
 def recognises(row: Mapping[str, Any]) -> bool:

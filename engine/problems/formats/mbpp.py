@@ -4,11 +4,11 @@ Row: `task_id`, `text` or (sanitized) `prompt`, `code` (a solution), `test_list`
 `test_setup_code` or (sanitized) `test_imports`, `challenge_test_list`; MBPP+ adds `test`, Python
 with tables of inputs and results.
 
-The function is the one that the assertions call. Where there are tests beyond `test_list`, that
-list is public, as in the authors' own prompt; otherwise its first third is.
+The entry point is the function that the assertions call. If there are tests beyond `test_list`,
+that list is public, as in the authors' own prompt; otherwise its first third is.
 
-All 974 references of the full set pass; that of 123 needs 1.8 s of processor time, of 2 s by
-default.
+All 974 references of the full set pass; that of 123 needs 1.8 s of CPU time, with a default limit
+of 2 s.
 """
 
 from __future__ import annotations
@@ -58,14 +58,14 @@ def problem(fields: Fields) -> Problem:
 
 
 def _test(setup: str, test: str, code: str) -> CodeTest:
-    """A test with what it needs before it; the authors ran tests after the solution, whose imports
-    some of them use."""
+    """Returns a test with its set-up and imports; the authors ran tests after the solution, whose
+    imports some of them use."""
     whole = "\n".join([setup, test]).strip()
     return CodeTest("\n".join([*assertions.imports_for(whole, code), whole]))
 
 
 def _table(fields: Fields) -> list[str]:
-    """The tests of MBPP+."""
+    """Returns the tests of MBPP+."""
     test = fields.text_or_empty("test")
     if not test:
         return []

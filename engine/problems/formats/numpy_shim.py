@@ -1,7 +1,7 @@
-"""Tests of EvalPlus without numpy: the judge has the standard library alone.
+"""Shim of numpy for tests of EvalPlus: the judge has only the standard library.
 
-They use numpy for one thing, to compare floats (`numpy.testing.assert_allclose`, `numpy.allclose`,
-defaults rtol 1e-7 and 1e-5), which a few lines of Python do as well for plain values.
+They use numpy only to compare floats (`numpy.testing.assert_allclose`, `numpy.allclose`, defaults
+rtol 1e-7 and 1e-5), for which a few lines of Python suffice with plain values.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class np:
 
 
 def without_numpy(body: Sequence[ast.stmt]) -> list[ast.stmt]:
-    """The statements with these lines in the place of `import numpy as np`."""
+    """Returns the statements with `import numpy as np` replaced by the shim."""
     result: list[ast.stmt] = []
     for node in body:
         if isinstance(node, ast.Import) and ast.unparse(node) == "import numpy as np":

@@ -1,6 +1,6 @@
-"""The packed tests of LiveCodeBench: base64 of zlib of a pickle of one text.
+"""Packed tests of LiveCodeBench: base64 of zlib of a pickle of one text.
 
-Invariant: nothing is unpickled. The pickle is taken apart into its opcodes, which runs nothing, and
+Invariant: nothing is unpickled. The pickle is parsed into its opcodes, which runs nothing, and
 accepted only if it consists of one text and the opcodes that frame it.
 """
 
@@ -19,11 +19,11 @@ _FRAMES = frozenset({"PROTO", "FRAME", "MEMOIZE", "BINPUT", "LONG_BINPUT", "STOP
 
 
 def text_of(field: str, packed: str) -> str:
-    """The text inside.
+    """Returns the unpacked text.
 
     Raises:
-        RowError: it is packed otherwise, is larger than MAX_BYTES, or its pickle holds anything
-            but one text.
+        RowError: the value is packed otherwise, is larger than MAX_BYTES, or its pickle holds
+            anything but one text.
     """
     try:
         compressed = base64.b64decode(packed, validate=True)

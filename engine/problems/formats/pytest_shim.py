@@ -1,6 +1,6 @@
-"""The little of pytest that tests of functions use, for a judge that has the standard library.
+"""Shim of pytest for tests of functions: the judge has only the standard library.
 
-Invariant: a test that uses more of pytest than this is refused, never run half.
+Invariant: a test that uses more of pytest than this is refused, never run in part.
 """
 
 from __future__ import annotations
@@ -64,10 +64,10 @@ _KNOWN = frozenset({"pytest.raises", "pytest.approx", "pytest.mark.parametrize"}
 
 
 def without_pytest(field: str, body: Sequence[ast.stmt]) -> list[ast.stmt]:
-    """The statements without `import pytest` and `if __name__ == ...: pytest.main()`.
+    """Returns the statements without `import pytest` and `if __name__ == ...: pytest.main()`.
 
     Raises:
-        RowError: something else of pytest is used.
+        RowError: a part of pytest is used that is not supported.
     """
     kept = [node for node in body if not _is_import(node) and not _is_main(node)]
     for node in kept:

@@ -1,6 +1,6 @@
-"""Picking one reference from many solutions.
+"""Choice of one reference among many solutions.
 
-Invariant: what is picked parses as Python 3 and defines what is asked for.
+Invariant: the chosen reference parses as Python 3 and defines the entry point.
 """
 
 from __future__ import annotations
@@ -8,8 +8,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
-# What the judges of LeetCode and Codewars import before a solution, as the metrics of APPS and
-# LiveCodeBench do: solutions, and models, leave these lines out.
+# Imports that the judges of LeetCode and Codewars, and the metrics of APPS and LiveCodeBench, run
+# before a solution: solutions, and models, leave these lines out.
 USUAL_IMPORTS = """\
 import bisect, collections, copy, datetime, fractions, functools, heapq, itertools, math, operator
 import random, re, statistics, string, sys
@@ -24,12 +24,13 @@ from typing import *
 
 
 def first_usable(solutions: Iterable[str], entry_point: str) -> str:
-    """The first solution that parses and defines the entry point; empty if none does."""
+    """Returns the first solution that parses and defines the entry point; empty if none does."""
     return next((text for text in solutions if _defines(text, entry_point)), "")
 
 
 def method_or_function(name: str, *programs: str) -> str:
-    """`Solution.name` if the first program with a class has it as a method, else `name`."""
+    """Returns `Solution.name` if the first non-blank program defines a class `Solution`, else
+    `name`."""
     for program in programs:
         if program.strip():
             return f"Solution.{name}" if "class Solution" in program else name

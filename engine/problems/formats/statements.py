@@ -1,7 +1,7 @@
-"""What is asked of an agent, in words: the data set's text and what kind of program is wanted.
+"""Statements of problems: the data set's text, followed by the kind of the requested program.
 
-Invariant: every statement ends with the name of the function, or with the use of stdin and
-stdout, so that an answer can be judged by the tests.
+Invariant: every statement ends with the name of the function, or with the use of stdin and stdout,
+so that the tests can judge an answer.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 
 def complete(prompt: str, name: str) -> str:
-    """For a prompt that is code: a signature with a docstring."""
+    """Returns the statement of a prompt that is code: a signature with a docstring."""
     return (
         f"Complete the Python function `{name}`. Answer with the whole program, including the "
         f"imports it needs.\n\n```python\n{prompt.strip()}\n```"
@@ -19,7 +19,8 @@ def complete(prompt: str, name: str) -> str:
 
 
 def function(text: str, name: str, signature: str = "", examples: Sequence[str] = ()) -> str:
-    """For a text that describes a function; `examples` are assertions that it must satisfy."""
+    """Returns the statement of a text that describes a function; `examples` are assertions that it
+    must satisfy."""
     parts = [text.strip(), f"Write a Python function `{signature or name}`."]
     if examples:
         parts.append("It must satisfy:\n```python\n" + "\n".join(examples) + "\n```")
@@ -27,7 +28,8 @@ def function(text: str, name: str, signature: str = "", examples: Sequence[str] 
 
 
 def starter(text: str, code: str, entry_point: str) -> str:
-    """For a text with code to begin with; `entry_point` is a function or `Class.method`."""
+    """Returns the statement of a text with starter code; `entry_point` is a function or
+    `Class.method`."""
     what = "method" if "." in entry_point else "function"
     ask = f"Write the Python {what} `{entry_point}`"
     if not code.strip():
@@ -36,7 +38,7 @@ def starter(text: str, code: str, entry_point: str) -> str:
 
 
 def whole_program(text: str) -> str:
-    """For a text that describes input and output."""
+    """Returns the statement of a text that describes input and output."""
     return (
         f"{text.strip()}\n\nWrite a Python program that reads the input from stdin and prints the "
         "output to stdout."
@@ -44,7 +46,7 @@ def whole_program(text: str) -> str:
 
 
 def signature_of(program: str, name: str) -> str:
-    """`name(arguments)` as the program defines it at its top level; empty if it does not."""
+    """Returns `name(arguments)` as the program's top level defines it; empty if it does not."""
     try:
         body = ast.parse(program).body
     except (SyntaxError, ValueError, RecursionError, MemoryError):

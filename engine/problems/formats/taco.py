@@ -1,4 +1,4 @@
-"""TACO (BAAI/TACO) and TACO-verified: rows like those of APPS, with limits and tags.
+"""TACO (BAAI/TACO) and TACO-verified: rows as in APPS, with limits and tags.
 
 Row: `question`, `input_output`, `solutions`, `starter_code` as in APPS; `time_limit` ("2.0
 seconds"), `memory_limit` ("256.0 megabytes"), `difficulty`, `tags`, `skill_types` (lists as text).
@@ -32,7 +32,7 @@ def problem(fields: Fields) -> Problem:
 
 
 def _listed(value: Any) -> list[str]:
-    """Items of a list that is written as text."""
+    """Returns the texts of a list, which may be written as a Python literal."""
     try:
         items = from_literal(value) if isinstance(value, str) else value
     except LiteralError:

@@ -1,11 +1,11 @@
-"""Which tests agents may see, where a data set does not say it.
+"""Division into public and private tests, for data sets that do not define it.
 
-Rule: tests whose example stands in the statement are public; if none does, the first third (at
+Rule: tests whose example appears in the statement are public; if none does, the first third (at
 least one, in the order of the data set); if all do, all but the last one. The only test of a
 problem is both public and private.
 
-Invariant: the same tests in the same order are always shared the same way, and both shares have
-at least one test.
+Invariant: the same tests in the same order are always divided the same way, and both parts have at
+least one test.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ _UNSEEN = re.compile(r"(?:[\s`*:=#\"']|-{2,})+")
 def share(
     tests: Sequence[AnyTest], shown: Sequence[bool]
 ) -> tuple[tuple[AnyTest, ...], tuple[AnyTest, ...]]:
-    """(public, private) of at least one test; `shown[i]`: test i stands in the statement."""
+    """Returns (public, private) tests; `shown[i]` is whether test i appears in the statement.
+    Needs at least one test."""
     if len(tests) == 1:
         return tuple(tests), tuple(tests)
     chosen = list(shown)
@@ -37,16 +38,18 @@ def share(
 
 
 def squeezed(text: str) -> str:
-    """The text without blanks, quotes and rules, in lower case: how examples are recognised."""
+    """Returns the text in lower case without whitespace, quotes and markup, for the recognition of
+    examples."""
     return _UNSEEN.sub("", text).lower()
 
 
 def shows_call(statement: str, name: str, arguments: str) -> bool:
-    """Whether a squeezed statement has the call `name(arguments)`."""
+    """Returns whether a squeezed statement contains the call `name(arguments)`."""
     return squeezed(f"{name}({arguments})") in statement
 
 
 def shows_run(statement: str, stdin: str, expected: str) -> bool:
-    """Whether a squeezed statement has this input and then this output under their headings."""
+    """Returns whether a squeezed statement contains this input and then this output, under their
+    headings."""
     given, result = squeezed(stdin), squeezed(expected)
     return bool(given and result) and f"input{given}output{result}" in statement

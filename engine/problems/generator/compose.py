@@ -1,11 +1,11 @@
-"""Problems made of one to three operations, each a pure function of (version, seed, index).
+"""Generated problems of one to three operations, each a pure function of (version, seed, index).
 
 Invariants:
-- `make_problem(seed, index)` gives the same problem for ever under one VERSION.
-- The split of a problem follows from the names of its operations alone, so that no composition
-  of the validation or test split occurs in training.
+- `make_problem(seed, index)` always returns the same problem under one VERSION.
+- The split of a problem depends only on the names of its operations, so no composition of the
+  validation or test split occurs in training.
 - Every step matters: leaving any one out changes the result of at least one test.
-- A problem whose reference solution, run as a program, fails one of its tests is never handed out.
+- A problem whose reference solution, run as a program, fails one of its tests is never returned.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ KIND_WORDS = {LIST: "a list of integers", NUMBER: "an integer", TEXT: "a string"
 
 
 class ReferenceFailed(RuntimeError):
-    """A problem was made whose own solution does not solve it."""
+    """Raised if a generated problem's own solution fails one of its tests."""
 
 
 class Split(StrEnum):
-    """Which part of the data a composition belongs to."""
+    """Part of the data to which a composition belongs."""
 
     TRAIN = "train"
     VALIDATION = "validation"
@@ -61,7 +61,7 @@ class Step:
 
 
 def make_problem(seed: int, index: int) -> tuple[Problem, Split]:
-    """Problem number `index` of the stream of `seed`, and its split."""
+    """Returns problem number `index` of the stream of `seed`, and its split."""
     rng = np.random.default_rng([VERSION, seed, index])
     # The length is drawn once: rejected compositions must not shift the shares of difficulty.
     length = int(rng.choice(len(DIFFICULTY_SHARES), p=DIFFICULTY_SHARES)) + 1
@@ -89,7 +89,7 @@ def make_problem(seed: int, index: int) -> tuple[Problem, Split]:
 
 
 def split_of(structure: tuple[str, ...]) -> Split:
-    """Split of a composition, from the names of its operations: 80 / 10 / 10 %."""
+    """Returns the split of a composition by the names of its operations: 80 / 10 / 10 %."""
     digest = hashlib.sha256("+".join(structure).encode()).digest()
     share = int.from_bytes(digest[:4], "big") % 10
     return Split.TEST if share == 0 else Split.VALIDATION if share == 1 else Split.TRAIN
@@ -97,24 +97,24 @@ def split_of(structure: tuple[str, ...]) -> Split:
 
 @dataclass(frozen=True, slots=True)
 class GeneratedProblems:
-    """The endless stream of one seed, filtered by split."""
+    """Endless stream of problems of one seed, filtered by split."""
 
     seed: int
 
     def stream(self, split: Split, start: int = 0) -> Iterator[tuple[int, Problem]]:
-        """(index, problem) of one split, from stream index `start` on."""
+        """Yields (index, problem) of one split, from stream index `start` on."""
         for index in count(start):
             problem, its_split = make_problem(self.seed, index)
             if its_split is split:
                 yield index, problem
 
     def first(self, split: Split, number: int) -> list[Problem]:
-        """The first `number` problems of a split."""
+        """Returns the first `number` problems of a split."""
         return [problem for _, problem in islice(self.stream(split), number)]
 
 
 def draw_steps(rng: np.random.Generator, length: int) -> tuple[Step, ...]:
-    """Operations whose types fit, no operation twice in a row."""
+    """Samples operations whose types fit, none twice in a row."""
     kind = str(rng.choice([LIST, LIST, NUMBER, TEXT, TEXT]))
     steps: list[Step] = []
     while len(steps) < length:
@@ -129,7 +129,7 @@ def draw_steps(rng: np.random.Generator, length: int) -> tuple[Step, ...]:
 
 
 def draw_input(rng: np.random.Generator, kind: str) -> Any:
-    """A random value of one type."""
+    """Returns a random value of one type."""
     if kind == NUMBER:
         return int(rng.integers(-60, 200))
     if kind == TEXT:
@@ -140,14 +140,14 @@ def draw_input(rng: np.random.Generator, kind: str) -> Any:
 
 
 def run_steps(steps: tuple[Step, ...], value: Any) -> Any:
-    """What the composition gives for one input."""
+    """Returns the result of the composition for one input."""
     for step in steps:
         value = step.apply(value)
     return value
 
 
 def statement(steps: tuple[Step, ...], rng: np.random.Generator) -> str:
-    """The task in words; the wording of every step is drawn."""
+    """Returns the task in words; the wording of every step is sampled."""
     phrases = [
         step.operation.phrases[int(rng.integers(len(step.operation.phrases)))].format(
             k=step.constant
@@ -160,16 +160,16 @@ def statement(steps: tuple[Step, ...], rng: np.random.Generator) -> str:
 
 
 def program(steps: tuple[Step, ...]) -> str:
-    """The reference solution: one assignment per step."""
+    """Returns the reference solution: one assignment per step."""
     body = "".join(f"    x = {step.code()}\n" for step in steps)
     return f"def solve(x):\n{body}    return x\n"
 
 
 def _run_reference(problem: Problem) -> None:
-    """Run the reference text, which is ours and no model's, on every test.
+    """Runs the reference program, which is ours and not a model's, on every test.
 
     Raises:
-        ReferenceFailed: an operation's code and what it computes have parted.
+        ReferenceFailed: an operation's `code` and `apply` disagree.
     """
     namespace: dict[str, Any] = {}
     exec(compile(problem.reference, problem.id, "exec"), namespace)  # nosec B102
@@ -192,7 +192,7 @@ def _is_sound(steps: tuple[Step, ...], inputs: list[Any], outputs: list[Any]) ->
 
 
 def _matters(steps: tuple[Step, ...], position: int, inputs: list[Any], outputs: list[Any]) -> bool:
-    """Whether leaving one step out shows in the public tests, so that they guide a search."""
+    """Returns whether leaving one step out changes a public test, so that they guide a search."""
     if steps[position].operation.source != steps[position].operation.target:
         return True
     rest = steps[:position] + steps[position + 1 :]

@@ -1,7 +1,7 @@
-"""The vocabulary of the built-in generator: operations over lists, numbers and strings.
+"""Operations of the built-in generator over lists, numbers and strings.
 
-Invariant: for every operation and constant, `code` evaluated on x is what `apply` returns. The
-reference solution of every problem is run in the sandbox, so a slip here cannot pass unseen.
+Invariant: for every operation and constant, `code` evaluated on x equals what `apply` returns. The
+reference solution of every problem is run on its tests, so an error here cannot go unnoticed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ VOWELS = "aeiou"
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One step: from a value of type `source` to one of type `target`.
+    """Operation from a value of type `source` to one of type `target`.
 
     `code` and `phrases` may contain {k}, a constant drawn from `constants`.
     """

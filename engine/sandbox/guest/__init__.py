@@ -1,1 +1,1 @@
-"""Runs inside the sandbox: the standard library and this folder alone."""
+"""Code that runs inside the sandbox; imports the standard library and this folder alone."""

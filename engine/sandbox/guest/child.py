@@ -1,8 +1,8 @@
-"""What a child does: run one program and write one frame per call.
+"""Child of the zygote: runs one program and writes one frame per call.
 
 Standard library only, imported by the zygote before it forks, so that a child imports nothing.
 
-Invariant: a frame claims a value or names a failure; it never says whether a value is right.
+Invariant: a frame claims a value or names a failure; it never states whether a value is right.
 """
 
 import atexit
@@ -39,15 +39,15 @@ STREAM, INCOMING, OUTGOING = 3, 4, 5
 TOO_MUCH_OUTPUT = "returned or printed more than is allowed"
 
 Failure = tuple[int, str]
-"""Kind and text of what went wrong."""
+"""Kind and text of a failure."""
 
 
 class OutputLimit(BaseException):
-    """The program printed more than it may."""
+    """The program printed more than its limit."""
 
 
 class BoundedOutput:
-    """Stands for stdout and stderr: counts what is printed, keeps nothing."""
+    """Replaces stdout and stderr: counts the output, keeps none, raises OutputLimit."""
 
     encoding, errors, closed = "utf-8", "strict", False
 
@@ -84,7 +84,7 @@ class BoundedOutput:
 
 
 def calls(job: bytes) -> None:
-    """Make every call, each with arguments of its own, and write its frame."""
+    """Makes every call, each with its own arguments, and writes its frame."""
     prelude, program, entry_point, arguments, limit = marshal.loads(job)  # nosec B302
     output = silence(limit)
     function, failure = load(prelude, program, entry_point)
@@ -97,10 +97,11 @@ def calls(job: bytes) -> None:
 
 
 def one_call(job: bytes, index: int) -> int:
-    """Make one of the calls of an ALONE; returns NOT_LOADED if the program could not be loaded.
+    """Makes one of the calls of an ALONE; returns NOT_LOADED if the program could not be loaded,
+    otherwise 0.
 
-    INCOMING holds the arguments of all calls, one after the other; OUTGOING the compiled program,
-    which the first child leaves there for the others before anything of it is executed.
+    INCOMING holds the arguments of all calls, concatenated; OUTGOING the compiled program, which
+    the first child stores there for the others before any of it is executed.
     """
     prelude, program, entry_point, limit, sizes = marshal.loads(job)  # nosec B302
     silence(limit)
@@ -113,14 +114,14 @@ def one_call(job: bytes, index: int) -> int:
 
 
 def compiled_once(prelude: str, program: str) -> tuple[list[types.CodeType], Failure | None]:
-    """What is to be executed, as `compiled`, from OUTGOING if it is there, else left there."""
+    """Returns the result of `compiled`, which the first call stores in OUTGOING for the others."""
     if size := os.fstat(OUTGOING).st_size:
         return marshal.loads(os.pread(OUTGOING, size, 0)), None  # nosec B302
     codes, failure = compiled(prelude, program)
     if not failure:
         try:
             write(OUTGOING, marshal.dumps(codes))
-        except OSError:  # larger than a file may be: each compiles it
+        except OSError:  # larger than the file limit: each child compiles it
             os.ftruncate(OUTGOING, 0)
     return codes, failure
 
@@ -133,9 +134,9 @@ def call(function: Any, packed: bytes, limit: int) -> tuple[int, str]:
 
 
 def answer(job: bytes) -> None:
-    """Make the calls that a judge asks for, until it asks for no more.
+    """Makes the calls that a judge requests, until it closes the channel.
 
-    The first response says whether the program could be loaded.
+    The first response reports whether the program could be loaded.
     """
     prelude, program, entry_point, limit = marshal.loads(job)  # nosec B302
     output = silence(limit)
@@ -152,17 +153,17 @@ def answer(job: bytes) -> None:
 
 
 def renew() -> None:
-    """Drop what a call of plain functions leaves behind in modules: patterns that it compiled,
-    and which warnings were printed. A hostile program, which may have put anything there, is
-    never called twice where that matters."""
+    """Discards the state that a call of plain functions leaves in modules: compiled patterns, and
+    the record of printed warnings. A hostile program, which may leave any other state, is never
+    called twice where that matters."""
     with suppress(BaseException):
         _purge()
-        _mutate_filters("ignore", ResourceWarning, append=True)  # is there; a new version
+        _mutate_filters("ignore", ResourceWarning, append=True)  # no change but a new version
 
 
 _purge, _mutate_filters = re.purge, warnings.simplefilter
 _patterns = getattr(re, "_cache", True)
-"""Those that are kept; none when a child starts, and no warning comes but of one."""
+"""Cache of compiled patterns, empty when a child starts; only compiling one prints a warning."""
 
 
 def respond(function: Any, packed: bytes, limit: int) -> tuple[int, str]:
@@ -181,7 +182,7 @@ def respond(function: Any, packed: bytes, limit: int) -> tuple[int, str]:
 
 
 def builtin_form(error: BaseException) -> tuple[str, str]:
-    """Name of the nearest built-in class of an exception, and its message."""
+    """Returns the name of the nearest built-in class of an exception, and its message."""
     try:
         names = [c.__name__ for c in type(error).__mro__ if getattr(builtins, c.__name__, 0) is c]
         single = len(error.args) == 1 and type(error.args[0]) is str
@@ -192,7 +193,7 @@ def builtin_form(error: BaseException) -> tuple[str, str]:
 
 
 def receive(source: int) -> bytes | None:
-    """The arguments of one call; None when the judge has gone."""
+    """Returns the packed arguments of one call; None once the judge is gone."""
     head = read_exactly(source, REQUEST.size)
     return None if head is None else read_exactly(source, *REQUEST.unpack(head))
 
@@ -208,7 +209,7 @@ def read_exactly(source: int, size: int) -> bytes | None:
 
 
 def script(job: bytes) -> None:
-    """Run the program as `python program.py` would; a frame is written only if it fails."""
+    """Runs the program as `python program.py` would; writes a frame only if it fails."""
     prelude, program = marshal.loads(job)  # nosec B302
     random.seed(0)
     attach_standard_streams()
@@ -225,21 +226,21 @@ def script(job: bytes) -> None:
 
 
 def attach_standard_streams() -> None:
-    """Text streams on descriptors 0, 1 and 2, with the buffers of a script."""
+    """Opens text streams on descriptors 0, 1 and 2, with the buffers of a script."""
     sys.stdin = sys.__stdin__ = open(0, encoding="utf-8", errors="surrogateescape")  # noqa: SIM115
     sys.stdout = sys.__stdout__ = open(1, "w", encoding="utf-8")  # noqa: SIM115
     sys.stderr = sys.__stderr__ = open(2, "w", encoding="utf-8", errors="backslashreplace")  # noqa: SIM115
 
 
 def exit_status(error: BaseException) -> Failure | None:
-    """What the end of a script by an exception means; exit() and exit(0) mean success."""
+    """Returns the failure of a script that ended by an exception; None for exit() and exit(0)."""
     if isinstance(error, SystemExit) and (error.code is None or error.code == 0):
         return None
     return describe(error)
 
 
 def finish() -> Failure | None:
-    """What the interpreter does after a script: threads end, atexit runs, output is flushed."""
+    """Does what the interpreter does after a script: joins threads, runs atexit, flushes output."""
     try:
         if "threading" in sys.modules:
             sys.modules["threading"]._shutdown()
@@ -254,21 +255,21 @@ def finish() -> Failure | None:
 
 def silence(limit: int) -> BoundedOutput:
     sys.stdout = sys.stderr = output = BoundedOutput(limit)
-    random.seed(0)  # the same program shall give the same answer again
+    random.seed(0)  # the same program has to give the same answer again
     return output
 
 
 def load(
     prelude: str, program: str, entry_point: str
 ) -> tuple[Callable[..., Any] | None, Failure | None]:
-    """What to call, or what went wrong before there was anything to call."""
+    """Loads a program; returns its entry point, or the failure that prevented loading."""
     return define(*compiled(prelude, program), entry_point)
 
 
 def define(
     codes: list[types.CodeType], failure: Failure | None, entry_point: str
 ) -> tuple[Callable[..., Any] | None, Failure | None]:
-    """Execute a program that was compiled, unless that failed; what to call, or what went wrong."""
+    """Executes a compiled program; returns its entry point, or the failure of either step."""
     if failure:
         return None, not_loaded(failure)
     module = types.ModuleType("program")
@@ -286,9 +287,9 @@ def not_loaded(failure: Failure) -> Failure:
 
 
 def compiled(prelude: str, program: str) -> tuple[list[types.CodeType], Failure | None]:
-    """What is to be executed, in order; empty if something cannot be compiled."""
+    """Compiles prelude and program; returns the code in order of execution, empty on failure."""
     try:
-        # A byte order mark is no part of a text that was read from a file.
+        # A byte order mark is not part of the program's text.
         text = program.removeprefix("\ufeff")
         codes = [compile(text, FILE_NAME, "exec", dont_inherit=True)]
     except BaseException as error:
@@ -308,7 +309,7 @@ def execute(codes: list[types.CodeType], module: types.ModuleType) -> None:
 
 
 def entry(names: dict[str, Any], entry_point: str) -> Callable[..., Any]:
-    """The function `name`, or one that calls the method of a new object for `Class.name`."""
+    """Returns the function `name`; for `Class.name`, one that calls the method of a new object."""
     owner, _, method = entry_point.rpartition(".")
     if (owner or method) not in names:
         raise NameError(f"name '{owner or method}' is not defined")
@@ -322,7 +323,7 @@ def entry(names: dict[str, Any], entry_point: str) -> Callable[..., Any]:
 
 
 def describe(error: BaseException) -> Failure:
-    """Kind and text of an exception; its methods may be hostile, so each use is guarded."""
+    """Returns kind and text of an exception; its methods may be hostile, so each use is guarded."""
     try:
         if isinstance(error, MemoryError):
             _use_reserve()
@@ -347,7 +348,7 @@ def describe_syntax(error: BaseException) -> str:
 
 
 def _place(error: BaseException) -> str:
-    """Last line of the program on the way to the error."""
+    """Returns the last line of the program in an exception's traceback."""
     place, step = "", error.__traceback__
     while step is not None:
         code = step.tb_frame.f_code

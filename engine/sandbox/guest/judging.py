@@ -1,11 +1,11 @@
-"""What a judge's child does: run code tests whose calls go to the program's child.
+"""Judge: runs code tests whose calls go to the program in another child.
 
-The program runs in another process, behind walls of its own, and is reached through two pipes;
-what comes back is a plain value or the name of a built-in exception, so nothing that a program
-made is ever executed here. Standard library only, imported by the zygote before it forks.
+The program runs in another process, behind its own walls, and is reached through two pipes; a
+response is a plain value or the name of a built-in exception, so nothing that a program made is
+ever executed here. Standard library only, imported by the zygote before it forks.
 
 Invariant: a test passes only if its code ran to its end and the program's process neither
-ended, nor broke a limit or the protocol meanwhile, whatever the code did about the exception.
+ended, nor broke a limit or the protocol meanwhile, however the code handled the exception.
 """
 
 import builtins
@@ -45,16 +45,16 @@ from wire import (
 
 CODE_NAME = "test.py"
 _FAILURES = {RUNTIME_ERROR, SYNTAX_ERROR, MEMORY_LIMIT, OUTPUT_LIMIT}
-# They steer the interpreter: in a loop of the judge, one would end the loop, not the test.
+# They control the interpreter: in a loop of the judge, one would end the loop, not the test.
 _STEERING = {"StopIteration", "StopAsyncIteration", "GeneratorExit", "BaseExceptionGroup"}
 
 
 class Ended(BaseException):
-    """The program cannot answer any more."""
+    """The program can no longer respond."""
 
 
 class Program:
-    """The program as the judge sees it. `failure`: kind and text of what ended it, for good."""
+    """Proxy of the program. `failure`: kind and text of the failure that ended it for good."""
 
     def __init__(self, limit: int):
         self.limit = limit
@@ -65,7 +65,7 @@ class Program:
         self.names = Names({})
 
     def load(self) -> None:
-        """Wait until the program is loaded; `failure` says so if it cannot be."""
+        """Waits until the program is loaded; sets `failure` and raises Ended if it cannot be."""
         self.take()
 
     def call(self, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
@@ -88,8 +88,8 @@ class Program:
         raise self.raised
 
     def packed(self, values: Any) -> bytes:
-        """What is sent; classes of Python's own are looked for only where something is not plain,
-        so that large arguments are not walked through."""
+        """Returns the bytes to send; searches the values for built-in classes only if something is
+        not plain, so that large arguments are not traversed."""
         try:
             return marshal.dumps(self.names.entries(values), 2)
         except ValueError:
@@ -98,7 +98,7 @@ class Program:
         raise TypeError("only plain values can be passed to the program")
 
     def take(self) -> tuple[int, str]:
-        """The next response, which must be VALUE or RAISED; everything else is the end."""
+        """Returns the next response, VALUE or RAISED; any other ends the program (raises Ended)."""
         head = read_exactly(INCOMING, FRAME.size)
         if head is None:
             self.end(GONE, "")
@@ -130,12 +130,12 @@ class Program:
 
 
 def rebuilt(name: str, message: str) -> BaseException:
-    """The exception of a program, as a built-in of the same name."""
+    """Returns the exception of a program, as the built-in of the same name."""
     kind = getattr(builtins, name, None)
     if isinstance(kind, type) and issubclass(kind, BaseException) and name not in _STEERING:
         try:
             return kind(message)
-        except TypeError:  # it wants more than a message
+        except TypeError:  # it needs more than a message
             return next(base for base in kind.__mro__[1:] if base in _SIMPLE)(message)
     return RuntimeError(f"{name}: {message}")
 
@@ -144,7 +144,7 @@ _SIMPLE = {ValueError, Exception, BaseException}
 
 
 def judge(job: bytes) -> None:
-    """Run every code test in a namespace of its own and write its frame."""
+    """Runs every code test in its own namespace and writes its frame."""
     prelude, codes, entry_point, limit = marshal.loads(job)  # nosec B302
     output = silence(limit)
     program = Program(limit)
@@ -157,7 +157,7 @@ def judge(job: bytes) -> None:
 def verdict(
     program: Program, prelude: str, code: str, entry_point: str, output: BoundedOutput
 ) -> tuple[int, str]:
-    """Kind and text of one test's frame; VALUE if it passed."""
+    """Runs one test; returns kind and text of its frame, VALUE if it passed."""
     program.raised = error = None
     output.room = output.limit
     random.seed(0)
@@ -186,7 +186,7 @@ def run_code(program: Program, prelude: str, code: str, entry_point: str) -> Non
 
 
 def bind(program: Program, entry_point: str, names: dict[str, Any]) -> None:
-    """Put the proxy under `candidate`, and under the entry point's own name."""
+    """Binds the proxy to `candidate`, and to the entry point's own name."""
 
     def candidate(*arguments: Any, **keywords: Any) -> Any:
         return program.call(arguments, keywords)

@@ -1,7 +1,7 @@
-"""Landlock: the kernel's wall around the file system that needs no privilege.
+"""Landlock: the kernel's file system access control that needs no privilege.
 
 Invariant: a process behind it opens no file for writing outside `writable`, reads none outside
-`readable`, executes nothing and, on kernels that know how, binds or connects no TCP port.
+`readable`, executes nothing and, on kernels that support it, binds or connects no TCP port.
 Standard library only: loaded by path in the zygote.
 """
 
@@ -19,7 +19,7 @@ _REFER, _TRUNCATE = 1 << 13, 1 << 14
 _ON_A_FILE = _WRITE_FILE | _READ_FILE | _TRUNCATE
 _READ = _READ_FILE | _READ_DIR
 _WRITE = _WRITE_FILE | _REMOVE_DIR | _REMOVE_FILE | _MAKE_DIR | _MAKE_REGULAR | _TRUNCATE | _REFER
-# Accesses to files that each version of the interface knows: bits 0 to N-1.
+# Number N of file access rights of each interface version: bits 0 to N-1.
 _BITS = {1: 13, 2: 14, 3: 15, 4: 15, 5: 16}
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -39,15 +39,15 @@ class _PathBeneath(ctypes.Structure):
 
 
 def version() -> int:
-    """Version of the kernel's interface; 0 where there is none."""
+    """Returns the version of the kernel's interface; 0 if there is none."""
     found = _libc.syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), ctypes.c_uint32(_VERSION))
     return max(found, 0)
 
 
 def rules(readable: list[str], writable: list[str]) -> int | None:
-    """The descriptor of a wall that `restrict_self` puts up; None if there is no Landlock.
+    """Returns the descriptor of a ruleset for `restrict_self`; None if there is no Landlock.
 
-    A path that does not exist is left out.
+    Leaves out paths that do not exist.
 
     Raises:
         OSError: the kernel has Landlock and refused.
@@ -70,7 +70,7 @@ def rules(readable: list[str], writable: list[str]) -> int | None:
 
 
 def restrict_self(made: int) -> None:
-    """Put this process and its descendants behind the wall. It must have set no_new_privs."""
+    """Applies a ruleset to this process and its descendants. It must have set no_new_privs."""
     _call(_RESTRICT_SELF, ctypes.c_int(made), ctypes.c_uint32(0))
 
 

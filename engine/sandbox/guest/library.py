@@ -1,8 +1,8 @@
-"""What programs have in place of the file system where no root of their own can be made: modules
-of the standard library, from memory, and the sizes of their own open files.
+"""In-memory standard library and file sizes, for programs without a root or file system of their
+own.
 
 Invariant: after `load`, an import of the standard library makes no system call that takes a path,
-and no page of a library is left for a program to be the first to read. Standard library only:
+and no page of a library remains that a program could be the first to read. Standard library only:
 loaded by path in the zygote, before its walls.
 """
 
@@ -26,9 +26,9 @@ _LEFT_OUT = {
     "test", "tests", "idlelib", "turtledemo", "ensurepip", "site-packages", "dist-packages",
     "__pycache__",
 }  # fmt: skip
-# Modules that are shared libraries cost every fork their mappings. Left out are those of tests, of
-# terminals, displays, sound, networks and accounts, of databases in files, of East Asian texts, and
-# those in place of which another one serves.
+# Modules that are shared libraries cost every fork their mappings. Left out are those for tests,
+# terminals, displays, sound, networks and accounts, file databases, East Asian encodings, and those
+# that another module can replace.
 _LEFT_OUT_LIBRARIES = (
     "_test", "_ctypes_test", "xx", "_xx", "readline", "_tkinter", "_curses", "termios", "audioop",
     "ossaudiodev", "_ssl", "nis", "_posixshmem", "_lsprof", "_crypt", "spwd",
@@ -41,12 +41,12 @@ _SOURCE_MASK = 0xFFFFFFFF
 _libc = ctypes.CDLL(None, use_errno=True)
 
 Record = tuple[str, bool, bool, int, int]
-"""Path, whether it is a package, whether it is compiled; where its text or code begins and ends."""
+"""Path, whether it is a package, whether it is compiled; start and end of its text or code."""
 
 
 class Library:
-    """Finder and loader of the modules of the standard library, whose code lies in `memory`;
-    `mapped` are the paths of those that are shared libraries."""
+    """Finder and loader of the modules of the standard library, whose code is in `memory`;
+    `mapped` holds the paths of those that are shared libraries."""
 
     def __init__(self, records: dict[str, Record], memory: mmap.mmap, mapped: dict[str, str]):
         self._records = records
@@ -80,7 +80,7 @@ class Library:
         return compile(data, origin, "exec", dont_inherit=True)
 
     def get_source(self, name: str) -> None:
-        """None: the text of a module is not kept."""
+        """Returns None: the text of a module is not kept."""
         return None
 
     def is_package(self, name: str) -> bool:
@@ -88,10 +88,10 @@ class Library:
 
 
 def load() -> None:
-    """Take all modules of the standard library into memory, and find them there from now on.
+    """Loads all modules of the standard library into memory, and has imports find them there.
 
     Raises:
-        OSError: a file of it cannot be read.
+        OSError: a file of the library cannot be read.
     """
     records: dict[str, Record] = {}
     descriptor = os.memfd_create("library", os.MFD_CLOEXEC)
@@ -114,7 +114,7 @@ def load() -> None:
 
 
 def _modules() -> Iterator[tuple[str, str]]:
-    """Name and path of every module that is a file of Python, in the order of the search path."""
+    """Yields name and path of every module that is a Python file, in order of the search path."""
     for top in filter(os.path.isdir, sys.path):
         for folder, inner, files in os.walk(top):
             inner[:] = sorted(n for n in inner if n.isidentifier() and n not in _LEFT_OUT)
@@ -128,7 +128,7 @@ def _modules() -> Iterator[tuple[str, str]]:
 
 
 def _content(path: str) -> tuple[bool, bytes]:
-    """Whether what follows is compiled, and the code, where it is up to date, or the text."""
+    """Returns (True, compiled code) of a module if its cache is up to date, or (False, text)."""
     found = os.stat(path)
     state = [int(found.st_mtime) & _SOURCE_MASK, found.st_size & _SOURCE_MASK]
     with suppress(OSError, NotImplementedError), open(cache_from_source(path), "rb") as file:
@@ -141,9 +141,9 @@ def _content(path: str) -> tuple[bool, bytes]:
 
 
 def _map_libraries() -> dict[str, str]:
-    """Map all modules that are shared libraries, with what they need; path by name.
+    """Maps all modules that are shared libraries, with their dependencies; returns paths by name.
 
-    GNU's C library knows a path that it has mapped without a look at the file; with others the
+    The GNU C library recognizes a mapped path without opening the file; with other C libraries the
     modules are imported at once.
     """
     known = "CS_GNU_LIBC_VERSION" in os.confstr_names
@@ -163,7 +163,7 @@ def _map_libraries() -> dict[str, str]:
 
 
 def _read_all_pages() -> None:
-    """Read every page of the files that are mapped: none is cold for a program to warm."""
+    """Reads every page of the mapped files, so that no page is cold for a program to warm."""
     with open("/proc/self/maps") as file:
         lines = [line.split() for line in file]
     for bounds, rights, _, _, inode, *_ in lines:
@@ -173,10 +173,10 @@ def _read_all_pages() -> None:
 
 
 def fstat(descriptor: int) -> os.stat_result:
-    """Kind and size of an open file, in place of `os.fstat`; all else is 0.
+    """Replaces `os.fstat`: returns kind and size of an open file; all other fields are fixed.
 
     Raises:
-        OSError: it is not open.
+        OSError: the descriptor is not open.
     """
     try:
         place = os.lseek(descriptor, 0, os.SEEK_CUR)

@@ -1,8 +1,8 @@
-"""Plain Python values as text and back: the only form in which untrusted values travel.
+"""Serializer of plain Python values as literals, the only format of untrusted values.
 
 Invariant: only None, bool, int, float, complex, str, bytes and list, tuple, set, frozenset and
-dict of them, each of exactly that type, can be written or read; whatever else is refused, so
-neither direction ever runs a method that a stranger wrote. The module imports nothing of ours:
+dict of them, each of exactly that type, can be written or read; all others are refused, so
+neither direction ever runs a method of untrusted code. The module imports nothing of the project:
 the sandbox loads it by path.
 """
 
@@ -16,19 +16,19 @@ MAX_DEPTH = 100
 _DECIMAL_BITS = 4096  # longer integers are written in hex, which is linear in time both ways
 _PLAIN = (bool, type(None), float, complex)
 _CONSTANTS = (bool, type(None), int, float, complex, str, bytes)
-_MOST_EQUAL = 256  # so few equal hashes cost little
+_MOST_EQUAL = 256  # up to so many equal hashes cost little
 _BRACKETS = {list: ("[", "]"), tuple: ("(", ")"), set: ("{", "}"), frozenset: ("frozenset({", "})")}
 _BASES = (dict, list, tuple, set, frozenset, str, bytes, int, float, complex)
 _EMPTY = {set: "set()", frozenset: "frozenset()"}
 _NAMES = {"nan": float("nan"), "inf": float("inf")}
 
 
-# A doubtful escape in a stranger's text is not worth a line in our log.
+# An invalid escape in untrusted text is not worth a line in the log.
 warnings.filterwarnings("ignore", module="<literal>")
 
 
 class LiteralError(ValueError):
-    """A value that is not plain, or a text that is not a literal."""
+    """A value is not plain, or a text is not a literal."""
 
 
 class LiteralTooLong(LiteralError):
@@ -36,10 +36,10 @@ class LiteralTooLong(LiteralError):
 
 
 def to_literal(value: Any, max_chars: int = 1 << 24, subclasses: bool = False) -> str:
-    """The value as a Python expression of at most `max_chars` characters.
+    """Returns the value as a Python expression of at most `max_chars` characters.
 
-    With `subclasses`, a Counter is written as the dict that it is, a named tuple as a tuple; that
-    runs their own methods, so it is for the process of whoever made them.
+    With `subclasses`, a Counter is written as a dict, a named tuple as a tuple; that runs their own
+    methods, so it is only for the process that made them.
 
     Raises:
         LiteralTooLong: the text would be longer.
@@ -51,7 +51,7 @@ def to_literal(value: Any, max_chars: int = 1 << 24, subclasses: bool = False) -
 
 
 def _write(value: Any, parts: list[str], room: int, depth: int, subclasses: bool) -> int:
-    """Append the text of `value`; returns the room that is left."""
+    """Appends the text of `value` to `parts`; returns the room that is left, in characters."""
     if subclasses:
         value = _as_base(value)
     kind = type(value)
@@ -77,7 +77,7 @@ def _write(value: Any, parts: list[str], room: int, depth: int, subclasses: bool
 
 
 def _as_base(value: Any) -> Any:
-    """The value of a subclass of a plain type as one of that type itself."""
+    """Converts an instance of a subclass of a plain type to that type itself."""
     kind = type(value)
     if kind in _CONSTANTS or kind in _BASES:
         return value
@@ -118,10 +118,10 @@ def _less(room: int, spent: int) -> int:
 
 
 def from_literal(text: str) -> Any:
-    """The value that `to_literal` wrote; also reads what a person would write.
+    """Reads a text of `to_literal`, or any literal that a person would write.
 
     Raises:
-        LiteralError: the text is anything else than one plain value.
+        LiteralError: the text is not exactly one plain value.
     """
     try:
         return _value(ast.parse(text.strip(), "<literal>", "eval").body)
@@ -134,10 +134,10 @@ def from_literal(text: str) -> Any:
 
 
 def read_literal(text: str) -> Any:
-    """The value whose text `to_literal` wrote, and of no other text: for what a stranger sent.
+    """Reads a text of `to_literal` and no other: for untrusted input.
 
-    Takes time and memory in proportion to the text; the trees of `ast`, which `from_literal`
-    needs, are a thousand times the text of a list of small numbers.
+    Takes time and memory linear in the text; the trees of `ast`, which `from_literal` needs, are a
+    thousand times as large as the text of a list of small numbers.
 
     Raises:
         LiteralError: the text is anything else.
@@ -168,7 +168,7 @@ _EMPTY_SETS = {"set()": set, "frozenset()": frozenset}
 
 
 def _read(text: str, at: int, depth: int) -> tuple[Any, int]:
-    """The value that starts at a place of the text, and where it ends."""
+    """Returns the value that starts at index `at` of the text, and the index of its end."""
     atom = _ATOM.match(text, at)
     if atom:
         return _atom(atom.lastgroup, atom[0]), atom.end()
@@ -224,7 +224,7 @@ def _atom(kind: str | None, text: str) -> Any:
 
 
 def _character(escape: re.Match[str]) -> str:
-    """What an escape stands for that `repr` writes: no other is read."""
+    """Returns the character of an escape that `repr` writes; refuses all others."""
     kind = escape[1]
     if kind in _PLAIN_ESCAPES:
         return _PLAIN_ESCAPES[kind]
@@ -257,7 +257,8 @@ def _value(node: ast.expr) -> Any:
 
 
 def _hashable(items: list[Any]) -> list[Any]:
-    """The items, unless many have one hash: a set of those takes quadratic time to build."""
+    """Returns the items. Raises LiteralError if many have the same hash, since a set of those takes
+    quadratic time to build."""
     if len(items) > _MOST_EQUAL and max(Counter(map(hash, items)).values()) > _MOST_EQUAL:
         raise LiteralError("too many items of a set, or keys of a dict, have equal hashes")
     return items

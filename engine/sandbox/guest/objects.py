@@ -1,31 +1,31 @@
-"""Objects of the program's own classes, and Python's own classes, that a code test passes to the
-program.
+"""Placeholders for objects of the program's classes, and for built-in classes, that a code test
+passes to the program.
 
-A judge has none of these classes. A name with a capital, which nothing else gives to a test, is
-one of them there: a `Class`, which makes `Made` objects. Such an object is no more than the call
-that made it and the attributes that were set; so much is sent, and the program's process makes
-the object of it. A class of Python's own, as `int`, is sent by its name. Standard library only:
+A judge has none of the program's classes. In a test, a capitalized name that is bound nowhere else
+denotes one of them: it becomes a `Class`, which makes `Made` objects. Such an object is only the
+call that made it and the attributes that were set; these are sent, and the program's process makes
+the object from them. A built-in class such as `int` is sent by its name. Standard library only:
 loaded by path in the zygote.
 
-Invariant: in the judge they are no values. They cannot be compared, and a test that has used a
-class without giving the program any object has not passed.
+Invariant: in the judge they have no values. They cannot be compared, and a test that has used a
+class without passing any object to the program has not passed.
 """
 
 import builtins
 from typing import Any
 
 MARK = ...
-"""`(MARK, n)` stands for object n where values are sent; no plain value holds it."""
+"""`(MARK, n)` represents object n in sent values; no plain value contains MARK."""
 
 Entry = tuple[str, Any, Any, Any]
-"""Class, arguments, keywords and attributes of one object; of a class itself, its name alone."""
+"""Class, arguments, keywords and attributes of one object; for a class itself, its name alone."""
 
 Sent = tuple[Any, list[Entry]]
-"""Values as they are sent, and the objects and classes that they hold."""
+"""Values in the form in which they are sent, and the objects and classes that they hold."""
 
 
 def is_built_in(value: Any) -> bool:
-    """Whether a value is a class that every Python has under the name that it bears."""
+    """Whether a value is a built-in class, under its own name."""
     return isinstance(value, type) and getattr(builtins, value.__name__, None) is value
 
 
@@ -39,7 +39,7 @@ class _NoValue:
 
 
 class Made(_NoValue):
-    """An object that the program's process is to make. Attributes that were set can be read."""
+    """An object that the program's process will make. Attributes that were set can be read."""
 
     def __init__(self, name: str, arguments: tuple[Any, ...], keywords: dict[str, Any]):
         self.__dict__["(made)"] = (name, arguments, keywords)
@@ -50,7 +50,7 @@ class Made(_NoValue):
 
 
 class Names(dict):  # type: ignore[type-arg]
-    """The namespace of a test, in which classes of the program can be found."""
+    """The namespace of a test, which resolves names of the program's classes."""
 
     def __init__(self, names: dict[str, Any]):
         super().__init__(names)
@@ -65,11 +65,11 @@ class Names(dict):  # type: ignore[type-arg]
         return found
 
     def entries(self, values: Any) -> Sent:
-        """What is sent of values that may hold objects of the program's classes."""
+        """Returns the sent form of values that may hold objects of the program's classes."""
         return self.with_classes(values) if self.used else (values, [])
 
     def with_classes(self, values: Any) -> Sent:
-        """What is sent of values that may hold classes of Python's own, too."""
+        """Returns the sent form of values that may hold built-in classes too."""
         order: list[Any] = []
         places: dict[int, int] = {}
 
@@ -86,7 +86,7 @@ class Names(dict):  # type: ignore[type-arg]
 
         values = sent(values)
         self.sent |= any(type(one) is Made for one in order)
-        # `order` grows meanwhile: objects hold further ones.
+        # `order` grows during the loop: objects hold further ones.
         return values, [(name, *map(sent, held)) for name, *held in map(_parts, order)]
 
 
@@ -95,7 +95,7 @@ def _parts(one: Any) -> Entry:
 
 
 class Class(_NoValue):
-    """A class of the program."""
+    """Placeholder of a class of the program; calling it makes a `Made` object."""
 
     def __init__(self, name: str):
         self._name = name
@@ -105,12 +105,12 @@ class Class(_NoValue):
 
 
 def rebuilt(values: Any, entries: list[Entry], classes: dict[str, Any]) -> Any:
-    """In the program's process: what was sent, with its objects made.
+    """Rebuilds sent values in the program's process, and makes their objects.
 
-    An entry without arguments stands for the class of Python's own that has its name.
+    An entry without arguments is the built-in class of that name.
 
     Raises:
-        NameError: the program has no such class. And whatever a class raises.
+        NameError: the program has no such class. Exceptions of the classes propagate.
     """
     objects: dict[int, Any] = {}
 

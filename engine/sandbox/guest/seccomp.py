@@ -1,10 +1,10 @@
-"""The system calls that a program may make; the kernel refuses all others.
+"""Seccomp filter: the system calls that a program may make; the kernel refuses all others.
 
-Invariants: what is not named here is refused, so a system call that the kernel learns tomorrow
-is too. Behind this filter a process can signal, trace or open no other process, start none,
-reach no network, enter no namespace, hand out no descriptor, make no pipe and no socket (their
-numbers are the host's, and the next program would see how many were made), leave nothing in the
-page cache and ask the kernel nothing about the host. Standard library only: loaded by path in the
+Invariants: a call that is not named here is refused, and so are calls that future kernels add.
+Behind this filter a process can signal, trace or open no other process, start none, reach no
+network, enter no namespace, pass on no descriptor, make no pipe and no socket (their numbers are
+the host's, and the next program would see how many were made), leave nothing in the page cache
+and query the kernel for nothing about the host. Standard library only: loaded by path in the
 zygote.
 """
 
@@ -20,7 +20,7 @@ _ARCHITECTURES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
 _X32 = 0x40000000  # a second table of the same calls on x86_64
 
 Line = tuple[int, int, int, int]
-"""Operation, lines to jump over if true, if false, and the operation's value."""
+"""Operation, number of lines to skip if true, if false, and the operation's value."""
 
 ALLOW: Line = (_RETURN, 0, 0, 0x7FFF0000)
 REFUSE: Line = (_RETURN, 0, 0, 0x00050000 | errno.EPERM)
@@ -58,18 +58,18 @@ READING = {
     "eventfd2": (290, 19),
     "wait4": (61, 260), "waitid": (247, 95), "exit": (60, 93), "exit_group": (231, 94),
 }  # fmt: skip
-# Of its own process; where it has the host's numbers, of which others get the next, it sees none.
+# Ids of its own process; hidden where they are the host's, since the next process gets the next.
 NUMBERS = {
     "getpid": (39, 172), "gettid": (186, 178), "getppid": (110, 173), "getpgrp": (111, None),
     "set_tid_address": (218, 96),
 }  # fmt: skip
-# Only where there is a root without anything of the host.
+# Only where the root holds nothing of the host.
 LOOKING = {
     "stat": (4, None), "lstat": (6, None), "fstatat": (262, 79), "access": (21, None),
     "faccessat": (269, 48), "faccessat2": (439, 439), "readlink": (89, None),
     "readlinkat": (267, 78),
 }  # fmt: skip
-# Only where the one writable folder is the program's own, and there is no other of the host.
+# Only where the one writable folder is the program's own, and no folder is the host's.
 WRITING = {
     "mkdir": (83, None), "mkdirat": (258, 34), "rmdir": (84, None), "unlink": (87, None),
     "unlinkat": (263, 35), "rename": (82, None), "renameat": (264, 38), "renameat2": (316, 276),
@@ -83,16 +83,16 @@ _CLOCK_GETTIME, _CLOCK_GETRES, _CLOCK_NANOSLEEP = (228, 113), (229, 114), (230, 
 _STATX, _MADVISE, _FUTEX = (332, 291), (28, 233), (202, 98)
 
 _WRITE_FLAGS = 0o1 | 0o2 | 0o100 | 0o1000 | 0o2000 | 0o20000000  # and CREAT, TRUNC, APPEND, TMPFILE
-_NAMELESS = 0o20000000  # a file without a name leaves a trace in numbers, but none in its folder
+_NAMELESS = 0o20000000  # TMPFILE: a nameless file leaves a trace in numbers, none in its folder
 _CLONE_THREAD = 0x10000
-_CLOCK_OF_A_PROCESS = 1 << 31  # its number lies in the other bits
+_CLOCK_OF_A_PROCESS = 1 << 31  # the process id is in the other bits
 _RLIMIT_CPU = 0
 _DUPFD, _GETFD, _SETFD, _GETFL, _SETFL, _DUPFD_CLOEXEC = 0, 1, 2, 3, 4, 1030
 _TCGETS, _TIOCGWINSZ, _FIONREAD, _FIONBIO, _FIOCLEX = 0x5401, 0x5413, 0x541B, 0x5421, 0x5451
-# What allocators and the C library use: nothing that drops pages, or reads them in, for others too.
+# Advice that allocators and the C library use; none drops or reads pages for other processes too.
 _ADVICE = (0, 1, 2, 4, 8, 14, 15)
 _FUTEX_COMMAND = 0x7F
-_PRIORITY_INHERITANCE = (6, 7, 8, 11, 12, 13)  # the kernel writes the number of a thread
+_PRIORITY_INHERITANCE = (6, 7, 8, 11, 12, 13)  # for these the kernel writes a thread's id
 
 
 class _Instruction(ctypes.Structure):
@@ -105,19 +105,19 @@ class _Instruction(ctypes.Structure):
 
 
 class Program(ctypes.Structure):
-    """A filter as the kernel takes it."""
+    """A filter in the kernel's format (struct sock_fprog)."""
 
     _fields_ = [("length", ctypes.c_ushort), ("instructions", ctypes.POINTER(_Instruction))]
 
 
 def build(writes: bool, numbers: bool = True, files: bool = True) -> Program | None:
-    """The filter for this machine; None if its kernel or architecture has no support.
+    """Returns the filter for this machine; None if its kernel or architecture has no support.
 
     `writes`: whether files may be opened for writing, made and removed, as far as other walls
-    allow it. `numbers`: whether processes and threads have the same numbers in every child; else
-    a program that asks for them is refused, which C libraries and Python report as -1. `files`:
-    whether paths lead to files; else there is none at any path, and the kernel does not describe
-    open files either, whose numbers are the host's.
+    allow it. `numbers`: whether processes and threads have the same ids in every child; else calls
+    that return them are refused, which C libraries and Python report as -1. `files`: whether paths
+    lead to files; else every path is absent, and the kernel does not describe open files either,
+    whose numbers are the host's.
     """
     if not supported():
         return None
@@ -136,7 +136,7 @@ def build(writes: bool, numbers: bool = True, files: bool = True) -> Program | N
 
 
 def supported() -> bool:
-    """Whether this kernel filters system calls, and the numbers of this machine are known."""
+    """Whether this kernel filters system calls, and the call numbers of its machine are known."""
     libc = ctypes.CDLL(None, use_errno=True)
     known = libc.prctl(PR_SET_SECCOMP, MODE_FILTER, None, 0, 0) == -1
     return os.uname().machine in _ARCHITECTURES and known and ctypes.get_errno() == errno.EFAULT
@@ -145,7 +145,8 @@ def supported() -> bool:
 def _conditional(
     writes: bool, numbers: bool
 ) -> list[tuple[tuple[int | None, int | None], list[Line]]]:
-    """Calls whose arguments decide. Flags and commands are ints: the low half is all of them."""
+    """Returns the calls whose arguments decide. Flags and commands are ints, so the low half of an
+    argument holds all of them."""
     refused = _NAMELESS if writes else _WRITE_FLAGS
     opening = [[_argument(1), *_refuse_bits(refused)], [_argument(2), *_refuse_bits(refused)]]
     return [
@@ -160,19 +161,19 @@ def _conditional(
         (_FCNTL, _only(1, _DUPFD, _GETFD, _SETFD, _GETFL, _SETFL, _DUPFD_CLOEXEC)),
         (_IOCTL, _only(1, _TCGETS, _TIOCGWINSZ, _FIONREAD, _FIONBIO, _FIOCLEX)),
         # Its own limits (pid 0), not another's; and not that of CPU, by which the kernel would kill
-        # it: nobody else does, so a SIGKILL tells of what went wrong outside.
+        # it: as no program can cause a SIGKILL, it always signals a fault outside.
         (_PRLIMIT, [_argument(0), (_EQUAL, 1, 0, 0), REFUSE,
                     _argument(1), (_EQUAL, 1, 0, _RLIMIT_CPU), ALLOW,
                     _argument(2), (_EQUAL, 1, 0, 0), REFUSE,
                     _argument(2, high=True), (_EQUAL, 0, 1, 0), ALLOW, REFUSE]),
-        # Programs that were not made for it ask again by older calls, which say less of the host.
+        # Programs fall back to older calls, which reveal less of the host.
         (_STATX, [_ABSENT]),
         (_MADVISE, _only(2, *_ADVICE)),
         (_FUTEX, [_argument(1), (_AND, 0, 0, _FUTEX_COMMAND),
                   *(line for command in _PRIORITY_INHERITANCE
                     for line in ((_EQUAL, 0, 1, command), REFUSE)), ALLOW]),
         (_SETRLIMIT, [_argument(0), (_EQUAL, 0, 1, _RLIMIT_CPU), REFUSE, ALLOW]),
-        # Of itself: whether there is another process, and how busy it is, is none of its business.
+        # Only of itself: it may not learn whether other processes exist, or how busy they are.
         (_GETPGID, _only(0, 0) if numbers else [REFUSE]),
         (_GETSID, _only(0, 0) if numbers else [REFUSE]),
         (_AFFINITY, _only(0, 0)),
@@ -183,7 +184,7 @@ def _conditional(
 
 
 def _argument(index: int, high: bool = False) -> Line:
-    """Load one half of an argument; both machines are little-endian."""
+    """Loads one half of an argument; both architectures are little-endian."""
     return (_LOAD, 0, 0, 16 + 8 * index + 4 * high)
 
 
@@ -203,9 +204,9 @@ def _only(index: int, *values: int) -> list[Line]:
 
 
 def assemble(blocks: dict[int, list[Line]], otherwise: list[Line]) -> Program:
-    """A filter that runs the block of a call's number, or `otherwise` for all other numbers.
+    """Returns a filter that runs the block of a call's number, or `otherwise` for other numbers.
 
-    The number is found by bisection: the kernel runs the filter for every number once when it
+    It searches the number by bisection: the kernel runs the filter once for every number when it
     is installed, which a linear search makes slow.
     """
     _, architecture = _ARCHITECTURES[os.uname().machine]
@@ -220,7 +221,7 @@ def assemble(blocks: dict[int, list[Line]], otherwise: list[Line]) -> Program:
 
 
 def _segments(blocks: dict[int, list[Line]], otherwise: list[Line]) -> list[tuple[int, list[Line]]]:
-    """(first number, block) of each run of numbers that share a block, in order."""
+    """Returns (first number, block) of each run of numbers that share a block, in order."""
     segments = [(0, otherwise)]
     for number in sorted(blocks):
         for start, block in ((number, blocks[number]), (number + 1, otherwise)):
@@ -238,6 +239,6 @@ def _bisect(segments: list[tuple[int, list[Line]]]) -> list[Line]:
         return segments[0][1]
     middle = len(segments) // 2
     below, above = _bisect(segments[:middle]), _bisect(segments[middle:])
-    # A jump reaches 255 lines; `below` ends in a return, so falling through is safe.
+    # A jump spans at most 255 lines; `below` ends in a return, so falling through is safe.
     assert len(below) <= 255, "the filter has grown too long for one jump"
     return [(_AT_LEAST, len(below), 0, segments[middle][0]), *below, *above]

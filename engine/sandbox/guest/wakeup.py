@@ -1,7 +1,7 @@
-"""A pair of ends by which one thread wakes another, in place of `socket.socketpair`.
+"""Wakeup pair, by which one thread wakes another, in place of `socket.socketpair`.
 
-Invariant: it takes no number of a file from the host, as a pair of sockets or a pipe does. By those
-numbers a program could leave a note for those that are run later. asyncio, which makes a pair for
+Invariant: it takes no inode number from the host, as a pair of sockets or a pipe does. Through
+those numbers a program could signal to programs that run later. asyncio, which makes a pair for
 every loop, needs no more than this. Standard library only: loaded by path in the zygote.
 """
 
@@ -13,34 +13,34 @@ from typing import Any
 
 
 class End:
-    """One end of a pair: what is sent at either is received at both, as zeros."""
+    """One end of a pair: data sent at either end is received at both, as zeros."""
 
     def __init__(self, descriptor: int):
         self._descriptor = descriptor
 
     def fileno(self) -> int:
-        """Its descriptor; -1 once it is closed."""
+        """Returns its descriptor; -1 once it is closed."""
         return self._descriptor
 
     def setblocking(self, flag: bool) -> None:
         os.set_blocking(self._descriptor, flag)
 
     def send(self, data: bytes) -> int:
-        """Send all of up to 2**63 bytes.
+        """Sends all of `data`, up to 2**63 bytes.
 
         Raises:
-            OSError: it is closed.
+            OSError: the end is closed.
         """
         if data:
             os.eventfd_write(self._descriptor, len(data))
         return len(data)
 
     def recv(self, size: int) -> bytes:
-        """As many zeros as were sent and not received before, at most `size`.
+        """Returns as many zeros as were sent and not yet received, at most `size`.
 
         Raises:
-            BlockingIOError: there are none, and it does not block.
-            OSError: it is closed.
+            BlockingIOError: there are none, and the end is non-blocking.
+            OSError: the end is closed.
         """
         sent = os.eventfd_read(self._descriptor)
         if sent > size:
@@ -54,13 +54,14 @@ class End:
 
 
 def pair(*_: Any, **__: Any) -> tuple[End, End]:
-    """Two connected ends, whatever the family and kind of sockets that are named."""
+    """Returns two connected ends; ignores the socket family and kind in the arguments."""
     descriptor = os.eventfd(0, os.EFD_CLOEXEC)
     return End(descriptor), End(os.dup(descriptor))
 
 
 class Finder:
-    """Has `socket` make such pairs once a program imports it; loaded before, it slows each fork."""
+    """Import hook that has `socket` make such pairs once a program imports it; preloading `socket`
+    would slow each fork."""
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
         if name != "socket":

@@ -1,17 +1,17 @@
-"""The walls around a program, as far as the host allows them.
+"""Isolation of a program: its walls, as far as the host allows them.
 
-`enter` is called once by a zygote, before it forks any child; `confine` by every child, after
-the fork and before the program is compiled. Between two of them, `Walls.renew` takes away what the
-one before has left for the next to see: files, the numbers of files and of processes, and times.
-Standard library only: all run in a bare interpreter outside the package.
+A zygote calls `enter` once, before it forks any child; every child calls `confine`, after the fork
+and before the program is compiled. Between two children, `Walls.renew` removes what one has left
+for the next to see: files, the numbers of files and of processes, and times. Standard library
+only: all run in a bare interpreter outside the package.
 
 Two tiers hold. `full`: namespaces, a read-only root without /proc in which only a small /tmp
-can be written, no network, and the walls of the second. `restricted`, for plain containers: a
-system call filter, and Landlock or, as root, a root directory and a uid of its own; no path leads
-to any file, and what programs import lies in memory. Always: a private uid as root, no capability,
+is writable, no network, and the walls of the second. `restricted`, for plain containers: a system
+call filter, and Landlock or, as root, its own root directory and uid; no path leads to any file,
+and the modules that programs import are in memory. Always: a private uid as root, no capability,
 resource limits.
 
-Invariant: `confine` puts up every wall or raises; a program never runs behind half.
+Invariant: `confine` applies every wall or raises; a program never runs behind some of them.
 """
 
 # ruff: noqa: PTH102, PTH103, PTH112, PTH114, PTH115, PTH120, PTH123
@@ -35,10 +35,9 @@ SIGKILL = 9
 FULL = {"pid", "net", "ipc", "uts", "mount", "seccomp"}
 TEMPORARY = "/tmp"  # nosec B108
 LAST_NUMBER, RULES = 7, 8
-"""Descriptors of a zygote: where the kernel takes the last number of a process from, and Landlock's
-rules."""
+"""Descriptors of a zygote: the kernel's last process id (ns_last_pid), and Landlock's rules."""
 MOST_THREADS = 40  # a ThreadPoolExecutor takes up to 32
-# Modules that load shared libraries, which a root without them can only find loaded already.
+# Modules that load shared libraries: a root without these needs them loaded in advance.
 _WITH_LIBRARIES = ("zlib", "bz2", "lzma", "pyexpat", "_hashlib", "_ssl", "_sqlite3", "_uuid")
 _PRIVATE_UIDS = 1_000_000_000
 _CAPABILITY_VERSION_3 = 0x20080522
@@ -59,12 +58,12 @@ def _prctl(option: int, value: int) -> None:
 
 
 def die_with_parent() -> None:
-    """SIGKILL for this process when the thread that started it ends."""
+    """Has this process killed (SIGKILL) when the thread that started it ends."""
     _prctl(PR_SET_PDEATHSIG, SIGKILL)
 
 
 def hide() -> None:
-    """No core dump, no ptrace, no /proc/PID/mem for processes without capabilities."""
+    """Disables core dumps, ptrace and /proc/PID/mem for processes without capabilities."""
     _prctl(PR_SET_DUMPABLE, 0)
 
 
@@ -73,11 +72,11 @@ def adopt_orphans() -> None:
 
 
 class Walls:
-    """What stands around a zygote, and what its children put up on their own.
+    """Walls around a zygote, and those that its children add.
 
     `uid` 0: children keep the zygote's. `threads`: most threads of a child; 0 where the kernel
-    counts other processes of the same user too. `ruled`: the zygote has to mount and stands
-    outside of Landlock, whose rules lie in RULES for its children.
+    counts other processes of the same user too. `ruled`: the zygote has to mount and is outside of
+    Landlock, whose rules its children find in the descriptor RULES.
     """
 
     def __init__(self, uid: int):
@@ -98,7 +97,7 @@ class Walls:
 
     @property
     def without_files(self) -> bool:
-        """Whether children reach no file by a path, and the numbers of none."""
+        """Whether children reach no file by a path, and see the numbers of none."""
         return "no_files" in self.standing
 
     @property
@@ -113,7 +112,7 @@ class Walls:
         return "restricted" if closed and "seccomp" in self.standing else None
 
     def missing(self) -> str:
-        """What a host without a tier lacks, and what would give it."""
+        """Returns what a host without a tier lacks, and what would provide it."""
         remedies = {
             "seccomp": "seccomp filters (a kernel with CONFIG_SECCOMP_FILTER, x86_64 or aarch64)",
             "landlock": "Landlock (Linux 5.13 or newer with landlock in its lsm= list)",
@@ -123,12 +122,12 @@ class Walls:
         return "; ".join(text for name, text in remedies.items() if name not in self.standing)
 
     def renew(self) -> None:
-        """Make a new child see what the first one saw.
+        """Resets the state that a new child sees to that of the first one.
 
-        A folder that was touched is replaced by a new one, in which files are numbered from the
-        start. Its time of change, which nobody can set, is always that of the last moment before
-        a child starts; the others are always 0. And in a namespace of its own, processes and
-        threads get the same numbers again.
+        A folder that was touched is replaced by a new one, in which inode numbers start again. Its
+        ctime, which no process can set, is always that of the last moment before a child starts;
+        the other times are always 0. In a pid namespace of its own, processes and threads get the
+        same numbers again.
         """
         if "tmp" in self.standing:
             if not self._is_new():
@@ -140,12 +139,12 @@ class Walls:
             os.pwrite(LAST_NUMBER, b"1", 0)
 
     def _is_new(self) -> bool:
-        """Whether the writable folder was neither written nor looked into since it was renewed."""
+        """Whether the writable folder was neither written nor listed since it was renewed."""
         found = os.stat(TEMPORARY)
         return found.st_mtime_ns == found.st_atime_ns == 0
 
     def _rule(self) -> None:
-        """Lay ready the rules of Landlock, which name the folder that is mounted now."""
+        """Puts Landlock's rules, which name the folder mounted now, into the descriptor RULES."""
         if self.ruled and (rules := landlock.rules(["/"], [TEMPORARY, os.devnull])) is not None:
             os.dup2(rules, RULES)
             os.close(rules)
@@ -154,11 +153,11 @@ class Walls:
 def enter(
     number: int, library: str, become_init: Callable[[], None], leave_files: Callable[[], None]
 ) -> Walls:
-    """Put up all walls that children share; only what the host refuses is left out.
+    """Sets up all walls that children share; omits only those that the host refuses.
 
     `library` is the folder of the standard library: with the system's shared libraries, the only
-    files left to see in a root of its own. `become_init` goes on in the first process of a new pid
-    namespace. `leave_files` loads what children need of files, where they will reach none.
+    visible files in a root of its own. `become_init` continues in the first process of a new pid
+    namespace. `leave_files` loads the files that children need, where they will reach none.
     """
     inside = Walls(private_uid(number))
     inside.standing += _enter_namespaces(library)
@@ -175,7 +174,7 @@ def enter(
     _prctl(PR_SET_NO_NEW_PRIVS, 1)
     if "tmp" in inside.standing:
         inside.ruled = landlock.version() > 0
-        os.utime(TEMPORARY, (1, 1))  # so that it is replaced, and ruled, before the first child
+        os.utime(TEMPORARY, (1, 1))  # so that `renew` replaces and rules it before the first child
     else:
         readable = ["/"] if "chroot" in inside.standing else _libraries(library)
         rules = landlock.rules([] if inside.without_files else readable, [])
@@ -195,9 +194,9 @@ def enter(
 
 
 def _enter_namespaces(library: str) -> list[str]:
-    """Leave the host's namespaces, for all processes forked after this call."""
+    """Leaves the host's namespaces, for all processes forked after this call."""
     walls = _unshare(os.getuid(), os.getgid())
-    with suppress(OSError):  # what stands is named; what does not, is not
+    with suppress(OSError):  # only walls that were set up are named
         if walls:
             _change_root(library)
             walls += ["mount", "tmp"]
@@ -205,7 +204,7 @@ def _enter_namespaces(library: str) -> list[str]:
 
 
 def _enter_library(library: str) -> list[str]:
-    """Make the folder around the standard library the root; needs CAP_SYS_CHROOT."""
+    """Makes the folder around the standard library the root; needs CAP_SYS_CHROOT."""
     for name in _WITH_LIBRARIES:
         with suppress(ImportError):
             __import__(name)
@@ -218,26 +217,26 @@ def _enter_library(library: str) -> list[str]:
 
 
 def _libraries(library: str) -> list[str]:
-    """Folders of the standard library and of shared libraries; some may be symbolic links."""
+    """Returns the folders of the standard and shared libraries; some may be symbolic links."""
     system = [d for d in ("/lib", "/lib64", "/usr/lib", "/usr/lib64") if os.path.isdir(d)]
     return sorted({os.path.realpath(library), *system})
 
 
 def _packages(library: str) -> list[str]:
-    """Where packages, with whatever data they have, may lie beside the standard library."""
+    """Returns where packages, with any data they have, may be next to the standard library."""
     names = ("site-packages", "dist-packages")
     return [f"{top}/{name}" for top in (os.path.realpath(library), "/usr/lib/python3")
             for name in names]  # fmt: skip
 
 
 def _unshare(uid: int, gid: int) -> list[str]:
-    """New namespaces, all or none; a normal user gets them inside a user namespace."""
+    """Enters new namespaces, all or none; a normal user does so inside a user namespace."""
     try:
         _call("unshare", NEWNS | NEWUTS | NEWIPC | NEWPID | NEWNET | (NEWUSER if uid else 0))
     except OSError:
         return []
-    _call("sethostname", b"sandbox", 7)  # the host's own name is none of a program's business
-    with suppress(OSError):  # while there is a /proc
+    _call("sethostname", b"sandbox", 7)  # hides the host's own name from programs
+    with suppress(OSError):  # opened while there is still a /proc
         number = os.open("/proc/sys/kernel/ns_last_pid", os.O_WRONLY)
         os.dup2(number, LAST_NUMBER)
         os.close(number)
@@ -250,12 +249,12 @@ def _unshare(uid: int, gid: int) -> list[str]:
 
 
 def _numbers_can_be_set() -> bool:
-    """Whether the kernel lets this process, in its new namespace, say what number is next."""
+    """Whether the kernel lets this process, in its new namespace, set the next process id."""
     try:
         os.pwrite(LAST_NUMBER, b"1", 0)
     except OSError:
         return False
-    return os.fstat(LAST_NUMBER).st_rdev == 0  # not what stands for a file that is not there
+    return os.fstat(LAST_NUMBER).st_rdev == 0  # not /dev/null, the placeholder of a missing file
 
 
 def _write(path: str, text: str) -> None:
@@ -269,10 +268,10 @@ def _mount(source: str, target: str, kind: str, flags: int, data: str = "") -> N
 
 
 def _change_root(library: str) -> None:
-    """A read-only root that holds libraries, /dev/null and a small /tmp, nothing else."""
+    """Enters a read-only root that holds libraries, /dev/null and a small /tmp, nothing else."""
     root = "/tmp"  # nosec B108
     _mount("none", "/", "", MS_REC | MS_PRIVATE)
-    # Held open, because the new root covers /tmp, and one of them may lie there.
+    # Held open, because the new root covers /tmp, and one of them may be there.
     folders = {path: os.open(path, os.O_PATH | os.O_DIRECTORY) for path in _libraries(library)}
     null = os.open(os.devnull, os.O_PATH)
     _mount("tmpfs", root, "tmpfs", MS_NOSUID | MS_NODEV, "size=64k,nr_inodes=256,mode=755")
@@ -289,7 +288,7 @@ def _change_root(library: str) -> None:
     os.mkdir(root + "/dev")
     os.close(os.open(root + os.devnull, os.O_CREAT | os.O_WRONLY))
     _mount(f"/proc/self/fd/{null}", root + os.devnull, "", MS_BIND)
-    _read_only(root + os.devnull, 0)  # or all could set the times of the host's node
+    _read_only(root + os.devnull, 0)  # otherwise all could set the times of the host's node
     os.close(null)
     os.mkdir(root + TEMPORARY)
     _mount_temporary(root + TEMPORARY)
@@ -311,12 +310,12 @@ def _bind(source: str, target: str) -> None:
 
 
 def _read_only(target: str, flags: int) -> None:
-    kept = os.statvfs(target).f_flag & 0xC0F  # flags of the source may not be taken off
+    kept = os.statvfs(target).f_flag & 0xC0F  # flags of the source may not be removed
     _mount("none", target, "", MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | kept | flags)
 
 
 def private_uid(number: int) -> int:
-    """An unprivileged uid of its own for slot `number`; 0 for one that cannot change uids."""
+    """Returns a unique unprivileged uid for slot `number`; 0 if this process cannot change uids."""
     if os.getuid() != 0:
         return 0
     with open("/proc/self/uid_map") as file:
@@ -332,17 +331,17 @@ def private_uid(number: int) -> int:
 def confine(
     inside: Walls, cpu_seconds: float, memory_bytes: int, file_bytes: int, reserve_bytes: int
 ) -> None:
-    """Put this process behind every wall a child has.
+    """Puts this process behind every wall that a child has.
 
     Raises:
-        OSError: a wall could not be put up; the program must not be run.
+        OSError: a wall could not be set up; the program must not run.
     """
-    # A group of its own, by which all of it is killed. A session would do as well, but where the
+    # Its own process group, by which all of it is killed. A session would do too, but where the
     # kernel divides cores among sessions (autogroup) each has a full share, whatever its niceness.
     os.setpgid(0, 0)
     if "tmp" in inside.standing:
         os.chdir(TEMPORARY)
-    cpu = int(cpu_seconds) + 2  # a backstop; who watches the child knows the exact limit
+    cpu = int(cpu_seconds) + 2  # a backstop; the watchdog of the child enforces the exact limit
     resource.setrlimit(resource.RLIMIT_CPU, (cpu, cpu))
     resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes + reserve_bytes))
     for limit, value in (

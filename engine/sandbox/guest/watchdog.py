@@ -1,7 +1,7 @@
-"""Waits for a child, within its limits. Standard library only, loaded by path in the zygote.
+"""Watchdog of a child and its limits. Standard library only, loaded by path in the zygote.
 
-Invariant: whatever a child does, the wait for it ends with its deadline, or once it has used up
-its seconds of CPU.
+Invariant: whatever a child does, the wait for it ends at its deadline, or once it has used up its
+seconds of CPU.
 """
 
 import os
@@ -12,14 +12,14 @@ from _socket import socket
 from wire import EXITED, MAX_MESSAGE, OUT_OF_TIME, STOPPED
 
 ABANDONED = 4
-"""Beside the endings of wire.py: the owner is gone."""
+"""In addition to the endings of wire.py: the owner is gone."""
 
 
 def watch(pid: int, cpu_seconds: float, deadline: float, control: "socket | None" = None) -> int:
-    """Wait until a child has ended, breaks a limit, or is not wanted any more; says which.
+    """Waits until a child ends, reaches a limit, or is no longer needed; returns which.
 
-    Waits for: the child's end, its wall and CPU deadlines, and, with the socket `control`, a word
-    of the owner or the owner's end. The child is not reaped.
+    Waits for the child's end, its wall and CPU deadlines, and, with the socket `control`, a message
+    or the end of the owner. Does not reap the child.
     """
     cpu_clock = (~pid << 3) | 2  # the kernel's id of another process's CPU clock
     poller = select.poll()

@@ -1,16 +1,16 @@
-"""The bytes between owner, zygote and child: one definition for all.
+"""Wire format between owner, zygote and child: one definition for all.
 
 Owner to zygote: one ORDER with the descriptors of the job, or STOP. Zygote to owner: HEAD and
-READY, or HEAD and why the child has no walls; after an ALONE, READY and HEAD of each of its
-children too. What a program is given and
-what it gives back lies in files in memory that owner and child share and a zygote never reads, so
-nothing of one job can be found in the memory from which the child of the next is forked:
+READY, or HEAD and the reason why the child has no walls; after an ALONE, also READY and HEAD of
+each of its children. Inputs and results of a program are in memory files that owner and child
+share and a zygote never reads, so the memory from which the child of the next job is forked holds
+nothing of an earlier one:
 
     CALLS    job, result                        calls of the entry point, in order
     SCRIPT   job, result, stdin, stdout         the program as a script
     ANSWER   job, result, requests, responses   calls as a judge makes them
     JUDGE    job, result, responses, requests   code tests, whose calls go to an ANSWER
-    ALONE    job, arguments, code, results      calls, each in a child of its own
+    ALONE    job, arguments, code, results      calls, each in its own child
 
 A job is marshal (the owner is trusted), a result is one FRAME and UTF-8 payload per call.
 Loaded by path in the zygote: standard library only.
@@ -20,28 +20,28 @@ import struct
 
 CALLS, SCRIPT, ANSWER, JUDGE, ALONE = range(5)
 ORDER = struct.Struct("<BddQQd")
-"""Kind; seconds of CPU and of wall time; bytes of memory, and of the biggest file; seconds of CPU
+"""Kind; seconds of CPU and of wall time; bytes of memory, and of the largest file; seconds of CPU
 of the kernel's own limit, which a program can read."""
 HEAD = struct.Struct("<Bidd")  # ending, exit status or minus the signal, wall and CPU seconds
 STOP = b"S"
-READY = b"\xff"  # begins neither a HEAD nor a text
+READY = b"\xff"  # the first byte of neither a HEAD nor a text
 MAX_MESSAGE = 1024
 MOST_ALONE = 32
-"""Children of one ALONE; their ends fit into a message."""
+"""Most children of one ALONE; their endings fit into a message."""
 MOST_WRITTEN = 32 << 20
-"""Bytes of results beyond which a CALLS or an ALONE ends; what is left is run in further ones."""
+"""Bytes of results beyond which a CALLS or an ALONE ends; further ones run the remaining calls."""
 
 FRAME = struct.Struct("<IBI")  # index of the call, kind, length of the payload
 REQUEST = struct.Struct("<I")  # length of the marshalled arguments
 EXITED, SIGNALLED, OUT_OF_TIME, STOPPED = range(4)
 VALUE, RUNTIME_ERROR, SYNTAX_ERROR, MEMORY_LIMIT, OUTPUT_LIMIT, RAISED, WRONG, GONE = range(8)
 """VALUE: the payload is a literal. RAISED, to a judge only: a literal (class, message, text).
-WRONG: a code test failed by itself. GONE: the program's process ended under the judge."""
+WRONG: a code test failed by itself. GONE: the program's process ended during the test."""
 NOT_LOADED = 16
-"""Added to the kind of a failure that came before any call could be made."""
+"""Added to the kind of a failure that occurred before any call could be made."""
 MAX_ERROR_CHARS = 200
 
 
 def max_payload(output_bytes: int) -> int:
-    """Most bytes of a frame's payload: a character takes up to four of them."""
+    """Returns the most bytes of a frame's payload: a character takes up to four bytes."""
     return 4 * max(output_bytes, 4 * MAX_ERROR_CHARS)

@@ -1,12 +1,12 @@
-"""The zygote: a bare interpreter that forks one clean child per program and watches it.
+"""Zygote of the sandbox: a bare interpreter that forks one clean child per program and watches it.
 
 Run by path as `python -s -S -P -B zygote.py NUMBER safe|unsafe`, with the control socket as
-fd 0. Takes orders from its owner and answers each with one reply (wire.py). Imports only the
-standard library.
+fd 0. Takes orders from its owner and sends one reply to each (wire.py). Imports only the standard
+library.
 
-Invariants: one child at a time; when the reply is sent, no process of that job is alive; when
-the owner is gone, so is the zygote. No program, argument or value ever enters this process: it
-only hands descriptors on, so a child finds nothing of an earlier one in its memory.
+Invariants: one child at a time; when the reply is sent, no process of that job is alive; the
+zygote ends with its owner. No program, argument or value ever enters this process: it only passes
+descriptors on, so the memory of a child holds nothing of an earlier one.
 """
 
 # ruff: noqa: PTH100, PTH120, PTH123
@@ -27,7 +27,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 MACHINE = os.uname().machine
 sys.path.append(HERE)
 
-# A child seeds `random` itself, always alike: that a fork seeds it too would only take time.
+# A child seeds `random` itself, always with the same seed: seeding at fork would only take time.
 register_at_fork = os.register_at_fork
 os.register_at_fork = lambda **_: None
 
@@ -63,10 +63,10 @@ Order = namedtuple("Order", "kind cpu_seconds wall_seconds memory_bytes file_byt
 
 CONTROL, NULL = 3, 4
 MOST_SENT, MOST_DESCRIPTORS = MOST_ALONE + 3, 128
-FIRST_OWN, TELL = walls.RULES, 9  # what only the walls of a child need
-FIRST_FREE = 10  # what a job brings lies above what a child gets
+FIRST_OWN, TELL = walls.RULES, 9  # descriptors that only the walls of a child need
+FIRST_FREE = 10  # the descriptors of a job lie above those of a child
 RESERVE_BYTES = 8 << 20
-STACK_BYTES = 2 << 20  # of a thread: 32 of the usual 8 MiB would be all that a program may map
+STACK_BYTES = 2 << 20  # per thread: 32 of the usual 8 MiB would use up all that a program may map
 TASKS = {CALLS: child.calls, SCRIPT: child.script, ANSWER: child.answer, JUDGE: judging.judge}
 OURS = "child judging landlock library literals objects seccomp wakeup walls watchdog wire"
 # What programs import most; loaded here, an import in a child is a dictionary look-up.
@@ -77,15 +77,15 @@ PRELOADED = (
 
 
 def main() -> None:
-    # Whatever its owner's is: the folders of the root that is made here are entered by an account
-    # without rights, and nothing else is ever written.
+    # Independent of the owner's umask: an account without rights enters the folders of the root
+    # that is made here, and nothing else is ever written.
     os.umask(0o022)
     os.dup2(0, CONTROL)
     os.dup2(os.open(os.devnull, os.O_RDWR), NULL)
     os.dup2(NULL, 0)
     os.closerange(NULL + 1, 1024)
     for reserved in range(NULL + 1, FIRST_FREE):
-        os.dup2(NULL, reserved)  # until the walls, or a child, put something there
+        os.dup2(NULL, reserved)  # until the walls, or a child, replace it
     control = _socket.socket(fileno=CONTROL)
     number, unsafe = int(sys.argv[1]), sys.argv[2] == "unsafe"
     try:
@@ -100,15 +100,15 @@ def main() -> None:
 
 
 def address_space() -> int:
-    """Bytes that this process has mapped: what a program gets comes on top."""
+    """Returns the bytes that this process has mapped; a program's memory is added to them."""
     with open("/proc/self/statm") as file:
         return int(file.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def set_up(number: int) -> "tuple[walls.Walls, int]":
-    """Load what children need and put up the walls that they share.
+    """Loads what children need and sets up the walls that they share.
 
-    Returns these, and the bytes of its memory that are not counted as a child's.
+    Returns these walls, and the bytes of this process's memory that do not count as a child's.
     """
     baseline = address_space()
 
@@ -144,12 +144,12 @@ def set_up(number: int) -> "tuple[walls.Walls, int]":
 
 
 def uname() -> os.uname_result:
-    """What programs get instead of the names and the version of the host and its kernel."""
+    """Replaces `os.uname` for programs: hides name and version of the host and its kernel."""
     return os.uname_result(("Linux", "sandbox", "", "", MACHINE))
 
 
 def relocate(root: str) -> None:
-    """The folder `root` has become /: look for modules where they are now."""
+    """Adapts the import paths after a chroot: the folder `root` has become /."""
     sys.path = [path.removeprefix(root) for path in sys.path]
     sys.path_importer_cache.clear()
     for module in list(sys.modules.values()):
@@ -158,7 +158,7 @@ def relocate(root: str) -> None:
 
 
 def become_init() -> None:
-    """Go on as process 1 of the new pid namespace, which no process inside it can kill."""
+    """Continues as process 1 of the new pid namespace, which no process inside it can kill."""
     pid = os.fork()
     if pid == 0:
         return
@@ -168,13 +168,13 @@ def become_init() -> None:
 
 
 def serve(control: "_socket.socket", inside: "walls.Walls", baseline: int) -> None:
-    """Carry out orders until the owner closes the socket."""
+    """Executes orders until the owner closes the socket."""
     room = _socket.CMSG_SPACE(4 * MOST_SENT)
     while True:
         message, extra, *_ = control.recvmsg(MAX_MESSAGE, room)
         if not message:
             return
-        if len(message) == ORDER.size:  # else a STOP that came after the end
+        if len(message) == ORDER.size:  # otherwise a STOP that came after the end
             descriptors = [fd for *_, data in extra for fd in memoryview(data).cast("i")]
             order = Order(*ORDER.unpack(message))
             control.send(run(order, descriptors, control, inside, baseline))
@@ -187,7 +187,7 @@ def run(
     inside: "walls.Walls",
     baseline: int,
 ) -> bytes:
-    """Carry out one job, by one child or by one for each of its calls, and leave nothing alive."""
+    """Executes one job, in one child or in one per call; leaves no process alive."""
     try:
         if order.kind == ALONE:
             return run_alone(order, descriptors, control, inside, baseline)
@@ -205,10 +205,10 @@ def run_alone(
     inside: "walls.Walls",
     baseline: int,
 ) -> bytes:
-    """A child for each call, one after the other, until they have taken one time limit together.
+    """Runs each call in its own child, in sequence, until together they have used one time limit.
 
-    A child starts when the one before it is dead, and finds nothing that it left. A call that was
-    not made is missing from the reply; so are those after one whose child could not load it.
+    A child starts when the previous one is dead, and sees nothing of it. Calls that were not made
+    are missing from the reply; so are those after a call whose child could not load the program.
     """
     job, calls, codes, *results = descriptors
     started, reply, written, used = time.monotonic(), b"", 0, 0.0
@@ -216,7 +216,7 @@ def run_alone(
         files = (job, result, calls, codes)
         head, said = one_child(order, files, index, control, inside, baseline)
         ending, code, seconds, cpu = HEAD.unpack(head)
-        if said[:1] != READY:  # it had no walls, of which it says why
+        if said[:1] != READY:  # the child had no walls; `said` is the reason
             if not reply:
                 return head + said
             break
@@ -236,9 +236,9 @@ def one_child(
     inside: "walls.Walls",
     baseline: int,
 ) -> tuple[bytes, bytes]:
-    """Fork a child, wait for its end, and leave nothing of it.
+    """Forks a child, waits for its end, and removes everything that it left.
 
-    Returns its HEAD, and READY or why it had no walls.
+    Returns its HEAD, and READY or the reason why it had no walls.
     """
     inside.renew()
     started = time.monotonic()
@@ -262,7 +262,7 @@ def one_child(
 
 
 def named(ending: int, code: int, used_up: bool) -> int:
-    """What the ending of a child was, seen from its exit status and its seconds of CPU."""
+    """Returns the ending of a child, corrected by its exit status and its use of CPU time."""
     if ending == EXITED and code < 0:
         by_limit = code == -signal.SIGXCPU or (used_up and code == -signal.SIGKILL)
         return OUT_OF_TIME if by_limit else SIGNALLED
@@ -270,7 +270,7 @@ def named(ending: int, code: int, used_up: bool) -> int:
 
 
 def reset(descriptor: int) -> None:
-    """Undo what a child did to the flags of an open file that it shares with those after it."""
+    """Resets the flags of an open file that a child shares with its successors."""
     fcntl.fcntl(descriptor, fcntl.F_SETFL, os.O_RDWR)
 
 
@@ -282,7 +282,7 @@ def be_child(
     inside: "walls.Walls",
     baseline: int,
 ) -> None:
-    """Never returns."""
+    """Runs the job in the forked child; never returns."""
     memory_bytes = order.memory_bytes + baseline
     status = 0
     try:
@@ -304,7 +304,7 @@ def be_child(
 
 
 def arrange(kind: int, files: Sequence[int], tell: int) -> None:
-    """Put what a child gets where it expects it, and close all else but what its walls need."""
+    """Moves a child's descriptors to their fixed numbers; closes all others but those of walls."""
     # Stdin and stdout of a script, the two ends of a judge's channel, or arguments and code.
     first = 0 if kind == SCRIPT else child.INCOMING
     targets = (child.STREAM, first, first + 1)[: len(files)]
@@ -326,7 +326,7 @@ def read_whole(descriptor: int) -> bytes:
 
 
 def clean_up(pid: int, inside: "walls.Walls") -> tuple[int, float]:
-    """Kill and reap everything the child left.
+    """Kills and reaps all processes that the child left.
 
     Returns its exit status, or minus its signal, and its seconds of CPU.
     """

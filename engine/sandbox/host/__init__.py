@@ -1,1 +1,1 @@
-"""The trusted side of the sandbox: slots, limits, comparison, verdicts."""
+"""Trusted side of the sandbox: slots, limits, comparison, verdicts."""

@@ -1,4 +1,4 @@
-"""When a returned value, or a printed text, counts as the expected one.
+"""Comparison of returned values and printed texts with expected ones.
 
 Invariant: unless the problem's `Comparison` allows more, equality is exact in type as well as
 value at every depth: True, 1 and 1.0 are three different answers, and so are [1] and (1,). nan
@@ -15,12 +15,12 @@ from typing import Any
 
 from engine.problems.problem import Comparison
 
-_MOST_EQUAL = 256  # so few equal hashes cost little
+_MOST_EQUAL = 256  # up to so many equal hashes cost little
 _WHOLE = re.compile(r"[+-]?\d{1,4000}")
 
 
 def matches(actual: Any, expected: Any, comparison: Comparison) -> bool:
-    """Whether a returned value is the expected one."""
+    """Whether a returned value equals the expected one, as the problem compares them."""
     if same_value(actual, expected):
         return True
     if comparison.tolerance is None and not comparison.loose_types:
@@ -32,7 +32,7 @@ def matches(actual: Any, expected: Any, comparison: Comparison) -> bool:
 
 
 def same_value(left: Any, right: Any) -> bool:
-    """Exact equality of two plain values."""
+    """Whether two plain values are exactly equal."""
     try:
         return _key(left) == _key(right)
     except (RecursionError, _TooAlike):
@@ -40,10 +40,10 @@ def same_value(left: Any, right: Any) -> bool:
 
 
 def same_text(actual: str, expected: str, tolerance: float | None = None) -> bool:
-    """Equality line by line; whitespace at the end of lines and empty last lines do not count.
+    """Whether two texts are equal line by line, but for trailing whitespace and empty last lines.
 
     With a tolerance, lines are compared word by word, and words that are numbers as numbers:
-    whole numbers exactly, others within it.
+    integers exactly, others within the tolerance.
     """
     left, right = _lines(actual), _lines(expected)
     if left == right:
@@ -71,18 +71,18 @@ def _same_words(
 
 
 def _same_numeral(actual: str, expected: str, close: Callable[[float, float], bool]) -> bool:
-    if "_" in actual or not actual.isascii():  # numbers to Python alone
+    if "_" in actual or not actual.isascii():  # numbers in Python only
         return False
     try:
         if _WHOLE.fullmatch(actual) and _WHOLE.fullmatch(expected):
-            return int(actual) == int(expected)  # a count that is one off is wrong, however large
+            return int(actual) == int(expected)  # an off-by-one count is wrong, however large
         return close(float(actual), float(expected))
     except ValueError:
         return False
 
 
 def _closeness(tolerance: float) -> Callable[[Any, Any], bool]:
-    """Whether two numbers differ by at most the tolerance, or that share of the expected."""
+    """Returns a test of whether two numbers differ by at most tolerance * max(1, |expected|)."""
 
     def close(actual: Any, expected: Any) -> bool:
         try:
@@ -133,14 +133,15 @@ class _TooAlike(Exception):
 
 
 def _distinct(keys: list[Hashable]) -> frozenset[Hashable]:
-    """A set of keys. What read the items has looked at their hashes, but keys have others."""
+    """Returns the set of keys. Raises _TooAlike, since the reader of the literals checked the
+    hashes of the items, but their keys have others."""
     if len(keys) > _MOST_EQUAL and max(Counter(map(hash, keys)).values()) > _MOST_EQUAL:
         raise _TooAlike
     return frozenset(keys)
 
 
 def _key(value: Any) -> Hashable:
-    """A hashable form in which exactly the same values are equal."""
+    """Returns a hashable form of a value; two forms are equal if and only if the values are."""
     kind = type(value)
     if kind is list or kind is tuple:
         return kind, tuple([_key(item) for item in value])

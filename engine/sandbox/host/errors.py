@@ -1,5 +1,5 @@
-"""What can go wrong with the sandbox itself, as opposed to the programs in it."""
+"""Errors of the sandbox itself, as opposed to those of the programs in it."""
 
 
 class SandboxUnavailable(RuntimeError):
-    """The sandbox cannot be trusted to give right verdicts; names cause and remedy."""
+    """The sandbox cannot be trusted to give right verdicts; the message names cause and remedy."""

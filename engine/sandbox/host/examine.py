@@ -1,27 +1,26 @@
-"""All runs of one program: which are made, in what order, and which of them counts for a test.
+"""Examination of one program: which runs are made, in what order, and which counts for a test.
 
 Invariants: expected values stay in this process, or go to judges and checkers, never to a
-process that runs the program. Which run of a test counts is decided before anything that any run
-gave back has been compared:
+process that runs the program. Which run of a test counts is decided before any result of any run
+is compared:
 
 - A program that is not proved stateless (stateless.py), or whose code tests are not, runs each
-  test alone from the start, in a process that nothing of the program has been in before. That run
-  counts, whatever comes of it.
-- What is proved stateless runs all tests of a kind as one batch, and what a call or a code test
-  gave back there, a value or an exception, counts. The batch says nothing of a test that it did
-  not answer: one that the process came to when it reached a limit or died, and those after it.
-  These run alone, and then that run counts. So no test has two answers to choose from: the second
-  run is made only where the first gave none. The program can neither steer that by a verdict,
-  which no process of it is ever shown, nor, being proved stateless, find out which of the two it
-  is in.
-- If the very first run of a program cannot load it, all tests get what that run reported: being
-  loaded comes before any test, and a failure earns nothing.
+  test alone from the start, in a process in which nothing of the program has run before. That run
+  counts, whatever its outcome.
+- Tests proved stateless run as one batch per kind, and the value or exception of a call or a code
+  test counts. The batch has no result for tests that it did not answer: the one at which the
+  process reached a limit or died, and those after it. These run alone, and then that run counts.
+  So no test has two answers to choose from: the second run is made only where the first gave none.
+  The program can influence this neither by a verdict, which none of its processes ever sees, nor,
+  being proved stateless, by detecting which of the two runs it is in.
+- If the very first run of a program cannot load it, all tests get the outcome of that run:
+  loading precedes any test, and a failure earns nothing.
 
-What depends on verdicts is only how long a run may take, and with `stop_early` whether it is made
-at all. An endless program would take one time limit for each of a hundred tests. So the runs with a
-test that failed have five limits in all; once they are used up, the tests that are still open share
-five more among them. Each is run, alone, but has a smaller limit than its problem's, which is not
-among the limits that a program can read (`Bounds.backstop_seconds`).
+Only the time of a run depends on verdicts, and with `stop_early` whether it is made at all. An
+endless program would take one time limit for each of a hundred tests. So the runs with a failed
+test have five limits in total; once they are used up, the tests that are still open share five
+more. Each of these runs alone, with a smaller limit than its problem's, which is not among the
+limits that a program can read (`Bounds.backstop_seconds`).
 """
 
 from __future__ import annotations
@@ -54,34 +53,34 @@ from engine.sandbox.limits import SandboxCaps
 Run = Callable[[AnyJob], Execution]
 
 MOST_WASTED = 5.0
-"""Time limits that runs with a failed test may take together before those left have to share."""
+"""Time limits that runs with a failed test may take in total before the rest have to share."""
 LEAST_SHARE = 0.02
-"""Of a time limit, what a test has at least: enough to start a program and run what is quick."""
+"""Least share of a time limit for a test: enough to start a program and run a quick test."""
 MOST_READ, TIMES_EXPECTED = 1 << 20, 4
-"""Characters of results that are read of one program: so many, and so many times what all right
-answers have. What comes after is not read, and has gone over the limit of output."""
+"""Characters of results that are read per program: MOST_READ plus TIMES_EXPECTED times the size of
+all expected answers. Further results are not read, and count as over the output limit."""
 IN_SHORT = "; it was shorter, because the program had taken too long on tests that it failed"
 
 
 class SandboxFailed(Exception):
-    """A run failed technically; nothing is known of the program."""
+    """A run failed technically; it says nothing about the program."""
 
 
 @dataclass
 class Examination:
-    """Finds the results of one program on all tests of its problem."""
+    """Runs one program on all tests of its problem and collects the results."""
 
     run: Run
     config: SandboxConfig
     problem: Problem
     program: str
     stop_early: bool = False
-    """Stop at the first test that failed; those after it get its verdict."""
+    """Whether to stop at the first failed test; those after it get its verdict."""
     caps: SandboxCaps = NO_CAPS
     seconds: float = 0.0
     strain: float = 0.0
     wasted: float = 0.0
-    """Time limits, those of the problem, that runs with a failed test took together."""
+    """Time that runs with a failed test took in total, in units of the problem's time limit."""
     _results: dict[int, TestResult] = field(default_factory=dict)
     _read: int = 0
 
@@ -93,7 +92,7 @@ class Examination:
         return (*self.problem.public_tests, *self.problem.private_tests)
 
     def results(self) -> list[TestResult]:
-        """One result per test, public tests first.
+        """Returns one result per test, public tests first.
 
         Raises:
             SandboxFailed: the sandbox failed, not the program.
@@ -122,7 +121,7 @@ class Examination:
         return self._proved and all(is_stateless_test(prelude, code, given) for code in codes)
 
     def _run_batch(self, indices: list[int]) -> None:
-        """Run tests of one kind in one process; those that gave no answer there stay open."""
+        """Runs tests of one kind in one process; those without an answer stay open."""
         execution = self._execute(self._job([self.tests[i] for i in indices], 1.0, alone=False))
         counts = [
             (index, outcome)
@@ -135,7 +134,7 @@ class Examination:
         self._results.update(zip((index for index, _ in counts), results, strict=True))
 
     def _open(self) -> list[int]:
-        """Tests to be run alone next, which can go into one job: in order, all of one kind."""
+        """Returns the tests to run alone next, in one job: in order, all of one kind."""
         open_: list[int] = []
         for index, test in enumerate(self.tests):
             result = self._results.get(index)
@@ -153,7 +152,7 @@ class Examination:
         return isinstance(self.tests[first], CallTest) and isinstance(test, CallTest)
 
     def _run_alone(self, indices: list[int]) -> None:
-        """Run tests of one kind, each in a process of its own; some may stay open."""
+        """Runs tests of one kind, each in its own process; some may stay open."""
         first = not self._results
         share = self._share()
         execution = self._execute(self._job([self.tests[i] for i in indices], share, alone=True))
@@ -176,7 +175,7 @@ class Examination:
         return self._grader.results([self.tests[index] for index in indices], outcomes)
 
     def _share(self) -> float:
-        """Share of its time limit that each test which is still open has, alone."""
+        """Returns the share of its time limit that each open test gets when it runs alone."""
         left = MOST_WASTED - self.wasted
         if left > 0:
             return 1.0
@@ -217,31 +216,31 @@ class Examination:
     @cached_property
     def _whole(self) -> Bounds:
         lengths = [_length(test) for test in self.tests]
-        # A power of two says little about the expected answers; the program can see its limits.
+        # A power of two reveals little about the expected answers; the program can see its limits.
         output = 1 << (2 * max(lengths)).bit_length()
         whole = bounds(self.config, self.problem.limits, output, self.caps)
         return replace(whole, read_chars=MOST_READ + TIMES_EXPECTED * sum(lengths))
 
 
 def _answered(outcome: CallOutcome) -> bool:
-    """Whether a batch came to a test and to the end of it, or could not be loaded for any; or has
-    given back more than is read of this program, alone too."""
+    """Whether a batch ran a test to its end, or could not load the program for any; or returned
+    more than is read of this program, which would be so alone too."""
     ended = outcome.verdict not in LIMITS or not outcome.loaded or outcome is TOO_MUCH
     return outcome.told and ended
 
 
 def _was_alone(outcome: CallOutcome) -> bool:
-    """Whether how the first test of a batch ended is how it ends alone: nothing came before it.
+    """Whether the first test of a batch would end the same alone, since nothing ran before it.
 
-    Not where memory or room for results ran out: in a batch, the arguments of all tests take up
-    memory, and the results of all room. A stream that was cut off says nothing of any test.
+    False where memory or room for results ran out: in a batch, the arguments of all tests take up
+    memory, and the results of all take up room. A stream that was cut off has no result.
     """
     cut = outcome.verdict == Verdict.RUNTIME_ERROR and not outcome.told
     return outcome.verdict != Verdict.MEMORY_LIMIT and not cut
 
 
 def _length(test: Test) -> int:
-    """About as many bytes as a right answer has."""
+    """Returns the approximate size of a right answer in bytes."""
     if isinstance(test, StdinTest):
         return len(test.expected.encode("utf-8", "surrogateescape"))
     return len(repr(test.expected)) if isinstance(test, CallTest) else 0

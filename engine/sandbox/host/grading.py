@@ -1,6 +1,6 @@
-"""From what came back of a test to its result: comparison, checkers, and what a stop leaves.
+"""Grading: from the outcome of a test to its result, by comparison or by a checker.
 
-Invariant: nothing here runs a program; a checker is run where no program ever is.
+Invariant: nothing here runs a program; a checker runs where no program ever does.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from engine.sandbox.host.stateless import is_stateless
 STOPPED = "not run: an earlier test failed"
 NOT_CHECKED = "not checked: the checks of this program's results had taken too long"
 LIMITS = (Verdict.TIME_LIMIT, Verdict.MEMORY_LIMIT, Verdict.OUTPUT_LIMIT, Verdict.KILLED)
-"""Ends in which a run gave no answer to the test that it came to."""
+"""Verdicts of a run that ended in a test without an answer to it."""
 MOST_CHECKING = 5.0
-"""Time limits that the checks of one program's results may take together."""
+"""Time limits that the checks of one program's results may take in total."""
 
 
 @dataclass(frozen=True, slots=True)
 class TestResult:
-    """How one test ended, compared; `outcome` holds what came back and what was raised."""
+    """Result of one test, after comparison; `outcome` holds the value and the error."""
 
-    __test__ = False  # not a test of ours
+    __test__ = False  # not a test case of pytest
 
     verdict: Verdict
     outcome: CallOutcome
@@ -40,7 +40,7 @@ class TestResult:
 
 @dataclass
 class Grader:
-    """Turns outcomes into results; `execute` runs a check and raises if the sandbox failed."""
+    """Grades outcomes; `execute` runs a check and raises if the sandbox failed."""
 
     execute: Callable[[Check], Execution]
     config: SandboxConfig
@@ -48,7 +48,7 @@ class Grader:
     _taken: float = 0.0
 
     def results(self, tests: Sequence[Test], outcomes: Sequence[CallOutcome]) -> list[TestResult]:
-        """One result per outcome."""
+        """Returns one result per outcome."""
         results = [
             TestResult(outcome.verdict or self._compared(test, outcome), outcome)
             for test, outcome in zip(tests, outcomes, strict=False)
@@ -58,7 +58,7 @@ class Grader:
         return results
 
     def _compared(self, test: Test, outcome: CallOutcome) -> Verdict:
-        """The verdict on a value that came back; a checker's replaces it."""
+        """Returns the verdict on a returned value; a checker's verdict replaces it."""
         if isinstance(test, CodeTest):
             right = outcome.value is True
         else:
@@ -76,10 +76,10 @@ class Grader:
         return matches(actual, expected, comparison)
 
     def _check(self, tests: Sequence[Test], results: list[TestResult]) -> None:
-        """Replace the result of every value that came back from a call or a script.
+        """Replaces the result of every value that a call or a script returned by the checker's.
 
-        All in one process if no check can leave anything behind for the next, and what that one
-        did not come to in one of its own; else each in one of its own.
+        If the checker is stateless, all checks run in one process, and those that it did not answer
+        in one process each; otherwise each check runs in its own process.
         """
         open_ = [
             (i, (_given(test), test.expected, result.outcome.value))
@@ -112,7 +112,7 @@ class Grader:
 
 
 def stopped(results: list[TestResult]) -> list[TestResult]:
-    """The first test that failed, and what stands after it: tests that were not run."""
+    """Returns the results up to the first failed test, and the rest as tests that were not run."""
     first = next((i for i, r in enumerate(results) if not r.passed), len(results))
     not_run = [
         TestResult(results[first].verdict, CallOutcome(Verdict.TIME_LIMIT, error=STOPPED))

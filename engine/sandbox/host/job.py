@@ -1,7 +1,7 @@
-"""What goes into the sandbox and what comes out.
+"""Jobs of the sandbox, and their outcomes.
 
-Invariant: nothing that could be compared with ever enters the process that runs the program. A
-`Trial` names both program and code tests; its slot sends them to different processes.
+Invariant: no expected value ever enters the process that runs the program. A `Trial` holds both
+program and code tests; its slot sends them to different processes.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from engine.sandbox.limits import SandboxCaps
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """What one job may take."""
+    """Limits of one job."""
 
     cpu_seconds: float
     wall_seconds: float
     memory_bytes: int
     output_bytes: int
-    """Most bytes that is returned or printed for one test."""
+    """Most bytes that a program returns or prints for one test."""
     backstop_seconds: float = 0.0
-    """Of CPU, by which the kernel itself ends a process. A program can read it, so it is the same
-    for all runs of one; 0: as many as `cpu_seconds`."""
+    """Seconds of CPU after which the kernel itself ends a process. A program can read this limit,
+    so it is the same for all its runs; 0: equal to `cpu_seconds`."""
     read_chars: int = 1 << 62
-    """Most characters of results that their owner reads; no process in the sandbox knows it."""
+    """Most characters of results that the owner reads; no process in the sandbox knows it."""
 
 
 NO_LIMITS = Limits()
@@ -41,11 +41,11 @@ def bounds(
     output_bytes: int = 0,
     caps: SandboxCaps = NO_CAPS,
 ) -> Bounds:
-    """The bounds of a job, whether it runs one test or many: the problem's where it has any, and
-    never above the caps; the settings were lowered to them before.
+    """Returns the bounds of a job, whether it runs one test or many: the problem's where it has
+    any, and never above the caps, to which the settings are already lowered.
 
-    A batch gets no more time than a test alone: where one test ends and the next begins inside
-    a child, only the program could tell.
+    A batch gets no more time than a test alone: only the program could report where inside a child
+    one test ends and the next begins.
     """
     cpu = config.cpu_seconds
     if limits.seconds is not None:
@@ -64,8 +64,8 @@ def bounds(
 class Job:
     """One program and the calls of its entry point, made in order in one process.
 
-    If they are made `alone`, those that one execution cannot make have no outcome: it makes
-    the first one, and goes on while they take less than one time limit together.
+    With `alone`, calls that one execution does not reach have no outcome: it makes the first one,
+    and continues while all together take less than one time limit.
     """
 
     program: str
@@ -73,9 +73,9 @@ class Job:
     calls: tuple[tuple[Any, ...], ...]
     prelude: str = ""
     bounds: Bounds | None = None
-    """None: those of the sandbox's settings."""
+    """None means those of the sandbox's settings."""
     alone: bool = False
-    """Make each call in a clean process of its own, which has these bounds to itself."""
+    """Whether each call runs in its own clean process, to which these bounds apply."""
 
     @property
     def tests(self) -> int:
@@ -84,7 +84,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """One program as a script, and what it reads from stdin. Its value is what it prints."""
+    """One program as a script, and its stdin. Its value is its output."""
 
     program: str
     stdin: str
@@ -98,7 +98,7 @@ class Script:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One program, and code that calls it from a process of its own. Values are True."""
+    """One program, and code tests that call it from another process. Values are True."""
 
     program: str
     entry_point: str
@@ -131,16 +131,16 @@ AnyJob = Job | Script | Trial | Check
 
 @dataclass(frozen=True, slots=True)
 class CallOutcome:
-    """How one test ended. `verdict` None: it gave `value`, which is yet to be compared."""
+    """Outcome of one test. With `verdict` None it returned `value`, which is not compared yet."""
 
     verdict: Verdict | None
     value: Any = None
     error: str = ""
-    """Class, message and last traceback line of what the program raised."""
+    """Class, message and last traceback line of the program's exception."""
     loaded: bool = True
-    """False: the program failed before any test began, and would do so before every test."""
+    """False if the program failed before any test began, and would do so before every test."""
     told: bool = True
-    """False: no frame came for this test, and this is how the process ended."""
+    """False if no frame came for this test; the outcome is then the ending of the process."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +150,7 @@ class Execution:
     outcomes: tuple[CallOutcome, ...]
     seconds: float
     strains: tuple[float, ...] = (0.0,)
-    """Share of its time limit that each process used; 1 is all of it."""
+    """Share of its time limit that each process used; 1 is the whole limit."""
     read_chars: int = 0
     """Characters of results that were read."""
 

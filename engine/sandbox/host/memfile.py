@@ -1,6 +1,6 @@
-"""Files in memory that this process and one child share.
+"""In-memory files that this process and one child share.
 
-Invariant: what is read is at most what the child's file size limit let it write.
+Invariant: no more is read than the child's file size limit let it write.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def memory_file(content: bytes = b"") -> Iterator[int]:
-    """The descriptor of a new file that holds `content` and is read from its start."""
+    """Yields the descriptor of a new file that holds `content`, positioned at its start."""
     descriptor = os.memfd_create("job", os.MFD_CLOEXEC)
     try:
         view = memoryview(content)
@@ -26,7 +26,7 @@ def memory_file(content: bytes = b"") -> Iterator[int]:
 
 @contextmanager
 def channel() -> Iterator[list[int]]:
-    """Reading and writing end of a new pipe; an end that the caller closed is taken off."""
+    """Yields [read end, write end] of a new pipe; a caller that closes one must remove it."""
     ends = list(os.pipe2(os.O_CLOEXEC))
     try:
         yield ends
@@ -36,7 +36,7 @@ def channel() -> Iterator[list[int]]:
 
 
 def content(descriptor: int, most: int) -> bytes:
-    """The first `most` bytes of a file, whatever its position."""
+    """Returns the first `most` bytes of a file, whatever its position."""
     data = bytearray()
     while len(data) < most and (chunk := os.pread(descriptor, most - len(data), len(data))):
         data += chunk

@@ -1,7 +1,7 @@
-"""The owner's end of one zygote.
+"""Owner's end of one zygote.
 
-Invariant: whatever a zygote or its child does, `ask` ends within the order's wall time and a
-fixed grace; what does not answer as it should is `Broken`, and must be closed.
+Invariant: whatever a zygote or its child does, `ending` returns within the given wall time and a
+fixed grace; a zygote that does not reply as it should raises `Broken`, and must be closed.
 """
 
 from __future__ import annotations
@@ -27,34 +27,34 @@ from engine.sandbox.host.job import Bounds
 ZYGOTE = Path(__file__).parents[1] / "guest" / "zygote.py"
 START_SECONDS = 20.0
 GIVE_WAY_SECONDS = 2.0
-GRACE_SECONDS = 10.0  # over the wall limit, for the zygote to kill, reap and answer
+GRACE_SECONDS = 10.0  # beyond the wall limit, for the zygote to kill, reap and reply
 
 
 class Broken(Exception):
-    """The zygote died or does not answer."""
+    """The zygote died or does not reply."""
 
 
 class Ending(NamedTuple):
-    """How a child ended, in the words of wire.py."""
+    """How a child ended, in the codes of wire.py."""
 
     ending: int
     code: int
     seconds: float
     cpu_seconds: float
     fault: str
-    """Why its walls could not be put up; empty if they stood."""
+    """Why its walls could not be set up; empty if they were."""
     alone: tuple[Ending, ...] = ()
-    """How the children of an ALONE ended, in order."""
+    """Endings of the children of an ALONE, in order."""
 
 
 class Zygote:
-    """A zygote that runs. Ends with the thread that made it, and must be used by it alone."""
+    """A running zygote. Ends with the thread that created it, which alone may use it."""
 
     def __init__(self, number: int, allow_unsafe: bool = False):
-        """Start it.
+        """Starts the process.
 
         Raises:
-            SandboxUnavailable: it did not come up within START_SECONDS.
+            SandboxUnavailable: it did not start within START_SECONDS.
         """
         self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115
@@ -62,7 +62,7 @@ class Zygote:
             [sys.executable, "-s", "-S", "-P", "-B", str(ZYGOTE), str(number),
              "unsafe" if allow_unsafe else "safe"],
             stdin=theirs.fileno(), stdout=subprocess.DEVNULL, stderr=self._errors, cwd="/",
-            # One arena: each thread's own would take 64 MiB of what a program may map.
+            # One arena: one per thread would each take 64 MiB of what a program may map.
             env={"PYTHONHASHSEED": "0", "MALLOC_ARENA_MAX": "1"}, start_new_session=True,
         )  # fmt: skip
         theirs.close()
@@ -87,7 +87,7 @@ class Zygote:
         return self._process.pid
 
     def order(self, kind: int, bounds: Bounds, file_bytes: int, files: Sequence[int]) -> None:
-        """Start one job; `files` are the descriptors that its kind needs (wire.py)."""
+        """Starts one job; `files` are the descriptors that its kind needs (wire.py)."""
         backstop = max(bounds.backstop_seconds, bounds.cpu_seconds)
         message = ORDER.pack(
             kind, bounds.cpu_seconds, bounds.wall_seconds, bounds.memory_bytes, file_bytes, backstop
@@ -98,21 +98,21 @@ class Zygote:
             raise Broken from None
 
     def stop(self) -> None:
-        """End the job that is under way; `ending` still has to be called."""
+        """Ends the current job; `ending` still has to be called."""
         try:
             self._socket.send(STOP)
         except OSError:
             raise Broken from None
 
     def ending(self, wall_seconds: float) -> Ending:
-        """Wait for the end of the job that was ordered."""
+        """Waits for the current job to end. Raises Broken."""
         reply = self._receive(time.monotonic() + wall_seconds + GRACE_SECONDS)
         if len(reply) < HEAD.size:
             raise Broken
         return _ending(reply[: HEAD.size], reply[HEAD.size :])
 
     def last_words(self) -> str:
-        """The end of what the zygote wrote to its stderr."""
+        """Returns the last 300 bytes of the zygote's stderr."""
         size = self._errors.seek(0, os.SEEK_END)
         self._errors.seek(max(0, size - 300))
         return self._errors.read().decode("utf-8", "replace").strip() or "it left no message"
@@ -137,17 +137,17 @@ class Zygote:
 
 
 def _give_way(session: int) -> None:
-    """Let a session be as nice as this process, where the kernel divides cores among sessions
-    (autogroup): between them the niceness of processes counts for nothing."""
+    """Gives a session the niceness of this process, where the kernel divides cores among sessions
+    (autogroup): between sessions the niceness of processes has no effect."""
     if not (niceness := os.nice(0)):
         return
     until = time.monotonic() + GIVE_WAY_SECONDS
-    with suppress(OSError):  # a kernel without, or still too many at once
+    with suppress(OSError):  # a kernel without autogroup, or still too many writes
         while True:
             try:
                 Path(f"/proc/{session}/autogroup").write_text(str(niceness))
                 return
-            except BlockingIOError:  # users may do this ten times a second, all together
+            except BlockingIOError:  # all users together may do this ten times a second
                 if time.monotonic() > until:
                     raise
             time.sleep(0.1)

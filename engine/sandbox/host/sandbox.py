@@ -1,4 +1,4 @@
-"""Runs programs that a model wrote, several at once, each in a process of its own.
+"""Sandbox: runs programs that a model wrote, several concurrently, each in its own process.
 
 Invariant: the calling process is never forked, and no program can delay or change the verdict
 of another: every job gets a fresh child of a zygote, and the zygotes belong to slots that run
@@ -22,10 +22,10 @@ Result = TypeVar("Result")
 
 
 class Sandbox:
-    """`config.workers` slots. Zygotes start with the first job that needs them.
+    """Pool of `config.workers` slots. Zygotes start with the first job that needs them.
 
-    Its methods may be called from several threads; their jobs share the slots. `caps` are those of
-    the operator; None takes those of this process's environment.
+    Thread-safe: jobs of several threads share the slots. `caps` are those of the operator; None
+    takes those of this process's environment.
     """
 
     def __init__(self, config: SandboxConfig, caps: SandboxCaps | None = None):
@@ -37,9 +37,9 @@ class Sandbox:
         self._slots: list[Slot] = []
 
     def run(self, jobs: Sequence[AnyJob]) -> list[Execution]:
-        """Run all jobs and wait for them; results are in the order of the jobs.
+        """Runs all jobs and waits for them; returns results in the order of the jobs.
 
-        Each takes at most its wall time plus a fixed grace, twice if its zygote broke.
+        Each job takes at most its wall time plus a fixed grace, twice if its zygote broke.
 
         Raises:
             SandboxUnavailable: a zygote cannot be started.
@@ -52,10 +52,10 @@ class Sandbox:
         task: Callable[[Callable[[AnyJob], Execution], Item], Result],
         items: Sequence[Item],
     ) -> list[Result]:
-        """`task(run, item)` for every item, where `run` runs a job in the slot of the task.
+        """Calls `task(run, item)` for every item, where `run` runs a job in the slot of the task.
 
-        Tasks of different slots run at once; results are in the order of the items. Raises what
-        a task, or `run` in it, raised first.
+        Tasks of different slots run concurrently; results are in the order of the items. Raises
+        the exception of the first task, in that order, that failed.
         """
         futures = [self._threads.submit(lambda i=item: task(self._slot().run, i)) for item in items]
         try:
@@ -68,15 +68,17 @@ class Sandbox:
         return [pid for slot in self._slots for pid in slot.pids]
 
     def tier(self) -> str:
-        """`full`, `restricted`, or `none` where the settings allow it; starts a slot if need be."""
+        """Returns `full`, `restricted`, or `none` where the settings allow it; starts a slot if
+        necessary."""
         return self._threads.submit(lambda: self._slot().programs().tier).result()
 
     def walls(self) -> tuple[str, ...]:
-        """Names of the walls around programs beyond rlimits; starts a slot if none is up."""
+        """Returns the names of the walls around programs beyond rlimits; starts a slot if none is
+        running."""
         return self._threads.submit(lambda: self._slot().programs().walls).result()
 
     def close(self) -> None:
-        """Kill the zygotes and all they run; waits for jobs that are under way."""
+        """Kills the zygotes and all that they run; waits for jobs in flight."""
         self._threads.shutdown(wait=True, cancel_futures=True)
         for slot in self._slots:
             slot.close()

@@ -1,7 +1,7 @@
-"""Does the sandbox still tell right from wrong? Asked of it at start-up and every so often.
+"""Self-check of the sandbox: runs programs with known verdicts at start-up and periodically.
 
-Invariant: no verdict is given by a sandbox that has not just shown that it judges a program that
-is known to be good, and some that are known to be bad, as they deserve.
+Invariant: a sandbox gives verdicts only if it has recently judged known right and wrong programs
+correctly.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ EVERY_SECONDS = 600.0
 
 
 class SelfCheck:
-    """Repeats the self-check of one sandbox when it is due."""
+    """Schedules the self-check of one sandbox."""
 
     def __init__(self, sandbox: Sandbox, every_seconds: float = EVERY_SECONDS):
         self._sandbox = sandbox
@@ -42,7 +42,7 @@ class SelfCheck:
         self._next = -float("inf")
 
     def when_due(self) -> None:
-        """Check at the first call, and when so many seconds have passed since the last.
+        """Runs the check at the first call, and once `every_seconds` have passed since the last.
 
         Raises:
             SandboxUnavailable: see `self_check`.
@@ -53,10 +53,10 @@ class SelfCheck:
 
 
 def self_check(sandbox: Sandbox) -> None:
-    """Make sure that every slot of the sandbox that is up tells right from wrong.
+    """Checks that the slots of the sandbox give the right verdicts on known programs.
 
     Raises:
-        SandboxUnavailable: one does not; names what came instead, and what to look at.
+        SandboxUnavailable: a verdict is wrong; names it, and the settings to check.
     """
     for entry_point, tests, program, *verdict in CASES:
         right = verdict[0] if verdict else Verdict.PASSED

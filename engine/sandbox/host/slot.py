@@ -1,7 +1,7 @@
-"""One slot of the sandbox: a zygote for programs, one for judges, and what to do when one dies.
+"""Slot of the sandbox: one zygote for programs, one for judges, and their replacement on failure.
 
-Invariants: judges and checkers, which know what is expected, run under a zygote that never runs
-a program; a zygote that broke is replaced and its job run again, once.
+Invariants: judges and checkers, which know the expected values, run under a zygote that never runs
+a program; a broken zygote is replaced and its job run again, once.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ _numbers = itertools.count()
 
 
 class Slot:
-    """Not thread-safe; must be used by the thread that started it, and ends with that thread."""
+    """Runs jobs one at a time. Not thread-safe: it belongs to the thread that started it, and ends
+    with it."""
 
     def __init__(self, config: SandboxConfig):
         self._config = config
@@ -45,7 +46,7 @@ class Slot:
         return [zygote.pid for zygote in self._zygotes.values()]
 
     def programs(self) -> Zygote:
-        """The zygote of programs, started if need be.
+        """Returns the zygote of programs; starts it if necessary.
 
         Raises:
             SandboxUnavailable: it cannot be started.
@@ -53,7 +54,7 @@ class Slot:
         return self._zygote("programs")
 
     def run(self, job: AnyJob) -> Execution:
-        """Run one job; a broken zygote costs a restart and at most one repetition.
+        """Runs one job; after a broken zygote, restarts it and repeats the job once.
 
         Raises:
             SandboxUnavailable: a zygote cannot be started.
@@ -103,7 +104,7 @@ class Slot:
         )
         most = _most(1, bounds)
         with ExitStack() as files:
-            # The third is for the compiled program.
+            # `codes` is for the compiled program.
             request, arguments, codes, *results = [
                 files.enter_context(memory_file(content))
                 for content in (packed, b"".join(calls), b"", *(b"" for _ in calls))
@@ -164,5 +165,5 @@ class Slot:
 
 
 def _most(tests: int, bounds: Bounds) -> int:
-    """Most bytes that an honest child writes."""
+    """Returns the most bytes that an honest child writes."""
     return tests * (FRAME.size + max_payload(bounds.output_bytes))

@@ -1,16 +1,16 @@
-"""Can a call of a program leave anything behind that a later call might find?
+"""Static proof that no call of a program leaves state behind that a later call could observe.
 
-Programs of plain functions cannot: then a call in a batch is a call alone, whatever came before
-it, and there is nothing that a run in a fresh process could do otherwise. `is_stateless` shows it
-from the text, for the part of Python in which it is certain; what it does not know has state.
+Programs of plain functions leave none: a call in a batch then behaves like a call alone, whatever
+came before it, and a run in a fresh process could not differ. `is_stateless` proves it from the
+text, for the part of Python in which the proof is certain; everything else counts as stateful.
 
-The argument: after a call, only what can be reached from the module's names, from built-ins and
-from imported modules is left. Here these are functions, classes, and constants that cannot be
-changed; an object is gone with the call that made it. There is no name, no attribute and no import
-by which a call could reach anything else, no statement that stores into a name of the module or
-into an attribute other than one of `self`, which is always an object and never a class, and no way
-to keep a frame. What hangs on time, memory or the end of the process is not covered: such tests
-are run again all the same.
+The argument: after a call, only what is reachable from the module's names, from built-ins and
+from imported modules is left. Here these are functions, classes, and immutable constants; an
+object does not outlive the call that made it. There is no name, no attribute and no import by
+which a call could reach anything else, no statement that stores into a name of the module or into
+an attribute other than one of `self`, which is always an object and never a class, and no way to
+keep a frame. What depends on time, memory or the end of the process is not covered: such tests
+run again in any case.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ _MODULES = {
     "string": {"ascii_letters", "ascii_lowercase", "ascii_uppercase", "digits", "punctuation"},
     "typing": {"Any", "Dict", "List", "Optional", "Set", "Tuple", "Union"},
 }  # fmt: skip
-"""What a program may use of a module; None: all but its hidden names. From none of that can
-another module be reached. Of other modules it may use nothing, but may import them."""
+"""Names that a program may use of each module; None: all but hidden names. From none of them is
+another module reachable. Other modules may be imported, but none of their names may be used."""
 _ERRORS = {
     "ArithmeticError", "AssertionError", "AttributeError", "IndexError", "KeyError", "LookupError",
     "OverflowError", "StopIteration", "TypeError", "ValueError", "ZeroDivisionError",
@@ -52,7 +52,7 @@ _STATEMENTS = (
     ast.Nonlocal,
 )  # fmt: skip
 _NOT_EXPRESSIONS = (ast.Yield, ast.YieldFrom, ast.Await, ast.NamedExpr)
-"""The last because, in an annotation, it would bind a name of the module to any value."""
+"""NamedExpr because, in an annotation, it would bind a name of the module to any value."""
 _OTHER_BUILTINS = (frozenset(dir(builtins)) | {"exit", "quit"}) - _BUILTINS
 _BINDING = frozenset({
     ast.FunctionDef, ast.ClassDef, ast.Name, ast.ExceptHandler, ast.Import, ast.ImportFrom,
@@ -62,7 +62,7 @@ _BARE = frozenset(
     for base in (ast.expr_context, ast.operator, ast.unaryop, ast.cmpop, ast.boolop)
     for kind in base.__subclasses__()
 )
-"""What says how a node is meant and holds nothing: half of all nodes."""
+"""Nodes without children, such as contexts and operators: half of all nodes."""
 _CERTAIN = frozenset({
     ast.Return, ast.Assign, ast.AugAssign, ast.AnnAssign, ast.For, ast.While, ast.If, ast.Expr,
     ast.Pass, ast.Break, ast.Continue, ast.Raise, ast.Assert, ast.Delete, ast.Nonlocal, ast.BoolOp,
@@ -71,13 +71,13 @@ _CERTAIN = frozenset({
     ast.Starred, ast.List, ast.Tuple, ast.Slice, ast.comprehension, ast.keyword, ast.arguments,
     ast.arg,
 })  # fmt: skip
-"""What leaves nothing behind if no part of it does."""
+"""Nodes that are stateless if all their parts are."""
 _NOT_ATTRIBUTES = ("_", "gi_", "cr_", "ag_", "tb_", "f_", "co_")
-"""Beginnings of names that lead from a value to frames, namespaces and code."""
+"""Prefixes of attributes that lead from a value to frames, namespaces and code."""
 
 
 def is_stateless(prelude: str, program: str) -> bool:
-    """Whether no call of the program's functions can change what another call does."""
+    """Whether no call of the program's functions can change the behaviour of another call."""
     try:
         return _Module([*_prelude(prelude), *_body(program)]).is_stateless()
     except _NOT_READABLE:
@@ -85,7 +85,7 @@ def is_stateless(prelude: str, program: str) -> bool:
 
 
 def is_stateless_test(prelude: str, code: str, given: Collection[str]) -> bool:
-    """Whether running a code test, which is `given` names, can change what another test does."""
+    """Whether a code test, to which the names `given` are bound, cannot change another test."""
     try:
         body = _body(code)
         imports = [node for node in body if isinstance(node, ast.Import | ast.ImportFrom)]
@@ -98,7 +98,7 @@ def is_stateless_test(prelude: str, code: str, given: Collection[str]) -> bool:
 
 @lru_cache(64)
 def _prelude(text: str) -> list[ast.stmt]:
-    """The same for all programs of a problem; nobody changes its nodes."""
+    """Parses a prelude, once for all programs of a problem; its nodes are never changed."""
     return _body(text)
 
 
@@ -110,7 +110,7 @@ def _body(text: str) -> list[ast.stmt]:
 
 class _Module:
     def __init__(self, body: list[ast.stmt], missing_raises: bool = True):
-        """`missing_raises`: whether a name that is nowhere bound raises; to a test it may be a
+        """`missing_raises`: whether a name that is bound nowhere raises; in a test it may be a
         class of the program (objects.py)."""
         self.body, self.missing_raises = body, missing_raises
         # A name that is bound anywhere may be used everywhere: scopes are not followed.
@@ -132,7 +132,7 @@ class _Module:
             self.unusable.add("self")
 
     def _note(self, node: ast.AST) -> None:
-        """Take down what a statement or expression binds."""
+        """Records the names that a statement or expression binds."""
         match node:
             case ast.FunctionDef(name=name):
                 if not (name == "__init__" and node in self.methods):
@@ -168,7 +168,7 @@ class _Module:
         return not hidden and all(self._outside(node) for node in self.body)
 
     def _outside(self, node: ast.stmt, in_class: bool = False) -> bool:
-        """A statement of the module: it makes functions and constants, and calls nothing."""
+        """Whether a statement of the module only makes functions and constants, without calls."""
         match node:
             case ast.Import() | ast.ImportFrom(level=0) if not in_class:
                 return not any(alias.name == "*" for alias in node.names)
@@ -185,12 +185,12 @@ class _Module:
                     and (not isinstance(part, ast.FunctionDef) or _is_method(part))
                     for part in body
                 )
-            case ast.If(test=test, orelse=[]):  # it is a module here, and no script
+            case ast.If(test=test, orelse=[]):  # the program is a module here, and no script
                 return ast.unparse(test) == "__name__ == '__main__'"
         return False
 
     def _inside(self, node: ast.AST) -> bool:
-        """A function, or a part of one."""
+        """Whether a function, or a part of one, is stateless."""
         if type(node) in _CERTAIN:
             return all(map(self._inside, self.parts[node]))
         if isinstance(node, ast.stmt) and not isinstance(node, _STATEMENTS):
@@ -219,7 +219,7 @@ class _Module:
             case ast.Attribute(attr=name, ctx=context):
                 if name.startswith(_NOT_ATTRIBUTES) or not isinstance(context, ast.Load):
                     return False
-            case ast.Try(finalbody=[_, *_]):  # it may hide that memory ran out
+            case ast.Try(finalbody=[_, *_]):  # may hide that memory ran out
                 return False
             case ast.Name(id=name):
                 return name in self.known or self._is_missing(name)
@@ -230,14 +230,14 @@ class _Module:
         return all(map(self._inside, self.parts[node]))
 
     def _is_missing(self, name: str) -> bool:
-        """Whether a name is nowhere bound: then it raises NameError, as it would alone."""
+        """Whether a name is bound nowhere: then it raises NameError, as it would alone."""
         return self.missing_raises and not (
             name in self.bound or name in _OTHER_BUILTINS or name.startswith("_")
         )
 
 
 def _all_nodes(body: list[ast.stmt], parts: dict[ast.AST, list[ast.AST]]) -> list[ast.AST]:
-    """Every node, each after the one that holds it; `parts` takes those right below each."""
+    """Returns every node, each after its parent; fills `parts` with the direct children of each."""
     nodes: list[ast.AST] = list(body)
     for node in nodes:
         parts[node] = below = _parts(node)
@@ -246,7 +246,7 @@ def _all_nodes(body: list[ast.stmt], parts: dict[ast.AST, list[ast.AST]]) -> lis
 
 
 def _parts(node: ast.AST) -> list[ast.AST]:
-    """The nodes right below one, but for bare ones; lists, where ast's own are generators, which
+    """Returns the direct children of a node, without bare ones, as a list: the generators of ast
     take twice as long."""
     found: list[ast.AST] = []
     for part in vars(node).values():
@@ -258,7 +258,7 @@ def _parts(node: ast.AST) -> list[ast.AST]:
 
 
 def _is_constant(node: ast.expr) -> bool:
-    """A value that nobody can change."""
+    """Whether an expression is an immutable constant."""
     match node:
         case ast.Constant():
             return True
@@ -272,15 +272,15 @@ def _is_constant(node: ast.expr) -> bool:
 
 
 def _is_plain_format(node: ast.expr) -> bool:
-    """A text whose fields are arguments, and no attributes or items of them.
+    """Whether a constant is a format string whose fields are arguments, not attributes or items.
 
     Raises:
-        ValueError: it is no format.
+        ValueError: the string is no valid format.
     """
     if not (isinstance(node, ast.Constant) and isinstance(node.value, str)):
         return False
     texts = [node.value]
-    for text in texts:  # the format of a field may hold fields, and is looked at too
+    for text in texts:  # the format of a field may hold fields, and is checked too
         for _, field, form, _ in string.Formatter().parse(text):
             if field and not field.replace("_", "a").isalnum():
                 return False
@@ -289,7 +289,7 @@ def _is_plain_format(node: ast.expr) -> bool:
 
 
 def _is_method(node: ast.stmt) -> TypeGuard[ast.FunctionDef]:
-    """A function whose first parameter is `self`, if it stands in a class."""
+    """Whether a statement of a class is a function whose first parameter is `self`."""
     return (
         isinstance(node, ast.FunctionDef)
         and [a.arg for a in (*node.args.posonlyargs, *node.args.args)][:1] == ["self"]

@@ -1,8 +1,8 @@
-"""Reads what a child wrote, which a hostile program may have forged.
+"""Parser of the result stream of a child, which a hostile program may have forged.
 
-Invariant: frames count only if the whole stream is well formed, each call's frame comes once
-and in order, and each value is a literal; a stream that is not so gives no value at all. No more
-is read than `Bounds.read_chars`: to read and compare takes about a microsecond a character.
+Invariant: frames count only if the whole stream is well formed, each call's frame occurs once
+and in order, and each value is a literal; any other stream yields no value at all. No more than
+`Bounds.read_chars` are read: to read and compare takes about a microsecond per character.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class _Malformed(Exception):
 
 
 def read_frames(stream: bytes, ending: Ending, calls: int, bounds: Bounds) -> Execution:
-    """One outcome per call, from the frames of a child and its end."""
+    """Returns one outcome per call, from the frames of a child and its ending."""
     if failure := _failed(ending):
         return _all(failure, calls, ending, bounds)
     try:
@@ -53,7 +53,7 @@ def read_frames(stream: bytes, ending: Ending, calls: int, bounds: Bounds) -> Ex
             outcomes.append(_outcome(kind, payload, bounds) if fits else TOO_MUCH)
             read += len(payload) if fits else 0
     except (_Malformed, LiteralError):
-        # As far as it was read, it has cost as much as if it were well formed.
+        # What was read of it has cost as much as if it were well formed.
         return replace(_all(FORGED, calls, ending, bounds), read_chars=len(stream))
     missing = (end_of(ending),) * (calls - len(outcomes))
     strains = (strain(ending, bounds),)
@@ -61,9 +61,9 @@ def read_frames(stream: bytes, ending: Ending, calls: int, bounds: Bounds) -> Ex
 
 
 def read_alone(streams: Sequence[bytes], ending: Ending, bounds: Bounds) -> Execution:
-    """One outcome per call that was made; if none could be, how that ended, as that of the first.
+    """Returns one outcome per call that was made; if none was, that ending as the first outcome.
 
-    A process that ended well and yet made no call is a failure of the sandbox.
+    A process that ended normally and yet made no call is a failure of the sandbox.
     """
     ran: list[Execution] = []
     read = 0
@@ -84,9 +84,9 @@ def read_alone(streams: Sequence[bytes], ending: Ending, bounds: Bounds) -> Exec
 
 
 def read_script(stream: bytes, printed: bytes, ending: Ending, bounds: Bounds) -> Execution:
-    """The outcome of a script: what it printed, if it ended as a script should.
+    """Returns the outcome of a script: its output, if it ended normally.
 
-    A script that leaves through os._exit(0) writes no frame, nor does one that comes to its end.
+    A script that exits through os._exit(0) writes no frame, nor does one that runs to its end.
     """
     outcome = _failed(ending)
     if outcome is None and len(printed) > bounds.output_bytes:
@@ -110,7 +110,7 @@ def read_script(stream: bytes, printed: bytes, ending: Ending, bounds: Bounds) -
 def read_trial(
     stream: bytes, judged: Ending, answered: Ending, codes: int, bounds: Bounds
 ) -> Execution:
-    """One outcome per code test, from the frames of the judge and both ends."""
+    """Returns one outcome per code test, from the frames of the judge and both endings."""
     failure = _failed(judged) or _failed(answered)
     if failure:
         return _all(failure, codes, judged, bounds)
@@ -128,12 +128,12 @@ def read_trial(
 
 
 def strain(ending: Ending, bounds: Bounds) -> float:
-    """Share of the time limit that was used."""
+    """Returns the share of the time limit that was used, the larger of wall and CPU time."""
     return max(ending.seconds / bounds.wall_seconds, ending.cpu_seconds / bounds.cpu_seconds)
 
 
 def end_of(ending: Ending) -> CallOutcome:
-    """The outcome of tests for which no frame came."""
+    """Returns the outcome of tests without a frame."""
     if ending.ending == wire.OUT_OF_TIME:
         return CallOutcome(Verdict.TIME_LIMIT, error="time limit exceeded", told=False)
     if ending.ending == wire.SIGNALLED:
@@ -148,10 +148,10 @@ def _all(outcome: CallOutcome, tests: int, ending: Ending, bounds: Bounds) -> Ex
 
 
 def _failed(ending: Ending) -> CallOutcome | None:
-    """A failure of the sandbox, if the child did not get as far as the program, or was killed.
+    """Returns a failure of the sandbox if the child did not reach the program, or was killed.
 
-    It says so before the program is compiled, through a pipe that no program has. And no program
-    can kill itself with SIGKILL: that was the kernel, for want of memory, or somebody's hand.
+    The child reports its walls before the program is compiled, through a pipe that no program has.
+    And no program can kill itself with SIGKILL: that was the kernel, out of memory, or a person.
     """
     if ending.ending == wire.SIGNALLED and ending.code == -signal.SIGKILL:
         error = "killed from outside; does this machine have memory for all workers?"
@@ -165,7 +165,7 @@ def _failed(ending: Ending) -> CallOutcome | None:
 def _frames(
     stream: bytes, calls: int, output_bytes: int, may_be_torn: bool
 ) -> list[tuple[int, bytes]]:
-    """Kind and payload of every frame."""
+    """Returns kind and payload of every frame."""
     frames: list[tuple[int, bytes]] = []
     start = 0
     while start < len(stream):
@@ -176,7 +176,7 @@ def _frames(
                 raise _Malformed
             payload = stream[header : header + length]
         if header > len(stream) or len(payload) < length:
-            if may_be_torn:  # it was killed while it wrote
+            if may_be_torn:  # the child was killed while it wrote
                 break
             raise _Malformed
         frames.append((kind, payload))
@@ -188,9 +188,9 @@ def _outcome(kind: int, payload: bytes, bounds: Bounds) -> CallOutcome:
     if kind == wire.VALUE:
         try:
             text = payload.decode("utf-8")
-        except UnicodeDecodeError:  # an honest child has escaped it
+        except UnicodeDecodeError:  # an honest child escapes such characters
             raise _Malformed from None
-        if len(text) > bounds.output_bytes:  # an honest child would have named the limit
+        if len(text) > bounds.output_bytes:  # an honest child would have reported the limit
             raise _Malformed
         return CallOutcome(None, read_literal(text))
     text = payload[: 4 * wire.MAX_ERROR_CHARS].decode("utf-8", "replace")
@@ -202,5 +202,5 @@ def _outcome(kind: int, payload: bytes, bounds: Bounds) -> CallOutcome:
 
 
 def _harmless(text: str) -> str:
-    """Text for logs, databases and pages: what cannot be printed stands as its escape."""
+    """Returns text for logs, databases and pages, with unprintable characters escaped."""
     return "".join(c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in text)

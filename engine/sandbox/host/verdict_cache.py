@@ -1,8 +1,8 @@
-"""Runs equal programs once: agents that learn write the same right program again and again.
+"""Cache of verdicts, which runs equal programs once: learning agents often repeat right programs.
 
-Invariants: only a verdict that another run would give again is remembered. One that hangs on the
-load of the machine (a limit that was reached, a failure of the sandbox) never is. Several threads
-may verify at once.
+Invariants: only verdicts that another run would reproduce are cached, never those that depend on
+the load of the machine (a limit that was reached, a failure of the sandbox). Several threads may
+verify at once.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ LASTING = {
 }
 
 Key = bytes
-"""Digest of all that a verdict depends on: the problem but for its words, and the program."""
+"""Digest of all that a verdict depends on: the problem without its text and labels, the program."""
 
 
 class RememberingVerifier:
-    """Verifies through one sandbox and remembers the last `most` verdicts."""
+    """Verifies through one sandbox, with an LRU cache of `most` verdicts."""
 
     def __init__(self, sandbox: Sandbox, most: int = 10_000):
         self.sandbox = sandbox
@@ -39,7 +39,7 @@ class RememberingVerifier:
         self._lock = threading.Lock()
 
     def verify(self, programs: Iterable[tuple[Problem, str]]) -> list[Verification]:
-        """As `verify`, in order; programs that are equal, on equal tests, share one run.
+        """Verifies like `verify`, in order; equal programs on equal tests share one run.
 
         Raises:
             SandboxUnavailable: the sandbox cannot be started.
@@ -68,7 +68,7 @@ class RememberingVerifier:
 
 
 def _key(problem: Problem, program: str) -> Key:
-    # Whatever a later problem may hold is in the key, unless it is known to change no verdict.
+    # Any field added to Problem is part of the key, unless it is known to change no verdict.
     judged = replace(problem, id="", statement="", reference="", difficulty=0, tags=())
     told = (judged, program)
     return hashlib.sha256(repr(told).encode("utf-8", "surrogatepass")).digest()

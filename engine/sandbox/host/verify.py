@@ -1,7 +1,8 @@
-"""From programs to verdicts: runs each on all tests of its problem and compares outside.
+"""Verification of programs: runs each on all tests of its problem and compares outside.
 
-Invariants: expected values never enter a process that runs a program; a failure of the sandbox
-itself is repeated once and then reported as SANDBOX_FAILURE, never as a wrong answer.
+Invariants: expected values never enter a process that runs a program; after a failure of the
+sandbox itself the run is repeated once, and a second one is reported as SANDBOX_FAILURE, never as
+a wrong answer.
 """
 
 from __future__ import annotations
@@ -21,26 +22,27 @@ MAX_SHOWN_CHARS = 400
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """What is known of one program. For SANDBOX_FAILURE nothing is, and there is no score."""
+    """Verdict and test results of one program. SANDBOX_FAILURE says nothing about the program, and
+    has no score."""
 
     verdict: Verdict
-    """PASSED, or how the first test that failed ended (public tests come first)."""
+    """PASSED, or the verdict of the first test that failed (public tests come first)."""
     fraction: float
     """Share of all tests passed."""
     public: tuple[TestReport, ...]
-    """Every public test, in the order of the problem."""
+    """Report of every public test, in the order of the problem."""
     public_passed: int
     private_passed: bool
-    """Every private test passed."""
+    """Whether every private test passed."""
     error: str = ""
-    """What the program raised on the first test that failed, if it raised."""
+    """Error of the program on the first test that failed, if it raised."""
     seconds: float = 0.0
     strain: float = 0.0
-    """Largest share of a time limit that one of its runs used; 1 is all of it."""
+    """Largest share of a time limit that one of its runs used; 1 is the whole limit."""
 
     @property
     def near_its_limit(self) -> bool:
-        """Whether a run used so much of a time limit that under other load it may end otherwise."""
+        """Whether a run used over half of a time limit, and may end otherwise under other load."""
         return self.strain > 0.5
 
     @property
@@ -51,13 +53,13 @@ class Verification:
 def verify(
     sandbox: Sandbox, programs: Iterable[tuple[Problem, str]], stop_early: bool = False
 ) -> list[Verification]:
-    """Verify programs on the public and private tests of their problems, in order.
+    """Verifies programs on the public and private tests of their problems, in order.
 
-    An empty program is NO_PROGRAM and is not run. With `stop_early`, a program is not run any
-    more once a test has failed, and all tests after that one count as failed.
+    An empty program is NO_PROGRAM and is not run. With `stop_early`, a program is no longer run
+    once a test has failed, and all tests after that one count as failed.
 
     Raises:
-        SandboxUnavailable: the sandbox cannot be started, or no longer tells right from wrong.
+        SandboxUnavailable: the sandbox cannot be started.
     """
 
     def verified(run: Run, pair: tuple[Problem, str]) -> Verification:
@@ -86,7 +88,7 @@ def verify(
 def summary(
     problem: Problem, results: Sequence[TestResult], seconds: float, strain: float
 ) -> Verification:
-    """What the results of all tests, public ones first, say together."""
+    """Combines the results of all tests, public ones first."""
     first = next((result for result in results if not result.passed), None)
     count = len(problem.public_tests)
     return Verification(
@@ -122,7 +124,7 @@ def _no_program(problem: Problem) -> Verification:
 
 
 def _input(test: Test) -> str:
-    """What the program was given: arguments or stdin as literals, or the code of the test."""
+    """Returns the input of a test: arguments or stdin as literals, or its code."""
     if isinstance(test, CallTest):
         return ", ".join(shown(argument) for argument in test.arguments)
     return shown(test.stdin) if isinstance(test, StdinTest) else _cut(test.code)
@@ -133,10 +135,10 @@ def _expected(test: Test) -> str:
 
 
 def shown(value: object) -> str:
-    """The literal of a value for people and prompts, cut where it gets long."""
+    """Returns a value's literal for people and prompts, cut to MAX_SHOWN_CHARS."""
     try:
         text = to_literal(value)
-    except LiteralError:  # only what a test expects is so large, or so deep
+    except LiteralError:  # only an expected value can be so large, or so deep
         text = repr(value)
     return _cut(text)
 

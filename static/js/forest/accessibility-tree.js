@@ -1,17 +1,17 @@
 /**
- * The forest as a list, on the same store as the canvas: for those who hear the page, and for keys.
+ * The forest as a list, on the same store as the canvas: for screen readers and for the keyboard.
  *
  * The list is a tree view (WAI-ARIA): arrows move, Right opens a tree, Left leads up, Enter shows.
  * Of a long list only the rows around the active one are in the document; `aria-setsize` and
- * `aria-posinset` tell of the whole.
+ * `aria-posinset` refer to the whole list.
  */
 
 import { element } from "../lib/dom.js";
 import { describe, describeTree, telling } from "./describe.js";
 
 const MOST_ROWS = 240;
-const PAUSE_MS = 1000; // at least, between two redraws of a long list while events arrive
-const REST = 12; // times what a redraw took
+const PAUSE_MS = 1000; // minimum between two redraws of a long list while events arrive
+const REST = 12; // minimum pause, as a multiple of the last redraw's duration
 
 export class Twin {
   /** @param list element with role="tree"; `onPick(tree, node)` as in the forest. */
@@ -64,7 +64,7 @@ export class Twin {
     const had = this.list.contains(document.activeElement);
     this.entries = new Map(shown.map((row) => [row.key, row]));
     const items = shown.map((row) => this.#item(row));
-    // What says the same stays as it is: of a long list most rows do.
+    // Unchanged rows stay as they are: in a long list most rows are.
     const same = [...this.list.children];
     items.forEach((item, place) => {
       if (same[place]?.isEqualNode(item)) return;
@@ -135,7 +135,7 @@ export class Twin {
   }
 }
 
-/** The nodes of a tree as rows, children below their parents. */
+/** Returns the nodes of a tree as rows, children below their parents. */
 function nodeRows(tree, matched) {
   const below = new Map();
   for (const node of tree.nodes.values()) {

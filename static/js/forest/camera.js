@@ -5,7 +5,7 @@ import { placing } from "./layout.js";
 export const HOME = { k: 1, x: 0, y: 0 };
 const MOST = 60;
 
-/** The camera after zooming by a factor about a point of the screen. */
+/** Returns the camera after zooming by a factor about a point of the screen. */
 export function zoomed(camera, factor, px, py) {
   const k = Math.min(MOST, Math.max(1, camera.k * factor));
   if (k === 1) return HOME;
@@ -13,7 +13,7 @@ export function zoomed(camera, factor, px, py) {
   return { k, x: px - (px - camera.x) * ratio, y: py - (py - camera.y) * ratio };
 }
 
-/** Moved by pixels; the tree cannot be lost: some of its box stays on the screen. */
+/** Returns the camera moved by pixels; some of the tree's box always stays on the screen. */
 export function panned(camera, dx, dy, box) {
   const clamp = (value, size, from) => {
     const least = from - (from + size) * camera.k + from + size * 0.5;
@@ -27,12 +27,12 @@ export function panned(camera, dx, dy, box) {
   };
 }
 
-/** A placing function (`layout.placing`) seen through the camera. */
+/** Returns a placing function (`layout.placing`) as seen through the camera. */
 export function through({ line: [left, across, top, down], scale }, { k, x, y }) {
   return placing([left * k + x, across * k, top * k + y, down * k], scale * k);
 }
 
-/** Moved so that a point of the screen lies within the box, by the shortest way. */
+/** Returns the camera moved the shortest way such that a point of the screen is within the box. */
 export function revealing(camera, point, box, margin = 40) {
   const way = (value, from, size) => {
     if (value < from + margin) return from + margin - value;

@@ -1,15 +1,15 @@
-/** Nodes and trees in one line of words, and which node tells most of a tree. Pure. */
+/** One-line descriptions of nodes and trees, and the most informative node of a tree. Pure. */
 
 import { outcome } from "../stream/fold.js";
 import { count, number, percent, words } from "../lib/format.js";
 
-/** The node to open a tree with: the first that passed, else the newest that is written. */
+/** Returns the node to open a tree with: the first that passed, else the newest closed one. */
 export function telling(tree) {
   const closed = [...tree.nodes.values()].filter((node) => node.closed);
   return closed.find((node) => node.score === 1) ?? closed.at(-1) ?? null;
 }
 
-/** One node in one line, for the tooltip and the list. */
+/** Describes one node in one line, for the tooltip and the list. */
 export function describe(node) {
   const parts = [`Node ${node.id}`, node.agent, words(outcome(node))];
   if (node.closed && node.score === null) parts[2] = "sandbox failure";

@@ -1,11 +1,11 @@
-/** What stands around the trees: their title, the choice of steps, and what there is none of. */
+/** The head of the forest: its title, the choice of steps, and texts for an empty forest. */
 
 import { setText } from "../lib/dom.js";
 
 export class ForestHead {
   /**
-   * @param part a function from the name of an element to it; `choose(step)` looks at the trees of
-   *   a step, or with null at those of the newest.
+   * @param part returns an element by its name; `choose(step)` shows the trees of a step, or with
+   *   null those of the newest.
    */
   constructor(part, choose) {
     this.part = part;
@@ -16,8 +16,8 @@ export class ForestHead {
   }
 
   /**
-   * @param trees that are looked at; `newest` step (0: none yet); `range` of steps that was asked
-   *   for, or null; `full`: there were more than are shown; `focus` the tree in focus, or null.
+   * @param trees those in view; `newest` step (0: none yet); `range` of requested steps, or null;
+   *   `full`: there were more nodes than are shown; `focus` the tree in focus, or null.
    */
   show({ trees, newest, range, full, loading, focus, over }) {
     const { part } = this;

@@ -1,4 +1,4 @@
-/** What keys do on the forest: walk over a tree, zoom and move it, fold, and lead back. */
+/** Keyboard control of the forest: walk over a tree, zoom and pan it, fold, and go back. */
 
 import { telling } from "./describe.js";
 import { neighbour } from "./layout.js";

@@ -1,14 +1,14 @@
-/** Draws trees on a canvas. Given the same trees, places and palette it draws the same picture. */
+/** Painting of trees on a canvas. The same trees, positions and palette give the same picture. */
 
 import { HOME, through } from "./camera.js";
 import { fit } from "./layout.js";
 import { FONT, paintTree } from "./tree-paint.js";
 
-const HEAD = 22; // px kept for a tile's heading
+const HEAD = 22; // px reserved for a tile's heading
 const DOTS_FROM = 34; // px from a tile's edge: behind a number of two digits
-const STATUS_WIDTH = 54; // of "solved" or "unsolved", with its margins
+const STATUS_WIDTH = 54; // px of "solved" or "unsolved", with its margins
 
-/** The frame and heading of one small multiple. @param picture {palette, over, number} */
+/** Paints the frame and heading of one small multiple. @param picture {palette, over, number} */
 export function paintTile(context, box, tree, picture) {
   const { palette } = picture;
   context.beginPath();
@@ -22,7 +22,7 @@ export function paintTile(context, box, tree, picture) {
 }
 
 /**
- * Draws the tree of one small multiple and returns the spots that can be pointed at.
+ * Paints the tree of one small multiple and returns the spots that can be pointed at.
  *
  * @param picture {palette, lookOf(node), pulse, matched}
  */
@@ -42,7 +42,7 @@ function heading(context, box, tree, { palette, number }) {
   context.fillStyle = palette.muted;
   context.textAlign = "left";
   context.fillText(String(number), box.x + 10, box.y + 13);
-  // A dot per step of the problem, where all have room between the number and the badge.
+  // A dot per step of the problem, if all fit between the number and the badge.
   const room = Math.floor((box.width - DOTS_FROM - STATUS_WIDTH) / 5.5);
   const dots = tree.difficulty <= room ? tree.difficulty : 0;
   for (let step = 0; step < dots; step += 1) {
@@ -72,7 +72,7 @@ function solvedBadge(context, right, y, palette) {
   context.fillText("solved", right - wide / 2, y + 0.5);
 }
 
-/** One tree in the whole stage, with depth lines and the advantage beside each credited node. */
+/** Paints one tree in the whole stage, with depth lines and the advantage next to credited nodes. */
 export function paintFocus(context, box, tree, shape, picture) {
   const { palette } = picture;
   const place = through(focusFit(box, shape), picture.camera ?? HOME);
@@ -98,9 +98,9 @@ export function paintFocus(context, box, tree, shape, picture) {
   return spots;
 }
 
-/** How the tree in focus lies in its box before the camera moves. */
+/** Returns the placing of the tree in focus within its box before the camera is applied. */
 export function focusFit(box, shape) {
-  const beside = box.width > 480 ? 76 : 32; // the last node's advantage stands to its right
+  const beside = box.width > 480 ? 76 : 32; // the last node's advantage is to its right
   const inner = { x: box.x + 64, y: box.y + 30, width: box.width - 64 - beside, height: box.height - 72 };
   return fit(shape, inner, 96);
 }

@@ -1,11 +1,11 @@
-/** What a pointer does on the forest: it tells, opens, drags a tree in focus, and zooms it. */
+/** Pointer control of the forest: it shows tooltips, opens nodes, drags and zooms a tree in focus. */
 
-const CLICK_REACH = 4; // px that a press may slip and still be a click
+const CLICK_REACH = 4; // px that a press may move and still be a click
 const WHEEL_RATE = 0.0016; // of zoom per px of wheel
 
 /**
  * @param forest {at(x, y), point(spot), leave(), pick(spot), drag(dx, dy), zoom(factor, x, y),
- *   inFocus(x, y)}; places are px within the canvas.
+ *   inFocus(x, y)}; positions are px within the canvas.
  */
 export function listenToPointer(canvas, forest) {
   let press = null;

@@ -1,11 +1,11 @@
 /**
- * The canvas of the forest: places the trees and paints them.
+ * The canvas of the forest: lays out the trees and paints them.
  *
  * Invariants:
- * - The picture follows from the view that it is given. Where many nodes are shown it may be some
- *   hundred milliseconds behind; `late` says so, and the forest paints again.
- * - Where many nodes are shown, only boxes whose tree changed are painted, unless the scene did:
- *   sizes, what is in focus, open or pointed at, colours, filters, the place on the screen.
+ * - The picture follows from the view passed to `paint`. With many nodes it may lag by some hundred
+ *   milliseconds; then `late` is set, and the forest paints again.
+ * - With many nodes, only boxes whose tree changed are painted, unless the scene changed: sizes,
+ *   what is in focus, open or pointed at, colours, filters, the position on the screen.
  */
 
 import { through } from "./camera.js";
@@ -15,15 +15,15 @@ import { descendants } from "../run/lineage.js";
 import { Pictures } from "./tile-cache.js";
 import { ring } from "./tree-paint.js";
 
-export const MANY = 600; // nodes on the stage from which on trees are kept as pictures
+export const MANY = 600; // nodes on the stage from which on trees are cached as tiles
 const SMALL_TILES = { least: 98, ratio: 0.86 };
 const NARROW = 520; // px of a stage that shows smaller tiles
 const FOCUS_GAP = 12; // px between the tree in focus and the others below it
-const REST = 12; // times what a layout took before a growing tree is laid out again
+const REST = 12; // multiple of a layout's duration before a growing tree is laid out again
 const LEAST_REST_MS = 150;
 const SMALL_TREE = 400; // nodes up to which a layout costs next to nothing
 const NEAR = 300; // px off the screen within which a tile is painted
-const LOOK_MS = 500; // between two looks at whether what stands above has moved the stage
+const LOOK_MS = 500; // between two checks whether the content above has moved the stage
 
 export class ForestStage {
   constructor(stage, canvas) {
@@ -31,26 +31,26 @@ export class ForestStage {
     this.canvas = canvas;
     this.shapes = new WeakMap();
     this.pictures = new Pictures();
-    this.groups = new Map(); // key of a picture -> {tree, box, spots} that can be pointed at
+    this.groups = new Map(); // key of a picture -> {tree, box, spots} for hit tests
     this.tiles = [];
-    this.looked = 0; // when, and the top of the canvas then
+    this.looked = 0; // time of the last check; `top` is that of the canvas then
     this.top = 0;
     this.width = stage.clientWidth;
     new ResizeObserver(() => this.resized()).observe(stage);
   }
 
-  /** Reads the width, which while painting would make the browser lay the page out. */
+  /** Reads the width; reading it while painting would force a layout of the page. */
   resized() {
     this.width = this.stage.clientWidth;
     this.moved = true;
   }
 
-  /** To be called when the stage moved on the screen. */
+  /** Notes that the stage moved on the screen; call it after every scroll. */
   scrolled() {
     this.moved = true;
   }
 
-  /** Where the node of a tree is, {tree, node, x, y, r}; null if it is not drawn. */
+  /** Returns the position of a node, {tree, node, x, y, r}; null if it is not drawn. */
   spotOf(node) {
     for (const { spots } of this.groups.values()) {
       const spot = spots.of(node);
@@ -59,7 +59,7 @@ export class ForestStage {
     return null;
   }
 
-  /** Whether a node is drawn of which its program is being written. */
+  /** Whether a node is drawn that is still open. */
   get writes() {
     const isOpen = (node) => !node.closed;
     return [...this.groups.values()].some(({ spots }) => spots.nodes.some(isOpen));
@@ -89,7 +89,7 @@ export class ForestStage {
     this.canvas.dataset.nodes = nodes - (view.focus && view.shown.includes(view.focus) ? view.focus.nodes.size : 0);
   }
 
-  /** Reads where the stage is on the screen, which what stands above it moves without a scroll. */
+  /** Reads the stage's position on the screen, which content above it moves without a scroll. */
   #look() {
     const now = performance.now();
     if (!this.many || now - this.looked < LOOK_MS) return;
@@ -97,7 +97,7 @@ export class ForestStage {
     this.moved ||= Math.abs(this.canvas.getBoundingClientRect().top - this.top) > NEAR / 2;
   }
 
-  /** What a picture hangs on beside its tree, as text. */
+  /** Returns everything that a picture depends on apart from its tree, as text. */
   #sceneOf({ trees, shown, focus, camera, folds, asked, open, over, palette, colour }, box) {
     if (!this.many) return "";
     const folded = [...folds].map(([tree, ids]) => `${tree}:${[...ids]}`);
@@ -106,7 +106,7 @@ export class ForestStage {
     return [...places, ...pointed, palette.text, colour, asked, trees.length, ...shown.map((tree) => tree.id)].join();
   }
 
-  /** Places all boxes anew on an empty canvas. */
+  /** Lays out all boxes again on an empty canvas. */
   #place(view, box) {
     const plan = grid(view.shown.length, this.width, box || this.width < NARROW ? SMALL_TILES : {});
     const below = box ? box.height + FOCUS_GAP : 0;
@@ -116,7 +116,7 @@ export class ForestStage {
       const tree = view.shown[index];
       return { ...place, y: place.y + below, tree, number: numbers.get(tree.id) };
     });
-    // Tiles far from the screen wait until they are scrolled to.
+    // Tiles far from the screen wait until they are scrolled into view.
     this.top = this.canvas.getBoundingClientRect().top;
     const from = (y) => this.top + y;
     const isNear = ({ y, height }) => from(y) <= innerHeight + NEAR && from(y + height) >= -NEAR;
@@ -148,7 +148,7 @@ export class ForestStage {
     this.#shown({ key: tree.id, tree, box: tile, about, view, paint, under });
   }
 
-  /** Paints a box, in which `under` lies below the picture, and notes what can be pointed at. */
+  /** Paints a box, with `under` below the picture, and records what can be pointed at. */
   #shown({ key, tree, box, about, view, paint, under }) {
     const { context } = this;
     let spots;
@@ -161,7 +161,7 @@ export class ForestStage {
       const version = `${tree.seq} ${this.shapes.get(tree)?.size}`;
       const kept = this.pictures.take({ key, tree, box, frame, version, paint });
       if (!this.whole && !kept.fresh) return;
-      // A pixel more: the frame of a tile that is pointed at is wider than its box.
+      // One pixel more: the frame of a tile that is pointed at is wider than its box.
       if (!this.whole) context.clearRect(box.x - 1, box.y - 1, box.width + 2, box.height + 2);
       under?.();
       context.drawImage(kept.canvas, box.x, box.y, box.width, box.height);
@@ -173,21 +173,21 @@ export class ForestStage {
     if (spot) ring(context, spot.x, spot.y, spot.r, view.palette);
   }
 
-  /** Where the tree in focus is drawn. */
+  /** Returns the box in which the tree in focus is drawn. */
   focusBox(tree, folds) {
     const { height } = this.shape(tree, folds);
     const tall = Math.max(280, Math.min(640, 110 + Math.max(2, height) * 80));
     return { x: 0, y: 0, width: this.width, height: tall };
   }
 
-  /** Where a node of the tree in focus is on the canvas; null where it has no place. */
+  /** Returns the position of a node of the tree in focus on the canvas; null if it has none. */
   placeOf(tree, folds, camera, id) {
     const shape = this.shape(tree, folds);
     const unit = shape.places.get(id);
     return unit ? through(focusFit(this.focusBox(tree, folds), shape), camera)(unit) : null;
   }
 
-  /** The layout of a tree; that of a big one that grows may lack its newest nodes for a moment. */
+  /** Returns the layout of a tree; that of a big growing tree may lack its newest nodes briefly. */
   shape(tree, folds) {
     const known = this.shapes.get(tree);
     if (known?.size === tree.nodes.size) return known.shape;
@@ -204,7 +204,7 @@ export class ForestStage {
     return shape;
   }
 
-  /** To be called when nodes of a tree were folded away or out. */
+  /** Discards a tree's layout; call it when nodes of the tree were folded or unfolded. */
   forget(tree) {
     this.shapes.delete(tree);
   }
@@ -222,7 +222,7 @@ export class ForestStage {
     this.context.setTransform(ratio, 0, 0, ratio, 0, 0);
   }
 
-  /** What lies at a point of the canvas: {tree, node, x, y, r}, `node` null within a tile; or null. */
+  /** Returns the hit at a canvas point, {tree, node, x, y, r}, `node` null within a tile; or null. */
   at(x, y, reach) {
     let best = null;
     let least = Infinity;

@@ -1,4 +1,4 @@
-/** The controls above the trees: what to look for, what colours tell, and the view of one tree. */
+/** The controls above the trees: filters, the meaning of colours, and the view of one tree. */
 
 import { element } from "../lib/dom.js";
 import { isAsking, readFilters, SCORES } from "../run/filters.js";
@@ -22,7 +22,7 @@ export class ForestTools {
     this.#listen();
   }
 
-  /** Puts filters of an address into the controls. */
+  /** Sets the controls to the filters of an address. */
   set(filters) {
     this.filters = { ...filters };
     for (const [name, value] of Object.entries(filters)) {
@@ -31,8 +31,8 @@ export class ForestTools {
   }
 
   /**
-   * @param found {trees, nodes} that match, or null before they were looked for; `of` {trees, nodes}
-   *   that there are.
+   * @param found {trees, nodes} that match, or null without a search; `of` {trees, nodes} in
+   *   total.
    */
   show(found, of, focused) {
     const asking = isAsking(this.filters);
@@ -83,7 +83,7 @@ function toggle(button, action) {
   });
 }
 
-/** One of a group of buttons is pressed. */
+/** Makes exactly one of a group of buttons pressed. */
 function pressed(group, action) {
   group.addEventListener("click", ({ target }) => {
     const button = target.closest("button");

@@ -1,14 +1,13 @@
 /**
  * The forest on the page: small multiples of trees, or one tree in focus, which can be zoomed,
- * moved and folded.
+ * panned and folded.
  *
  * Invariant: focus and selection are ids; their tree and node are looked up in every state that
  * is shown, so that an earlier state shows only what it holds.
  *
- * Draws only when something changed: new events, the pointer, the theme, the size, or the pulse
- * of an open node (20 times a second at most, never with reduced motion or in a huge forest).
+ * Draws only after a change: new events, the pointer, the theme, the size, or the pulse of an
+ * open node (at most 20 times a second, never with reduced motion or in a huge forest).
  */
-
 import { HOME, panned, revealing, zoomed } from "./camera.js";
 import { describe, describeTree, telling } from "./describe.js";
 import { listenToKeys } from "./forest-keys.js";
@@ -20,7 +19,7 @@ import { lookup } from "../node/node-look.js";
 
 const PULSE_MS = 50;
 const PULSE_PERIOD_MS = 1400;
-const LATE_MS = 60; // until a picture that was behind is painted again
+const LATE_MS = 60; // delay before repainting after a stale tile
 const POINTER_REACH = 7; // px around a node that still hit it
 
 export class Forest {
@@ -38,18 +37,18 @@ export class Forest {
     this.camera = HOME;
     this.folds = new Map(); // tree id -> ids of folded nodes
     this.agents = [];
-    this.trees = []; // that are looked at
-    this.shown = []; // those of them that have a node that was asked for
-    this.matched = null; // Map(tree id -> ids) of the nodes that were asked for; null: all
-    this.asked = ""; // what was asked for
+    this.trees = []; // trees in view
+    this.shown = []; // those of them with a matching node
+    this.matched = null; // Map(tree id -> ids) of the matching nodes; null: all
+    this.asked = ""; // the query, as text
     this.#listen();
   }
 
   /**
-   * Takes the trees to show; `treeOf(id)` is a tree of the state behind them, `agents` are {name,
+   * Sets the trees to show; `treeOf(id)` looks up a tree of the current state, `agents` are {name,
    * position, shape, hue}.
    *
-   * @param past the state is an earlier one: what it does not hold is not shown.
+   * @param past whether the state is an earlier one: nodes that it lacks are not shown.
    */
   show(trees, treeOf, agents, past = false) {
     this.agents = agents;
@@ -59,7 +58,7 @@ export class Forest {
     this.dirty();
   }
 
-  /** Of the trees shown, those with a node that was asked for; `matched` as in `filters.found`. */
+  /** Shows only trees with a matching node; `matched` as in `filters.found`, `asked` is the query. */
   setMatched(matched, asked) {
     this.matched = matched;
     this.asked = asked;
@@ -68,7 +67,7 @@ export class Forest {
   }
 
   #resolve(treeOf, past) {
-    // After a reset, or at another moment, the same tree is another object.
+    // After a reset, or at another event, the same tree is another object.
     const tree = treeOf(this.focus.id);
     if (!tree && past) {
       const { id, step, problem, statement, difficulty } = this.focus;
@@ -79,7 +78,7 @@ export class Forest {
     if (node) this.selected = node;
   }
 
-  /** The node whose panel is open; null where the moment that is shown does not know it yet. */
+  /** The node whose panel is open; null if the state that is shown lacks it. */
   get open() {
     return this.hidden ? null : this.selected;
   }
@@ -160,7 +159,7 @@ export class Forest {
     if (place) this.camera = revealing(this.camera, place, this.#box());
   }
 
-  /** Folds what hangs below a node away, or out again. */
+  /** Folds or unfolds the descendants of a node. */
   toggleFold(tree, node) {
     const folded = this.folds.get(tree.id) ?? new Set();
     if (!folded.delete(node.id) && descendants(tree, node.id).size) folded.add(node.id);
@@ -197,7 +196,7 @@ export class Forest {
     this.#paintAgain();
   }
 
-  /** While a picture is behind its tree, or an open node pulses. */
+  /** Schedules a repaint while a tile is stale or an open node pulses. */
   #paintAgain() {
     clearTimeout(this.again);
     const { late, many } = this.painter;

@@ -1,12 +1,12 @@
 /**
- * Where the nodes of one tree were drawn, to be pointed at. Pure.
+ * Positions of the drawn nodes of one tree, for hit tests. Pure.
  *
- * Places lie in typed arrays: of a tree of thousands of nodes an object each would be made anew with
- * every picture, and the browser would spend more on forgetting them than on drawing.
+ * Positions are in typed arrays: with an object per node, a tree of thousands of nodes would allocate
+ * them again for every picture, and the browser would spend more on collecting than on drawing them.
  */
 
 export class Spots {
-  /** @param most how many there can be; `r` their radius in px. */
+  /** @param most maximum number of spots; `r` their radius in px. */
   constructor(tree, most, r) {
     Object.assign(this, { tree, r, length: 0, nodes: [] });
     this.x = new Float64Array(most);
@@ -20,18 +20,18 @@ export class Spots {
     this.length += 1;
   }
 
-  /** {tree, node, x, y, r} of one of them. */
+  /** Returns {tree, node, x, y, r} of the spot at an index. */
   at(index) {
     return { tree: this.tree, node: this.nodes[index], x: this.x[index], y: this.y[index], r: this.r };
   }
 
-  /** The spot of a node; null if it was not drawn. */
+  /** Returns the spot of a node; null if it was not drawn. */
   of(node) {
     const index = this.nodes.indexOf(node);
     return index < 0 ? null : this.at(index);
   }
 
-  /** {spot, away} of the one that lies nearest, `away` px from its edge; null without any. */
+  /** Returns the nearest as {spot, away}, `away` px from its edge; null without any. */
   nearest(x, y) {
     let [best, least] = [-1, Infinity];
     for (let index = 0; index < this.length; index += 1) {
@@ -41,7 +41,7 @@ export class Spots {
     return best < 0 ? null : { spot: this.at(best), away: least - this.r };
   }
 
-  /** Moves all of them by pixels. */
+  /** Moves all spots by pixels. */
   move(dx, dy) {
     for (let index = 0; index < this.length; index += 1) {
       this.x[index] += dx;

@@ -1,16 +1,16 @@
 /**
  * Tidy layout of one tree (Reingold–Tilford in Buchheim's linear form, by d3-hierarchy). Pure.
  *
- * Units: one node apart is 1 across, one level is 1 down; the root (node 0) lies at depth 0.
+ * Units: one node apart is 1 across, one level is 1 down; the root (node 0) is at depth 0.
  */
 
 import { hierarchy, tree as tidy } from "../../vendor/d3-hierarchy/d3-hierarchy.min.js";
 
 /**
- * Places of a tree's nodes.
+ * Computes the positions of a tree's nodes.
  *
  * @param nodes iterable of {id, parent}, parents first; the root is not among them.
- * @param collapsed ids of nodes whose descendants have no place.
+ * @param collapsed ids of nodes whose descendants get no position.
  * @returns {places: Map(id -> {x, y}), width, height}; x runs from 0 to width, y is the depth.
  */
 export function layout(nodes, collapsed = new Set()) {
@@ -24,7 +24,7 @@ export function layout(nodes, collapsed = new Set()) {
       continue;
     }
     const row = { id: node.id, below: [] };
-    // A node whose parent is not known yet, itself for one, is a child of the root rather than lost.
+    // A node whose parent is unknown, or is the node itself, becomes a child of the root.
     (made.get(node.parent) ?? top).below.push(row);
     made.set(node.id, row);
   }
@@ -50,8 +50,8 @@ function shifted(root) {
 }
 
 /**
- * A function from {x, y} of the layout to pixels, with `scale` = pixels of one unit across and `line`
- * = [x of 0, x per unit, y of 0, y per unit], for who places thousands.
+ * Returns a function from {x, y} of the layout to pixels, with `scale` = pixels of one unit across
+ * and `line` = [x of 0, x per unit, y of 0, y per unit], for callers that place thousands of nodes.
  */
 export function placing(line, scale) {
   const [left, across, top, down] = line;
@@ -60,7 +60,7 @@ export function placing(line, scale) {
 }
 
 /**
- * Maps unit places into a box, growing no node apart further than `most` pixels.
+ * Maps unit positions into a box, with at most `most` pixels between adjacent nodes.
  *
  * @returns as `placing`.
  */
@@ -73,7 +73,7 @@ export function fit({ width, height }, box, most = 64) {
 }
 
 /**
- * Rows and columns of small multiples.
+ * Computes rows and columns of small multiples.
  *
  * @returns {columns, rows, width, height, gap, tiles: [{x, y, width, height}]}
  */
@@ -92,7 +92,7 @@ export function grid(count, width, { least = 128, most = 220, ratio = 0.92, gap 
   return { columns, rows, gap, tiles, width, height: Math.max(0, rows * (tall + gap) - gap) };
 }
 
-/** Of nearly as many columns as fit, those that leave the fewest holes in the last row. */
+/** Returns the number of columns, at least 3/4 of what fits, with the fewest holes in the last row. */
 function evenColumns(count, fitting) {
   let best = fitting;
   for (let columns = fitting; columns >= Math.max(1, fitting * 0.75); columns -= 1) {
@@ -102,7 +102,7 @@ function evenColumns(count, fitting) {
   return best;
 }
 
-/** The node that an arrow key leads to: parent, first child, sibling before or after. */
+/** Returns the id of the node that an arrow key leads to: parent, first child, adjacent sibling. */
 export function neighbour(nodes, id, key) {
   const all = [...nodes.values()];
   const me = nodes.get(id);

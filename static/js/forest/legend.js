@@ -1,4 +1,4 @@
-/** What marks, fills and lines of the trees mean, for the colours that are chosen. */
+/** The legend of marks, fills and lines of the trees, for the chosen colours. */
 
 import { element } from "../lib/dom.js";
 import { markIcon } from "./marks.js";
@@ -13,7 +13,7 @@ const SCORES = [
 ];
 const ADVANTAGES = [-2, -0.7, 0, 0.7, 2];
 
-/** @param colour what fills tell: "score", "advantage" or "agent". */
+/** @param colour what fills show: "score", "advantage" or "agent". */
 export function drawLegend(host, agents, palette, colour) {
   const said = [...agents.map((agent) => agent.name), palette.text, colour].join();
   if (host.dataset.said === said) return;

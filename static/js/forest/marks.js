@@ -1,14 +1,14 @@
 /**
- * How an agent and a score look on a canvas: an agent is a mark and a hue, a score is the fill.
+ * The look of agents and scores on a canvas: an agent is a mark and a hue, a score is the fill.
  *
- * Neither is told by colour alone: marks differ in shape; passed is a dark fill with a tick,
+ * Neither depends on colour alone: marks differ in shape; passed is a dark fill with a tick,
  * partial is filled from below by its share of tests, failed is pale with a bar, a sandbox
  * failure is crossed out, and an open node is hollow and pulses.
  */
 
 export const SHAPES = ["circle", "square", "triangle", "diamond", "hexagon", "star"];
 
-/** {shape, hue} of the agent at a position in the team; hues are CSS colour names of ours. */
+/** Returns {shape, hue} of the agent at a position in the team; `hue` names a CSS property. */
 function markOf(position) {
   return {
     shape: SHAPES[position % SHAPES.length],
@@ -16,7 +16,7 @@ function markOf(position) {
   };
 }
 
-/** {name, position, shape, hue, token} of the agents of a team in its order. */
+/** Returns {name, position, shape, hue, token} of the agents of a team, in its order. */
 export function looksOf(names, palette) {
   return names.map((name, position) => {
     const { shape, hue } = markOf(position);
@@ -24,7 +24,7 @@ export function looksOf(names, palette) {
   });
 }
 
-/** The palette of the page's theme, read once per theme. */
+/** Returns the palette of the page's theme; read once per theme. */
 export function readPalette(element = document.documentElement) {
   const style = getComputedStyle(element);
   const get = (name) => style.getPropertyValue(name).trim();
@@ -75,7 +75,7 @@ function polygon(context, x, y, corners) {
  * Draws one node.
  *
  * @param look {shape, hue, outcome, fraction, pulse, fill, sign}; pulse runs from 0 to 1 for open
- *   nodes; `fill` and `sign` (1, 0, -1) stand in for the score's where an overlay colours.
+ *   nodes; `fill` and `sign` (1, 0, -1) replace the score's under an overlay.
  */
 export function drawMark(context, x, y, r, look, palette) {
   trace(context, look.shape, x, y, r);
@@ -93,7 +93,7 @@ export function drawMark(context, x, y, r, look, palette) {
   else if (r >= 4.5) sign(context, x, y, r, look.outcome, palette);
 }
 
-/** Plus, minus or nothing: an overlay is not told by colour alone. */
+/** Draws plus, minus or nothing, so that an overlay does not depend on colour alone. */
 function direction(context, x, y, r, way, palette) {
   if (!way) return;
   context.beginPath();
@@ -109,7 +109,7 @@ function direction(context, x, y, r, way, palette) {
   context.stroke();
 }
 
-/** A colour between two of the form #rrggbb: `share` 0 is the first, 1 the second. Pure. */
+/** Mixes two colours of the form #rrggbb: `share` 0 gives the first, 1 the second. Pure. */
 export function mixed(from, to, share) {
   const part = (hex, place) => parseInt(hex.slice(1 + 2 * place, 3 + 2 * place), 16);
   const blend = (place) => Math.round(part(from, place) + (part(to, place) - part(from, place)) * share);
@@ -156,7 +156,7 @@ function sign(context, x, y, r, outcome, palette) {
   context.stroke();
 }
 
-/** A small canvas with one mark, for legends and the node's panel. */
+/** Returns a small canvas with one mark, for legends and the node's panel. */
 export function markIcon(look, palette, size = 18) {
   const canvas = document.createElement("canvas");
   const ratio = window.devicePixelRatio || 1;

@@ -1,16 +1,16 @@
 /**
- * Which nodes stand for all where many lie on one spot: of each cell one, drawn by lot. Pure.
+ * Sampling of nodes where many share a spot: one node of each cell is drawn, chosen at random. Pure.
  *
- * Invariants: each node of a cell is as likely to stand for it as any other, so over many cells the
- * colours have the shares that the nodes have. The lot is a hash of tree and node: a picture that is
- * drawn again is the same, and a node that comes changes its own cell at most.
+ * Invariants: each node of a cell is equally likely to be chosen, so over many cells the colours
+ * have the shares that the nodes have. The random number is a hash of tree and node: a picture that is
+ * drawn again is the same, and a new node changes its own cell at most.
  */
 
 export const CELL = 3; // px of a speck, across and down
 const SIDE = 1 << 15; // cells across, at most
 
-/** @param spots {x, y, nodes, length}; `isLit(node)`: whether it comes before those that are not.
- *   @returns {lit, dimmed}, each Map(cell -> index of the node that stands for it); no cell is in both. */
+/** @param spots {x, y, nodes, length}; `isLit(node)`: whether it takes precedence over unlit nodes.
+ *   @returns {lit, dimmed}, each Map(cell -> index of the chosen node); no cell is in both. */
 export function pick(spots, seed, isLit) {
   const [lit, dimmed] = [new Map(), new Map()];
   const lots = new Uint32Array(spots.length);
@@ -26,7 +26,7 @@ export function pick(spots, seed, isLit) {
   return { lit, dimmed };
 }
 
-/** A number from 0 to 2**32 - 1 that looks like any other (the finish of MurmurHash3). */
+/** Returns a pseudo-random number from 0 to 2**32 - 1 (the finalizer of MurmurHash3). */
 function lot(seed, id) {
   let value = Math.imul(seed, 0x9e3779b1) ^ id;
   value = Math.imul(value ^ (value >>> 16), 0x85ebca6b);

@@ -1,8 +1,8 @@
 /**
- * When a page is drawn: with the next frame after somebody did something, and soon after news.
+ * Scheduler of page draws: with the next frame after a user's action, and soon after new data.
  *
- * Invariant: news take at most a fifth of the time, however many they are: after a drawing they
- * wait four times what it took, and `least` milliseconds at least.
+ * Invariant: new data take at most a fifth of the time, however many there are: after a draw they
+ * wait four times its duration, and at least `least` milliseconds.
  */
 
 const REST = 4;
@@ -11,10 +11,10 @@ export class Pace {
   constructor(draw, least = 0) {
     this.draw = draw;
     this.least = least;
-    this.rested = 0; // when news may be drawn again
+    this.rested = 0; // time from which on new data may be drawn
   }
 
-  /** Somebody did something. A hidden tab gets no frames, and is drawn on return. */
+  /** Draws after a user's action. A hidden tab gets no frames, and is drawn on return. */
   now() {
     clearTimeout(this.pause);
     this.pause = null;
@@ -27,7 +27,7 @@ export class Pace {
     });
   }
 
-  /** Something came. */
+  /** Schedules a draw of new data. */
   soon() {
     if (this.frame || this.pause) return;
     this.pause = setTimeout(() => this.now(), Math.max(0, this.rested - performance.now()));

@@ -1,15 +1,15 @@
 /**
- * Trees that are too many to be drawn in every frame, kept as pictures.
+ * Cache of tree pictures, for trees that are too many to be drawn in every frame.
  *
  * Invariants:
- * - A picture is drawn again at once when its frame changed (size, camera, colours, filter), and
- *   when its tree changed after a rest of ten times what drawing it took, so that drawing takes a
+ * - A picture is redrawn at once when its frame changed (size, camera, colours, filter), and when
+ *   its tree changed after a pause of ten times the duration of drawing it, so that drawing takes a
  *   tenth of the time however fast nodes arrive.
- * - In one frame no more stale pictures are begun than its share of time allows; the others wait.
- * - `late` says whether something that was taken is older than its tree: then one draws again.
+ * - One frame redraws stale pictures only while its time budget lasts; the others wait.
+ * - `late` is set if a picture that was taken is older than its tree: then the caller draws again.
  */
 
-const REST = 10; // times the cost
+const REST = 10; // multiple of the cost of a drawing
 const LEAST_REST_MS = 150;
 const FRAME_MS = 8; // spent on layouts and stale pictures in one frame
 
@@ -24,26 +24,26 @@ export class Pictures {
     this.seen = new Set();
   }
 
-  /** Forgets what was not taken since `begin`. */
+  /** Discards pictures that were not taken since `begin`. */
   end() {
     for (const key of this.kept.keys()) if (!this.seen.has(key)) this.kept.delete(key);
   }
 
-  /** Whether what is not urgent waits for the next frame. */
+  /** Whether the frame's time budget is used up, so that non-urgent work waits. */
   get busy() {
     return this.spent >= FRAME_MS;
   }
 
-  /** Notes milliseconds of the frame's share that went into something else. */
+  /** Counts milliseconds of the frame's time budget that other work used. */
   spend(ms) {
     this.spent += ms;
   }
 
   /**
-   * The picture of a box of the canvas: {canvas, spots, fresh}, `fresh` if it was drawn just now.
+   * Returns the picture of a box of the canvas: {canvas, spots, fresh}, `fresh` if just redrawn.
    *
    * @param key of the picture; `tree` whose spots it has; `frame` and `version` strings;
-   *   `paint(context)` draws in the places that the box has on the stage and returns the spots.
+   *   `paint(context)` draws in the stage's coordinates and returns the spots.
    */
   take({ key, tree, box, frame, version, paint }) {
     this.seen.add(key);
@@ -72,7 +72,7 @@ export class Pictures {
     const canvas = before?.canvas ?? document.createElement("canvas");
     const context = before?.context ?? canvas.getContext("2d");
     const [width, height] = [Math.round(box.width * ratio), Math.round(box.height * ratio)];
-    // A new size gives new memory: where it is the same, that is kept and only cleared.
+    // A new size reallocates memory: with the same size, the canvas is kept and only cleared.
     if (canvas.width !== width || canvas.height !== height) Object.assign(canvas, { width, height });
     context.reset();
     context.setTransform(ratio, 0, 0, ratio, -box.x * ratio, -box.y * ratio);

@@ -1,4 +1,4 @@
-/** Draws one tree on a canvas: its lines, and its nodes as marks, or as specks where it is dense. */
+/** Painting of one tree: its lines, and its nodes as marks, or as specks where it is dense. */
 
 import { drawMark } from "./marks.js";
 import { CELL, pick } from "./sampling.js";
@@ -6,12 +6,12 @@ import { Spots } from "./hit-test.js";
 
 export const FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", "DejaVu Sans", sans-serif';
 const DENSE_BELOW = 5; // px from one node to the next
-const DIMMED = 0.16; // of nodes that a filter leaves out
+const DIMMED = 0.16; // opacity of nodes that a filter excludes
 
 /**
- * Draws a tree and returns its `Spots`.
+ * Paints a tree and returns its `Spots`.
  *
- * @param place from a unit of the layout to pixels; `least` and `most` bound a node's radius.
+ * @param place maps units of the layout to pixels; `least` and `most` bound a node's radius.
  * @param picture {palette, lookOf(node), pulse, matched, folded, clip}
  */
 export function paintTree(context, tree, shape, place, picture, least, most) {
@@ -41,7 +41,7 @@ export function paintTree(context, tree, shape, place, picture, least, most) {
   return spots;
 }
 
-/** The nodes that have a place, as spots to point at; of a zoomed tree only what is in view. */
+/** Returns the nodes with a position, as spots for hit tests; of a zoomed tree only those in view. */
 function placed(tree, shape, { line: [left, across, top, down] }, r, clip) {
   const spots = new Spots(tree, tree.nodes.size, r);
   for (const node of tree.nodes.values()) {
@@ -55,7 +55,7 @@ function placed(tree, shape, { line: [left, across, top, down] }, r, clip) {
   return spots;
 }
 
-/** [from, to, whether it refines] of every line that may be in view. */
+/** Yields [from, to, whether it refines] of every line that may be in view. */
 function* edgesOf(tree, shape, place, clip) {
   for (const node of tree.nodes.values()) {
     const unit = shape.places.get(node.id);
@@ -77,12 +77,12 @@ function foldedBadge(context, x, y, r, count, palette) {
   context.fillText(`+${count}`, x, y + r * 1.9 + 6);
 }
 
-/** One number for a place, to a pixel: thousands of nodes share a few hundred of them. */
+/** Returns one number per pixel position: thousands of nodes share a few hundred of them. */
 function pixel(x, y) {
   return (Math.round(x) & 8191) * 8192 + (Math.round(y) & 8191);
 }
 
-/** All lines of a tree as two paths; of those between the same pixels, one. */
+/** Draws all lines of a tree as two paths, one line between each pair of pixels. */
 function bulkEdges(context, tree, shape, place, { clip, palette }) {
   const made = { refine: new Path2D(), generate: new Path2D() };
   const taken = new Set();
@@ -101,7 +101,7 @@ function bulkEdges(context, tree, shape, place, { clip, palette }) {
   }
 }
 
-/** Nodes as specks, one for each cell, colour by colour; those that a filter leaves out are dim. */
+/** Draws nodes as specks, one per cell, colour by colour; those that a filter excludes are dim. */
 function bulkSpecks(context, tree, spots, { lookOf, palette, matched }) {
   const { lit, dimmed } = pick(spots, tree.id, (node) => !matched || matched.has(node.id));
   for (const [layer, alpha] of [[dimmed, DIMMED], [lit, 1]]) {
@@ -124,7 +124,7 @@ function bulkSpecks(context, tree, spots, { lookOf, palette, matched }) {
   context.globalAlpha = 1;
 }
 
-/** Generation leaves the problem as a thin dashed line; refinement is a solid arrow. */
+/** Draws an edge: generation from the problem is a thin dashed line, refinement a solid arrow. */
 function edge(context, from, to, r, refines, palette) {
   context.beginPath();
   context.moveTo(from.x, from.y);
@@ -161,7 +161,7 @@ function rootMark(context, { x, y }, r, palette) {
   context.fill();
 }
 
-/** Around the node that is open. */
+/** Draws a ring around the open node. */
 export function ring(context, x, y, r, palette) {
   context.beginPath();
   context.arc(x, y, r * 1.75 + 1, 0, 2 * Math.PI);
@@ -170,7 +170,7 @@ export function ring(context, x, y, r, palette) {
   context.stroke();
 }
 
-/** A short line as in the trees, for the legend. */
+/** Returns a short line as in the trees, for the legend. */
 export function edgeIcon(refines, palette) {
   const canvas = document.createElement("canvas");
   const ratio = window.devicePixelRatio || 1;

@@ -1,8 +1,8 @@
-/** The part of the page's address after #: tree, node, moment and filters. Pure. */
+/** The fragment of the page's address: tree, node, event and filters. Pure. */
 
 import { isAsking, readFilters, writeFilters } from "../run/filters.js";
 
-/** {tree, node, seq, filters}, null where it says nothing; null for an address without any. */
+/** Returns {tree, node, seq, filters}, null where a part is missing; null without any of them. */
 export function readAddress(hash) {
   const fields = new URLSearchParams(hash.slice(1));
   const given = (name) => Number(fields.get(name)) || null;
@@ -11,7 +11,7 @@ export function readAddress(hash) {
   return tree || seq || isAsking(filters) ? { tree, node, seq, filters } : null;
 }
 
-/** "#tree=7&node=2&seq=40&agent=oak", with only what there is; "" for nothing. */
+/** Returns "#tree=7&node=2&seq=40&agent=oak" with only the parts that are set; "" for none. */
 export function addressOf({ filters, ...places }) {
   const fields = new URLSearchParams();
   for (const [name, value] of Object.entries(places)) if (value) fields.set(name, value);

@@ -1,6 +1,6 @@
-/** Building elements without markup strings: text stays text, whatever a program holds. */
+/** Construction of elements without markup strings: text stays text, whatever a program holds. */
 
-/** element("a", {class: "name", href}, "text", child, ...); null and undefined are left out. */
+/** element("a", {class: "name", href}, "text", child, ...); omits null and undefined. */
 export function element(tag, attributes = {}, ...children) {
   const node = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
@@ -12,12 +12,12 @@ export function element(tag, attributes = {}, ...children) {
   return node;
 }
 
-/** Replaces the children of a node only where the text would change. */
+/** Replaces the children of a node only if the text would change. */
 export function setText(node, text) {
   if (node.textContent !== text) node.textContent = text;
 }
 
-/** An SVG element; colours come from classes, since the page's policy forbids inline style. */
+/** Returns an SVG element; colours come from classes, since the page's policy forbids inline style. */
 export function svg(tag, attributes = {}, ...children) {
   const node = document.createElementNS("http://www.w3.org/2000/svg", tag);
   for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);

@@ -1,9 +1,9 @@
-/** The note of a list that could not be loaded: what is wrong, and a button to try again. */
+/** The note of a list that could not be loaded: the cause, and a button to retry. */
 
 import { element } from "./dom.js";
 
 export class FaultNote {
-  /** @param before the element above which it stands; `title` as "Comments could not be loaded." */
+  /** @param before returns the element above which the note is inserted; `title` is its heading. */
   constructor(before, title) {
     this.before = before;
     this.title = title;
@@ -11,7 +11,7 @@ export class FaultNote {
   }
 
   show(text, retry) {
-    if (this.note.isConnected && this.text === text) return; // a screen reader hears it once
+    if (this.note.isConnected && this.text === text) return; // a screen reader announces it once
     this.text = text;
     const button = element("button", { class: "button", type: "button", onclick: retry }, "Try again");
     this.note.replaceChildren(element("div", {}, element("b", {}, this.title), ` ${text} `), button);
@@ -23,7 +23,7 @@ export class FaultNote {
   }
 }
 
-/** A response that holds what was asked for; throws {status} of one that does not. */
+/** Fetches an address; returns a successful response, throws {status} of any other. */
 export async function fetched(address, options) {
   const reply = await fetch(address, options);
   if (reply.redirected && new URL(reply.url).pathname.startsWith("/sign-in/")) throw { status: 401 };

@@ -1,4 +1,4 @@
-/** Numbers, times and counts as people read them. Pure. */
+/** Formats of numbers, times and counts for display. Pure. */
 
 const MINUS = "\u2212";
 
@@ -14,7 +14,7 @@ export function points(value) {
   return `${value < 0 ? MINUS : "+"}${text}`;
 }
 
-/** Three significant digits, never an exponent where it can be avoided. */
+/** Formats with three significant digits; only values below 0.001 get an exponent. */
 export function number(value) {
   if (value === null || value === undefined || Number.isNaN(value)) return "–";
   if (value === 0) return "0";
@@ -45,7 +45,7 @@ export function seconds(value) {
   return value < 60 ? `${Number(value.toPrecision(3))} s` : duration(value);
 }
 
-/** Local wall clock, hh:mm. */
+/** Formats as local wall clock, hh:mm. */
 export function clock(milliseconds) {
   const date = new Date(milliseconds);
   return [date.getHours(), date.getMinutes()].map((n) => String(n).padStart(2, "0")).join(":");
@@ -60,7 +60,7 @@ export function words(value) {
   return String(value ?? "").replaceAll("_", " ");
 }
 
-/** How long ago, in one unit: 190000 -> "3 min ago". */
+/** Formats how long ago, in one unit: 190000 -> "3 min ago". */
 export function ago(milliseconds) {
   const s = Math.max(0, milliseconds / 1000);
   if (s < 45) return "just now";

@@ -1,4 +1,4 @@
-/** What to say of something that could not be loaded, by the status that the server answered. Pure. */
+/** Texts for data that could not be loaded, by the HTTP status of the response. Pure. */
 
 const FINAL = {
   401: "You are signed out. Sign in again, then try again.",
@@ -6,12 +6,12 @@ const FINAL = {
   404: "It no longer exists, or you no longer have access to it.",
 };
 
-/** What is wrong, by the status of an answer; undefined where there was none. */
+/** Returns the cause, by the status of a response; undefined means that there was none. */
 export function faultText(status) {
   return FINAL[status] ?? (status ? `The server answered ${status}.` : "The server is not reachable.");
 }
 
-/** {text, final}: `final` where asking again by itself would not help. */
+/** Returns {text, final}: `final` if an automatic retry would not help. */
 export function loadFault(error) {
   const { status } = error;
   if (FINAL[status]) return { text: FINAL[status], final: true };

@@ -1,13 +1,13 @@
 /** Settings as lines of text: `path = value` as in TOML. Pure. */
 
-/** The line of a field's text, or null if an empty field says nothing. */
+/** Returns the line of a field's value, or null if an empty field sets nothing. */
 export function lineOf(path, kind, value, optional) {
   if (value === "" && optional) return `${path} = unset`;
   if (kind === "text" || kind === "long" || kind === "choice") return `${path} = ${JSON.stringify(value)}`;
   return value.trim() === "" ? null : `${path} = ${value.trim()}`;
 }
 
-/** The text with this line in place of the one of `path`; without any if `line` is null. */
+/** Returns the text with this line in place of that of `path`; removes it if `line` is null. */
 export function withLine(text, path, line) {
   const lines = text.split("\n");
   const place = lines.findIndex((one) => pathOf(one) === path);
@@ -19,12 +19,12 @@ export function withLine(text, path, line) {
   return lines.join("\n");
 }
 
-/** The text with all of these lines. */
+/** Returns the text with all of these lines set. */
 export function withLines(text, more) {
   return more.split("\n").reduce((whole, line) => withLine(whole, pathOf(line), line), text);
 }
 
-/** The text without any line about the agent that paths call so. */
+/** Returns the text without the lines of the agent whose key in paths is `key`. */
 export function withoutAgent(text, key) {
   const path = `agents.${key}`;
   const isOther = (line) => pathOf(line) !== path && !pathOf(line).startsWith(`${path}.`);

@@ -1,8 +1,8 @@
 /**
- * Sending files in pieces: with progress, again after a failure, on from where a reload broke it off.
+ * Chunked uploads: with progress, retries after a failure, and resumption after a reload.
  *
- * Invariant: the server alone says where an upload stands; a piece that it refused for its offset is
- * sent from there. What a browser remembers is only which upload a file belongs to.
+ * Invariant: the server alone knows an upload's offset; a chunk refused for its offset is sent
+ * again from the server's. The browser stores only which upload belongs to which file.
  */
 
 const PIECE = 4 << 20;
@@ -23,7 +23,7 @@ export class Refused extends Error {
   }
 }
 
-/** What uploads need of a browser; tests give their own. */
+/** The browser functions that uploads need; tests pass their own. */
 export const browser = {
   request: (address, options) => fetch(address, options),
   pause: (milliseconds, signal) =>
@@ -40,7 +40,7 @@ export const browser = {
   },
 };
 
-/** The same file, chosen again, is known by this. */
+/** Returns the key under which the same file, chosen again, finds its upload. */
 export function fingerprint(file, project, kind) {
   return [project, kind, file.name, file.size, file.lastModified].join("\n");
 }
@@ -52,10 +52,10 @@ export class Uploader {
   }
 
   /**
-   * Sends a file; the finished upload as REST tells it.
+   * Sends a file; resolves to the finished upload as REST returns it.
    *
-   * `onProgress(bytes)` hears how many the server has; `signal` breaks it off, and a later call goes
-   * on. Rejects with `Refused`, with the signal's reason, or as `fetch` after some tries.
+   * `onProgress(bytes)` receives how many bytes the server has; `signal` aborts, and a later call
+   * resumes. Rejects with `Refused`, with the signal's reason, or as `fetch` after `TRIES` attempts.
    */
   async send(file, { project, kind, signal, onProgress = () => {} }) {
     const mark = fingerprint(file, project, kind);
@@ -75,7 +75,7 @@ export class Uploader {
     return upload;
   }
 
-  /** Gives up what a broken off `send` has begun; its bytes are removed. */
+  /** Discards what an aborted `send` has uploaded; the server deletes its bytes. */
   async discard(file, { project, kind }) {
     const mark = fingerprint(file, project, kind);
     const id = this.world.memory.read()[mark];
@@ -108,14 +108,14 @@ export class Uploader {
     try {
       return await this.#ask(`/${upload.id}`, { method: "PATCH", body, headers, signal });
     } catch (error) {
-      // An answer that was lost: the piece has come, and the server stands behind it.
+      // The response was lost: the server has the chunk and reports the offset after it.
       if (!(error instanceof Refused) || error.offset === null) throw error;
       if (error.offset === upload.offset) await this.world.pause(FIRST_PAUSE_MS, signal);
       return { ...upload, offset: error.offset };
     }
   }
 
-  /** Asks until there is an answer; what may pass (no network, 429, 5xx) is asked again. */
+  /** Sends a request and retries transient failures (no network, 429, 5xx). */
   async #ask(path, { headers = {}, ...options }) {
     for (let tried = 1; ; tried += 1) {
       const last = tried === TRIES;

@@ -2,9 +2,9 @@
  * The charts of a page, of one run or of several: cards over the series that the server has.
  *
  * Invariants:
- * - `ask` learns names, lengths and newest points of the series; only cards on the screen ask for
- *   buckets, and only when something of theirs is new. The others catch up when they come into view.
- * - With `until()` a seq, all that is shown was known at that event of the log.
+ * - `ask` fetches names, lengths and newest points of the series; only cards on the screen request
+ *   buckets, and only when some of their data is new. The others catch up when they come into view.
+ * - With a seq from `until()`, everything shown was known at that event of the log.
  */
 
 import { MetricCard } from "./metric-card.js";
@@ -15,7 +15,7 @@ const AHEAD = { rootMargin: "250px" };
 export class MetricBoard {
   /**
    * @param options {runs: Map(id -> {id, url, agents, ...}), view(), zoom(from, to), until(), onFault(error)}:
-   *   `view` as `readView` gives it; `until` is a seq or null.
+   *   `view` returns what `readView` does; `until` returns a seq or null.
    */
   constructor(options) {
     Object.assign(this, { until: () => null }, options);
@@ -33,7 +33,7 @@ export class MetricBoard {
     }, AHEAD);
   }
 
-  /** Asks each run for its series; `isNew(chart)` of the answer tells of which something is new. */
+  /** Requests the series of each run; returns {any, isNew(chart)}, which say what is new. */
   async ask() {
     const fresh = new Set();
     await Promise.all([...this.runs.values()].map(async (run) => {
@@ -48,7 +48,7 @@ export class MetricBoard {
     return { any: fresh.size > 0, isNew };
   }
 
-  /** Makes the cards that are missing and drops the others; `put(root, chart)` gives each its place. */
+  /** Creates missing cards and removes the others; `put(root, chart)` inserts each into the page. */
   arrange(charts, put) {
     const wanted = new Set(charts.map((chart) => chart.id));
     for (const [id, card] of this.cards) {
@@ -69,14 +69,14 @@ export class MetricBoard {
     }
   }
 
-  /** Draws all anew, or those of whose chart `which` is true or whose lines have become others; those
-   *  out of sight when they are seen. */
+  /** Draws all cards again, or those for whose chart `which` is true or whose lines changed; cards out
+   *  of sight are drawn when they come into view. */
   refresh(which = () => true, since = null) {
     const cards = [...this.cards.values()].filter((card) => card.changed || which(card.chart));
     return Promise.all(cards.map((card) => card.refresh(since)));
   }
 
-  /** What could not be drawn is tried again. */
+  /** Retries cards that could not be drawn. */
   catchUp() {
     for (const card of this.cards.values()) if (card.visible && card.stale) card.refresh().catch(this.onFault);
   }
@@ -117,7 +117,7 @@ export class MetricBoard {
   }
 }
 
-/** What differs where anything of a series does: a resumed run may tell as many points anew. */
+/** Returns what identifies a series' state: a resumed run may record as many points again. */
 function told({ points, last }) {
   return [points, last.step, last.time, last.value].join();
 }

@@ -1,12 +1,12 @@
 /**
- * Numbers of charts, from buckets as `GET /runs/ID/metrics/NAME` tells them: columns of a plot, means of
- * seeds, smoothing, intervals. Pure.
+ * Numbers of charts, from the buckets that `GET /runs/ID/metrics/NAME` returns: columns of a plot,
+ * means of seeds, smoothing, intervals. Pure.
  */
 
 import { t95, Z95 } from "./student.js";
 
 /**
- * The columns of a plot: {x, columns: [{mean, least, most, count}]}, one column for each of `told`.
+ * Returns the columns of a plot: {x, columns: [{mean, least, most, count}]}, one column per series.
  *
  * Slots are those buckets in which any series has a point. x of a slot lies within it, where its
  * points are; a column is null where a series has none.
@@ -43,7 +43,7 @@ function edges(from, to, points, log) {
   return (at) => Math.exp(low + ((high - low) * at) / points);
 }
 
-/** Exponential moving average, corrected for its start; holes stay holes. `weight` in [0, 1). */
+/** Exponential moving average, corrected for its start; gaps stay gaps. `weight` in [0, 1). */
 export function smoothed(values, weight) {
   if (!weight) return values;
   let sum = 0;
@@ -57,7 +57,7 @@ export function smoothed(values, weight) {
 }
 
 /**
- * Several runs as one: {mean, least, most, count} where at least one has a value; count is of runs.
+ * Combines runs: {mean, least, most, count} where at least one has a value; count is of runs.
  * `columns` are {mean, least, most, interval}; `kind` is "std" (sample deviation) or "ci" (95 % of the
  * mean, Student's t). Where a single run has a value it keeps its own interval, if it has one.
  */
@@ -94,8 +94,9 @@ export function wilson(share, n) {
 }
 
 /**
- * Over the budget of nodes, at the newest step: [{k, best, within, low, high}], with the interval of
- * `within` over the trees of that step; nothing before a step has ended. `metrics` are of one run.
+ * Results over the budget of nodes, at the newest step: [{k, best, within, low, high}], with the
+ * interval of `within` over the trees of that step; empty before a step has ended. `metrics` are of
+ * one run.
  */
 export function overBudget(metrics) {
   const values = new Map(metrics.map(({ name, last }) => [name, last]));

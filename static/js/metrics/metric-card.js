@@ -1,8 +1,8 @@
 /**
  * One chart: its lines from the server's buckets, their newest values, a table of the same.
  *
- * It asks only while it is on the screen. After a zoom, `data-drawn-ms` of its root holds the
- * milliseconds from the mouse's release to the drawn picture, `data-points` how many points stand
+ * It makes requests only while it is on the screen. After a zoom, `data-drawn-ms` of its root holds
+ * the milliseconds from the mouse's release to the drawn picture, `data-points` the number of points
  * behind it, and an event `grove:drawn` bubbles with both: benchmarks read `zoom_1m_points_ms` there.
  */
 
@@ -51,7 +51,7 @@ export class MetricCard {
     this.leftOut = chart.lines.length - this.chart.lines.length;
   }
 
-  /** Asks for what the view now is; the answer to an older question is dropped. */
+  /** Requests the data of the current view; discards responses to older requests. */
   async refresh(since = null) {
     if (!this.visible) {
       this.stale = true;
@@ -82,7 +82,7 @@ export class MetricCard {
     }
   }
 
-  /** The series of standard errors behind the chart's intervals: Map({run, metric} -> place of its line). */
+  /** Returns Map({run, metric} -> line index) of the standard errors behind the chart's intervals. */
   #errorLines() {
     const lines = new Map();
     this.chart.lines.forEach(({ run, metric }, place) => {
@@ -93,7 +93,7 @@ export class MetricCard {
     return lines;
   }
 
-  /** Columns of the lines, with their intervals where the runs report what these need. */
+  /** Returns the columns of the lines, with intervals where the runs report what these need. */
   #columns(aligned, errors) {
     const { lines } = this.chart;
     const places = [...errors.values()];
@@ -111,7 +111,7 @@ export class MetricCard {
     this.plot.resize();
   }
 
-  /** In the colours of another theme. */
+  /** Draws again in the colours of another theme. */
   rebuild() {
     this.plot.forget();
     return this.refresh();
@@ -159,7 +159,7 @@ export class MetricCard {
     if (this.table.open) this.#fillTable();
   }
 
-  /** Never a silent sample: where a picture has fewer places than points, it says what it shows. */
+  /** Describes how many values are shown; says so where they are buckets of several points. */
   #amountText(shown) {
     const left = this.leftOut ? ` · ${this.leftOut} more lines are not drawn` : "";
     const [places, points] = [shown, this.total].map((n) => n.toLocaleString("en-US"));
@@ -198,7 +198,7 @@ export class MetricCard {
     return this.chart.share ? percent(value, digits) : number(value);
   }
 
-  /** Values under the cursor, or the newest ones. */
+  /** Shows the values under the cursor, or the newest ones. */
   #values(index) {
     if (!this.lines || !this.outputs) return;
     this.lines.forEach(({ mean }, place) => {

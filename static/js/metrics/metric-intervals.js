@@ -12,21 +12,21 @@ import { wilson } from "./metric-buckets.js";
 const OF_AGENTS = /^(validation|test)\.agent\.(.+)$/;
 const OF_TEAMS = /^(validation|test)\.(tree|samples)$/;
 
-/** {error, problems}: names of the series behind a metric's interval, error null of a team's; or null. */
+/** Returns {error, problems}: series behind a metric's interval, error null for a team's; or null. */
 export function sourcesOf(metric) {
   const [, split, agent] = OF_AGENTS.exec(metric) ?? OF_TEAMS.exec(metric) ?? [];
   if (!split) return null;
   return { error: OF_AGENTS.test(metric) ? `${split}.error.${agent}` : null, problems: `${split}.problems` };
 }
 
-/** [low, high] of a mean share of `problems`, each measured by one answer or several; `error` may be null. */
+/** Returns [low, high] of a mean share of `problems` with one or more answers; `error` may be null. */
 export function pass1Interval(share, error, problems) {
   return wilson(share, error > 0 ? (share * (1 - share)) / error ** 2 + 1 : problems);
 }
 
 /**
- * A column of align() with the interval in place of least and most, and `interval` true; the column
- * itself where the number of problems is not known. `errors` are standard errors by slot, or null.
+ * Returns a column of align() with the interval as least and most, and `interval` true; the column
+ * itself if the number of problems is unknown. `errors` are standard errors by slot, or null.
  */
 export function withInterval(column, errors, problems) {
   if (!problems) return column;

@@ -1,6 +1,6 @@
 /**
- * The lines of a chart from aligned buckets: their labels, their looks, seeds as one, parts as a
- * whole. Pure.
+ * The lines of a chart from aligned buckets: their labels and looks, seeds combined, parts stacked.
+ * Pure.
  *
  * A line is {label, part, token, dash, mean, least, most, count, interval}; `token` names a colour of
  * the page, `interval` says that least and most are a 95 % interval.
@@ -12,12 +12,12 @@ const TEAM = "--line-team";
 const RUNS = ["--agent-1", "--agent-2", "--agent-3", "--phase-2", "--agent-5", "--agent-6", "--phase-3", "--agent-4"];
 const WHOLES = ["share", "phase", "ends", "stops"];
 
-/** Whether the lines of a chart are drawn on top of each other: the parts of one run's whole. */
+/** Returns whether the lines of a chart are stacked: they are the parts of one run's whole. */
 export function isStacked(id, runs, view) {
   return WHOLES.includes(id) && runs.size === 1 && !view.logY;
 }
 
-/** One line for each series; or, of runs with the same settings, one for all their seeds. */
+/** Returns one line per series or, with a band, one for all seeds of runs with the same settings. */
 export function linesOf(chart, columns, view, runs) {
   const parts = [...new Set(chart.lines.map((line) => line.part))];
   const made = chart.lines.map((line, index) => {
@@ -25,7 +25,7 @@ export function linesOf(chart, columns, view, runs) {
     const label = [runs.size > 1 ? run.label : "", line.label].filter(Boolean).join(" · ");
     const column = columns[index];
     const mean = smoothed(column.mean, view.smooth);
-    // An interval is about its mean, so it moves along; least and greatest of a bucket do not.
+    // An interval is about its mean, so it is smoothed too; least and greatest of a bucket are not.
     const edges = column.interval
       ? { least: smoothed(column.least, view.smooth), most: smoothed(column.most, view.smooth) }
       : {};
@@ -40,7 +40,7 @@ export function linesOf(chart, columns, view, runs) {
       ? lookOfRun(ids.indexOf(groupOf(lines[0])), parts, part)
       : lookOf(run, part, parts, stacked);
     if (lines.length === 1 || view.band === "none") return { ...lines[0], ...look };
-    // What an experiment varies tells its groups of seeds apart.
+    // The settings that an experiment varies distinguish its groups of seeds.
     const seeds = [run.name, run.variant, `${lines.length} seeds`].filter(Boolean).join(", ");
     const label = [seeds, part].filter(Boolean).join(" · ");
     const interval = view.band === "ci" && lines.every((line) => line.interval);
@@ -48,12 +48,12 @@ export function linesOf(chart, columns, view, runs) {
   });
 }
 
-/** A run has a colour; the dash tells its lines apart or, where it has but one, the run once more. */
+/** A run has a colour; the dash distinguishes its lines or, if it has only one, the run once more. */
 function lookOfRun(place, parts, part) {
   return { token: RUNS[place % RUNS.length], dash: parts.length > 1 ? parts.indexOf(part) : place };
 }
 
-/** An agent looks as in the trees, also by its dash: never told by colour alone. */
+/** An agent looks as in the trees and also has a dash: colour alone never distinguishes it. */
 function lookOf(run, part, parts, stacked) {
   const agent = run.agents.indexOf(part);
   if (agent >= 0) return { token: `--agent-${(agent % 6) + 1}`, dash: agent };
@@ -69,7 +69,7 @@ function grouped(items, keyOf) {
   return groups;
 }
 
-/** Cumulative sums of means, the last line on top: what a stacked chart draws. */
+/** Returns cumulative sums of means, the last line on top, as a stacked chart draws them. */
 export function stack(lines) {
   const sums = [];
   return lines.map(({ mean }) => mean.map((value, slot) => (sums[slot] = (sums[slot] ?? 0) + (value ?? 0))));

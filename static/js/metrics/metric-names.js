@@ -1,8 +1,8 @@
 /**
- * Which charts there are, from the names of the series that the server has. Pure.
+ * Charts by the names of the series that the server has. Pure.
  *
  * A chart is {id, title, hint, section, share, lines: [{run, metric, part, label}]}: the metrics of all
- * runs that belong together, one line for each; `share` where values are shares of a whole.
+ * runs that belong together, one line for each; `share` if values are fractions of a whole.
  */
 
 const FAMILIES = ["phase", "ends", "stops", "best", "within"];
@@ -72,8 +72,8 @@ const HINTS = {
 };
 
 /**
- * Charts of all runs, by section, in a fixed order. `runs` are {id, agents, owners, metrics: [{name}]};
- * `owners` has, for each agent that learns with another's weights, whose they are.
+ * Returns the charts of all runs, by section, in a fixed order. `runs` are {id, agents, owners,
+ * metrics: [{name}]}; `owners` maps each agent that learns with another's weights to their owner.
  */
 export function chartsFrom(runs, wanted = "") {
   const charts = new Map();
@@ -100,14 +100,14 @@ function chartOf(id) {
   return { id, title: titleOf(id), hint: HINTS[id] ?? "", section: sectionOf(id), share: isShare(id), lines: [] };
 }
 
-/** Agents in the order of their team, phases in that of a step, others after them as they came. */
+/** Position of a line: agents in the order of their team, phases in that of a step, others last. */
 function placeOf({ run, part }, runs) {
   const { agents } = runs.find(({ id }) => id === run);
   const place = agents.includes(part) ? agents.indexOf(part) : PHASES.indexOf(part);
   return place < 0 ? 99 : place;
 }
 
-/** Of which chart a metric is a line: {id, part, label}. */
+/** Returns the chart of which a metric is a line: {id, part, label}. */
 function split(name, run) {
   const team = /^(validation|test)\.(tree|samples)$/.exec(name);
   if (team) return { id: `${team[1]}.agent`, part: team[2], label: ofTeam(run, ...team.slice(1)) };
@@ -146,7 +146,7 @@ function titleOf(id) {
   return TITLES[id] ?? words[0].toUpperCase() + words.slice(1);
 }
 
-/** Whether the values of a chart are shares of a whole, and so its unit is known. */
+/** Returns whether the values of a chart are fractions of a whole, so that its unit is known. */
 function isShare(id) {
   return /^(reward|solved|share|ends|stops|best|within|clip_fraction|search\.duplicates|step\.filtered_share|(validation|test)\.(agent|error|tree|samples))$/.test(id);
 }

@@ -1,4 +1,4 @@
-/** The picture of one chart with uPlot: lines of means, least and greatest as bands, or a stack. */
+/** The plot of one chart with uPlot: lines of means, least and greatest as bands, or a stack. */
 
 import uPlot from "../../vendor/uplot/uPlot.esm.js";
 import { duration, number } from "../lib/format.js";
@@ -6,7 +6,7 @@ import { ALERTS } from "../run/health.js";
 import { stack } from "./metric-lines.js";
 
 const HEIGHT = 210;
-const FEW = 40; // points that are drawn one by one
+const FEW = 40; // number of points below which each is drawn
 export const DASHES = [[], [8, 4], [2, 3], [10, 3, 2, 3], [5, 5], [1, 4]];
 
 export class MetricPlot {
@@ -16,7 +16,7 @@ export class MetricPlot {
     this.acts = acts;
   }
 
-  /** @param shown {id, share, x, lines, stacked, view, range}; returns whether it was made anew. */
+  /** @param shown {id, share, x, lines, stacked, view, range}; returns whether it was rebuilt. */
   show(shown) {
     this.shown = shown;
     const { id, lines, stacked, view } = shown;
@@ -30,7 +30,7 @@ export class MetricPlot {
     return true;
   }
 
-  /** Colours come from the theme when a plot is made. */
+  /** Discards the plot's shape, so that `show` rebuilds it with the theme's colours. */
   forget() {
     this.shape = null;
   }
@@ -116,7 +116,7 @@ export class MetricPlot {
   #spanX() {
     const { range, view, x } = this.shown;
     const { from, to, log } = range;
-    // Nothing stands before the first point: on a log axis that may be most of the width.
+    // There are no points before the first one: on a log axis that may be most of the width.
     const first = view.from === null ? x[0] : from;
     const low = log ? Math.max(first, 1) : from;
     return to > low ? [low, to] : [low - 0.5, low + 0.5];
@@ -128,7 +128,7 @@ export class MetricPlot {
     if (stacked) return [0, share ? 1 : most * 1.08 || 1];
     const room = (most - least) * 0.08 || Math.abs(most) * 0.1 || 0.5;
     const low = least >= 0 && least - room < 0 ? 0 : least - room;
-    // An interval may reach beyond what a share can be.
+    // An interval may exceed the range of a share.
     return share ? [Math.max(0, low), Math.min(1.02, most + room)] : [low, most + room];
   }
 
@@ -150,7 +150,7 @@ export class MetricPlot {
   }
 }
 
-/** A short line as a chart draws it, or for a part of a stack a patch of its colour. */
+/** Returns a short line as a chart draws it or, for a part of a stack, a patch of its colour. */
 export function swatch(colour, dash, stacked) {
   const canvas = document.createElement("canvas");
   canvas.width = 36;
@@ -172,14 +172,14 @@ export function swatch(colour, dash, stacked) {
   return canvas;
 }
 
-/** A place on the x axis in words. */
+/** Formats a position on the x axis. */
 export function xText(axis, value) {
   if (value === null || value === undefined) return "";
   if (axis === "time") return duration(value);
   return Math.abs(value) < 1e5 ? String(Number(value.toFixed(2))) : number(value);
 }
 
-/** There is no half of a step, token or node. */
+/** Formats a tick; steps, tokens and nodes have no fractions. */
 function tickText(axis, tick) {
   return axis === "time" || Number.isInteger(tick) ? xText(axis, tick) : null;
 }

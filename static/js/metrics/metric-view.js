@@ -1,10 +1,10 @@
-/** How charts are looked at, as the address says it. Pure. */
+/** The view of charts, as encoded in the address. Pure. */
 
 const AXES = ["step", "time", "tokens", "nodes"];
 const DEFAULTS = { x: "step", smooth: 0, logX: false, logY: false, band: "none", from: null, to: null, q: "" };
 const BANDS = ["none", "std", "ci"];
 
-/** What the address asks for; what it does not know is as if it were not there. */
+/** Parses the view of an address; unknown values get their defaults. */
 export function readView(search) {
   const fields = new URLSearchParams(search);
   const edge = (name) => (fields.get(name) && Number.isFinite(+fields.get(name)) ? +fields.get(name) : null);
@@ -22,7 +22,7 @@ export function readView(search) {
   };
 }
 
-/** The address of a view: what is not as it is by itself, beside what else is in the address. */
+/** Returns the query string of a view: values that differ from the defaults, others removed. */
 export function writeView(search, view) {
   const fields = new URLSearchParams(search);
   const { logX, logY, ...plain } = view;
@@ -34,13 +34,13 @@ export function writeView(search, view) {
   return `?${fields}`;
 }
 
-/** The part of the steps that an address asks for: {from, to}, both null for all of them. */
+/** Returns the range of steps in an address: {from, to}, both null for all of them. */
 export function readZoom(search) {
   const { from, to } = readView(search);
   return { from, to };
 }
 
-/** The address with this part of the steps in it, or with none. */
+/** Returns the address with this range of steps, or without one. */
 export function withZoom({ pathname, search, hash }, from, to) {
   const fields = new URLSearchParams(search);
   for (const [name, value] of Object.entries({ from, to })) {

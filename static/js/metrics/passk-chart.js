@@ -1,12 +1,12 @@
-/** Pass@k over the budget k: a line for each run, its 95 % interval as a band. Pixels, k in powers of two. */
+/** Pass@k over the budget k: a line per run, its 95 % interval as a band. In pixels; log2 axis. */
 
 import { svg } from "../lib/dom.js";
 import { percent } from "../lib/format.js";
 
 const [WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM] = [640, 220, 44, 16, 10, 24];
-const LOOKS = 8; // of runs, by colour and dash; charts.css has as many
+const LOOKS = 8; // of runs, by colour and dash; charts.css has the same number
 
-/** Where k and a share lie in the picture, for budgets from 1 to `most`. */
+/** Returns the functions x(k) and y(share) in pixels, for budgets from 1 to `most`. */
 export function scales(most) {
   const doublings = Math.log2(Math.max(2, most));
   return {
@@ -15,7 +15,7 @@ export function scales(most) {
   };
 }
 
-/** The path of a line, and that of the band around it, of rows {k, within, low, high}. */
+/** Returns the SVG paths of a line and of the band around it, of rows {k, within, low, high}. */
 export function paths(rows, { x, y }) {
   const points = (name) => rows.map((row) => `${x(row.k).toFixed(1)},${y(row[name]).toFixed(1)}`);
   const [line, low, high] = ["within", "low", "high"].map(points);

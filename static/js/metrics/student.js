@@ -1,7 +1,7 @@
 /**
  * Quantiles of Student's t distribution, for intervals of a mean. Pure.
  *
- * The share of the distribution within ±t has a closed form for whole degrees of freedom (Abramowitz
+ * The share of the distribution within ±t has a closed form for integer degrees of freedom (Abramowitz
  * and Stegun 26.7.3 and 26.7.4); where its terms would be many, the expansion of 26.7.5 is exact to
  * 1e-9. Both agree with scipy to 1e-6 (tests/browser/test_student.py).
  */
@@ -10,14 +10,14 @@ export const Z95 = 1.959963984540054; // of the normal distribution, two-sided
 const EXPANDED_FROM = 200; // degrees of freedom
 const known = new Map();
 
-/** The t within ±which 95 % of Student's distribution lie, for 1, 2, ... degrees of freedom. */
+/** Returns t such that 95 % of Student's distribution lie within ±t, for degrees of freedom >= 1. */
 export function t95(degrees) {
   if (!(degrees >= 1)) throw new RangeError(`degrees = ${degrees}: an interval of a mean takes two values or more`);
   if (!known.has(degrees)) known.set(degrees, degrees < EXPANDED_FROM ? solved(degrees) : expanded(degrees));
   return known.get(degrees);
 }
 
-/** Bisection in the angle atan(t / sqrt(degrees)), from 0 to 90 degrees. */
+/** Bisects over the angle atan(t / sqrt(degrees)), from 0 to 90 degrees. */
 function solved(degrees) {
   let [low, high] = [0, Math.PI / 2];
   for (let step = 0; step < 60; step += 1) {

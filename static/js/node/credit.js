@@ -2,8 +2,8 @@
  * The terms behind a node's shaped reward and advantage (engine/credit; docs/algorithm.md,
  * sections 5 and 6). Pure.
  *
- * The recorded figures are the truth. The terms are worked out again from the tree; what is left
- * between the two is told as such (the overlong penalty, or a method that sees the whole step).
+ * The recorded figures are authoritative. The terms are recomputed from the tree; any difference
+ * is reported as such (the overlong penalty, or a method that sees the whole step).
  */
 
 const TINY = 1e-6;
@@ -18,9 +18,9 @@ function deviation(values) {
 }
 
 /**
- * {raw, parent, siblings, siblingCount, baseline, shaping, penalty, shaped, group}: null where a
- * term does not exist. `group` is {count, mean, deviation, method, advantage, rest, ofAgent}; it
- * is null before the tree got its credit.
+ * Returns {raw, parent, siblings, siblingCount, baseline, shaping, penalty, shaped, group}: null
+ * where a term does not exist. `group` is {count, mean, deviation, method, advantage, ofAgent,
+ * explained}; it is null before the tree got its credit.
  *
  * @param config `credit` of the run's settings.
  */
@@ -72,7 +72,7 @@ function groupOf(scored, node, config) {
   const told = STANDARDISED.includes(config.advantage)
     ? found.deviation > 0 ? centred / (found.deviation + 1e-9) : 0
     : config.advantage === "dr_grpo" ? centred : null;
-  // A term that does not lead to what was recorded is not shown as its cause.
+  // A term that does not lead to the recorded advantage is not shown as its cause.
   if (told !== null && Math.abs(told - node.advantage) < 1e-4) found.explained = told;
   return found;
 }

@@ -1,7 +1,7 @@
 /**
- * Posteriors of the search as curves, and what other rules than Thompson's would have chosen. Pure.
+ * Posteriors of the search as curves, and the choices of rules other than Thompson's. Pure.
  *
- * `known` is what an event holds of an arm (engine/search/tree.py): {a, b} of a Beta posterior,
+ * `known` is what an event records of an arm (engine/search/tree.py): {a, b} of a Beta posterior,
  * {m, kappa, nu, tau_square} of a Gaussian one (Student's t once its variance is integrated out),
  * or {mean, nodes} where UCB1 chose.
  */
@@ -15,7 +15,7 @@ const LANCZOS = [
   1.5056327351493116e-7,
 ];
 
-/** ln Γ(x) for x > 0. */
+/** Returns ln Γ(x) for x > 0. */
 export function logGamma(x) {
   if (x < 0.5) return Math.log(Math.PI / Math.sin(Math.PI * x)) - logGamma(1 - x);
   const y = x - 1;
@@ -25,7 +25,7 @@ export function logGamma(x) {
   return 0.5 * Math.log(2 * Math.PI) + (y + 0.5) * Math.log(t) - t + Math.log(sum);
 }
 
-/** Density of an arm's posterior at x; null where none is known. */
+/** Returns the density of an arm's posterior at x; null if none is known. */
 export function density(known, x) {
   if (known?.a !== undefined) {
     const { a, b } = known;
@@ -43,7 +43,7 @@ export function density(known, x) {
   return null;
 }
 
-/** [[x, density]] over a range, at the middles of `points` equal parts; [] where none is known. */
+/** Returns [[x, density]] at the middles of `points` equal parts of a range; [] if none is known. */
 export function curve(known, [from, to] = [0, 1], points = 64) {
   if (density(known, (from + to) / 2) === null) return [];
   return Array.from({ length: points }, (_, index) => {
@@ -52,13 +52,13 @@ export function curve(known, [from, to] = [0, 1], points = 64) {
   });
 }
 
-/** The posterior's mean; null where nothing is known. */
+/** Returns the posterior's mean; null if nothing is known. */
 export function meanOf(known) {
   if (known?.a !== undefined) return known.a / (known.a + known.b);
   return known?.m ?? known?.mean ?? null;
 }
 
-/** {nodes, mean} of the rewards that an arm has seen, without its prior. */
+/** Returns {nodes, mean} of the rewards that an arm has received, without its prior. */
 export function seen(known) {
   if (known?.a !== undefined) {
     const nodes = known.a + known.b - 2 * PRIOR;
@@ -71,7 +71,7 @@ export function seen(known) {
   return { nodes: known?.nodes ?? 0, mean: known?.mean ?? 0 };
 }
 
-/** UCB1 (Auer et al. 2002) of every arm: mean + sqrt(2 ln N / n), infinite before its first. */
+/** Returns UCB1 (Auer et al. 2002) of every arm: mean + sqrt(2 ln N / n), infinite without a node. */
 export function upperBounds(arms) {
   const found = arms.map((arm) => seen(arm.known));
   const total = found.reduce((sum, { nodes }) => sum + nodes, 0);
@@ -80,14 +80,14 @@ export function upperBounds(arms) {
   );
 }
 
-/** {mean, ucb}: the arm that each rule would have taken; null where the log tells too little. */
+/** Returns {mean, ucb}: the arm that each rule would choose; null if the log records too little. */
 export function alternatives(arms) {
   if (arms.length < 2 || arms.some((arm) => meanOf(arm.known) === null)) return null;
   const first = (values) => arms[values.indexOf(Math.max(...values))].name;
   return { mean: first(arms.map((arm) => meanOf(arm.known))), ucb: first(upperBounds(arms)) };
 }
 
-/** What to show of x for these arms: 0 to 1, and further where draws or means lie outside. */
+/** Returns the range of x for these arms: 0 to 1, extended to draws or means outside. */
 export function rangeOf(arms) {
   const values = arms.flatMap((arm) => [arm.draw, meanOf(arm.known)]);
   const finite = values.filter((value) => Number.isFinite(value));

@@ -1,13 +1,13 @@
 /**
  * Line diff by longest common subsequence. Pure.
  *
- * Common head and tail are cut off first; what is left costs O(n m), so above `LIMIT` cells it is
+ * Common head and tail are removed first; the rest costs O(n m), so above `LIMIT` cells it is
  * reported as one replacement instead of blocking the page.
  */
 
 const LIMIT = 4_000_000;
 
-/** [{kind: "same" | "removed" | "added", text, before, after}] with 1-based line numbers. */
+/** Returns [{kind: "same" | "removed" | "added", text, before, after}] with 1-based line numbers. */
 export function diffLines(before, after) {
   const a = before.split("\n");
   const b = after.split("\n");
@@ -81,7 +81,7 @@ function numbered(kinds, a, b) {
   });
 }
 
-/** {added, removed}: how many lines changed. */
+/** Returns {added, removed}: how many lines changed. */
 export function diffCounts(lines) {
   const of = (kind) => lines.filter((line) => line.kind === kind).length;
   return { added: of("added"), removed: of("removed") };

@@ -34,7 +34,7 @@ const TOKEN = new RegExp(
   "gu",
 );
 
-/** Tokens of a Python program, in order. */
+/** Returns the tokens of a Python program, in order. */
 export function highlight(source) {
   const tokens = [];
   let afterDefinition = false;
@@ -53,7 +53,7 @@ function nameKind(text, afterDefinition) {
   return BUILTINS.has(text) ? "builtin" : "name";
 }
 
-/** The tokens split at line ends: one list per line of the source. */
+/** Returns the tokens split at line ends: one list per line of the source. */
 export function highlightLines(source) {
   const lines = [[]];
   for (const { kind, text } of highlight(source)) {

@@ -1,4 +1,4 @@
-/** A node's program: in colours, against its parent, and as it came to be along the path. */
+/** A node's program: highlighted, as a diff against its parent, and as the repairs along its path. */
 
 import { diffCounts, diffLines } from "./diff.js";
 import { element } from "../lib/dom.js";
@@ -9,7 +9,7 @@ import { words } from "../lib/format.js";
 
 const SIGNS = { same: " ", added: "+", removed: "−" };
 
-/** @param view "program" | "diff" | "path"; `choose(view)` draws the panel again. */
+/** @param view "program" | "diff" | "path"; `choose(view)` redraws the panel. */
 export function programSection(tree, node, view, choose) {
   const parent = tree.nodes.get(node.parent);
   const path = pathTo(tree, node).filter((one) => one.closed);
@@ -43,7 +43,7 @@ function labelOf(lines) {
   return added + removed ? `Changes +${added} −${removed}` : "No change";
 }
 
-/** One stage of the path: the first program whole, then what each repair changed. */
+/** Returns one stage of the path: the first program whole, then the changes of each repair. */
 function stage(before, node) {
   const lines = before ? changesOf(before, node) : null;
   const what = lines ? labelOf(lines).toLowerCase() : "the first program";

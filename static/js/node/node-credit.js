@@ -1,4 +1,4 @@
-/** Reward and advantage of a node as sums of their terms, and what learned from it. */
+/** Reward and advantage of a node as sums of their terms, and the update that learned from it. */
 
 import { creditTerms } from "./credit.js";
 import { element } from "../lib/dom.js";

@@ -1,14 +1,14 @@
-/** How a node looks: its agent's mark, and a fill by score, advantage or agent. Pure. */
+/** The look of a node: its agent's mark, and a fill by score, advantage or agent. Pure. */
 
 import { outcome } from "../stream/fold.js";
 import { mixed } from "../forest/marks.js";
 
-const STRONG = 2; // an advantage from which on the overlay is at its full colour
+const STRONG = 2; // advantage from which on the overlay has its full colour
 
 /**
- * How a node looks, for the agents of a team in their order.
+ * Returns the look function of nodes, for the agents of a team in their order.
  *
- * @param colour what the fill tells: "score", "advantage" or "agent".
+ * @param colour what the fill shows: "score", "advantage" or "agent".
  */
 export function lookup(agents, palette, colour = "score") {
   const shapes = new Map(agents.map((agent) => [agent.name, agent]));
@@ -26,7 +26,7 @@ export function lookup(agents, palette, colour = "score") {
   };
 }
 
-/** Fill and sign of an advantage; one that is not known yet is as pale as the ground. */
+/** Returns fill and sign of an advantage; one that is not known yet has the surface's colour. */
 export function creditFill(advantage, palette) {
   if (!advantage) return { fill: advantage === 0 ? palette.line : palette.surface, sign: 0 };
   const share = 0.25 + 0.75 * Math.min(1, Math.abs(advantage) / STRONG);

@@ -1,4 +1,4 @@
-/** One node in full: what was asked and written, how it was judged, what credit, and why here. */
+/** One node in full: prompt and answer, verdicts, credit, and why the search placed it here. */
 
 import { element } from "../lib/dom.js";
 import { outcome } from "../stream/fold.js";
@@ -37,7 +37,7 @@ export class NodePanel {
   }
 
   /**
-   * Shows a node; drawn again only when it says something new.
+   * Shows a node; redraws only if its content changed.
    *
    * @param context {lookOf, palette, state, config, collapsed}: lookOf(node) as in the forest,
    *   the state that the page shows, the run's settings, the ids of collapsed nodes of this tree.
@@ -84,7 +84,7 @@ export class NodePanel {
     return [...told, ...credit, collapsed?.has(node.id), palette.text, this.view].join();
   }
 
-  /** Place of the focused button, 1-based: a redraw does not take the focus away. */
+  /** Returns the position of the focused button, 1-based, or 0: a redraw keeps the focus there. */
   #focused() {
     return [...this.host.querySelectorAll("button")].indexOf(document.activeElement) + 1;
   }
@@ -113,7 +113,7 @@ export class NodePanel {
     );
   }
 
-  /** The way up and down, and folding what hangs below. */
+  /** Links to parent and children, and a button that folds the descendants. */
   #links(tree, node, { collapsed }) {
     const { pick, collapse } = this.actions;
     const parent = tree.nodes.get(node.parent);

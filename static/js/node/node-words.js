@@ -1,19 +1,19 @@
-/** Prompt and tokens of a node, fetched when they are asked for: they are too big for the stream. */
+/** Prompt and tokens of a node, fetched on request: they are too big for the stream. */
 
 import { element } from "../lib/dom.js";
 import { bounds, columnOf, COLUMNS, readOf } from "./token-figures.js";
 
-const KEPT = 60; // texts of nodes that are remembered
+const KEPT = 60; // cached texts of nodes
 
 export class NodeWords {
-  /** @param load (tree id, node id) -> promise of what the server tells of a node. */
+  /** @param load (tree id, node id) -> promise of the node's {text, learned} from the server. */
   constructor(load) {
     this.load = load;
     this.known = new Map();
     this.open = new Set();
   }
 
-  /** The two sections of a node; each fetches when it is opened. */
+  /** Returns the two sections of a node; each fetches when it is opened. */
   sections(tree, node) {
     return [
       this.#section("prompt", "Prompt", tree, node, (text) => promptBox(text.prompt)),
@@ -56,7 +56,7 @@ export class NodeWords {
   }
 
   async #told(tree, node) {
-    // What learned from a node is told later than its text.
+    // The record of an update is emitted later than the node's text.
     const key = `${tree.id}/${node.id}/${tree.closed}`;
     const known = this.known.get(key);
     if (known && (known.learned || !tree.closed)) return known;
@@ -103,7 +103,7 @@ function tokenBox({ tokens, logprobs }, learned, node) {
   return element("div", {}, shadeChoice(figures, spans, learned), read, box, element("p", { class: "small muted" }, cut + about));
 }
 
-/** What the shades of the tokens tell: one of the figures that there are. */
+/** Builds the choice of what shades the tokens: one of the available figures. */
 function shadeChoice(figures, spans, learned) {
   const hint = element("span", { class: "small muted" });
   const buttons = COLUMNS.filter(({ name }) => learned || name === "logprobs").map((column) =>

@@ -1,4 +1,4 @@
-/** Why here: the posteriors and draws behind one expansion, level by level, as small densities. */
+/** The posteriors and draws behind one expansion, level by level, as small densities. */
 
 import { alternatives, curve, meanOf, rangeOf } from "./densities.js";
 import { element, svg } from "../lib/dom.js";
@@ -6,7 +6,7 @@ import { element, svg } from "../lib/dom.js";
 const WIDTH = 160;
 const HEIGHT = 26;
 
-/** Readable levels of `node.draws` (engine/search/tree.py, Expansion). Pure. */
+/** Returns the levels of `node.draws` for display (engine/search/tree.py, Expansion). Pure. */
 export function readDraws(draws) {
   return (draws?.levels ?? []).map((level) => {
     const { known = {} } = level;
@@ -42,7 +42,7 @@ function group(title, draws, known, winner) {
   return { title, arms, other: alternatives(arms), weight: null };
 }
 
-/** The panel's section; "" for a node without a choice. */
+/** Returns the panel's section; "" for a node without a choice. */
 export function thompsonSection(node) {
   const levels = readDraws(node.draws).filter((level) => level.groups.length);
   if (!levels.length) return "";

@@ -1,4 +1,4 @@
-/** What is known of single tokens: how probable, how open the choice, how far the policy moved. Pure. */
+/** Figures of single tokens: probability, entropy, importance ratio. Pure. */
 
 import { number } from "../lib/format.js";
 
@@ -7,7 +7,7 @@ const level = (bounds) => (value) => {
   return place < 0 ? bounds.length : place;
 };
 
-/** Figures by token: what a button says, shade 0 (none) to 4 (darkest) of a value, and a hint. */
+/** Figures by token: the button's label, shade 0 (none) to 4 (darkest) of a value, and a hint. */
 export const COLUMNS = [
   {
     name: "logprobs",
@@ -28,14 +28,14 @@ export function columnOf(name) {
   return COLUMNS.find((column) => column.name === name);
 }
 
-/** "From 0.1 to 2." */
+/** Formats the range of values: "From 0.1 to 2." */
 export function bounds(values) {
   if (!values.length) return "";
   const [least, most] = values.reduce(([a, b], v) => [Math.min(a, v), Math.max(b, v)], [Infinity, -Infinity]);
   return `From ${number(least)} to ${number(most)}.`;
 }
 
-/** One token in a line of words. */
+/** Describes one token in one line. */
 export function readOf({ tokens, logprobs, entropy, ratio }, place) {
   const p = Math.exp(logprobs[place]);
   const parts = [

@@ -1,4 +1,4 @@
-/** The page of charts: every number of one run or several, by section. */
+/** The page of charts: every metric of one run or several, by section. */
 
 import { BudgetCard } from "../run/budget-card.js";
 import { element, setText } from "../lib/dom.js";
@@ -10,10 +10,10 @@ import { Waterfall } from "../run/waterfall.js";
 const page = JSON.parse(document.getElementById("page").textContent);
 const part = (name) => document.querySelector(`[data-part="${name}"]`);
 const budget = new BudgetCard();
-const waterfall = new Waterfall(); // of one run: steps of several are not told apart in it
+const waterfall = new Waterfall(); // of one run: it does not distinguish steps of several
 const alone = page.runs.length === 1;
 
-/** Puts every chart that is asked for into its section. */
+/** Inserts every chart that matches the query into its section. */
 function arrange(board, runs, { q }) {
   const charts = chartsFrom(runs, q);
   const host = part("charts");
@@ -51,7 +51,7 @@ async function showSteps() {
   waterfall.show(steps);
 }
 
-/** The states of the runs, as the server last told them. */
+/** Updates the displayed states of the runs from the server's last response. */
 function told(runs) {
   for (const { id, state } of runs) {
     const pill = document.querySelector(`[data-run="${id}"] .pill`);

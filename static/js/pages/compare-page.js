@@ -1,4 +1,4 @@
-/** The page of a comparison, for its people and for guests: the curves that it names, and comments. */
+/** The page of a comparison, for members and for guests: the curves that it names, and comments. */
 
 import { Comments } from "../run/comments.js";
 import { setText } from "../lib/dom.js";
@@ -9,7 +9,7 @@ const RENEW_MS = 15_000;
 const part = (name) => document.querySelector(`[data-part="${name}"]`);
 const { curves, runs, frozen } = JSON.parse(document.getElementById("page").textContent);
 
-/** The charts in the order in which the page names their series. */
+/** Arranges the charts in the order in which the page names their series. */
 function arrange(board, all) {
   const charts = chartsFrom(all).filter(({ id }) => placeOf(id) >= 0);
   charts.sort((a, b) => placeOf(a.id) - placeOf(b.id));
@@ -27,12 +27,12 @@ if (part("charts")) new MetricPage(runs, { arrange, fresh: frozen ? "frozen" : "
 const comments = document.querySelector("[data-comments]");
 if (comments) keepUp(new Comments(comments));
 
-/** A comparison has no stream that would tell of comments. */
+/** Polls comments: a comparison has no stream that would announce them. */
 function keepUp(thread) {
   setInterval(() => document.hidden || thread.renew(), RENEW_MS);
 }
 
-// The address keeps only what was chosen.
+// The address keeps only the chosen runs.
 document.querySelector(".compare-choice")?.addEventListener("formdata", ({ formData }) => {
   const chosen = formData.getAll("run").filter(Boolean);
   formData.delete("run");

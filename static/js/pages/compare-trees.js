@@ -13,7 +13,7 @@ import { lookup } from "../node/node-look.js";
 import { browser } from "../stream/stream.js";
 
 const CURVE = { height: 200, left: 42, bottom: 22, top: 8 }; // px
-const TALL = 360; // px of a tree
+const TALL = 360; // px height of a tree
 const ROWS = [
   ["First solved", (one) => (one.solvedAt === null ? "not" : `node ${one.solvedAt}`)],
   ["Tokens up to there", (one) => (one.tokensToSolved === null ? "–" : number(one.tokensToSolved))],
@@ -56,7 +56,7 @@ function drawTree(canvas, tree) {
   paintFocus(context, { x: 0, y: 0, width, height: TALL }, tree, layout(tree.nodes.values()), picture);
 }
 
-/** Best share of tests over nodes, a line of steps for each tree, and the budget as an upright. */
+/** Draws the best share of tests over nodes, a step line per tree, and the budget as a vertical. */
 function curves(budget) {
   const { height, left, bottom, top } = CURVE;
   const width = Math.max(240, part("curves").clientWidth - 32); // without its padding

@@ -1,4 +1,4 @@
-/** Uploading a data set: its files in pieces, then a version made of them, then the version's page. */
+/** Upload of a dataset: its files in chunks, then a version made of them, then the version's page. */
 
 import { element, setText } from "../lib/dom.js";
 import { percent } from "../lib/format.js";

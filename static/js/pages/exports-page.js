@@ -1,4 +1,4 @@
-/** The list of exports: while one is under way, the page asks for itself and shows how it stands. */
+/** The list of exports: while one is in progress, the page fetches itself again to update it. */
 
 import { FaultNote, fetched } from "../lib/fault-note.js";
 import { tellAges } from "./frame.js";
@@ -8,7 +8,7 @@ const EVERY_MS = 1_500;
 const LIST = '[data-part="list"]';
 const list = () => document.querySelector(LIST);
 const fault = new FaultNote(list, "This list may be out of date.");
-let refused = false; // asking again by itself would not help
+let refused = false; // an automatic retry would not help
 
 async function refresh() {
   const shown = list();

@@ -1,10 +1,10 @@
-/** What every page has: menus that close, ages that grow, and whether the All systems operational. */
+/** Parts of every page: menus that close, ages that are updated, and the status of the server. */
 
 import { ago } from "../lib/format.js";
 
 const HEALTH_MS = 30_000;
 
-/** Says of every moment on the page how long ago it was. */
+/** Shows for every time on the page how long ago it was. */
 export function tellAges() {
   for (const time of document.querySelectorAll("time[data-age]")) {
     time.textContent = ago(Date.now() - Date.parse(time.dateTime));
@@ -18,7 +18,7 @@ async function tellHealth(mark) {
   try {
     well = (await fetch(mark.dataset.health)).ok;
   } catch {
-    // Not reachable: said below, like a service that answers badly.
+    // Not reachable: shown below, like an error status.
   }
   mark.dataset.kind = well ? "live" : "stale";
   mark.textContent = well ? "All systems operational" : "Server not reachable";

@@ -1,6 +1,6 @@
 /**
- * The page of a new experiment: fields and TOML text say the same, and the server says of both what
- * would come of them. The text is what counts; a field writes its line there.
+ * The page of a new experiment: fields and TOML text hold the same settings, and the server validates
+ * them. The text is authoritative; a field writes its line there.
  */
 
 import { AgentList } from "../run/agent-list.js";
@@ -16,19 +16,19 @@ const text = form?.elements.overrides;
 const fields = () => [...form.querySelectorAll("[data-path]")];
 const agents = form && part("agents") && new AgentList(part, { text: plainText, write });
 
-/** What the text of changes is from now on. */
+/** Replaces the text of changes and schedules a check. */
 function write(words) {
   text.value = words;
   later();
 }
 
-let touched = false; // whether somebody has changed anything
-let asked = 0; // answers to older questions are not shown
+let touched = false; // whether the user has changed anything
+let asked = 0; // number of the newest request; older responses are not shown
 let timer = null;
 let slow = null;
-let lines = ""; // the changes as the server writes them
+let lines = ""; // the changes as the server formats them
 
-/** Ask the server what would come of the form; the preflight, which costs more, once one rests. */
+/** Requests validation of the form; the preflight, which costs more, only after a longer pause. */
 async function check(preflight = false) {
   const number = ++asked;
   const body = new FormData(form);
@@ -46,7 +46,7 @@ async function answer(body) {
 }
 
 function later() {
-  asked += 1; // what is being answered is of another text
+  asked += 1; // the pending response belongs to another text
   clearTimeout(timer);
   clearTimeout(slow);
   timer = setTimeout(check, WAIT_MS);
@@ -65,7 +65,7 @@ function show(told) {
   part("whole").hidden = !told.toml;
   setText(part("toml"), told.toml);
   if (told.problems.length) {
-    // Before anything was chosen, what is missing is no mistake.
+    // Before anything was changed, a missing value is no error.
     const [kind, title] = touched ? ["bad", "Invalid settings:"] : ["", "Required before it can start:"];
     say(kind, title, told.problems.map(problemLine));
     part("preflight").replaceChildren();
@@ -101,7 +101,7 @@ function say(kind, words, items = []) {
   note.firstElementChild.replaceChildren(words, list);
 }
 
-/** A field shows what the text says, unless one is writing in it. */
+/** Updates a field from the text's value, unless the field has the focus. */
 function take(field, value) {
   if (field !== document.activeElement) field.value = value ?? field.dataset.base;
 }
@@ -125,7 +125,7 @@ function countChanges() {
   }
 }
 
-/** The text, one setting per line: a table's header would swallow a line that is put behind it. */
+/** Returns the text with one setting per line: a table header would capture a line appended to it. */
 function plainText() {
   return /^\s*\[/m.test(text.value) ? lines : text.value;
 }
@@ -169,7 +169,7 @@ function begin() {
   });
   part("search").addEventListener("input", search);
   form.addEventListener("submit", () => {
-    // The text holds them all.
+    // The text holds the values of all fields.
     for (const field of fields()) field.disabled = true;
   });
   addEventListener("pageshow", () => fields().forEach((field) => (field.disabled = false)));

@@ -1,9 +1,9 @@
 /**
- * The log of a run: lines of the levels and words asked for, newest last, followed while it grows.
+ * The log of a run: lines of the requested levels and words, newest last, followed as it grows.
  *
- * What is asked stands in the address. Only lines after the newest one shown are added; older ones
- * come when they are asked for. Until the first answer the page says that it loads; what fails is
- * said with the remedy, and what would fail again is not asked for again by itself.
+ * The address holds the query. Polls add only lines after the newest one shown; older ones load on
+ * request. Until the first response the page says that it loads; a failure is shown with its
+ * remedy, and a final one is not retried automatically.
  */
 
 import { element, setText } from "../lib/dom.js";
@@ -22,7 +22,7 @@ let newest = 0;
 let asking = 0;
 let follows = true;
 let ended = false; // the run
-let refused = false; // asking again by itself would not help
+let refused = false; // an automatic retry would not help
 
 function asked() {
   const fields = new URLSearchParams();
@@ -49,7 +49,7 @@ function lineOf({ time, level, message }) {
   );
 }
 
-/** All anew: what is asked for has changed. */
+/** Reloads all lines: the query has changed. */
 async function start() {
   const mine = (asking += 1);
   tellLoading(true);
@@ -62,7 +62,7 @@ async function start() {
   host.scrollTop = host.scrollHeight;
 }
 
-/** What has come since; more than a page of it is shown anew. */
+/** Appends lines that are new; reloads all if they fill a page. */
 async function grow() {
   const mine = asking;
   const { lines } = await load(null);

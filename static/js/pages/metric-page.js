@@ -1,8 +1,8 @@
 /**
- * A page of charts of some runs: its controls, what it asks the server for, and how fresh it is.
+ * A page of charts of some runs: its controls, its requests to the server, and its freshness.
  *
- * What is shown stands in the address. Names and lengths of series are asked for every few seconds;
- * a chart asks for its buckets when something of it is new, and only while it is on the screen.
+ * The address holds the view. Names and lengths of series are polled every few seconds; a chart
+ * requests its buckets when some of its data is new, and only while it is on the screen.
  */
 
 import { element, setText } from "../lib/dom.js";
@@ -17,16 +17,16 @@ const LONGEST_WAIT_MS = 30_000;
 const CHOICES = ["x", "band"];
 const LOGS = ["logX", "logY"];
 const VALUES = [...CHOICES, "q", "smooth"];
-const ENDS = ["from", "to"]; // of the range, for who does not drag
+const ENDS = ["from", "to"]; // of the range, for users who do not drag
 
 const part = (name) => document.querySelector(`[data-part="${name}"]`);
 const control = (name) => document.querySelector(`[data-control="${name}"]`);
 
 export class MetricPage {
   /**
-   * @param runs as `MetricBoard` knows them; `arrange(board, runs, view)` gives the charts their
-   *   places; `heard()`, if given, is awaited when the server told anything new; `told(runs)` is
-   *   called when it answered; `fresh` is the word for what is up to date and may go on.
+   * @param runs as in `MetricBoard`; `arrange(board, runs, view)` inserts the charts into the page;
+   *   `heard()`, if given, is awaited when the server reported new data; `told(runs)` is called
+   *   after each response; `fresh` is the label of an up-to-date page whose runs may continue.
    */
   constructor(runs, { arrange, heard, told, fresh = "live" }) {
     this.runs = new Map(runs.map((run) => [run.id, run]));
@@ -78,7 +78,7 @@ export class MetricPage {
     }
   }
 
-  /** The names of all charts are known; each tells of its own buckets. */
+  /** Marks the page as loaded: the names of all charts are known; each loads its own buckets. */
   #loaded() {
     this.isLoaded = true;
     this.loading.remove();
@@ -123,7 +123,7 @@ export class MetricPage {
     this.#change({ from, to }, performance.now());
   }
 
-  /** Zooms to the range that is typed, once it is one. */
+  /** Zooms to the typed range, once it is valid. */
   #zoomTyped() {
     const [from, to] = ENDS.map((end) => control(end).valueAsNumber);
     control("to").setCustomValidity(from >= to ? "Enter a number greater than the start." : "");

@@ -1,7 +1,7 @@
 /**
- * The page that adds a model: sends its files one after the other, then has them made a version.
+ * The page that adds a model: uploads its files one after the other, then makes a version of them.
  *
- * What was sent stays with the server for a day: pressed again after a failure, it goes on.
+ * The server keeps what was uploaded for a day: a new attempt after a failure resumes there.
  */
 
 import { setText } from "../lib/dom.js";
@@ -11,7 +11,7 @@ const part = (name) => document.querySelector(`[data-part="${name}"]`);
 const form = part("form");
 let sending = null;
 
-/** What REST answers to a JSON body; throws `Refused`. */
+/** Returns the REST response to a JSON body; throws `Refused`. */
 async function post(address, body) {
   const answer = await fetch(address, {
     method: "POST",
@@ -39,7 +39,7 @@ async function uploaded(files, project, signal) {
   return ids;
 }
 
-/** The model of that name in the project, null if there is none. */
+/** Returns the id of the model of that name in the project; null if there is none. */
 async function modelOf(project) {
   if (form.dataset.model) return Number(form.dataset.model);
   const name = form.elements.name.value;
@@ -48,7 +48,7 @@ async function modelOf(project) {
   return models?.find((one) => one.name === name)?.id ?? null;
 }
 
-/** A version of the uploads, the first of a new model or the next of one: [model, number]. */
+/** Makes a version of the uploads, the first of a new model or the next of one: [model, number]. */
 async function versionOf(uploads, project) {
   const known = await modelOf(project);
   if (known === null) {

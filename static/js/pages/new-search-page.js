@@ -1,4 +1,4 @@
-/** The page of a new search, beside what launch-page.js does: where the problem is from. */
+/** The page of a new search, in addition to launch-page.js: the source of the problem. */
 
 import { element, setText } from "../lib/dom.js";
 import { faultText } from "../lib/load-fault.js";
@@ -6,7 +6,7 @@ import { callTest, programTest, withTest } from "./typed-tests.js";
 
 const part = (name) => document.querySelector(`[data-part="${name}"]`);
 const form = part("form");
-const known = new Map(); // address -> problems of a dataset's version
+const known = new Map(); // address -> problems of a dataset version
 
 function showSource() {
   const pasted = form.elements.source.value === "paste";
@@ -14,7 +14,7 @@ function showSource() {
   part("pasted").hidden = !pasted;
 }
 
-/** Offers the problems of the chosen dataset; any other can be named by its id. */
+/** Offers the problems of the chosen dataset; any other can be entered by its id. */
 async function offer() {
   const address = form.elements.version.selectedOptions[0]?.dataset.problems;
   if (!address) return show([], "Id of the problem; the list has the first ones.");
@@ -31,7 +31,7 @@ async function offer() {
   show(problems, reason ?? `Id of the problem; the list has the first ${problems.length}.`);
 }
 
-/** Says why the list is not there, with a way to ask again; a problem can be named without it. */
+/** Shows why the list is missing, with a button to retry; a problem can be entered without it. */
 function showFault(status) {
   show([], "");
   const retry = element("button", { class: "link", type: "button", onclick: offer }, "Try again");
@@ -48,7 +48,7 @@ function show(problems, text) {
   }
 }
 
-/** Of a function: arguments; of a program: what it reads. */
+/** Shows the fields of a test: arguments for a function, stdin for a program. */
 function showTestForm() {
   const isProgram = !form.elements.entry_point.value.trim();
   part("argumentsField").hidden = isProgram;

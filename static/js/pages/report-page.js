@@ -1,4 +1,4 @@
-/** A page with work under way: how far it is, and the whole page anew once it is done. */
+/** A page with work in progress: shows its progress, and reloads the whole page once it is done. */
 
 import { setText } from "../lib/dom.js";
 import { FaultNote, fetched } from "../lib/fault-note.js";

@@ -2,9 +2,9 @@
  * The run page: the stream feeds the fold, and everything on the page but its charts, whose numbers
  * the server has in buckets, is drawn from the fold.
  *
- * What the server knows beside the log (queued, stopping, who holds the run) comes with `status`
- * frames; the log never waits for it. Scripts of what is not looked at first, which are half of the
- * page's, come when the first trees are drawn.
+ * What the server knows apart from the log (queued, stopping, who holds the run) arrives with
+ * `status` frames; the log never waits for it. Scripts of what is not visible first, half of the
+ * page's, load after the first trees are drawn.
  */
 
 import { agentsOf, emptyState, fold } from "../stream/fold.js";
@@ -31,7 +31,7 @@ let live = emptyState(); // fold of all that has arrived
 let status = page.status;
 let streamStatus = { kind: "connecting" };
 let palette = readPalette();
-let drawn = null; // the state that the trees show, and its seq then
+let drawn = null; // the state that the trees show, and its seq when drawn
 let drawnSeq = 0;
 const pace = new Pace(drawTrees, 80);
 const slowPace = new Pace(drawWords, 250); // figures, tables and texts, which nobody reads faster
@@ -59,30 +59,30 @@ const trees = new RunForest({ part, partsOf }, page, {
 });
 const bar = new MachineBar(partsOf("machine"), machine, firstSolved);
 const moment = () => (machine.active ? machine.seq : null);
-let charts = null; // until the trees are shown, which are looked at first
+let charts = null; // until the trees, which come first, are shown
 const answer = page.search && new (await import("../run/search-card.js")).SearchCard(part, page.search, (tree, node) => trees.open(tree, node));
 const strip = ["pill", "stop", "stopButton", "kill", "resume", "bar", "facts", "notes", "figures", "result"];
 const progress = new Progress(Object.fromEntries(strip.map((name) => [name, part(name)])), page);
 
-/** The state that the page shows: the newest, or an earlier one. */
+/** Returns the state that the page shows: the newest, or an earlier one. */
 function shownState() {
   return machine.state ?? live;
 }
 
-/** The run's row is of now; at an earlier moment its state is what the log said then. */
+/** Returns the run's status: the current row, or at an earlier event what the log said then. */
 function statusAt(state) {
   if (!machine.active) return status;
   return { ...status, state: state.run.state, waiting: null, error: state.error?.message ?? "" };
 }
 
-/** The team in its order, with the look of each agent. */
+/** Returns the team in its order, with the look of each agent. */
 function team() {
   const names = page.agents.map((agent) => agent.name);
   for (const name of agentsOf(live)) if (!names.includes(name)) names.push(name);
   return looksOf(names, palette);
 }
 
-/** The run as its charts know it. */
+/** Returns the run in the form that its charts need. */
 function chartedRun() {
   return {
     id: page.run.id,
@@ -93,7 +93,7 @@ function chartedRun() {
   };
 }
 
-/** What lies below the trees, and what opens when one is chosen. */
+/** Loads the scripts of the node panel and of the charts below the trees. */
 async function startTheRest() {
   trees.loadPanel();
   if (!page.urls.metrics || page.search) return;
@@ -111,13 +111,13 @@ function changed() {
   slowPace.now();
 }
 
-/** Something came. */
+/** Schedules a redraw for new data. */
 function news() {
   pace.soon();
   slowPace.soon();
 }
 
-/** What moves: the trees, the node that is open, and the place in the log. */
+/** Draws what moves: the trees, the open node, and the position in the log. */
 function drawTrees() {
   const state = shownState();
   trees.draw(state, status);
@@ -126,7 +126,7 @@ function drawTrees() {
   drawnSeq = state.seq;
 }
 
-/** The rest of the page, which tells last of all how far the whole page is. */
+/** Draws the rest of the page; the stream's status, drawn last, says how current the page is. */
 function drawWords() {
   const state = shownState();
   if (drawn !== state || drawnSeq !== state.seq) drawTrees();
@@ -142,7 +142,7 @@ function drawWords() {
   drawStream(part("stream"), streamStatus, status.state, live.seq, state.seq);
 }
 
-/** The seq at which the tree in focus was solved first, or any tree of the run. */
+/** Returns the seq at which the tree in focus, or else any tree of the run, was first solved. */
 async function firstSolved() {
   const { focus } = trees;
   const mine = focus && (live.trees.get(focus.id) ?? focus);
@@ -161,7 +161,7 @@ addEventListener("hashchange", () => {
   trees.address.read();
   changed();
 });
-// Waits and times left count on while no event comes.
+// Waits and remaining times count on while no event arrives.
 setInterval(() => !document.hidden && changed(), 1000);
 
 const socket = new URL(page.urls.stream, location.href);

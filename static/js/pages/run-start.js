@@ -1,6 +1,6 @@
 /**
- * Starts the run page once what the server sent is painted: its modules take longer to run than that
- * takes to show. A hidden tab gets no frames, and starts at once.
+ * Start of the run page after the server's HTML is painted: its modules take longer to run than the
+ * HTML takes to show. A hidden tab gets no frames, and starts at once.
  */
 
 const start = () => import("./run-page.js");

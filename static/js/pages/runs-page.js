@@ -1,6 +1,6 @@
 /**
- * The list of runs, kept up to date while somebody looks: the page asks for itself again and takes
- * over the rows that say something new. A row that says the same is left alone, and focus with it.
+ * The list of runs, kept up to date while it is visible: the page fetches itself again and takes
+ * over the rows that changed. A row without changes is left alone, and focus with it.
  */
 
 import { element } from "../lib/dom.js";
@@ -29,7 +29,7 @@ async function refresh() {
 
 const fault = element("div", { class: "note warn", role: "status", "data-part": "listFault" });
 
-/** The rows stay as they were; a note says so, with a way to ask again. */
+/** Shows a note that the rows may be out of date, with a button to retry; keeps the rows. */
 function setFault(error) {
   const { text } = loadFault(error);
   const retry = element("button", { class: "button", type: "button", onclick: refresh }, "Try again");
@@ -49,7 +49,7 @@ function takeOver(shown, fresh) {
   const known = new Map([...rows.rows].map((row) => [row.id, row]));
   for (const row of news.rows) if (chosen(known.get(row.id))?.checked) chosen(row).checked = true;
   const wanted = [...news.rows].map((row) => sameAs(known.get(row.id), row) ?? row);
-  // What stays is never moved: an element that leaves the page loses the focus.
+  // Rows that stay are never moved: an element that leaves the page loses the focus.
   for (const row of known.values()) if (!wanted.includes(row)) row.remove();
   wanted.forEach((row, place) => {
     if (rows.rows[place] !== row) rows.insertBefore(row, rows.rows[place] ?? null);
@@ -61,7 +61,7 @@ function takeOver(shown, fresh) {
   tellAges();
 }
 
-/** Where the list goes on changes with what it shows: an old cursor would leave out a run. */
+/** Replaces the pager, which changes with the rows: an old cursor would skip a run. */
 function takeOverPager(shown, fresh) {
   const [pager, next] = [shown, fresh].map((list) => list.querySelector(".pager"));
   if (pager?.outerHTML === next?.outerHTML) return;
@@ -69,12 +69,12 @@ function takeOverPager(shown, fresh) {
   if (next) shown.querySelector("#chosen").before(next);
 }
 
-/** The box of a row by which it is chosen: what is chosen stays so when its row says something new. */
+/** Returns the checkbox of a row; a checked one stays checked when its row is replaced. */
 function chosen(row) {
   return row?.querySelector('input[name="run"]');
 }
 
-/** The row that is shown, if the new one says nothing else; how long ago is told by frame.js. */
+/** Returns the displayed row if the new one has the same content; frame.js updates its age. */
 function sameAs(row, fresh) {
   const said = (one) => [...one.cells].map((cell) => (cell.querySelector("[data-age]") ? "" : cell.innerHTML)).join();
   return row && said(row) === said(fresh) ? row : null;

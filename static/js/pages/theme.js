@@ -1,5 +1,5 @@
 /**
- * Light or dark: the visitor's choice if there is one, else what the system asks for.
+ * Light or dark theme: the visitor's choice if there is one, else the system's preference.
  *
  * Loaded as a classic script in the head, before the first paint, so that no page flashes.
  */

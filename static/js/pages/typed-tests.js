@@ -1,16 +1,16 @@
-/** Tests of a pasted problem: one that is typed in a small form, added to a field of JSON. Pure. */
+/** Tests of a pasted problem: a test typed in a small form is added to a JSON field. Pure. */
 
-/** A call's test from two texts of JSON: arguments separated by commas, and the expected value. */
+/** Returns the test of a call from two JSON texts: comma-separated arguments, the expected value. */
 export function callTest(args, expected) {
   return { arguments: json(`[${args}]`, "Arguments"), expected: json(expected, "Expected value") };
 }
 
-/** The test of a program that reads `stdin`; both are texts as they are. */
+/** Returns the test of a program that reads `stdin`; both are plain text. */
 export function programTest(stdin, expected) {
   return { stdin, expected };
 }
 
-/** The field's text with one more test, one per line; throws an Error with the remedy. */
+/** Returns the field's text with one more test, one per line; throws an Error with the remedy. */
 export function withTest(text, test) {
   const tests = text.trim() ? listed(text) : [];
   return `[${[...tests, test].map((one) => JSON.stringify(one)).join(",\n ")}]`;
@@ -31,7 +31,7 @@ function listed(text) {
     const tests = JSON.parse(text);
     if (Array.isArray(tests)) return tests;
   } catch {
-    // Said below.
+    // Reported below.
   }
   throw new Error("The tests in the field are not a JSON list: clear it, or add this test by hand");
 }

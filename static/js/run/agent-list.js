@@ -1,9 +1,9 @@
 /**
- * The agents of a new experiment as a list: another one is added, one is removed or put back.
+ * The agents of a new experiment as a list: agents are added, removed and restored.
  *
- * Invariant: the text of changes is what counts. Adding writes `agents.KEY.name` and what differs from
- * the defaults, removing takes the agent's lines away and unsets those of the recipe; `sync` brings the
- * list to what the server reads in the text.
+ * Invariant: the text of changes is authoritative. Adding writes `agents.KEY.name` and the values that
+ * differ from the defaults, removing deletes the agent's lines and unsets those of the recipe; `sync`
+ * updates the list to the agents that the server reads from the text.
  */
 
 import { element, setText } from "../lib/dom.js";
@@ -11,7 +11,7 @@ import { lineOf, withLines, withoutAgent } from "../lib/toml-lines.js";
 
 const NAME = /^[a-z][a-z0-9-]{0,39}$/;
 const NAMES = ["elm", "ash", "birch", "rowan", "maple", "alder", "yew", "willow", "hazel", "larch"];
-const STAND_IN = "new-agent"; // in the template, as webapp/experiments/run_settings/settings_schema.py has it
+const STAND_IN = "new-agent"; // as in webapp/experiments/run_settings/settings_schema.py
 
 export class AgentList {
   /** @param acts {text(), write(text)}: the text of changes, one setting per line. */
@@ -19,13 +19,13 @@ export class AgentList {
     this.acts = acts;
     this.part = part;
     this.host = part("agentList");
-    this.removed = new Map(); // key -> its group, of the recipe's own
+    this.removed = new Map(); // key -> its group, for agents of the recipe
     this.own = new Set(this.#groups().map(keyOf));
     part("addAgent").hidden = false;
     part("addAgentButton").addEventListener("click", () => this.#add());
     part("agentName").addEventListener("keydown", (event) => {
       if (event.key !== "Enter") return;
-      event.preventDefault(); // which would start the run
+      event.preventDefault(); // Enter would start the run
       this.#add();
     });
     this.host.addEventListener("click", ({ target }) => {
@@ -34,7 +34,7 @@ export class AgentList {
     this.#arranged();
   }
 
-  /** Shows the agents that these keys call, in any order. */
+  /** Shows the agents with these keys, in any order. */
   sync(keys) {
     const shown = new Map(this.#groups().map((group) => [keyOf(group), group]));
     for (const [key, group] of shown) if (!keys.includes(key)) this.#takeOut(key, group);
@@ -42,7 +42,7 @@ export class AgentList {
     this.#arranged();
   }
 
-  /** Beside each agent's name, what it is. */
+  /** Shows each agent's model next to its name. */
   tell() {
     for (const group of this.#groups()) {
       const model = group.querySelector(`[data-path="agents.${keyOf(group)}.model"]`);
@@ -73,7 +73,7 @@ export class AgentList {
     group.querySelector(`[data-path="agents.${key}.model"]`).focus();
   }
 
-  /** What makes a new agent like another one: its name, and all that is not as it is by itself. */
+  /** Returns the lines of a new agent like another one: its name, and all values but defaults. */
   #linesOf(key, group, like) {
     const lines = [`agents.${key}.name = ${JSON.stringify(key)}`];
     for (const field of like?.querySelectorAll("[data-path]") ?? []) {

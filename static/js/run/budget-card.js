@@ -1,4 +1,4 @@
-/** Over the budget of nodes: best score so far, and Pass@k of the search with its 95 % interval. */
+/** The card over the budget of nodes: best score so far, and Pass@k with its 95 % interval. */
 
 import { element } from "../lib/dom.js";
 import { percent } from "../lib/format.js";
@@ -19,7 +19,7 @@ export class BudgetCard {
     );
   }
 
-  /** @returns whether there is something to show. */
+  /** @returns whether there is anything to show. */
   show(runs) {
     const series = runs.map((run) => ({ run, label: runs.length > 1 ? run.label : "", rows: overBudget(run.metrics) }));
     const drawn = series.filter((one) => one.rows.length);

@@ -1,11 +1,11 @@
-/** What a tree reached for what it cost: best so far over its nodes, in the order of verdicts. Pure. */
+/** Results of a tree over its budget: best so far over its nodes, in the order of verdicts. Pure. */
 
-/** The closed nodes of a tree in the order in which their verdicts came. */
+/** Returns the closed nodes of a tree in the order of their verdicts. */
 export function inOrder(tree) {
   return [...tree.nodes.values()].filter((node) => node.closed).sort((a, b) => a.closedSeq - b.closedSeq);
 }
 
-/** Largest share of tests that any of the first k nodes passed, for k from 0 to all. */
+/** Returns the largest share of tests that any of the first k nodes passed, for k from 0 to all. */
 export function bestSoFar(tree) {
   const best = [0];
   for (const node of inOrder(tree)) best.push(Math.max(best.at(-1), node.fraction ?? 0));
@@ -13,9 +13,9 @@ export function bestSoFar(tree) {
 }
 
 /**
- * {nodes, solvedAt, tokensToSolved, best, depth, width, tokens} of a tree's first `budget` nodes:
- * `solvedAt` counts nodes up to the first that passed every test, null where none did; `width` is
- * the number of programs written from the problem itself.
+ * Returns {nodes, solvedAt, tokensToSolved, best, depth, width, tokens} of a tree's first `budget`
+ * nodes: `solvedAt` counts nodes up to the first that passed every test, null if none did; `width`
+ * is the number of programs written from the problem itself.
  */
 export function spent(tree, budget) {
   const nodes = inOrder(tree).slice(0, budget);
@@ -32,7 +32,7 @@ export function spent(tree, budget) {
   };
 }
 
-/** The tree as it was once its first `budget` verdicts had come. */
+/** Returns the tree as of its first `budget` verdicts. */
 export function within(tree, budget) {
   const nodes = inOrder(tree).slice(0, budget);
   const kept = new Set(nodes.map((node) => node.id));

@@ -1,8 +1,8 @@
 /**
- * The card of comments: shows the thread of a run, a node or a comparison, and renews it when told.
+ * The card of comments: shows the thread of a run, a node or a comparison, and reloads it on request.
  *
- * The server renders threads; what is taken from its page is the part `data-thread`. A comment that
- * is being written is never taken away: while one is there, only the list is renewed.
+ * The server renders threads; the part `data-thread` of its page is inserted here. A comment that is
+ * being written is never discarded: while there is one, only the list is reloaded.
  */
 
 import { FaultNote } from "../lib/fault-note.js";
@@ -23,12 +23,12 @@ export class Comments {
     this.show(null, null);
   }
 
-  /** Show what others have written since. */
+  /** Loads what others have written since. */
   renew() {
     this.#load(false);
   }
 
-  /** The thread of a node, or that of the whole; ids are numbers. */
+  /** Shows the thread of a node, or that of the whole if `node` is null; ids are numbers. */
   show(tree, node) {
     const address = node === null ? this.base : `${this.base}&tree=${tree}&node=${node}`;
     if (address === this.#shown) return;
@@ -93,7 +93,7 @@ export class Comments {
     tellAges();
   }
 
-  /** What is being written stays; a list that never came leaves its place to the note. */
+  /** Shows a note in place of the loading text; keeps a comment that is being written. */
   #fault(error, retry) {
     this.body.querySelector("[role=status]")?.remove();
     this.fault.show(faultText(error.status), retry);

@@ -1,10 +1,11 @@
-/** How far a run is and how long it will still take. Pure: the clock is an argument. */
+/** Progress of a run and an estimate of the time left. Pure: the clock is an argument. */
 
-const RECENT = 10; // steps behind an estimate
+const RECENT = 10; // newest steps used for an estimate
 
 /**
  * @returns {done, steps, share, byMinutes, minutesDone, minutes, secondsLeft|null}: `share` runs from
- *   0 to 1 over whichever limit is nearer, `byMinutes` says that it is the minutes; `secondsLeft` is null until a step has ended.
+ *   0 to 1 over whichever limit is nearer, `byMinutes` says that it is the minutes; `secondsLeft` is
+ *   null until a step has ended.
  */
 export function progressOf(state) {
   const last = state.steps.at(-1);
@@ -17,7 +18,7 @@ export function progressOf(state) {
     done,
     steps,
     minutes,
-    minutesDone: minutes ? Math.min(minutes, minutesDone) : minutesDone, // the last step may end beyond
+    minutesDone: minutes ? Math.min(minutes, minutesDone) : minutesDone, // steps may exceed it
     byMinutes: minutes !== null && byTime > bySteps,
     share: Math.min(1, Math.max(bySteps, byTime)),
     secondsLeft: secondsLeft(state),
@@ -39,7 +40,7 @@ function secondsLeft(state) {
   return limits.length ? Math.min(...limits) : null;
 }
 
-/** From one step's end to the next, so that validation and checkpoints count as well. */
+/** Returns seconds from one step's end to the next, which include validation and checkpoints. */
 function wallSecondsPerStep(recent) {
   if (recent.length < 2) return recent[0].seconds;
   const span = (recent.at(-1).time - recent[0].time) / 1000;
@@ -51,7 +52,7 @@ function mean(values) {
   return values.reduce((sum, value) => sum + value, 0) / values.length;
 }
 
-/** What the run is doing now, in a few words. */
+/** Returns the current phase of the run, in a few words. */
 export function phaseOf(state) {
   if (!state.step) return state.plan.steps ? "first validation" : "starting";
   const trees = [...state.trees.values()].filter((tree) => tree.step === state.step);
@@ -61,7 +62,7 @@ export function phaseOf(state) {
   return trees.length ? "updating agents" : "opening trees";
 }
 
-/** Nodes, trees and tokens of all steps that ended. */
+/** Returns {nodes, tokens} of all steps that ended. */
 export function totals(state) {
   const sum = (field) => state.steps.reduce((all, step) => all + step[field], 0);
   return { nodes: sum("nodes"), tokens: sum("tokens") };

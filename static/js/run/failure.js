@@ -1,7 +1,7 @@
 /**
- * Why a run failed: its first causal error, where that was, and what the log said around it.
+ * The failure of a run: its first causal error, where it occurred, and the log around it.
  *
- * `failureOf` is pure; what the log does not tell is left out, never guessed.
+ * `failureOf` is pure; what the log does not record is left out, never guessed.
  */
 
 import { element } from "../lib/dom.js";
@@ -11,7 +11,7 @@ import { clock } from "../lib/format.js";
 const BEFORE = 6;
 const AFTER = 4;
 
-/** {message, traceback, phase, agent, rank, step, lines: [{time, level, message, is}]} */
+/** Returns {message, traceback, phase, agent, rank, step, lines: [{time, level, message, is}]}. */
 export function failureOf(state, message) {
   const { error } = state;
   return {
@@ -25,7 +25,7 @@ export function failureOf(state, message) {
   };
 }
 
-/** The log's lines around the error, and the error among them. */
+/** Returns the log's lines around the error, and the error among them. */
 function around(logs, error) {
   if (!error) return logs.slice(-BEFORE).map((line) => ({ ...line, is: false }));
   const before = logs.filter((line) => line.seq < error.seq).slice(-BEFORE);
@@ -34,7 +34,7 @@ function around(logs, error) {
   return [...before, at, ...after].map((line) => ({ is: false, ...line }));
 }
 
-/** The panel; `resume` is the form that resumes, or null if it cannot be. */
+/** Returns the panel; `resume` is the form that resumes, or null if the run cannot be resumed. */
 export function failurePanel(found, resumeText, resume) {
   const facts = [
     ["Phase", found.phase],
@@ -74,7 +74,7 @@ function folded(title, content, open = false) {
   return element("details", { open }, element("summary", { class: "small" }, title), content);
 }
 
-/** Presses the page's own button, which carries what a form needs. */
+/** Returns a button that submits the page's own form, which carries the required fields. */
 function resumeButton(resume) {
   return element(
     "button",

@@ -1,16 +1,16 @@
-/** Which nodes are asked for: by agent, verdict, score, depth and words. Pure; kept in the address. */
+/** Filters of nodes: by agent, verdict, score, depth, step and text. Pure; kept in the address. */
 
 import { outcome } from "../stream/fold.js";
 
 export const FIELDS = ["agent", "verdict", "score", "depth", "step", "q"];
 export const SCORES = { passed: "passed", partial: "some tests", failed: "no test", failure: "sandbox failure", open: "being written" };
 
-/** The filters of an address, all of them strings; "" asks for nothing. */
+/** Returns the filters of an address, all of them strings; "" filters nothing. */
 export function readFilters(parameters) {
   return Object.fromEntries(FIELDS.map((name) => [name, parameters.get(name) ?? ""]));
 }
 
-/** Only what was asked for is written. */
+/** Writes the filters that are set. */
 export function writeFilters(filters, parameters) {
   for (const name of FIELDS) if (filters[name]) parameters.set(name, filters[name]);
 }
@@ -19,7 +19,7 @@ export function isAsking(filters) {
   return FIELDS.some((name) => filters[name]);
 }
 
-/** {from, to} of "12" or "3-9"; null where it asks for no step. */
+/** Returns {from, to} of "12" or "3-9"; null if it names no step. */
 export function stepsOf({ step }) {
   const found = /^\s*(\d{1,9})\s*(?:[-–]\s*(\d{1,9})\s*)?$/.exec(step);
   if (!found) return null;
@@ -27,7 +27,7 @@ export function stepsOf({ step }) {
   return from && to >= from ? { from, to } : null;
 }
 
-/** A test of nodes: (tree, node) -> boolean. */
+/** Returns a predicate of nodes: (tree, node) -> boolean. */
 export function matcher(filters) {
   const { agent, verdict, score, depth } = filters;
   const words = filters.q.trim().toLowerCase();
@@ -45,7 +45,7 @@ export function matcher(filters) {
   };
 }
 
-/** {trees, nodes, ids: Map(tree id -> Set of node ids)} of all that matches. */
+/** Returns {trees, nodes, ids: Map(tree id -> Set of node ids)} of all matches. */
 export function found(trees, matches) {
   const ids = new Map();
   let nodes = 0;

@@ -1,11 +1,11 @@
 /**
- * Where a figure of training is a reason to look: alert bands of the charts. Pure.
+ * Alert bands of the charts: values of training metrics that deserve attention. Pure.
  *
- * Rules of thumb of policy-gradient training on language models, not laws: a band says where runs
- * that later failed used to be, and why.
+ * Rules of thumb of policy-gradient training on language models, not laws: a band marks values at
+ * which runs often failed later, and says why.
  */
 
-/** By chart: {below?, above?, why}; a value outside calls for attention. */
+/** By chart: {below?, above?, why}; a value outside is an alert. */
 export const ALERTS = {
   entropy: { below: 0.05, why: "below 0.05 nats the policy hardly explores any more" },
   kl: { above: 1, why: "above 1 nat the policy has left the weights it started from far behind" },
@@ -17,7 +17,7 @@ export const ALERTS = {
   "search.duplicates": { above: 0.5, why: "above 50 % most of the search writes what it had" },
 };
 
-/** Of lines {label, values}: those whose newest value lies outside, as {label, value, why}. */
+/** Returns the lines whose newest value is outside, of lines {label, values}: {label, value, why}. */
 export function alerts(id, lines) {
   const rule = ALERTS[id];
   if (!rule) return [];

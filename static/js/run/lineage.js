@@ -1,6 +1,6 @@
-/** Where a node comes from and what became of it: its path, its children, what it fed. Pure. */
+/** The lineage of a node: its path, its children, the update and checkpoint that used it. Pure. */
 
-/** The nodes from the first below the root to this one; of a path with a cycle, each node once. */
+/** Returns the nodes from below the root to this one; with a cycle, each node once. */
 export function pathTo(tree, node) {
   const path = new Set();
   for (let at = node; at && !path.has(at); at = tree.nodes.get(at.parent)) path.add(at);
@@ -11,18 +11,18 @@ export function childrenOf(tree, node) {
   return [...tree.nodes.values()].filter((one) => one.parent === node.id);
 }
 
-/** All below a node. */
+/** Returns the ids of all nodes below a node. */
 export function descendants(tree, id) {
   const below = new Set([id]);
-  // Children are opened after their parents, so one pass in this order finds them all.
+  // Children are opened after their parents, so one pass in this order reaches them all.
   for (const node of tree.nodes.values()) if (below.has(node.parent)) below.add(node.id);
   below.delete(id);
   return below;
 }
 
 /**
- * {update, checkpoint, trees}: the optimizer step that learned from a node and the first
- * checkpoint that holds it; `update` is null while none did, undefined where the log is too old to
+ * Returns {update, checkpoint}: the optimizer step that learned from a node and the first
+ * checkpoint that holds it; `update` is null if none did, undefined if the log is too old to
  * say.
  */
 export function fedBy(state, tree, node) {

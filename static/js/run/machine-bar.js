@@ -24,7 +24,7 @@ export class MachineBar {
     });
   }
 
-  /** @param live the newest state; `state` the one that is shown. */
+  /** @param live the newest state; `state` the displayed one. */
   show(live, state) {
     const { machine } = this;
     const none = live.seq < 2;

@@ -1,12 +1,12 @@
-/** What a run achieved so far, from a state of the fold. Pure. */
+/** Results of a run so far, from a state of the fold. Pure. */
 
-/** First and last result of the test split: what the run achieved; null before both exist. */
+/** Returns first and last result of the test split, {before, after}; null before both exist. */
 export function result(state) {
   const tests = merged(state.evaluations.filter((item) => item.split === "test"));
   return tests.length < 2 ? null : { before: tests[0], after: tests.at(-1) };
 }
 
-/** First and newest validation result per agent: [{agent, before, now}]. */
+/** Returns first and newest validation result per agent: [{agent, before, now}]. */
 export function validationChange(state, agents) {
   const rows = merged(state.evaluations.filter((item) => item.split === "validation"));
   return agents.map((agent) => ({
@@ -16,12 +16,12 @@ export function validationChange(state, agents) {
   }));
 }
 
-/** The checkpoint with the highest mean validation so far, which the run keeps; null before one. */
+/** Returns the checkpoint with the highest mean validation so far, which the run keeps; or null. */
 export function bestCheckpoint(state) {
   return state.checkpoints.findLast((one) => one.best) ?? null;
 }
 
-/** One row per step: the later result of a step wins. */
+/** Returns one row per step: the later result of a step wins. */
 function merged(rows) {
   const byStep = new Map(rows.map((row) => [row.step, row]));
   return [...byStep.values()].sort((a, b) => a.step - b.step);

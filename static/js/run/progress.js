@@ -1,4 +1,4 @@
-/** The strip above the trees: how far, how long, what it waits for; errors; the final result. */
+/** The strip above the trees: progress, durations, waits; errors; the final result. */
 
 import { element, setText } from "../lib/dom.js";
 import { phaseOf, progressOf, totals } from "./estimate.js";
@@ -21,9 +21,9 @@ export class Progress {
   }
 
   /**
-   * @param status the run's row as the server last told it; agents as in the forest;
+   * @param status the run's row as of the server's last frame; agents as in the forest;
    *   `connection` is {kind, title, text}, or null while the page is up to date; `row` is the run's
-   *   row as it is now, where `status` tells of an earlier moment: it decides what can be done.
+   *   current row, where `status` is of an earlier event: it decides which actions are offered.
    */
   show(state, status, agents, palette, now, connection, row = status) {
     this.#state(status, row);
@@ -71,7 +71,7 @@ export class Progress {
     replaceIfChanged(this.facts, facts);
   }
 
-  /** Of a search: what is used of each limit. */
+  /** Shows how much of each limit a search has used. */
   #spent(state, status, now) {
     const rows = spentOf(state, this.search.budget, now);
     this.bar.value = status.state === "finished" ? 1 : shareOf(rows);
@@ -152,7 +152,7 @@ export class Progress {
   }
 }
 
-/** What a run waits for, as {kind, title, text}: from the log, or from its row before the engine speaks. */
+/** Returns what a run waits for, {kind, title, text}: from the log, else from the row. */
 export function waitOf(state, status, now) {
   const wait = state.waiting ?? fromRow(status.waiting);
   if (!wait) {
@@ -164,7 +164,7 @@ export function waitOf(state, status, now) {
   return { kind: "warn", title: "Waiting", text: waitText(wait, seconds) };
 }
 
-/** An evaluation is work, and no reason to worry. */
+/** An evaluation is work, so its note is no warning. */
 function evaluationOf({ name, done, total }, seconds) {
   const title = `${name[0].toUpperCase()}${name.slice(1)}:`;
   return { kind: "", title, text: `${done} of ${count(total, "program")} evaluated, ${duration(seconds)}` };
@@ -234,7 +234,7 @@ function outcomeCell(label, before, after, aside) {
 }
 
 function note(kind, title, text, ...more) {
-  // A wait counts seconds: announced each time, it would never let a screen reader rest.
+  // A wait counts seconds: announced each time, it would keep a screen reader busy.
   const role = kind === "bad" ? "alert" : null;
   return element(
     "div",
@@ -243,7 +243,7 @@ function note(kind, title, text, ...more) {
   );
 }
 
-/** Keeps focus, open details and screen readers at rest while nothing changes. */
+/** Replaces children only if their text changed: keeps focus and details, no announcements. */
 function replaceIfChanged(host, children, extra = "") {
   const said = extra + children.map((child) => child.textContent).join("\n");
   if (host.dataset.said === String(hash(said))) return;

@@ -1,22 +1,22 @@
 /**
- * The run page's place in its address: tree, node, moment and filters, written and followed.
+ * The run page's address: tree, node, event and filters, written and followed.
  *
- * Invariant: an address that was not followed yet is not written over.
+ * Invariant: an address that was not followed yet is not overwritten.
  */
 
 import { addressOf, readAddress } from "../lib/address.js";
 
 export class RunAddress {
   /**
-   * @param page {forest, machine, loads, live(), shown(), filters(), setFilters(filters)}: the
-   *   newest state, the one that is shown, and what is asked for.
+   * @param page {forest, machine, loads, live(), shown(), filters(), setFilters(filters)}: `live()`
+   *   is the newest state, `shown()` the displayed one.
    */
   constructor(page) {
     Object.assign(this, page);
     this.read();
   }
 
-  /** Takes what the address asks for; `follow` goes there. */
+  /** Reads the address; `follow` then opens what it names. */
   read() {
     this.asked = readAddress(location.hash);
   }
@@ -32,7 +32,7 @@ export class RunAddress {
     }
   }
 
-  /** Opens the moment, tree and node: from the fold or, if older, from the server. */
+  /** Opens the event, tree and node of the address: from the fold or, if older, from the server. */
   async follow() {
     if (!this.asked || !this.live().seq) return;
     const { tree: id, node, seq, filters } = this.asked;
@@ -44,12 +44,12 @@ export class RunAddress {
     const state = this.shown();
     const tree = id && (state.trees.get(id) ?? (await loads.tree(id, state.seq)));
     if (!tree) return;
-    // An older tree stands among the others of its step.
+    // An older tree is shown among the others of its step.
     if (!state.trees.has(id) && !filters.step) this.setFilters({ ...filters, step: String(tree.step) });
     forest.setFocus(tree, tree.nodes.get(node) ?? null);
   }
 
-  /** An older tree in focus, of which only an earlier moment is known, is fetched as it is now. */
+  /** Fetches the current version of an older tree in focus that is held only as of an earlier event. */
   async refreshFocus() {
     const { forest, loads } = this;
     const { focus } = forest;

@@ -1,11 +1,11 @@
 /**
- * The charts of the run page: the first ones to look at, from the server's buckets, live by the stream.
+ * The charts of the run page: a selection, from the server's buckets, kept live by the stream.
  *
- * Invariant: what is shown was known at the event that the page shows. `show` is told whenever the
- * page is drawn; the server is asked when numbers have come since, or another moment has others, one
- * question after the other.
+ * Invariant: everything shown was known at the event that the page shows. `show` is called on every
+ * draw of the page; the server is queried when new numbers have arrived, or another event is shown,
+ * one request at a time.
  *
- * Waits: for the server, without a deadline of its own; a failure is told and tried again.
+ * Waits: for the server, without a deadline of its own; a failure is reported and retried.
  */
 
 import { element, setText } from "../lib/dom.js";
@@ -14,15 +14,15 @@ import { chartsFrom } from "../metrics/metric-names.js";
 import { readZoom, withZoom } from "../metrics/metric-view.js";
 
 const SHOWN = ["validation.agent", "reward", "solved", "entropy", "kl", "share", "phase"];
-const PAUSE_MS = 700; // between two questions
+const PAUSE_MS = 700; // between two requests
 const AGAIN_MS = 3_000;
 const VIEW = { x: "step", smooth: 0, logX: false, logY: false, band: "none" };
 
 export class RunCharts {
-  /** @param run {id, url, agents, owners, begun}; `moment()` is the seq that the page shows, null if live. */
+  /** @param run {id, url, agents, owners, begun}; `moment()` returns the seq shown, null if live. */
   constructor(host, run, moment) {
     this.host = host;
-    this.after = host.firstElementChild; // what is there already stays behind the charts
+    this.after = host.firstElementChild; // existing content stays behind the charts
     this.zoomed = readZoom(location.search);
     this.moment = moment;
     this.until = moment();
@@ -34,7 +34,7 @@ export class RunCharts {
       onFault: (error) => this.#lost(error),
     });
     this.run = run;
-    this.loading = run.begun; // until the server has said what there is
+    this.loading = run.begun; // until the server's first response
     this.note = element("p", { class: "small charts-zoom", role: "status", hidden: true });
     host.before(this.note);
     this.#arrange();
@@ -42,7 +42,7 @@ export class RunCharts {
     new ResizeObserver(() => this.board.resize()).observe(host);
   }
 
-  /** @param version changes when a state tells other numbers. */
+  /** @param version changes whenever the state has other numbers. */
   show(version) {
     this.version = `${this.moment() === null ? "now" : "then"} ${version}`;
     if (!this.working && !document.hidden && this.version !== this.drawn) this.#work();
@@ -82,7 +82,7 @@ export class RunCharts {
     }, wait);
   }
 
-  /** All of them, in their order, also before there is a number. */
+  /** Arranges all charts in their order, including those without a number yet. */
   #arrange(none = this.loading ? "Loading…" : undefined) {
     const found = new Map(chartsFrom([this.run]).map((chart) => [chart.id, chart]));
     const empty = new Map(chartsFrom([{ ...this.run, metrics: SHOWN.map((name) => ({ name })) }]).map((chart) => [chart.id, { ...chart, lines: [] }]));
@@ -104,6 +104,6 @@ export class RunCharts {
     console.warn("grove: the charts cannot be drawn:", error.message);
     if (!this.loading) return;
     this.#arrange(`The charts could not be loaded: ${error.message}. Retrying…`);
-    this.board.refresh().catch(() => {}); // they have nothing to ask for
+    this.board.refresh().catch(() => {}); // empty charts make no requests
   }
 }

@@ -1,7 +1,7 @@
 /**
- * The trees of the run page and what belongs to them: filters, the open node, the list, the address.
+ * The trees of the run page and their controls: filters, the open node, the list, the address.
  *
- * Invariant: all of it shows one state, the one that `draw` was last given.
+ * Invariant: all of it shows one state, the one last passed to `draw`.
  */
 
 import { Comments } from "./comments.js";
@@ -20,14 +20,14 @@ import { Twin } from "../forest/accessibility-tree.js";
 export class RunForest {
   /**
    * @param parts {part(name), partsOf(kind)}; `page` is the page's JSON.
-   * @param run {machine, loads, live(), shown(), team(), palette(), changed()}: the moments of the
-   *   run, its agents' looks, and what is called when something is to be drawn anew.
+   * @param run {machine, loads, live(), shown(), team(), palette(), changed()}: the states of the
+   *   run, its agents' looks, and the callback that requests a redraw.
    */
   constructor({ part, partsOf }, page, run) {
     Object.assign(this, { part, page, run });
     this.treesToCome = part("noTreesText").textContent;
     this.filters = readFilters(new URLSearchParams());
-    this.asked = null; // what the filters found, as `filters.found` tells it
+    this.asked = null; // matches, as `filters.found` returns them; null without filters
     this.steps = new Steps({
       load: (step, seq) => run.loads.step(step, seq),
       onChange: () => run.changed(),
@@ -41,9 +41,9 @@ export class RunForest {
       onFocus: (tree) => this.#focused(tree),
       onView: () => run.changed(),
     });
-    const discussed = document.querySelector("[data-comments]"); // a guest is shown none
+    const discussed = document.querySelector("[data-comments]"); // guests see none
     this.comments = discussed && new Comments(discussed);
-    this.panel = null; // until its scripts are there
+    this.panel = null; // until its scripts are loaded
     this.tools = this.#tools(partsOf("tool"));
     this.twin = new Twin(part("twin"), (tree, node) => this.open(tree, node));
     this.head = new ForestHead(part, (step) => {
@@ -62,7 +62,7 @@ export class RunForest {
     part("back").addEventListener("click", () => this.forest.setFocus(null));
   }
 
-  /** The trees that are looked at, the one in focus, and how trees are coloured. */
+  /** The trees in view, as `forest.trees`. */
   get trees() {
     return this.forest.trees;
   }
@@ -75,7 +75,7 @@ export class RunForest {
     this.forest.setFocus(tree, node);
   }
 
-  /** Asks for nodes and steps, as the controls do. */
+  /** Sets the filters of nodes and steps, as the controls do. */
   setFilters(wanted) {
     this.tools.set(wanted);
     this.#filter(wanted);
@@ -85,7 +85,7 @@ export class RunForest {
     this.forest.themeChanged();
   }
 
-  /** What moves: the trees, and the node that is open. @param status the run's, of that moment. */
+  /** Draws what moves: the trees and the open node. @param status the run's, at that moment. */
   draw(state, status) {
     const { forest, filters, part, page } = this;
     this.address.follow();
@@ -101,7 +101,7 @@ export class RunForest {
     this.#drawPanel(state);
   }
 
-  /** What is read: figures of the tools, the list, the legend. */
+  /** Draws what is read: figures of the tools, the list, the legend. */
   drawWords(state) {
     const { forest, asked } = this;
     const { trees, focus } = forest;
@@ -111,7 +111,7 @@ export class RunForest {
     drawLegend(this.part("legend"), this.run.team(), this.run.palette(), forest.colour);
   }
 
-  /** Trees of the steps that are asked for; a tree in focus stays among those of its own. */
+  /** Shows the trees of the requested steps; a tree in focus stays among those of its own step. */
   #show(state) {
     const { forest, filters, steps, run } = this;
     const { focus } = forest;
@@ -120,7 +120,7 @@ export class RunForest {
     const treeOf = (id) => state.trees.get(id) ?? steps.find(id);
     const shown = steps.trees(state);
     forest.show(shown, treeOf, run.team(), run.machine.active);
-    if (this.page.search && shown.length && !forest.focus) forest.setFocus(shown[0]); // it has but one
+    if (this.page.search && shown.length && !forest.focus) forest.setFocus(shown[0]); // the only one
   }
 
   #drawPanel(state) {
@@ -135,7 +135,7 @@ export class RunForest {
     this.panel.show(focus, node, { lookOf, palette, state, config: this.page.config, collapsed: folds.get(focus.id) });
   }
 
-  /** Loads the scripts of the open node, once; what fails is tried again with the next drawing. */
+  /** Loads the scripts of the open node, once; the next drawing retries after a failure. */
   loadPanel() {
     this.panelComes ??= import("../node/node-panel.js").then(
       ({ NodePanel }) => {
@@ -191,7 +191,7 @@ export class RunForest {
   #focused(tree) {
     const { part, page } = this;
     part("back").hidden = !tree || Boolean(page.search);
-    const compare = part("compare"); // guests have nothing to compare it with
+    const compare = part("compare"); // guests have no trees to compare with
     if (compare) compare.hidden = !tree;
     const box = part("statement");
     box.hidden = !tree;
@@ -199,7 +199,7 @@ export class RunForest {
     if (compare) compare.search = new URLSearchParams({ tree: `${page.run.id}:${tree.id}` });
     setText(box, tree.statement);
     setText(part("forestTitle"), `Tree ${tree.id}: ${tree.problem}`);
-    // A tree is drawn at the top of the stage, which a tile far down may have left behind.
+    // A tree is drawn at the top of the stage, which may be scrolled out of view.
     const stage = part("stage");
     if (stage.getBoundingClientRect().top < 0) stage.scrollIntoView({ block: "start" });
   }

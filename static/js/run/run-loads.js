@@ -1,20 +1,20 @@
-/** What the run page fetches beside its stream: moments, single trees, and the trees of a step. */
+/** Requests of the run page apart from its stream: states, events, single trees, trees of a step. */
 
 import { fold } from "../stream/fold.js";
 import { browser, TOPICS } from "../stream/stream.js";
 
-/** @param urls those of the page's JSON. */
+/** @param urls the URLs in the page's JSON. */
 export class RunLoads {
   constructor(urls) {
     this.urls = urls;
   }
 
-  /** {epoch, seq, events} that come to the state after `seq`. */
+  /** Returns {epoch, seq, events}, whose fold is the state after `seq`. */
   state(seq) {
     return browser.load(`${this.urls.state}?seq=${seq}`);
   }
 
-  /** The events after one seq, up to and with another. */
+  /** Returns the events after one seq, up to and including another. */
   async events(after, until) {
     const address = `${this.urls.events}?after=${after}&until=${until}&topics=${TOPICS.join()}`;
     const reply = await fetch(address);
@@ -23,12 +23,12 @@ export class RunLoads {
     return lines.filter(Boolean).map((line) => JSON.parse(line));
   }
 
-  /** The events about the trees of a step, up to `seq`. */
+  /** Returns the events about the trees of a step, up to `seq`. */
   async step(step, seq) {
     return (await browser.load(`${this.urls.step.replace("STEP", step)}?seq=${seq}`)).events;
   }
 
-  /** A tree as it was after `seq`; null if it cannot be had. */
+  /** Returns a tree as of `seq`; null if it cannot be loaded. */
   async tree(id, seq) {
     try {
       const { events } = await browser.load(`${this.urls.tree.replace("TREE", id)}?seq=${seq}`);
@@ -39,12 +39,12 @@ export class RunLoads {
     }
   }
 
-  /** All that is told of one node. */
+  /** Returns the recorded texts and token figures of one node. */
   node(tree, node) {
     return browser.load(this.urls.node.replace("TREE", tree).replace("NODE", node));
   }
 
-  /** {seq, tree, node} of the first node of the run that passed; null while there is none. */
+  /** Returns {seq, tree, node} of the first node of the run that passed; null if none has. */
   async firstSolved() {
     return (await browser.load(this.urls.moments)).first_solved;
   }

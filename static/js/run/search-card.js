@@ -1,4 +1,4 @@
-/** What a search at test time has come to: its budget, the best so far, and the answer to take. */
+/** The card of a search at test time: its budget, the best node so far, and the answer. */
 
 import { element, setText } from "../lib/dom.js";
 import { count, percent } from "../lib/format.js";
@@ -8,7 +8,7 @@ import { hasEnded } from "../stream/stream.js";
 import { bestNode } from "./search-model.js";
 
 export class SearchCard {
-  /** @param part from the name of an element to it; `search` as the page has it; `open(tree, node)`. */
+  /** @param part returns an element by its name; `search` from the page's JSON; `open(tree, node)`. */
   constructor(part, search, open) {
     Object.assign(this, { part, search, open });
     this.shown = "";
@@ -16,7 +16,7 @@ export class SearchCard {
     part("answerNode").addEventListener("click", () => this.open(this.tree, this.node));
   }
 
-  /** @param state as it is shown; `status` of the run at that moment. */
+  /** @param state the displayed one; `status` of the run at that moment. */
   show(state, status) {
     const tree = [...state.trees.values()].at(-1);
     const { answer } = state;

@@ -1,6 +1,6 @@
-/** A search at test time as numbers. Pure: the fold's trees in. */
+/** Figures of a search at test time. Pure: a function of the fold's trees. */
 
-/** The closed node that would be the answer now: most public tests, then the latest; or undefined. */
+/** Returns the closed node that would be the answer now: most public tests, then the latest. */
 export function bestNode(tree) {
   let best;
   for (const node of tree.nodes.values()) {
@@ -11,8 +11,8 @@ export function bestNode(tree) {
 }
 
 /**
- * What a search has used of what it may: [{name, used, most}], of what is limited, nodes first;
- * times in milliseconds, `now` is the moment that is shown.
+ * Returns what a search has used of each limit: [{name, used, most}], nodes first; times are in
+ * milliseconds, `now` is the displayed moment.
  */
 export function spentOf(state, budget, now) {
   const tree = [...state.trees.values()].at(-1);
@@ -30,7 +30,7 @@ export function spentOf(state, budget, now) {
   return rows;
 }
 
-/** Share of the budget that is spent, 0 to 1: whichever limit is nearest. */
+/** Returns the share of the budget that is used, 0 to 1: that of the nearest limit. */
 export function shareOf(rows) {
   return Math.min(1, Math.max(...rows.map(({ used, most }) => used / most)));
 }

@@ -1,27 +1,27 @@
 /**
- * Whose steps' trees are looked at: those of the newest, or of any others of the run.
+ * The steps whose trees are in view: the newest, or any other range of the run.
  *
  * Invariants:
- * - The fold holds the trees of the two newest steps; older ones are loaded when they are asked
- *   for, at most `MOST_NODES` nodes in all, and what is shown of them is what the log said up to
- *   the moment that the page shows.
- * - What was loaded is forgotten when the run resumes, which voids steps.
+ * - The fold holds the trees of the two newest steps; older ones are loaded on request, at most
+ *   `MOST_NODES` nodes in all, and are shown as the log recorded them up to the event that the
+ *   page shows.
+ * - Loaded trees are discarded when the run resumes, which voids steps.
  *
- * Waits: for the server, one step after the other, without a deadline of its own; a failure is told
- * by `onFault` and not tried again until something else is asked for. Free of the DOM.
+ * Waits: for the server, one step after the other, without a deadline of its own; `onFault` reports
+ * a failure, which is not retried until another range is requested. Free of the DOM.
  */
 
 import { fold, forestSteps, treesOf } from "../stream/fold.js";
 
 export const MOST_NODES = 20_000;
-const GROWN_EVENTS = 2000; // after which trees that were not closed are asked for again
+const GROWN_EVENTS = 2000; // events after which trees that were still open are requested again
 
 export class Steps {
   /** @param options {load(step, seq) -> [event], onChange(), onFault(error)} */
   constructor(options) {
     Object.assign(this, options);
     this.range = null; // {from, to}; null: the newest
-    this.loaded = new Map(); // step -> {trees, last, until}: up to which seq it was asked for
+    this.loaded = new Map(); // step -> {trees, last, until}: `until` is the seq of the request
     this.failed = new Set();
     this.full = false;
     this.resumes = 0;
@@ -33,7 +33,7 @@ export class Steps {
     this.range = range;
   }
 
-  /** The trees to show of a state, in the order of their steps; what is missing is sent for. */
+  /** Returns the trees of a state to show, in the order of their steps; requests missing ones. */
   trees(state) {
     if (state.resumes !== this.resumes) this.loaded.clear();
     this.resumes = state.resumes;
@@ -42,7 +42,7 @@ export class Steps {
     if (!this.range) return newest === undefined ? [] : treesOf(state, newest);
     const shown = [];
     let nodes = 0;
-    // The newest first, so that a range that is too long loses its oldest steps.
+    // Newest first, so that a range that is too long loses its oldest steps.
     for (let step = Math.min(this.range.to, state.step); step >= this.range.from; step -= 1) {
       const trees = this.#of(step, state);
       nodes += trees.reduce((sum, tree) => sum + tree.nodes.size, 0);
@@ -56,7 +56,7 @@ export class Steps {
     return shown;
   }
 
-  /** A tree of an older step, if it was loaded; undefined if not. */
+  /** Returns a tree of an older step, if it was loaded; else undefined. */
   find(id) {
     for (const { trees } of this.loaded.values()) {
       const tree = trees.find((one) => one.id === id);
@@ -93,7 +93,7 @@ export class Steps {
   }
 }
 
-/** Whether loaded trees are those of a moment: nothing was told of them since, or not much. */
+/** Returns whether loaded trees are valid at `seq`: no event about them since, or not many. */
 function isOf({ trees, last, until }, seq) {
   if (seq < last) return false;
   return seq <= until || trees.every((tree) => tree.closed) || seq < until + GROWN_EVENTS;

@@ -1,14 +1,14 @@
-/** The team's card: who solved, who repaired whom, whose nodes lie on the winning paths. */
+/** The team's card: who solved, who repaired whom, whose nodes are on the winning paths. */
 
 import { element } from "../lib/dom.js";
 import { count, percent } from "../lib/format.js";
 import { markIcon } from "../forest/marks.js";
 import { teamFigures } from "./team.js";
 
-const REST = 20; // times what the figures took before they are taken again
+const REST = 20; // multiple of the figures' cost before they are computed again
 let rested = 0;
 
-/** Draws the card again when its figures changed, which of many nodes is not seen to often. */
+/** Redraws the card if its figures changed; with many nodes, the check runs less often. */
 export function showTeam(host, trees, agents, palette) {
   host.hidden = !trees.some((tree) => tree.nodes.size);
   const began = performance.now();

@@ -1,12 +1,12 @@
-/** Who does what in a team, over the trees that are shown. Pure. */
+/** Contributions of each agent of a team, over the trees that are shown. Pure. */
 
 import { pathTo } from "./lineage.js";
 
 /**
- * {trees, solved, agents: [{name, nodes, passed, first, path}], repairs: {by: {of: {tried, done}}},
- * pathNodes}: `first` counts trees whose first passing node is the agent's; `path` its nodes on
- * the ways from the problem to those nodes; a repair is done when a program that passes is written
- * below one that does not.
+ * Returns {trees, solved, agents: [{name, nodes, passed, first, path}], repairs: {by: {of: {tried,
+ * done}}}, pathNodes}: `first` counts trees whose first passing node is the agent's; `path` its
+ * nodes on the paths from the problem to those nodes; a repair is done when a program that passes
+ * is written below one that does not.
  */
 export function teamFigures(trees, names) {
   const agents = new Map(names.map((name) => [name, { name, nodes: 0, passed: 0, first: 0, path: 0 }]));
@@ -39,7 +39,7 @@ export function teamFigures(trees, names) {
   return { trees: trees.length, solved, agents: [...agents.values()], repairs, pathNodes };
 }
 
-/** The node whose program passed first, in the order in which they were told; null if none did. */
+/** Returns the node whose program passed first, in the order of `closedSeq`; null if none did. */
 export function firstPassed(tree) {
   let first = null;
   for (const node of tree.nodes.values()) {

@@ -1,21 +1,21 @@
 /**
- * The page as it was at an earlier event: state(seq), stepped, scrubbed and played.
+ * The page as of an earlier event: state(seq), stepped, scrubbed and played.
  *
  * Invariants:
- * - `state` is fold(the log up to `seq`): nothing that was told later is in it.
+ * - `state` is fold(the log up to `seq`): it holds nothing from later events.
  * - A window of the log is held: the server's state at `base` and every event after it up to `end`.
- *   A place outside is fetched; of several that are asked for, the last one wins.
+ *   A seq outside is fetched; of several concurrent requests, the last one wins.
  *
- * Waits: for the server, with no deadline of its own; a failure is told by `onFault`, and the
- * page stays where it was. Free of the DOM; `world` gives clock and timer.
+ * Waits: for the server, with no deadline of its own; `onFault` reports a failure, and the page
+ * stays at its event. Free of the DOM; `world` provides clock and timer.
  */
 
 import { emptyState, fold } from "../stream/fold.js";
 
-const BEFORE = 400; // events fetched before a place, so that steps back are at hand
+const BEFORE = 400; // events fetched before a seq, so that steps back need no request
 const AFTER = 3000;
 const TICK_MS = 50;
-const LONGEST_WAIT_MS = 1000; // of a pause in the log while playing
+const LONGEST_WAIT_MS = 1000; // longest pause in the log while playing
 
 export const SPEEDS = [1, 2, 4, 8, 16, 32, 64];
 
@@ -23,7 +23,7 @@ export class TimeMachine {
   /**
    * @param options {loadState(seq), loadEvents(after, until), head(), onChange(), onLive(),
    *   onFault(error)}:
-   *   the loaders resolve to {seq, events} and [event]; head() is the newest seq that there is.
+   *   the loaders resolve to {seq, events} and [event]; head() returns the newest seq.
    */
   constructor(options, world = { later: setTimeout.bind(globalThis), cancel: clearTimeout.bind(globalThis), now: () => performance.now() }) {
     Object.assign(this, options);
@@ -43,7 +43,7 @@ export class TimeMachine {
     return this.state?.seq ?? this.head();
   }
 
-  /** Back to what is known now. */
+  /** Returns to the live state. */
   live() {
     this.pause();
     this.asked += 1;
@@ -53,7 +53,7 @@ export class TimeMachine {
     this.onChange();
   }
 
-  /** Shows the run as it was after event `seq`. */
+  /** Shows the run as of event `seq`. */
   seek(seq) {
     this.clock = null;
     return this.#go(seq);
@@ -74,7 +74,7 @@ export class TimeMachine {
     }
   }
 
-  /** To the next (1) or the last (-1) moment at which a node's verdict came; stays if none did. */
+  /** Moves to the next (1) or previous (-1) `node.close`; stays if there is none. */
   async step(direction) {
     this.pause();
     const from = this.seq;
@@ -163,7 +163,7 @@ export class TimeMachine {
     return null;
   }
 
-  /** Goes on in the log's own time; a pause in it is cut short. */
+  /** Advances at the log's own pace times `speed`; long pauses are shortened. */
   #tick() {
     const began = this.world.now();
     this.timer = this.world.later(async () => {
@@ -176,7 +176,7 @@ export class TimeMachine {
     }, TICK_MS);
   }
 
-  /** The seq that the clock has come to; null while nothing is due. */
+  /** Returns the seq that the clock has reached; null while nothing is due. */
   #due() {
     const { tail, end } = this.window;
     let place = firstAfter(tail, this.state.seq);
@@ -189,7 +189,7 @@ export class TimeMachine {
   }
 }
 
-/** Place of the first event after a seq, in events in the order of their seq. Pure. */
+/** Returns the index of the first event after a seq, in events sorted by seq. Pure. */
 export function firstAfter(events, seq) {
   let low = 0;
   let high = events.length;

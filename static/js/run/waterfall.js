@@ -1,6 +1,6 @@
 /**
- * Where the seconds of the newest steps went: one bar for each step, its phases one after another,
- * then what is in no phase. What a step waited for is named beside it.
+ * Durations of the newest steps: one bar for each step, its phases one after another, then the time
+ * in no phase. What a step waited for is named alongside.
  */
 
 import { element, svg } from "../lib/dom.js";
@@ -9,7 +9,7 @@ import { seconds } from "../lib/format.js";
 const PHASES = ["generate", "verify", "credit", "learn", "sync", "validate", "checkpoint"];
 const WIDTH = 1000;
 
-/** Parts of a step in order: [{name, seconds}]; "other" is what no phase tells. Pure. */
+/** Returns the parts of a step in order, [{name, seconds}]; "other" is in no phase. Pure. */
 export function partsOf({ seconds: all, phases }) {
   const names = [...PHASES.filter((name) => phases[name] > 0), ...Object.keys(phases).filter((name) => !PHASES.includes(name))];
   const parts = names.map((name) => ({ name, seconds: phases[name] }));
@@ -17,7 +17,7 @@ export function partsOf({ seconds: all, phases }) {
   return rest > all * 0.005 ? [...parts, { name: "other", seconds: rest }] : parts;
 }
 
-/** What a step waited for: "sandbox 1.2 s, weights 300 ms". Pure. */
+/** Returns what a step waited for: "sandbox 1.2 s, weights 300 ms". Pure. */
 export function waitsText(waits) {
   const told = Object.entries(waits).sort((a, b) => b[1] - a[1]);
   return told.map(([name, spent]) => `${name} ${seconds(spent)}`).join(", ");
@@ -36,7 +36,7 @@ export class Waterfall {
     );
   }
 
-  /** @param steps newest first, as the server tells them. */
+  /** @param steps newest first, as the server returns them. */
   show(steps) {
     const longest = Math.max(...steps.map((step) => step.seconds), 1e-9);
     const names = [...new Set(steps.flatMap((step) => partsOf(step).map((part) => part.name)))];

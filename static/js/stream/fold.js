@@ -1,14 +1,14 @@
 /**
- * state(seq) = fold(the log up to seq). Free of the DOM, the clock and chance.
+ * The fold: state(seq) = fold(the log up to seq). Free of the DOM, the clock and randomness.
  *
  * Invariants:
  * - Applying an event whose seq is not above `state.seq` changes nothing, so replays are harmless.
- * - `run.resumed {step}` voids everything that was said of later steps (engine/events/vocabulary.py).
+ * - `run.resumed {step}` voids everything recorded of later steps (engine/events/vocabulary.py).
  * - Only the trees of the two newest steps are kept: memory does not grow with the run.
- * - A node's parent is the root (0) or a node that was opened before it, whatever the log says: what
- *   walks up a tree ends. A node that is opened again, or as the root, is ignored.
+ * - A node's parent is the root (0) or a node that was opened before it, whatever the log says: a
+ *   walk up a tree ends. A node that is opened again, or as the root, is ignored.
  *
- * An event is [seq, milliseconds, kind, payload]; `tree` and `node` lie in the payload.
+ * An event is [seq, milliseconds, kind, payload]; `tree` and `node` are in the payload.
  */
 
 const KEPT_LOG_LINES = 200;
@@ -30,20 +30,20 @@ export function emptyState() {
     answer: null, // payload of search.answer, of a search at test time
     trees: new Map(), // tree id -> tree, of the two newest steps
     waiting: null, // {name, deadline, since, done, total}
-    error: null, // the first cause since the run last went on
+    error: null, // the first cause since the run last resumed
     logs: [],
     system: [],
     resumes: 0,
   };
 }
 
-/** Folds events into a state, which is changed and returned. */
+/** Folds events into a state, in place; returns the state. */
 export function fold(events, state = emptyState()) {
   for (const event of events) apply(state, event);
   return state;
 }
 
-/** Applies one event; false when the state already holds it. */
+/** Applies one event; returns false if the state already holds it. */
 export function apply(state, [seq, time, kind, payload]) {
   if (seq <= state.seq) return false;
   state.seq = seq;
@@ -59,7 +59,7 @@ const HANDLERS = {
   "run.waiting": (state, payload, time) => {
     const before = state.waiting;
     const { name, deadline_seconds: deadline, done = 0, total = 0 } = payload;
-    // A wait that is reported again, further on, is the same wait.
+    // A wait that is reported again, with more progress, is the same wait.
     const since = before?.name === name ? before.since : time;
     state.waiting = name ? { name, deadline, since, done, total } : null;
   },
@@ -174,7 +174,7 @@ const HANDLERS = {
   },
 };
 
-/** A state as plain values: trees and nodes as lists in the order in which they were opened. */
+/** Returns a state as plain values: trees and nodes as lists in the order in which they opened. */
 export function asJson(state) {
   const trees = [...state.trees.values()].map((tree) => ({
     ...tree,
@@ -208,7 +208,7 @@ function dropOldTrees(state) {
   }
 }
 
-/** A step that is reported again replaces what was said of it. */
+/** Inserts an item in step order; a step that is reported again replaces its earlier item. */
 function putByStep(items, item) {
   const last = items.at(-1);
   if (!last || last.step < item.step) items.push(item);
@@ -218,24 +218,24 @@ function putByStep(items, item) {
   }
 }
 
-/** The tree that an event is about, which notes it; undefined where it is not kept. */
+/** Returns the tree of an event and sets its `seq`; undefined if the tree is not kept. */
 function touched(state, payload, seq) {
   const tree = state.trees.get(payload.tree);
   if (tree) tree.seq = seq;
   return tree;
 }
 
-/** The steps whose trees are kept, newest first. */
+/** Returns the steps whose trees are kept, newest first. */
 export function forestSteps(state) {
   return [...new Set([...state.trees.values()].map((tree) => tree.step))].sort((a, b) => b - a);
 }
 
-/** The trees of one step in the order in which they were opened. */
+/** Returns the trees of one step in the order in which they opened. */
 export function treesOf(state, step) {
   return [...state.trees.values()].filter((tree) => tree.step === step);
 }
 
-/** Names of the agents in their planned order, which also decides their marks and hues. */
+/** Returns the agents' names in their planned order, which also decides their marks and hues. */
 export function agentsOf(state) {
   const names = [...state.plan.agents];
   const more = (name) => names.includes(name) || names.push(name);
@@ -246,7 +246,7 @@ export function agentsOf(state) {
   return names;
 }
 
-/** How one node shows: open | failure | passed | partial | failed. */
+/** Returns how a node is displayed: open | failure | passed | partial | failed. */
 export function outcome(node) {
   if (!node.closed) return "open";
   if (node.score === null || node.score === undefined) return "failure";

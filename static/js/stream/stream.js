@@ -4,10 +4,10 @@
  * Invariants:
  * - Events reach `onEvents` in the order of their seq, without a gap: a frame that does not start
  *   at `last + 1` is not applied; the stream subscribes again after the last event that it has.
- * - Frames are handled one after another, also while a snapshot is being fetched.
+ * - Frames are handled one after another, even while a snapshot is being fetched.
  * - A log with another `epoch` is another log: `onReset` is called before its first event.
  *
- * Waits: a lost socket is tried again after a random part of 0.5 to 30 s (full jitter); a socket
+ * Waits: a lost socket is retried after a random part of 0.5 to 30 s (full jitter); a socket
  * that is silent for 45 s counts as lost.
  */
 
@@ -17,15 +17,15 @@ const SILENCE_MS = 45_000;
 const ACK_MS = 1_000;
 const LIVE_HZ = 20;
 const HIDDEN_HZ = 1;
-// The server closes with these when asking again cannot help.
+// Close codes of the server after which a retry cannot help.
 const REFUSED = { 4400: "reload the page", 4401: "sign in again", 4403: "access was taken away" };
-const BLINK_MS = 2_000; // a socket that is back sooner is not worth a banner
-/** What a page follows: everything but what is big and wanted of one node at a time. */
+const BLINK_MS = 2_000; // a socket that reconnects sooner is not worth a banner
+/** What a page subscribes to: everything but big events that are fetched for one node at a time. */
 export const TOPICS = ["*", "-node.text", "-tree.learned", "-eval.outcomes"];
 const FATAL_ERRORS = new Set(["not_found", "too_many"]);
 const ENDED = ["finished", "failed", "stopped"];
 
-/** Whether a run in this state tells nothing more, unless it is resumed. */
+/** Returns whether a run in this state emits nothing more, unless it is resumed. */
 export function hasEnded(state) {
   return ENDED.includes(state);
 }
@@ -35,7 +35,7 @@ export function backoff(attempt, random = Math.random) {
   return random() * Math.min(30_000, 500 * 2 ** attempt);
 }
 
-/** What the page says about its stream. `state` is the run's state, `time` formats a moment. */
+/** Returns the page's text about its stream. `state` is the run's state, `time` formats a moment. */
 export function statusText(status, state, time) {
   if (status.kind === "refused") return `disconnected: ${status.reason}`;
   if (status.kind === "stale") return `stale since ${time(status.since)}`;
@@ -44,7 +44,7 @@ export function statusText(status, state, time) {
   return hasEnded(state) ? "ended" : "live";
 }
 
-/** What a banner says while the page may be out of date: {kind, title, text}, or null. */
+/** Returns the banner of a page that may be out of date: {kind, title, text}, or null. */
 export function connectionNote(status, now, time) {
   if (status.kind === "refused") {
     const text = `Updates have stopped: ${status.reason}. Reload the page to continue.`;
@@ -56,7 +56,7 @@ export function connectionNote(status, now, time) {
   return { kind: "warn", title: "Connection lost.", text };
 }
 
-/** The browser as the stream needs it; tests give another one. */
+/** The browser functions that the stream needs; tests pass their own. */
 export const browser = {
   open: (url, protocol) => new WebSocket(url, protocol),
   now: () => Date.now(),
@@ -74,8 +74,8 @@ export const browser = {
 export class RunStream {
   /**
    * @param options {url, run, stateUrl, first, epoch, topics, onEvents, onReset, onStatus, onRunStatus}:
-   *   `first` resolves to the state to start from, as `stateUrl` answers it; null starts at the
-   *   log's beginning. Where it fails the server says what to start from.
+   *   `first` resolves to the state to start from, as `stateUrl` returns it; null starts at the
+   *   log's beginning. If it fails, the server's first frame says what to start from.
    */
   constructor(options, world = browser) {
     Object.assign(this, options);
@@ -95,7 +95,7 @@ export class RunStream {
     this.#connect();
   }
 
-  /** Resolves when the state to start from was taken, or could not be had. */
+  /** Resolves when the initial state was applied, or failed to load. */
   begun() {
     return this.beginning;
   }
@@ -107,7 +107,7 @@ export class RunStream {
     this.socket?.close(1000);
   }
 
-  /** A hidden tab asks for one frame a second, a visible one for all. */
+  /** Requests the frame rate of a hidden or visible tab; a visible one without a socket reconnects. */
   visibilityChanged() {
     this.#send({ type: "set", sid: SID, max_hz: this.#hz() });
     if (!this.world.hidden() && !this.socket) this.#connect();
@@ -171,7 +171,7 @@ export class RunStream {
     this.head = head;
     this.attempt = 0;
     if (other || head < this.last) {
-      // The server starts a log that we do not hold from its beginning.
+      // The server sends a log that we do not hold from its beginning.
       this.last = 0;
       this.onReset();
     }
@@ -258,14 +258,14 @@ export class RunStream {
     this.stop();
   }
 
-  /** Restarts the watch on silence and keeps the socket warm from our side. */
+  /** Restarts the silence timer and keeps the connection alive with pings. */
   #listen() {
     this.world.cancel(this.watch);
     const socket = this.socket;
     this.watch = this.world.later(() => {
       this.#send({ type: "ping" });
       this.watch = this.world.later(() => {
-        // close() would wait for a peer that is gone, so the loss is declared here.
+        // close() would wait for an unreachable peer, so the loss is declared here.
         socket.close(4000);
         this.#closed(socket, 4000);
       }, SILENCE_MS / 3);

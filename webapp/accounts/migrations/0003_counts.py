@@ -1,4 +1,4 @@
-"""The table of the cache (`settings.CACHES`), in which the limits of signing in are counted."""
+"""Table of the cache (`settings.CACHES`) that counts towards the limits of sign-in."""
 
 from django.db import migrations
 

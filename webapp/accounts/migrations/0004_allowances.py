@@ -1,4 +1,4 @@
-"""The table in which `webapp.http.rate_limits` counts. What it holds is worth nothing after a crash."""
+"""Table in which `webapp.http.rate_limits` counts. Its contents are worthless after a crash."""
 
 from django.db import migrations
 

@@ -1,4 +1,4 @@
-"""Idempotency keys are kept with the answers (webapp.idempotency), wherever they are given."""
+"""Removal of idempotency keys: `webapp.idempotency` stores them with the responses."""
 
 from django.db import migrations
 

@@ -3,7 +3,7 @@ from django.db import migrations, models
 
 
 def charge_uploads(apps, schema_editor):
-    """What is there by finished uploads was sent by their projects."""
+    """Charges each project for the contents of its finished uploads."""
     uploads = apps.get_model("artifacts", "Upload").objects.exclude(artifact=None)
     charge = apps.get_model("artifacts", "Charge")
     pairs = set(uploads.values_list("project", "artifact"))

@@ -272,7 +272,7 @@ class FindingOut(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Folded(msgspec.Struct, frozen=True, kw_only=True):
-    """What a log comes to, as `static/js/stream/fold.js` names it; times are milliseconds."""
+    """Fold of a log, with the names of `static/js/stream/fold.js`; times are milliseconds."""
 
     epoch: UUID
     seq: int
@@ -312,7 +312,7 @@ class HardnessList(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Heard(msgspec.Struct, frozen=True, kw_only=True):
-    """What an engine elsewhere is told."""
+    """Response to the events of an external engine."""
 
     head_seq: int
     state: RunState
@@ -457,7 +457,7 @@ class Newest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NodeDetail(msgspec.Struct, frozen=True, kw_only=True):
-    """Payloads of what was said about a node; null is what was not said yet."""
+    """Payloads of the events of a node; null if not emitted yet."""
 
     tree: int
     node: int

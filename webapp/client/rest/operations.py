@@ -103,14 +103,14 @@ class Operations(Transport):
     def list_workspaces(
         self, *, cursor: int | UnsetType | None = UNSET, limit: int | UnsetType = UNSET
     ) -> WorkspaceList:
-        """Workspaces that you are a member of."""
+        """Lists the workspaces that you are a member of."""
         return self._ask(
             WorkspaceList, "GET", "/workspaces", params=query({"cursor": cursor, "limit": limit})
         )
 
     def create_workspace(self, *, name: str, key: str | UnsetType = UNSET) -> WorkspaceOut:
-        """A workspace of your own, with a first project. No token does this: it is bound to
-        one."""
+        """Creates a workspace of your own, with a first project. Not possible with a token,
+        which is bound to one workspace."""
         return self._ask(
             WorkspaceOut,
             "POST",
@@ -126,7 +126,7 @@ class Operations(Transport):
     def list_members(
         self, slug: str, *, cursor: int | UnsetType | None = UNSET, limit: int | UnsetType = UNSET
     ) -> MemberList:
-        """Who belongs to it, and in which role."""
+        """Lists the members and their roles."""
         return self._ask(
             MemberList,
             "GET",
@@ -137,7 +137,7 @@ class Operations(Transport):
     def change_member(
         self, slug: str, user_id: int, *, role: Role, if_match: str | UnsetType = UNSET
     ) -> MemberOut:
-        """Give a member another role, within your own."""
+        """Changes a member's role, within the limits of your own."""
         return self._ask(
             MemberOut,
             "PATCH",
@@ -147,7 +147,7 @@ class Operations(Transport):
         )
 
     def delete_member(self, slug: str, user_id: int, *, if_match: str | UnsetType = UNSET) -> None:
-        """Remove a member, or leave yourself. Their open pages close at once."""
+        """Removes a member, or yourself. Their open pages close at once."""
         return self._do(
             "DELETE",
             f"/workspaces/{part(slug)}/members/{part(user_id)}",
@@ -157,7 +157,7 @@ class Operations(Transport):
     def transfer_workspace(
         self, slug: str, user_id: int, *, key: str | UnsetType = UNSET
     ) -> MemberOut:
-        """Make the member the owner; you stay as a maintainer."""
+        """Makes the member the owner; you remain as a maintainer."""
         return self._ask(
             MemberOut,
             "POST",
@@ -168,7 +168,7 @@ class Operations(Transport):
     def list_invitations(
         self, slug: str, *, cursor: int | UnsetType | None = UNSET, limit: int | UnsetType = UNSET
     ) -> InvitationList:
-        """Links that still let somebody in; to who may make them."""
+        """Lists valid invitation links; for users who may create them."""
         return self._ask(
             InvitationList,
             "GET",
@@ -184,8 +184,8 @@ class Operations(Transport):
         key: str | UnsetType = UNSET,
         single_use: bool | UnsetType = UNSET,
     ) -> Link:
-        """A link that lets somebody in, for seven days. Owners are made of members, not by
-        links."""
+        """Creates a link that admits a new member, for seven days. Links do not make owners;
+        promote a member instead."""
         return self._ask(
             Link,
             "POST",
@@ -197,7 +197,7 @@ class Operations(Transport):
     def delete_invitation(
         self, slug: str, invitation_id: int, *, if_match: str | UnsetType = UNSET
     ) -> None:
-        """The link lets nobody in any more."""
+        """Revokes the link: it admits nobody any more."""
         return self._do(
             "DELETE",
             f"/workspaces/{part(slug)}/invitations/{part(invitation_id)}",
@@ -222,12 +222,12 @@ class Operations(Transport):
         )
 
     def export_workspace(self, slug: str) -> Iterator[bytes]:
-        """All that the workspace holds, as a zip: to its owners."""
+        """Exports the whole workspace as a zip; for its owners."""
         return self._blocks("GET", f"/workspaces/{part(slug)}/export")
 
     def delete_workspace(self, slug: str, *, name: str, key: str | UnsetType = UNSET) -> None:
-        """Delete the workspace of that `name` with all that it holds, which must have been
-        exported since its last change. No token does this."""
+        """Deletes the workspace of that `name` with all its contents, which must have been
+        exported since its last change. Not possible with a token."""
         return self._do(
             "POST",
             f"/workspaces/{part(slug)}/delete",
@@ -259,7 +259,7 @@ class Operations(Transport):
         cursor: str | UnsetType | None = UNSET,
         limit: int | UnsetType = UNSET,
     ) -> EntryList:
-        """Who did what in the workspace, newest first."""
+        """Lists who did what in the workspace, newest first."""
         return self._ask(
             EntryList,
             "GET",
@@ -277,7 +277,7 @@ class Operations(Transport):
         )
 
     def accept_invitation(self, *, token: str, key: str | UnsetType = UNSET) -> WorkspaceOut:
-        """Become a member of the workspace that the link is to. No token does this."""
+        """Makes you a member of the link's workspace. Not possible with a token."""
         return self._ask(
             WorkspaceOut,
             "POST",
@@ -289,7 +289,7 @@ class Operations(Transport):
     def list_projects(
         self, *, cursor: int | UnsetType | None = UNSET, limit: int | UnsetType = UNSET
     ) -> ProjectList:
-        """Projects that you may see; a run is made in one."""
+        """Lists projects that you may see; a run is created in one."""
         return self._ask(
             ProjectList, "GET", "/projects", params=query({"cursor": cursor, "limit": limit})
         )
@@ -301,7 +301,7 @@ class Operations(Transport):
     def change_project(
         self, project_id: int, *, visibility: Visibility, if_match: str | UnsetType = UNSET
     ) -> ProjectOut:
-        """Who in the workspace sees it."""
+        """Changes who in the workspace sees it."""
         return self._ask(
             ProjectOut,
             "PATCH",
@@ -317,7 +317,7 @@ class Operations(Transport):
         cursor: int | UnsetType | None = UNSET,
         limit: int | UnsetType = UNSET,
     ) -> SearchList:
-        """Searches of a project, newest first."""
+        """Lists the searches of a project, newest first."""
         return self._ask(
             SearchList,
             "GET",
@@ -337,7 +337,7 @@ class Operations(Transport):
         overrides: dict[str, Any] | UnsetType = UNSET,
         name: str | UnsetType = UNSET,
     ) -> SearchOut:
-        """Let a team search one problem, queued at once."""
+        """Creates a search of a team on one problem, which is queued immediately."""
         return self._ask(
             SearchOut,
             "POST",
@@ -367,8 +367,8 @@ class Operations(Transport):
         overrides: dict[str, Any] | UnsetType = UNSET,
         name: str | UnsetType = UNSET,
     ) -> SearchPlan:
-        """The settings that the search would have, and whether it fits; nothing is made. What
-        cannot run is refused as it would be then."""
+        """Returns the settings that the search would have, and whether it fits, without
+        creating it. Invalid settings are refused as on creation."""
         return self._ask(
             SearchPlan,
             "POST",
@@ -387,12 +387,13 @@ class Operations(Transport):
         )
 
     def list_search_members(self, project_id: int) -> list[MemberChoice]:
-        """Who may be in a team: the starters, then the newest versions of the project's models."""
+        """Lists the possible members of a team: the starters, then the newest versions of the
+        project's models."""
         return self._ask(list[MemberChoice], "GET", f"/projects/{part(project_id)}/searches/team")
 
     def list_search_problems(self, dataset_version_id: int) -> list[ProblemChoice]:
-        """The first problems of a dataset's version, stored or made by the generator, by which
-        a search may name one."""
+        """Lists the first problems of a dataset version, stored or generated, which a search
+        may name."""
         return self._ask(
             list[ProblemChoice], "GET", f"/searches/problems/{part(dataset_version_id)}"
         )
@@ -402,7 +403,7 @@ class Operations(Transport):
         return self._ask(SearchOut, "GET", f"/searches/{part(run_id)}")
 
     def get_answer(self, run_id: UUID) -> Answer | None:
-        """The program that was chosen, and why; null while there is none."""
+        """Returns the chosen program, and the rule that chose it; null while there is none."""
         return self._ask(Answer | None, "GET", f"/searches/{part(run_id)}/answer")
 
     def list_experiments(
@@ -413,7 +414,7 @@ class Operations(Transport):
         project: int | UnsetType | None = UNSET,
         name: str | UnsetType = UNSET,
     ) -> ExperimentList:
-        """Experiments that you may see, in the order in which they were made."""
+        """Lists the experiments that you may see, in the order of their creation."""
         return self._ask(
             ExperimentList,
             "GET",
@@ -450,8 +451,8 @@ class Operations(Transport):
         seeds: Sequence[int] | UnsetType = UNSET,
         sweep: dict[str, Any] | UnsetType = UNSET,
     ) -> ExperimentOut:
-        """One experiment with a run for every combination of seeds and values to try, all
-        queued."""
+        """Creates an experiment with a queued run for every combination of seeds and values to
+        try."""
         return self._ask(
             ExperimentOut,
             "POST",
@@ -500,8 +501,8 @@ class Operations(Transport):
         seeds: Sequence[int] | UnsetType = UNSET,
         sweep: dict[str, Any] | UnsetType = UNSET,
     ) -> Plan:
-        """The runs that would come of it; nothing is made. What cannot run is refused as it
-        would be then, path by path."""
+        """Returns the runs that would be created, without creating them. Invalid settings are
+        refused as on creation, path by path."""
         return self._ask(
             Plan,
             "POST",
@@ -522,7 +523,7 @@ class Operations(Transport):
         )
 
     def get_experiment(self, experiment_id: int) -> ExperimentDetail:
-        """One experiment with its runs."""
+        """Returns an experiment with its runs."""
         return self._ask(ExperimentDetail, "GET", f"/experiments/{part(experiment_id)}")
 
     def list_runs(
@@ -560,7 +561,7 @@ class Operations(Transport):
         cursor: str | UnsetType | None = UNSET,
         limit: int | UnsetType = UNSET,
     ) -> RunList:
-        """Runs, newest first; all that you may see, or those of which the filters hold."""
+        """Lists the runs that you may see and that match the filters, newest first by default."""
         return self._ask(
             RunList,
             "GET",
@@ -606,7 +607,7 @@ class Operations(Transport):
         overrides: dict[str, Any] | UnsetType = UNSET,
         outside: bool | UnsetType = UNSET,
     ) -> RunDetail:
-        """An experiment with one run, queued at once."""
+        """Creates an experiment with one run, which is queued immediately."""
         return self._ask(
             RunDetail,
             "POST",
@@ -637,8 +638,8 @@ class Operations(Transport):
         archived: bool | UnsetType | None = UNSET,
         starred: bool | UnsetType | None = UNSET,
     ) -> RunDetail:
-        """Set its tags or notes, archive or restore it; star it for yourself, as whoever sees
-        it may. A run under way that is archived goes on."""
+        """Sets the run's tags or notes, archives or restores it; or stars it for yourself,
+        which anyone who sees it may. An active run continues when it is archived."""
         return self._ask(
             RunDetail,
             "PATCH",
@@ -650,7 +651,7 @@ class Operations(Transport):
         )
 
     def stop_run(self, run_id: UUID, *, key: str | UnsetType = UNSET) -> RunDetail:
-        """Ask a run to stop; it can be resumed later."""
+        """Requests that a run stop; it can be resumed later."""
         return self._ask(
             RunDetail,
             "POST",
@@ -659,7 +660,7 @@ class Operations(Transport):
         )
 
     def resume_run(self, run_id: UUID, *, key: str | UnsetType = UNSET) -> RunDetail:
-        """Queue a stopped or failed run again; it goes on from its last checkpoint."""
+        """Queues a stopped or failed run again; it continues from its last checkpoint."""
         return self._ask(
             RunDetail,
             "POST",
@@ -668,7 +669,7 @@ class Operations(Transport):
         )
 
     def kill_run(self, run_id: UUID, *, key: str | UnsetType = UNSET) -> RunDetail:
-        """End a run at once: what it learned since its last checkpoint is lost. It can be
+        """Ends a run immediately; updates since its last checkpoint are lost. It can be
         resumed."""
         return self._ask(
             RunDetail,
@@ -680,7 +681,7 @@ class Operations(Transport):
     def set_priority(
         self, run_id: UUID, *, priority: int, key: str | UnsetType = UNSET
     ) -> RunDetail:
-        """Of the queued runs of a workspace those of higher priority are taken first."""
+        """Sets the priority: of a workspace's queued runs those of higher priority start first."""
         return self._ask(
             RunDetail,
             "POST",
@@ -690,7 +691,7 @@ class Operations(Transport):
         )
 
     def write_note(self, run_id: UUID, *, text: str, key: str | UnsetType = UNSET) -> Told:
-        """Keep a sentence with the run, with your name and the time."""
+        """Records a note on the run, with your name and the time."""
         return self._ask(
             Told,
             "POST",
@@ -700,15 +701,15 @@ class Operations(Transport):
         )
 
     def get_actions(self, run_id: UUID) -> Told:
-        """Who did what to the run, newest first."""
+        """Lists who did what to the run, newest first."""
         return self._ask(Told, "GET", f"/runs/{part(run_id)}/actions")
 
     def get_checkpoints(self, run_id: UUID) -> Checkpoints:
-        """Steps of which a checkpoint is there to fork from, newest first."""
+        """Lists the steps whose checkpoints can be forked, newest first."""
         return self._ask(Checkpoints, "GET", f"/runs/{part(run_id)}/checkpoints")
 
     def clone_run(self, run_id: UUID, *, key: str | UnsetType = UNSET) -> RunDetail:
-        """The same settings again, as a new experiment."""
+        """Creates a new experiment with the same settings."""
         return self._ask(
             RunDetail,
             "POST",
@@ -725,7 +726,8 @@ class Operations(Transport):
         overrides: dict[str, Any] | UnsetType = UNSET,
         name: str | UnsetType = UNSET,
     ) -> RunDetail:
-        """A new run that starts with the weights and the optimizer of one of its checkpoints."""
+        """Creates a run that starts with the weights and optimizer state of one of its
+        checkpoints."""
         return self._ask(
             RunDetail,
             "POST",
@@ -735,20 +737,19 @@ class Operations(Transport):
         )
 
     def get_state(self, run_id: UUID, *, seq: int | UnsetType | None = UNSET) -> dict[str, Any]:
-        """{epoch, seq, events: [[seq, t_ms, kind, payload], ...]}: the compacted log up to
-        `seq`."""
+        """Returns {epoch, seq, events: [[seq, t_ms, kind, payload], ...]}: the compacted log up
+        to `seq`."""
         return self._ask(
             dict[str, Any], "GET", f"/runs/{part(run_id)}/state", params=query({"seq": seq})
         )
 
     def get_folded(self, run_id: UUID, *, seq: int | UnsetType | None = UNSET) -> Folded:
-        """state(seq): all that the log up to `seq` (its head if there is none) comes to, as the
-        run page folds it: plan, steps, updates, evaluations, and the trees of the last two
-        steps."""
+        """Returns state(seq), the fold of the log up to `seq` (default: its head), as on the
+        run page: plan, steps, updates, evaluations, and the trees of the last two steps."""
         return self._ask(Folded, "GET", f"/runs/{part(run_id)}/folded", params=query({"seq": seq}))
 
     def get_moments(self, run_id: UUID) -> Moments:
-        """Places in the log to jump to."""
+        """Returns positions in the log to jump to: its head, and the first solved node."""
         return self._ask(Moments, "GET", f"/runs/{part(run_id)}/moments")
 
     def get_events(
@@ -759,10 +760,10 @@ class Operations(Transport):
         until: int | UnsetType | None = UNSET,
         topics: str | UnsetType = UNSET,
     ) -> Iterator[bytes]:
-        """NDJSON: the events after `after`, up to `until`, that are stored now, [seq, t_ms,
-        kind, payload] per line. `topics`: as in a subscription (`*,-node.text`), with commas
-        between them. Who asks for text/event-stream is also sent what comes, until the run has
-        ended; `after` is then the Last-Event-ID, if there is one."""
+        """Returns the stored events after `after`, up to `until`, as NDJSON, [seq, t_ms, kind,
+        payload] per line. `topics`: as in a subscription (`*,-node.text`), separated by commas.
+        A request that accepts text/event-stream also receives new events until the run has
+        ended; `after` is then the Last-Event-ID, if the request has one."""
         return self._blocks(
             "GET",
             f"/runs/{part(run_id)}/events",
@@ -772,10 +773,10 @@ class Operations(Transport):
     def add_events(
         self, run_id: UUID, *, events: Sequence[dict[str, Any]], key: str | UnsetType = UNSET
     ) -> Heard:
-        """For a run whose engine runs elsewhere (`outside`): lines of its log, in order of seq,
-        each stored once however often it is sent. Events that leave a gap are refused (409)
-        with `expected_seq`. The answer says where the log stands and what is asked of the
-        engine; none of events at all are a sign of life, of which one is due every 15 minutes."""
+        """Stores lines of the log of a run with an external engine (`outside`), in order of
+        seq, each once however often it is sent. Events that leave a gap are refused (409) with
+        `expected_seq`. The response has the log's head and whether the engine should stop; an
+        empty batch is a sign of life, of which one is due every 15 minutes."""
         return self._ask(
             Heard,
             "POST",
@@ -787,8 +788,8 @@ class Operations(Transport):
     def get_step_trees(
         self, run_id: UUID, step: int, *, seq: int | UnsetType | None = UNSET
     ) -> dict[str, Any]:
-        """{epoch, seq, events}: all that was said of the trees of one step up to `seq`, without
-        `node.text`; no event where the step has none."""
+        """Returns {epoch, seq, events}: all events of the trees of one step up to `seq`,
+        without `node.text`; empty if the step has none."""
         return self._ask(
             dict[str, Any],
             "GET",
@@ -799,7 +800,8 @@ class Operations(Transport):
     def get_tree(
         self, run_id: UUID, tree: int, *, seq: int | UnsetType | None = UNSET
     ) -> dict[str, Any]:
-        """{epoch, seq, events}: all that was said of one tree up to `seq`, without `node.text`."""
+        """Returns {epoch, seq, events}: all events of one tree up to `seq`, without
+        `node.text`."""
         return self._ask(
             dict[str, Any],
             "GET",
@@ -808,7 +810,7 @@ class Operations(Transport):
         )
 
     def get_node(self, run_id: UUID, tree: int, node: int) -> NodeDetail:
-        """All that was said about a node, its problem, and how its parent ended."""
+        """Returns all events of a node, its problem, and its parent's `node.close`."""
         return self._ask(
             NodeDetail, "GET", f"/runs/{part(run_id)}/trees/{part(tree)}/nodes/{part(node)}"
         )
@@ -820,7 +822,7 @@ class Operations(Transport):
         cursor: int | UnsetType | None = UNSET,
         limit: int | UnsetType = UNSET,
     ) -> StepList:
-        """Where the seconds of each step went and what it waited for, newest first."""
+        """Lists the seconds of each step by phase and by wait, newest first."""
         return self._ask(
             StepList,
             "GET",
@@ -837,7 +839,7 @@ class Operations(Transport):
         level: Sequence[Literal["debug", "info", "warning", "error"]] | UnsetType = UNSET,
         q: str | UnsetType = UNSET,
     ) -> LogLineList:
-        """Lines of the run's log, newest first."""
+        """Lists the log lines of the run, newest first."""
         return self._ask(
             LogLineList,
             "GET",
@@ -853,9 +855,9 @@ class Operations(Transport):
         limit: int | UnsetType = UNSET,
         until: int | UnsetType | None = UNSET,
     ) -> MetricList:
-        """Every series of numbers of the run, in the order in which they were first told, each
-        with how many points it has and the newest. With `until` they are all on one page, as
-        they were known after that event, also of steps that a resumed run did again since."""
+        """Lists the metrics of the run in the order in which they were first recorded, each
+        with the number of its points and the newest. With `until` they are all on one page, as
+        of that event, including points of steps that a resumed run has repeated since."""
         return self._ask(
             MetricList,
             "GET",
@@ -875,9 +877,9 @@ class Operations(Transport):
         scale: Literal["linear", "log"] | UnsetType = UNSET,
         until: int | UnsetType | None = UNSET,
     ) -> BucketedSeries:
-        """One series from x = `from` to `to` in at most `points` buckets: least, greatest, mean
-        and number of the points of each. None is left out. `scale=log` makes buckets of equal
-        width in log x; `until` leaves to the series what was known after that event."""
+        """Returns one metric from x = `from` to `to` in at most `points` buckets: minimum,
+        maximum, mean and count of the points of each. No point is left out. `scale=log` makes
+        buckets of equal width in log x; `until` returns the metric as of that event."""
         return self._ask(
             BucketedSeries,
             "GET",
@@ -895,8 +897,9 @@ class Operations(Transport):
         cursor: int | UnsetType | None = UNSET,
         limit: int | UnsetType = UNSET,
     ) -> dict[str, Any]:
-        """The points themselves, page by page, in the order in which they were told: columns of
-        equal length. `time` is seconds since the run's first event, `seq` that of the event."""
+        """Returns the points, page by page, in the order in which they were recorded, as
+        columns of equal length. `time` is seconds since the run's first event, `seq` that of
+        the event."""
         return self._ask(
             dict[str, Any],
             "GET",
@@ -907,8 +910,8 @@ class Operations(Transport):
     def compare_runs(
         self, *, run: Sequence[UUID], split: Literal["test", "validation"] | UnsetType = UNSET
     ) -> ComparisonOut:
-        """Settings that differ, which series are drawn, and paired bootstrap intervals of the
-        newest evaluations."""
+        """Returns differing settings, the metrics to draw, and paired bootstrap intervals of
+        the newest evaluations."""
         return self._ask(
             ComparisonOut, "GET", "/comparison", params=query({"run": run, "split": split})
         )
@@ -920,8 +923,8 @@ class Operations(Transport):
         cursor: int | UnsetType | None = UNSET,
         limit: int | UnsetType = UNSET,
     ) -> ComparisonShareList:
-        """Links that still work: to the comparison of exactly these runs, in this order, or, of
-        one run, to all comparisons that it is in."""
+        """Lists active links: to the comparison of exactly these runs, in this order, or, of
+        one run, to all comparisons that include it."""
         return self._ask(
             ComparisonShareList,
             "GET",
@@ -938,8 +941,8 @@ class Operations(Transport):
         days: int | UnsetType = UNSET,
         frozen: bool | UnsetType = UNSET,
     ) -> MadeComparisonShare:
-        """A link by which anybody may look at the comparison without an account: live, or as it
-        is now. It shows nothing else of the runs."""
+        """Creates a link by which anybody may view the comparison without an account: live, or
+        frozen as it is now. It shows nothing else of the runs."""
         return self._ask(
             MadeComparisonShare,
             "POST",
@@ -949,7 +952,7 @@ class Operations(Transport):
         )
 
     def unshare_comparison(self, share_id: int, *, if_match: str | UnsetType = UNSET) -> None:
-        """The link shows nothing any more."""
+        """Revokes the link: it shows nothing any more."""
         return self._do(
             "DELETE",
             f"/comparison/shares/{part(share_id)}",
@@ -964,7 +967,7 @@ class Operations(Transport):
         limit: int | UnsetType = UNSET,
         step: int | UnsetType | None = UNSET,
     ) -> TreeList:
-        """Trees in the order in which they were opened; of one step, if that is given."""
+        """Lists trees in the order in which they were opened; only those of a step, if given."""
         return self._ask(
             TreeList,
             "GET",
@@ -984,7 +987,7 @@ class Operations(Transport):
         least_score: float | UnsetType | None = UNSET,
         depth: int | UnsetType | None = UNSET,
     ) -> NodeList:
-        """Nodes of one tree by number, filtered by agent, verdict, score or depth."""
+        """Lists the nodes of one tree by number, filtered by agent, verdict, score or depth."""
         return self._ask(
             NodeList,
             "GET",
@@ -1008,7 +1011,7 @@ class Operations(Transport):
         cursor: int | UnsetType | None = UNSET,
         limit: int | UnsetType = UNSET,
     ) -> EvaluationList:
-        """What was evaluated, in order."""
+        """Lists the run's evaluations in order of seq."""
         return self._ask(
             EvaluationList,
             "GET",
@@ -1025,7 +1028,7 @@ class Operations(Transport):
         tree: int | UnsetType | None = UNSET,
         node: int | UnsetType | None = UNSET,
     ) -> CommentList:
-        """What was written about it, the oldest first."""
+        """Lists comments, oldest first."""
         return self._ask(
             CommentList,
             "GET",
@@ -1044,7 +1047,8 @@ class Operations(Transport):
         tree: int | UnsetType | None = UNSET,
         node: int | UnsetType | None = UNSET,
     ) -> CommentOut:
-        """Write about a run, a node or a comparison; who is mentioned by @name is told."""
+        """Posts a comment on a run, a node or a comparison; notifies members mentioned by
+        @name."""
         return self._ask(
             CommentOut,
             "POST",
@@ -1056,7 +1060,7 @@ class Operations(Transport):
     def change_comment(
         self, comment_id: int, *, text: str, if_match: str | UnsetType = UNSET
     ) -> CommentOut:
-        """Change what you wrote."""
+        """Edits your comment."""
         return self._ask(
             CommentOut,
             "PATCH",
@@ -1066,7 +1070,7 @@ class Operations(Transport):
         )
 
     def delete_comment(self, comment_id: int, *, if_match: str | UnsetType = UNSET) -> None:
-        """Remove what you wrote, or as a maintainer what others wrote."""
+        """Deletes your comment, or as a maintainer that of another user."""
         return self._do(
             "DELETE", f"/comments/{part(comment_id)}", headers=given(**{"If-Match": if_match})
         )
@@ -1074,7 +1078,7 @@ class Operations(Transport):
     def list_notices(
         self, *, cursor: int | UnsetType | None = UNSET, limit: int | UnsetType = UNSET
     ) -> NoticeList:
-        """Comments that you are told of, the oldest first."""
+        """Lists your notices, oldest first."""
         return self._ask(
             NoticeList, "GET", "/inbox", params=query({"cursor": cursor, "limit": limit})
         )
@@ -1082,7 +1086,7 @@ class Operations(Transport):
     def mark_notices_read(
         self, *, key: str | UnsetType = UNSET, notices: Sequence[int] | UnsetType | None = UNSET
     ) -> None:
-        """You have read these, or all."""
+        """Marks these notices as read, or all."""
         return self._do(
             "POST",
             "/inbox/read",
@@ -1093,7 +1097,7 @@ class Operations(Transport):
     def list_tokens(
         self, *, cursor: int | UnsetType | None = UNSET, limit: int | UnsetType = UNSET
     ) -> TokenList:
-        """Your tokens that still let a program in."""
+        """Lists your valid tokens."""
         return self._ask(
             TokenList, "GET", "/tokens", params=query({"cursor": cursor, "limit": limit})
         )
@@ -1108,7 +1112,7 @@ class Operations(Transport):
         project: int | UnsetType | None = UNSET,
         days: int | UnsetType = UNSET,
     ) -> Secret:
-        """A token that acts for you, and never does more than you may."""
+        """Creates a token that acts for you, and never does more than you may."""
         return self._ask(
             Secret,
             "POST",
@@ -1126,7 +1130,7 @@ class Operations(Transport):
         )
 
     def delete_token(self, token_id: int, *, if_match: str | UnsetType = UNSET) -> None:
-        """The token lets nobody in any more, and what it opened is closed."""
+        """Revokes the token and closes the connections that it opened."""
         return self._do(
             "DELETE", f"/tokens/{part(token_id)}", headers=given(**{"If-Match": if_match})
         )
@@ -1138,7 +1142,7 @@ class Operations(Transport):
         cursor: int | UnsetType | None = UNSET,
         limit: int | UnsetType = UNSET,
     ) -> ShareList:
-        """Links to the run that still work."""
+        """Lists the run's active links."""
         return self._ask(
             ShareList,
             "GET",
@@ -1155,7 +1159,8 @@ class Operations(Transport):
         until: int | UnsetType | None = UNSET,
         days: int | UnsetType = UNSET,
     ) -> NewShare:
-        """A link by which anybody may look at the run, or one tree of it, without an account."""
+        """Creates a link by which anybody may view the run, or one tree of it, without an
+        account."""
         return self._ask(
             NewShare,
             "POST",
@@ -1167,7 +1172,7 @@ class Operations(Transport):
     def revoke_share(
         self, run_id: UUID, share_id: int, *, if_match: str | UnsetType = UNSET
     ) -> None:
-        """The link shows nothing any more; pages that it opened are cut off."""
+        """Revokes the link: it shows nothing any more, and pages opened by it are disconnected."""
         return self._do(
             "DELETE",
             f"/runs/{part(run_id)}/shares/{part(share_id)}",
@@ -1175,15 +1180,15 @@ class Operations(Transport):
         )
 
     def list_recipes(self) -> list[Recipe]:
-        """Named settings to start from."""
+        """Lists recipes: named settings to start from."""
         return self._ask(list[Recipe], "GET", "/recipes")
 
     def list_presets(self) -> list[PresetOut]:
-        """Changes that one often wants; they work on any recipe."""
+        """Lists presets: common changes that work on any recipe."""
         return self._ask(list[PresetOut], "GET", "/recipes/presets")
 
     def list_settings(self, recipe: str) -> list[SettingGroup]:
-        """Every setting of a recipe with its help, its range and what it is there."""
+        """Lists every setting of a recipe with its help, its range and its value."""
         return self._ask(list[SettingGroup], "GET", f"/recipes/{part(recipe)}/settings")
 
     def list_models(
@@ -1194,7 +1199,7 @@ class Operations(Transport):
         project: int | UnsetType | None = UNSET,
         name: str | UnsetType = UNSET,
     ) -> ModelList:
-        """Models that you may see, each with its aliases and newest versions."""
+        """Lists the models that you may see, each with its aliases and newest versions."""
         return self._ask(
             ModelList,
             "GET",
@@ -1210,8 +1215,8 @@ class Operations(Transport):
         key: str | UnsetType = UNSET,
         uploads: Sequence[UUID] | UnsetType = UNSET,
     ) -> ModelOut:
-        """A model that begins with a version of the uploads, or without versions if none are
-        given. If the files are refused (422), there is no model, and they are gone."""
+        """Creates a model with a first version of the uploads, or without versions if none are
+        given. If the files are refused (422), no model is created and the uploads are deleted."""
         return self._ask(
             ModelOut,
             "POST",
@@ -1221,17 +1226,18 @@ class Operations(Transport):
         )
 
     def compare_versions(self, *, version: Sequence[int]) -> VersionComparison:
-        """Lineage and settings that differ, and paired bootstrap intervals of the evaluations."""
+        """Returns differing lineage and settings, and paired bootstrap intervals of the
+        evaluations."""
         return self._ask(
             VersionComparison, "GET", "/models/comparison", params=query({"version": version})
         )
 
     def get_model(self, model_id: int) -> ModelOut:
-        """A model, its aliases and its newest versions."""
+        """Returns a model, its aliases and its newest versions."""
         return self._ask(ModelOut, "GET", f"/models/{part(model_id)}")
 
     def delete_model(self, model_id: int, *, if_match: str | UnsetType = UNSET) -> None:
-        """The model with all versions; 409 if something refers to one of them, with what."""
+        """Deletes the model with all versions; 409 names what refers to one of them."""
         return self._do(
             "DELETE", f"/models/{part(model_id)}", headers=given(**{"If-Match": if_match})
         )
@@ -1243,7 +1249,7 @@ class Operations(Transport):
         cursor: int | UnsetType | None = UNSET,
         limit: int | UnsetType = UNSET,
     ) -> VersionList:
-        """All versions of a model, the oldest first."""
+        """Lists all versions of a model, oldest first."""
         return self._ask(
             VersionList,
             "GET",
@@ -1259,8 +1265,9 @@ class Operations(Transport):
         key: str | UnsetType = UNSET,
         parent: int | UnsetType | None = UNSET,
     ) -> VersionDetail:
-        """A version of uploaded files, which are checked first: 422 says which one is wrong and
-        why, and they are gone. The same files again are the version that they are already."""
+        """Creates a version of uploaded files after checking them: 422 names the invalid file
+        and the reason, and the uploads are deleted. Files equal to a version's return that
+        version."""
         return self._ask(
             VersionDetail,
             "POST",
@@ -1270,13 +1277,13 @@ class Operations(Transport):
         )
 
     def get_version(self, model_id: int, number: int) -> VersionDetail:
-        """A version with its files, figures, and what refers to it."""
+        """Returns a version with its files, metrics and the objects that refer to it."""
         return self._ask(VersionDetail, "GET", f"/models/{part(model_id)}/versions/{part(number)}")
 
     def change_version(
         self, model_id: int, number: int, *, notes: str, if_match: str | UnsetType = UNSET
     ) -> VersionDetail:
-        """Write what people say on its card. All else of a version never changes."""
+        """Changes the notes on the version's card. Nothing else of a version ever changes."""
         return self._ask(
             VersionDetail,
             "PATCH",
@@ -1288,7 +1295,7 @@ class Operations(Transport):
     def delete_version(
         self, model_id: int, number: int, *, if_match: str | UnsetType = UNSET
     ) -> None:
-        """Let a version go; 409 if something refers to it, with what."""
+        """Deletes a version; 409 names what refers to it."""
         return self._do(
             "DELETE",
             f"/models/{part(model_id)}/versions/{part(number)}",
@@ -1296,18 +1303,19 @@ class Operations(Transport):
         )
 
     def get_card(self, model_id: int, number: int) -> str:
-        """The model card, in markdown: made from what is known, then what people say."""
+        """Returns the model card in markdown: a generated part, then people's notes."""
         return self._text("GET", f"/models/{part(model_id)}/versions/{part(number)}/card")
 
     def get_archive(self, model_id: int, number: int) -> Iterator[bytes]:
-        """Its files in Hugging Face layout, as a zip."""
+        """Returns the version's files in Hugging Face layout, as a zip."""
         return self._blocks("GET", f"/models/{part(model_id)}/versions/{part(number)}/archive")
 
     def create_version_of_checkpoint(
         self, run_id: UUID, step: int, *, agent: str, key: str | UnsetType = UNSET
     ) -> VersionDetail:
-        """The weights that an agent had after a step, as a version of the model that it began
-        with; of the end of a run there is one without asking. 200 if there is the same already."""
+        """Registers the weights of an agent after a step as a version of the model that it
+        started from; a run's final weights are registered automatically. 200 if the version
+        exists already."""
         return self._ask(
             VersionDetail,
             "POST",
@@ -1323,7 +1331,7 @@ class Operations(Transport):
         cursor: int | UnsetType | None = UNSET,
         limit: int | UnsetType = UNSET,
     ) -> PromotionList:
-        """Every move of the model's aliases, asked for or done, the oldest first."""
+        """Lists every move of the model's aliases, requested or done, oldest first."""
         return self._ask(
             PromotionList,
             "GET",
@@ -1340,8 +1348,8 @@ class Operations(Transport):
         reason: str,
         key: str | UnsetType = UNSET,
     ) -> PromotionOut:
-        """Move an alias to a version, or remove it. Where the workspace asks for a second pair
-        of eyes the move waits until another person approves it."""
+        """Moves an alias to a version, or removes it. Where the workspace requires a second
+        person's approval the move is pending until another person approves it."""
         return self._ask(
             PromotionOut,
             "POST",
@@ -1353,7 +1361,7 @@ class Operations(Transport):
     def approve_promotion(
         self, promotion_id: int, *, key: str | UnsetType = UNSET, words: str | UnsetType = UNSET
     ) -> PromotionOut:
-        """Agree to a move that somebody else asked for: it is done at once."""
+        """Approves a move that another person requested; it takes effect immediately."""
         return self._ask(
             PromotionOut,
             "POST",
@@ -1365,7 +1373,7 @@ class Operations(Transport):
     def refuse_promotion(
         self, promotion_id: int, *, key: str | UnsetType = UNSET, words: str | UnsetType = UNSET
     ) -> PromotionOut:
-        """Do not agree to a move, or take back your own."""
+        """Refuses a pending move, or withdraws your own."""
         return self._ask(
             PromotionOut,
             "POST",
@@ -1382,7 +1390,7 @@ class Operations(Transport):
         cursor: int | UnsetType | None = UNSET,
         limit: int | UnsetType = UNSET,
     ) -> ModelEvaluationList:
-        """On what the version was or is being measured, the oldest first."""
+        """Lists the version's evaluations, finished or not, oldest first."""
         return self._ask(
             ModelEvaluationList,
             "GET",
@@ -1402,8 +1410,7 @@ class Operations(Transport):
         nodes: int | UnsetType = UNSET,
         seed: int | UnsetType = UNSET,
     ) -> EvaluationOut:
-        """Have the version measured on a dataset version of its project, by a run that is
-        queued."""
+        """Queues a run that evaluates the version on a dataset version of its project."""
         return self._ask(
             EvaluationOut,
             "POST",
@@ -1421,13 +1428,13 @@ class Operations(Transport):
         )
 
     def get_model_evaluation(self, evaluation_id: int) -> EvaluationOut:
-        """How far it is, and its figures."""
+        """Returns an evaluation's progress and figures."""
         return self._ask(EvaluationOut, "GET", f"/models/evaluations/{part(evaluation_id)}")
 
     def delete_model_evaluation(
         self, evaluation_id: int, *, if_match: str | UnsetType = UNSET
     ) -> None:
-        """The evaluation and its run are gone; 409 while it is under way."""
+        """Deletes the evaluation and its run; 409 while it is in progress."""
         return self._do(
             "DELETE",
             f"/models/evaluations/{part(evaluation_id)}",
@@ -1435,13 +1442,13 @@ class Operations(Transport):
         )
 
     def get_second_pair(self, slug: str) -> SecondPair:
-        """Whether promotions in the workspace take two people."""
+        """Returns whether promotions in the workspace require a second person's approval."""
         return self._ask(SecondPair, "GET", f"/workspaces/{part(slug)}/promotion")
 
     def change_second_pair(
         self, slug: str, *, second_pair: bool, if_match: str | UnsetType = UNSET
     ) -> SecondPair:
-        """Ask for a second pair of eyes from now on, or no longer."""
+        """Sets whether promotions require a second person's approval from now on."""
         return self._ask(
             SecondPair,
             "PATCH",
@@ -1460,7 +1467,7 @@ class Operations(Transport):
         key: str | UnsetType = UNSET,
         sha256: str | UnsetType = UNSET,
     ) -> UploadOut:
-        """Announce a file; its bytes are sent to `/uploads/{upload_id}`."""
+        """Announces a file; its bytes are sent to `/uploads/{upload_id}`."""
         return self._ask(
             UploadOut,
             "POST",
@@ -1478,7 +1485,7 @@ class Operations(Transport):
         kind: Kind | UnsetType | None = UNSET,
         announced: str | UnsetType | None = UNSET,
     ) -> UploadList:
-        """Your 200 newest uploads that are under way, or finished and not expired yet."""
+        """Lists your 200 newest uploads that are in progress, or finished and not expired yet."""
         return self._ask(
             UploadList,
             "GET",
@@ -1487,11 +1494,12 @@ class Operations(Transport):
         )
 
     def get_upload(self, upload_id: UUID) -> UploadOut:
-        """Where it stands."""
+        """Returns the upload with its offset."""
         return self._ask(UploadOut, "GET", f"/uploads/{part(upload_id)}")
 
     def ask_upload(self, upload_id: UUID) -> httpx.Headers:
-        """Where it stands, in headers alone: who was interrupted goes on at `Upload-Offset`."""
+        """Returns the upload's state in headers: an interrupted client resumes at
+        `Upload-Offset`."""
         return self._headers("HEAD", f"/uploads/{part(upload_id)}")
 
     def append_to_upload(
@@ -1502,8 +1510,8 @@ class Operations(Transport):
         content: bytes,
         if_match: str | UnsetType = UNSET,
     ) -> UploadOut:
-        """Add the body's bytes at `Upload-Offset`, 8 MiB at most unless the server is told
-        otherwise. 409 with `offset` if the upload stands elsewhere: go on from there."""
+        """Appends the body's bytes at `Upload-Offset`, 8 MiB at most unless the server sets
+        another limit. 409 with `offset` if the upload is at another offset: resume from there."""
         return self._ask(
             UploadOut,
             "PATCH",
@@ -1519,13 +1527,14 @@ class Operations(Transport):
         )
 
     def delete_upload(self, upload_id: UUID, *, if_match: str | UnsetType = UNSET) -> None:
-        """Give it up; its bytes are removed, unless something else holds the same by now."""
+        """Cancels the upload and removes its bytes, unless something else refers to them by
+        now."""
         return self._do(
             "DELETE", f"/uploads/{part(upload_id)}", headers=given(**{"If-Match": if_match})
         )
 
     def finish_upload(self, upload_id: UUID, *, key: str | UnsetType = UNSET) -> UploadOut:
-        """All bytes are there: check and keep them. 409 with `offset` if some are missing."""
+        """Checks and stores the complete upload. 409 with `offset` if bytes are missing."""
         return self._ask(
             UploadOut,
             "POST",
@@ -1541,7 +1550,7 @@ class Operations(Transport):
         project: int | UnsetType | None = UNSET,
         name: str | UnsetType = UNSET,
     ) -> DatasetList:
-        """Datasets with their versions, newest first."""
+        """Lists datasets with their versions, newest first."""
         return self._ask(
             DatasetList,
             "GET",
@@ -1573,9 +1582,9 @@ class Operations(Transport):
         | UnsetType = UNSET,
         note: str | UnsetType = UNSET,
     ) -> DatasetVersionOut:
-        """The problems of finished uploads as a version of the dataset of that name, which is
-        made if it is not there; its check is queued. 200 if the dataset has the same problems
-        already."""
+        """Creates a version of the named dataset, which is created if missing, from the
+        problems of finished uploads, and queues its check. 200 if the dataset has the same
+        problems already."""
         return self._ask(
             DatasetVersionOut,
             "POST",
@@ -1597,7 +1606,7 @@ class Operations(Transport):
         return self._ask(DatasetOut, "GET", f"/datasets/{part(dataset_id)}")
 
     def delete_dataset(self, dataset_id: int, *, if_match: str | UnsetType = UNSET) -> None:
-        """It and all its versions are gone; 409, with what uses one, if something does."""
+        """Deletes a dataset with all its versions; 409 names what uses one of them."""
         return self._do(
             "DELETE", f"/datasets/{part(dataset_id)}", headers=given(**{"If-Match": if_match})
         )
@@ -1609,7 +1618,7 @@ class Operations(Transport):
     def delete_dataset_version(
         self, dataset_version_id: int, *, if_match: str | UnsetType = UNSET
     ) -> None:
-        """It is gone; 409, with what uses it, if something does."""
+        """Deletes a dataset version; 409 names what uses it."""
         return self._do(
             "DELETE",
             f"/datasets/versions/{part(dataset_version_id)}",
@@ -1624,7 +1633,7 @@ class Operations(Transport):
         keep: Literal["passed", "not-failed"] | UnsetType = UNSET,
         note: str | UnsetType = UNSET,
     ) -> DatasetVersionOut:
-        """A version with the good problems of a checked one. 200 if there is the same already."""
+        """Creates a version with the good problems of a checked one. 200 if it exists already."""
         return self._ask(
             DatasetVersionOut,
             "POST",
@@ -1634,7 +1643,7 @@ class Operations(Transport):
         )
 
     def list_dataset_uses(self, dataset_version_id: int) -> UseList:
-        """Runs and model versions that learned from it, and versions that were made from it."""
+        """Lists runs and model versions that were trained on it, and versions derived from it."""
         return self._ask(UseList, "GET", f"/datasets/versions/{part(dataset_version_id)}/uses")
 
     def list_dataset_problems(
@@ -1646,7 +1655,7 @@ class Operations(Transport):
         q: str | UnsetType = UNSET,
         check: Check | UnsetType | None = UNSET,
     ) -> ProblemList:
-        """Its problems in their order."""
+        """Lists the version's problems in their order."""
         return self._ask(
             ProblemList,
             "GET",
@@ -1655,7 +1664,7 @@ class Operations(Transport):
         )
 
     def get_dataset_problem(self, dataset_version_id: int, number: int) -> ProblemDetail:
-        """One problem with its tests and its reference."""
+        """Returns one problem with its tests and its reference."""
         return self._ask(
             ProblemDetail,
             "GET",
@@ -1671,8 +1680,7 @@ class Operations(Transport):
         validation: int | UnsetType = UNSET,
         test: int | UnsetType = UNSET,
     ) -> SplitsOut:
-        """Which problems a run with these settings learns from, is validated on and is tested
-        on."""
+        """Returns the problems on which a run with these settings trains, validates and tests."""
         return self._ask(
             SplitsOut,
             "GET",
@@ -1681,19 +1689,20 @@ class Operations(Transport):
         )
 
     def get_dataset_difficulty(self, dataset_version_id: int) -> HardnessList:
-        """How hard its problems were for the runs on it, the hardest first."""
+        """Lists the difficulty of its problems for the runs on it, hardest first."""
         return self._ask(
             HardnessList, "GET", f"/datasets/versions/{part(dataset_version_id)}/difficulty"
         )
 
     def get_dataset_content(self, dataset_version_id: int) -> Iterator[bytes]:
-        """All its problems as JSON lines of our own format."""
+        """Returns all its problems as JSON lines in Grove's format."""
         return self._blocks("GET", f"/datasets/versions/{part(dataset_version_id)}/content")
 
     def start_dataset_validation(
         self, dataset_version_id: int, *, key: str | UnsetType = UNSET
     ) -> ReportOut:
-        """Run every reference on its tests, in the sandbox, by a worker; one check at a time."""
+        """Queues a check in which a worker runs every reference on its tests in the sandbox;
+        one check of a version at a time."""
         return self._ask(
             ReportOut,
             "POST",
@@ -1702,7 +1711,8 @@ class Operations(Transport):
         )
 
     def get_dataset_validation(self, dataset_version_id: int) -> ReportOut:
-        """The newest check; its findings stand beside the problems (`problems?check=failed`)."""
+        """Returns the newest check; its results are listed with the problems
+        (`problems?check=failed`)."""
         return self._ask(
             ReportOut, "GET", f"/datasets/versions/{part(dataset_version_id)}/validation"
         )
@@ -1715,7 +1725,8 @@ class Operations(Transport):
         key: str | UnsetType = UNSET,
         threshold: float | UnsetType = UNSET,
     ) -> ReportOut:
-        """Find, by a worker, which of its problems are also in another version."""
+        """Queues a comparison, by a worker, that finds problems of the version also in another
+        one."""
         return self._ask(
             ReportOut,
             "POST",
@@ -1725,12 +1736,12 @@ class Operations(Transport):
         )
 
     def get_dataset_report(self, report_id: int) -> ReportOut:
-        """A check or an overlap: how far it is, or what it found."""
+        """Returns the progress or the result of a check or an overlap."""
         return self._ask(ReportOut, "GET", f"/datasets/reports/{part(report_id)}")
 
     def cancel_dataset_report(self, report_id: int, *, key: str | UnsetType = UNSET) -> ReportOut:
-        """End a check or an overlap that is queued or under way; one that has ended stays as it
-        is."""
+        """Cancels a check or an overlap that is queued or running; one that has ended is
+        unchanged."""
         return self._ask(
             ReportOut,
             "POST",
@@ -1746,7 +1757,7 @@ class Operations(Transport):
         cursor: str | UnsetType | None = UNSET,
         limit: int | UnsetType = UNSET,
     ) -> ExportList:
-        """Exports of the projects that you may see, newest first."""
+        """Lists exports of the projects that you may see, newest first."""
         return self._ask(
             ExportList,
             "GET",
@@ -1764,8 +1775,8 @@ class Operations(Transport):
         format: Format | UnsetType = UNSET,
         filters: dict[str, Any] | UnsetType = UNSET,
     ) -> ExportOut:
-        """Ask for a table as a file. A worker writes it: ask for the export until its `state`
-        is `ready`, then for its file."""
+        """Requests a table as a file. A worker writes it: poll the export until its `state` is
+        `ready`, then download its file."""
         return self._ask(
             ExportOut,
             "POST",
@@ -1783,15 +1794,15 @@ class Operations(Transport):
         )
 
     def get_export(self, export_id: UUID) -> ExportOut:
-        """Where it stands."""
+        """Returns the export with its state."""
         return self._ask(ExportOut, "GET", f"/exports/{part(export_id)}")
 
     def delete_export(self, export_id: UUID, *, if_match: str | UnsetType = UNSET) -> None:
-        """Away with it and its file; what is being written is dropped."""
+        """Deletes the export and its file; discards one that is being written."""
         return self._do(
             "DELETE", f"/exports/{part(export_id)}", headers=given(**{"If-Match": if_match})
         )
 
     def get_export_file(self, export_id: UUID) -> Iterator[bytes]:
-        """Its file; 409 with the reason while there is none."""
+        """Returns the export's file; 409 with the reason while there is none."""
         return self._blocks("GET", f"/exports/{part(export_id)}/file")

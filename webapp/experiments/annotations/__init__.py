@@ -1,1 +1,1 @@
-"""Tags, notes, stars, and the activity of a run."""
+"""Annotations of a run: tags, notes, stars, and its activity."""

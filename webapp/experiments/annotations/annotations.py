@@ -1,6 +1,6 @@
-"""What people say of runs: tags, notes, stars, and whether lists show them.
+"""People's annotations of runs: tags, notes, stars, and whether they are archived.
 
-Invariant: nothing here touches what the run does; a run under way can be archived and goes on.
+Invariant: nothing here affects execution; an active run can be archived and continues.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _TAG = re.compile(r"[^\s,\x00-\x1f\x7f]+")
 
 
 class BadMark(ValueError):
-    """A tag or note that cannot be kept: the field, its value, and what is allowed."""
+    """Raised for an invalid tag or note, with the field, its value, and what is allowed."""
 
     def __init__(self, path: str, value: object, reason: str):
         super().__init__(f"{path}: {reason}")
@@ -30,10 +30,10 @@ class BadMark(ValueError):
 
 
 def clean_tags(tags: Sequence[str]) -> list[str]:
-    """Each once, in order.
+    """Returns the tags, each once, in order.
 
     Raises:
-        BadMark: one is empty, too long, or holds spaces or commas; or they are too many.
+        BadMark: one is empty, too long, or contains spaces or commas; or they are too many.
     """
     for tag in tags:
         if not _TAG.fullmatch(tag) or len(tag) > LONGEST_TAG or not _is_text(tag):
@@ -46,7 +46,7 @@ def clean_tags(tags: Sequence[str]) -> list[str]:
 
 
 def clean_notes(notes: str) -> str:
-    """As given. Raises `BadMark` for what cannot be stored."""
+    """Returns the notes unchanged. Raises `BadMark` for text that cannot be stored."""
     if len(notes) > LONGEST_NOTES or "\0" in notes or not _is_text(notes):
         reason = f"give text of at most {LONGEST_NOTES} characters, none of them NUL"
         raise BadMark("notes", f"{len(notes)} characters", reason)
@@ -56,7 +56,7 @@ def clean_notes(notes: str) -> str:
 def _is_text(text: str) -> bool:
     try:
         text.encode()
-    except UnicodeEncodeError:  # half of a character
+    except UnicodeEncodeError:  # a lone surrogate
         return False
     return True
 
@@ -65,7 +65,7 @@ def _is_text(text: str) -> bool:
 def describe(
     run_id: uuid.UUID, *, tags: Sequence[str] | None = None, notes: str | None = None
 ) -> None:
-    """Set what is given, leave the rest. Raises `BadMark`; nothing was changed then."""
+    """Sets the given fields only. Raises `BadMark`; then nothing was changed."""
     changes = {}
     if tags is not None:
         changes["tags"] = clean_tags(tags)
@@ -77,7 +77,7 @@ def describe(
 
 @transaction.atomic
 def star(run_ids: Collection[uuid.UUID], user: User, on: bool) -> None:
-    """Star runs for `user`, or take their stars away; twice is no error."""
+    """Stars runs for `user`, or removes their stars. Idempotent."""
     if on:
         made = [Star(run_id=run_id, user_id=user.pk) for run_id in run_ids]
         Star.objects.bulk_create(made, ignore_conflicts=True)
@@ -87,14 +87,14 @@ def star(run_ids: Collection[uuid.UUID], user: User, on: bool) -> None:
 
 @transaction.atomic
 def archive(run_ids: Collection[uuid.UUID], on: bool) -> None:
-    """Leave runs out of lists, or show them again; the moment of the first time is kept."""
+    """Archives runs, or restores them; repeated archiving keeps the time of the first."""
     chosen = Run.objects.filter(pk__in=run_ids, archived_at__isnull=on)
     chosen.update(archived_at=Now() if on else None)
 
 
 @transaction.atomic
 def add_tag(run_ids: Collection[uuid.UUID], tag: str) -> None:
-    """Give the runs one more tag. Raises `BadMark`; nothing was changed then."""
+    """Adds a tag to the runs. Raises `BadMark`; then nothing was changed."""
     for run in Run.objects.select_for_update(no_key=True).filter(pk__in=run_ids):
         run.tags = clean_tags([*run.tags, tag])
         run.save(update_fields=["tags"])

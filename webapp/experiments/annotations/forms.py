@@ -1,4 +1,4 @@
-"""Forms of what people say of runs: tags, notes, and what is done with those chosen in the list."""
+"""Forms of annotations: tags, notes, and actions on the runs selected in the list."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from webapp.projects.permissions import Action, require
 
 
 class AboutForm(forms.Form):
-    """What people say of a run."""
+    """Tags and notes of a run."""
 
     tags = forms.CharField(
         required=False,
@@ -58,11 +58,11 @@ class RunsField(forms.MultipleChoiceField):
             raise forms.ValidationError("Choose runs of the list.") from None
 
     def valid_value(self, value: Any) -> bool:
-        return True  # whether it exists for the user, the view finds out
+        return True  # the view checks that it exists for the user
 
 
 class ChosenRunsForm(forms.Form):
-    """What to do with the runs chosen in the list. `back` is the query of the list's address."""
+    """Action on the runs selected in the list. `back` is the query of the list's address."""
 
     ACTIONS = ("charts", "compare", "star", "unstar", "archive", "restore", "tag")
     MOST = 200
@@ -88,12 +88,13 @@ class ChosenRunsForm(forms.Form):
         return next(iter(self.errors.values()))[0]
 
     def back(self) -> str:
-        """The list as it was; never another site."""
+        """Returns the address of the list as it was; never another site."""
         query = self.data.get("query", "")
         return reverse("runs") + (query if query.startswith("?") else "")
 
     def carry_out(self, user: User, chosen: Sequence[Run]) -> str:
-        """Do it, and return where to go on. Raises `PermissionDenied` before anything is done."""
+        """Applies the action and returns the address to redirect to. Raises `PermissionDenied`
+        before any change."""
         do, ids = self.cleaned_data["do"], [run.pk for run in chosen]
         if do in ("charts", "compare"):
             return f"{reverse(do)}?{urlencode([('run', run_id) for run_id in ids])}"

@@ -1,4 +1,4 @@
-"""REST of comparisons: the page of one, as data."""
+"""REST of comparisons: the data of the comparison page."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ router = Router()
 
 class Asked(Schema):
     run: list[uuid.UUID] = Field(min_length=2, max_length=comparison.MOST_RUNS)
-    """The first is what the others are measured against."""
+    """Runs to compare; the first is the baseline."""
     split: Literal["test", "validation"] = "test"
 
 
 class SettingOut(Schema):
     path: str
     values: list[str | None]
-    """As TOML, in the order of the runs; null where there is no such setting."""
+    """Values as TOML, in the order of the runs; null where a run has no such setting."""
 
 
 class DifferenceOut(Schema):
@@ -51,15 +51,15 @@ class ComparisonOut(Schema):
     runs: list[RunOut]
     labels: list[str]
     settings: list[SettingOut]
-    """What is not the same in all runs."""
+    """Settings that are not the same in all runs."""
     curves: list[str]
-    """Series that the page draws, each with all its parts: a run's `/metrics` has them."""
+    """Metrics that the page draws, each with all its parts: a run's `/metrics` lists them."""
     evaluations: list[PairOut]
 
 
 @router.get("", response=ComparisonOut)
 def compare_runs(request: HttpRequest, asked: Query[Asked]):
-    """Settings that differ, which series are drawn, and paired bootstrap intervals of the newest
+    """Returns differing settings, the metrics to draw, and paired bootstrap intervals of the newest
     evaluations."""
     runs = [visible_run(request.user, run_id) for run_id in dict.fromkeys(asked.run)]
     return {

@@ -1,4 +1,4 @@
-"""REST of experiments: what was asked for, and the runs that came of it."""
+"""REST of experiments: the requested settings, and their runs."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class ExperimentListed(Schema):
     created: datetime
     created_by: str
     asked: dict[str, Any]
-    """Recipe, and what was changed of it."""
+    """Recipe, and the overrides of it."""
     run_count: int
 
     @staticmethod
@@ -102,7 +102,7 @@ class ExperimentList(Schema):
 
 
 class NewExperiment(Schema):
-    """Give `recipe`, or `source`: a run to begin with the settings of, or with `step` from its
+    """Requires `recipe`, or `source`: a run whose settings to start from or, with `step`, whose
     checkpoint."""
 
     model_config = ConfigDict(
@@ -162,7 +162,7 @@ class PlannedRun(Schema):
     seed: int
     steps: int
     variant: dict[str, Any]
-    """Path to value: what sets it apart in the experiment."""
+    """Path to value: the settings that distinguish it in the experiment."""
 
 
 class FindingOut(Schema):
@@ -182,18 +182,19 @@ class Plan(Schema):
     toml: str
     """All settings of the first run."""
     preflight: list[FindingOut]
-    """Does the first run fit this machine, have its problems tests, how long will a step take?"""
+    """Whether the first run fits this machine, whether its problems have tests, and the expected
+    time of a step."""
 
 
 class Asked(Cursor):
     project: int | None = Field(None, ge=0, le=LARGEST_ID)
     name: str = Field("", max_length=200, pattern=r"^[^\x00]*$")
-    """Part of its name, in whatever case."""
+    """Part of its name, case-insensitive."""
 
 
 @router.get("", response=ExperimentList)
 def list_experiments(request: HttpRequest, asked: Query[Asked]):
-    """Experiments that you may see, in the order in which they were made."""
+    """Lists the experiments that you may see, in the order of their creation."""
     found = _visible(request)
     if asked.project is not None:
         found = found.filter(project=asked.project)
@@ -204,7 +205,7 @@ def list_experiments(request: HttpRequest, asked: Query[Asked]):
 
 @router.post("", response={201: ExperimentOut})
 def create_experiment_of_runs(request: HttpRequest, new: NewExperiment):
-    """One experiment with a run for every combination of seeds and values to try, all queued."""
+    """Creates an experiment with a queued run for every combination of seeds and values to try."""
     project, source = _place(request, new), _source(request, new)
     asked = project, request.user, _wanted(new, source)
     with conflicts():
@@ -216,8 +217,8 @@ def create_experiment_of_runs(request: HttpRequest, new: NewExperiment):
 
 @router.post("/check", response=Plan)
 def check_experiment(request: HttpRequest, new: NewExperiment):
-    """The runs that would come of it; nothing is made. What cannot run is refused as it would be
-    then, path by path."""
+    """Returns the runs that would be created, without creating them. Invalid settings are refused
+    as on creation, path by path."""
     project, source = _place(request, new), _source(request, new)
     origin = Origin(source, new.step) if source and new.step is not None else None
     asked = _wanted(new, source)
@@ -267,7 +268,7 @@ def _wanted(new: NewExperiment, source: Run | None) -> Request:
 
 @router.get("/{int:experiment_id}", response=ExperimentDetail)
 def get_experiment(request: HttpRequest, experiment_id: Annotated[int, Path(ge=0, le=LARGEST_ID)]):
-    """One experiment with its runs."""
+    """Returns an experiment with its runs."""
     return get_object_or_404(_visible(request), pk=experiment_id)
 
 

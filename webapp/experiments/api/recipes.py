@@ -1,4 +1,4 @@
-"""REST of what a run is made of: recipes, presets, and every setting with its help."""
+"""REST of recipes, presets, and every setting with its help."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ class PresetOut(Schema):
     title: str
     help: str
     overrides: dict[str, Any]
-    """Dotted path to value, to give with any recipe."""
+    """Dotted path to value, usable with any recipe."""
 
 
 class RecipeSetting(Schema):
     path: str
-    """By which it is given in `overrides`."""
+    """Path of the setting in `overrides`."""
     label: str
     kind: str
     """flag, choice, number, text, long or toml."""
     help: str
     value: str
-    """What holds if nothing is said, as TOML; `unset` if it is none."""
+    """Default value, as TOML; `unset` if it has none."""
     choices: list[str]
     range: str
-    """In words, with the unit."""
+    """Range in words, with the unit."""
     optional: bool
 
 
@@ -50,19 +50,19 @@ class SettingGroup(Schema):
 
 @router.get("", response=list[Recipe])
 def list_recipes(request: HttpRequest):
-    """Named settings to start from."""
+    """Lists recipes: named settings to start from."""
     return [{"name": name, "config": recipe_data(name)} for name in recipe_names()]
 
 
 @router.get("/presets", response=list[PresetOut])
 def list_presets(request: HttpRequest):
-    """Changes that one often wants; they work on any recipe."""
+    """Lists presets: common changes that work on any recipe."""
     return PRESETS
 
 
 @router.get("/{str:recipe}/settings", response=list[SettingGroup])
 def list_settings(request: HttpRequest, recipe: str):
-    """Every setting of a recipe with its help, its range and what it is there."""
+    """Lists every setting of a recipe with its help, its range and its value."""
     if recipe not in recipe_names():
         raise Http404
     return catalogue(load_recipe(recipe))

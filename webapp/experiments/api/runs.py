@@ -39,7 +39,7 @@ _LONGEST = {"maxLength": annotations.LONGEST_NOTES}
 _NOTES = {"anyOf": [{"type": "string", "pattern": _WITHOUT_NUL, **_LONGEST}, {"type": "null"}]}
 
 
-# What is told of runs comes as dicts (`presentation.summary`). Plain models read them several times
+# Runs are serialized from dicts (`presentation.summary`). Plain models read them several times
 # as fast as schemas of ninja, which are ready for rows of a database.
 class Wait(BaseModel):
     name: str
@@ -54,7 +54,7 @@ class RunOut(BaseModel):
     project: int
     seed: int
     variant: dict[str, Any]
-    """Path to value: what sets it apart in its experiment."""
+    """Path to value: the settings that distinguish it in its experiment."""
     parent: uuid.UUID | None
     """The run from whose checkpoint of `parent_step` it started."""
     parent_step: int | None
@@ -64,7 +64,7 @@ class RunOut(BaseModel):
     epoch: uuid.UUID
     head_seq: int
     outside: bool
-    """Whether its engine runs elsewhere and sends its events."""
+    """Whether an external engine runs it and sends its events."""
     state: RunState
     stop_requested: bool
     step: int
@@ -82,7 +82,7 @@ class RunOut(BaseModel):
 
 class RunListed(RunOut):
     starred: bool
-    """By whoever asks."""
+    """Whether the caller starred it."""
 
 
 class RunDetail(RunListed):
@@ -92,7 +92,7 @@ class RunDetail(RunListed):
 
 
 class Marks(Schema):
-    """What to change; what is left out stays."""
+    """Fields to change; omitted fields keep their values."""
 
     model_config = ConfigDict(
         extra="forbid",
@@ -125,7 +125,7 @@ class NewRun(Schema):
     name: str = Field("", max_length=200, pattern=_WITHOUT_NUL)
     overrides: Overrides = Overrides({})
     outside: Flag = False
-    """Its engine runs elsewhere and sends its events (POST /runs/{run_id}/events)."""
+    """An external engine runs it and sends its events (POST /runs/{run_id}/events)."""
 
 
 class RunList(BaseModel):
@@ -137,23 +137,23 @@ class RunList(BaseModel):
 class Filter(Schema):
     state: RunState | None = None
     q: str = Field("", max_length=LONGEST, pattern=_WITHOUT_NUL)
-    """Words that all stand in the experiment's name, a tag, the project or who started it."""
+    """Words that must all occur in the experiment's name, a tag, the project or who started it."""
     tag: str = Field("", max_length=LONGEST, pattern=_WITHOUT_NUL)
     project: int | None = Field(None, ge=0, le=LARGEST_ID)
     name: str = Field("", max_length=200, pattern=_WITHOUT_NUL)
-    """Part of the experiment's name, in whatever case."""
+    """Part of the experiment's name, case-insensitive."""
     created_by: str = Field("", max_length=150, pattern=_WITHOUT_NUL)
     starred: bool = False
     archived: bool = False
-    """The archived runs; else all others."""
+    """Only archived runs; else all others."""
     sort: str = Field("newest", json_schema_extra={"enum": ["newest", "oldest", *ORDERS]})
-    """newest or oldest; or name, state, step, seed, by, solved or reward, with - the greatest
-    first."""
+    """newest or oldest; or name, state, step, seed, by, solved or reward, with - in descending
+    order."""
     cursor: str | None = Field(None, max_length=4000, pattern=CURSOR)
     limit: int = Field(50, ge=1, le=200)
 
     def wish(self) -> Wish:
-        """Raises `Unusable` for what does not exist."""
+        """Returns the query. Raises `Unusable` for an unknown value."""
         told = {name: getattr(self, name) for name in ("q", "tag", "project", "name", "created_by")}
         return Wish(
             state=self.state or "",
@@ -166,7 +166,7 @@ class Filter(Schema):
 
 @router.get("", response=RunList)
 def list_runs(request: HttpRequest, query: Query[Filter]):
-    """Runs, newest first; all that you may see, or those of which the filters hold."""
+    """Lists the runs that you may see and that match the filters, newest first by default."""
     try:
         page = runs_page(request.user, query.wish(), query.cursor, query.limit)
     except Unusable as error:
@@ -177,7 +177,7 @@ def list_runs(request: HttpRequest, query: Query[Filter]):
 
 @router.post("", response={201: RunDetail})
 def create_run(request: HttpRequest, new: NewRun):
-    """An experiment with one run, queued at once."""
+    """Creates an experiment with one run, which is queued immediately."""
     project = get_object_or_404(Project.objects.visible_to(request.user), pk=new.project)
     require(request.user, Action.OPERATE, project)
     make = external_engines.create_run if new.outside else create_experiment_with_run
@@ -194,8 +194,8 @@ def get_run(request: HttpRequest, run_id: uuid.UUID):
 
 @router.patch("/{uuid:run_id}", response=RunDetail)
 def mark_run(request: HttpRequest, run_id: uuid.UUID, told: Marks):
-    """Set its tags or notes, archive or restore it; star it for yourself, as whoever sees it may. A
-    run under way that is archived goes on."""
+    """Sets the run's tags or notes, archives or restores it; or stars it for yourself, which anyone
+    who sees it may. An active run continues when it is archived."""
     run = visible_run(request.user, run_id)
     stars_only = told.starred is not None and told == Marks(starred=told.starred)
     require(request.user, Action.READ if stars_only else Action.OPERATE, run.project)
@@ -212,18 +212,18 @@ def mark_run(request: HttpRequest, run_id: uuid.UUID, told: Marks):
 
 @router.post("/{uuid:run_id}/stop", response=RunDetail)
 def stop_run(request: HttpRequest, run_id: uuid.UUID):
-    """Ask a run to stop; it can be resumed later."""
+    """Requests that a run stop; it can be resumed later."""
     return operate(request, run_id, services.request_stop)
 
 
 @router.post("/{uuid:run_id}/resume", response=RunDetail)
 def resume_run(request: HttpRequest, run_id: uuid.UUID):
-    """Queue a stopped or failed run again; it goes on from its last checkpoint."""
+    """Queues a stopped or failed run again; it continues from its last checkpoint."""
     return operate(request, run_id, services.resume_run)
 
 
 def operate(request: HttpRequest, run_id: uuid.UUID, service: Callable) -> dict[str, Any]:
-    """Do it, if the user may; the run as it is then."""
+    """Calls `service`, if the user may operate the run, and returns the run afterwards."""
     run = visible_run(request.user, run_id)
     require(request.user, Action.OPERATE, run.project)
     service(run.pk, request.user)
@@ -231,7 +231,7 @@ def operate(request: HttpRequest, run_id: uuid.UUID, service: Callable) -> dict[
 
 
 def detail(request: HttpRequest, run_id: uuid.UUID) -> dict[str, Any]:
-    """A run as REST tells it, with its settings."""
+    """Returns a run as in REST, with its settings."""
     run = visible_run(request.user, run_id)
     starred = Star.objects.filter(run=run, user=request.user.pk).exists()
     rest = {"starred": starred, "config": run.config, "notes": run.notes}

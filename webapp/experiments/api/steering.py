@@ -1,4 +1,4 @@
-"""REST of what one does with a run that is there: kill, priority, notes, clone, fork."""
+"""REST of operations on an existing run: kill, priority, notes, clone, fork."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Fork(Schema):
 
     step: Integer = Field(ge=0, lt=2**31)
     overrides: Overrides = Overrides({})
-    """What is to change."""
+    """Settings to change."""
     name: str = Field("", max_length=200, pattern=TEXT)
 
 
@@ -73,13 +73,13 @@ class Checkpoints(Schema):
 
 @router.post("/{uuid:run_id}/kill", response=RunDetail)
 def kill_run(request: HttpRequest, run_id: uuid.UUID):
-    """End a run at once: what it learned since its last checkpoint is lost. It can be resumed."""
+    """Ends a run immediately; updates since its last checkpoint are lost. It can be resumed."""
     return operate(request, run_id, services.request_kill)
 
 
 @router.post("/{uuid:run_id}/priority", response=RunDetail)
 def set_priority(request: HttpRequest, run_id: uuid.UUID, wanted: Priority):
-    """Of the queued runs of a workspace those of higher priority are taken first."""
+    """Sets the priority: of a workspace's queued runs those of higher priority start first."""
     return operate(
         request, run_id, lambda pk, user: services.set_priority(pk, wanted.priority, user)
     )
@@ -87,33 +87,33 @@ def set_priority(request: HttpRequest, run_id: uuid.UUID, wanted: Priority):
 
 @router.post("/{uuid:run_id}/notes", response={201: Told})
 def write_note(request: HttpRequest, run_id: uuid.UUID, note: Note):
-    """Keep a sentence with the run, with your name and the time."""
+    """Records a note on the run, with your name and the time."""
     operate(request, run_id, lambda pk, user: services.write_note(pk, note.text, user))
     return Status(201, _actions(visible_run(request.user, run_id)))
 
 
 @router.get("/{uuid:run_id}/actions", response=Told)
 def get_actions(request: HttpRequest, run_id: uuid.UUID):
-    """Who did what to the run, newest first."""
+    """Lists who did what to the run, newest first."""
     return _actions(visible_run(request.user, run_id))
 
 
 @router.get("/{uuid:run_id}/checkpoints", response=Checkpoints)
 def get_checkpoints(request: HttpRequest, run_id: uuid.UUID):
-    """Steps of which a checkpoint is there to fork from, newest first."""
+    """Lists the steps whose checkpoints can be forked, newest first."""
     return {"steps": checkpoint_steps(visible_run(request.user, run_id))}
 
 
 @router.post("/{uuid:run_id}/clone", response={201: RunDetail})
 def clone_run(request: HttpRequest, run_id: uuid.UUID):
-    """The same settings again, as a new experiment."""
+    """Creates a new experiment with the same settings."""
     made = make_clone(_operable(request, run_id), request.user)
     return Status(201, detail(request, made.pk))
 
 
 @router.post("/{uuid:run_id}/fork", response={201: RunDetail})
 def fork_run(request: HttpRequest, run_id: uuid.UUID, wanted: Fork):
-    """A new run that starts with the weights and the optimizer of one of its checkpoints."""
+    """Creates a run that starts with the weights and optimizer state of one of its checkpoints."""
     run = _operable(request, run_id)
     overrides = checked(wanted.overrides)
     with conflicts():

@@ -1,8 +1,8 @@
-"""Several runs beside one another: settings that differ, curves, and evaluations in pairs.
+"""Comparison of runs: settings that differ, curves, and paired evaluations.
 
-Invariants: the first run is what the others are measured against; evaluations are compared on the
-problems that both runs were measured on, matched by content; an interval that holds 0 is never
-told as a difference.
+Invariants: the first run is the baseline; evaluations are compared on the problems that both runs
+were evaluated on, matched by content; an interval that contains 0 is never reported as a
+difference.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ SPLITS = ("test", "validation")
 _IGNORED = {"recipe_version"}
 CURVES = ("validation.agent", "validation.tree", "validation.samples", "reward", "solved",
           "entropy", "kl", "step.seconds")  # fmt: skip
-"""Series that are drawn, each with all its parts (`entropy.oak`)."""
+"""Metrics that are drawn, each with all its parts (`entropy.oak`)."""
 
 
 @dataclass(frozen=True)
 class Difference:
-    """One figure of two evaluations. `sentence` says it in words."""
+    """One figure of two evaluations. `sentence` describes it in words."""
 
     figure: str
     first: float
@@ -44,7 +44,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class Pair:
-    """A run against the first one; `missing` says why there is no figure."""
+    """Comparison of a run with the first one; `missing` gives the reason if it has no figure."""
 
     run: Run
     label: str
@@ -55,7 +55,7 @@ class Pair:
 
 
 def page(runs: Sequence[Run], split: str) -> dict[str, Any]:
-    """Context of the template, see `views.compare`."""
+    """Returns the template's context, see `views.compare`."""
     names = labels_of(runs)
     context = {
         "compared": labelled(runs),
@@ -74,13 +74,13 @@ def page(runs: Sequence[Run], split: str) -> dict[str, Any]:
 
 
 def labels_of(runs: Sequence[Run]) -> list[str]:
-    """A, B, C ...: what the tables and sentences call the runs."""
+    """Returns A, B, C ...: the labels of the runs in tables and sentences."""
     return [chr(ord("A") + place) for place in range(len(runs))]
 
 
 def settings_that_differ(runs: Sequence[Run]) -> list[dict[str, Any]]:
-    """[{path, values}] of what is not the same in all runs; a value as TOML, or None where there
-    is no such setting."""
+    """Returns [{path, values}] of settings that are not the same in all runs; a value as TOML, or
+    None where a run has no such setting."""
     found = [flat(_with_defaults(run.config)) for run in runs]
     paths = dict.fromkeys(path for settings in found for path in settings)
     rows = []
@@ -92,7 +92,7 @@ def settings_that_differ(runs: Sequence[Run]) -> list[dict[str, Any]]:
 
 
 def _with_defaults(config: dict[str, Any]) -> dict[str, Any]:
-    """A run of an older version lacks settings that have since been added."""
+    """Adds defaults: a run of an older version lacks settings that were added since."""
     try:
         return parse_config(config).model_dump(mode="json")
     except ConfigError:
@@ -100,7 +100,7 @@ def _with_defaults(config: dict[str, Any]) -> dict[str, Any]:
 
 
 def pairs(runs: Sequence[Run], split: str) -> list[Pair]:
-    """Every further run against the first, on the newest evaluation of a split."""
+    """Compares every other run with the first, on the newest evaluation of a split."""
     outcomes = [_newest(run, split) for run in runs]
     names, budget = labels_of(runs), Budget()
     return [
@@ -134,7 +134,7 @@ def _pair(
 
 
 def differences(names: tuple[str, str], a: dict, b: dict, budget: Budget) -> list[Difference]:
-    """Every figure that two evaluations, as `eval.outcomes` has them, share on common problems."""
+    """Returns every figure that two `eval.outcomes` payloads share on common problems."""
     aligned = Aligned(a, b)
     found = []
     for figure in aligned.figures():
@@ -160,7 +160,8 @@ def differences(names: tuple[str, str], a: dict, b: dict, budget: Budget) -> lis
 def sentence(
     names: tuple[str, str], difference: float, low: float, high: float, problems: int
 ) -> str:
-    """ "B is 4.1 points above A, 95 % interval 0.9 to 7.4, 300 problems"; differences as shares."""
+    """Returns "B is 4.1 points above A, 95 % interval 0.9 to 7.4, 300 problems"; differences are
+    shares."""
     one, other = names
     known = low > 0 or high < 0
     ends = (-high, -low) if known and difference < 0 else (low, high)
@@ -174,7 +175,7 @@ def sentence(
 
 
 def charted(runs: Sequence[Run]) -> list[dict[str, Any]]:
-    """The runs as charts need them (`telemetry.presentation`), by their labels."""
+    """Returns the runs as charts need them (`telemetry.presentation`), by their labels."""
     return [charts_of(run) | {"label": name} for run, name in labelled(runs)]
 
 
@@ -183,5 +184,5 @@ def labelled(runs: Sequence[Run]) -> list[tuple[Run, str]]:
 
 
 def is_curve(name: str) -> bool:
-    """Whether a series is one of those that a comparison draws."""
+    """Returns whether a comparison draws the metric."""
     return any(name == one or name.startswith(f"{one}.") for one in CURVES)

@@ -1,11 +1,11 @@
 """Confidence intervals of differences between two evaluations, with bounded work.
 
-Figures may come from an engine that runs elsewhere, so their number and length are a stranger's.
+Figures may be from an external engine, so their number and length are untrusted.
 
-Invariants: one comparison draws at most `MOST_DRAWS` numbers, 2 to 3 s of one core; what has been
-worked out is kept by its content, so that reloading a page draws nothing. Up to that bound the
-interval is the paired bootstrap, equal to `python -m engine compare`; beyond it, the normal
-approximation that the bootstrap tends to.
+Invariants: one comparison draws at most `MOST_DRAWS` numbers, 2 to 3 s of one core; results are
+cached by content, so that reloading a page draws nothing. Up to that bound the interval is the
+paired bootstrap, equal to `python -m engine compare`; beyond it, the normal approximation, which is
+the bootstrap's limit.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from engine.problems.paired import Interval, paired_bootstrap, paired_normal
 CONFIDENCE = 0.95
 RESAMPLES = 10_000
 MOST_PROBLEMS = 5_000
-"""That a bootstrap draws from; of more the normal approximation is as good."""
+"""Problems of a bootstrap; for more the normal approximation is as good."""
 MOST_DRAWS = 200_000_000
-"""Of one comparison: 66 figures of 300 problems."""
+"""Draws of one comparison: 66 figures of 300 problems."""
 MOST_FIGURES = 64
-"""Of one pair: the first ones."""
+"""Figures of one pair: the first ones."""
 _MOST_KEPT = 10_000
 
 _kept: OrderedDict[bytes, Interval] = OrderedDict()
@@ -40,7 +40,7 @@ class Budget:
         self.left = draws
 
     def take(self, draws: int) -> bool:
-        """Whether there are so many left; then they are taken."""
+        """Takes `draws` from the budget; returns False, and takes none, if fewer are left."""
         if draws > self.left:
             return False
         self.left -= draws
@@ -48,7 +48,7 @@ class Budget:
 
 
 def interval(before_P: Any, after_P: Any, budget: Budget) -> Interval:
-    """The interval of the mean of `after_P` - `before_P`, float64, one value a problem."""
+    """Returns the interval of the mean of `after_P` - `before_P`, float64, a value per problem."""
     key = hashlib.sha256(before_P.tobytes() + after_P.tobytes()).digest()
     with _lock:
         if key in _kept:
@@ -67,8 +67,8 @@ def interval(before_P: Any, after_P: Any, budget: Budget) -> Interval:
 
 
 class Aligned:
-    """The problems that two evaluations share, matched by content; both are told as the event
-    `eval.outcomes` is, contents [P] and outcomes by figure [P]."""
+    """Problems that two evaluations share, matched by content; both are payloads of the event
+    `eval.outcomes`, contents [P] and outcomes by figure [P]."""
 
     def __init__(self, a: dict[str, Any], b: dict[str, Any]):
         self._a, self._b = a, b
@@ -81,12 +81,12 @@ class Aligned:
         self._places = np.array(shared, dtype=np.int64).reshape(-1, 2)
 
     def figures(self) -> list[str]:
-        """Names that both have, a value for each of their problems, in the order of the first;
-        `MOST_FIGURES` at most."""
+        """Returns the names that both have, with a value for each of their problems, in the order
+        of the first; `MOST_FIGURES` at most."""
         return [name for name in self._a["outcomes"] if self._both_have(name)][:MOST_FIGURES]
 
     def values(self, figure: str) -> tuple[Any, Any]:
-        """Two arrays of float64, one value for each problem for which both have one."""
+        """Returns two float64 arrays, one value per problem for which both have one."""
         before, after = (
             np.array(one["outcomes"][figure], dtype=np.float64)[self._places[:, side]]
             for side, one in enumerate((self._a, self._b))

@@ -1,1 +1,1 @@
-"""Creates experiments and runs: launch page, sweeps, preflight, forks."""
+"""Creation of experiments and runs: launch page, sweeps, preflight, forks."""

@@ -1,7 +1,7 @@
-"""Which checkpoints of a run are there to fork from.
+"""Checkpoints of a run that can be forked.
 
-Invariant: only what lies whole in the run's own directory counts; the log may tell of more, which
-the run has removed since.
+Invariant: only complete checkpoints in the run's own directory count; the log may record more,
+which the run has removed since.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from webapp.experiments.models import Run
 
 
 def checkpoint_steps(run: Run) -> list[int]:
-    """Steps of which a checkpoint is there, newest first."""
+    """Returns the steps whose checkpoints exist, newest first."""
     found = (_folder(run)).glob(f"step-*/{run_forks.MANIFEST}")
     return sorted((int(path.parent.name.removeprefix("step-")) for path in found), reverse=True)
 
 
 def checkpoint_path(run: Run, step: int) -> Path:
-    """Where the checkpoint of a step lies."""
+    """Returns the path of the checkpoint of a step."""
     return _folder(run) / f"step-{step:06d}"
 
 
 def hold(origin: Run, step: int, fork: Run) -> bool:
-    """Let a run that is to begin with a checkpoint have it, whatever `origin` removes from now on.
-    False if it has been removed already.
+    """Links a checkpoint into the directory of the fork that starts from it, so that `origin` may
+    remove its own. Returns False if it has been removed already.
 
-    A file system without links is told of nothing: then the engine copies it when it starts.
+    On a file system without links nothing is linked: the engine copies it when it starts.
     """
     try:
         run_forks.hold(checkpoint_path(origin, step), _directory(fork), copies=False)
@@ -41,7 +41,7 @@ def hold(origin: Run, step: int, fork: Run) -> bool:
 
 
 def release(fork: Run) -> None:
-    """Give up what a run holds that was not made after all."""
+    """Removes the directory of a fork that was not created after all."""
     shutil.rmtree(_directory(fork), ignore_errors=True)
 
 

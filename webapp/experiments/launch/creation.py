@@ -1,7 +1,7 @@
-"""Making experiments and their runs: from a recipe, as a clone, or as a fork of a checkpoint.
+"""Creation of experiments and their runs: from a recipe, as a clone, or as a fork of a checkpoint.
 
-Invariant: an experiment is made with all of its runs, each of which can start as far as its
-settings, its paths and its data go, or nothing is made.
+Invariant: an experiment is created with all of its runs, the settings, paths and data of each of
+which are valid, or nothing is created.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ _NAME_CHARS: int = Experiment._meta.get_field("name").max_length
 
 @dataclass(frozen=True)
 class Origin:
-    """The checkpoint that a fork starts from."""
+    """Checkpoint that a fork starts from."""
 
     run: Run
     step: int
 
 
 def planned(request: Request, project: Project, origin: Origin | None = None) -> list[Planned]:
-    """The runs that `create_experiment` would make.
+    """Returns the runs that `create_experiment` would create.
 
     Raises:
         ConfigError: the settings cannot run, or not in this project, or not from this checkpoint.
@@ -71,11 +71,11 @@ def _refuse_fork(origin: Origin, run: Planned, project: Project) -> None:
 def create_experiment(
     project: Project, user: User, request: Request, origin: Origin | None = None
 ) -> Experiment:
-    """An experiment with its runs, all queued.
+    """Creates an experiment with its runs, all queued.
 
     Raises:
-        ConfigError: as `planned`, or the problems cannot be trained on; nothing was made.
-        NotNow: these are more runs than may be queued or at work (`queue.admit`).
+        ConfigError: as `planned`, or the problems cannot be trained on; nothing was created.
+        NotNow: these are more runs than may be queued or running (`queue.admit`).
     """
     runs = planned(request, project, origin)
     admit(project, user, len(runs))
@@ -96,11 +96,11 @@ def create_experiment(
 def create_from(
     project: Project, user: User, request: Request, source: Run, step: int | None
 ) -> Experiment:
-    """`create_experiment` of `request`, whose base are the settings of `source`: a clone, or with
-    `step` forks of its checkpoint. The source is noted to have been begun with.
+    """Creates the experiment of `request`, whose base is the settings of `source`: a clone, or with
+    `step` forks of its checkpoint. Records the action on the source.
 
     Raises:
-        ConfigError: as `create_experiment`; nothing was made.
+        ConfigError: as `create_experiment`; nothing was created.
     """
     _refuse_what_trains_nothing(source)
     origin = None if step is None else Origin(source, step)
@@ -114,7 +114,7 @@ def create_from(
 
 
 def _hold(origin: Origin, forks: list[Run]) -> None:
-    """What the forks begin with is theirs from now on, whatever their parent removes."""
+    """Links the checkpoint into the forks' directories, so that their parent may remove its own."""
     if all(hold(origin.run, origin.step, fork) for fork in forks):
         return
     for fork in forks:
@@ -126,10 +126,10 @@ def _hold(origin: Origin, forks: list[Run]) -> None:
 def create_experiment_with_run(
     project: Project, user: User, recipe: str, overrides: dict[str, Any], name: str
 ) -> Run:
-    """An experiment of a single run, queued.
+    """Creates an experiment of a single queued run.
 
     Raises:
-        ConfigError: the settings cannot run; nothing was made.
+        ConfigError: the settings cannot run; nothing was created.
     """
     return create_experiment(project, user, Request(recipe, overrides, name)).runs.get()
 
@@ -159,34 +159,34 @@ def _create_run(
 
 
 def name_from(run: Run, step: int | None) -> str:
-    """What a clone of the run is called, or with `step` a fork, if nobody says."""
+    """Returns the default name of a clone of the run, or with `step` of a fork."""
     return f"{run.experiment.name}, " + ("again" if step is None else f"from step {step}")
 
 
 def of_run(run: Run, **asked: Any) -> Request:
-    """A request whose base are the settings of `run`; `asked` as the fields of `Request`."""
+    """Returns a request whose base is the settings of `run`; `asked` are fields of `Request`."""
     base = {"base": run.config, "base_is_located": not run.outside}
     return Request(recipe=run.config["recipe"], **base, **asked)
 
 
 def clone_request(run: Run, name: str = "") -> Request:
-    """The same settings again: the recipe's, and what the run changed of them."""
+    """Returns a request for the same settings: the recipe's, with the run's overrides."""
     name = name or name_from(run, None)
     return of_run(run, name=name)
 
 
 def fork_request(run: Run, step: int, overrides: dict[str, Any], name: str = "") -> Request:
-    """The run's settings with changes, to go on from its checkpoint of `step`."""
+    """Returns a request for the run's settings with changes, from its checkpoint of `step`."""
     name = name or name_from(run, step)
     return of_run(run, overrides=overrides, name=name)
 
 
 @transaction.atomic
 def clone_run(run: Run, user: User) -> Run:
-    """A new experiment with the run's settings, queued.
+    """Creates an experiment with the run's settings, queued.
 
     Raises:
-        ConfigError: the settings cannot run any more, or it is a search; nothing was made.
+        ConfigError: the settings cannot run any more, or it is a search; nothing was created.
     """
     _refuse_what_trains_nothing(run)
     made = create_experiment(run.project, user, clone_request(run)).runs.get()
@@ -196,10 +196,10 @@ def clone_run(run: Run, user: User) -> Run:
 
 @transaction.atomic
 def fork_run(run: Run, step: int, user: User, overrides: dict[str, Any], name: str = "") -> Run:
-    """A new experiment whose run starts at a checkpoint of this one, queued.
+    """Creates an experiment whose run starts at a checkpoint of this one, queued.
 
     Raises:
-        ConfigError: there is no such checkpoint, or a change does not fit it; nothing was made.
+        ConfigError: there is no such checkpoint, or a change does not fit it; nothing was created.
     """
     _refuse_what_trains_nothing(run)
     request = fork_request(run, step, overrides, name)

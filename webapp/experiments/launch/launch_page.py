@@ -1,4 +1,4 @@
-"""The page of a new experiment: what it starts from, and what is said of what one has typed."""
+"""Page of a new experiment: its starting point, and the validation of the form."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ DEFAULT_RECIPE = "demo"
 
 
 class FormRefused(ValueError):
-    """The form itself is at fault; its `errors` say how."""
+    """Raised when the form itself is invalid; its `errors` give the reasons."""
 
 
 def start(form: LaunchForm) -> Experiment:
-    """The experiment that the form asks for, queued.
+    """Creates the experiment that the form requests, queued.
 
     Raises:
-        FormRefused, ConfigError: it is not filled in, or cannot run; nothing was made.
+        FormRefused, ConfigError: the form is invalid, or cannot run; nothing was created.
     """
     if not form.is_valid():
         raise FormRefused
@@ -46,12 +46,11 @@ def start(form: LaunchForm) -> Experiment:
 
 
 def told(form: LaunchForm, *, with_preflight: bool) -> dict[str, Any]:
-    """What the page shows beside the form, as plain JSON.
+    """Returns the data that the page shows alongside the form, as plain JSON.
 
     problems [{path, value, reason}], changes {path: text of the field}, lines (the changes as
-    text), agents (what paths call those of the team, null if that cannot be told), runs (how
-    many), toml (all settings of the first), preflight [{what, mark, text}] or null if it was not
-    asked for.
+    text), agents (their names in paths, null if unknown), runs (their number), toml (all settings
+    of the first), preflight [{what, mark, text}] or null if not requested.
     """
     nothing = {"changes": {}, "lines": "", "runs": 0, "toml": "", "preflight": None}
     if not form.is_valid():
@@ -77,7 +76,7 @@ def told(form: LaunchForm, *, with_preflight: bool) -> dict[str, Any]:
 
 
 def changed_fields(base: RunConfig, overrides: dict[str, Any]) -> dict[str, str]:
-    """Text of every setting's field that differs from `base`."""
+    """Returns the text of every setting's field that differs from `base`."""
     data = base.model_dump(mode="json")
     override(data, overrides)
     after, keys = parse_config(data), keys_of(base, overrides)
@@ -93,12 +92,13 @@ def _shown(groups: list[Group]) -> dict[str, str]:
 
 
 def keys_of(base: RunConfig, overrides: dict[str, Any]) -> list[str]:
-    """What paths call the agents of `base` that overrides leave, and those that they add."""
+    """Returns the names in paths of the agents of `base` that overrides keep, and of those that
+    they add."""
     return agent_keys([agent.name for agent in base.agents], overrides)
 
 
 def form_problems(form: SettingsForm) -> list[dict[str, Any]]:
-    """Faults of the form itself, told as those of settings."""
+    """Returns the faults of the form itself, in the format of those of settings."""
     return [
         {"path": field, "value": str(form.data.get(field, ""))[:200], "reason": reason}
         for field, reasons in form.errors.items()
@@ -107,12 +107,12 @@ def form_problems(form: SettingsForm) -> list[dict[str, Any]]:
 
 
 def problems_of(form: LaunchForm, error: ConfigError) -> list[dict[str, Any]]:
-    """What is said of a form that is filled in and cannot run."""
+    """Returns the problems of a valid form whose settings cannot run."""
     return named(error.problems, keys_of(form.base(), form.request().overrides))
 
 
 def named(problems: list[dict[str, Any]], keys: list[str]) -> list[dict[str, Any]]:
-    """Problems whose paths call agents as the form does, not by their place."""
+    """Returns the problems with paths that name agents as the form does, not by index."""
     calls = {str(place): key for place, key in enumerate(keys)}
     found = []
     for problem in problems:
@@ -124,7 +124,7 @@ def named(problems: list[dict[str, Any]], keys: list[str]) -> list[dict[str, Any
 
 
 def page(form: LaunchForm, asked: dict[str, str], user: User) -> dict[str, Any]:
-    """Context of the template, see `views.launch`; `asked` is the address's query."""
+    """Returns the template's context, see `views.launch`; `asked` is the address's query."""
     given = {**asked, **form.data.dict()} if form.is_bound else asked
     source = _source(given.get("source", ""), user)
     recipe = given.get("recipe") if given.get("recipe") in recipe_names() else DEFAULT_RECIPE
@@ -148,12 +148,12 @@ def page(form: LaunchForm, asked: dict[str, str], user: User) -> dict[str, Any]:
 def _source(given: str, user: User) -> Run | None:
     try:
         return visible_runs(user).that_train().filter(pk=given).first() if given else None
-    except ValidationError:  # no uuid
+    except ValidationError:  # not a UUID
         return None
 
 
 def posted(form: SettingsForm) -> dict[str, str]:
-    """What stood in the settings' fields when the form was sent."""
+    """Returns the contents of the settings' fields when the form was sent."""
     if not form.is_bound:
         return {}
     sent = form.data.items()

@@ -1,7 +1,7 @@
-"""What one would like to know before a run starts: does it fit, has it tests, how long is a step.
+"""Preflight report of a run: does it fit, does it have tests, how long is a step.
 
-Invariant: what is not known is said to be unknown; nothing is guessed. Paths were checked before
-(`paths.refuse_paths`): nothing here tells of files that the user may not name.
+Invariant: what is not known is reported as unknown; nothing is guessed. Paths were checked before
+(`paths.refuse_paths`): the report reveals nothing about files that the user may not name.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Finding:
 
 
 def preflight(config: RunConfig, user: User) -> list[Finding]:
-    """Hardware, data and time of one run."""
+    """Returns findings on hardware, data and time of one run."""
     return [*_hardware(config), _data(config), _time(config, user)]
 
 
@@ -71,7 +71,7 @@ def _data(config: RunConfig) -> Finding:
 
 
 def _time(config: RunConfig, user: User) -> Finding:
-    """Seconds of a step, as runs of the same shape took them."""
+    """Returns the seconds of a step in runs of the same shape."""
     found = [
         run.result["training_seconds"] / run.step
         for run in _of_the_same_shape(config, user)
@@ -103,7 +103,7 @@ def _of_the_same_shape(config: RunConfig, user: User) -> list[Run]:
 
 
 def shape(config: dict) -> dict:
-    """What the time of a step hangs on most: models, answers, trees, learner and device."""
+    """Returns what a step's time depends on most: models, answers, trees, learner and device."""
     agents = [
         [agent["model"], agent["trainable"], agent["learner_ranks"], agent["generator"]["name"],
          agent["sampling"]["max_prompt_tokens"], agent["sampling"]["max_new_tokens"]]

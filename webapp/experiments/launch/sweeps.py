@@ -1,7 +1,7 @@
-"""What one wants to start: settings, seeds and values to try, as the runs of one experiment.
+"""Plan of an experiment: settings, seeds and values to try, as its runs.
 
-Pure but for reading recipes. Invariant: either every run of a plan can start as far as its
-settings go, or there is no plan; each run's `variant` is all that sets it apart from the others.
+Pure except for reading recipes. Invariant: either the settings of every run of a plan are valid, or
+there is no plan; each run's `variant` is all that distinguishes it from the others.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from engine.recipes import override, recipe_data
 from webapp.experiments.run_settings.overrides import parse_overrides
 
 MOST_RUNS = 64
-"""Of one experiment at its start."""
+"""Runs of one experiment at its creation."""
 _RANGE = re.compile(r"(\d{1,10})(?:\s*-\s*(\d{1,10}))?")
 
 
 @dataclass(frozen=True)
 class Request:
-    """What was asked for. `base` are the settings of another run, in place of the recipe's."""
+    """A requested experiment. `base` is the settings of another run, in place of the recipe's."""
 
     recipe: str
     overrides: Mapping[str, Any] = field(default_factory=dict)
@@ -35,11 +35,11 @@ class Request:
     """Values to try, by path; every combination is a run."""
     base: Mapping[str, Any] | None = None
     base_is_located: bool = False
-    """Whether the paths in `base` were resolved by us (`paths.located`): those of our own runs, and
-    never those of a run of an engine elsewhere."""
+    """Whether `paths.located` resolved the paths in `base`: those of the site's own runs, never
+    those of a run of an external engine."""
 
     def asked(self) -> dict[str, Any]:
-        """For the record of the experiment."""
+        """Returns the request for the experiment's `config`."""
         told: dict[str, Any] = {"recipe": self.recipe, "overrides": dict(self.overrides)}
         if self.seeds:
             told["seeds"] = list(self.seeds)
@@ -50,15 +50,15 @@ class Request:
 
 @dataclass(frozen=True)
 class Planned:
-    """One run of the experiment."""
+    """One planned run of the experiment."""
 
     config: RunConfig
     variant: dict[str, Any]
-    """Path to value, of what the experiment varies."""
+    """Path to value of the settings that the experiment varies."""
 
 
 def plan(request: Request) -> list[Planned]:
-    """The runs that the request means, in the order of its seeds and values.
+    """Returns the runs of the request, in the order of its seeds and values.
 
     Raises:
         ConfigError: with every fault of the first run that cannot start, or of the sweep.
@@ -104,10 +104,10 @@ def _axis_faults(
 
 
 def parse_seeds(text: str) -> list[int]:
-    """ "1-3, 7" as [1, 2, 3, 7]; nothing of an empty text.
+    """Parses "1-3, 7" as [1, 2, 3, 7]; an empty text as [].
 
     Raises:
-        ConfigError: it is no list of whole numbers and ranges, or is too long.
+        ConfigError: it is no list of integers and ranges, or is too long.
     """
     seeds: list[int] = []
     for part in filter(None, map(str.strip, text.split(","))):
@@ -121,10 +121,10 @@ def parse_seeds(text: str) -> list[int]:
 
 
 def parse_sweep(text: str) -> dict[str, list[Any]]:
-    """One `path = value, value` per line.
+    """Parses one `path = value, value` per line.
 
     Raises:
-        ConfigError: a line that is none.
+        ConfigError: a line is invalid.
     """
     listed = "\n".join(map(_listed, text.splitlines()))
     found = parse_overrides(listed)
@@ -132,7 +132,7 @@ def parse_sweep(text: str) -> dict[str, list[Any]]:
 
 
 def _values(found: Any) -> list[Any]:
-    """`[1, 2]` in brackets are the values too."""
+    """Returns the values; a single list in brackets, `[1, 2]`, means its items."""
     if isinstance(found, list) and len(found) == 1 and isinstance(found[0], list):
         return found[0]
     return found if isinstance(found, list) else [found]
@@ -146,7 +146,7 @@ def _listed(line: str) -> str:
 
 
 def _as_list(values: str) -> str:
-    """Values split by commas as a TOML list; bare words are texts."""
+    """Returns comma-separated values as a TOML list; bare words become strings."""
     try:
         parse = parse_overrides(f"value = [{values}]")["value"]
     except ConfigError:

@@ -2,7 +2,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    """A run's row says when its comments change, so that its stream can."""
+    """Records changes of a run's comments in its row, so that its stream can report them."""
 
     dependencies = [("experiments", "0006_no_keys")]
 

@@ -1,8 +1,8 @@
-"""Who may run programs of models without walls: nobody, but a single user who says so twice.
+"""Permission to run models' programs without isolation: only a single user who confirms it twice.
 
-Invariants: a run with `sandbox.allow_unsafe` is made only on a server whose every page carries the
-banner, and in a workspace that nobody else belongs to; no run that is made asks for more of one
-program than the server's operator allows.
+Invariants: a run with `sandbox.allow_unsafe` is created only on a server whose every page shows the
+banner, and in a workspace with one member; no created run requests limits per program above the
+operator's caps.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from webapp.projects.models import Membership, Project
 
 
 def refuse_unsafe(config: RunConfig, project: Project) -> None:
-    """Raises ConfigError if the run asks to go without walls and may not."""
+    """Raises `ConfigError` if the run requests to go without isolation and may not."""
     if not config.sandbox.allow_unsafe:
         return
     if not settings.ALLOW_UNSAFE:
@@ -33,8 +33,8 @@ def refuse_unsafe(config: RunConfig, project: Project) -> None:
 
 
 def refuse_beyond_caps(config: RunConfig) -> None:
-    """Raises ConfigError for each setting of the sandbox above the operator's caps. A default above
-    them was requested by nobody: the engine lowers it, and reports that."""
+    """Raises `ConfigError` with each setting of the sandbox above the operator's caps. A default
+    above them was not requested: the engine lowers it, and reports that."""
     faults = []
     for name, most in settings.SANDBOX_CAPS.limits_of_settings().items():
         value = getattr(config.sandbox, name)
@@ -46,5 +46,5 @@ def refuse_beyond_caps(config: RunConfig) -> None:
 
 
 def banner(request: HttpRequest) -> dict[str, bool]:
-    """Context of every page: whether it has to warn."""
+    """Returns the context of every page: whether it shows the warning."""
     return {"unsafe_allowed": settings.ALLOW_UNSAFE}

@@ -1,7 +1,7 @@
-"""Settings by dotted path as REST takes them: their JSON Schema, and the check that enforces it.
+"""JSON Schema of REST's settings by dotted path, and the check that enforces it.
 
 Invariant: `checked` accepts what the schema accepts, so a refusal after it is about settings that
-do not fit each other, the recipe or what the project holds, which is a conflict (409).
+do not fit each other, the recipe or the project's contents, which is a conflict (409).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from webapp.experiments.scheduling.states import DoesNotFit, NotAllowed, NotNow
 from webapp.rest.json_types import with_integers
 
 _AGENT = r"agents\.([a-z][a-z0-9-]{0,39}|[0-9]{1,2})"
-"""How paths call an agent: by name, or by position."""
+"""Agent in a path: by name, or by index."""
 _UNKNOWN = "unknown setting; check the spelling against `python -m engine config`"
 _DROPPED = ("title", "default", "description")
 _NAMES = {
@@ -42,7 +42,7 @@ _NAMES = {
     ),
     "inference.reward_model": ("local:[^\\x00\\n]+", "local:NAME"),
 }
-"""Settings that name a location: what a name looks like, and how a message says it."""
+"""Settings that name a location: pattern of the names, and their description in messages."""
 _OPERATORS = {
     "compute.ray_address": "the server's operator says where Ray is, by RAY_ADDRESS; leave it unset"
 }
@@ -56,7 +56,8 @@ class _Leaf:
     schema: dict[str, Any]
     pattern: str = ""
     reason: str = ""
-    """Of the refusal of a text that does not match the pattern, or of every value but null."""
+    """Reason to refuse a text that does not match the pattern or, without one, any value except
+    null."""
 
     def faults(self, path: str, value: Any) -> list[dict[str, Any]]:
         try:
@@ -93,7 +94,7 @@ class _Table:
 
 @dataclass(frozen=True)
 class _Team:
-    """All agents anew."""
+    """Replacement of all agents."""
 
     agent: _Table
 
@@ -133,8 +134,8 @@ class Sweep(RootModel[dict[str, list[Any]]]):
 
 
 def checked(overrides: Overrides, *, any_location: bool = False) -> dict[str, Any]:
-    """The overrides, if each path is a setting's and each value one that it can have; with
-    `any_location`, as of an engine elsewhere, a setting that names a location has any text.
+    """Returns the overrides, if each path is a setting's and each value is valid for it; with
+    `any_location`, as for an external engine, a setting that names a location accepts any text.
 
     Raises:
         ConfigError: with every fault.
@@ -149,7 +150,7 @@ def checked(overrides: Overrides, *, any_location: bool = False) -> dict[str, An
 
 
 def checked_sweep(sweep: Sweep) -> dict[str, list[Any]]:
-    """The same of values to try. Raises `ConfigError`."""
+    """Returns the values to try, checked as by `checked`. Raises `ConfigError`."""
     faults = [
         fault
         for path, values in sweep.root.items()
@@ -163,7 +164,7 @@ def checked_sweep(sweep: Sweep) -> dict[str, list[Any]]:
 
 @contextmanager
 def conflicts() -> Iterator[None]:
-    """Around what is made of checked settings. Raises `DoesNotFit` where they do not fit."""
+    """Wraps the use of checked settings: raises `DoesNotFit` in place of their `ConfigError`."""
     try:
         yield
     except NotNow:
@@ -171,7 +172,7 @@ def conflicts() -> Iterator[None]:
     except NotAllowed as error:
         if not all(str(one["value"]).startswith("local:") for one in error.problems):
             raise
-        raise DoesNotFit(error.problems) from error  # a name, of which nothing is there
+        raise DoesNotFit(error.problems) from error  # a valid name that does not exist
     except ConfigError as error:
         raise DoesNotFit(error.problems) from error
 
@@ -193,7 +194,7 @@ def _setting(path: str) -> _Setting | None:
 
 @cache
 def _settings() -> tuple[dict[str, _Setting], dict[str, _Setting]]:
-    """Those of a run by path, and those of an agent by the path below its own; "" is the agent."""
+    """Returns a run's settings by path, and an agent's by path below its own; "" is the agent."""
     run, agent = _table(RunConfig, ""), _table(AgentConfig, "")
     of_run: dict[str, _Setting] = {**dict(_flat("", run)), "agents": _Team(agent)}
     return of_run, {"": _Table(agent.parts, optional=True), **dict(_flat("", agent))}
@@ -238,7 +239,7 @@ def _leaf(path: str, info: FieldInfo) -> _Leaf:
 
 
 def _inlined(schema: Any, parts: Mapping[str, Any] | None = None) -> Any:
-    """A JSON schema without references, titles and defaults."""
+    """Returns a JSON schema without references, titles and defaults."""
     if isinstance(schema, list):
         return [_inlined(one, parts) for one in schema]
     if not isinstance(schema, dict):
@@ -252,8 +253,8 @@ def _inlined(schema: Any, parts: Mapping[str, Any] | None = None) -> Any:
 
 
 def _documented(model: type[BaseModel], of_value: Any) -> dict[str, Any]:
-    """Single settings, those of one schema together: their texts are those of
-    `/recipes/{recipe}/settings`. Tables, which `checked` takes too, would only say them again."""
+    """Returns the schema of single settings, grouped by equal schema; their help is in
+    `/recipes/{recipe}/settings`. Omits tables, which `checked` accepts too, as redundant."""
     of_run, of_agent = _settings()
     paths: dict[str, list[str]] = {}
     for at, settings in (("", of_run), (rf"{_AGENT}\.", of_agent)):

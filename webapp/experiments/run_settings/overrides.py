@@ -1,7 +1,7 @@
-"""Settings typed by hand: one `path = value` per line, values as in TOML, or a TOML file.
+"""Parser of typed settings: one `path = value` per line, values as in TOML, or a TOML file.
 
-Pure. A value that is no TOML is taken as text, so `agents.oak.model = models/oak` just works;
-`unset` takes a value away.
+Pure. A value that is no TOML is a string, so `agents.oak.model = models/oak` works; `unset` removes
+a value.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from webapp.experiments.run_settings.toml import UNSET
 
 
 def parse_overrides(text: str) -> dict[str, Any]:
-    """Dotted path to value; empty lines and `#` comments are skipped.
+    """Returns dotted path to value; skips empty lines and `#` comments.
 
     Raises:
         ConfigError: a line without a path or without `=`, or a path that is given twice.
@@ -27,7 +27,7 @@ def parse_overrides(text: str) -> dict[str, Any]:
 
 
 def typed_value(text: str) -> Any:
-    """A value as it is typed: TOML, `unset`, or else text."""
+    """Parses a typed value: TOML, `unset`, or else a string."""
     if text == UNSET:
         return None
     try:
@@ -37,7 +37,7 @@ def typed_value(text: str) -> Any:
 
 
 def _leaves(path: str, value: Any) -> list[tuple[str, Any]]:
-    """Tables are walked into; a list is one value."""
+    """Returns the leaves of a value; a list is one leaf."""
     if not isinstance(value, Mapping):
         return [(path, value)]
     return [

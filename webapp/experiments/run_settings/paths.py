@@ -1,16 +1,16 @@
-"""What a run may read that its settings name: what ships with Grove, what its project holds, and
-what the server's operator has listed.
+"""Locations that a run's settings may name: what ships with Grove, what its project holds, and what
+the server's operator has listed.
 
 Invariants:
 - No path and no address is accepted from a user, only names. A model is `starter:NAME`,
   `registry:NAME@VERSION` or `local:NAME`, a dataset `generated`, `dataset:NAME/NUMBER` or
   `local:NAME`, a reward model `local:NAME`, a chat template `local:NAME.jinja`; a local name is
   looked up among those that the directories of GROVE_MODELS and GROVE_DATASETS hold.
-- Which settings name a location is known by their type (`engine.config.locations`), not by a list
-  here; a kind without a rule is refused.
-- The paths that stand for names are kept with the run, and its clones and forks have them from
-  there. Settings of a run of an engine elsewhere were never located: they are a user's words.
-- The address of a Ray cluster is the operator's alone, wherever it comes from.
+- A setting's type marks it as a location (`engine.config.locations`), not a list here; a kind
+  without a rule is refused.
+- The paths that names resolve to are stored with the run, and its clones and forks take them from
+  there. Settings of an external engine's run were never located: they are user input.
+- Only the operator sets the address of a Ray cluster; any other source is refused.
 """
 
 from __future__ import annotations
@@ -39,20 +39,20 @@ _SHOWN = 20
 
 @dataclass(frozen=True)
 class Rule:
-    """Which names of one kind of location a user may write."""
+    """Names of one kind of location that a user may write."""
 
     names: str
-    """Those besides `local:NAME`, as a message lists them."""
+    """Names other than `local:NAME`, as a message lists them."""
     prefixes: tuple[str, ...]
-    """What they begin with; whether they exist is checked where they are resolved."""
+    """Prefixes of these names; their existence is checked where they are resolved."""
     setting: str
     """The environment variable by which the operator lists directories."""
     directories: Callable[[], Sequence[Path]]
     suffix: str = ""
-    """What a local name ends with."""
+    """Suffix of a local name."""
 
     def listed(self) -> dict[str, Path]:
-        """What the operator has put there, by name."""
+        """Returns the files in the operator's directories, by name."""
         folders = [one for one in reversed(self.directories()) if one.is_dir()]
         there = sorted(path for folder in folders for path in folder.iterdir())
         return {path.name: path.resolve() for path in there if path.name.endswith(self.suffix)}
@@ -74,20 +74,20 @@ RULES = {
     Kind.REWARD_MODEL: Rule("", (), "GROVE_MODELS", _models),
     Kind.CHAT_TEMPLATE: Rule("", (), "GROVE_MODELS", _models, ".jinja"),
 }  # fmt: skip
-"""The kinds that have names; `Kind.CLUSTER` has none."""
+"""Rules by kind; `Kind.CLUSTER` has none."""
 
 
 def located(
     config: RunConfig, project: Project, base: Mapping[str, Any] | None = None
 ) -> RunConfig:
-    """The settings with the paths of this machine that their names stand for.
+    """Returns the settings with names resolved to paths of this machine.
 
-    `base` are settings that were located before and that these were made from: what they name was
-    resolved by us. Never those of a run of an engine elsewhere.
+    `base` is the located settings from which these were made, whose paths are trusted. Never those
+    of a run of an external engine.
 
     Raises:
-        ConfigError: a path or an address in a name's position, a name that stands for nothing, or a
-            stored dataset that may not be learned from.
+        ConfigError: a path or an address instead of a name, a name that does not exist, or a stored
+            dataset that may not be trained on.
     """
     had = {(one.kind, one.value) for one in locations(RunConfig, base or {})}
     if faults := [
@@ -104,15 +104,16 @@ def located(
 
 
 def refuse_paths(config: RunConfig, project: Project) -> None:
-    """Raises ConfigError for each path in located settings that a run in `project` may not read."""
+    """Raises `ConfigError` with each path in located settings that a run in `project` may not
+    read."""
     found = locations(RunConfig, config)
     if faults := [_forbidden(one) for one in found if not _may_read(one, project)]:
         raise NotAllowed(faults)
 
 
 def refuse_foreign(config: Any) -> None:
-    """Raises ConfigError for what no settings from the browser or REST ever name: a cluster, or a
-    chat template that the operator has not listed. `config`: settings, or plain data."""
+    """Raises `ConfigError` for what settings from the browser or REST may never name: a cluster, or
+    a chat template that the operator has not listed. `config`: settings, or plain data."""
     rule = RULES[Kind.CHAT_TEMPLATE]
     if faults := [
         _forbidden(one)
@@ -124,20 +125,20 @@ def refuse_foreign(config: Any) -> None:
 
 
 def refuse_cluster(config: RunConfig) -> None:
-    """Raises ConfigError if the settings name a Ray cluster."""
+    """Raises `ConfigError` if the settings name a Ray cluster."""
     if faults := [_forbidden(one) for one in locations(RunConfig, config) if one.kind not in RULES]:
         raise NotAllowed(faults)
 
 
 def refuse_dataset(dataset: str, project: Project) -> None:
-    """Raises ConfigError for a dataset that nobody may read in `project`, as `refuse_paths`."""
+    """Raises `ConfigError` for a dataset that nobody may read in `project`, as `refuse_paths`."""
     one = Location(PATH, Kind.DATASET, dataset)
     if not _may_read(one, project):
         raise NotAllowed([_forbidden(one)])
 
 
 def _is_name(one: Location) -> bool:
-    """Whether a user may write it, whatever it stands for."""
+    """Returns whether a user may write this name, whatever it resolves to."""
     rule = RULES[one.kind]
     if one.value.startswith(LOCAL):
         return one.value.removeprefix(LOCAL) in rule.listed()
@@ -169,13 +170,13 @@ def _may_read(one: Location, project: Project) -> bool:
 def _lies_in(path: str, directories: Sequence[Path]) -> bool:
     try:
         resolved = Path(path).resolve()
-    except (OSError, RuntimeError, ValueError):  # too long, a loop of links, a NUL
+    except (OSError, RuntimeError, ValueError):  # too long, a symlink loop, a NUL
         return False
     return any(resolved.is_relative_to(directory.resolve()) for directory in directories)
 
 
 def _is_registered(model: str, project: Project) -> bool:
-    is_text = printable(model) == model  # what is not, no database takes
+    is_text = printable(model) == model  # the database stores no other text
     return is_text and ModelVersion.objects.filter(model__project=project, path=model).exists()
 
 

@@ -1,4 +1,4 @@
-"""Changes that one often wants, each at a press: they work on any recipe."""
+"""Presets: common changes, applied with one click, that work on any recipe."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The settings of a run as a form: groups of fields, read off the engine's config models.
+"""Form schema of a run's settings: groups of fields, derived from the engine's config models.
 
-Invariant: every setting of `RunConfig` stands there once, with the help, range and choices that
-its model declares; a setting that is added to the engine appears by itself.
+Invariant: every setting of `RunConfig` appears once, with the help, range and choices that its
+model declares; a setting added to the engine appears automatically.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ _UNITS = (
 
 AGENTS = "agents."
 NEW_AGENT = "new-agent"
-"""What stands for the name of an agent that is yet to be added."""
+"""Placeholder name of an agent that is not added yet."""
 
 
 @dataclass(frozen=True)
 class Setting:
-    """One field. `value` is what holds if nothing is said, as TOML; `kind` is flag, choice,
-    number, text, long or toml."""
+    """One field. `value` is the default, as TOML; `kind` is flag, choice, number, text, long or
+    toml."""
 
     path: str
     label: str
@@ -54,27 +54,27 @@ class Setting:
     value: str
     choices: list[str] = field(default_factory=list)
     range: str = ""
-    """In words, with the unit."""
+    """Range in words, with the unit."""
     optional: bool = False
 
     @property
     def id(self) -> str:
-        """Of its element on the page."""
+        """Id of its element on the page."""
         return "set-" + re.sub(r"[^a-z0-9]+", "-", self.path)
 
     @property
     def options(self) -> list[str]:
-        """Of a list to choose from."""
+        """Options of a list to choose from."""
         return ["true", "false"] if self.kind == "flag" else self.choices
 
     @property
     def is_text(self) -> bool:
-        """Whether its field holds the text itself, without quotes."""
+        """Whether its field holds the plain text, without quotes."""
         return self.kind in ("text", "long")
 
     @property
     def shown(self) -> str:
-        """The value as it stands in the field: a text without its quotes, nothing if unset."""
+        """The value as in the field: a text without its quotes, empty if unset."""
         if self.value.startswith('"'):
             return str(json.loads(self.value))
         return "" if self.value == "unset" else self.value
@@ -90,13 +90,13 @@ class Group:
 
     @property
     def agent(self) -> str:
-        """What paths call the agent whose settings these are; empty for those of the run."""
+        """Name in paths of the agent whose settings these are; empty for those of the run."""
         return self.path.removeprefix(AGENTS) if self.path.startswith(AGENTS) else ""
 
 
 def catalogue(config: RunConfig, keys: Sequence[str] | None = None) -> list[Group]:
-    """All settings, with the values of `config`; `keys` are what paths call its agents, if that is
-    not their names."""
+    """Returns all settings, with the values of `config`; `keys` are its agents' names in paths, if
+    they differ from their names."""
     groups = [Group("", "Run", list(_settings("", config, _RECORD)))]
     keys = keys or [agent.name for agent in config.agents]
     groups += [_agent(key, agent) for key, agent in zip(keys, config.agents, strict=True)]
@@ -108,8 +108,8 @@ def catalogue(config: RunConfig, keys: Sequence[str] | None = None) -> list[Grou
 
 
 def new_agent(key: str) -> Group:
-    """The settings of an agent of which nothing is said but what paths call it: without a model,
-    which each must have."""
+    """Returns the default settings of an agent with the name `key` in paths: without a model, which
+    each must have."""
     group = _agent(key, AgentConfig(name=NEW_AGENT, model=" "))
     said = {f"{group.path}.name": value_text(key), f"{group.path}.model": value_text("")}
     settings = [replace(one, value=said.get(one.path, one.value)) for one in group.settings]
@@ -131,7 +131,7 @@ def _settings(prefix: str, model: BaseModel, without: set[str]) -> Iterator[Sett
             yield _setting(f"{prefix}{name}", name, info, value)
         elif value is not None:
             yield from _settings(f"{prefix}{name}.", value, set())
-        else:  # a table that is not there can be begun by its own defaults
+        else:  # an absent table can be started from its defaults
             yield Setting(f"{prefix}{name}", _label(name), "toml", info.description or "",
                           value_text(None), optional=True)  # fmt: skip
 
@@ -195,7 +195,7 @@ def _range(name: str, kind: Any, limits: list[Any]) -> str:
 
 
 def _unwrapped(annotation: Any) -> tuple[list[Any], list[Any]]:
-    """The plain types of an annotation, and what `Annotated` says of them."""
+    """Returns the plain types of an annotation, and the metadata of `Annotated`."""
     if typing.get_origin(annotation) is typing.Annotated:
         kind, *metadata = typing.get_args(annotation)
         kinds, more = _unwrapped(kind)
@@ -226,7 +226,7 @@ def _label(name: str) -> str:
 
 
 def flat(config: dict[str, Any]) -> dict[str, Any]:
-    """Leaves of resolved settings by dotted path, agents by name; lists are leaves."""
+    """Returns the leaves of resolved settings by dotted path, agents by name; lists are leaves."""
     agents = {agent["name"]: agent for agent in config["agents"]}
     return dict(_leaves("", {**config, "agents": agents}))
 
@@ -240,7 +240,8 @@ def _leaves(path: str, value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def changes(base: dict[str, Any], wanted: dict[str, Any]) -> dict[str, Any]:
-    """The overrides that make resolved settings `wanted` of `base`, but for the record."""
+    """Returns the overrides that turn resolved settings `base` into `wanted`, without recipe and
+    version."""
     old, new = flat(with_shared_settings(base)), flat(with_shared_settings(wanted))
     names = [[agent["name"] for agent in one["agents"]] for one in (base, wanted)]
     found = {} if names[0] == names[1] else {"agents": wanted["agents"]}

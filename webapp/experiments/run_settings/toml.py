@@ -1,4 +1,4 @@
-"""Settings as TOML text, and back: what one reads beside the form and may paste into it.
+"""Settings as TOML text, which the page shows alongside the form and accepts as pasted input.
 
 Pure. Invariant: `parse_overrides(lines(settings))` gives `settings` again.
 """
@@ -11,11 +11,11 @@ from collections.abc import Mapping
 from typing import Any
 
 UNSET = "unset"
-"""The word for "no value", which TOML lacks."""
+"""Marker of "no value", which TOML lacks."""
 
 
 def value_text(value: Any) -> str:
-    """A setting's value as TOML; `unset` for None."""
+    """Returns a setting's value as TOML; `unset` for None."""
     if value is None:
         return UNSET
     if isinstance(value, bool):
@@ -33,12 +33,12 @@ def value_text(value: Any) -> str:
 
 
 def lines(settings: Mapping[str, Any]) -> str:
-    """One `path = value` per line."""
+    """Returns one `path = value` per line."""
     return "\n".join(f"{path} = {value_text(value)}" for path, value in settings.items())
 
 
 def document(config: Mapping[str, Any]) -> str:
-    """All settings as a TOML file, as a recipe is written; what is unset is left out."""
+    """Returns all settings as a TOML file in the format of a recipe, without unset ones."""
     tables = {k: v for k, v in config.items() if isinstance(v, Mapping)}
     lists = {k: v for k, v in config.items() if _is_table_list(v)}
     plain = {k: v for k, v in config.items() if k not in tables and k not in lists}

@@ -1,1 +1,1 @@
-"""The list of runs: query, keyset pages, table."""
+"""List of runs: query, keyset pages, table."""

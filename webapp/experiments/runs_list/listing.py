@@ -1,7 +1,7 @@
-"""The list of runs: what one may ask of it, and its keyset pages. Pages and REST ask the same.
+"""List of runs: its query, the same for pages and REST, and its keyset pages.
 
-Invariant: one walks over pages in a total order (the sort key, then the id), so what is added or
-removed meanwhile neither doubles nor hides a run.
+Invariant: pages follow a total order (the sort key, then the id), so concurrent additions and
+removals neither repeat nor hide a run.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ LONGEST = 200
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """What a table of runs can show; `sort` is a key of `SORTS` if it can be sorted by."""
+    """Column of a table of runs; `sort` is its key in `SORTS` if it is sortable."""
 
     key: str
     label: str
@@ -71,13 +71,13 @@ SORTS: dict[str, Any] = {
 ORDERS = tuple(sign + name for name in SORTS for sign in ("", "-"))
 """Values of `Wish.sort`."""
 CURSOR = rf'^({A_MOMENT}|"[^\x00-\x1f]*"|-?[0-9][-+.0-9e]*)_{A_UUID}$'
-"""What every cursor looks like."""
+"""Pattern of a cursor."""
 _TEXTS = {"name", "state", "by"}
 
 
 class Unusable(ValueError):
-    """A wish that cannot be met: which parameter, its value, and what is allowed. `status` is that
-    of HTTP: 422, or 409 for a cursor of another list."""
+    """Raised for an invalid query: the parameter, its value, and what is allowed. `status` is the
+    HTTP status: 422, or 409 for a cursor of another list."""
 
     def __init__(self, path: str, value: Any, reason: str, status: int = 422):
         super().__init__(f"{path}: {reason}")
@@ -86,11 +86,11 @@ class Unusable(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What is asked of the list; all of it stands in the address."""
+    """Query of the list; the address holds all of it."""
 
     state: str = ""
     q: str = ""
-    """In the name of the experiment, a tag, the project or who started it."""
+    """Text in the name of the experiment, a tag, the project or who started it."""
     tag: str = ""
     project: int | None = None
     name: str = ""
@@ -98,14 +98,14 @@ class Wish:
     created_by: str = ""
     starred: bool = False
     archived: bool = False
-    """The archived runs; else all others."""
+    """Only archived runs; else all others."""
     sort: str = "-created"
     columns: tuple[str, ...] = DEFAULT_COLUMNS
     metrics: tuple[str, ...] = ()
-    """Names of metrics of which the newest value is shown."""
+    """Names of metrics whose newest value is shown."""
 
     def __post_init__(self) -> None:
-        """Raises `Unusable` for what does not exist."""
+        """Raises `Unusable` for an unknown value."""
         if self.state and self.state not in set(RunState):
             raise Unusable("state", self.state, f"give one of {', '.join(RunState)}, or none")
         if self.sort.removeprefix("-") not in SORTS:
@@ -130,7 +130,7 @@ class Wish:
 
     @property
     def sort_field(self) -> str:
-        """Without a wish the index over the columns themselves is used."""
+        """Sort column; the default order uses the index over the columns themselves."""
         return "created" if self.sort_key == "created" else "sort_key"
 
     @property
@@ -138,7 +138,7 @@ class Wish:
         return self.sort.startswith("-")
 
     def address(self, **changes: Any) -> str:
-        """The query of the address that asks for this, with changes; "" for the plain list."""
+        """Returns the address's query string of this query, with changes; "" for the plain list."""
         wish = replace(self, **changes)
         plain = Wish()
         told: list[tuple[str, Any]] = [
@@ -155,14 +155,14 @@ class Wish:
 
 @dataclass(frozen=True, slots=True)
 class RunsPage:
-    """Some runs, in the order asked for, and the cursor of the next page if there is one."""
+    """Page of runs in the requested order, and the cursor of the next page if there is one."""
 
     runs: list[Run]
     next: str | None
 
 
 def matching_runs(user: User, wish: Wish) -> QuerySet[Run]:
-    """All runs that are wished for and that `user` may see, in the order that is wished for."""
+    """Returns all runs that match the query and that `user` may see, in the requested order."""
     return _ordered(_matching(visible_runs(user).that_train(), user, wish), wish)
 
 
@@ -174,9 +174,9 @@ def _ordered(runs: QuerySet[Run], wish: Wish) -> QuerySet[Run]:
 
 
 def runs_page(user: User, wish: Wish, cursor: str | None, limit: int = 50) -> RunsPage:
-    """One keyset page of the runs that `user` may see. Each has `starred`.
+    """Returns one keyset page of the runs that `user` may see. Each has `starred`.
 
-    Raises `Unusable` for a cursor that no page gave out.
+    Raises `Unusable` for a cursor that no page returned.
     """
     key, field, down = wish.sort_key, wish.sort_field, wish.is_down
     runs = matching_runs(user, wish)
@@ -185,7 +185,7 @@ def runs_page(user: User, wish: Wish, cursor: str | None, limit: int = 50) -> Ru
         beyond = "lt" if down else "gt"
         after = Q(**{field: value, f"pk__{beyond}": run_id}) | Q(**{f"{field}__{beyond}": value})
         runs = runs.filter(after, **{f"{field}__{beyond}e": value})
-    # First which, then what of them: with all that is shown joined, the planner sorts every run.
+    # Ids first, then their columns: with all shown columns joined, the planner sorts every run.
     which = runs.select_related(None).values("pk")[: limit + 1]
     found = list(_ordered(_shown(user, which), wish))
     if len(found) <= limit:
@@ -194,7 +194,7 @@ def runs_page(user: User, wish: Wish, cursor: str | None, limit: int = 50) -> Ru
 
 
 def _shown(user: User, which: QuerySet[Run]) -> QuerySet[Run]:
-    """Runs that `user` was found to see, with what a list shows of each."""
+    """Returns these runs, whose visibility to `user` was checked, with the columns of a list."""
     stars = Star.objects.filter(run=OuterRef("pk"), user=user.pk)
     runs = Run.objects.filter(pk__in=which).select_related("experiment__project", "created_by")
     return runs.defer(*TOO_BIG_FOR_A_LIST).annotate(starred=Exists(stars))
@@ -254,12 +254,12 @@ def _value(text: str, key: str) -> Any:
 
 
 def minutes_of(runs: Sequence[Run]) -> dict[uuid.UUID, float | None]:
-    """By run, the minutes of training that end it; None where only steps do."""
+    """Returns by run the minutes of training that end it; None where only steps do."""
     found = Run.objects.filter(pk__in=[run.pk for run in runs])
     return dict(found.values_list("pk", "config__training__minutes"))
 
 
 def recipes_of(runs: Sequence[Run]) -> dict[uuid.UUID, str]:
-    """The recipe that each of these runs was made from."""
+    """Returns the recipe of each of these runs."""
     found = Run.objects.filter(pk__in=[run.pk for run in runs])
     return dict(found.values_list("pk", KT("config__recipe")))

@@ -1,4 +1,4 @@
-"""The table of runs as the page shows it: from an address to columns, links and rows."""
+"""Table of runs on the page: from an address to columns, links and rows."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from webapp.telemetry.models import Metric
 
 @dataclass(frozen=True, slots=True)
 class Heading:
-    """One column's head: where its link leads, and how it is sorted now."""
+    """Header of a column: the address of its link, and its current sort order."""
 
     column: Column
     link: str | None
@@ -51,12 +51,12 @@ class RunsTable:
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        """All that one can choose from."""
+        """All columns to choose from."""
         return COLUMNS
 
     @property
     def shown(self) -> dict[str, bool]:
-        """By key: whether it is among the headings, in whose order the cells stand."""
+        """Whether a column is among the headings, by key; the cells are in their order."""
         keys = {heading.column.key for heading in self.headings}
         return {column.key: column.key in keys for column in COLUMNS}
 
@@ -66,12 +66,12 @@ class RunsTable:
 
     @property
     def by_state(self) -> dict[str, str]:
-        """The address for each state, and for all ("")."""
+        """Address for each state, and for all ("")."""
         return {state: self.wish.address(state=state) or "?" for state in ("", *RunState)}
 
 
 def wish_of(fields: QueryDict) -> Wish:
-    """What an address asks for. Raises `Unusable` for what does not exist."""
+    """Returns the query of an address. Raises `Unusable` for an unknown value."""
     project = fields.get("project", "")
     if project and not (project.isascii() and project.isdigit() and len(project) < 18):
         raise Unusable("project", project, "give the number of a project, or none")
@@ -93,7 +93,7 @@ def wish_of(fields: QueryDict) -> Wish:
 
 
 def runs_table(wish: Wish, runs: Sequence[Run]) -> RunsTable:
-    """The columns that are asked for, with one row for each of the runs."""
+    """Returns the requested columns, with one row for each of the runs."""
     shown = [column for column in COLUMNS if column.key in wish.columns]
     metrics = _newest(wish, runs)
     recipes = recipes_of(runs) if "recipe" in wish.columns else {}
@@ -112,7 +112,7 @@ def runs_table(wish: Wish, runs: Sequence[Run]) -> RunsTable:
 
 
 def _heading(wish: Wish, column: Column) -> Heading:
-    """Its link sorts by it, the greatest first; once more, the other way round."""
+    """Returns a column's header. Its link sorts by it, descending; a second time, ascending."""
     if column.sort is None:
         return Heading(column, None, "none")
     order = {column.sort: "ascending", f"-{column.sort}": "descending"}.get(wish.sort, "none")

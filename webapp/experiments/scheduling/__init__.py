@@ -1,1 +1,1 @@
-"""The queue of runs: order, dispatch, leases, state machine."""
+"""Queue of runs: order, dispatch, leases, state machine."""

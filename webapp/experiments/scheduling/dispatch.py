@@ -1,5 +1,5 @@
-"""Telling the workers of a run. Trouble with the broker never fails a request: the row stays
-as it is and the sweep sends again (`selectors.sweepable_runs`)."""
+"""Dispatch of a run to the workers. A broker failure never fails a request: the row stays as it is
+and the sweep sends again (`selectors.sweepable_runs`)."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ logger = logging.getLogger(__name__)
 
 
 def dispatch_on_commit(run_id: uuid.UUID) -> None:
-    """Send the run to the queue once the transaction under way is committed."""
+    """Sends the run to the queue once the current transaction is committed."""
     transaction.on_commit(partial(dispatch, run_id))
 
 
 def dispatch(run_id: uuid.UUID) -> bool:
-    """Send the run to the queue now; False if the broker did not take it."""
+    """Sends the run to the queue now; returns False if the broker did not accept it."""
     try:
         app.send_task(RUN_TASK, [str(run_id)], retry=False)
     except (OperationalError, OSError) as error:

@@ -1,8 +1,8 @@
-"""The lease on a run: at most one worker owns it at any moment.
+"""Lease on a run: at most one worker owns it at any moment.
 
-Invariants: the fencing token grows with every lease that is taken, and whatever a worker writes
-about a run is checked against it under the row's lock, so a worker that lost its lease can
-change nothing. Time is the database's, never a machine's own.
+Invariants: the fencing token grows with every lease that is taken, and every write of a worker to a
+run is checked against it under the row's lock, so a worker that lost its lease can change nothing.
+Time is the database's, never a machine's own.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from webapp.experiments.models import Run
 from webapp.experiments.scheduling.states import HELD
 
 OUTSIDE_SECONDS = 900.0
-"""How long an engine elsewhere may be silent; its events renew the lease."""
+"""Longest silence of an external engine; its events renew the lease."""
 _OUTSIDE = "an engine elsewhere"
 
 
 class LeaseLost(Exception):
-    """Somebody else holds the run now, or nobody does: stop working on it at once."""
+    """Raised when another worker, or none, holds the run: stop working on it immediately."""
 
     def __init__(self, run_id: uuid.UUID, fencing: int):
         super().__init__(f"run {run_id}: the lease with fencing token {fencing} is gone")
@@ -33,23 +33,23 @@ class LeaseLost(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Orders:
-    """What the row asks of the worker that holds it."""
+    """Requests of the row to the worker that holds it."""
 
     stop_requested: bool
     kill_requested: bool
 
 
 def unheld() -> Q:
-    """Runs that no worker holds: without a lease, or with one that lapsed."""
+    """Returns the condition of runs that no worker holds: no lease, or a lapsed one."""
     return Q(lease_expires=None) | Q(lease_expires__lt=Now())
 
 
 @transaction.atomic
 def take_lease(run_id: uuid.UUID, owner: str, seconds: float) -> int | None:
-    """The fencing token of a new lease, or None if there is nothing to take.
+    """Returns the fencing token of a new lease, or None if the run cannot be taken.
 
-    A run can be taken when it is queued, or when it is starting, running or stopping and its
-    lease lapsed or was given back.
+    A run can be taken when it is queued, or when it is starting, running or stopping and its lease
+    lapsed or was released.
     """
     run = (
         Run.objects.select_for_update(no_key=True)
@@ -68,17 +68,17 @@ def take_lease(run_id: uuid.UUID, owner: str, seconds: float) -> int | None:
 
 
 def take_lease_outside(run_id: uuid.UUID) -> int:
-    """The fencing token of a lease on a queued run that an engine elsewhere holds from now on."""
+    """Returns the fencing token of an external engine's new lease on a queued run."""
     return take_lease(run_id, _OUTSIDE, OUTSIDE_SECONDS)
 
 
 def renew_lease(run_id: uuid.UUID, fencing: int, seconds: float) -> Orders:
-    """Keep the lease for `seconds` more, and hear what is asked.
+    """Extends the lease by `seconds` from now and returns the pending requests.
 
     Raises:
         LeaseLost: the token is no longer the run's.
     """
-    # A lease that lapsed without being taken by anybody is still ours.
+    # A lapsed lease that no other worker has taken is still held.
     renewed = Run.objects.filter(pk=run_id, fencing=fencing).exclude(lease_expires=None)
     if not renewed.update(lease_expires=Now() + timedelta(seconds=seconds)):
         raise LeaseLost(run_id, fencing)
@@ -86,19 +86,19 @@ def renew_lease(run_id: uuid.UUID, fencing: int, seconds: float) -> Orders:
 
 
 def release(run_id: uuid.UUID, fencing: int) -> None:
-    """Give the lease back; nothing happens if it is no longer ours."""
+    """Releases the lease; does nothing if the token is no longer the run's."""
     Run.objects.filter(pk=run_id, fencing=fencing).update(lease_owner="", lease_expires=None)
 
 
 def release_all(owner: str) -> int:
-    """Give back what a worker held that is known to have ended, so that its successor need not wait
-    until it lapses; how many leases that were."""
+    """Releases the leases of a worker that is known to have ended, so that its successor need not
+    wait until they lapse; returns their number."""
     held = Run.objects.filter(lease_owner=owner).exclude(lease_expires=None)
     return held.update(lease_owner="", lease_expires=None)
 
 
 def lock_leased(run_id: uuid.UUID, fencing: int) -> Run:
-    """The run's row, locked until the transaction ends, if `fencing` still holds its lease.
+    """Returns the run's row, locked until the transaction ends, if `fencing` still holds its lease.
 
     Raises:
         LeaseLost: the token is no longer the run's.

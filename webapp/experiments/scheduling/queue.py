@@ -1,9 +1,9 @@
-"""The queue of runs: whose turn is next, and how many runs may be in it.
+"""Queue of runs: which run is next, and how many runs may be in it.
 
-Invariants: a free place goes to the workspace with the fewest runs at work, of several to the one
-served longest ago, so nobody waits for more than the next free place because others queued much;
-priority orders the runs of one workspace and nothing else. Searches and evaluations are runs and
-take the same turns. No project and no user has more runs queued or at work than `settings` allow.
+Invariants: a free slot goes to the workspace with the fewest active runs, of several to the one
+served longest ago, so no workspace waits for more than the next free slot because others queued
+many runs; priority only orders the runs of one workspace. Searches and evaluations are runs and are
+scheduled the same way. No project and no user has more runs queued or active than `settings` allow.
 """
 
 from __future__ import annotations
@@ -32,28 +32,28 @@ _TURNS = "turns of workspaces"
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """A run that is held from now on, and the fencing token of its lease."""
+    """A run that was taken, and the fencing token of its lease."""
 
     run_id: uuid.UUID
     fencing: int
 
 
 def admit(project: Project, user: User, runs: int = 1) -> None:
-    """Let `user` have so many more runs in `project`; in the transaction that makes them, whose end
-    is what others with the same user or project wait for.
+    """Admits `runs` more runs of `user` in `project`. Call it in the transaction that creates them:
+    concurrent calls with the same user or project wait until it ends.
 
     Raises:
-        NotNow: one of the two would have more than may be queued or at work at once, or the
-            workspace's runs hold as many events as they may.
+        NotNow: one of the two would exceed its limit of runs queued or active, or the workspace's
+            runs have reached their limit of events.
     """
-    # Everybody locks in this order.
+    # All callers lock in this order.
     _lock(f"runs of user {user.pk}")
     _lock(f"runs of project {project.pk}")
     refuse_too_many(project, user, runs)
 
 
 def refuse_too_many(project: Project, user: User, runs: int = 1) -> None:
-    """Raises `NotNow` as `admit` would at this moment; nothing is locked."""
+    """Raises `NotNow` as `admit` would at this moment, without a lock."""
     active = Run.objects.exclude(state__in=ENDED)
     of_user, of_project = active.filter(created_by=user.pk), active.filter(**{_PROJECT: project.pk})
     for path, whose, found, most, variable in (
@@ -73,14 +73,14 @@ def refuse_too_many(project: Project, user: User, runs: int = 1) -> None:
 
 
 def events_of(workspace_id: int) -> int:
-    """How many events the runs of a workspace hold."""
+    """Returns the number of events of the runs of a workspace."""
     runs = Run.objects.filter(**{_WORKSPACE: workspace_id})
     return runs.aggregate(events=Sum("head_seq"))["events"] or 0
 
 
 def take(run_id: uuid.UUID, owner: str, seconds: float) -> Taken | None:
-    """A lease on what is due when a message says to look at this run: the run itself if it was
-    interrupted, since it has had its turn; else whichever is next. None if nothing is due."""
+    """Takes a lease on the run that is due on a message for `run_id`: that run if it was
+    interrupted, since it was scheduled already; else the next one. None if no run is due."""
     interrupted = Run.objects.filter(unheld(), pk=run_id, state__in=HELD, outside=False)
     if interrupted.exists() and (fencing := take_lease(run_id, owner, seconds)):
         return Taken(run_id, fencing)
@@ -89,13 +89,13 @@ def take(run_id: uuid.UUID, owner: str, seconds: float) -> Taken | None:
 
 @transaction.atomic
 def take_next(owner: str, seconds: float) -> Taken | None:
-    """A lease on the run whose turn it is; one worker after another chooses."""
+    """Takes a lease on the next run; workers choose one after another."""
     _lock(_TURNS)
     run = next_run()
     if run is None:
         return None
     fencing = take_lease(run.pk, owner, seconds)
-    if fencing is None:  # it was stopped meanwhile; the sweep says that there is more
+    if fencing is None:  # it was stopped concurrently; the sweep sends a message for others
         return None
     Turn.objects.update_or_create(
         workspace_id=run.experiment.project.workspace_id, defaults={"at": Now()}
@@ -104,8 +104,8 @@ def take_next(owner: str, seconds: float) -> Taken | None:
 
 
 def next_run() -> Run | None:
-    """The queued run whose turn it is. None if there is none, or only such whose project or user
-    has as many at work as may be."""
+    """Returns the next queued run. None if no run is queued whose project and user are both below
+    their limits of active runs."""
     at_work = _at_work().values_list(_WORKSPACE, _PROJECT, "created_by")
     of_workspaces: Counter[int] = Counter()
     of_projects: Counter[int] = Counter()
@@ -132,12 +132,12 @@ def next_run() -> Run | None:
         last = served.get(workspace)
         return of_workspaces[workspace], last is not None, last, run.queued_at or run.created
 
-    # `last` is compared only where both are moments.
+    # `last` is compared only if both are times.
     return min(first_of_each, key=turn, default=None)
 
 
 def _at_work() -> QuerySet[Run]:
-    """Runs that have a place on a worker, those that lost it a moment ago among them."""
+    """Returns the runs that occupy a worker's slot, including those whose worker was just lost."""
     just_taken = Q(state=RunState.QUEUED) & ~unheld()
     return Run.objects.filter(Q(state__in=HELD) | just_taken, outside=False)
 
@@ -147,6 +147,6 @@ def _full(running: Counter[int], most: int) -> list[int]:
 
 
 def _lock(name: str) -> None:
-    """Wait for the transaction that holds the name, then hold it until this one ends."""
+    """Waits for the transaction that holds the name, then holds it until this one ends."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [name])

@@ -1,4 +1,4 @@
-"""Which run state may follow which (docs/architecture.md, "Run states")."""
+"""Transitions between run states (docs/architecture.md, "Run states")."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Q, ST, R, SG, SD, FN, FL = (
 
 ALLOWED: dict[RunState, frozenset[RunState]] = {
     Q: frozenset({ST, SD, FL}),
-    # A run that is found by its lapsed lease starts again: starting and running lead back.
+    # A run with a lapsed lease starts again: starting and running lead back.
     ST: frozenset({ST, R, SG, SD, FN, FL}),
     R: frozenset({ST, R, SG, SD, FN, FL}),
     SG: frozenset({SD, FN, FL}),
@@ -28,29 +28,30 @@ ALLOWED: dict[RunState, frozenset[RunState]] = {
 }
 
 HELD = frozenset({ST, R, SG})
-"""States in which some worker must hold a lease."""
+"""States in which a worker must hold a lease."""
 ENDED = frozenset({SD, FN, FL})
 
 
 class NotNow(Refused, ConfigError):
-    """What is asked of a run could be, but not of this one as it stands."""
+    """Raised for a valid request that the current state does not allow."""
 
     sentence = "Nothing changed."
 
 
 class DoesNotFit(Refused, ConfigError):
-    """Each of the settings is possible, but they do not fit each other, the recipe or what the
-    project holds."""
+    """Raised when each setting is valid, but they do not fit each other, the recipe or the
+    project's contents."""
 
     sentence = "These settings cannot run."
 
 
 class NotAllowed(ConfigError):
-    """What no user of this server may set: a path or an address, or what its operator forbids."""
+    """Raised for values that no user of this server may set: a path, an address, or a value that
+    its operator forbids."""
 
 
 class TransitionRefused(Refused):
-    """A state change that the table does not allow."""
+    """Raised for a transition that the table does not allow."""
 
     sentence = "Nothing changed: {}."
 

@@ -1,4 +1,4 @@
-"""What was asked for under a key that rows of other tables kept is not made again."""
+"""Idempotency keys carried over from other tables: their requests are not executed again."""
 
 import django.contrib.postgres.fields
 import django.db.models.deletion
@@ -24,7 +24,7 @@ def take_over(apps, schema_editor):
             ],
             ignore_conflicts=True,
         )
-    # The index that this migration makes at its end cannot wait for keys that are checked later.
+    # The index that this migration creates last cannot wait for keys that are checked later.
     schema_editor.execute("SET CONSTRAINTS ALL IMMEDIATE")
 
 

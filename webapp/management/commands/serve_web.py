@@ -1,4 +1,4 @@
-"""`manage.py serve_web`: the web process, of `make run`, `grove up` and of production alike."""
+"""Command `manage.py serve_web`: the web process of `make run`, `grove up` and production."""
 
 from __future__ import annotations
 

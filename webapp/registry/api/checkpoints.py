@@ -1,4 +1,4 @@
-"""REST of checkpoints that become versions of the registry."""
+"""REST of checkpoints registered as model versions."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ Step = Annotated[int, Path(ge=0, lt=2**31)]
 def create_version_of_checkpoint(
     request: HttpRequest, run_id: uuid.UUID, step: Step, new: Checkpoint
 ):
-    """The weights that an agent had after a step, as a version of the model that it began with; of
-    the end of a run there is one without asking. 200 if there is the same already."""
+    """Registers the weights of an agent after a step as a version of the model that it started
+    from; a run's final weights are registered automatically. 200 if the version exists already."""
     run = visible_run(request.user, run_id)
     require(request.user, Action.ADD_MODELS, run.project)
     made, is_new = register_checkpoint(run, step, new.agent, request.user)

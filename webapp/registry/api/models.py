@@ -51,17 +51,17 @@ _WITHOUT_NUL = r"^[^\x00]*$"
 class Filter(Cursor):
     project: int | None = Field(None, ge=0, le=LARGEST_ID)
     name: str = Field("", max_length=100, pattern=_WITHOUT_NUL)
-    """Part of the name, in whatever case."""
+    """Part of the name, case-insensitive."""
 
 
 class Compared(Schema):
     version: list[int] = Field(min_length=2, max_length=comparison.MOST_VERSIONS)
-    """Ids of versions; the first is what the others are measured against."""
+    """Ids of versions; the first is the baseline of the others."""
 
 
 @router.get("", response=ModelList)
 def list_models(request: HttpRequest, query: Query[Filter]):
-    """Models that you may see, each with its aliases and newest versions."""
+    """Lists the models that you may see, each with its aliases and newest versions."""
     found = visible_models(request.user)
     if query.project is not None:
         found = found.filter(project=query.project)
@@ -72,8 +72,8 @@ def list_models(request: HttpRequest, query: Query[Filter]):
 
 @router.post("", response={201: ModelOut})
 def create_model(request: HttpRequest, new: NewModel):
-    """A model that begins with a version of the uploads, or without versions if none are given. If
-    the files are refused (422), there is no model, and they are gone."""
+    """Creates a model with a first version of the uploads, or without versions if none are given.
+    If the files are refused (422), no model is created and the uploads are deleted."""
     project = get_object_or_404(Project.objects.visible_to(request.user), pk=new.project)
     require(request.user, Action.ADD_MODELS, project)
     if new.uploads:
@@ -86,7 +86,7 @@ def create_model(request: HttpRequest, new: NewModel):
 
 @router.get("/comparison", response=VersionComparison)
 def compare_versions(request: HttpRequest, asked: Query[Compared]):
-    """Lineage and settings that differ, and paired bootstrap intervals of the evaluations."""
+    """Returns differing lineage and settings, and paired bootstrap intervals of the evaluations."""
     versions = compared_versions(request.user, asked.version)
     found = comparison.page(versions)
     pairs = [
@@ -101,13 +101,13 @@ def compare_versions(request: HttpRequest, asked: Query[Compared]):
 
 @router.get("/{int:model_id}", response=ModelOut)
 def get_model(request: HttpRequest, model_id: Id):
-    """A model, its aliases and its newest versions."""
+    """Returns a model, its aliases and its newest versions."""
     return visible_model(request.user, model_id)
 
 
 @router.delete("/{int:model_id}", response={204: None})
 def delete_model(request: HttpRequest, model_id: Id):
-    """The model with all versions; 409 if something refers to one of them, with what."""
+    """Deletes the model with all versions; 409 names what refers to one of them."""
     model = visible_model(request.user, model_id)
     require(request.user, Action.DELETE_MODELS, model.project)
     deletion.delete_model(model)
@@ -116,15 +116,15 @@ def delete_model(request: HttpRequest, model_id: Id):
 
 @router.get("/{int:model_id}/versions", response=VersionList)
 def list_versions(request: HttpRequest, model_id: Id, query: Query[Cursor]):
-    """All versions of a model, the oldest first."""
+    """Lists all versions of a model, oldest first."""
     model = visible_model(request.user, model_id)
     return page(visible_versions(request.user).filter(model=model), "versions", query)
 
 
 @router.post("/{int:model_id}/versions", response={201: VersionDetail})
 def create_version(request: HttpRequest, model_id: Id, new: NewModelVersion):
-    """A version of uploaded files, which are checked first: 422 says which one is wrong and why,
-    and they are gone. The same files again are the version that they are already."""
+    """Creates a version of uploaded files after checking them: 422 names the invalid file and the
+    reason, and the uploads are deleted. Files equal to a version's return that version."""
     model = visible_model(request.user, model_id)
     require(request.user, Action.ADD_MODELS, model.project)
     made = _imported(request, model, new)
@@ -149,13 +149,13 @@ def _uploads(request: HttpRequest, ids: list[uuid.UUID]) -> list[Upload]:
 
 @router.get("/{int:model_id}/versions/{int:number}", response=VersionDetail)
 def get_version(request: HttpRequest, model_id: Id, number: Number):
-    """A version with its files, figures, and what refers to it."""
+    """Returns a version with its files, metrics and the objects that refer to it."""
     return visible_version(request.user, model_id, number)
 
 
 @router.patch("/{int:model_id}/versions/{int:number}", response=VersionDetail)
 def change_version(request: HttpRequest, model_id: Id, number: Number, told: VersionChange):
-    """Write what people say on its card. All else of a version never changes."""
+    """Changes the notes on the version's card. Nothing else of a version ever changes."""
     version = visible_version(request.user, model_id, number)
     require(request.user, Action.ADD_MODELS, version.model.project)
     services.write_notes(version, told.notes)
@@ -164,7 +164,7 @@ def change_version(request: HttpRequest, model_id: Id, number: Number, told: Ver
 
 @router.delete("/{int:model_id}/versions/{int:number}", response={204: None})
 def delete_version(request: HttpRequest, model_id: Id, number: Number):
-    """Let a version go; 409 if something refers to it, with what."""
+    """Deletes a version; 409 names what refers to it."""
     version = visible_version(request.user, model_id, number)
     require(request.user, Action.DELETE_MODELS, version.model.project)
     deletion.delete_version(version)
@@ -172,7 +172,7 @@ def delete_version(request: HttpRequest, model_id: Id, number: Number):
 
 
 def _answers(kind: str) -> dict[str, Any]:
-    """What the document says of an answer that is no JSON."""
+    """Returns the OpenAPI entry of a response that is not JSON."""
     content = {kind: {"schema": {"type": "string"}}}
     return {"responses": {200: {"description": "OK", "content": content}}}
 
@@ -185,19 +185,19 @@ _ZIP["responses"][409] = {"description": "Its files are not there any more", "co
 
 @router.get("/{int:model_id}/versions/{int:number}/card", openapi_extra=_CARD)
 def get_card(request: HttpRequest, model_id: Id, number: Number):
-    """The model card, in markdown: made from what is known, then what people say."""
+    """Returns the model card in markdown: a generated part, then people's notes."""
     version = visible_version(request.user, model_id, number)
     return HttpResponse(card(version), content_type="text/markdown; charset=utf-8")
 
 
 @router.get("/{int:model_id}/versions/{int:number}/archive", openapi_extra=_ZIP)
 def get_archive(request: HttpRequest, model_id: Id, number: Number):
-    """Its files in Hugging Face layout, as a zip."""
+    """Returns the version's files in Hugging Face layout, as a zip."""
     return zipped(visible_version(request.user, model_id, number))
 
 
 def zipped(version: ModelVersion) -> StreamingHttpResponse:
-    """The archive as an answer that is made while it is sent."""
+    """Returns the archive as a streaming response."""
     response = StreamingHttpResponse(_sent(archive(version)), content_type="application/zip")
     response.headers["Content-Disposition"] = f'attachment; filename="{archive_name(version)}"'
     return response

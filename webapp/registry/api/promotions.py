@@ -1,4 +1,4 @@
-"""REST of what is decided about versions: promotions, evaluations, the second pair of eyes."""
+"""REST of promotions, evaluations, and the workspace's approval policy."""
 
 from __future__ import annotations
 
@@ -42,15 +42,15 @@ workspaces = Router()
 
 @router.get("/{int:model_id}/promotions", response=PromotionList)
 def list_promotions(request: HttpRequest, model_id: Id, query: Query[Cursor]):
-    """Every move of the model's aliases, asked for or done, the oldest first."""
+    """Lists every move of the model's aliases, requested or done, oldest first."""
     model = visible_model(request.user, model_id)
     return page(visible_promotions(request.user).filter(model=model), "promotions", query)
 
 
 @router.post("/{int:model_id}/promotions", response={201: PromotionOut})
 def create_promotion(request: HttpRequest, model_id: Id, new: NewPromotion):
-    """Move an alias to a version, or remove it. Where the workspace asks for a second pair of eyes
-    the move waits until another person approves it."""
+    """Moves an alias to a version, or removes it. Where the workspace requires a second person's
+    approval the move is pending until another person approves it."""
     model = visible_model(request.user, model_id)
     require(request.user, promotion.action_of(model.project), model.project)
     version = model.versions.filter(number=new.version).first()
@@ -62,7 +62,7 @@ def create_promotion(request: HttpRequest, model_id: Id, new: NewPromotion):
 
 @router.post("/promotions/{int:promotion_id}/approve", response=PromotionOut)
 def approve_promotion(request: HttpRequest, promotion_id: Id, said: Decision):
-    """Agree to a move that somebody else asked for: it is done at once."""
+    """Approves a move that another person requested; it takes effect immediately."""
     found = visible_promotion(request.user, promotion_id)
     require(request.user, Action.PROMOTE, found.model.project)
     return promotion.approve(found.pk, said.words, request.user)
@@ -70,7 +70,7 @@ def approve_promotion(request: HttpRequest, promotion_id: Id, said: Decision):
 
 @router.post("/promotions/{int:promotion_id}/refuse", response=PromotionOut)
 def refuse_promotion(request: HttpRequest, promotion_id: Id, said: Decision):
-    """Do not agree to a move, or take back your own."""
+    """Refuses a pending move, or withdraws your own."""
     found = visible_promotion(request.user, promotion_id)
     own = found.asked_by_id == request.user.pk
     require(request.user, Action.ASK_PROMOTION if own else Action.PROMOTE, found.model.project)
@@ -81,7 +81,7 @@ def refuse_promotion(request: HttpRequest, promotion_id: Id, said: Decision):
 def list_model_evaluations(
     request: HttpRequest, model_id: Id, number: Number, query: Query[Cursor]
 ):
-    """On what the version was or is being measured, the oldest first."""
+    """Lists the version's evaluations, finished or not, oldest first."""
     version = visible_version(request.user, model_id, number)
     found = visible_evaluations(request.user).filter(version=version)
     return page(found, "evaluations", query)
@@ -89,7 +89,7 @@ def list_model_evaluations(
 
 @router.post("/{int:model_id}/versions/{int:number}/evaluations", response={201: EvaluationOut})
 def create_model_evaluation(request: HttpRequest, model_id: Id, number: Number, new: NewEvaluation):
-    """Have the version measured on a dataset version of its project, by a run that is queued."""
+    """Queues a run that evaluates the version on a dataset version of its project."""
     version = visible_version(request.user, model_id, number)
     require(request.user, Action.ADD_MODELS, version.model.project)
     datasets = DatasetVersion.objects.visible_to(request.user)
@@ -101,13 +101,13 @@ def create_model_evaluation(request: HttpRequest, model_id: Id, number: Number, 
 
 @router.get("/evaluations/{int:evaluation_id}", response=EvaluationOut)
 def get_model_evaluation(request: HttpRequest, evaluation_id: Id):
-    """How far it is, and its figures."""
+    """Returns an evaluation's progress and figures."""
     return visible_evaluation(request.user, evaluation_id)
 
 
 @router.delete("/evaluations/{int:evaluation_id}", response={204: None})
 def delete_model_evaluation(request: HttpRequest, evaluation_id: Id):
-    """The evaluation and its run are gone; 409 while it is under way."""
+    """Deletes the evaluation and its run; 409 while it is in progress."""
     found = visible_evaluation(request.user, evaluation_id)
     require(request.user, Action.DELETE_MODELS, found.version.model.project)
     deletion.delete_evaluation(found)
@@ -116,14 +116,14 @@ def delete_model_evaluation(request: HttpRequest, evaluation_id: Id):
 
 @workspaces.get("/{slug}/promotion", response=SecondPair)
 def get_second_pair(request: HttpRequest, slug: Slug):
-    """Whether promotions in the workspace take two people."""
+    """Returns whether promotions in the workspace require a second person's approval."""
     found = visible_workspace(request.user, slug)
     return {"second_pair": SecondPairOfEyes.objects.filter(workspace=found).exists()}
 
 
 @workspaces.patch("/{slug}/promotion", response=SecondPair)
 def change_second_pair(request: HttpRequest, slug: Slug, wanted: SecondPair):
-    """Ask for a second pair of eyes from now on, or no longer."""
+    """Sets whether promotions require a second person's approval from now on."""
     found = visible_workspace(request.user, slug)
     require(request.user, Action.ASK_SECOND_PAIR, found)
     promotion.set_second_pair(found, wanted.second_pair, request.user)

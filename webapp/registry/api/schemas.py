@@ -1,4 +1,4 @@
-"""What REST takes and tells of models."""
+"""REST schemas of models, for requests and responses."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Words = Annotated[str, StringConstraints(max_length=MOST_REASON_CHARS, pattern=r
 
 
 def example(**fields: Any) -> ConfigDict:
-    """Unknown fields are refused; one example for the reference."""
+    """Returns a configuration that refuses unknown fields and has one example for the reference."""
     return ConfigDict(extra="forbid", json_schema_extra={"examples": [fields]})
 
 
@@ -31,7 +31,7 @@ class NewModel(Schema):
     project: Integer = Field(ge=0, le=LARGEST_ID)
     name: str = Field(min_length=1, max_length=100, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
     uploads: list[uuid.UUID] = Field([], max_length=600)
-    """Finished uploads of kind model, of which its first version is made."""
+    """Finished uploads of kind model, the files of its first version."""
 
 
 class NewModelVersion(Schema):
@@ -40,21 +40,21 @@ class NewModelVersion(Schema):
     uploads: list[uuid.UUID] = Field(min_length=1, max_length=600)
     """Finished uploads of kind model: all files of the Hugging Face layout."""
     parent: integer(ge=0, lt=2**31) | None = None
-    """Number of the version of this model that it came from."""
+    """Number of the parent version of this model."""
 
 
 class Checkpoint(Schema):
     model_config = example(agent="oak")
 
     agent: str = Field(min_length=1, max_length=40, pattern=r"^[^\x00]*$")
-    """One of the run's, whose weights these are."""
+    """Agent of the run whose weights are registered."""
 
 
 class VersionChange(Schema):
     model_config = example(notes="Trained on the cleaned problems.")
 
     notes: str = Field(max_length=20_000, pattern=r"^[^\x00]*$")
-    """Markdown: what people say of it."""
+    """People's notes, in markdown."""
 
 
 class NewPromotion(Schema):
@@ -62,7 +62,7 @@ class NewPromotion(Schema):
 
     alias: str = Field(min_length=1, max_length=40, pattern=f"^{NAME}$")
     version: integer(ge=0, lt=2**31) | None
-    """Its number; null removes the alias."""
+    """Number of the version; null removes the alias."""
     reason: Annotated[Words, StringConstraints(min_length=1)]
 
 
@@ -77,11 +77,11 @@ class NewEvaluation(Schema):
 
     dataset_version: Integer = Field(ge=0, le=LARGEST_ID)
     problems: Integer = Field(300, ge=1, le=1_000_000)
-    """At most so many."""
+    """Maximum number of problems."""
     samples: Integer = Field(1, ge=1, le=256)
-    """Answers to each problem."""
+    """Answers per problem."""
     nodes: Integer = Field(1, ge=1, le=5000)
-    """Of a search tree for each problem; 1 is none."""
+    """Nodes of the search tree of each problem; 1 means no search."""
     seed: Integer = Field(0, ge=0, lt=2**31)
 
 
@@ -89,7 +89,7 @@ class SecondPair(Schema):
     model_config = example(second_pair=True)
 
     second_pair: Flag
-    """Whether a promotion in this workspace takes two people."""
+    """Whether a promotion in this workspace requires a second person's approval."""
 
 
 class FileOut(Schema):
@@ -100,7 +100,7 @@ class FileOut(Schema):
 
 class VersionFigure(Schema):
     source: str
-    """A dataset version, or a split of the problems of its run."""
+    """A dataset version, or a split of the problems of the version's run."""
     figure: str
     value: float
     standard_error: float | None
@@ -112,7 +112,7 @@ class VersionRow(Schema):
     model: int
     number: int
     sha256: str
-    """Of its weights; of several files, of the list of them."""
+    """Digest of its weight file; of several files, of the list of them."""
     parameters: int
     created: datetime
     run: uuid.UUID | None
@@ -147,7 +147,7 @@ class VersionDetail(ModelVersionOut):
     metrics: list[VersionFigure]
     children: list[str]
     runs: list[uuid.UUID]
-    """Runs that began with it, newest first; 100 at most."""
+    """Runs that started from it, newest first; 100 at most."""
     notes: str
 
     @staticmethod
@@ -200,14 +200,14 @@ class PromotionOut(Schema):
     id: int
     alias: str
     number: int | None
-    """Of the version; null removes the alias."""
+    """Number of the version; null removes the alias."""
     previous: int | None
     reason: str
     state: PromotionState
     asked_by: str
     asked: datetime
     decided_by: str | None
-    """The second person; null where one person sufficed, or nobody has decided."""
+    """The second person; null where none was required, or the move is pending."""
     decided: datetime | None
     decision: str
 
@@ -224,12 +224,12 @@ class EvaluationOut(Schema):
     id: int
     dataset_version: str
     run: uuid.UUID
-    """It stops, resumes and tells of itself as every run does."""
+    """Run of the evaluation, stopped, resumed and monitored as any other."""
     state: str
     error: str
     created: datetime
     figures: dict[str, Any]
-    """By name: value, standard_error and problems; empty until it has finished."""
+    """Value, standard_error and problems by name; empty until the evaluation has finished."""
 
     @staticmethod
     def resolve_dataset_version(evaluation: Evaluation) -> str:
@@ -272,7 +272,7 @@ class ModelEvaluationList(Schema):
 class DifferingOut(Schema):
     path: str
     values: list[str | None]
-    """In the order of the versions; null where one has no such thing."""
+    """Values in the order of the versions; null where a version has none."""
 
 
 class VersionDifference(Schema):
@@ -290,7 +290,7 @@ class VersionPairOut(Schema):
     version: int
     label: str
     source: str
-    """The problems that both were measured on."""
+    """The problems on which both were evaluated."""
     figures: list[VersionDifference]
 
 

@@ -1,4 +1,4 @@
-"""Runs that were made before uses were noted: their versions are found by path, or as starters."""
+"""Model uses of runs created before uses were recorded: versions matched by path, or as starters."""
 
 from django.db import migrations
 

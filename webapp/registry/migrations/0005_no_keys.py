@@ -1,4 +1,4 @@
-"""Idempotency keys are kept with the answers (webapp.idempotency), wherever they are given."""
+"""Removal of the registry's idempotency keys: `webapp.idempotency` stores all keys with responses."""
 
 from django.db import migrations
 

@@ -1,1 +1,1 @@
-"""Files of a model: layout, checks, import, export."""
+"""Model files: layout, checks, import, export."""

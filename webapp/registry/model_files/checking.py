@@ -1,8 +1,8 @@
-"""Checks the files of a model in a process with limits: `python -m
+"""Checks of a model's files in a process with limits: `python -m
 webapp.registry.model_files.checking < JOB`.
 
-A header of 31 MB of JSON takes some 800 MiB once it is parsed, a tokenizer more: neither is parsed
-in a process that answers requests.
+A header of 31 MB of JSON takes some 800 MiB once parsed, a tokenizer more: neither is parsed in a
+process that serves requests.
 
 JOB: {"files": [{"name", "path"}], "out", and the limits of `limited_process`}. `out` then holds
 {"layout": {...}} or {"refusal": [file, what, remedy]}.
@@ -22,23 +22,23 @@ from webapp.registry.model_files.layout import Layout, ModelFile, check_model, r
 from webapp.registry.model_files.safetensors import WeightsError
 
 SLOTS = 2
-"""How many models are checked at once, by all web processes together."""
+"""Maximum number of models checked concurrently by all web processes together."""
 LOCK = 0x6D6F_6465
 _OUT_BYTES = 1 << 20
 
 
 class Busy(Exception):
-    """Other models are being checked."""
+    """Raised when all slots are taken by checks of other models."""
 
     def __init__(self) -> None:
         super().__init__("Other models are being checked at the moment; try again in some seconds.")
 
 
 def checked(paths: Mapping[str, Path]) -> Layout:
-    """What the model is whose files, by name, lie at these paths.
+    """Checks the files of a model, given as path by name, and returns its layout.
 
     Raises:
-        WeightsError: the first thing that is wrong, or that it takes more than a check may.
+        WeightsError: the first fault, or that the check exceeds its limits.
         Busy: no slot is free.
     """
     from django.conf import settings  # the process itself has no Django
@@ -68,7 +68,7 @@ def checked(paths: Mapping[str, Path]) -> Layout:
 
 
 def main() -> int:
-    """Exit status 0: it is checked, `out` says what came of it."""
+    """Checks one job. Exit status 0: checked, with the result in `out`."""
     job = json.load(sys.stdin)
     limit_self(job)
     files = [

@@ -1,8 +1,8 @@
-"""A version as a zip of the Hugging Face layout, made while it is sent.
+"""Streaming export of a version as a zip in the Hugging Face layout.
 
-Invariants: members are stored as they are (weights do not compress), and at no time is more than a
-block in memory. A file that is no longer what was registered breaks the archive off before its
-directory is written: no reader takes what came for a whole one.
+Invariants: members are stored uncompressed (weights do not compress), and at most one block is in
+memory. A file that differs from what was registered aborts the archive before its directory is
+written: no reader takes the partial archive for a complete one.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ def archive_name(version: ModelVersion) -> str:
 
 
 def archive(version: ModelVersion) -> Iterator[bytes]:
-    """The zip, block by block.
+    """Yields the zip, block by block.
 
     Raises:
-        RegistryRefused: before the first block, if a file is not there any more.
+        RegistryRefused: before the first block, if a file is missing.
     """
     listed = list(version.files.all())
     if not listed:
@@ -46,7 +46,7 @@ def archive(version: ModelVersion) -> Iterator[bytes]:
 
 
 class _Outlet:
-    """What zipfile writes to: it remembers only what was not sent yet."""
+    """Output of zipfile that keeps only the bytes not sent yet."""
 
     def __init__(self) -> None:
         self.waiting: list[bytes] = []

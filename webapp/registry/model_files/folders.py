@@ -1,8 +1,8 @@
-"""Folders of versions: what an engine is given as a model.
+"""Folders of versions, which an engine loads as models.
 
-Invariants: a folder is there whole or not at all, and never changed. That of what came in from
-outside is named by its content, so that two versions of the same files share it; what a run made
-lies where the run wrote it. Once its files are artifacts, either can be made again at any time.
+Invariants: a folder exists completely or not at all, and never changes. The folder of an imported
+version is named by its content, so that two versions of the same files share it; a run's version is
+where the run wrote it. Once its files are artifacts, either can be restored at any time.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from webapp.registry.models import ModelVersion
 
 
 def folder_of(sha256: Mapping[str, str]) -> Path:
-    """Where the files of these digests, by name, are or will be together."""
+    """Returns the folder of the files with these digests, by name, whether it exists or not."""
     lines = "".join(f"{name} {sha256[name]}\n" for name in sorted(sha256))
     digest = hashlib.sha256(lines.encode()).hexdigest()
     return Path(settings.MODEL_FOLDERS_DIR).resolve() / digest
 
 
 def contents_of(version: ModelVersion) -> dict[str, str]:
-    """SHA-256 by name of its files; none until all of them are artifacts."""
+    """Returns the SHA-256 of its files by name; empty until all of them are artifacts."""
     found = dict(version.files.values_list("name", "artifact_id"))
     return {} if None in found.values() else found
 
 
 def fill(contents: Mapping[str, str]) -> Path:
-    """The folder that is named by these files, made if it is not there yet.
+    """Returns the folder named by these files, created if missing.
 
     Raises: as `restore`.
     """
@@ -47,10 +47,10 @@ def fill(contents: Mapping[str, str]) -> Path:
 
 
 def restore(folder: Path, contents: Mapping[str, str]) -> None:
-    """Make the folder with these files if it is not there.
+    """Creates the folder with these files if it is missing.
 
     Raises:
-        OSError: an artifact is not in the store, or there is no room.
+        OSError: an artifact is not in the store, or the disk is full.
     """
     if folder.is_dir():
         return
@@ -59,14 +59,15 @@ def restore(folder: Path, contents: Mapping[str, str]) -> None:
     try:
         for name, sha256 in contents.items():
             link_or_copy(local_path(sha256), draft / name)
-        with suppress(OSError):  # somebody else was first: theirs is the same
+        with suppress(OSError):  # a concurrent caller was first: its folder is the same
             draft.rename(folder)
     finally:
         shutil.rmtree(draft, ignore_errors=True)
 
 
 def remove_unused(paths: Sequence[str]) -> None:
-    """Remove those of the folders that no version has any more; what lies elsewhere stays."""
+    """Removes those of the folders that no version uses any more; keeps any outside of
+    `MODEL_FOLDERS_DIR`."""
     ours = Path(settings.MODEL_FOLDERS_DIR).resolve()
     for path in map(Path, paths):
         if path.parent == ours and not ModelVersion.objects.filter(path=str(path)).exists():
@@ -74,8 +75,8 @@ def remove_unused(paths: Sequence[str]) -> None:
 
 
 def remove_strays(grace: timedelta = GRACE) -> int:
-    """Remove folders that no version has, as a crash leaves them; returns how many. What is younger
-    than `grace` stays, because whoever filled it is about to register it."""
+    """Removes folders that no version uses, as a crash leaves them, and returns their number. A
+    folder younger than `grace` is kept, because it may be about to be registered."""
     ours = Path(settings.MODEL_FOLDERS_DIR).resolve()
     before = time.time() - grace.total_seconds()
     old = [path for path in ours.glob("*") if path.stat().st_mtime <= before]

@@ -1,7 +1,7 @@
-"""Models from outside: uploaded by people, or read from a folder that the operator names.
+"""Import of models: uploaded by people, or read from a folder that the operator names.
 
-Invariants: every file is checked before a version exists; what is refused leaves neither rows nor
-bytes behind; the same files are one version of a model, however often they come.
+Invariants: every file is checked before a version exists; a refused import leaves neither rows nor
+bytes behind; the same files are one version of a model, however often they are imported.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _BLOCK = 1 << 20
 
 
 def refuse_model_name(name: str) -> None:
-    """Raises `RegistryRefused` unless a model may be called so."""
+    """Raises `RegistryRefused` unless `name` is a valid name of a model."""
     if not re.fullmatch(NAME, name):
         raise RegistryRefused(
             f"{name[:60]!r} cannot be the name of a model: give letters, digits, dots, - and _."
@@ -46,10 +46,10 @@ def refuse_model_name(name: str) -> None:
 
 
 def create_model(project: Project, name: str, user: User | None) -> Model:
-    """A model without versions.
+    """Creates a model without versions.
 
     Raises:
-        RegistryRefused: the name is none, or there is one of it.
+        RegistryRefused: the name is invalid or taken.
     """
     refuse_model_name(name)
     model, is_new = Model.objects.get_or_create(
@@ -63,19 +63,19 @@ def create_model(project: Project, name: str, user: User | None) -> Model:
 def import_uploads(
     model: Model, uploads: Sequence[Upload], parent: ModelVersion | None, user: User
 ) -> ModelVersion:
-    """A version of the uploaded files; the uploads are used up.
+    """Creates a version of the uploaded files and consumes the uploads.
 
     Raises:
         RegistryRefused: an upload is not finished, or of another kind or project.
-        WeightsError: they are no model; then the uploads and their bytes are gone.
+        WeightsError: they are no model; then the uploads and their bytes are deleted.
     """
     return _imported(model.project, lambda: model, uploads, parent, user)
 
 
 def import_first(project: Project, name: str, uploads: Sequence[Upload], user: User) -> Model:
-    """A model that begins with a version of the uploaded files; the uploads are used up.
+    """Creates a model with a first version of the uploaded files and consumes the uploads.
 
-    Raises as `create_model` and `import_uploads`; there is no model then.
+    Raises as `create_model` and `import_uploads`; then no model is created.
     """
     refuse_model_name(name)
     make = partial(create_model, project, name, user)
@@ -107,10 +107,10 @@ def _imported(
 
 
 def import_folder(project: Project, name: str, folder: Path) -> ModelVersion:
-    """A version of what a local folder holds, as the operator of the server names it.
+    """Creates a version of a local folder that the server's operator names.
 
     Raises:
-        WeightsError, RegistryRefused: it is no model, or the name is none; nothing is stored.
+        WeightsError, RegistryRefused: it is no model, or the name is invalid; nothing is stored.
     """
     refuse_model_name(name)
     files = files_of(folder)
@@ -157,7 +157,7 @@ def _refuse_upload(upload: Upload, project: Project) -> None:
 
 
 def _forget(artifacts: Sequence[Artifact]) -> None:
-    """Remove what nothing else refers to."""
+    """Removes those artifacts that nothing else refers to."""
     for artifact in artifacts:
         store.remove(artifact)
 

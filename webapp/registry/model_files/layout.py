@@ -1,8 +1,8 @@
-"""Which files a model consists of (Hugging Face layout), and whether they belong together.
+"""Layout of a model's files (Hugging Face), and checks that they belong together.
 
-Invariants: only names of the list are taken, so no name leads out of a folder and nothing in it is
-code; weights are safetensors by content; what passes is what the engine can load. Files come as
-`ModelFile`s: from a folder or from the store of artifacts, it is the same to the checks.
+Invariants: only listed names are accepted, so no name leads out of a folder and no file is code;
+weights are safetensors by content; the engine can load what passes. Files are given as
+`ModelFile`s: the checks do not distinguish a folder from the artifact store.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class Folder:
-    """What a directory of ours holds: made by the engine, not taken from a user."""
+    """Contents of a directory that the engine wrote, not a user's."""
 
     sha256: str
     parameters: int
@@ -67,7 +67,7 @@ class Folder:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """What a whole, checked model is."""
+    """Properties of a complete, checked model."""
 
     architecture: str
     parameters: int
@@ -76,12 +76,12 @@ class Layout:
 
 
 def is_weights(name: str) -> bool:
-    """Whether a file of this name holds weights."""
+    """Returns whether a file of this name holds weights."""
     return name == FILE_NAME or _SHARD.fullmatch(name) is not None
 
 
 def is_of_a_model(name: str) -> bool:
-    """Whether a model may have a file of this name."""
+    """Returns whether a model may have a file of this name."""
     return name in _NAMES or _SHARD.fullmatch(name) is not None
 
 
@@ -101,10 +101,10 @@ def refuse_name(name: str) -> None:
 
 
 def check_model(files: Sequence[ModelFile]) -> Layout:
-    """Check all files of a model, each for itself and against the others.
+    """Checks all files of a model, each alone and against the others.
 
     Raises:
-        WeightsError: the first thing that is wrong, with its file and the remedy.
+        WeightsError: the first fault, with its file and the remedy.
     """
     by_name = {file.name: file for file in files}
     refuse_names([file.name for file in files])
@@ -128,10 +128,10 @@ def check_model(files: Sequence[ModelFile]) -> Layout:
 
 
 def files_of(folder: Path) -> list[ModelFile]:
-    """The files of a local folder, as an operator names it.
+    """Returns the files of a local folder that an operator names.
 
     Raises:
-        WeightsError: it is no folder, or holds something that is no plain file.
+        WeightsError: it is no folder, or contains something other than plain files.
     """
     if not folder.is_dir():
         raise WeightsError(str(folder), "is no folder", "name one in Hugging Face layout")
@@ -144,17 +144,18 @@ def files_of(folder: Path) -> list[ModelFile]:
 
 
 def inspect(directory: Path) -> Folder:
-    """Digests and number of parameters of a directory that the engine wrote.
+    """Returns digests and number of parameters of a directory that the engine wrote.
 
     Raises:
-        WeightsError: it holds no weights, or no whole safetensors file.
+        WeightsError: it holds no weights, or an incomplete safetensors file.
     """
     inside = sorted(directory.iterdir()) if directory.is_dir() else []
     return known(directory, {path.name: _sha256(path) for path in inside if path.is_file()})
 
 
 def known(directory: Path, sha256: Mapping[str, str]) -> Folder:
-    """The same where the digests of its files, by name, are known; raises as `inspect`."""
+    """Returns the same as `inspect`, with the digests of its files, by name, given; raises as
+    `inspect`."""
     plain = [directory / name for name in sha256]
     if not any(is_weights(path.name) for path in plain):
         what = "No such file or directory"
@@ -175,8 +176,8 @@ def _sha256(path: Path) -> str:
 
 
 def digest_of(sha256: Mapping[str, str]) -> str:
-    """What a model is known by: the SHA-256 of its single weight file, or of the names and
-    digests of all of them; `sha256` is by file name."""
+    """Returns a model's digest: the SHA-256 of its single weight file, or of the names and digests
+    of all weight files; `sha256` is by file name."""
     weights = {name: digest for name, digest in sha256.items() if is_weights(name)}
     if len(weights) == 1:
         return next(iter(weights.values()))

@@ -1,9 +1,9 @@
-"""What a safetensors file says of itself, read without torch, and whether it can be true.
+"""Reader and checks of safetensors headers, without torch.
 
 Layout: 8 bytes little-endian header length, a JSON header (name to dtype, shape, offsets), data.
-Invariant: nothing of the data is read, and of the header no more than `MOST_HEADER_BYTES`, so a
-file that lies about its sizes costs nothing. What passes has each byte of its data in exactly one
-tensor (https://huggingface.co/docs/safetensors/index#format).
+Invariant: no data is read, and at most `MOST_HEADER_BYTES` of the header, so a file that lies about
+its sizes costs nothing. In a file that passes, each byte of the data is in exactly one tensor
+(https://huggingface.co/docs/safetensors/index#format).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ BITS = {
     "F8_E5M2": 8, "F8_E4M3": 8, "F8_E8M0": 8, "F8_E4M3FNUZ": 8, "F8_E5M2FNUZ": 8,
     "F6_E2M3": 6, "F6_E3M2": 6, "F4": 4,
 }  # fmt: skip
-"""Of one number, by dtype."""
+"""Bits of one number, by dtype."""
 _METADATA = "__metadata__"
 _FIELDS = {"dtype", "shape", "data_offsets"}
 _OTHERS = (
@@ -49,7 +49,7 @@ _ZIP_TAIL_BYTES = _LOCATOR_BYTES + 22 + 65_535
 
 
 class WeightsError(Refused, ValueError):
-    """A file that is not what a model directory must hold: names it, what is wrong, the remedy."""
+    """Raised for an invalid file of a model; the message names it, the fault and the remedy."""
 
     status = 422
     sentence = "This is no model that can be used."
@@ -74,10 +74,10 @@ class Tensor:
 
 
 def read_tensors(file: BinaryIO, size: int, name: str) -> dict[str, Tensor]:
-    """The tensors of an open safetensors file of `size` bytes, in the order of its header.
+    """Returns the tensors of an open safetensors file of `size` bytes, in the order of its header.
 
     Raises:
-        WeightsError: it is something else, or contradicts itself; `name` is told.
+        WeightsError: it is no safetensors file, or contradicts itself; the message has `name`.
     """
     file.seek(0)
     start = file.read(32)
@@ -163,12 +163,12 @@ def _tensor(key: str, told: Any, name: str) -> Tensor:
 
 
 def _are_sizes(values: Any) -> bool:
-    # A boolean is an int to Python, and no size.
+    # A boolean is an int to Python, but no size.
     return isinstance(values, list) and all(type(v) is int and 0 <= v < 2**63 for v in values)
 
 
 def _refuse_gaps(offsets: Mapping[str, list[int]], data_bytes: int, name: str) -> None:
-    """Every byte of the data belongs to one tensor."""
+    """Raises `WeightsError` unless every byte of the data belongs to exactly one tensor."""
     reached = 0
     for key, (begin, end) in sorted(offsets.items(), key=lambda item: item[1]):
         if begin != reached:
@@ -182,7 +182,7 @@ def _refuse_gaps(offsets: Mapping[str, list[int]], data_bytes: int, name: str) -
 
 
 def _is_zip_too(file: BinaryIO, size: int) -> bool:
-    """Whether readers of zip archives, who begin at the end, would find one (a polyglot)."""
+    """Returns whether the file is also a zip archive, which is read from the end (polyglot)."""
     tail_start = max(0, size - _ZIP_TAIL_BYTES)
     file.seek(tail_start)
     tail = file.read(_ZIP_TAIL_BYTES)
@@ -190,7 +190,7 @@ def _is_zip_too(file: BinaryIO, size: int) -> bool:
     while (at := tail.rfind(_ZIP_END, 0, at)) >= 0:
         if len(tail) - at >= 22:
             if tail[max(0, at - _LOCATOR_BYTES) : at].startswith(_ZIP64_LOCATOR):
-                return True  # its sizes stand elsewhere
+                return True  # zip64: its sizes are elsewhere
             (directory_bytes,) = struct.unpack_from("<I", tail, at + 12)
             begin = tail_start + at - directory_bytes
             file.seek(max(0, begin))

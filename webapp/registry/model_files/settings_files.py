@@ -1,7 +1,7 @@
-"""The JSON and text files beside a model's weights: well-formed, sane, and without code.
+"""Checks of the JSON and text files of a model: well-formed, plausible, and without code.
 
-Invariant: nothing that passes names code to be run or fetched when it is loaded (`auto_map`,
-remote code, kernels of a hub), or another place to load from.
+Invariant: no file that passes names code to be run or fetched at loading (`auto_map`, remote code,
+kernels of a hub), or another location to load from.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ MOST_TOKENIZER_BYTES = 64_000_000
 MOST_TEXT_BYTES = 32_000_000
 MOST_VOCABULARY = 4_000_000
 ARCHITECTURES = Path(__file__).with_name("architectures.txt")
-"""One name a line: what AutoModelForCausalLM of the pinned transformers loads."""
+"""One name per line: what AutoModelForCausalLM of the pinned transformers loads."""
 _CODE = {"auto_map", "trust_remote_code", "custom_pipelines", "custom_generate"}
 _SAVE_AGAIN = "save the model again with save_pretrained"
 _SIZES = ("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads",
@@ -37,17 +37,17 @@ _TOKENIZERS = {"BPE", "WordPiece", "Unigram", "WordLevel"}
 class Config:
     architecture: str
     vocabulary: int | None
-    """Rows of the embedding, where the file says it."""
+    """Rows of the embedding, if the file states them."""
 
 
 @cache
 def architectures() -> frozenset[str]:
-    """Those that the engine can load."""
+    """Returns the architectures that the engine can load."""
     return frozenset(ARCHITECTURES.read_text("utf-8").split())
 
 
 def check_config(file: ModelFile) -> Config:
-    """config.json. Raises `WeightsError`."""
+    """Checks config.json. Raises `WeightsError`."""
     told = check_free_settings(file)
     names = told.get("architectures")
     if not isinstance(names, list) or len(names) != 1 or not isinstance(names[0], str):
@@ -70,10 +70,10 @@ def check_config(file: ModelFile) -> Config:
 
 
 def check_tokenizer(file: ModelFile, vocabulary: int | None) -> None:
-    """tokenizer.json, whose ids must lie within the embedding. Raises `WeightsError`."""
+    """Checks tokenizer.json, whose ids must be within the embedding. Raises `WeightsError`."""
     told = _object(file, MOST_TOKENIZER_BYTES)
     model, added = told.get("model"), told.get("added_tokens", [])
-    # Older files leave `type` out; then it is the vocabulary that tells.
+    # Older files omit `type`; then the vocabulary determines it.
     kind = model.get("type", "BPE") if isinstance(model, dict) else None
     if kind not in _TOKENIZERS:
         what = f"model.type must be one of {', '.join(sorted(_TOKENIZERS))}"
@@ -89,7 +89,7 @@ def check_tokenizer(file: ModelFile, vocabulary: int | None) -> None:
 
 
 def _ids(file: ModelFile, vocab: Any) -> Iterator[int]:
-    if isinstance(vocab, list):  # Unigram: the place is the id
+    if isinstance(vocab, list):  # Unigram: the index is the id
         yield from range(len(vocab))
         return
     ids = list(vocab.values()) if isinstance(vocab, dict) else [None]
@@ -108,7 +108,7 @@ def _added_ids(file: ModelFile, added: Any) -> Iterator[int]:
 
 
 def check_tokenizer_config(file: ModelFile, *, has_template: bool) -> None:
-    """tokenizer_config.json. Raises `WeightsError`."""
+    """Checks tokenizer_config.json. Raises `WeightsError`."""
     told = check_free_settings(file)
     kind = told.get("tokenizer_class", "PreTrainedTokenizerFast")
     if not isinstance(kind, str) or not _IDENTIFIER.fullmatch(kind):
@@ -119,7 +119,7 @@ def check_tokenizer_config(file: ModelFile, *, has_template: bool) -> None:
 
 
 def check_free_settings(file: ModelFile) -> dict[str, Any]:
-    """A JSON object that names no code; its contents. Raises `WeightsError`."""
+    """Returns a JSON object that names no code. Raises `WeightsError`."""
     told = _object(file, MOST_SETTINGS_BYTES)
     for key, value in _entries(told):
         if key in _CODE:
@@ -135,7 +135,7 @@ def check_free_settings(file: ModelFile) -> dict[str, Any]:
 
 
 def _repositories(value: Any) -> Iterator[str]:
-    """Texts that may name something of a hub, in a setting or in one for each part of a model."""
+    """Yields texts that may name a hub repository, of a setting or one per part of a model."""
     waiting = [value]
     while waiting:
         one = waiting.pop()
@@ -148,12 +148,12 @@ def _repositories(value: Any) -> Iterator[str]:
 
 
 def check_tokens(file: ModelFile) -> None:
-    """A JSON object whose keys are tokens, which may be any text. Raises `WeightsError`."""
+    """Checks a JSON object whose keys are tokens, which may be any text. Raises `WeightsError`."""
     _object(file, MOST_TEXT_BYTES)
 
 
 def check_index(file: ModelFile, tensors: Mapping[str, set[str]]) -> None:
-    """model.safetensors.index.json against what the files hold. Raises `WeightsError`."""
+    """Checks model.safetensors.index.json against the weight files. Raises `WeightsError`."""
     told = _object(file, MOST_TEXT_BYTES).get("weight_map")
     if not isinstance(told, dict) or not all(isinstance(name, str) for name in told.values()):
         raise WeightsError(file.name, "weight_map must give each tensor a file", _SAVE_AGAIN)
@@ -171,7 +171,7 @@ def check_index(file: ModelFile, tensors: Mapping[str, set[str]]) -> None:
 
 
 def check_text(file: ModelFile) -> str:
-    """A text in UTF-8; its contents. Raises `WeightsError`."""
+    """Returns the contents of a text file in UTF-8. Raises `WeightsError`."""
     return _text(file, MOST_TEXT_BYTES)
 
 
@@ -200,7 +200,8 @@ def _text(file: ModelFile, most: int) -> str:
 
 
 def _entries(value: Any) -> Iterator[tuple[str, Any]]:
-    """Every key with its value, however deep; without recursion, so that depth costs nothing."""
+    """Yields every key with its value at any depth; without recursion, so no depth exhausts the
+    stack."""
     waiting = [value]
     while waiting:
         one = waiting.pop()

@@ -1,1 +1,1 @@
-"""The OpenAPI document: links and examples."""
+"""OpenAPI document: links and examples."""

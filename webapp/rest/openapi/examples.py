@@ -1,7 +1,7 @@
-"""Examples of what REST takes and answers, for the OpenAPI document.
+"""Examples of REST requests and responses for the OpenAPI document.
 
-Where a model or an operation gives its own, that one stands. Elsewhere one is put together from
-the schema, field by field, so that it cannot say what the schema does not.
+A model's or operation's own example is kept. Otherwise one is composed from the schema, field by
+field, so that it cannot contradict the schema.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _EXAMPLE_KEYS = ("examples", "example")
 
 
 def add_examples(document: dict[str, Any]) -> dict[str, Any]:
-    """Give every body and every answer with a content an example, in place."""
+    """Adds an example to every body and every response with a content, in place."""
     schemas = document["components"]["schemas"]
     for operations in document["paths"].values():
         for operation in operations.values():
@@ -59,7 +59,7 @@ def _add(media: dict[str, Any], schemas: dict[str, Any]) -> None:
 
 
 def example_of(schema: dict[str, Any], schemas: dict[str, Any], name: str = "") -> Any:
-    """Its own example, its default, or one that is put together of its parts."""
+    """The schema's own example, its default, or one composed of its parts."""
     if "$ref" in schema:
         return example_of(schemas[schema["$ref"].rpartition("/")[2]], schemas, name)
     if given := schema.get("examples"):

@@ -1,9 +1,9 @@
-"""Links of the OpenAPI document: what an answer names, and what may be asked of it next.
+"""Links of the OpenAPI document: from a created object to the operations that accept it.
 
-Invariant: which links there are is read off the document alone, by which model of an answer names
-the thing that a placeholder stands for (`THINGS`), or a field of a body (`FIELDS`). Whoever makes a
-thing is led to every operation on it, and to all that is made of it; lists are left out, for they
-may be empty, and a link has to lead somewhere.
+Invariant: links follow from the document alone: from which model of a response names the object of
+a placeholder (`THINGS`), or of a body's field (`FIELDS`). A response that creates an object links
+to every operation on it, and to all that is created from it; lists are left out, because they may
+be empty, and a link must have a target.
 """
 
 from __future__ import annotations
@@ -35,28 +35,28 @@ THINGS: dict[str, tuple[str, frozenset[str]]] = {
     "/datasets/reports/{report_id}": ("id", frozenset({"ReportOut"})),
     "/exports/{export_id}": ("id", frozenset({"ExportOut"})),
 }
-"""By the path up to its placeholder: the field, and the models that name it so."""
+"""Path up to its placeholder -> the field, and the models that name the object by it."""
 FIELDS = {
     "project": ("id", "ProjectOut"),
     "run": ("id", "RunDetail"),
     "dataset_version": ("id", "DatasetVersionOut"),
     "uploads": ("id", "UploadOut"),
 }
-"""The same by a field of a body, and the model."""
+"""Field of a body -> the field that names the object, and its model."""
 _PLACE = re.compile(r"\{(\w+)\}")
 _MADE = (201, 202)
 
 
 @dataclass(frozen=True, slots=True)
 class _Thing:
-    """What was made: its model, and what the request's path named."""
+    """A created object: its model, and the names in the request's path."""
 
     model: str
     asked: frozenset[str]
 
 
 def add_links(document: dict[str, Any]) -> dict[str, Any]:
-    """Give each answer that names something links to what may be asked of it, in place."""
+    """Adds to each response that names an object links to the operations on it, in place."""
     for path, operations in document["paths"].items():
         for method, operation in operations.items():
             for status in _MADE if method == "post" else ():
@@ -92,7 +92,7 @@ def _links(document: dict[str, Any], made: _Thing, source: str) -> Iterator[tupl
 
 
 def _parameters(path: str, made: _Thing) -> dict[str, str] | None:
-    """What the path's placeholders stand for, after it was made; None if one is not known."""
+    """Values of the path's placeholders after the creation; None if one is not known."""
     found = {}
     for place in _PLACE.finditer(path):
         name = place[1]
@@ -109,7 +109,7 @@ def _parameters(path: str, made: _Thing) -> dict[str, str] | None:
 def _body(
     document: dict[str, Any], operation: dict[str, Any], made: _Thing
 ) -> dict[str, Any] | None:
-    """The operation's own example, of what was made; None if its body names no such thing."""
+    """The operation's example with the created object; None if its body names no such object."""
     content = operation.get("requestBody", {}).get("content", {}).get("application/json", {})
     schemas = document["components"]["schemas"]
     name = _name(content.get("schema", {}))

@@ -1,7 +1,7 @@
 from django.db import migrations
 
-# Links that were frozen before kept means of steps; now they keep up to which event each run was
-# known when they were made.
+# Earlier frozen links stored means of steps; now a link stores, for each run, the last event before
+# its creation.
 UNTIL = """
 UPDATE sharing_comparisonshare AS share
 SET frozen = (share.frozen - 'curves') || jsonb_build_object('until', (

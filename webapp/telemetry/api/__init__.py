@@ -1,1 +1,1 @@
-"""REST of logs, trees and series."""
+"""REST of logs, trees and metrics."""

@@ -1,4 +1,4 @@
-"""REST of a run's trees, their nodes, and what was evaluated: lists with filters, by id."""
+"""REST of a run's trees, nodes and evaluations: filtered lists, ordered by id."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class TreeOut(Schema):
     difficulty: int
     closed: bool
     nodes: int | None
-    """How many it had when it was closed."""
+    """Number of its nodes when it was closed."""
     solved: bool | None
     mean_score: float | None
     filtered: bool | None
@@ -76,7 +76,7 @@ class NodeFilter(Cursor):
 
 @router.get("/{uuid:run_id}/trees", response=TreeList)
 def list_trees(request: HttpRequest, run_id: uuid.UUID, query: Query[TreeFilter]):
-    """Trees in the order in which they were opened; of one step, if that is given."""
+    """Lists trees in the order in which they were opened; only those of a step, if given."""
     run = visible_run(request.user, run_id)
     found, after = forest.trees(run, query.step, query.cursor, query.limit)
     return {"trees": found, "next": after}
@@ -84,7 +84,7 @@ def list_trees(request: HttpRequest, run_id: uuid.UUID, query: Query[TreeFilter]
 
 @router.get("/{uuid:run_id}/trees/{int:tree}/nodes", response=NodeList)
 def list_nodes(request: HttpRequest, run_id: uuid.UUID, tree: Tree, query: Query[NodeFilter]):
-    """Nodes of one tree by number, filtered by agent, verdict, score or depth."""
+    """Lists the nodes of one tree by number, filtered by agent, verdict, score or depth."""
     run = visible_run(request.user, run_id)
     found = forest.nodes(run, tree)
     if found is None:
@@ -96,7 +96,7 @@ def list_nodes(request: HttpRequest, run_id: uuid.UUID, tree: Tree, query: Query
 
 @router.get("/{uuid:run_id}/evaluations", response=EvaluationList)
 def list_evaluations(request: HttpRequest, run_id: uuid.UUID, query: Query[Cursor]):
-    """What was evaluated, in order."""
+    """Lists the run's evaluations in order of seq."""
     run = visible_run(request.user, run_id)
     found, after = forest.evaluations(run, query.cursor, query.limit)
     return {"evaluations": found, "next": after}

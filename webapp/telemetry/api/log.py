@@ -1,4 +1,4 @@
-"""REST of what runs report: the state to start from, the log, trees, nodes, steps."""
+"""REST of a run's log: its state at an event, its events, trees, nodes and steps."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ router = Router()
 
 
 def answers(media: str, schema: dict[str, Any]) -> dict[str, Any]:
-    """What the document says of an answer that is made without a model."""
+    """Returns the OpenAPI entry of a response that has no schema class."""
     return {"responses": {200: {"content": {media: {"schema": schema}}}}}
 
 
@@ -43,21 +43,22 @@ def answers(media: str, schema: dict[str, Any]) -> dict[str, Any]:
 def get_state(
     request: HttpRequest, run_id: uuid.UUID, seq: int | None = Query(None, ge=0)
 ) -> HttpResponse:
-    """{epoch, seq, events: [[seq, t_ms, kind, payload], ...]}: the compacted log up to `seq`."""
+    """Returns {epoch, seq, events: [[seq, t_ms, kind, payload], ...]}: the compacted log up to
+    `seq`."""
     run = visible_run(request.user, run_id)
     return HttpResponse(selectors.state(run, seq), content_type="application/json")
 
 
 @router.get("/{uuid:run_id}/folded", response=Folded)
 def get_folded(request: HttpRequest, run_id: uuid.UUID, seq: int | None = Query(None, ge=0)):
-    """state(seq): all that the log up to `seq` (its head if there is none) comes to, as the run
-    page folds it: plan, steps, updates, evaluations, and the trees of the last two steps."""
+    """Returns state(seq), the fold of the log up to `seq` (default: its head), as on the run page:
+    plan, steps, updates, evaluations, and the trees of the last two steps."""
     return selectors.folded(visible_run(request.user, run_id), seq)
 
 
 @router.get("/{uuid:run_id}/moments", response=Moments)
 def get_moments(request: HttpRequest, run_id: uuid.UUID):
-    """Places in the log to jump to."""
+    """Returns positions in the log to jump to: its head, and the first solved node."""
     run = visible_run(request.user, run_id)
     return {"head": run.head_seq, "first_solved": selectors.first_solved(run)}
 
@@ -73,10 +74,10 @@ def get_events(
     until: int | None = Query(None, ge=0),
     topics: str = Query("*", max_length=400),
 ) -> HttpResponse:
-    """NDJSON: the events after `after`, up to `until`, that are stored now, [seq, t_ms, kind,
-    payload] per line. `topics`: as in a subscription (`*,-node.text`), with commas between them.
-    Who asks for text/event-stream is also sent what comes, until the run has ended; `after` is then
-    the Last-Event-ID, if there is one."""
+    """Returns the stored events after `after`, up to `until`, as NDJSON, [seq, t_ms, kind, payload]
+    per line. `topics`: as in a subscription (`*,-node.text`), separated by commas. A request that
+    accepts text/event-stream also receives new events until the run has ended; `after` is then the
+    Last-Event-ID, if the request has one."""
     run = visible_run(request.user, run_id)
     if tail.MEDIA_TYPE in request.headers.get("Accept", ""):
         return _tail(request, run, after, topics.split(","))
@@ -92,10 +93,10 @@ def get_events(
     },
 )
 def add_events(request: HttpRequest, run_id: uuid.UUID):
-    """For a run whose engine runs elsewhere (`outside`): lines of its log, in order of seq, each
-    stored once however often it is sent. Events that leave a gap are refused (409) with
-    `expected_seq`. The answer says where the log stands and what is asked of the engine; none of
-    events at all are a sign of life, of which one is due every 15 minutes."""
+    """Stores lines of the log of a run with an external engine (`outside`), in order of seq, each
+    once however often it is sent. Events that leave a gap are refused (409) with `expected_seq`.
+    The response has the log's head and whether the engine should stop; an empty batch is a sign of
+    life, of which one is due every 15 minutes."""
     run = visible_run(request.user, run_id)
     require(request.user, Action.REPORT, run.project)
     try:
@@ -114,14 +115,14 @@ def add_events(request: HttpRequest, run_id: uuid.UUID):
 def get_step_trees(
     request: HttpRequest, run_id: uuid.UUID, step: int, seq: int | None = Query(None, ge=0)
 ) -> HttpResponse:
-    """{epoch, seq, events}: all that was said of the trees of one step up to `seq`, without
-    `node.text`; no event where the step has none."""
+    """Returns {epoch, seq, events}: all events of the trees of one step up to `seq`, without
+    `node.text`; empty if the step has none."""
     found = selectors.step(visible_run(request.user, run_id), step, seq)
     return HttpResponse(found, content_type="application/json")
 
 
 def _tail(request: HttpRequest, run: Run, after: int, topics: list[str]) -> HttpResponse:
-    """The log as it grows; 429 for a caller or an address with as many streams as it may hold."""
+    """Streams the growing log; 429 if the caller or the address is at its limit of streams."""
     last = request.headers.get("Last-Event-ID", "")
     if last.isascii() and last.isdigit() and len(last) < 19:
         after = int(last)
@@ -140,7 +141,7 @@ def _tail(request: HttpRequest, run: Run, after: int, topics: list[str]) -> Http
 def get_tree(
     request: HttpRequest, run_id: uuid.UUID, tree: int, seq: int | None = Query(None, ge=0)
 ) -> HttpResponse:
-    """{epoch, seq, events}: all that was said of one tree up to `seq`, without `node.text`."""
+    """Returns {epoch, seq, events}: all events of one tree up to `seq`, without `node.text`."""
     found = selectors.tree(visible_run(request.user, run_id), tree, seq)
     if found is None:
         raise Http404
@@ -149,7 +150,7 @@ def get_tree(
 
 @router.get("/{uuid:run_id}/trees/{int:tree}/nodes/{int:node}", response=NodeDetail)
 def get_node(request: HttpRequest, run_id: uuid.UUID, tree: int, node: int):
-    """All that was said about a node, its problem, and how its parent ended."""
+    """Returns all events of a node, its problem, and its parent's `node.close`."""
     found = selectors.node(visible_run(request.user, run_id), tree, node)
     if found is None:
         raise Http404
@@ -158,14 +159,14 @@ def get_node(request: HttpRequest, run_id: uuid.UUID, tree: int, node: int):
 
 @router.get("/{uuid:run_id}/steps", response=StepList)
 def list_steps(request: HttpRequest, run_id: uuid.UUID, asked: Query[Backwards]):
-    """Where the seconds of each step went and what it waited for, newest first."""
+    """Lists the seconds of each step by phase and by wait, newest first."""
     run = visible_run(request.user, run_id)
     return steps.steps(run, asked.cursor, asked.limit)
 
 
 @router.get("/{uuid:run_id}/logs", response=LogLineList)
 def list_log_lines(request: HttpRequest, run_id: uuid.UUID, asked: Query[LinesIn]):
-    """Lines of the run's log, newest first."""
+    """Lists the log lines of the run, newest first."""
     run = visible_run(request.user, run_id)
     told = steps.log_lines(run, asked.cursor, asked.limit, asked.level, asked.q)
     return {**told, "state": run.state}

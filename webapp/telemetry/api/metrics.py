@@ -1,4 +1,4 @@
-"""REST of the series of numbers that a run tells: names, buckets of a range, points."""
+"""REST of a run's metrics: names, buckets of a range, points."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from webapp.telemetry.series.as_of import Known, known_metrics, metric_or_none
 router = Router()
 
 Seq = Annotated[int | None, Field(ge=1, le=LARGEST_ID)]
-"""Of the last event that counts; none is the newest."""
+"""Seq of the last event that counts; None means the newest."""
 
 _NUMBERS = {"type": "array", "items": {"type": "number"}}
 _POINTS = {
@@ -63,7 +63,8 @@ class MetricList(Schema):
     metrics: list[MetricOut]
     next: int | None
     state: RunState | None = None
-    """Of the run, whether more may come; None where an earlier moment was asked for."""
+    """State of the run, which shows whether more may follow; None if an earlier event was
+    requested."""
 
 
 class MetricsIn(Cursor):
@@ -90,9 +91,9 @@ class Buckets(Schema):
     )
 
     at: list[int]
-    """Place among the buckets that were asked for, from 0."""
+    """Index among the requested buckets, from 0."""
     from_: list[float] = Field(alias="from")
-    """Least x of its points; `to` is the greatest."""
+    """Smallest x of its points; `to` is the largest."""
     to: list[float]
     min: list[float]
     max: list[float]
@@ -106,7 +107,7 @@ class BucketedSeries(Schema):
     from_: float = Field(alias="from")
     to: float
     points: int
-    """Points in the range: each is in exactly one bucket."""
+    """Number of points in the range: each is in exactly one bucket."""
     buckets: Buckets
 
 
@@ -119,7 +120,7 @@ class RangeIn(Schema):
     until: Seq = None
 
     def asked(self, until: int | None) -> reads.Range:
-        """As it was known after event `until`; raises `Invalid` for a range without an inside."""
+        """Returns the range as of event `until`. Raises `Invalid` for an empty range."""
         if self.from_ is not None and self.to is not None and self.from_ > self.to:
             raise Invalid("from", self.from_, f"give one that is not above `to`, {self.to}")
         return reads.Range(self.x, self.from_, self.to, self.points, self.scale, until)
@@ -127,13 +128,13 @@ class RangeIn(Schema):
 
 class PointsIn(Schema):
     cursor: int | None = Field(None, ge=0, lt=2**63)
-    """`next` of the page before."""
+    """`next` of the previous page."""
     limit: int = Field(1000, ge=1, le=100_000)
     fields: str = Field(",".join(reads.POINT_FIELDS), max_length=100, pattern=r"^[^\x00]*$")
-    """Names of columns, with commas between them."""
+    """Names of columns, separated by commas."""
 
     def columns(self) -> list[str]:
-        """Raises `Invalid` for a column that there is not."""
+        """Returns the requested columns. Raises `Invalid` for an unknown column."""
         asked = [name.strip() for name in self.fields.split(",")]
         for name in asked:
             if name not in reads.POINT_FIELDS:
@@ -143,17 +144,17 @@ class PointsIn(Schema):
 
 @router.get("/{uuid:run_id}/metrics", response=MetricList)
 def list_metrics(request: HttpRequest, run_id: uuid.UUID, asked: Query[MetricsIn]):
-    """Every series of numbers of the run, in the order in which they were first told, each with how
-    many points it has and the newest. With `until` they are all on one page, as they were known
-    after that event, also of steps that a resumed run did again since."""
+    """Lists the metrics of the run in the order in which they were first recorded, each with the
+    number of its points and the newest. With `until` they are all on one page, as of that event,
+    including points of steps that a resumed run has repeated since."""
     return metrics_page(visible_run(request.user, run_id), asked, asked.until)
 
 
 @router.get("/{uuid:run_id}/metrics/{name}", response=BucketedSeries, by_alias=True)
 def get_metric(request: HttpRequest, run_id: uuid.UUID, name: str, asked: Query[RangeIn]):
-    """One series from x = `from` to `to` in at most `points` buckets: least, greatest, mean and
-    number of the points of each. None is left out. `scale=log` makes buckets of equal width in
-    log x; `until` leaves to the series what was known after that event."""
+    """Returns one metric from x = `from` to `to` in at most `points` buckets: minimum, maximum,
+    mean and count of the points of each. No point is left out. `scale=log` makes buckets of equal
+    width in log x; `until` returns the metric as of that event."""
     return bucketed(visible_run(request.user, run_id), name, asked, asked.until)
 
 
@@ -163,15 +164,15 @@ def get_metric(request: HttpRequest, run_id: uuid.UUID, name: str, asked: Query[
 def list_points(
     request: HttpRequest, run_id: uuid.UUID, name: str, asked: Query[PointsIn]
 ) -> HttpResponse:
-    """The points themselves, page by page, in the order in which they were told: columns of equal
-    length. `time` is seconds since the run's first event, `seq` that of the event."""
+    """Returns the points, page by page, in the order in which they were recorded, as columns of
+    equal length. `time` is seconds since the run's first event, `seq` that of the event."""
     metric = _metric(visible_run(request.user, run_id), name, None)
     told = reads.points(metric, asked.cursor, asked.limit, asked.columns())
     return HttpResponse(told, content_type="application/json")
 
 
 def metrics_page(run: Run, asked: Cursor, until: int | None) -> dict[str, Any]:
-    """What `list_metrics` answers of a run that one may see."""
+    """Returns the response of `list_metrics` for a run whose visibility was checked."""
     metrics = reads.metrics_of(run)
     if until is None:
         return {**page(metrics, "metrics", asked), "state": run.state}
@@ -179,7 +180,8 @@ def metrics_page(run: Run, asked: Cursor, until: int | None) -> dict[str, Any]:
 
 
 def bucketed(run: Run, name: str, asked: RangeIn, until: int | None) -> dict[str, Any]:
-    """What `get_metric` answers of a run that one may see; raises `Http404` for no such series."""
+    """Returns the response of `get_metric` for a run whose visibility was checked. Raises `Http404`
+    for an unknown metric."""
     return reads.buckets(_metric(run, name, until), asked.asked(until))
 
 

@@ -1,4 +1,4 @@
-"""What REST takes and tells of what runs report."""
+"""REST schemas of a run's log, for requests and responses."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ STATE = {
 
 
 class Heard(Schema):
-    """What an engine elsewhere is told."""
+    """Response to the events of an external engine."""
 
     head_seq: int
-    """Every event up to it is stored; the next one has one more."""
+    """Every event up to it is stored; the next event has `head_seq` + 1."""
     state: RunState
     stop_requested: bool
-    """Whether it should make a checkpoint and say run.state stopped."""
+    """Whether the engine should write a checkpoint and emit run.state stopped."""
 
 
 Payload = dict[str, Any]
 
 
 class Folded(Schema):
-    """What a log comes to, as `static/js/stream/fold.js` names it; times are milliseconds."""
+    """Fold of a log, with the names of `static/js/stream/fold.js`; times are milliseconds."""
 
     epoch: uuid.UUID
     seq: int
@@ -60,7 +60,7 @@ class Folded(Schema):
     checkpoints: list[Payload]
     answer: Payload | None
     trees: list[Payload]
-    """Of the last two steps."""
+    """Trees of the last two steps."""
     waiting: Payload | None
     error: Payload | None
     logs: list[Payload]
@@ -80,7 +80,7 @@ class Moments(Schema):
 
 
 class NodeDetail(Schema):
-    """Payloads of what was said about a node; null is what was not said yet."""
+    """Payloads of the events of a node; null if not emitted yet."""
 
     tree: int
     node: int
@@ -89,7 +89,7 @@ class NodeDetail(Schema):
     credit: Payload | None
     text: Payload | None
     learned: Payload | None
-    """What an update saw of its tokens: {agent, step, version, entropy, ratio}."""
+    """Values by token from an update: {agent, step, version, entropy, ratio}."""
     problem: Payload | None
     parent: Payload | None
     """Its parent's `close`; null for a child of the root."""
@@ -101,7 +101,7 @@ class StepOut(Schema):
     seconds: float
     phases: dict[str, float]
     waits: dict[str, float]
-    """Seconds by the name of what was waited for."""
+    """Seconds by name of the wait."""
 
 
 class StepList(Schema):
@@ -120,16 +120,16 @@ class LogLineList(Schema):
     lines: list[LogLineOut]
     next: int | None
     state: RunState
-    """Of the run: whether more may come."""
+    """State of the run, which shows whether more may follow."""
 
 
 class Backwards(Schema):
     cursor: int | None = Field(None, ge=0, lt=2**63)
-    """`next` of the page before, which is of newer things."""
+    """`next` of the previous page, which has newer items."""
     limit: int = Field(50, ge=1, le=500)
 
 
 class LinesIn(Backwards):
     level: list[Literal["debug", "info", "warning", "error"]] = Field([], max_length=4)
     q: str = Field("", max_length=200, pattern=r"^[^\x00]*$")
-    """What stands in the message, in any case."""
+    """Text in the message, case-insensitive."""

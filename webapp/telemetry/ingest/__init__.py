@@ -1,1 +1,1 @@
-"""Ingest of events, each exactly once."""
+"""Ingestion of events, each exactly once."""

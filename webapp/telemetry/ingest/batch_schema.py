@@ -1,5 +1,5 @@
-"""JSON Schema of what an engine elsewhere sends: one variant of a line for each kind of event, read
-off the payload structs of `engine.events.vocabulary`, with the bounds that the database has."""
+"""JSON Schema of an external engine's batch: one variant of a line per kind of event, derived from
+the payload structs of `engine.events.vocabulary`, with the bounds of the database."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _REFERENCE = "#/$defs/"
 
 
 def _variants() -> list[dict[str, Any]]:
-    """A line of each kind."""
+    """Returns the schema of a line of each kind."""
     told, parts = msgspec.json.schema_components(list(KINDS.values()))
     names = [one["$ref"].removeprefix(_REFERENCE) for one in told]
     return [_line(kind, parts[name], parts) for kind, name in zip(KINDS, names, strict=True)]
@@ -53,7 +53,7 @@ def _index(bounds: dict[str, int], *, is_required: bool) -> dict[str, Any]:
 
 
 def _plain(schema: dict[str, Any], parts: dict[str, Any], name: str = "") -> dict[str, Any]:
-    """Without references, with bounds."""
+    """Returns the schema with references resolved and bounds added."""
     if "$ref" in schema:
         return _plain(parts[schema["$ref"].removeprefix(_REFERENCE)], parts, name)
     kept = {key: value for key, value in schema.items() if key not in ("title", "description")}

@@ -1,8 +1,8 @@
-"""Events of engines that run elsewhere: what they send is checked, then stored as ours are.
+"""Events of external engines: validated, then stored like those of the site's own workers.
 
-Invariants: nothing that a reader of the log could stumble over is stored: each payload is that of
-its kind, whole, what lies in a tree names it, and trees have no cycles. An engine that sends a
-batch again changes nothing, also after the run has ended.
+Invariants: no event that a reader of the log could fail on is stored: each payload is complete and
+of its kind, events of a tree name it, and trees have no cycles. Sending a batch again changes
+nothing, even after the run has ended.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from webapp.telemetry.ingest.tree_checks import refuse_broken_trees
 MOST_EVENTS = 5000
 _BOUNDS = {"seq": (1, 2**63 - 1), "tree": (0, 2**63 - 1), "node": (0, 2**31 - 1)}
 LAST_SECOND = 4e9
-"""Unix seconds that any clock may show (the year 2096)."""
+"""Largest accepted time, in Unix seconds (the year 2096)."""
 PAYLOAD_BOUNDS = {"step": 2**31 - 1, "steps": 2**31 - 1, "deadline_seconds": LAST_SECOND}
-"""Largest value of each field that the database keeps in a column; the smallest is 0."""
+"""Largest value of each field that the database stores in a column; the smallest is 0."""
 
 
 class Gap(Exception):
-    """What lies between the stored log and the batch is missing."""
+    """Raised when events between the stored log and the batch are missing."""
 
     def __init__(self, expected: int, told: str):
         self.expected = expected
@@ -42,7 +42,7 @@ class Gap(Exception):
 
 
 class Line(msgspec.Struct):
-    """One line of the log, whose payload is read as what its kind says."""
+    """One line of the log, whose payload is decoded by its kind."""
 
     seq: int
     time: float
@@ -53,7 +53,7 @@ class Line(msgspec.Struct):
 
 
 class Batch(msgspec.Struct, forbid_unknown_fields=True):
-    """What an engine sends: the lines of its log, in order; none of them is a sign of life."""
+    """An engine's request: lines of its log, in order; an empty batch is a sign of life."""
 
     events: list[Line]
 
@@ -63,10 +63,10 @@ _BATCH = msgspec.json.Decoder(Batch)
 
 
 def read_batch(body: bytes) -> list[Event]:
-    """The checked events of a request's body, payloads completed with their defaults.
+    """Returns the validated events of a request's body, payloads completed with their defaults.
 
     Raises:
-        Invalid: it is no batch, or one of its events cannot be stored; says which and why.
+        Invalid: it is no batch, or one of its events cannot be stored; names it and the reason.
     """
     try:
         events = _decoded(_BATCH, body).events
@@ -79,13 +79,14 @@ def read_batch(body: bytes) -> list[Event]:
 
 
 def store_batch(run_id: uuid.UUID, events: Sequence[Event]) -> Run:
-    """Store what is new of the batch, follow the state that it tells, renew the lease.
+    """Stores the new events of the batch, applies the state that they report, renews the lease.
 
     Raises:
-        NotOutside: an engine of ours has the run. Ended: the run has, and these events are new.
+        NotOutside: the site's own engine has the run. Ended: the run has ended, and these events
+            are new.
         Gap: events before these are missing.
-        Invalid: the database cannot hold one of them, or a node cannot be in its tree.
-        AllowanceSpent: the workspace's runs hold as many events as they may.
+        Invalid: the database cannot store one of them, or a node cannot be in its tree.
+        AllowanceSpent: the workspace's runs have reached their limit of events.
     """
     try:
         with transaction.atomic():
@@ -116,11 +117,11 @@ def _last_state(events: Sequence[Event]) -> tuple[RunState, str] | None:
 
 
 def _decoded(decoder: msgspec.json.Decoder, text: bytes) -> Any:
-    """What the decoder reads; where it refuses the text, what it reads with 1.0 written as 1, which
-    JSON Schema does not tell apart. Engines of ours write integers, so only others pay for it.
+    """Returns the decoded text; if the decoder refuses it, retries with 1.0 rewritten as 1, which
+    JSON Schema does not distinguish. Grove's engine writes integers, so only others pay for it.
 
     Raises:
-        msgspec.DecodeError: of the text as it was sent, if the rewritten one does not fit either.
+        msgspec.DecodeError: for the original text, if the rewritten one is invalid as well.
     """
     try:
         return decoder.decode(text)
@@ -150,7 +151,7 @@ def _checked(place: int, event: Line) -> Event:
 
 
 def _payload(place: int, event: Line) -> dict[str, Any]:
-    """Typed and back: whole, and without what no reader knows."""
+    """Returns the payload after a typed round trip: complete, and without unknown fields."""
     path = f"events.{place}.payload"
     try:
         payload = msgspec.to_builtins(_decoded(_READERS[event.kind], bytes(event.payload)))

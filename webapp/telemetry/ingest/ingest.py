@@ -1,10 +1,10 @@
-"""Shipping a run's events into Postgres, each exactly once.
+"""Ingestion of a run's events into Postgres, each exactly once.
 
 Invariants:
 - One transaction per batch holds the run's row lock, so commit order is seq order and a reader
-  who asks for "seq > cursor" never skips a late commit.
-- Only the worker whose fencing token holds the lease writes; what it sends again is dropped,
-  and a batch that would leave a gap is refused. So plain COPY cannot meet a duplicate.
+  of "seq > cursor" never skips a late commit.
+- Only the worker whose fencing token holds the lease writes; repeated events are dropped, and a
+  batch that would leave a gap is refused. So plain COPY cannot meet a duplicate.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class GapError(ValueError):
 
 
 class Unwritable(ValueError):
-    """The payload of event `seq` cannot be written as JSON."""
+    """Raised when the payload of event `seq` cannot be written as JSON."""
 
     def __init__(self, seq: int, reason: str):
         self.seq = seq
@@ -47,15 +47,15 @@ class Unwritable(ValueError):
 
 @transaction.atomic
 def ingest(run_id: uuid.UUID, fencing: int, events: Sequence[Event], *, notify: bool = True) -> int:
-    """Store a batch in seq order and return the run's new head.
+    """Stores a batch in seq order and returns the run's new head.
 
-    `notify=False` leaves out the wake-up of watchers: a caller that ships more than ten batches
-    a second asks for it at most every 100 ms, and always with its last batch.
+    `notify=False` omits the notification of watchers: a caller that ships more than ten batches a
+    second requests it at most every 100 ms, and always with its last batch.
 
     Raises:
         LeaseLost: `fencing` no longer holds the lease; nothing was stored.
         GapError: events between the head and this batch are missing; nothing was stored.
-        Unwritable: the payload of an event is too deep, say; nothing was stored.
+        Unwritable: a payload cannot be written, for example too deep; nothing was stored.
     """
     run = lock_leased(run_id, fencing)
     new = [event for event in events if event.seq > run.head_seq]
@@ -78,8 +78,8 @@ def _require_contiguous(run: Run, events: Sequence[Event]) -> None:
 
 
 def _store(run: Run, events: Sequence[Event]) -> None:
-    """The events, and the series that they tell: those are gathered while Postgres, which takes
-    each event as it is sent, is busy with the ones before."""
+    """Stores the events and their metrics, which are gathered while Postgres, which receives each
+    event as it is sent, processes the previous ones."""
     series = recorder(run, events)
     for part in parts(events):
         if series:
@@ -99,7 +99,7 @@ def _values(run_id: uuid.UUID, event: Event) -> tuple[Any, ...]:
         payload = msgspec.json.encode(event.payload)
     except (OverflowError, RecursionError, UnicodeError) as error:
         raise Unwritable(event.seq, str(error)) from None
-    if b"\\u0000" in payload:  # far quicker than the expression, and almost never so
+    if b"\\u0000" in payload:  # far faster than the expression, and rarely true
         payload = _NUL.sub(rb"\1\\ufffd", payload)
     return (
         run_id,

@@ -1,7 +1,7 @@
-"""What a batch of events changes on the run's row. Pure: row values and events in, changes out.
+"""Projection of events onto the run's row. Pure: row values and events in, changes out.
 
-Invariant: folding a log in one batch or in many gives the same row. States are another
-matter (`experiments.services`), except that the engine's own word makes a starting run running.
+Invariant: folding a log in one batch or in many gives the same row. State transitions belong to
+`experiments.services`, except that the engine's `run.state` makes a starting run running.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ FIELDS = (
     "error",
     "result",
 )
-"""The columns that a projection reads and may change."""
+"""Columns that a projection reads and may change."""
 
 
 def project(row: Row, events: Iterable[Event]) -> Row:
-    """The row after these events; `row` itself is left alone."""
+    """Returns the row after these events; `row` itself is unchanged."""
     after = {**row, "result": dict(row["result"])}
     for event in events:
         if apply := _PROJECTIONS.get(event.kind):
@@ -37,12 +37,12 @@ def project(row: Row, events: Iterable[Event]) -> Row:
 
 
 def _text(value: str) -> str:
-    # No column of text can hold NUL.
+    # A text column cannot hold NUL.
     return value.replace("\0", "\ufffd")
 
 
 def moment(seconds: float) -> datetime:
-    """Unix seconds as an aware time."""
+    """Returns Unix seconds as an aware time."""
     return datetime.fromtimestamp(seconds, UTC)
 
 
@@ -80,7 +80,7 @@ def _evaluation(row: Row, event: Event) -> None:
     summary = {name: event.payload.get(name) for name in told}
     split = event.payload["split"]
     evaluations = dict(row["result"].get(split, {}))
-    # Before the first step, and the latest: what a list compares.
+    # Before the first step, and the latest: a list compares these two.
     evaluations["before" if event.payload["step"] == 0 else "latest"] = summary
     row["result"][split] = evaluations
 

@@ -1,4 +1,4 @@
-"""Stored events as bytes of the wire, without an object per event.
+"""Encoding of stored events as wire bytes, without an object per event.
 
 Pure, but for the SQL text: both Django's connection (REST) and the stream's own pool run it.
 """
@@ -23,8 +23,8 @@ AFTER = f"{SELECT} WHERE run_id = %s AND seq > %s ORDER BY seq LIMIT %s"
 
 
 def wants(topics: frozenset[str], kind: str) -> bool:
-    """Whether a topic names this kind: itself, its first word ("node"), or all ("*"); and none
-    leaves it out ("-node.text")."""
+    """Returns whether a topic names this kind, by itself, its first word ("node") or "*", and no
+    topic excludes it ("-node.text")."""
     named = not topics.isdisjoint(("*", kind, kind.partition(".")[0]))
     return named and f"-{kind}" not in topics
 
@@ -35,7 +35,7 @@ def _kind(kind: str) -> str:
 
 
 def encode_row(row: Row) -> bytes:
-    """`[seq, t_ms, kind, payload]` with the payload's own text, tree and node spliced in."""
+    """Returns `[seq, t_ms, kind, payload]`: the payload's own text, with tree and node inserted."""
     seq, milliseconds, kind, tree, node, payload = row
     places = [f'"{name}":{at}' for name, at in (("tree", tree), ("node", node)) if at is not None]
     if places:
@@ -46,7 +46,7 @@ def encode_row(row: Row) -> bytes:
 
 
 def decode_event(seq: int, milliseconds: int, kind: str, payload: dict[str, Any]) -> Event:
-    """The inverse of `encode_row`, for a client. An evaluation's own `tree` is no place."""
+    """Inverts `encode_row`, for a client. An evaluation's own `tree` stays in its payload."""
     own = KINDS[kind].__struct_fields__ if kind in KINDS else ()
     tree, node = (payload.get(name) if name not in own else None for name in ("tree", "node"))
     rest = {n: v for n, v in payload.items() if n in own or n not in ("tree", "node")}

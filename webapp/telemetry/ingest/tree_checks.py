@@ -1,4 +1,4 @@
-"""Trees as an engine elsewhere reports them: what would be no tree is refused before it is stored.
+"""Checks of the trees of external engines: an invalid tree is refused before it is stored.
 
 Invariant: in the log of each run, below the newest `tree.open` of a tree every node is opened once,
 under the root or under a node that was opened before it. So no path to the root has a cycle.
@@ -19,8 +19,8 @@ ROOT = 0
 
 
 def refuse_broken_trees(run_id: uuid.UUID, events: Sequence[Event], head_seq: int) -> None:
-    """Raises Invalid for the first new event of a batch, one above `head_seq`, that opens a node
-    which cannot be in its tree. The run's row is locked."""
+    """Raises `Invalid` for the first new event of a batch, above `head_seq`, that opens a node
+    which cannot be in its tree. The caller holds the run's row lock."""
     new = [(place, event) for place, event in enumerate(events) if event.seq > head_seq]
     opened = _opened(run_id, _named(event for _, event in new))
     for place, event in new:
@@ -33,7 +33,8 @@ def refuse_broken_trees(run_id: uuid.UUID, events: Sequence[Event], head_seq: in
 
 
 def _named(events: Iterable[Event]) -> dict[int, set[int]]:
-    """Nodes that events open or open others under, by tree: what may depend on what is stored."""
+    """Returns, by tree, the nodes that events open or name as parents: those to look up in the
+    stored log."""
     named: dict[int, set[int]] = {}
     anew: set[int] = set()
     for event in events:
@@ -45,14 +46,14 @@ def _named(events: Iterable[Event]) -> dict[int, set[int]]:
 
 
 def _opened(run_id: uuid.UUID, named: Mapping[int, set[int]]) -> dict[int, set[int]]:
-    """Those of the named nodes that are stored, since their tree was opened last. A tree of any
-    size costs rows for what the batch names, not for all its nodes."""
+    """Returns those of the named nodes that are stored since the newest `tree.open` of their tree.
+    Reads rows only of the nodes that the batch names, whatever the size of the tree."""
     if not named:
         return {}
     of_trees = StoredEvent.objects.filter(run=run_id, tree__in=named)
     begun = of_trees.filter(kind="tree.open").values("tree").annotate(last=Max("seq"))
     since = dict(begun.values_list("tree", "last"))
-    # A parent is whatever the engine sent: no stored node has a number beyond the column's.
+    # The engine may send any parent: no stored node has a number beyond the column's range.
     nodes = [node for node in set().union(*named.values()) if 0 <= node < 2**31]
     found = of_trees.filter(kind="node.open", node__in=nodes).values_list("tree", "node", "seq")
     opened: dict[int, set[int]] = {tree: set() for tree in named}

@@ -8,7 +8,7 @@ def _column(kind):
 
 
 class Migration(migrations.Migration):
-    """Points lie 32 to a row. Without a clock, the series of a run are made again from its log."""
+    """Stores points 32 per row. The metrics of a run without a clock are rebuilt from its log."""
 
     dependencies = [("telemetry", "0002_metrics")]
 

@@ -12,8 +12,8 @@ _THEIR_METRICS = f"(SELECT id FROM telemetry_metric WHERE run_id IN {_RESUMED})"
 
 
 class Migration(migrations.Migration):
-    """Points that a resumed run takes back are kept for who looks at an earlier moment. Series of
-    runs that were resumed are made again from their logs, which a run without a clock is."""
+    """Keeps the points that a resumed run discards, for views as of an earlier event. Deletes the
+    metrics and clocks of resumed runs, so that their metrics are rebuilt from their logs."""
 
     dependencies = [("experiments", "0005_tags_notes_stars"), ("telemetry", "0003_blocks")]
 

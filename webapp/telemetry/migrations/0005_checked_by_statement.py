@@ -60,8 +60,8 @@ def _metric(**options):
 
 
 class Migration(migrations.Migration):
-    """That the metrics of blocks and chunks exist is checked once for each statement: thousands of
-    rows of a hundred metrics come at once, and a foreign key looks for each row's metric again."""
+    """Checks once per statement that the metrics of blocks and chunks exist: thousands of rows of a
+    hundred metrics arrive at once, and a foreign key would look up each row's metric again."""
 
     dependencies = [("telemetry", "0004_taken_back")]
 

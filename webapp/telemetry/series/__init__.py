@@ -1,1 +1,1 @@
-"""Series of numbers: storage and reads."""
+"""Metrics of runs: storage and queries."""

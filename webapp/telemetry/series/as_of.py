@@ -1,8 +1,8 @@
-"""The series as they were known at an earlier event of the log.
+"""Metrics as of an earlier event of the log.
 
-Invariant: at event S they hold what was told up to S and not taken back up to S. Stored points grow
-by seq with their position, so those of a metric are its first ones; what was taken back after S is
-in `TakenBack`.
+Invariant: at event S they hold the points recorded up to S and not discarded up to S. The seq of
+stored points grows with their position, so those up to S are a metric's first ones; points
+discarded after S are in `TakenBack`.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ ORDER BY name, told DESC
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """A metric as it was: how many points it had, and the newest of them."""
+    """A metric as of an event: the number of its points, and the newest of them."""
 
     name: str
     points: int
@@ -61,21 +61,21 @@ class Known:
 
 
 def known_metrics(run: Run, until: int) -> list[Known]:
-    """The metrics of the run, as they were known after event `until`."""
+    """Returns the metrics of the run as of event `until`."""
     asked = {"run": run.pk, "name": None, "until": until}
     found: dict[str, Known] = {}
     with connection.cursor() as cursor:
         for query in (_STORED, _TAKEN):
             cursor.execute(query, asked)
             for name, _, *told in cursor.fetchall():
-                # What was taken back had been told after what is kept.
+                # Discarded points had been recorded after the kept ones.
                 before = found[name].points if name in found else 0
                 found[name] = Known(name, before + told[0], *told[1:])
     return list(found.values())
 
 
 def stored_until(metric: Metric, until: int) -> int:
-    """How many of the stored points had been told at event `until`."""
+    """Returns the number of the stored points that were recorded up to event `until`."""
     asked = {"run": metric.run_id, "name": metric.name, "until": until}
     with connection.cursor() as cursor:
         cursor.execute(_STORED, asked)
@@ -84,7 +84,8 @@ def stored_until(metric: Metric, until: int) -> int:
 
 
 def metric_or_none(run: Run, name: str, until: int | None) -> Metric | None:
-    """The metric of this name; without a stored point where all that it told was taken back."""
+    """Returns the metric of this name, without stored points if all of them were discarded since;
+    None if there is none."""
     found = Metric.objects.filter(run=run, name=name).first()
     if found is None and until is not None:
         taken = TakenBack.objects.filter(run=run, name=name, taken_at__gt=until)

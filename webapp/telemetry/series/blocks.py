@@ -1,9 +1,9 @@
-"""Storing numbers in the order in which they are told: 32 to a row, with their sums.
+"""Storage of points in the order in which they are recorded: 32 per row, with their sums.
 
 Invariants: callers hold the run's row lock. A full block never changes, and has its chunk of level
-1; the last block of a metric may have fewer points, and is written anew when more come. So what a
-batch costs grows with its rows of 32, not with its numbers, and a live run rewrites one row for
-each metric that it tells.
+1; the last block of a metric may have fewer points, and is rewritten when more arrive. So the cost
+of a batch grows with its rows of 32, not with its numbers, and a live run rewrites one row per
+metric that it reports.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ WHERE metric.id = %(metric)s AND block.metric_id = metric.id AND block.index = %
 
 
 def store(run_id: uuid.UUID, told: Told) -> None:
-    """Add these numbers to the metrics of the run; those that are new are made."""
+    """Appends these numbers to the metrics of the run and creates new metrics."""
     tables = told.tables()
     counts = _counts(run_id, [name for table in tables for name in table.names])
     with connection.cursor() as cursor:
@@ -88,7 +88,7 @@ def store(run_id: uuid.UUID, told: Told) -> None:
 
 
 def cut(cursor: Any, metric: int, kept: int) -> None:
-    """Forget all points of the metric but the first `kept`; with none, the metric itself."""
+    """Deletes all points of the metric except the first `kept`; if `kept` is 0, the metric too."""
     index, left = divmod(kept, FANOUT)
     values = {"metric": metric, "kept": kept, "index": index, "left": left}
     for level in range(1, LEVELS + 1):
@@ -110,7 +110,7 @@ def cut(cursor: Any, metric: int, kept: int) -> None:
 
 
 def _counts(run_id: uuid.UUID, names: Iterable[str]) -> dict[str, tuple[int, int]]:
-    """(id, points) of each of these metrics; those that are new are made."""
+    """Returns (id, points) of each of these metrics, creating new ones."""
 
     def known() -> dict[str, tuple[int, int]]:
         rows = Metric.objects.filter(run=run_id, name__in=names)
@@ -126,7 +126,7 @@ def _counts(run_id: uuid.UUID, names: Iterable[str]) -> dict[str, tuple[int, int
 
 
 def _take_open(cursor: Any, counts: Iterable[tuple[int, int]]) -> dict[int, list[Any]]:
-    """The columns of the blocks that are not full, which are taken out to be written anew."""
+    """Deletes the blocks that are not full and returns their columns, to be rewritten."""
     wanted = [(metric, points // FANOUT) for metric, points in counts if points % FANOUT]
     if not wanted:
         return {}
@@ -152,7 +152,7 @@ def _lots(
 
 
 def _newest(lot: Lot) -> Iterator[tuple[Any, ...]]:
-    """(metric, points, step, time, tokens, nodes, value) of each."""
+    """Yields (metric, points, step, time, tokens, nodes, value) of each metric's newest point."""
     points = lot.index_M * FANOUT + lot.values_MP.shape[1]
     moment = [one[-1].item() for one in lot.moments[1:]]
     last = lot.values_MP[:, -1]
@@ -162,7 +162,8 @@ def _newest(lot: Lot) -> Iterator[tuple[Any, ...]]:
 
 
 def _sum_up(cursor: Any, counts: Sequence[tuple[int, int, int]]) -> None:
-    """Make the chunks above level 1 that have become full; of (metric, points before, after)."""
+    """Creates the chunks above level 1 that became full; `counts` is (metric, points before,
+    points after)."""
     for level in range(2, LEVELS + 1):
         size = FANOUT**level
         full = [

@@ -1,6 +1,6 @@
-"""Numbers as events tell them, gathered into columns. Pure.
+"""Buffer that gathers the numbers of events into columns. Pure.
 
-Invariant: the numbers of a name stay in order of seq, and those of one event in its own.
+Invariant: the numbers of a name stay in order of seq, and those of one event in the event's order.
 """
 
 from __future__ import annotations
@@ -13,41 +13,41 @@ from typing import Any
 import numpy as np
 
 Moment = tuple[int, int, float, int, int]
-"""Where the run stood: seq, step, time, tokens, nodes."""
+"""Position of the run: seq, step, time, tokens, nodes."""
 Names = tuple[str, ...]
 Array = np.ndarray[Any, np.dtype[Any]]
 
 COLUMNS = ("seq", "step", "time", "tokens", "nodes", "value")
 KINDS = ("i8", "i8", "f8", "i8", "i8", "f8")
-"""What numpy calls the numbers of these columns."""
+"""numpy types of these columns."""
 
 
 @dataclass(frozen=True)
 class Table:
-    """Numbers of metrics that were told by the same events, in order of seq."""
+    """Numbers of metrics that the same events reported, in order of seq."""
 
     names: list[str]
     moments: list[Array]
     """seq, step, time, tokens and nodes, each of shape [points]."""
     values_MP: Array
-    """By metric, then by point."""
+    """Values of shape [metrics, points]."""
 
 
 class Told:
-    """Numbers in the order in which they are told; they follow those that are stored."""
+    """Buffer of numbers in the order in which they are recorded, after the stored ones."""
 
     def __init__(self) -> None:
         self._rows: dict[Names, tuple[list[Moment], list[Sequence[float]]]] = {}
 
     def add(self, moment: Moment, names: Names, values: Sequence[float]) -> None:
-        """What one event tells."""
+        """Adds the numbers of one event."""
         if names:
             moments, rows = self._rows.setdefault(names, ([], []))
             moments.append(moment)
             rows.append(values)
 
     def tables(self) -> list[Table]:
-        """All that was told; each name once."""
+        """Returns all numbers; each name is in one table."""
         found = [(names, *_columns(*rows)) for names, rows in self._rows.items()]
         tellers: dict[str, list[tuple[int, int]]] = defaultdict(list)
         for group, (names, _, _) in enumerate(found):

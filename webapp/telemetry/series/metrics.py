@@ -1,8 +1,8 @@
-"""Series of numbers, from events: written in the transaction that stores the events.
+"""Metrics from events, written in the transaction that stores the events.
 
-Invariants: callers hold the run's row lock, so positions are given out once, and what is stored
-twice is projected once. A resumed run takes back what was told of the steps that it does again,
-which `TakenBack` then holds; what its machine was like then it keeps.
+Invariants: callers hold the run's row lock, so positions are assigned once, and an event sent twice
+is projected once. A resumed run discards the points of the steps that it repeats, which `TakenBack`
+then holds; it keeps those of its machine.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from webapp.telemetry.series.packing import FANOUT
 from webapp.telemetry.series.scalars import SYSTEM, TELLING, Scalars
 
 KINDS = frozenset((*TELLING, "step.start", "node.close", "run.resumed"))
-"""What series are made of."""
+"""Kinds of events that metrics are computed from."""
 
 _LARGEST = 2**62
 _STORED = """
@@ -36,7 +36,7 @@ SELECT seq, extract(epoch FROM time)::float8, kind,
 FROM telemetry_event WHERE run_id = %s AND kind = ANY(%s) AND seq > %s AND seq <= %s
 ORDER BY seq LIMIT 5000
 """
-# Without a join that statistics could mislead: a young table has none yet.
+# No join, whose plan would depend on statistics: a new table has none yet.
 _NODES = """
 SELECT ended.seq, grown.tree, node.opened->>'parent', node.opened->>'depth',
        node.closed->>'score', node.closed->>'verdict', node.closed->>'stop',
@@ -91,8 +91,8 @@ WHERE run_id = %s AND NOT starts_with(name, %s)
 
 
 def recorder(run: Run, events: Sequence[Event]) -> Recorder | None:
-    """For what these events tell, which follow `run.head_seq`; None if they tell nothing. The
-    caller holds the row's lock."""
+    """Returns a recorder of the numbers of these events, which follow `run.head_seq`; None if they
+    report none. The caller holds the run's row lock."""
     if not any(event.kind in KINDS for event in events):
         return None
     clock = Clock.objects.filter(pk=run.pk).first() or _from_the_log(run)
@@ -100,7 +100,8 @@ def recorder(run: Run, events: Sequence[Event]) -> Recorder | None:
 
 
 def parts(events: Sequence[Event]) -> Iterator[Sequence[Event]]:
-    """The same events, cut before each `run.resumed`: what it takes back must be stored by then."""
+    """Yields the same events, cut before each `run.resumed`: the points that it discards must be
+    stored by then."""
     resumed = [place for place, event in enumerate(events) if event.kind == "run.resumed"]
     cuts = sorted({0, *resumed, len(events)})
     return (events[first:after] for first, after in pairwise(cuts))
@@ -108,14 +109,15 @@ def parts(events: Sequence[Event]) -> Iterator[Sequence[Event]]:
 
 @transaction.atomic
 def catch_up(run_id: uuid.UUID) -> None:
-    """Make the series of a run whose events were stored before there were any."""
+    """Stores the metrics of a run whose events were stored before metrics existed."""
     run = Run.objects.select_for_update(no_key=True).get(pk=run_id)
     if not Clock.objects.filter(pk=run_id).exists():
         _from_the_log(run)
 
 
 def _from_the_log(run: Run) -> Clock | None:
-    """Series of all that is stored up to `run.head_seq`; None if that is nothing."""
+    """Stores the metrics of all events up to `run.head_seq` and returns the clock; None if there
+    are no events."""
     first = run.events.order_by("seq").values_list("time", flat=True).first()
     if first is None or not run.head_seq:
         return None
@@ -147,10 +149,10 @@ def _stored(run: Run) -> Iterator[list[Event]]:
 
 
 class Recorder:
-    """Adds the numbers of events, part by part, to the series of one run.
+    """Adds the numbers of events, part by part, to the metrics of one run.
 
-    `take` asks nothing of the database, so that it may be called while the events are being
-    stored; `begin` comes before that, `store` after it.
+    `take` does not query the database, so it may be called while the events are being stored;
+    `begin` is called before that, `store` after it.
     """
 
     def __init__(self, clock: Clock):
@@ -158,10 +160,10 @@ class Recorder:
         self.told = Told()
         self._scalars = Scalars()
         self._ended: dict[int, Moment] = {}
-        """By seq, where the run stood at the ends of steps whose trees are yet to be read."""
+        """By seq, the run's position at the ends of steps whose trees are not read yet."""
 
     def begin(self, first: Event) -> None:
-        """Make way for a part of the log that begins with this event."""
+        """Prepares for a part of the log that starts with this event."""
         if first.kind == "run.resumed":
             _take_back(self.clock, _whole(first.payload.get("step")), first.seq)
 
@@ -193,7 +195,7 @@ class Recorder:
 
 
 def _whole(value: Any) -> int:
-    """A count that the database can hold, whatever another engine says."""
+    """Returns a count that the database can store, whatever an external engine sent."""
     known = isinstance(value, int | float) and value == value
     return int(min(max(value, 0), _LARGEST)) if known else 0
 
@@ -201,7 +203,7 @@ def _whole(value: Any) -> int:
 def _nodes_of_steps(
     run_id: uuid.UUID, ends: list[int]
 ) -> Iterator[tuple[int, Iterator[ClosedNode]]]:
-    """By the seq of a step's end, the nodes of the trees that were closed in that step."""
+    """Yields, by the seq of a step's end, the nodes of the trees that were closed in that step."""
     if not ends:
         return
     with connection.cursor() as cursor:
@@ -234,7 +236,7 @@ def _node(
 
 
 def _take_back(clock: Clock, step: int, at: int) -> None:
-    """Take back, by the event `at`, what was told of steps after `step`: they are done again."""
+    """Discards, by the event `at`, the points of steps after `step`, which are repeated."""
     with connection.cursor() as cursor:
         cursor.execute(_KEPT, {"run": clock.run_id, "step": step, "system": SYSTEM})
         for metric, kept in cursor.fetchall():

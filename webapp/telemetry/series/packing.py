@@ -1,7 +1,7 @@
-"""Rows of blocks and chunks, packed for COPY as Postgres describes its binary format.
+"""Packing of rows of blocks and chunks for COPY in Postgres's binary format.
 
-Rows of metrics that the same events told are packed many at once, without an object for each
-number, and a piece at a time: Postgres stores one while the next is packed.
+Rows of metrics that the same events reported are packed many at once, without an object per number,
+and piece by piece: Postgres stores one piece while the next is packed.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ import numpy as np
 from webapp.telemetry.series.buffer import COLUMNS, KINDS, Array
 
 FANOUT = 32
-"""Points of a block, and chunks of a level in one of the next."""
+"""Points per block, and chunks of a level per chunk of the next."""
 
 PIECE = 256 * 1024
-"""Bytes of blocks that are packed at once, or those of one metric if they are more."""
+"""Bytes of blocks packed at once, or those of one metric if they are more."""
 
 _OF_AXES = (1, 2, 3, 4)
 AXES = tuple(COLUMNS[at] for at in _OF_AXES)
-"""What a chunk tells the span of."""
+"""Axes of which a chunk holds the span."""
 _OIDS = {"i8": 20, "f8": 701}
 _BEGIN = b"PGCOPY\n\xff\r\n\0" + bytes(8)
 _END = struct.pack(">h", -1)
@@ -33,18 +33,18 @@ _END = struct.pack(">h", -1)
 
 @dataclass(frozen=True)
 class Lot:
-    """Numbers of metrics whose last blocks hold what the same events told, these blocks with
-    them. Shapes as in `Table`."""
+    """Numbers of metrics whose last blocks hold numbers of the same events, including these blocks.
+    Shapes as in `Table`."""
 
     metrics_M: Array
     index_M: Array
-    """Of the block that the first point begins."""
+    """Index of the block that the first point starts."""
     moments: list[Array]
     values_MP: Array
 
 
 def block_rows(lot: Lot) -> Iterator[bytes | bytearray]:
-    """The full blocks, then those that are not."""
+    """Yields the full blocks, then the partial ones."""
     points = lot.values_MP.shape[1]
     full, left = divmod(points, FANOUT)
     for first, blocks, length in ((0, full, FANOUT), (full, 1, left)):
@@ -53,12 +53,12 @@ def block_rows(lot: Lot) -> Iterator[bytes | bytearray]:
 
 
 def _pieces(lot: Lot, first: int, blocks: int, length: int) -> Iterator[bytearray]:
-    """So many blocks of this length of each metric, from its block `first` on."""
+    """Yields `blocks` blocks of `length` points of each metric, from its block `first` on."""
     span = slice(first * FANOUT, first * FANOUT + blocks * length)
     rows_B = np.full(blocks, _block_row(length))
     for name, moments in zip(COLUMNS[:-1], lot.moments, strict=True):
         rows_B[name]["items"]["value"] = moments[span].reshape(blocks, length)
-    of_one = rows_B.tobytes()  # but for metric, index and values the rows of all metrics
+    of_one = rows_B.tobytes()  # the rows of every metric, except metric, index and values
     at_once = max(1, PIECE // len(of_one))
     for start in range(0, len(lot.metrics_M), at_once):
         some = slice(start, start + at_once)
@@ -73,7 +73,7 @@ def _pieces(lot: Lot, first: int, blocks: int, length: int) -> Iterator[bytearra
 
 
 def chunk_rows(lot: Lot) -> bytes:
-    """Those of the full blocks."""
+    """Returns the rows of the level 1 chunks of the full blocks."""
     full = lot.values_MP.shape[1] // FANOUT
     values, *axes = (
         column[..., : full * FANOUT].reshape(*column.shape[:-1], full, FANOUT)
@@ -90,7 +90,7 @@ def chunk_rows(lot: Lot) -> bytes:
 
 @lru_cache(maxsize=FANOUT)
 def _block_row(length: int) -> Array:
-    """A row of blocks whose numbers are all 0. Arrays have one dimension, from 1 on."""
+    """Returns a block row whose numbers are all 0. Arrays have one dimension, indexed from 1."""
     head = ("bytes", "dimensions", "nulls", "type", "length", "first")
     arrays = [
         (name, [*((part, ">i4") for part in head), ("items", _value(kind), (length,))])
@@ -107,7 +107,7 @@ def _block_row(length: int) -> Array:
 
 @lru_cache(maxsize=1)
 def _chunk_row() -> Array:
-    """The same of chunks."""
+    """Returns a chunk row whose numbers are all 0."""
     sums = [(name, "f8") for name in ("least", "most", "total")]
     spans = [(f"{AXES[n]}_{end}", KINDS[at]) for n, at in enumerate(_OF_AXES)
              for end in ("from", "to")]  # fmt: skip
@@ -115,12 +115,12 @@ def _chunk_row() -> Array:
 
 
 def _value(kind: str) -> np.dtype[Any]:
-    """A number, after its length."""
+    """Returns the type of a number, preceded by its length."""
     return np.dtype([("bytes", ">i4"), ("value", f">{kind}")])
 
 
 def _row(plain: list[tuple[str, str]], arrays: list[tuple[str, Any]]) -> Array:
-    """A row of such columns: how many they are, then each."""
+    """Returns a row of these columns: their number, then each."""
     fields: list[tuple[str, Any]] = [("columns", ">i2")]
     for name, kind in plain:
         fields += ((f"{name}_bytes", ">i4"), (name, f">{kind}"))
@@ -132,7 +132,7 @@ def _row(plain: list[tuple[str, str]], arrays: list[tuple[str, Any]]) -> Array:
 
 
 def copy_in(cursor: Any, query: str, rows: Iterable[bytes | bytearray]) -> None:
-    """Send packed rows by a COPY as they are packed, if there are any."""
+    """Sends packed rows by COPY as they are packed, if there are any."""
     pieces = filter(None, rows)
     first = next(pieces, None)
     if first is not None:

@@ -1,10 +1,10 @@
-"""Reads of series: a range of x in buckets, as wide as a pixel, or the points themselves.
+"""Queries of metrics: a range of x in buckets as wide as a pixel, or the points themselves.
 
 Invariant: every point of the range is in exactly one bucket; none is left out. Where 32, 1,024 or
-32,768 points in a row lie within the width of one bucket, their sums are read in their place, and
-stand in the bucket in which they begin. So what is read grows with the number of buckets, not with
-that of the points. At an earlier event the points are those that were known then
-(`telemetry.known`), also where the run has taken them back since.
+32,768 consecutive points span at most the width of one bucket, their sums are read instead, and
+count in the bucket in which they start. So the rows read grow with the number of buckets, not of
+points. As of an earlier event the points are those recorded until then
+(`telemetry.series.as_of`), including those that the run has discarded since.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from webapp.telemetry.series.packing import FANOUT
 
 
 class Axis(StrEnum):
-    """What a series is drawn over."""
+    """The x axis of a metric."""
 
     STEP = "step"
     TIME = "time"
@@ -38,7 +38,7 @@ class Axis(StrEnum):
 
 
 POINT_FIELDS = ("position", *COLUMNS)
-"""What can be asked of the points themselves."""
+"""Columns of points that can be requested."""
 
 
 class Scale(StrEnum):
@@ -48,7 +48,7 @@ class Scale(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """What is asked for: x from `first` to `last`, both included; None is where the series ends."""
+    """Requested range: x from `first` to `last`, both included; None is the metric's own end."""
 
     axis: Axis = Axis.STEP
     first: float | None = None
@@ -56,19 +56,20 @@ class Range:
     points: int = 600
     scale: Scale = Scale.LINEAR
     until: int | None = None
-    """Seq of the last event that counts; None is the newest."""
+    """Seq of the last event that counts; None means the newest."""
 
 
 def metrics_of(run: Run) -> Any:
-    """The run's metrics, in the order in which they were first told."""
+    """Returns the run's metrics in the order in which they were first recorded."""
     if run.head_seq and not Clock.objects.filter(pk=run.pk).exists():
         catch_up(run.pk)
     return Metric.objects.filter(run=run)
 
 
 def buckets(metric: Metric, asked: Range) -> dict[str, Any]:
-    """{name, x, from, to, points, buckets: {at, from, to, min, max, mean, count}}: `points` counts
-    those of the range, `at` is a bucket's place among those asked for; empty ones are left out.
+    """Returns {name, x, from, to, points, buckets: {at, from, to, min, max, mean, count}}: `points`
+    counts those of the range, `at` is a bucket's index among the requested ones; empty buckets are
+    left out.
     """
     known = _known(metric, asked.until)
     first = _end(known, asked.axis, "min") if asked.first is None else asked.first
@@ -98,10 +99,10 @@ def buckets(metric: Metric, asked: Range) -> dict[str, Any]:
 
 
 def points(metric: Metric, after: int | None, limit: int, names: Sequence[str]) -> bytes:
-    """{points: {name: column}, next}, as JSON: of the points after a position so many of these
-    columns, and the position to go on after, null at the end.
+    """Returns {points: {name: column}, next} as JSON: these columns of at most `limit` points after
+    a position, and the position to continue after, null at the end.
 
-    Postgres writes the columns as text: no object is made for a number.
+    Postgres writes the columns as text: no object is made per number.
     """
     first = 0 if after is None else after + 1
     end = min(first + limit, metric.points)
@@ -119,7 +120,7 @@ def points(metric: Metric, after: int | None, limit: int, names: Sequence[str]) 
 
 @cache
 def _columns(names: tuple[str, ...]) -> str:
-    """Each column as its numbers with commas between them, of the positions from..to - 1."""
+    """Returns the query of each column as comma-separated numbers, positions from..to - 1."""
     part = "[greatest(%(from)s - index * %(size)s, 0) + 1 : %(to)s - index * %(size)s]"
     position = """array_to_string(ARRAY(SELECT generate_series(
         greatest(%(from)s, index * %(size)s),
@@ -134,7 +135,7 @@ def _columns(names: tuple[str, ...]) -> str:
 
 
 def _known(metric: Metric, until: int | None) -> dict[str, Any]:
-    """What queries need to read the points that were told up to `until`: `known` counts those that
+    """Returns the query values to read the points recorded up to `until`: `known` counts those that
     are stored, `tailN` the chunks of level N that they fill."""
     known = metric.points if until is None else stored_until(metric, until)
     tails = {f"tail{level}": known // FANOUT**level for level in range(1, LEVELS + 1)}
@@ -156,8 +157,8 @@ _COLUMNS = ("at", "from", "to", "min", "max", "mean", "count")
 
 
 def _query(axis: Axis, scale: Scale) -> str:
-    """Levels from coarse to fine; what does not fit into a bucket, or reaches out of the range, is
-    read one level deeper, and so is what no chunk holds yet."""
+    """Returns the query of buckets, levels from coarse to fine: what does not fit into a bucket,
+    extends beyond the range, or is in no chunk yet, is read one level deeper."""
 
     def place(x: str) -> str:
         return f"ln(greatest({x}, 1.0))" if scale is Scale.LOG else f"{x}::float8"
@@ -202,7 +203,7 @@ def _query(axis: Axis, scale: Scale) -> str:
 
 
 def _taken(axis: Axis) -> str:
-    """The points that were known at `until`, and that the run took back since."""
+    """Returns the query of the points recorded up to `until` that the run has discarded since."""
     return f"""SELECT x, y FROM telemetry_takenback AS taken,
             unnest(taken.{axis}, taken.value, taken.seq) AS point (x, y, told)
         WHERE %(until)s > 0 AND run_id = %(run)s AND name = %(name)s
@@ -210,7 +211,8 @@ def _taken(axis: Axis) -> str:
 
 
 def _end_query(axis: Axis, function: str) -> str:
-    """The least or greatest x, from the coarsest chunks there are and the points after them."""
+    """Returns the query of the smallest or largest x, from the coarsest chunks and the points after
+    them."""
     column = f"{axis}_from" if function == "min" else f"{axis}_to"
     parts = [
         f"""SELECT {function}({column}) AS x FROM telemetry_chunk WHERE metric_id = %(metric)s

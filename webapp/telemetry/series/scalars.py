@@ -1,11 +1,11 @@
-"""The numbers that an event tells, by name. Pure.
+"""Scalars of an event, by name. Pure.
 
 Names: `reward`, `solved`, `step.FIELD`, `step.filtered_share` (of the step's trees), `phase.NAME`,
 `reward.AGENT`, `share.AGENT` of a step's end; `FIELD.AGENT` of an agent's update;
 `SPLIT.agent.AGENT`, `SPLIT.error.AGENT`, `SPLIT.FIELD` of an evaluation; `system.FIELD` of a
 sample, `system.METRIC.NODE` and `system.METRIC.NODE:DEVICE` of the machines of its cluster;
 `search.*`, `best.K`, `within.K`, `ends.*`, `stops.*` and `cost.*` of the trees of a step
-(`telemetry.quality`). A field that events gain later is told too.
+(`telemetry.quality`). A field that events gain later is included.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from typing import Any
 
 Names = tuple[str, ...]
 Field = str | tuple[str, ...]
-"""A field that holds one value, or one with a value for each key: its name, then the keys."""
+"""A field with one value, or one with a value per key: its name, then the keys."""
 
 LONGEST_NAME = 200
 SYSTEM = "system."
-"""What these tell is of the machine, not of what was learned: a resumed run keeps it."""
+"""Prefix of metrics of the machine, not of training: a resumed run keeps them."""
 
 _NUMBERS = frozenset((int, float))
 _LARGEST = 1e300
@@ -33,14 +33,14 @@ _SHARE = "filtered_share"
 
 
 class Scalars:
-    """Tells the numbers of many events: those of one kind mostly look alike, so what they are
-    called, and which values are numbers, is worked out once for all that do."""
+    """Extracts the numbers of many events: those of one kind mostly have the same fields, so names,
+    and which values are numbers, are computed once for all of them."""
 
     def __init__(self) -> None:
         self._alike: dict[Any, tuple[Names, Callable[[Sequence[Any]], Sequence[Any]]]] = {}
 
     def of(self, kind: str, payload: dict[str, Any]) -> tuple[Names, Sequence[float]]:
-        """Names and values of all finite numbers that the event tells; none for other kinds."""
+        """Returns names and values of all finite numbers of the event; none for other kinds."""
         if kind not in TELLING:
             return (), ()
         fields, values = _flat(payload)
@@ -58,14 +58,14 @@ class Scalars:
 
 @lru_cache(maxsize=4096)
 def clean(name: str, before: str = "", after: str = "") -> str:
-    """`before`, name and `after` as a name that an address can hold; agents of other engines may be
-    called anything."""
+    """Returns `before`, name and `after` as a name that a URL can hold; agents of external engines
+    may have any name."""
     name = f"{before}{name}{after}"
     return name.replace("/", "_").replace("\0", "_").replace("\\", "_")[:LONGEST_NAME]
 
 
 def _flat(payload: dict[str, Any]) -> tuple[list[Field], list[Any]]:
-    """The fields, and their values in the same order."""
+    """Returns the fields, and their values in the same order."""
     fields: list[Field] = []
     values: list[Any] = []
     for field, value in payload.items():
@@ -86,10 +86,10 @@ def _filtered_share(payload: dict[str, Any]) -> float | None:
 def _numbers(
     kind: str, whose: str, fields: tuple[Field, ...], types: tuple[type, ...]
 ) -> tuple[Names, Callable[[Sequence[Any]], Sequence[Any]]]:
-    """What the numbers among such values are called, and what picks them out."""
+    """Returns the names of the numbers among such values, and a function that selects them."""
     namer = _NAMERS[kind]
     names = [name for field in fields for name in namer(field, whose)]
-    # A truth value is no number.
+    # A boolean is no number.
     places = [
         place
         for place, (name, type_) in enumerate(zip(names, types, strict=True))
@@ -104,12 +104,12 @@ def _numbers(
 def _all_finite(values: Sequence[Any]) -> bool:
     try:
         return math.hypot(*values) < _LARGEST
-    except OverflowError:  # a whole number beyond any float
+    except OverflowError:  # an integer beyond the range of floats
         return False
 
 
 def _finite(names: Names, values: Sequence[Any]) -> tuple[Names, Sequence[float]]:
-    # Neither NaN, since it compares so, nor an infinity.
+    # Drops NaN, whose comparisons are false, and infinities.
     kept = [pair for pair in zip(names, values, strict=True) if -_LARGEST < pair[1] < _LARGEST]
     return tuple(name for name, _ in kept), [float(value) for _, value in kept]
 
@@ -151,4 +151,4 @@ _NAMERS: dict[str, Callable[[Field, str], list[str | None]]] = {
     "system.sample": _of_sample,
 }
 TELLING = frozenset(_NAMERS)
-"""Kinds of events that tell numbers."""
+"""Kinds of events that report numbers."""

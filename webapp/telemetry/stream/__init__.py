@@ -1,1 +1,1 @@
-"""The live stream: websockets and server-sent events."""
+"""Live stream: websockets and server-sent events."""

@@ -1,4 +1,4 @@
-"""Whether whoever is behind a socket may still be there, and still see what it follows."""
+"""Authentication and authorization of a socket, at its start and while it is open."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ from webapp.telemetry.stream.view import View
 
 
 def authorization(scope: dict[str, Any]) -> bytes | None:
-    """The header by which a program says who it is."""
+    """Returns the authorization header of a program."""
     return next((value for name, value in scope["headers"] if name == b"authorization"), None)
 
 
 def address_of(scope: dict[str, Any]) -> str:
-    """Where the socket comes from, under which wrong secrets are counted."""
+    """Returns the socket's address, by which wrong secrets are counted."""
     return counted_address((scope.get("client") or ("",))[0])
 
 
 class Nobody(AnonymousUser):
-    """Who came by a secret that lets nobody in; `why` is what their socket is told as it closes."""
+    """Anonymous user with an invalid secret; `why` is the reason with which the socket closes."""
 
     def __init__(self, why: Closing):
         super().__init__()
@@ -46,26 +46,27 @@ class Nobody(AnonymousUser):
 
 @database_sync_to_async
 def user_by_token(header: bytes, address: str) -> User | Nobody:
-    """Whom the token of an authorization header lets in; nobody if it is not valid."""
+    """Returns the user of an authorization header's token; `Nobody` if it is invalid."""
     user = user_behind(secret_in(header.decode("latin-1")) or "")
     return user or _nobody(address, "this token is not valid: make another")
 
 
 def shared_secret(scope: dict[str, Any]) -> str | None:
-    """The secret of a share (`/stream?share=SECRET`) by which a guest comes."""
+    """Returns the secret of a guest's share link (`/stream?share=SECRET`)."""
     given = parse_qs(scope["query_string"].decode("latin-1")).get("share")
     return given[0] if given else None
 
 
 @database_sync_to_async
 def guest_by_secret(secret: str, address: str) -> Guest | Nobody:
-    """Whom a share lets look; nobody if it shows nothing (any more)."""
+    """Returns the guest of a share link; `Nobody` if it is unknown, revoked or expired."""
     why = "this link shows nothing any more: ask who sent it for another"
     return guest_by(secret) or _nobody(address, why)
 
 
 def _nobody(address: str, why: str) -> Nobody:
-    """Counts a wrong secret; `why`, unless too many came from the address."""
+    """Counts a wrong secret and returns `Nobody` with `why`; if the address exceeds its limit, with
+    that as the reason."""
     try:
         count_guess(address)
     except TooMany as refusal:
@@ -75,17 +76,17 @@ def _nobody(address: str, why: str) -> Nobody:
 
 
 def may_read(user: User | Guest) -> bool:
-    """Whether who is behind the socket may read any run at all."""
+    """Returns whether the socket's user may read any run at all."""
     return isinstance(user, Guest) or has_scope(user, Action.READ)
 
 
 def view_of(user: User | Guest, run_id: uuid.UUID) -> View:
-    """What of a visible run they see."""
+    """Returns the user's view of a visible run."""
     return user.view if isinstance(user, Guest) else View.of_all(run_id)
 
 
 def ends_at(user: User | Guest) -> datetime | None:
-    """When what let them in ends by itself, if it does."""
+    """Returns when the user's token or share expires, if it does."""
     if isinstance(user, Guest):
         return user.share.expires
     return user.token.expires if user.token else None
@@ -93,7 +94,7 @@ def ends_at(user: User | Guest) -> datetime | None:
 
 @database_sync_to_async
 def visible_among(user: User | Guest, run_ids: Collection[uuid.UUID]) -> set[uuid.UUID]:
-    """Those of the runs that the user may see now; none if the account was closed."""
+    """Returns those of the runs that the user may see now; none if the account was closed."""
     if isinstance(user, Guest):
         return {user.share.run_id} & set(run_ids) if still_valid(user) else set()
     now = as_of_now(user)
@@ -105,7 +106,7 @@ def visible_among(user: User | Guest, run_ids: Collection[uuid.UUID]) -> set[uui
 
 @database_sync_to_async
 def why_to_leave(scope: dict[str, Any]) -> str | None:
-    """Why the socket may stay open no longer: what opened it (session, token, share) is gone."""
+    """Returns why the socket must close, if its session, token or share is no longer valid."""
     if isinstance(scope["user"], Guest):
         return None if still_valid(scope["user"]) else "this link was revoked or has expired"
     if scope["user"].token is not None:
@@ -114,7 +115,7 @@ def why_to_leave(scope: dict[str, Any]) -> str | None:
 
 
 def _is_still_signed_in(scope: dict[str, Any]) -> bool:
-    """Whether the session is stored and began with the password that the user has now."""
+    """Returns whether the session is stored and began with the user's current password."""
     told = SessionStore(scope["session"].session_key).load()
     user = User.objects.filter(pk=scope["user"].pk).first()
     began_with = told.get(HASH_SESSION_KEY, "")

@@ -1,10 +1,10 @@
-"""One websocket: reads what the client asks, owns its subscriptions, and ends them together.
+"""Websocket connection: reads the client's messages, owns its subscriptions, ends them together.
 
-Invariants: nothing is sent before the socket's user was found; a subscription starts only for a
-run that the user may see, and is checked again whenever their access is said to have changed,
-when their token expires, and every 30 s. All tasks of a socket live in one group: the first that
-fails ends the others and names the close code.
-Waits: for the client's next message (no deadline: the server's own pings find a dead peer), for
+Invariants: nothing is sent before the socket's user is authenticated; a subscription starts only
+for a run that the user may see, and is checked again on each notification of changed access, when
+the token expires, and every 30 s. All tasks of a socket belong to one group: the first that fails
+cancels the others and determines the close code.
+Waits: for the client's next message (no deadline: the server's own pings detect a dead peer), for
 one send (20 s, then close 4408), for the heartbeat (15 s) and the recheck (30 s).
 """
 
@@ -50,14 +50,14 @@ RETRY_MS = 1000
 
 @dataclass(frozen=True, slots=True)
 class Deadlines:
-    """Seconds that a socket waits at most."""
+    """Longest waits of a socket, in seconds."""
 
     send: float = 20.0
-    """For the client to take one frame."""
+    """For the client to accept one frame."""
     recheck: float = 30.0
-    """Between two looks at whether the user may still see what it follows."""
+    """Between two checks that the user may still see the subscribed runs."""
     heartbeat: float = protocol.HEARTBEAT_SECONDS
-    """In silence."""
+    """Longest silence of the server."""
 
 
 _sockets: Counter[int] = Counter()
@@ -65,11 +65,11 @@ _sockets: Counter[int] = Counter()
 
 
 class _Disconnected(Exception):
-    """The client went away; there is nobody left to say anything to."""
+    """Raised when the client has disconnected; nothing more can be sent."""
 
 
 class Connection:
-    """`scope`, `receive` and `send` are those of ASGI, behind Channels' session middleware."""
+    """Websocket connection; ASGI's `scope`, `receive`, `send` from Channels' session middleware."""
 
     def __init__(
         self, hub: Hub, deadlines: Deadlines, scope: dict[str, Any], receive: Any, send: Any
@@ -84,7 +84,7 @@ class Connection:
         self._refilled = time.monotonic()
 
     async def serve(self) -> None:
-        """Accept the socket and serve it to its end."""
+        """Accepts the socket and serves it to its end."""
         user = self.scope["user"]
         await self._send({"type": "websocket.accept", "subprotocol": protocol.SUBPROTOCOL})
         _sockets[user.pk] += 1
@@ -109,7 +109,7 @@ class Connection:
                 del _sockets[user.pk]
 
     def _admit(self, user: Any) -> Slot:
-        """Counts the socket of its address; raises `Closing` if it may not be open."""
+        """Takes a slot of the socket's address. Raises `Closing` if the socket is not allowed."""
         if isinstance(user, Nobody):
             raise user.why
         if not user.is_authenticated:
@@ -127,7 +127,7 @@ class Connection:
             raise Closing(Close.TOO_MANY, str(refused), 1000 * RETRY_SECONDS) from None
 
     async def say(self, reply: Reply) -> None:
-        """Send one frame, in turn; raises `Closing` if the client does not take it in time."""
+        """Sends one frame, in turn. Raises `Closing` if the client does not accept it in time."""
         frame = {"type": "websocket.send", "text": protocol.encode(reply)}
         async with self._sending:
             try:
@@ -143,7 +143,7 @@ class Connection:
         while isinstance(closing, BaseExceptionGroup):
             closing = closing.exceptions[0]
         code = closing.bye.code
-        # A client that takes nothing cannot be told why.
+        # A client that accepts no frames cannot receive the reason.
         with suppress(TimeoutError, OSError, RuntimeError):
             async with asyncio.timeout(1):
                 if code != Close.TOO_SLOW:
@@ -193,7 +193,7 @@ class Connection:
             case protocol.Set():
                 self._pump(message.sid).max_hz = message.max_hz
             case protocol.Ack():
-                pass  # the socket itself holds back; an ack only shows that the client lives
+                pass  # the socket applies backpressure; an ack only shows that the client lives
             case protocol.Ping():
                 await self.say(Pong())
 
@@ -246,7 +246,7 @@ class Connection:
                     raise Closing(Close.NO_ACCESS, "you may no longer see this run")
 
     def _until_recheck(self) -> float:
-        """Seconds; a token or share that expires is looked at right then."""
+        """Returns the seconds until the next recheck or the expiry of the token or share."""
         ends = ends_at(self.scope["user"])
         if ends is None:
             return self.deadlines.recheck

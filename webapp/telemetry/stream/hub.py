@@ -1,10 +1,10 @@
-"""Wakes whoever watches a run, or what a user may see: one LISTEN connection per web process, for
-all sockets.
+"""Hub that wakes the watchers of runs and of users' access: one LISTEN connection per web process,
+for all sockets.
 
-Invariant: whoever watches a run is woken at most `POLL_SECONDS` after its row changed, whether
-or not a notification arrived. A wake-up carries nothing: the watcher reads from its own cursor.
+Invariant: a run's watchers are woken at most `POLL_SECONDS` after its row changed, whether or not a
+notification arrived. A wake-up carries no data: the watcher reads from its own cursor.
 Waits: for notifications (woken by Postgres), for the poll (1 s), for a lost connection (0.2 to
-5 s, then everybody is woken).
+5 s, then all watchers are woken).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ logger = logging.getLogger(__name__)
 
 
 def connection_settings() -> dict[str, Any]:
-    """What psycopg needs to reach the database that Django uses."""
+    """Returns psycopg's connection settings of the database that Django uses."""
     settings = connections["default"].settings_dict
     named = {
         "dbname": settings["NAME"],
@@ -49,7 +49,7 @@ def connection_settings() -> dict[str, Any]:
 
 
 class Hub:
-    """Belongs to one event loop: make it there, `start` it, and `close` it there."""
+    """Hub of one event loop: create, `start` and `close` it there."""
 
     def __init__(self) -> None:
         self._settings = connection_settings()
@@ -77,9 +77,9 @@ class Hub:
         await self.pool.close()
 
     async def rows(self, query: str, values: list[Any]) -> list[tuple[Any, ...]]:
-        """What the query gives; raises what `DatabaseTrouble` names."""
+        """Returns the rows of a query. Raises the exceptions of `DatabaseTrouble`."""
         async with self.pool.connection() as connection:
-            # Before Python 3.12 the pool's own wait loses a cancellation that comes just as the
+            # Before Python 3.12 the pool's own wait loses a cancellation that arrives just as the
             # connection does; the socket would never end.
             if (task := asyncio.current_task()) and task.cancelling():
                 raise asyncio.CancelledError
@@ -88,7 +88,7 @@ class Hub:
 
     @contextmanager
     def watch(self, run_id: uuid.UUID) -> Iterator[asyncio.Event]:
-        """An event that is set whenever the run may have news, and at the start."""
+        """Yields an event that is set at the start, and whenever the run may have changed."""
         news = asyncio.Event()
         news.set()
         self._watchers[run_id].add(news)
@@ -102,7 +102,7 @@ class Hub:
 
     @contextmanager
     def watch_access(self, user_id: int) -> Iterator[asyncio.Event]:
-        """An event that is set whenever the user may see less than before."""
+        """Yields an event that is set whenever the user may see less than before."""
         news = asyncio.Event()
         self._access[user_id].add(news)
         try:

@@ -1,4 +1,4 @@
-"""The messages of the stream, subprotocol grove.v1: JSON text frames, tagged by `type`.
+"""Messages of the stream, subprotocol grove.v1: JSON text frames, tagged by `type`.
 
 Client: hello, sub, ack, set, unsub, ping. Server: welcome, subscribed, snapshot, batch, gap,
 status, error, bye, pong. `sid` is the client's name for a subscription. An event on the wire is
@@ -20,10 +20,10 @@ MAX_FRAME_BYTES = 64 * 1024
 MAX_SUBSCRIPTIONS = 8
 MAX_SOCKETS_PER_USER = 10
 MAX_SOCKETS_PER_SHARE = 100
-"""A link may be looked at by a whole class."""
+"""A whole class may open one link."""
 MAX_MESSAGES_PER_SECOND = 20
 REPLAY_LIMIT = 20_000
-"""Events behind the head up to which a subscription is replayed rather than told a snapshot."""
+"""Maximum events behind the head that are replayed; beyond it a subscription gets a snapshot."""
 BATCH_EVENTS = 500
 BATCH_BYTES = 256 * 1024
 
@@ -32,8 +32,8 @@ Hertz = Annotated[float, msgspec.Meta(ge=0.1, le=60)]
 
 
 class Close(IntEnum):
-    """Why the server closed the socket. Before it does, `bye` tells code, reason, and when to come
-    again; the reason stands in the close frame, too."""
+    """Close code of the socket. A `bye` before it has code, reason, and when to reconnect; the
+    close frame has the reason, too."""
 
     RESTARTING = 1012
     TRY_LATER = 1013
@@ -61,7 +61,7 @@ _MEANINGS = {
 
 
 class Message(msgspec.Struct, forbid_unknown_fields=True):
-    """Base of what a client may say."""
+    """Base of client messages."""
 
 
 class Hello(Message, tag="hello"):
@@ -69,14 +69,14 @@ class Hello(Message, tag="hello"):
 
 
 class Sub(Message, tag="sub"):
-    """Follow a run's log after an event; saying it again under the same sid starts anew."""
+    """Subscribes to a run's log after an event; repeated with the same sid, it restarts."""
 
     sid: Sid
     run: uuid.UUID
     topics: Annotated[tuple[str, ...], msgspec.Meta(max_length=40)] = ("*",)
-    """Kinds, or their first word ("node"), or "*"; and with a minus what is left out of them."""
+    """Kinds, their first words ("node"), or "*"; a leading minus excludes."""
     after: Annotated[int, msgspec.Meta(ge=0)] | None = None
-    """Seq of the last event that the client has; null asks for a snapshot."""
+    """Seq of the last event that the client has; null requests a snapshot."""
     epoch: uuid.UUID | None = None
     max_hz: Hertz = 10.0
 
@@ -103,7 +103,7 @@ Inbound = Hello | Sub | Ack | Set | Unsub | Ping
 
 
 class Reply(msgspec.Struct, rename={"from_": "from"}):
-    """Base of what the server says."""
+    """Base of server messages."""
 
 
 class Welcome(Reply, tag="welcome"):
@@ -117,7 +117,7 @@ class Subscribed(Reply, tag="subscribed"):
     epoch: uuid.UUID
     head: int
     oldest: int
-    """Seq of the oldest event that is stored."""
+    """Seq of the oldest stored event."""
     mode: str
     """replay: batches follow from after + 1. snapshot: a snapshot follows, then the tail."""
 
@@ -126,7 +126,7 @@ class Snapshot(Reply, tag="snapshot"):
     sid: Sid
     seq: int
     href: str
-    """Answers the state at `seq`; batches follow from seq + 1."""
+    """Address of the state at `seq`; batches follow from seq + 1."""
 
 
 class Batch(Reply, tag="batch"):
@@ -146,15 +146,15 @@ class Gap(Reply, tag="gap"):
 
 
 class Status(Reply, tag="status"):
-    """The run's row (`experiments.presentation.status`): at first, and whenever it changed; to who
-    may read its comments also how often those did (`comments_changed`)."""
+    """The run's row (`experiments.presentation.status`), at first and after each change; for users
+    who may read its comments also the number of their changes (`comments_changed`)."""
 
     sid: Sid
     run: dict[str, Any]
 
 
 class Error(Reply, tag="error"):
-    """A request that was refused; the socket stays open."""
+    """A refused request; the socket stays open."""
 
     code: str
     message: str
@@ -162,7 +162,7 @@ class Error(Reply, tag="error"):
 
 
 class Bye(Reply, tag="bye"):
-    """The socket is about to be closed; `retry_ms` null: asking again does not help."""
+    """Precedes the closing of the socket; `retry_ms` null: reconnecting does not help."""
 
     code: int
     reason: str
@@ -170,7 +170,7 @@ class Bye(Reply, tag="bye"):
 
 
 class Pong(Reply, tag="pong"):
-    """Answers a ping, and is said unasked when there was nothing to say for a heartbeat."""
+    """Response to a ping, also sent unrequested after a heartbeat interval of silence."""
 
 
 LIMITS = {
@@ -186,7 +186,7 @@ _decoder = msgspec.json.Decoder(Inbound)
 
 
 class Closing(Exception):
-    """Ends the connection with a code, after saying why."""
+    """Ends the connection with a code, after sending the reason."""
 
     def __init__(self, code: Close, reason: str, retry_ms: int | None = None):
         self.bye = Bye(int(code), reason, retry_ms)
@@ -194,7 +194,7 @@ class Closing(Exception):
 
 
 class Refused(Exception):
-    """A request that the server will not do; the connection goes on."""
+    """Raised for a request that the server refuses; the connection continues."""
 
     def __init__(self, code: str, message: str, sid: Sid | None = None):
         self.error = Error(code, message, sid)
@@ -206,7 +206,7 @@ def encode(reply: Reply) -> str:
 
 
 def decode(frame: str) -> Inbound:
-    """Raises `Refused` for a frame that is no message of ours."""
+    """Decodes a client's frame. Raises `Refused` if it is no message of the protocol."""
     try:
         return _decoder.decode(frame)
     except (msgspec.DecodeError, UnicodeEncodeError, RecursionError) as error:

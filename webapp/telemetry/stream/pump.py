@@ -1,10 +1,11 @@
-"""One subscription: a cursor that walks the stored log and sends what it passes.
+"""Subscription: a cursor that walks the stored log and sends the events that it passes.
 
 Invariants:
-- The cursor moves only over what was sent; frames are contiguous: from = the last to + 1.
-- Nothing is queued: the next rows are read when the last frame was taken by the socket, so a
-  slow reader slows only itself.
-Waits: for news of the run (the hub wakes it at least once a second), for its pace (1 / max_hz).
+- The cursor moves only over sent events; frames are contiguous: from = the last to + 1.
+- Nothing is queued: the next rows are read after the socket accepted the last frame, so a slow
+  reader slows only itself.
+Waits: for changes of the run (the hub wakes it at least once a second), for its rate limit
+(1 / max_hz).
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ FROM experiments_run AS run WHERE id = %s
 
 
 class Pump:
-    """`view`: what of the run its reader sees; nothing else is sent."""
+    """Sender of one subscription. `view`: the reader's view of the run; nothing else is sent."""
 
     def __init__(self, hub: Hub, sub: Sub, send: Send, view: View):
         self.hub, self.sub, self.send, self.view = hub, sub, send, view
@@ -43,7 +44,7 @@ class Pump:
         self._kinds = frozenset(sub.topics)
 
     async def run(self) -> None:
-        """Send from the subscription's place on, until cancelled."""
+        """Sends from the subscription's cursor on, until cancelled."""
         await self._begin()
         with self.hub.watch(self.sub.run) as news:
             while True:
@@ -59,7 +60,7 @@ class Pump:
         head = self.view.clamp(head)
         after = self.sub.after
         if after is not None and (self.sub.epoch not in (None, epoch) or after > head):
-            # Another log than the one that the client holds: it starts over.
+            # The log is not the one that the client holds: start over.
             after = 0
         replay = after is not None and head - after <= protocol.REPLAY_LIMIT
         mode = "replay" if replay else "snapshot"
@@ -100,7 +101,7 @@ class Pump:
         return [row for row in found if row[0] == self.view.clamp(row[0])]
 
     def _frames(self, found: list[rows.Row]) -> Iterator[tuple[int, list[msgspec.Raw]]]:
-        """(last seq, events) of frames that each stay under the limit of bytes."""
+        """Yields (last seq, events) of frames that each stay under the limit of bytes."""
         events: list[msgspec.Raw] = []
         size, last = 0, self.cursor
         for row in found:

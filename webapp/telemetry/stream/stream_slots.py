@@ -1,8 +1,8 @@
-"""How many event streams one caller holds open at once, and how many of them and of websockets one
-address does, whoever is behind it.
+"""Limits on the event streams that a caller holds open concurrently, and on the streams and
+websockets of an address, whatever its users.
 
-Invariant: a slot is taken before the answer begins and is free again once its stream ends, its
-reader leaves, or it never began. Each web process counts its own, as it does sockets.
+Invariant: a slot is taken before the response begins and is freed once its stream ends, its reader
+disconnects, or it never began. Each web process counts its own, as it does sockets.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from django.conf import settings
 from webapp.accounts.models import User
 
 MAX_PER_TOKEN = 20
-"""Of one token, or of one user's sessions together."""
+"""Streams per token, or of one user's sessions together."""
 MAX_PER_USER = 40
-"""Of all tokens and sessions of one user."""
+"""Streams of all tokens and sessions of one user."""
 RETRY_SECONDS = 10
 ADDRESS = "address"
 
 
 class TooManyStreams(Exception):
-    """The caller has to close a stream first."""
+    """Raised when the caller must close a stream first."""
 
     def __init__(self, limit: int, whose: str):
         what = "event streams and sockets" if whose == ADDRESS else "event streams"
@@ -38,15 +38,15 @@ _lock = threading.Lock()
 
 
 def open_streams(user: User) -> int:
-    """Of this process."""
+    """Returns the number of the user's streams in this process."""
     return _open["user", user.pk]
 
 
 def take_slot(user: User, address: str) -> Slot:
-    """Count a stream; `address` as `limits.counted_address` gives it.
+    """Takes the slot of a stream; `address` is from `rate_limits.counted_address`.
 
     Raises:
-        TooManyStreams: the caller, or the address, holds as many as they may.
+        TooManyStreams: the caller, or the address, has reached its limit.
     """
     token = user.token
     whose = "token" if token else "session"
@@ -60,7 +60,7 @@ def take_slot(user: User, address: str) -> Slot:
 
 
 def take_socket(address: str) -> Slot:
-    """Count a websocket of an address. Raises TooManyStreams as `take_slot`."""
+    """Takes the slot of a websocket of an address. Raises `TooManyStreams` as `take_slot`."""
     return _taken([_of_address(address)])
 
 
@@ -79,18 +79,18 @@ def _taken(limits: list[tuple[Hashable, int, str]]) -> Slot:
 
 
 class Slot:
-    """One counted stream; free again once `streamed` ends, or the slot is garbage because its
-    answer was never begun."""
+    """One counted stream, freed once `streamed` ends, or the slot is garbage collected because its
+    response never began."""
 
     def __init__(self, keys: list[Hashable]):
         self._free = finalize(self, _release, keys)
 
     def free(self) -> None:
-        """It counts no longer; doing it again changes nothing."""
+        """Frees the slot. Idempotent."""
         self._free()
 
     async def streamed(self, blocks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-        """The blocks; the slot is free when they end, or their reader leaves."""
+        """Yields the blocks; frees the slot when they end, or their reader disconnects."""
         try:
             async with aclosing(blocks):
                 async for block in blocks:

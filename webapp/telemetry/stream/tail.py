@@ -1,9 +1,9 @@
-"""The log as server-sent events: all after a cursor, then what comes, until the run has ended.
+"""Log as server-sent events: all after a cursor, then new ones, until the run has ended.
 
-Invariant: before each look for news it is asked again whether what let the reader in (session,
-token) still does, and whether they may still see the run; if not, a last comment says why.
-Waits: for news (1 s between two looks), and says something every 15 s, so that a dead reader is
-found.
+Invariant: before each poll the reader's session or token, and the permission to see the run, are
+checked again; if one has ended, a last comment gives the reason.
+Waits: for new events (1 s between two polls), and sends something every 15 s, so that a dead reader
+is detected.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MEDIA_TYPE = "text/event-stream"
 async def server_sent_events(
     request: HttpRequest, run: Run, after: int, topics: list[str]
 ) -> AsyncIterator[bytes]:
-    """`id: SEQ` and `data: [seq, t_ms, kind, payload]` for each event; `: alive` in silence."""
+    """Yields `id: SEQ` and `data: [seq, t_ms, kind, payload]` per event; `: alive` in silence."""
     silent, reader = 0.0, {"user": request.user, "session": request.session}
     while True:
         async for chunk in lines(run, after, None, topics):
@@ -37,7 +37,7 @@ async def server_sent_events(
         if run.run_state in ENDED:
             return
         seen = await visible_among(request.user, [run.pk])
-        why = await why_to_leave(reader)  # asked last, so that it is known if it is the cause
+        why = await why_to_leave(reader)  # checked last, so that the cause is known
         if why or not seen:
             yield f": {why or 'you may no longer see this run'}\n\n".encode()
             return

@@ -1,4 +1,4 @@
-"""What somebody sees of one run's log: all of it, or what a share shows."""
+"""View of one run's log: all of it, or what a share shows."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from webapp.telemetry.ingest.rows import Row
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """`until`: seq of the last event that is seen; `tree`: the only tree whose events are.
+    """A reader's view. `until`: seq of the last visible event; `tree`: the only visible tree.
 
-    None is no limit. `base`: where REST answers for it. `comments`: whether what people write about
-    the run is theirs to see.
+    None means no limit. `base`: its REST address. `comments`: whether the run's comments are
+    visible.
     """
 
     base: str
@@ -27,7 +27,7 @@ class View:
         return View(f"/api/v1/runs/{run_id}", comments=True)
 
     def clamp(self, seq: int | None) -> int | None:
-        """`seq`, or the last that is seen if that comes before."""
+        """Returns the smaller of `seq` and the last visible event."""
         known = [one for one in (seq, self.until) if one is not None]
         return min(known) if known else None
 
@@ -35,7 +35,7 @@ class View:
         return self.tree is None or row[3] == self.tree
 
     def status(self, told: dict[str, Any]) -> dict[str, Any] | None:
-        """The run's row as far as the view shows it; None where it is of a later moment."""
+        """Returns the visible part of the run's row; None if the view ends at an earlier event."""
         if self.until is not None:
             return None
         if self.tree is None:
@@ -57,4 +57,4 @@ EMPTY_STATUS: dict[str, Any] = {
     "finished_at": None,
     "result": {},
 }
-"""The fields of `experiments.presentation.status`, telling nothing."""
+"""Fields of `experiments.presentation.status`, with neutral values."""

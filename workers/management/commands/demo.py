@@ -34,7 +34,7 @@ from workers.runs.supervisor import run_directory
 from workers.versions import versions
 
 TELL_SECONDS = 10.0
-"""How often progress is told."""
+"""How often progress is reported."""
 
 
 class Command(BaseCommand):
@@ -70,9 +70,9 @@ class Command(BaseCommand):
 
 
 def _move_to(var: Path | None, seed: int) -> None:
-    """Start over with a data directory, and a port, of the demo's own.
+    """Restarts this process with a data directory, and a port, of the demo's own.
 
-    Settings were read from the environment before this command was, hence the new start.
+    Settings were read from the environment before this command ran, hence the restart.
     """
     if "GROVE_DEMO" in os.environ:
         return
@@ -107,7 +107,7 @@ class Demo:
         self._error: BaseException | None = None
 
     def run(self) -> None:
-        """Raises SystemExit if the run did not finish; the JSON is written all the same."""
+        """Runs the demo and writes the JSON; raises `SystemExit` if the run did not finish."""
         self.supervisor.start()
         self._up = time.monotonic()
         self.progress.say(f"Grove is at {self.supervisor.address}")
@@ -123,7 +123,7 @@ class Demo:
         self._report(run, client)
 
     def _new_link(self) -> str:
-        """For the watcher's thread, whose connection may be one to a database that was killed."""
+        """Returns a link for the watcher's thread, whose connection may be to a killed database."""
         close_old_connections()
         return self.supervisor.sign_in_link()
 
@@ -159,7 +159,7 @@ class Demo:
             self.progress.say(" ".join(str(value) for value in payload.values() if value))
 
     def _report(self, run: Run, client: DemoClient) -> None:
-        # Postgres may have been restarted since this thread last asked it anything.
+        # Postgres may have been restarted since this thread's last query.
         connection.close()
         run.refresh_from_db()
         first = client.first_node_at
@@ -186,7 +186,7 @@ class Demo:
 
 
 def last_seq(run_dir: Path) -> int:
-    """Seq of the last event in the engine's own log; 0 for none."""
+    """Returns the seq of the last event in the engine's own log; 0 if there is none."""
     reader, last = EventReader(run_dir), 0
     while batch := reader.read():
         last = batch[-1].seq
@@ -194,7 +194,7 @@ def last_seq(run_dir: Path) -> int:
 
 
 def postgres_version() -> str:
-    """What the server says of itself."""
+    """Returns the version that the server reports."""
     with connection.cursor() as cursor:
         cursor.execute("SHOW server_version")
         return cursor.fetchone()[0]

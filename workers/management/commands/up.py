@@ -53,7 +53,7 @@ class Command(BaseCommand):
 
 
 def explain(error: Exception, var: Path) -> str:
-    """A sentence and a remedy for what nobody foresaw; its traceback goes to a file."""
+    """Returns a sentence and a remedy for an unexpected error; writes its traceback to a file."""
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
         return f"{var} is on a full disk. Free some space there and start again."
     if isinstance(error, OperationalError) and "DATABASE_URL" in os.environ:
@@ -65,7 +65,7 @@ def explain(error: Exception, var: Path) -> str:
 
 
 def ensure_demo_run(supervisor: Supervisor) -> Run:
-    """The demo project's first run; it is launched once, and gone on with ever after."""
+    """Returns the demo project's first run, which is launched once and resumed at later starts."""
     runs = Run.objects.filter(experiment__project=supervisor.project).order_by("created")
     if first := runs.first():
         return first

@@ -1,4 +1,4 @@
-"""`manage.py sign_in_link [USER]`: a new one-time link, when the last one is used up or too old."""
+"""Command `manage.py sign_in_link [USER]`: a new one-time link, if the last is used or expired."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`manage.py collect_artifacts`: remove what nothing refers to now; workers do it every hour."""
+"""Command `manage.py collect_artifacts`: garbage collection now; workers run it every hour."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""`manage.py import_model FOLDER --project SLUG`: a folder of this machine becomes a version.
+"""`manage.py import_model FOLDER --project SLUG`: import of a local folder as a version.
 
-Only who runs the server names a folder; people and programs upload.
+Only the server's operator can name a folder; people and programs upload.
 """
 
 from __future__ import annotations

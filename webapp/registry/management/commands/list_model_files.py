@@ -1,5 +1,5 @@
-"""`manage.py list_model_files`: versions that were registered before their files were listed get
-their list, so that they can be downloaded. Asked again, nothing changes.
+"""`manage.py list_model_files`: listing of the files of versions registered before lists existed,
+so that they can be downloaded. Idempotent.
 """
 
 from __future__ import annotations
