@@ -54,7 +54,9 @@ def test_a_partner_that_cannot_be_one_is_the_fault_that_is_told(partner, reason)
 
 def test_a_chain_and_a_circle_are_refused():
     third = {"name": "third", "shares_weights_with": "critic"}
-    assert "name solver, whose it has" in faults(OWNER, ROLE, third)["agents.2.shares_weights_with"]
+    assert (
+        "name solver, which owns them" in faults(OWNER, ROLE, third)["agents.2.shares_weights_with"]
+    )
     circle = [ROLE | {"shares_weights_with": "third"}, third]
     assert set(faults(OWNER, *circle)) == {
         "agents.1.shares_weights_with",
@@ -93,7 +95,7 @@ def test_a_frozen_agent_has_nothing_to_adapt_and_all_linear_stands_alone():
     frozen = OWNER | {"name": "frozen", "trainable": False, "lora": {}}
     assert "nothing to adapt" in faults(OWNER, frozen)["agents.1.lora"]
     both = OWNER | {"lora": {"target_modules": ["all-linear", "q_proj"]}}
-    assert "name it alone" in faults(both)["agents.0.lora"]
+    assert "list only it" in faults(both)["agents.0.lora"]
 
 
 def test_one_actor_holds_shared_weights_and_one_holds_a_base_and_all_that_stand_on_it():

@@ -81,9 +81,11 @@ class LoraConfig(Settings):
     output layer."""
 
     @model_validator(mode="after")
-    def _all_stands_alone(self) -> LoraConfig:
+    def _all_linear_is_exclusive(self) -> LoraConfig:
         if "all-linear" in self.target_modules and len(self.target_modules) > 1:
-            raise ValueError("target_modules: `all-linear` leaves no other to name; name it alone")
+            raise ValueError(
+                "target_modules: `all-linear` already includes every other; list only it"
+            )
         return self
 
 
@@ -107,11 +109,11 @@ class GeneratorConfig(Settings):
     @model_validator(mode="after")
     def _settings_have_an_effect(self) -> GeneratorConfig:
         fields = type(self).model_fields
-        odd = [k for k, v in self if k != "name" and v != fields[k].default]
-        if self.name is GeneratorName.TORCH and odd:
+        ineffective = [k for k, v in self if k != "name" and v != fields[k].default]
+        if self.name is GeneratorName.TORCH and ineffective:
             raise ValueError(
-                f"{odd[0]} = {getattr(self, odd[0])} has no effect with name = torch; leave it "
-                "out, or set name to vllm"
+                f"{ineffective[0]} = {getattr(self, ineffective[0])} has no effect with "
+                "name = torch; leave it out, or set name to vllm"
             )
         return self
 

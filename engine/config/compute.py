@@ -50,7 +50,7 @@ class ComputeConfig(Settings):
     def _can_be_deterministic(self) -> ComputeConfig:
         if self.deterministic and self.device == "cuda":
             raise ValueError(
-                "deterministic = true with device = cuda: sampling there adds up in no fixed "
-                "order; set compute.device to cpu, or compute.deterministic to false"
+                "deterministic = true with device = cuda: sums there have no fixed order; "
+                "set compute.device to cpu, or compute.deterministic to false"
             )
         return self

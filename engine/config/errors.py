@@ -19,7 +19,7 @@ _MAX_REASON_CHARS = 4000
 
 class ConfigError(ValueError):
     """Raised for settings that cannot run; `problems` holds one dict (path, value, reason) per
-    fault.
+    error.
 
     Invariant: `problems` is short and is JSON, whatever the input.
     """
@@ -58,9 +58,9 @@ def shown(value: Any) -> Any:
 
 
 def unstorable(path: str, value: Any, depth: int = 0) -> list[dict[str, Any]]:
-    """Returns a fault (path, value, reason) for each part of the settings that no database would
+    """Returns an error (path, value, reason) for each part of the settings that no database would
     store."""
-    if reason := _never(path, value, depth):
+    if reason := _why_unstorable(path, value, depth):
         return [{"path": path or "config", "value": value, "reason": reason}]
     if isinstance(value, dict):
         items = list(value.items())
@@ -69,13 +69,13 @@ def unstorable(path: str, value: Any, depth: int = 0) -> list[dict[str, Any]]:
     else:
         return []
     return [
-        fault
+        error
         for key, item in items
-        for fault in unstorable(f"{path}.{key}".lstrip("."), item, depth + 1)
+        for error in unstorable(f"{path}.{key}".lstrip("."), item, depth + 1)
     ]
 
 
-def _never(path: str, value: Any, depth: int) -> str:
+def _why_unstorable(path: str, value: Any, depth: int) -> str:
     """Returns why no setting can have this value, or an empty string."""
     if depth > _MAX_DEPTH:
         return f"is nested more than {_MAX_DEPTH} deep"
@@ -90,19 +90,19 @@ def _never(path: str, value: Any, depth: int) -> str:
     return ""
 
 
-def faults_of(error: ValidationError) -> list[dict[str, Any]]:
-    faults = [_fault(e) for e in error.errors()]
-    # A faulty item also makes its list too short, which is not a second fault.
-    paths = [fault["path"] for fault in faults]
-    return [f for f in faults if not any(path.startswith(f"{f['path']}.") for path in paths)]
+def validation_errors(exception: ValidationError) -> list[dict[str, Any]]:
+    errors = [_error(e) for e in exception.errors()]
+    # An invalid item also makes its list too short, which is not a second error.
+    paths = [error["path"] for error in errors]
+    return [f for f in errors if not any(path.startswith(f"{f['path']}.") for path in paths)]
 
 
-def _fault(error: ErrorDetails) -> dict[str, Any]:
-    path = ".".join(str(part) for part in error["loc"]) or "config"
-    value = error["input"]
+def _error(details: ErrorDetails) -> dict[str, Any]:
+    path = ".".join(str(part) for part in details["loc"]) or "config"
+    value = details["input"]
     if isinstance(value, (BaseModel, dict)):
         value = "..."
-    reason = error["msg"].removeprefix("Value error, ")
-    if error["type"] == "extra_forbidden":
+    reason = details["msg"].removeprefix("Value error, ")
+    if details["type"] == "extra_forbidden":
         reason = "unknown setting; check the spelling against `python -m engine config`"
     return {"path": path, "value": value, "reason": reason}

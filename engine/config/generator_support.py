@@ -1,6 +1,6 @@
 """Settings that a generator does not support, and deadlines for its start.
 
-Invariant: if `generation_faults` returns none, every log-probability that is learned from is over
+Invariant: if `generator_errors` returns none, every log-probability that is learned from is over
 the whole vocabulary at the sampling temperature, with every generator.
 """
 
@@ -19,7 +19,7 @@ VLLM = "vllm"
 VLLM_START_SECONDS = 900.0
 """Time for loading, profiling and CUDA graphs of a large model."""
 TORCH_START_SECONDS = 300.0
-COLDEST = 0.01
+MIN_VLLM_TEMPERATURE = 0.01
 """Lowest temperature above 0 at which vLLM samples."""
 
 
@@ -44,50 +44,50 @@ def truncates(sampling: Any) -> bool:
     return sampling.top_p < 1 or sampling.top_k > 0 or sampling.min_p > 0
 
 
-def generation_faults(config: RunConfig) -> list[dict[str, Any]]:
-    """Returns a fault for each setting that vLLM does not support."""
-    faults: list[dict[str, Any]] = []
+def generator_errors(config: RunConfig) -> list[dict[str, Any]]:
+    """Returns an error for each setting that vLLM does not support."""
+    errors: list[dict[str, Any]] = []
     for position, agent in enumerate(config.agents):
         if uses_vllm(agent):
             path = f"agents.{position}"
-            faults += _sampling_faults(path, agent)
+            errors += _sampling_errors(path, agent)
             if config.compute.deterministic:
                 reason = (
-                    "with compute.deterministic = true: vLLM adds up in an order that depends on "
-                    "what else it writes; set it to torch, or deterministic to false"
+                    "with compute.deterministic = true: vLLM sums in an order that depends on "
+                    "what else it generates; set it to torch, or deterministic to false"
                 )
-                faults.append({"path": f"{path}.generator.name", "value": VLLM, "reason": reason})
-    return faults + _crowded(config.agents)
+                errors.append({"path": f"{path}.generator.name", "value": VLLM, "reason": reason})
+    return errors + _gpu_memory_errors(config.agents)
 
 
-def _sampling_faults(path: str, agent: AgentConfig) -> list[dict[str, Any]]:
+def _sampling_errors(path: str, agent: AgentConfig) -> list[dict[str, Any]]:
     sampling = agent.sampling
-    fault = {"path": f"{path}.sampling.temperature", "value": sampling.temperature}
-    if sampling.temperature < COLDEST:
-        return [fault | {"reason": f"vLLM samples at {COLDEST} or more; raise it"}]
+    error = {"path": f"{path}.sampling.temperature", "value": sampling.temperature}
+    if sampling.temperature < MIN_VLLM_TEMPERATURE:
+        return [error | {"reason": f"vLLM samples at {MIN_VLLM_TEMPERATURE} or more; raise it"}]
     if agent.trainable and truncates(sampling) and sampling.temperature != 1:
         reason = (
-            "with top_p, top_k or min_p vLLM tells no log-probabilities of the whole vocabulary "
-            "at this temperature, which are learned from; set it to 1, leave those three out, or "
-            "set generator.name to torch"
+            "with top_p, top_k or min_p vLLM reports no log-probabilities over the whole "
+            "vocabulary at this temperature, which training needs; set it to 1, leave those three "
+            "out, or set generator.name to torch"
         )
-        return [fault | {"reason": reason}]
+        return [error | {"reason": reason}]
     return []
 
 
-def _crowded(agents: Sequence[AgentConfig]) -> list[dict[str, Any]]:
+def _gpu_memory_errors(agents: Sequence[AgentConfig]) -> list[dict[str, Any]]:
     """Adapters over one base share one GPU, each with its own vLLM: their memory must fit."""
     positions = {agent.name: position for position, agent in enumerate(agents)}
     owners = {name: group[0] for name, group in weight_groups(agents).items()}
-    faults = []
+    errors = []
     for group in actor_groups(agents):
-        together = [owners[name] for name in group if uses_vllm(owners[name])]
-        shares = [agent.generator.gpu_memory_utilization for agent in together]
+        sharing = [owners[name] for name in group if uses_vllm(owners[name])]
+        shares = [agent.generator.gpu_memory_utilization for agent in sharing]
         if sum(shares) > 1:
             reason = (
-                f"{', '.join(agent.name for agent in together)} share one GPU, and their shares "
+                f"{', '.join(agent.name for agent in sharing)} share one GPU, and their shares "
                 f"add up to {sum(shares):.2f}; lower them to less than 1 in all"
             )
-            path = f"agents.{positions[together[-1].name]}.generator.gpu_memory_utilization"
-            faults.append({"path": path, "value": shares[-1], "reason": reason})
-    return faults
+            path = f"agents.{positions[sharing[-1].name]}.generator.gpu_memory_utilization"
+            errors.append({"path": path, "value": shares[-1], "reason": reason})
+    return errors

@@ -54,14 +54,14 @@ def locations(model: type[BaseModel], data: Any) -> list[Location]:
 
     `data` is an instance, or plain data, which may lack fields or have others.
     """
-    found: list[Location] = []
+    result: list[Location] = []
 
-    def note(one: Location) -> str:
-        found.append(one)
-        return one.value
+    def record(location: Location) -> str:
+        result.append(location)
+        return location.value
 
-    _walk(model, "", data, note)
-    return found
+    _walk(model, "", data, record)
+    return result
 
 
 def relocated(config: M, change: Callable[[Location], str]) -> M:

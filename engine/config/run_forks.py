@@ -20,7 +20,7 @@ FORK_FILE, ORIGIN = "fork.json", "origin"
 MANIFEST = "manifest.json"
 """File that only a completely written checkpoint has."""
 
-_OF_WEIGHTS = {
+_CHECKPOINT_SETTINGS = {
     "name": "checkpoints hold weights by the agent's name",
     "model": "its weights and tokenizer grew from this model",
     "trainable": "a checkpoint holds weights and optimizer of what learns, and of nothing else",
@@ -28,18 +28,18 @@ _OF_WEIGHTS = {
     "lora": "adapters of another shape do not fit",
 }
 """Settings of an agent on which a checkpoint's files depend, and why."""
-_KEPT_OF_LORA = ("rank", "target_modules")
+_LORA_SHAPE = ("rank", "target_modules")
 
 
-class CheckpointGone(ValueError):
+class CheckpointMissing(ValueError):
     """Raised if a checkpoint does not exist, or no longer does; lists those that do."""
 
     def __init__(self, checkpoint: Path):
-        found = sorted(checkpoint.parent.glob(f"step-*/{MANIFEST}"))
-        there = ", ".join(path.parent.name for path in found) or "none is"
+        manifests = sorted(checkpoint.parent.glob(f"step-*/{MANIFEST}"))
+        existing = ", ".join(path.parent.name for path in manifests) or "none"
         super().__init__(
-            f"{checkpoint} is gone; a run keeps its newest checkpoints and the best. Fork from one "
-            f"that is there: {there}"
+            f"{checkpoint} does not exist; a run keeps its newest checkpoints and the best. Fork "
+            f"from an existing one: {existing}"
         )
 
 
@@ -54,7 +54,7 @@ def hold(checkpoint: Path, run_dir: Path, *, copies: bool) -> bool:
     Copies files that cannot be linked, which is slow; without `copies` it returns False instead.
 
     Raises:
-        CheckpointGone: the checkpoint does not exist, or was removed meanwhile.
+        CheckpointMissing: the checkpoint does not exist, or was removed meanwhile.
         OSError: the checkpoint can neither be linked nor copied.
     """
     target = run_dir / ORIGIN / "checkpoints" / checkpoint.name
@@ -69,28 +69,28 @@ def hold(checkpoint: Path, run_dir: Path, *, copies: bool) -> bool:
     except OSError:
         shutil.rmtree(partial, ignore_errors=True)
         if not (checkpoint / MANIFEST).is_file():
-            raise CheckpointGone(checkpoint) from None
+            raise CheckpointMissing(checkpoint) from None
         if copies:
             raise
         return False
     return True
 
 
-def fork_faults(before: dict[str, Any], now: dict[str, Any]) -> list[dict[str, Any]]:
+def fork_errors(before: dict[str, Any], now: dict[str, Any]) -> list[dict[str, Any]]:
     """Returns every refused change between resolved settings: path, value and reason."""
-    faults = []
+    errors = []
     if len(before["agents"]) != len(now["agents"]):
         counts = len(before["agents"]), len(now["agents"])
         reason = f"the checkpoint holds {counts[0]} agents; a fork has the same, start a new run"
-        faults.append({"path": "agents", "value": counts[1], "reason": reason})
-    for place, (old, new) in enumerate(zip(before["agents"], now["agents"], strict=False)):
-        for name, why in _OF_WEIGHTS.items():
-            if (was := _kept(old, name)) != _kept(new, name):
-                faults.append(_fault(f"agents.{place}.{name}", was, new[name], why))
+        errors.append({"path": "agents", "value": counts[1], "reason": reason})
+    for position, (old, new) in enumerate(zip(before["agents"], now["agents"], strict=False)):
+        for name, why in _CHECKPOINT_SETTINGS.items():
+            if (was := _value_in_checkpoint(old, name)) != _value_in_checkpoint(new, name):
+                errors.append(_error(f"agents.{position}.{name}", was, new[name], why))
     if (was := before["compute"]["dtype"]) != now["compute"]["dtype"]:
         why = "the optimizer's copies of the weights are of its kind"
-        faults.append(_fault("compute.dtype", was, now["compute"]["dtype"], why))
-    return faults
+        errors.append(_error("compute.dtype", was, now["compute"]["dtype"], why))
+    return errors
 
 
 def _link_or_copy(source: str, target: str) -> None:
@@ -100,14 +100,14 @@ def _link_or_copy(source: str, target: str) -> None:
         shutil.copy2(source, target)
 
 
-def _kept(agent: dict[str, Any], name: str) -> Any:
+def _value_in_checkpoint(agent: dict[str, Any], name: str) -> Any:
     value = agent[name]
     if name == "lora" and value is not None:
         return {key: list(value[key]) if key == "target_modules" else value[key]
-                for key in _KEPT_OF_LORA}  # fmt: skip
+                for key in _LORA_SHAPE}  # fmt: skip
     return value
 
 
-def _fault(path: str, was: Any, value: Any, why: str) -> dict[str, Any]:
+def _error(path: str, was: Any, value: Any, why: str) -> dict[str, Any]:
     reason = f"the checkpoint was made with {was}: {why}; leave it as it was, or start a new run"
     return {"path": path, "value": value, "reason": reason}

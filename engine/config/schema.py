@@ -18,15 +18,15 @@ from engine.config.agents import AgentConfig
 from engine.config.base import Name, Settings, Whole, registered
 from engine.config.compute import ComputeConfig
 from engine.config.credit import CreditConfig
-from engine.config.errors import ConfigError, faults_of, unstorable
-from engine.config.generator_support import generation_faults
+from engine.config.errors import ConfigError, unstorable, validation_errors
+from engine.config.generator_support import generator_errors
 from engine.config.inference import InferenceConfig
 from engine.config.loss import LossConfig
 from engine.config.problems import ProblemsConfig
 from engine.config.sandbox import SandboxConfig
 from engine.config.search import SearchConfig
 from engine.config.training import EvaluationConfig, TrainingConfig
-from engine.config.weight_sharing import sharing_faults, with_shared_settings
+from engine.config.weight_sharing import sharing_errors, with_shared_settings
 
 STARTERS = Path(__file__).parents[1] / "policy" / "starters"
 
@@ -61,16 +61,16 @@ class RunConfig(Settings):
         return self
 
     @model_validator(mode="after")
-    def _no_clock_decides(self) -> RunConfig:
+    def _deterministic_runs_ignore_clocks(self) -> RunConfig:
         clocks = {
-            "training.minutes": (self.training.minutes, "set training.steps alone"),
+            "training.minutes": (self.training.minutes, "set only training.steps"),
             "search.seconds_per_tree": (self.search.seconds_per_tree, "set tokens_per_tree"),
         }
         for path, (limit, remedy) in clocks.items():
             if self.compute.deterministic and limit is not None:
                 raise ValueError(
-                    f"{path} = {limit} with compute.deterministic = true: what is learned would "
-                    f"depend on the clock; {remedy}"
+                    f"{path} = {limit} with compute.deterministic = true: results would depend "
+                    f"on the clock; {remedy}"
                 )
         return self
 
@@ -80,18 +80,18 @@ class RunConfig(Settings):
         if training.overlap and not self.compute.generators_per_agent:
             raise ValueError(
                 "training.overlap = true with compute.generators_per_agent = 0: a learner cannot "
-                "write and learn at once; set compute.generators_per_agent to 1 or more"
+                "generate and train at once; set compute.generators_per_agent to 1 or more"
             )
         if training.overlap and not training.max_staleness:
             raise ValueError(
                 "training.overlap = true with training.max_staleness = 0: every node is one update "
-                "old when it is learned from; set training.max_staleness to 1 or more"
+                "old when it is trained on; set training.max_staleness to 1 or more"
             )
         for name, given in (("overlap", training.overlap), ("extra_trees", training.extra_trees)):
             if deterministic and given:
                 raise ValueError(
-                    f"training.{name} = {given} with compute.deterministic = true: what is written "
-                    "by which weights would hang on when a run was stopped and on the load of the "
+                    f"training.{name} = {given} with compute.deterministic = true: which weights "
+                    "wrote an answer would depend on when a run was stopped and on the load of the "
                     f"machine; leave training.{name} out, or set compute.deterministic to false"
                 )
         return self
@@ -101,16 +101,16 @@ def parse_config(data: Any) -> RunConfig:
     """Builds a `RunConfig` from plain data (JSON, TOML or a form).
 
     Raises:
-        ConfigError: with the path, the value and the reason of every fault.
+        ConfigError: with the path, the value and the reason of every error.
     """
-    if faults := unstorable("", data):
-        raise ConfigError(faults)
+    if errors := unstorable("", data):
+        raise ConfigError(errors)
     try:
         config = RunConfig.model_validate(with_shared_settings(data))
     except ValidationError as error:
-        raise ConfigError(faults_of(error)) from None
-    if faults := _unknown_names(config):
-        raise ConfigError(faults)
+        raise ConfigError(validation_errors(error)) from None
+    if errors := _unknown_names(config):
+        raise ConfigError(errors)
     return config
 
 
@@ -131,17 +131,17 @@ def read_config(path: Path) -> RunConfig:
 
 def _unknown_names(config: RunConfig) -> list[dict[str, Any]]:
     # The registries' names are read from file names: importing them would load torch.
-    faults = [*_unknown_starters(config), *sharing_faults(config.agents)]
+    errors = [*_unknown_starters(config), *sharing_errors(config.agents)]
     for path, value, package in (
         ("credit.advantage", config.credit.advantage, "credit"),
         ("loss.policy", config.loss.policy, "losses"),
     ):
         names = registered(package)
         if value not in names:
-            faults.append(
+            errors.append(
                 {"path": path, "value": value, "reason": f"choose one of {', '.join(names)}"}
             )
-    return faults or generation_faults(config)
+    return errors or generator_errors(config)
 
 
 def _unknown_starters(config: RunConfig) -> list[dict[str, Any]]:
@@ -155,5 +155,5 @@ def _unknown_starters(config: RunConfig) -> list[dict[str, Any]]:
         for position, agent in enumerate(config.agents)
         if agent.model.startswith("starter:")
         and agent.model.removeprefix("starter:") not in names
-        and not agent.shares_weights_with  # the owner's fault, reported once
+        and not agent.shares_weights_with  # the owner's error, reported once
     ]

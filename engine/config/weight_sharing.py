@@ -1,8 +1,8 @@
-"""Agents that share one set of weights: their common settings and the faults of such groups.
+"""Agents that share one set of weights: their common settings and the errors of such groups.
 
 Homogeneous multi-role agents (docs/algorithm.md, section 1) name the agent whose weights they use
 in `shares_weights_with`. That agent, the owner, is trained, saved and reported.
-Invariant: if `sharing_faults` returns none, all settings of the weights (as opposed to the role)
+Invariant: if `sharing_errors` returns none, all settings of the weights (as opposed to the role)
 are equal within a group, and no owner uses another agent's weights.
 """
 
@@ -14,9 +14,17 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from engine.config.agents import AgentConfig
 
-OWN = ("name", "role", "shares_weights_with")
+ROLE_SETTINGS = ("name", "role", "shares_weights_with")
 """Settings that an agent never inherits from its partner."""
-COMMON = ("model", "trainable", "lora", "chat_template", "generator", "optimizer", "learner_ranks")
+WEIGHT_SETTINGS = (
+    "model",
+    "trainable",
+    "lora",
+    "chat_template",
+    "generator",
+    "optimizer",
+    "learner_ranks",
+)
 """Settings of the weights, which cannot differ between agents that share them."""
 
 
@@ -27,29 +35,31 @@ def with_shared_settings(data: Any) -> Any:
     """
     if not isinstance(data, dict) or not isinstance(data.get("agents"), (list, tuple)):
         return data
-    named = {a["name"]: a for a in data["agents"] if isinstance(a, dict) and _is_text(a, "name")}
-    return data | {"agents": [_filled(agent, named) for agent in data["agents"]]}
+    agents_by_name = {
+        a["name"]: a for a in data["agents"] if isinstance(a, dict) and _is_text(a, "name")
+    }
+    return data | {"agents": [_with_inherited(agent, agents_by_name) for agent in data["agents"]]}
 
 
-def sharing_faults(agents: Sequence[AgentConfig]) -> list[dict[str, Any]]:
-    """Returns the faults of the agents' partners, adapters and ranks: path, value and reason."""
+def sharing_errors(agents: Sequence[AgentConfig]) -> list[dict[str, Any]]:
+    """Returns the errors of the agents' partners, adapters and ranks: path, value and reason."""
     by_name = {agent.name: agent for agent in agents}
-    faults: list[dict[str, Any]] = []
+    errors: list[dict[str, Any]] = []
     for position, agent in enumerate(agents):
         path = f"agents.{position}"
         if reason := _impossible_partner(agent, by_name):
             value = agent.shares_weights_with
-            faults.append({"path": f"{path}.shares_weights_with", "value": value, "reason": reason})
+            errors.append({"path": f"{path}.shares_weights_with", "value": value, "reason": reason})
         elif agent.shares_weights_with:
-            faults += _differences(path, agent, by_name[agent.shares_weights_with])
+            errors += _differences(path, agent, by_name[agent.shares_weights_with])
         if agent.lora and not agent.trainable:
             reason = "a frozen agent has nothing to adapt; leave lora out, or set trainable = true"
-            faults.append({"path": f"{path}.lora", "value": "...", "reason": reason})
-        if agent.learner_ranks > 1 and (reason := _needs_no_ranks(agent)):
-            faults.append(
+            errors.append({"path": f"{path}.lora", "value": "...", "reason": reason})
+        if agent.learner_ranks > 1 and (reason := _why_no_ranks(agent)):
+            errors.append(
                 {"path": f"{path}.learner_ranks", "value": agent.learner_ranks, "reason": reason}
             )
-    return faults
+    return errors
 
 
 def weight_owner(agent: AgentConfig) -> str:
@@ -84,7 +94,7 @@ def rank_processes(agents: Sequence[AgentConfig]) -> int:
     return sum(owner.learner_ranks for owner in owners if owner.learner_ranks > 1)
 
 
-def _needs_no_ranks(agent: AgentConfig) -> str:
+def _why_no_ranks(agent: AgentConfig) -> str:
     """Returns why an agent cannot have several learner ranks, or an empty string."""
     if not agent.trainable:
         return "a frozen agent learns nothing; leave it out, or set trainable = true"
@@ -97,13 +107,13 @@ def _is_text(agent: dict[str, Any], key: str) -> bool:
     return isinstance(agent.get(key), str)
 
 
-def _filled(agent: Any, named: dict[str, Any]) -> Any:
+def _with_inherited(agent: Any, agents_by_name: dict[str, Any]) -> Any:
     if not isinstance(agent, dict) or not _is_text(agent, "shares_weights_with"):
         return agent
-    partner = named.get(agent["shares_weights_with"], {})
-    taken = {key: _merged(value, agent.get(key)) for key, value in partner.items()}
-    # With an unknown partner, the fault to report is the partner, not the missing model.
-    return {"model": "-"} | agent | {k: v for k, v in taken.items() if k not in OWN}
+    partner = agents_by_name.get(agent["shares_weights_with"], {})
+    inherited = {key: _merged(value, agent.get(key)) for key, value in partner.items()}
+    # With an unknown partner, the error to report is the partner, not the missing model.
+    return {"model": "-"} | agent | {k: v for k, v in inherited.items() if k not in ROLE_SETTINGS}
 
 
 def _merged(theirs: Any, own: Any) -> Any:
@@ -123,7 +133,7 @@ def _impossible_partner(agent: AgentConfig, by_name: dict[str, AgentConfig]) -> 
     if partner is agent:
         return "an agent has its own weights already; leave this out, or name another agent"
     if partner.shares_weights_with:
-        return f"has no weights of its own; name {partner.shares_weights_with}, whose it has"
+        return f"has no weights of its own; name {partner.shares_weights_with}, which owns them"
     return ""
 
 
@@ -134,6 +144,6 @@ def _differences(path: str, agent: AgentConfig, partner: AgentConfig) -> list[di
             "value": getattr(agent, field) if field in ("model", "chat_template") else "...",
             "reason": f"belongs to the weights, which are {partner.name}'s; leave it out here",
         }
-        for field in COMMON
+        for field in WEIGHT_SETTINGS
         if getattr(agent, field) != getattr(partner, field)
     ]

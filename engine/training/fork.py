@@ -14,7 +14,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from engine.config.run_forks import FORK_FILE, ORIGIN, CheckpointGone, fork_faults, hold, write_fork
+from engine.config.run_forks import (
+    FORK_FILE,
+    ORIGIN,
+    CheckpointMissing,
+    fork_errors,
+    hold,
+    write_fork,
+)
 from engine.config.schema import parse_config
 from engine.events.log import FILE_NAME
 from engine.events.vocabulary import LogLine
@@ -45,7 +52,7 @@ def origin_of(run_dir: Path, record: RunRecord) -> Checkpoint | None:
     kept = Checkpoints(run_dir / ORIGIN, keep=1)
     try:
         hold(source, run_dir, copies=True)  # a web page does not wait for copies
-    except CheckpointGone as error:
+    except CheckpointMissing as error:
         raise CheckpointError(str(error)) from None
     found = kept.latest()
     if found is None:
@@ -68,7 +75,7 @@ def told_of(origin: Checkpoint, run_dir: Path) -> LogLine:
 
 def _check(saved: dict[str, Any], now: RunRecord) -> None:
     faults = [
-        *fork_faults(known_settings(saved["config"]), now.config),
+        *fork_errors(known_settings(saved["config"]), now.config),
         *changed_models(saved["models"], now.models),
     ]
     if faults:
@@ -89,7 +96,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     Raises:
         ForkError: a forbidden change, with its path; nothing was written.
-        CheckpointGone: there is no such checkpoint.
+        CheckpointMissing: there is no such checkpoint.
         ValueError: the directory is that of a run that has begun.
     """
     checkpoint, run_dir = arguments.checkpoint, arguments.run_dir
@@ -98,12 +105,12 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         saved = json.loads((checkpoint / STATE).read_text())["run"]["config"]
     except (FileNotFoundError, NotADirectoryError):
-        raise CheckpointGone(checkpoint) from None
+        raise CheckpointMissing(checkpoint) from None
     before = known_settings(saved)
     data = json.loads(json.dumps(before))
     override(data, dict(map(parse_override, arguments.overrides)))
     config = parse_config(data)
-    if faults := fork_faults(before, config.model_dump(mode="json")):
+    if faults := fork_errors(before, config.model_dump(mode="json")):
         raise ForkError(faults)
     hold(checkpoint.absolute(), run_dir, copies=True)
     (run_dir / "config.json").write_text(config.model_dump_json(indent=1))

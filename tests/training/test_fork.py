@@ -2,7 +2,7 @@
 
 import pytest
 
-from engine.config.run_forks import fork_faults
+from engine.config.run_forks import fork_errors
 from engine.config.schema import parse_config
 
 
@@ -19,7 +19,7 @@ from engine.config.schema import parse_config
 def test_what_a_checkpoint_hangs_on_is_refused_by_its_path(change, path):
     before = {"agents": [{"name": "oak", "model": "starter:oak"}]}
     old, new = (parse_config(one).model_dump(mode="json") for one in (before, before | change))
-    faults = fork_faults(old, new)
+    faults = fork_errors(old, new)
     assert [fault["path"] for fault in faults] == [path]
     assert "start a new run" in faults[0]["reason"]
 
@@ -33,4 +33,4 @@ def test_everything_else_may_change():
         "loss": {"policy": "ppo"}, "credit": {"advantage": "grpo"}, "training": {"steps": 3},
     }  # fmt: skip
     old, new = (parse_config(one).model_dump(mode="json") for one in (before, other))
-    assert fork_faults(old, new) == []
+    assert fork_errors(old, new) == []

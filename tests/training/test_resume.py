@@ -285,14 +285,14 @@ def test_a_checkpoint_that_is_gone_is_told_with_those_that_are_there(parent, tmp
     )
     assert Engine(run_dir, address=ray_address).start().end() == ExitCode.REFUSED
     said = (run_dir / "engine.log").read_text()
-    assert "step-000099 is gone" in said and newest(parent).name in said
+    assert "step-000099 does not exist" in said and newest(parent).name in said
 
 
 def test_a_fork_is_refused_before_anything_is_written(parent, tmp_path, capsys):
     there, gone = newest(parent), parent / "checkpoints" / "step-000099"
     assert main(["fork", str(gone), str(tmp_path / "late")]) == 2
     said = capsys.readouterr().err
-    assert f"{gone} is gone" in said and there.name in said
+    assert f"{gone} does not exist" in said and there.name in said
     assert main(["fork", str(there), str(tmp_path / "late"), "compute.dtype=bfloat16"]) == 2
     assert "compute.dtype" in capsys.readouterr().err
     assert not (tmp_path / "late").exists()

@@ -34,7 +34,7 @@ def hold(origin: Run, step: int, fork: Run) -> bool:
     """
     try:
         run_forks.hold(checkpoint_path(origin, step), _directory(fork), copies=False)
-    except run_forks.CheckpointGone:
+    except run_forks.CheckpointMissing:
         release(fork)
         return False
     return True

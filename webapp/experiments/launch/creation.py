@@ -13,7 +13,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from engine.config.errors import ConfigError
-from engine.config.run_forks import fork_faults
+from engine.config.run_forks import fork_errors
 from webapp.accounts.models import User
 from webapp.datasets.services import version_of
 from webapp.experiments.annotations.actions import note_action
@@ -63,7 +63,7 @@ def _refuse_fork(origin: Origin, run: Planned, project: Project) -> None:
         steps = ", ".join(map(str, there)) or "none"
         reason = f"there is no checkpoint of this step; there are {steps}"
         raise NotNow([{"path": "step", "value": origin.step, "reason": reason}])
-    if faults := fork_faults(origin.run.config, run.config.model_dump(mode="json")):
+    if faults := fork_errors(origin.run.config, run.config.model_dump(mode="json")):
         raise ConfigError(faults)
 
 

@@ -19,7 +19,7 @@ from pydantic.fields import FieldInfo
 
 from engine.config.agents import AgentConfig
 from engine.config.base import registered
-from engine.config.errors import ConfigError, faults_of, unstorable
+from engine.config.errors import ConfigError, unstorable, validation_errors
 from engine.config.schema import RunConfig
 from webapp.experiments.launch.sweeps import MOST_RUNS
 from webapp.experiments.run_settings.settings_schema import model_of
@@ -63,7 +63,7 @@ class _Leaf:
         try:
             self.adapter.validate_json(json.dumps(with_integers(value)), strict=True)
         except ValidationError as error:
-            return [_under(path, fault) for fault in faults_of(error)]
+            return [_under(path, fault) for fault in validation_errors(error)]
         known = self.schema.get("enum")
         if known and value not in known:
             return [_fault(path, value, f"choose one of {', '.join(known)}")]
