@@ -5,7 +5,7 @@ import json
 from engine.__main__ import main
 from engine.cli.compare_runs import first_difference
 from engine.events.log import EventLog, read_all
-from engine.events.timeline import figures, standing
+from engine.events.timeline import figures, surviving_events
 from engine.events.vocabulary import (
     AgentUpdated,
     EvaluationResult,
@@ -96,9 +96,9 @@ def test_steps_after_the_checkpoint_do_not_stand(tmp_path):
         uninterrupted(log)
         log.append(RunResumed(1))
 
-    stand = standing(a_log(tmp_path / "cut", cut_off))
-    assert {e.payload["step"] for e in stand if "step" in e.payload} == {0, 1}
-    assert sum(e.kind == "tree.close" for e in stand) == 1
+    surviving = surviving_events(a_log(tmp_path / "cut", cut_off))
+    assert {e.payload["step"] for e in surviving if "step" in e.payload} == {0, 1}
+    assert sum(e.kind == "tree.close" for e in surviving) == 1
 
 
 def test_where_two_runs_part_first_is_told(tmp_path, capsys):

@@ -23,24 +23,30 @@ TIMES = frozenset({"seconds", "phases", "training_seconds"})
 """Fields of payloads that are measured by a clock."""
 
 
-def standing(events: Iterable[Event]) -> list[Event]:
+def surviving_events(events: Iterable[Event]) -> list[Event]:
     """Returns the events that no resume voided, in order; of repeated events, only the last."""
-    kept: list[tuple[int | None, Event]] = []
+    surviving: list[tuple[int | None, Event]] = []
     step_of_tree: dict[int | None, int] = {}
-    told: set[tuple[str, ...]] = set()
+    seen: set[tuple[str, ...]] = set()
     for event in events:
         if event.kind == "run.resumed":
             last = event.payload["step"]
-            kept = [(step, one) for step, one in kept if step is None or step <= last]
+            surviving = [
+                (step, earlier) for step, earlier in surviving if step is None or step <= last
+            ]
         elif event.kind == "tree.open":
             step_of_tree[event.tree] = event.payload["step"]
-        elif place := _place(event):
+        elif key := _uniqueness_key(event):
             # For example, the evaluation of the starting weights precedes the first checkpoint.
-            if place in told:
-                kept = [(step, one) for step, one in kept if _place(one) != place]
-            told.add(place)
-        kept.append((event.payload.get("step", step_of_tree.get(event.tree)), event))
-    return [event for _, event in kept]
+            if key in seen:
+                surviving = [
+                    (step, earlier)
+                    for step, earlier in surviving
+                    if _uniqueness_key(earlier) != key
+                ]
+            seen.add(key)
+        surviving.append((event.payload.get("step", step_of_tree.get(event.tree)), event))
+    return [event for _, event in surviving]
 
 
 def figures(events: Iterable[Event]) -> list[tuple[str, int | None, int | None, Any]]:
@@ -50,19 +56,19 @@ def figures(events: Iterable[Event]) -> list[tuple[str, int | None, int | None, 
     are numbered from 1 in the order of the surviving events.
     """
     numbers: dict[int | None, int | None] = {None: None}
-    found = []
-    for event in standing(events):
+    results = []
+    for event in surviving_events(events):
         if event.kind in OF_THE_PROCESS:
             continue
         tree = numbers.setdefault(event.tree, len(numbers))
         payload = {name: value for name, value in event.payload.items() if name not in TIMES}
         if "trees" in payload and event.kind == "agent.update":
             payload["trees"] = [numbers.get(tree) for tree in payload["trees"]]
-        found.append((event.kind, tree, event.node, payload))
-    return found
+        results.append((event.kind, tree, event.node, payload))
+    return results
 
 
-def _place(event: Event) -> tuple[str, ...] | None:
+def _uniqueness_key(event: Event) -> tuple[str, ...] | None:
     """Returns the key under which only the last event survives, or None if the kind has none."""
     match event.kind:
         case "eval.result" | "eval.outcomes":

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from engine.events.log import FILE_NAME, read_all
-from engine.events.timeline import standing
+from engine.events.timeline import surviving_events
 from engine.events.vocabulary import Verdict
 from engine.policy.models.load import ModelError
 
@@ -54,7 +54,7 @@ def examples_of_run(run_dir: Path) -> list[Example]:
     statements: dict[int | None, str] = {}
     found: dict[tuple[str, str], Example] = {}
     told_of = (event for event in read_all(run_dir) if event.kind in _KINDS)
-    for event in standing(told_of):
+    for event in surviving_events(told_of):
         if event.kind == "tree.open":
             statements[event.tree] = event.payload["statement"]
         elif event.kind == "node.close" and event.tree in statements:

@@ -22,7 +22,7 @@ from pathlib import Path
 from engine.config.schema import RunConfig
 from engine.credit.assign import Credit
 from engine.events.log import EventLog, read_all
-from engine.events.timeline import standing
+from engine.events.timeline import surviving_events
 from engine.events.vocabulary import (
     CheckpointSaved,
     LogLine,
@@ -292,7 +292,7 @@ class Trainer:
     def _read_log(self, checkpoint: Checkpoint) -> None:
         """Reads which evaluations are done, and emits the checkpoint event that a kill omitted."""
         kinds = ("run.resumed", "eval.result", "checkpoint.saved")
-        told = standing(event for event in read_all(self.run_dir) if event.kind in kinds)
+        told = surviving_events(event for event in read_all(self.run_dir) if event.kind in kinds)
         self._measured = {
             (e.payload["split"], e.payload["step"]) for e in told if e.kind == "eval.result"
         }

@@ -24,7 +24,7 @@ from engine.cli.compare_runs import first_difference
 from engine.config.run_forks import FORK_FILE, ORIGIN
 from engine.config.schema import parse_config
 from engine.events.log import FILE_NAME, read_all
-from engine.events.timeline import figures, standing
+from engine.events.timeline import figures, surviving_events
 from engine.policy.policy import STATE_FILE
 from engine.preload.environment import SETUP_WORKER
 from engine.run.exit_status import ExitCode
@@ -154,8 +154,8 @@ class Engine:
 
     def saved(self):
         """Checkpoints in the surviving events."""
-        stand = standing(self.events())
-        return [e.payload for e in stand if e.kind == "checkpoint.saved"]
+        surviving = surviving_events(self.events())
+        return [e.payload for e in surviving if e.kind == "checkpoint.saved"]
 
     def said(self):
         return (self.run_dir / "engine.log").read_text()[-3000:]
