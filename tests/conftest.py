@@ -35,7 +35,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def queue_in_memory():
     """Keeps messages of a test process away from any worker that runs on this machine. Set before
     the first message, because Celery keeps its producer."""
-    from webapp.config.celery import app
+    from webapp.celery import app
 
     app.conf.update(broker_url="memory://", broker_transport_options={})
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from celery import bootsteps, signals
 
-from webapp.config.celery import app
+from webapp.celery import app
 from workers.runs.engine_process import STOP_SECONDS
 
 logger = logging.getLogger(__name__)

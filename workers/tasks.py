@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 
-from webapp.config.celery import RUN_TASK, app
+from webapp.celery import RUN_TASK, app
 from workers.runs.active_runs import keep_run
 
 

@@ -9,7 +9,7 @@ import pytest
 from django.db import connection
 
 from tests.builders import a_cast, a_run
-from webapp.config.celery import RUN_TASK, app
+from webapp.celery import RUN_TASK, app
 from webapp.experiments.scheduling.dispatch import dispatch, dispatch_on_commit
 from webapp.experiments.selectors import sweepable_runs
 

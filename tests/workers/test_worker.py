@@ -63,7 +63,7 @@ class Worker:
 
     def tell(self, run):
         """Sends a message about `run` from a process of its own, as the web side does."""
-        code = f"from webapp.config.celery import app; app.send_task('workers.run', ['{run.pk}'])"
+        code = f"from webapp.celery import app; app.send_task('workers.run', ['{run.pk}'])"
         command = [sys.executable, "-c", code]
         subprocess.run(command, env=self.environment, check=True, timeout=120)
 

@@ -23,7 +23,7 @@ from django.http import HttpRequest
 
 from webapp.accounts.models import User
 from webapp.accounts.services import announce_access
-from webapp.audit.context import note_user
+from webapp.http.audit_context import note_user
 from webapp.projects.membership import InvitationRefused, accept_invitation, find_invitation
 
 INVITED_BY = "invitation"

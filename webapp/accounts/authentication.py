@@ -14,7 +14,7 @@ from ninja.errors import AuthenticationError
 from ninja.security import HttpBearer, SessionAuth
 
 from webapp.accounts.models import User
-from webapp.audit.context import note_token
+from webapp.http.audit_context import note_token
 from webapp.http.callers import caller_of
 from webapp.http.rate_limits import address_of, count_guess
 from webapp.projects.permissions import Action, require_scope
@@ -35,7 +35,7 @@ class Bearer(HttpBearer):
         if request.method in ("GET", "HEAD"):
             require_scope(user, *self._reading)
         request.user = user
-        note_token(user.token)
+        note_token(user.token.pk, user.token.name)
         return user
 
 

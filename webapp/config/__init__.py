@@ -1,1 +1,1 @@
-"""Configuration of Django: settings, environment, URLs, REST, ASGI, Celery, system checks."""
+"""Configuration of Django: settings, environment, URLs, REST, ASGI, system checks."""

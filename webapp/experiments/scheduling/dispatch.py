@@ -11,7 +11,7 @@ from django.db import transaction
 from django.db.models.functions import Now
 from kombu.exceptions import OperationalError
 
-from webapp.config.celery import RUN_TASK, app
+from webapp.celery import RUN_TASK, app
 from webapp.experiments.models import Run
 
 logger = logging.getLogger(__name__)

@@ -11,8 +11,6 @@ import pghistory
 from django.http import HttpRequest
 from pghistory.middleware import HistoryMiddleware
 
-from webapp.accounts.models import ApiToken
-
 
 class WhoAsked(HistoryMiddleware):
     """Adds user (id), method, route and address (IP) to the audit records of a request.
@@ -29,9 +27,9 @@ class WhoAsked(HistoryMiddleware):
         pghistory.context(route=request.resolver_match.route)
 
 
-def note_token(token: ApiToken) -> None:
-    """Records this token with what the request changes from now on."""
-    pghistory.context(token={"id": token.pk, "name": token.name})
+def note_token(token_id: int, name: str) -> None:
+    """Records this API token with what the request changes from now on."""
+    pghistory.context(token={"id": token_id, "name": name})
 
 
 def note_user(user_id: int) -> None:
