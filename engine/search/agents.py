@@ -72,13 +72,13 @@ class UcbChooser:
     def __init__(self, agents: Sequence[str]):
         self._counts = dict.fromkeys(agents, 0)
         self._sums = dict.fromkeys(agents, 0.0)
-        self._under_way = dict.fromkeys(agents, 0)
+        self._in_flight = dict.fromkeys(agents, 0)
 
     def begin(self, agent: str) -> None:
-        self._under_way[agent] += 1
+        self._in_flight[agent] += 1
 
     def end(self, agent: str) -> None:
-        self._under_way[agent] -= 1
+        self._in_flight[agent] -= 1
 
     def observe(self, agent: str, reward: float) -> None:
         self._counts[agent] += 1
@@ -90,13 +90,13 @@ class UcbChooser:
 
     def recorded(self) -> dict[str, Mapping[str, float]]:
         return {
-            agent: rounded({"mean": self._mean(agent), "nodes": float(n + self._under_way[agent])})
+            agent: rounded({"mean": self._mean(agent), "nodes": float(n + self._in_flight[agent])})
             for agent, n in self._counts.items()
         }
 
     def values(self) -> dict[str, float]:
         """Returns the upper bound of every agent; infinite for one without nodes."""
-        visits = {agent: n + self._under_way[agent] for agent, n in self._counts.items()}
+        visits = {agent: n + self._in_flight[agent] for agent, n in self._counts.items()}
         total = sum(visits.values())
         return {
             agent: self._mean(agent) + sqrt(2.0) * sqrt(log(total) / n) if n else inf

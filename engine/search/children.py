@@ -1,8 +1,8 @@
 """The children that compete for one descent: one Thompson draw each, and the largest wins.
 
 Invariants:
-- Up to `WIDE` children, each has its own draw, in the order of creation; one by one or in one call
-  of numpy, the generator gives the same numbers.
+- Up to `MAX_INDIVIDUAL` children, each has its own draw, in the order of creation; one by one or
+  in one call of numpy, the generator gives the same numbers.
 - Beyond that, children with equal posteriors form a group. The largest of n independent draws of
   one distribution is F^-1(U^(1/n)), and each of the n is equally likely to have it: so a choice has
   the same probabilities, and costs O(groups) instead of O(children). Groups too small for that to
@@ -24,13 +24,14 @@ from engine.search.posteriors import (
     posterior_class,
 )
 
-TOGETHER = 6
+MIN_VECTORIZED = 6
 """Number of children from which one call that draws for all is faster than a call for each."""
-WIDE = 64
-MANY = 24
+MAX_INDIVIDUAL = 64
+"""Number of children up to which each has its own draw."""
+MIN_INVERTED = 24
 """Size of a group from which its largest draw is faster to compute by inversion."""
 
-RECORDED = 32
+MAX_RECORDED_DRAWS = 32
 """Number of largest draws in a record, a limit that keeps events small."""
 
 
@@ -42,7 +43,7 @@ class Children:
     def __init__(self, family: Posterior):
         self._family = family
         self._posteriors: dict[int, ThompsonPosterior] = {}
-        self._draws: _Each | _Alike | None = None
+        self._draws: _IndividualDraws | _GroupedDraws | None = None
 
     def __len__(self) -> int:
         return len(self._posteriors)
@@ -65,17 +66,17 @@ class Children:
         posterior = self._posteriors.get(child)
         if posterior is None:
             posterior = self._posteriors[child] = make_posterior(self._family)
-            if kind := {TOGETHER: _Each, WIDE + 1: _Alike}.get(len(self._posteriors)):
-                self._draws = kind(self._family)
-                for other, known in self._posteriors.items():
-                    self._draws.changed(other, known.key())
+            if draws_class := _CLASSES.get(len(self._posteriors)):
+                self._draws = draws_class(self._family)
+                for other, earlier in self._posteriors.items():
+                    self._draws.update(other, earlier.key())
         posterior.observe(score)
         if self._draws:
-            self._draws.changed(child, posterior.key())
+            self._draws.update(child, posterior.key())
 
     def choose(self, rng: np.random.Generator) -> tuple[int, dict[int, float]]:
         """Returns the child with the largest draw, and the draws: of all children, or of that one
-        alone in a pool of more than `WIDE`."""
+        alone in a pool of more than `MAX_INDIVIDUAL`."""
         if self._draws is None:
             draws = {child: p.draw(rng) for child, p in self._posteriors.items()}
             return max(draws, key=draws.__getitem__), draws
@@ -86,23 +87,23 @@ class Children:
     ) -> tuple[dict[str, float], dict[str, Mapping[str, float]]]:
         """Returns the largest of these draws by child id, in descending order, and the posteriors
         behind them, as a record holds both."""
-        if len(draws) < TOGETHER:
+        if len(draws) < MIN_VECTORIZED:
             ranked = sorted(draws, key=draws.__getitem__, reverse=True)
             values = [round(draws[child], DIGITS) for child in ranked]
         else:
             draws_C = np.fromiter(draws.values(), float, len(draws))
-            order_R = np.argsort(-draws_C, kind="stable")[:RECORDED]
+            order_R = np.argsort(-draws_C, kind="stable")[:MAX_RECORDED_DRAWS]
             ranked = np.fromiter(draws, int, len(draws))[order_R].tolist()
             values = draws_C[order_R].round(DIGITS).tolist()
         names = [str(child) for child in ranked]
         posteriors = self._posteriors
-        known = {
+        parameters = {
             name: posteriors[child].recorded() for name, child in zip(names, ranked, strict=True)
         }
-        return dict(zip(names, values, strict=True)), known
+        return dict(zip(names, values, strict=True)), parameters
 
 
-class _Each:
+class _IndividualDraws:
     """One row of parameters for each child, in the order of creation."""
 
     __slots__ = ("_children", "_draw", "_rows", "_rows_CP")
@@ -113,12 +114,12 @@ class _Each:
         self._rows: dict[int, int] = {}
         self._rows_CP = np.empty((0, 0))
 
-    def changed(self, child: int, key: tuple[float, ...]) -> None:
+    def update(self, child: int, key: tuple[float, ...]) -> None:
         row = self._rows.get(child)
         if row is None:
             row = self._rows[child] = len(self._children)
             self._children.append(child)
-            self._rows_CP = _with_room(self._rows_CP, row, key)
+            self._rows_CP = _with_capacity(self._rows_CP, row, key)
         self._rows_CP[row] = key
 
     def choose(self, rng: np.random.Generator) -> tuple[int, dict[int, float]]:
@@ -127,7 +128,7 @@ class _Each:
         return self._children[int(draws_C.argmax())], draws
 
 
-class _Sorted(NamedTuple):
+class _GroupsBySize(NamedTuple):
     """Groups by how they are drawn: small ones per child, large ones as a whole."""
 
     groups_F: np.ndarray
@@ -137,11 +138,12 @@ class _Sorted(NamedTuple):
     keys_PL: np.ndarray
 
 
-class _Alike:
+class _GroupedDraws:
     """Children grouped by their parameters; the index of an emptied group is reused."""
 
     __slots__ = (
-        "_counts_G", "_empty", "_groups", "_keys_GP", "_kind", "_members", "_places", "_sorted",
+        "_by_size", "_counts_G", "_empty", "_groups", "_keys_GP", "_kind", "_members",
+        "_positions",
     )  # fmt: skip
 
     def __init__(self, family: Posterior):
@@ -149,30 +151,30 @@ class _Alike:
         self._groups: dict[tuple[float, ...], int] = {}
         self._members: list[list[int]] = []
         self._empty: list[int] = []
-        self._places: dict[int, tuple[int, int]] = {}
+        self._positions: dict[int, tuple[int, int]] = {}
         """Group and index in it, by child."""
         self._counts_G = np.empty((0, 1), dtype=np.int64)
         self._keys_GP = np.empty((0, 0))
-        self._sorted: _Sorted | None = None
+        self._by_size: _GroupsBySize | None = None
         """Valid until a group that draws per child gets, or loses, a member."""
 
-    def changed(self, child: int, key: tuple[float, ...]) -> None:
-        if child in self._places:
-            self._leave(child)
+    def update(self, child: int, key: tuple[float, ...]) -> None:
+        if child in self._positions:
+            self._remove(child)
         group = self._groups.get(key)
         if group is None:
             group = self._new_group(key)
         members = self._members[group]
-        self._places[child] = group, len(members)
+        self._positions[child] = group, len(members)
         members.append(child)
         self._counts_G[group] += 1
-        if len(members) <= MANY:
-            self._sorted = None
+        if len(members) <= MIN_INVERTED:
+            self._by_size = None
 
     def choose(self, rng: np.random.Generator) -> tuple[int, dict[int, float]]:
-        if self._sorted is None:
-            self._sorted = self._sort()
-        groups_F, keys_PF, large_L, keys_PL = self._sorted
+        if self._by_size is None:
+            self._by_size = self._split_by_size()
+        groups_F, keys_PF, large_L, keys_PL = self._by_size
         group, best = -1, -np.inf
         if len(groups_F):
             draws_F = self._kind.draw_each(keys_PF, rng)
@@ -190,12 +192,12 @@ class _Alike:
         child = members[int(rng.random() * len(members))]
         return child, {child: best}
 
-    def _sort(self) -> _Sorted:
+    def _split_by_size(self) -> _GroupsBySize:
         total = len(self._members)
         counts_G, keys_GP = self._counts_G[:total, 0], self._keys_GP[:total]
-        large_L = (counts_G >= MANY).nonzero()[0]
-        groups_F = np.repeat(np.arange(total), np.where(counts_G >= MANY, 0, counts_G))
-        return _Sorted(groups_F, keys_GP[groups_F].T, large_L, keys_GP[large_L].T)
+        large_L = (counts_G >= MIN_INVERTED).nonzero()[0]
+        groups_F = np.repeat(np.arange(total), np.where(counts_G >= MIN_INVERTED, 0, counts_G))
+        return _GroupsBySize(groups_F, keys_GP[groups_F].T, large_L, keys_GP[large_L].T)
 
     def _new_group(self, key: tuple[float, ...]) -> int:
         if self._empty:
@@ -203,29 +205,36 @@ class _Alike:
         else:
             group = len(self._members)
             self._members.append([])
-            self._keys_GP = _with_room(self._keys_GP, group, key)
-            self._counts_G = _with_room(self._counts_G, group, (0,))
+            self._keys_GP = _with_capacity(self._keys_GP, group, key)
+            self._counts_G = _with_capacity(self._counts_G, group, (0,))
         self._groups[key] = group
         self._keys_GP[group] = key
         self._counts_G[group] = 0
         return group
 
-    def _leave(self, child: int) -> None:
-        group, place = self._places.pop(child)
+    def _remove(self, child: int) -> None:
+        group, index = self._positions.pop(child)
         members = self._members[group]
         last = members.pop()
         if last != child:
-            members[place] = last
-            self._places[last] = group, place
+            members[index] = last
+            self._positions[last] = group, index
         self._counts_G[group] -= 1
-        if len(members) < MANY:
-            self._sorted = None
+        if len(members) < MIN_INVERTED:
+            self._by_size = None
         if not members:
             del self._groups[tuple(self._keys_GP[group].tolist())]
             self._empty.append(group)
 
 
-def _with_room(rows: np.ndarray, row: int, like: tuple[float, ...]) -> np.ndarray:
+_CLASSES: dict[int, type[_IndividualDraws | _GroupedDraws]] = {
+    MIN_VECTORIZED: _IndividualDraws,
+    MAX_INDIVIDUAL + 1: _GroupedDraws,
+}
+"""Class that draws from this number of children on."""
+
+
+def _with_capacity(rows: np.ndarray, row: int, like: tuple[float, ...]) -> np.ndarray:
     """Returns the rows with capacity for one more, doubled when they are full."""
     if row < len(rows):
         return rows

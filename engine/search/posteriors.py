@@ -125,7 +125,7 @@ class GaussianPosterior:
     """
 
     __slots__ = (
-        "_average", "_count", "_drawn_from", "_kappa", "_m", "_nu", "_recorded", "_squares",
+        "_average", "_count", "_kappa", "_m", "_nu", "_recorded", "_squares", "_t_parameters",
         "_tau_square",
     )  # fmt: skip
 
@@ -139,14 +139,14 @@ class GaussianPosterior:
         self._count = 0
         self._average = 0.0
         self._squares = 0.0
-        self._forget()
+        self._clear_cache()
 
     def observe(self, reward: float) -> None:
         self._count += 1
         before = reward - self._average
         self._average += before / self._count
         self._squares += before * (reward - self._average)
-        self._forget()
+        self._clear_cache()
 
     def draw(self, rng: np.random.Generator) -> float:
         """Draws mu ~ N(m, sigma²/kappa), sigma² ~ InvGamma(nu/2, nu tau²/2) integrated out.
@@ -172,10 +172,10 @@ class GaussianPosterior:
 
     def key(self) -> tuple[float, float, float]:
         """Returns mean, scale and degrees of freedom of Student's t."""
-        if self._drawn_from is None:
+        if self._t_parameters is None:
             m, kappa, nu, tau_square = self._parameters()
-            self._drawn_from = m, sqrt(tau_square / kappa), nu
-        return self._drawn_from
+            self._t_parameters = m, sqrt(tau_square / kappa), nu
+        return self._t_parameters
 
     @staticmethod
     def draw_each(keys_PN: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -193,9 +193,9 @@ class GaussianPosterior:
 
         return keys_PN[0] - keys_PN[1] * stdtrit(keys_PN[2], shares_N)
 
-    def _forget(self) -> None:
+    def _clear_cache(self) -> None:
         """Clears the values cached from the sums."""
-        self._drawn_from: tuple[float, float, float] | None = None
+        self._t_parameters: tuple[float, float, float] | None = None
         self._recorded: Mapping[str, float] | None = None
 
     def _parameters(self) -> tuple[float, float, float, float]:

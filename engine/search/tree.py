@@ -84,7 +84,7 @@ class SearchTree:
         self.nodes: list[SearchNode] = []
         self.in_flight = 0
         """Number of open nodes."""
-        self.tree_wide: AgentChooser = make_chooser(choice, self.agents, posterior)
+        self.tree_chooser: AgentChooser = make_chooser(choice, self.agents, posterior)
         self._per_agent = order is SelectionOrder.AGENT_FIRST
         # A node's own chooser of agents is used in agent_first only.
         by_node = choice if self._per_agent else AgentChoice.THOMPSON
@@ -113,7 +113,7 @@ class SearchTree:
             level["children"], level["known"]["children"] = pool.children.recorded(draws)
             node = self.nodes[child]
         level["choice"] = "gen"
-        agent = agent or self._choose_agent(self.tree_wide, level)
+        agent = agent or self._choose_agent(self.tree_chooser, level)
         return Expansion(node.id, agent, node.depth + 1, {"levels": levels})
 
     def open(self, expansion: Expansion) -> int:
@@ -162,7 +162,7 @@ class SearchTree:
     def _choosers(self, node: SearchNode) -> Iterator[tuple[AgentChooser, str]]:
         """Yields every chooser that observes a node's score, with the agent credited there."""
         assert node.agent is not None
-        yield self.tree_wide, node.agent
+        yield self.tree_chooser, node.agent
         while node.parent is not None:
             assert node.agent is not None
             parent = self.nodes[node.parent]
@@ -172,7 +172,7 @@ class SearchTree:
     def _credit(self, node: SearchNode, score: float) -> None:
         """Applies the update rule: GEN at the parent, then CONT on every edge up to the root."""
         assert node.parent is not None and node.agent is not None
-        self.tree_wide.observe(node.agent, score)
+        self.tree_chooser.observe(node.agent, score)
         parent = self.nodes[node.parent]
         self._pool(parent, node.agent).gen.observe(score)
         self._observe_child(parent, node, score)

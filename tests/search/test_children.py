@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from engine.search.children import TOGETHER, WIDE, Children
+from engine.search.children import MAX_INDIVIDUAL, MIN_VECTORIZED, Children
 from engine.search.posteriors import make_posterior, thompson
 from tests.search.growing import FAMILIES
 
@@ -24,7 +24,7 @@ def a_pool(family, number, seed=3):
     return pool, posteriors
 
 
-@pytest.mark.parametrize("number", [1, TOGETHER - 1, TOGETHER, WIDE])
+@pytest.mark.parametrize("number", [1, MIN_VECTORIZED - 1, MIN_VECTORIZED, MAX_INDIVIDUAL])
 @pytest.mark.parametrize("family", FAMILIES)
 def test_up_to_its_limit_a_pool_draws_what_single_draws_would(family, number):
     pool, posteriors = a_pool(family, number)
@@ -35,7 +35,7 @@ def test_up_to_its_limit_a_pool_draws_what_single_draws_would(family, number):
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_wide_pool_chooses_with_the_probabilities_of_single_draws(family):
-    pool, posteriors = a_pool(family, 3 * WIDE)
+    pool, posteriors = a_pool(family, 3 * MAX_INDIVIDUAL)
     ours, alone = np.random.default_rng(5), np.random.default_rng(6)
     grouped = [pool.choose(ours) for _ in range(CHOICES)]
     single = [thompson(posteriors, alone) for _ in range(CHOICES)]
@@ -47,8 +47,8 @@ def test_a_wide_pool_chooses_with_the_probabilities_of_single_draws(family):
         error = np.sqrt(sum(share * (1 - share) for share in shares) / CHOICES)
         assert abs(shares[0] - shares[1]) <= 4.5 * error + 1e-12, key
     # Within a group, draws are uniform, and the winning value has the same distribution.
-    places = [child for child, _ in grouped]
-    assert len(set(places)) > WIDE
+    positions = [child for child, _ in grouped]
+    assert len(set(positions)) > MAX_INDIVIDUAL
     quantiles = np.linspace(0.05, 0.95, 7)
     ours, theirs = (
         np.quantile([draws[child] for child, draws in found], quantiles)
@@ -61,10 +61,10 @@ def test_a_wide_pool_chooses_with_the_probabilities_of_single_draws(family):
 @pytest.mark.parametrize("family", FAMILIES)
 def test_one_wide_pool_forgets_the_groups_that_it_left(family):
     """A child that is scored a thousand times passes through a thousand groups."""
-    pool, _ = a_pool(family, WIDE + 1)
+    pool, _ = a_pool(family, MAX_INDIVIDUAL + 1)
     for turn in range(1000):
         pool.observe(5, float(turn % 3 == 0))
-    assert len(pool._draws._members) < 2 * WIDE
+    assert len(pool._draws._members) < 2 * MAX_INDIVIDUAL
     child, draws = pool.choose(np.random.default_rng(0))
     assert set(draws) == {child}
 
@@ -73,15 +73,15 @@ def test_one_wide_pool_forgets_the_groups_that_it_left(family):
 def test_a_wide_pool_that_was_drawn_from_before_chooses_as_one_that_was_not(family):
     """What it caches between two choices is dropped whenever a group that it refers to changes."""
     rng = np.random.default_rng(4)
-    used, fresh = a_pool(family, WIDE + 1)[0], a_pool(family, WIDE + 1)[0]
-    kept = 0
+    used, fresh = a_pool(family, MAX_INDIVIDUAL + 1)[0], a_pool(family, MAX_INDIVIDUAL + 1)[0]
+    cached = 0
     for turn in range(600):
-        child = int(rng.integers(5 * WIDE)) if turn % 3 else WIDE + 1 + turn
+        child = int(rng.integers(5 * MAX_INDIVIDUAL)) if turn % 3 else MAX_INDIVIDUAL + 1 + turn
         score = float(rng.choice([0, 1]))
         used.observe(child, score)
         fresh.observe(child, score)
-        kept += used._draws._sorted is not None
-        fresh._draws._sorted = None
+        cached += used._draws._by_size is not None
+        fresh._draws._by_size = None
         seed = [turn, 6]
         assert used.choose(np.random.default_rng(seed)) == fresh.choose(np.random.default_rng(seed))
-    assert kept > 20
+    assert cached > 20

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from engine.config.search import AgentChoice, Posterior, SelectionOrder
-from engine.search.children import RECORDED
+from engine.search.children import MAX_RECORDED_DRAWS
 from engine.search.node import NodeState
 from engine.search.posteriors import make_posterior
 from engine.search.tree import Expansion, SearchTree
@@ -142,10 +142,10 @@ def test_a_failed_node_leaves_every_posterior_as_it_was():
     tree = make_tree(seed=7)
     grow(tree, 10, np.random.default_rng(7))
     before = [posteriors_of(node) for node in tree.nodes]
-    chooser = {a: p.parameters() for a, p in tree.tree_wide.posteriors.items()}
+    chooser = {a: p.parameters() for a, p in tree.tree_chooser.posteriors.items()}
     tree.close(tree.open(tree.select()), None)
     assert [posteriors_of(node) for node in tree.nodes[:-1]] == before
-    assert {a: p.parameters() for a, p in tree.tree_wide.posteriors.items()} == chooser
+    assert {a: p.parameters() for a, p in tree.tree_chooser.posteriors.items()} == chooser
     assert tree.in_flight == 0
 
 
@@ -260,7 +260,7 @@ def test_the_record_of_a_wide_node_stays_small():
     recorded = [
         len(level["children"]) for levels in narrow for level in levels if "children" in level
     ]
-    assert recorded and max(recorded) == RECORDED
+    assert recorded and max(recorded) == MAX_RECORDED_DRAWS
 
 
 @pytest.mark.parametrize("family", FAMILIES)
