@@ -48,7 +48,7 @@ def test_a_file_ends_with_its_count(tmp_path, capsys):
     path.write_text(json.dumps({"cases": bad}))
     assert check_file(path) == 1
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0].startswith("odd (horoscope): unknown kind 'horoscope'; known are advantage")
+    assert lines[0].startswith("odd (horoscope): unknown kind 'horoscope'; choose one of advantage")
     assert lines[1] == "off (posterior): m: expected 0.75, got 0.5"
     assert lines[2] == "bare (prior): the case lacks inputs, expected, tolerance"
     assert lines[3] == "broken (prior): inputs.dist_type is missing"
@@ -70,7 +70,7 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path, capsys):
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])
 def test_an_input_that_is_not_known_is_named(case):
     (told,) = run_case({**case, "inputs": {**case["inputs"], "epsylon": 1}})
-    assert told.startswith("inputs.epsylon: unknown input; known are ")
+    assert told.startswith("inputs.epsylon: unknown input; choose one of ")
 
 
 def test_infinity_is_written_as_text_or_null():

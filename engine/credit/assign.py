@@ -95,36 +95,40 @@ def credit_batch(
     over_batch = ADVANTAGES[config.advantage].over_batch
     if over_batch is None:
         return list(credits)
-    places = [
+    rows_by_tree = [
         np.flatnonzero(~np.isnan(credit.advantages_N) & (not credit.filtered)) for credit in credits
     ]
-    lengths_N = [np.asarray(tree.lengths)[at] for tree, at in zip(trees, places, strict=True)]
-    found_N = [credit.advantages_N[at] for credit, at in zip(credits, places, strict=True)]
-    if not any(map(len, places)):
+    lengths_N = [
+        np.asarray(tree.lengths)[rows] for tree, rows in zip(trees, rows_by_tree, strict=True)
+    ]
+    batched_N = [
+        credit.advantages_N[rows] for credit, rows in zip(credits, rows_by_tree, strict=True)
+    ]
+    if not any(map(len, rows_by_tree)):
         return list(credits)
-    joined_N = over_batch(np.concatenate(found_N), BatchContext(np.concatenate(lengths_N)))
-    parts = np.split(joined_N, np.cumsum([len(at) for at in places])[:-1])
+    normalised_N = over_batch(np.concatenate(batched_N), BatchContext(np.concatenate(lengths_N)))
+    parts = np.split(normalised_N, np.cumsum([len(rows) for rows in rows_by_tree])[:-1])
     return [
-        replace(credit, advantages_N=_filled(credit.advantages_N, at, part))
-        for credit, at, part in zip(credits, places, parts, strict=True)
+        replace(credit, advantages_N=_scattered(credit.advantages_N, rows, part))
+        for credit, rows, part in zip(credits, rows_by_tree, parts, strict=True)
     ]
 
 
-def _filled(advantages_N: np.ndarray, at: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Returns `values` at `at`, 0 at other scored nodes, NaN at nodes without a score."""
+def _scattered(advantages_N: np.ndarray, rows: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Returns `values` at `rows`, 0 at other scored nodes, NaN at nodes without a score."""
     filled_N = np.where(np.isnan(advantages_N), np.nan, 0.0)
-    filled_N[at] = values
+    filled_N[rows] = values
     return filled_N
 
 
 def _positions(tree: TreeRecord, scored: list[int]) -> np.ndarray:
     """Returns each scored node's parent as an index among the scored nodes, -1 for the root."""
-    position = {tree.node_ids[row]: place for place, row in enumerate(scored)}
+    position = {tree.node_ids[row]: index for index, row in enumerate(scored)}
     position[0] = ROOT
     try:
         return np.array([position[tree.parents[row]] for row in scored], dtype=np.int64)
     except KeyError as error:
         raise ValueError(
-            f"parent {error.args[0]}: a scored node hangs from a node that has no score; "
+            f"parent = {error.args[0]} of a scored node has no score; "
             "only scored nodes may be expanded"
         ) from None

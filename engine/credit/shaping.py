@@ -34,9 +34,9 @@ def tree_shaping(
         return rewards_N
     if parents_N.min() < ROOT or parents_N.max() >= count:
         raise ValueError(f"parents = {parents_N.tolist()}: each is -1 or a position below {count}")
-    family_N = parents_N + 1  # bin 0: children of the root
-    sizes_N = np.bincount(family_N, minlength=count + 1)[family_N]
-    sums_N = np.bincount(family_N, weights=rewards_N, minlength=count + 1)[family_N]
+    groups_N = parents_N + 1  # bin 0: children of the root
+    sizes_N = np.bincount(groups_N, minlength=count + 1)[groups_N]
+    sums_N = np.bincount(groups_N, weights=rewards_N, minlength=count + 1)[groups_N]
     siblings_N = (sums_N - rewards_N) / np.maximum(sizes_N - 1, 1)
 
     has_siblings_N = sizes_N > 1

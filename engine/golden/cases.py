@@ -36,12 +36,12 @@ class Deviation:
         return f"{self.where or 'value'}: expected {self.expected!r}, got {self.actual!r}"
 
 
-class _Nothing:
+class _Missing:
     def __repr__(self) -> str:
         return "nothing"
 
 
-_NOTHING = _Nothing()
+_MISSING = _Missing()
 
 
 def deviations(expected: Any, actual: Any, tolerance: float, where: str = "") -> list[Deviation]:
@@ -50,24 +50,24 @@ def deviations(expected: Any, actual: Any, tolerance: float, where: str = "") ->
         if not isinstance(actual, dict) or (actual and not expected):
             return [Deviation(where, expected, actual)]
         return [
-            found
+            deviation
             for key, part in expected.items()
-            for found in deviations(
-                part, actual.get(key, _NOTHING), tolerance, f"{where}.{key}".strip(".")
+            for deviation in deviations(
+                part, actual.get(key, _MISSING), tolerance, f"{where}.{key}".strip(".")
             )
         ]
     if isinstance(expected, list):
         if not isinstance(actual, list) or len(actual) != len(expected):
             return [Deviation(where, expected, actual)]
         return [
-            found
+            deviation
             for index, part in enumerate(expected)
-            for found in deviations(part, actual[index], tolerance, f"{where}[{index}]")
+            for deviation in deviations(part, actual[index], tolerance, f"{where}[{index}]")
         ]
-    return [] if _meets(expected, actual, tolerance) else [Deviation(where, expected, actual)]
+    return [] if _matches(expected, actual, tolerance) else [Deviation(where, expected, actual)]
 
 
-def _meets(expected: Any, actual: Any, tolerance: float) -> bool:
+def _matches(expected: Any, actual: Any, tolerance: float) -> bool:
     if actual == inf and (expected is None or str(expected).lower() in ("inf", "infinity")):
         return True  # JSON has no infinity of its own
     if isinstance(expected, bool) or isinstance(actual, bool) or not _is_number(expected):
@@ -88,29 +88,29 @@ def run_case(case: dict[str, Any]) -> list[str]:
     """Returns what is wrong with one case, in sentences; empty if it passes."""
     kind = case.get("kind")
     if not isinstance(kind, str) or kind not in KINDS:
-        return [f"unknown kind {kind!r}; known are {', '.join(sorted(KINDS))}"]
+        return [f"unknown kind {kind!r}; choose one of {', '.join(sorted(KINDS))}"]
     missing = [key for key in ("inputs", "expected", "tolerance") if key not in case]
     if missing:
         return [f"the case lacks {', '.join(missing)}"]
-    if wrong := _unusable(case) or KINDS[kind].faults(case["inputs"]):
-        return wrong
+    if errors := _case_errors(case) or KINDS[kind].input_errors(case["inputs"]):
+        return errors
     try:
         actual = KINDS[kind].run(case)
     except Exception as error:  # a case must never hide those after it
         return [f"{type(error).__name__}: {error}"]
-    found = deviations(case["expected"], actual, case["tolerance"])
-    return [str(deviation) for deviation in found]
+    mismatches = deviations(case["expected"], actual, case["tolerance"])
+    return [str(deviation) for deviation in mismatches]
 
 
-def _unusable(case: dict[str, Any]) -> list[str]:
+def _case_errors(case: dict[str, Any]) -> list[str]:
     """Returns why a case cannot distinguish right from wrong; empty if it can."""
-    wrong = []
+    errors = []
     tolerance = case["tolerance"]
     if type(tolerance) not in (int, float) or not 0 <= tolerance <= sys.float_info.max:
-        wrong.append(f"tolerance = {shown(tolerance)!r}: must be a finite number, 0 or more")
+        errors.append(f"tolerance = {shown(tolerance)!r}: must be a finite number, 0 or more")
     if not isinstance(case["inputs"], dict):
-        wrong.append(f"inputs = {shown(case['inputs'])!r}: must be an object")
-    return wrong
+        errors.append(f"inputs = {shown(case['inputs'])!r}: must be an object")
+    return errors
 
 
 def run_file(path: Path | str) -> list[tuple[dict[str, Any], list[str]]]:
@@ -144,17 +144,17 @@ def check_file(path: Path, as_json: bool = False) -> int:
     except (OSError, ValueError) as error:
         print(f"{path}: {error}", file=sys.stderr)
         return 2
-    failed = [(case, wrong) for case, wrong in results if wrong]
+    failed = [(case, errors) for case, errors in results if errors]
     passed = len(results) - len(failed)
-    told = [
-        {"name": shown(case.get("name")), "kind": shown(case.get("kind")), "wrong": wrong}
-        for case, wrong in failed
+    failures = [
+        {"name": shown(case.get("name")), "kind": shown(case.get("kind")), "wrong": errors}
+        for case, errors in failed
     ]
     if as_json:
-        print(json.dumps({"passed": passed, "failed": len(failed), "cases": told}))
+        print(json.dumps({"passed": passed, "failed": len(failed), "cases": failures}))
         return 1 if failed else 0
-    for case, wrong in failed:
-        for line in wrong:
+    for case, errors in failed:
+        for line in errors:
             print(printable(f"{case.get('name', '(unnamed)')} ({case.get('kind')}): {line}"))
     print(f"{passed} passed, {len(failed)} failed")
     return 1 if failed else 0

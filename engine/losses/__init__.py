@@ -36,16 +36,16 @@ def policy_loss(
     All tensors are (sequences, tokens), with natural logarithms and arbitrary padding. The loss of
     a batch is the sum of `loss_sum` over its micro-batches, divided by `policy_units` of the batch.
     """
-    written_NL = mask_NL.bool()
+    in_mask_NL = mask_NL.bool()
     # A NaN in the padding would pass through a product into the gradient, even if masked.
     terms = POLICY_LOSSES[config.policy].token_terms(
         logprobs_NL,
         old_logprobs_NL,
-        torch.where(written_NL, advantages_NL, 0.0),
+        torch.where(in_mask_NL, advantages_NL, 0.0),
         mask_NL,
         config,
     )
-    loss_NL = torch.where(written_NL, weights_NL, 0.0) * terms.loss_NL
+    loss_NL = torch.where(in_mask_NL, weights_NL, 0.0) * terms.loss_NL
     kind = _aggregation(config)
     return LossTerms(
         aggregation.summed(loss_NL, mask_NL, kind, config.aggregation_tokens),

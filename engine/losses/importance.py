@@ -38,8 +38,8 @@ def importance_weights(
     if mode is WeightMode.TRUNCATE:
         weights_NL = weights_NL.clamp(max=threshold)
     else:
-        kept_NL = (weights_NL >= 1.0 / threshold) & (weights_NL <= threshold)
-        weights_NL = torch.where(kept_NL, weights_NL, 0.0)
+        in_range_NL = (weights_NL >= 1.0 / threshold) & (weights_NL <= threshold)
+        weights_NL = torch.where(in_range_NL, weights_NL, 0.0)
     if veto is not None:
         vetoed_N1 = (log_ratios_NL < log(veto)).any(dim=-1, keepdim=True)
         weights_NL = torch.where(vetoed_N1, 0.0, weights_NL)

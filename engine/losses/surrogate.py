@@ -17,13 +17,13 @@ from engine.losses.terms import TokenTerms
 
 def clipped_surrogate(ratios_NL: Tensor, advantages_NL: Tensor, config: LossConfig) -> TokenTerms:
     """Returns loss -g of every token; `ratios_NL` is (N, L), or (N, 1) for one per sequence."""
-    free_NL = ratios_NL * advantages_NL
+    unclipped_NL = ratios_NL * advantages_NL
     clipped_NL = ratios_NL.clamp(1.0 - config.clip_low, 1.0 + config.clip_high) * advantages_NL
-    gains_NL = torch.minimum(free_NL, clipped_NL)
-    cut_NL = clipped_NL < free_NL
+    objective_NL = torch.minimum(unclipped_NL, clipped_NL)
+    is_clipped_NL = clipped_NL < unclipped_NL
     if config.dual_clip is not None:
         floor_NL = config.dual_clip * advantages_NL
-        floored_NL = (advantages_NL < 0) & (gains_NL < floor_NL)
-        gains_NL = torch.where(floored_NL, floor_NL, gains_NL)
-        cut_NL = cut_NL | floored_NL
-    return TokenTerms(-gains_NL, cut_NL)
+        floored_NL = (advantages_NL < 0) & (objective_NL < floor_NL)
+        objective_NL = torch.where(floored_NL, floor_NL, objective_NL)
+        is_clipped_NL = is_clipped_NL | floored_NL
+    return TokenTerms(-objective_NL, is_clipped_NL)

@@ -80,7 +80,7 @@ def test_a_tree_in_which_everything_failed_is_filtered_always():
 
 
 def test_broken_records_are_refused():
-    with pytest.raises(ValueError, match="hangs from a node that has no score"):
+    with pytest.raises(ValueError, match="of a scored node has no score"):
         assign_credit(record([None, 1.0], parents=[0, 1]), CreditConfig(), 100)
     with pytest.raises(ValueError, match="one value per node"):
         assign_credit(record([0, 1], parents=[0]), CreditConfig(), 100)

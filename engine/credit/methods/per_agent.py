@@ -20,6 +20,6 @@ def over_group(rewards_N: np.ndarray, context: GroupContext) -> np.ndarray:
     agents_N = np.array(context.agents_N)
     advantages_N = np.zeros_like(rewards_N)
     for agent in set(context.agents_N):
-        mine_N = agents_N == agent
-        advantages_N[mine_N] = standardised(rewards_N[mine_N], EPSILON)
+        of_agent_N = agents_N == agent
+        advantages_N[of_agent_N] = standardised(rewards_N[of_agent_N], EPSILON)
     return advantages_N

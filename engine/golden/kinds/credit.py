@@ -13,7 +13,7 @@ from engine.credit.filters import informative
 from engine.credit.group import BatchContext, GroupContext
 from engine.credit.overlong import overlong_penalty
 from engine.credit.shaping import tree_shaping
-from engine.golden.kinds.case import Case, named
+from engine.golden.kinds.case import Case, lookup
 
 # Our names, and the one that other libraries give the group advantage of mars2.
 ESTIMATORS = {**ADVANTAGES, "group_norm": ADVANTAGES["mars2"]}
@@ -33,7 +33,7 @@ def _weights(inputs: dict[str, Any]) -> tuple[float, float]:
 
 def advantage(case: Case) -> Any:
     inputs = case["inputs"]
-    method = named(ESTIMATORS, inputs.get("estimator", "mars2"), "estimator")
+    method = lookup(ESTIMATORS, inputs.get("estimator", "mars2"), "estimator")
     rewards = np.array(inputs["rewards"], dtype=float)
     agents = inputs.get("agents") or ["0"] * len(rewards)
     advantages = np.zeros(len(rewards))

@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from engine.config.loss import KlEstimator, Level, LossConfig, WeightMode
-from engine.golden.kinds.case import Case, named
+from engine.golden.kinds.case import Case, lookup
 from engine.losses import POLICY_LOSSES, policy_loss, policy_units
 from engine.losses.importance import importance_weights
 from engine.losses.kl import kl_tokens
@@ -60,8 +60,8 @@ def kl(case: Case) -> Any:
 
 
 def _estimator(text: str) -> KlEstimator:
-    named = re.search(r"(?<![a-z])k[123]", text)
-    return KlEstimator(named.group()) if named else KlEstimator.K3
+    match = re.search(r"(?<![a-z])k[123]", text)
+    return KlEstimator(match.group()) if match else KlEstimator.K3
 
 
 def total(case: Case) -> Any:
@@ -123,7 +123,7 @@ def _weights(inputs: dict[str, Any], threshold: float | None) -> Tensor:
 
 
 def _loss_config(inputs: dict[str, Any], **settings: Any) -> LossConfig:
-    named(POLICY_LOSSES, inputs["loss"], "loss")
+    lookup(POLICY_LOSSES, inputs["loss"], "loss")
     low, high = inputs["clip"]
     settings |= {key: inputs[key] for key in _OPTIONS if key in inputs}
     return LossConfig(policy=inputs["loss"], clip_low=low, clip_high=high, **settings)

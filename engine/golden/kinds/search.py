@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from engine.config.search import AgentChoice, Posterior, SelectionOrder
-from engine.golden.kinds.case import Case, named
+from engine.golden.kinds.case import Case, lookup
 from engine.search.agents import ThompsonChooser, UcbChooser
 from engine.search.depth import depth_gamma, widening_discount
 from engine.search.node import SearchNode
@@ -49,7 +49,7 @@ def prior(case: Case) -> Any:
 
 def backprop(case: Case) -> Any:
     inputs = case["inputs"]
-    order = named(ORDERS, inputs["strategy"], "strategy")
+    order = lookup(ORDERS, inputs["strategy"], "strategy")
     tree = _tree(inputs["agents"], Posterior(inputs["dist_type"]), order)
     for parent, agent, score in inputs["script"]:  # their nodes count from -1, ours from 0
         depth = tree.nodes[parent + 1].depth + 1
@@ -79,8 +79,8 @@ def _arms(node: SearchNode) -> dict[str, Any]:
 
 def p_widen(case: Case) -> Any:
     rng = np.random.default_rng(SEED)
-    shares, told = {}, case["inputs"].get("dist_type")
-    for family in Posterior if told is None else [Posterior(told)]:
+    shares, dist_type = {}, case["inputs"].get("dist_type")
+    for family in Posterior if dist_type is None else [Posterior(dist_type)]:
         gen, cont = make_posterior(family), make_posterior(family)
         for reward in case["inputs"]["gen_obs"]:
             gen.observe(reward)
@@ -93,9 +93,9 @@ def p_widen(case: Case) -> Any:
 
 def p_agent(case: Case) -> Any:
     store = case["inputs"]["store"]
-    told = case["inputs"].get("dist_type")
+    dist_type = case["inputs"].get("dist_type")
     beta = any("a" in value for value in case["expected"].values() if isinstance(value, dict))
-    family = Posterior(told) if told else Posterior.BETA if beta else Posterior.GAUSSIAN
+    family = Posterior(dist_type) if dist_type else Posterior.BETA if beta else Posterior.GAUSSIAN
     chooser = ThompsonChooser(tuple(store), family)
     for agent, rewards in store.items():
         for reward in rewards:
@@ -122,7 +122,7 @@ def tree_shape(case: Case) -> Any:
     inputs = case["inputs"]
     agents = inputs.get("agents", ["0"])
     strategy = inputs.get("strategy", "multiarm_bandit_thompson")
-    order = named(ORDERS, strategy, "strategy")
+    order = lookup(ORDERS, strategy, "strategy")
     choice = AgentChoice.UCB if strategy == UCB else AgentChoice.THOMPSON
     budget = TreeBudget(inputs["nodes"])
     rng = np.random.default_rng(SEED)
